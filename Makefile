@@ -1,0 +1,46 @@
+# The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
+.PHONY: help setup generate accept check build test bench demo ci
+
+help:
+	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
+	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
+	@echo 'make check     formatting, lints, generated files, who may know whom'
+	@echo 'make bench     side by side with etcd and memcached: bench/RESULTS.md'
+	@echo 'make generate  the committed code that is made from wire/peer.proto'
+	@echo 'make accept    rewrite the expected traces of tests/scenarios: read the diff'
+	@echo 'make setup     install what the others need (they do it themselves)'
+
+setup:
+	@tools/setup
+
+generate: setup
+	cargo run --quiet --package quorumwire-wiregen
+	cargo run --quiet --package quorumwire-node -- config docs >docs/configuration.md
+
+accept: setup
+	QUORUMWIRE_ACCEPT=1 cargo test --quiet --package quorumwire-control --test scenarios
+
+check: setup
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+	cargo run --quiet --locked --package quorumwire-wiregen -- --check
+	tools/tidy
+
+build: setup
+	cargo build --quiet --release --locked --package quorumwire-node
+
+# The cluster tests use network namespaces and real processes: as root, one at a time.
+test: check
+	cargo test --locked --workspace --exclude quorumwire-cluster-tests
+	cargo build --locked --package quorumwire-node
+	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
+
+bench: build
+	@tools/setup bench
+	bench/run
+
+demo: build
+	target/release/quorumwire demo
+
+ci:
+	.ci/run

@@ -1,0 +1,609 @@
+//! What the log carries for the store: one write, as bytes. Knows the layout, not the meaning.
+//!
+//! All numbers are big-endian. The first byte holds the format version in its upper half and the
+//! operation in its lower half; a value or a list of keys is what is left at the end.
+//!
+//! ```text
+//! set, add, replace   op key_length:1 flags:4 exptime:8 key value
+//! cas                 op key_length:1 flags:4 exptime:8 unique:8 key value
+//! append, prepend     op key_length:1 key value
+//! incr, decr          op key_length:1 delta:8 key
+//! touch               op key_length:1 exptime:8 key
+//! delete              op key_length:1 key
+//! gat, gats           op exptime:8 keys
+//! flush_all           op delay:8
+//! ```
+use bytes::BufMut;
+
+use crate::{COMMAND_BYTES_MAX, Key, Keys, VALUE_BYTES_MAX};
+
+/// The most bytes that stand before a key: those of `cas`.
+pub(crate) const HEADER_BYTES_MAX: usize = 1 + 1 + 4 + 8 + 8;
+
+/// Upper half of the first byte of every command.
+const FORMAT: u8 = 0x10;
+
+/// A time as memcached's clients write it, in seconds: 0 is never, negative is at once, up to
+/// [`RELATIVE_MAX`](Exptime::RELATIVE_MAX) counts from now, and more is a point in Unix time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Exptime(pub i64);
+
+impl Exptime {
+    /// The longest time from now, in seconds: thirty days.
+    pub const RELATIVE_MAX: i64 = 30 * 24 * 60 * 60;
+}
+
+/// An item as a client wrote it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Written<'a> {
+    /// Its name.
+    pub key: Key<'a>,
+    /// The client's own 32 bits.
+    pub flags: u32,
+    /// When it ends.
+    pub exptime: Exptime,
+    /// Its bytes, at most [`VALUE_BYTES_MAX`].
+    pub value: &'a [u8],
+}
+
+/// A write. What each does is what memcached's command of that name does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Command<'a> {
+    /// `set`: store, whatever was there.
+    Set(Written<'a>),
+    /// `add`: store if there is nothing.
+    Add(Written<'a>),
+    /// `replace`: store if there is something.
+    Replace(Written<'a>),
+    /// `cas`: store if there is the item that a `gets` showed with this unique number.
+    Cas {
+        /// What to store.
+        item: Written<'a>,
+        /// The number the item must still have.
+        unique: u64,
+    },
+    /// `append`: add bytes behind the value.
+    Append {
+        /// The item's name.
+        key: Key<'a>,
+        /// The bytes to add.
+        value: &'a [u8],
+    },
+    /// `prepend`: add bytes before the value.
+    Prepend {
+        /// The item's name.
+        key: Key<'a>,
+        /// The bytes to add.
+        value: &'a [u8],
+    },
+    /// `incr`: add to a decimal number, modulo 2^64.
+    Increment {
+        /// The item's name.
+        key: Key<'a>,
+        /// What to add.
+        delta: u64,
+    },
+    /// `decr`: subtract from a decimal number, down to 0.
+    Decrement {
+        /// The item's name.
+        key: Key<'a>,
+        /// What to subtract.
+        delta: u64,
+    },
+    /// `touch`: give an item a new end.
+    Touch {
+        /// The item's name.
+        key: Key<'a>,
+        /// Its new end.
+        exptime: Exptime,
+    },
+    /// `delete`: remove an item.
+    Delete {
+        /// The item's name.
+        key: Key<'a>,
+    },
+    /// `gat` and `gats`: read items and give them a new end.
+    GetAndTouch {
+        /// The items' names.
+        keys: Keys<'a>,
+        /// Their new end.
+        exptime: Exptime,
+        /// Whether the answer shows unique numbers, as `gats` does.
+        with_unique: bool,
+    },
+    /// `flush_all`: remove everything, now (0 or negative) or at a later time.
+    FlushAll {
+        /// When.
+        delay: Exptime,
+    },
+}
+
+/// Why bytes are not a [`Command`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum DecodeError {
+    /// They are of a format this version does not speak.
+    #[error("unknown command format {0:#04x}")]
+    Format(u8),
+    /// There is no such operation.
+    #[error("unknown operation {0}")]
+    Operation(u8),
+    /// They end too early.
+    #[error("command cut short")]
+    Truncated,
+    /// There are more than the operation has.
+    #[error("bytes behind the command")]
+    Trailing,
+    /// A key is empty, too long or has control characters.
+    #[error("not a key")]
+    Key,
+    /// A value or a list of keys is longer than [`VALUE_BYTES_MAX`].
+    #[error("command too long")]
+    Length,
+}
+
+mod operation {
+    pub const SET: u8 = 1;
+    pub const ADD: u8 = 2;
+    pub const REPLACE: u8 = 3;
+    pub const CAS: u8 = 4;
+    pub const APPEND: u8 = 5;
+    pub const PREPEND: u8 = 6;
+    pub const INCREMENT: u8 = 7;
+    pub const DECREMENT: u8 = 8;
+    pub const TOUCH: u8 = 9;
+    pub const DELETE: u8 = 10;
+    pub const GAT: u8 = 11;
+    pub const GATS: u8 = 12;
+    pub const FLUSH_ALL: u8 = 13;
+}
+
+impl<'a> Command<'a> {
+    /// Appends the command's bytes to `out`. Allocates nothing itself.
+    pub fn encode(&self, out: &mut impl BufMut) {
+        out.put_u8(FORMAT | self.operation());
+        match *self {
+            Self::Set(item) | Self::Add(item) | Self::Replace(item) => {
+                put_written_head(out, &item);
+                out.put_slice(item.key.bytes());
+                out.put_slice(item.value);
+            }
+            Self::Cas { item, unique } => {
+                put_written_head(out, &item);
+                out.put_u64(unique);
+                out.put_slice(item.key.bytes());
+                out.put_slice(item.value);
+            }
+            Self::Append { key, value } | Self::Prepend { key, value } => {
+                out.put_u8(key.length());
+                out.put_slice(key.bytes());
+                out.put_slice(value);
+            }
+            Self::Increment { key, delta } | Self::Decrement { key, delta } => {
+                out.put_u8(key.length());
+                out.put_u64(delta);
+                out.put_slice(key.bytes());
+            }
+            Self::Touch { key, exptime } => {
+                out.put_u8(key.length());
+                out.put_i64(exptime.0);
+                out.put_slice(key.bytes());
+            }
+            Self::Delete { key } => {
+                out.put_u8(key.length());
+                out.put_slice(key.bytes());
+            }
+            Self::GetAndTouch { keys, exptime, .. } => {
+                out.put_i64(exptime.0);
+                out.put_slice(keys.text());
+            }
+            Self::FlushAll { delay } => out.put_i64(delay.0),
+        }
+    }
+
+    /// How many bytes [`encode`](Self::encode) appends.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        1 + match *self {
+            Self::Set(item) | Self::Add(item) | Self::Replace(item) => {
+                1 + 4 + 8 + item.key.bytes().len() + item.value.len()
+            }
+            Self::Cas { item, .. } => 1 + 4 + 8 + 8 + item.key.bytes().len() + item.value.len(),
+            Self::Append { key, value } | Self::Prepend { key, value } => {
+                1 + key.bytes().len() + value.len()
+            }
+            Self::Increment { key, .. } | Self::Decrement { key, .. } | Self::Touch { key, .. } => {
+                1 + 8 + key.bytes().len()
+            }
+            Self::Delete { key } => 1 + key.bytes().len(),
+            Self::GetAndTouch { keys, .. } => 8 + keys.text().len(),
+            Self::FlushAll { .. } => 8,
+        }
+    }
+
+    /// Reads a command from bytes that [`encode`](Self::encode) wrote, or tells why they are none.
+    /// Borrows, copies nothing.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        if bytes.len() > COMMAND_BYTES_MAX {
+            return Err(DecodeError::Length);
+        }
+        let mut fields = Fields(bytes);
+        let [first] = fields.array()?;
+        if first & 0xf0 != FORMAT {
+            return Err(DecodeError::Format(first));
+        }
+        let command = match first & 0x0f {
+            operation::SET => Self::Set(fields.written()?),
+            operation::ADD => Self::Add(fields.written()?),
+            operation::REPLACE => Self::Replace(fields.written()?),
+            operation::CAS => fields.cas()?,
+            operation::APPEND => {
+                let (key, value) = fields.key_and_value()?;
+                Self::Append { key, value }
+            }
+            operation::PREPEND => {
+                let (key, value) = fields.key_and_value()?;
+                Self::Prepend { key, value }
+            }
+            operation::INCREMENT => {
+                let (key, delta) = fields.key_and_number()?;
+                Self::Increment {
+                    key,
+                    delta: u64::from_be_bytes(delta),
+                }
+            }
+            operation::DECREMENT => {
+                let (key, delta) = fields.key_and_number()?;
+                Self::Decrement {
+                    key,
+                    delta: u64::from_be_bytes(delta),
+                }
+            }
+            operation::TOUCH => {
+                let (key, exptime) = fields.key_and_number()?;
+                Self::Touch {
+                    key,
+                    exptime: Exptime(i64::from_be_bytes(exptime)),
+                }
+            }
+            operation::DELETE => {
+                let [length] = fields.array()?;
+                Self::Delete {
+                    key: fields.key(length)?,
+                }
+            }
+            operation::GAT => fields.get_and_touch(false)?,
+            operation::GATS => fields.get_and_touch(true)?,
+            operation::FLUSH_ALL => Self::FlushAll {
+                delay: fields.exptime()?,
+            },
+            other => return Err(DecodeError::Operation(other)),
+        };
+        fields.end()?;
+        Ok(command)
+    }
+
+    /// Whether the command may make the store larger: what to refuse while memory is short.
+    #[must_use]
+    pub const fn stores(&self) -> bool {
+        match self {
+            Self::Set(_)
+            | Self::Add(_)
+            | Self::Replace(_)
+            | Self::Cas { .. }
+            | Self::Append { .. }
+            | Self::Prepend { .. } => true,
+            Self::Increment { .. }
+            | Self::Decrement { .. }
+            | Self::Touch { .. }
+            | Self::Delete { .. }
+            | Self::GetAndTouch { .. }
+            | Self::FlushAll { .. } => false,
+        }
+    }
+
+    const fn operation(&self) -> u8 {
+        match self {
+            Self::Set(_) => operation::SET,
+            Self::Add(_) => operation::ADD,
+            Self::Replace(_) => operation::REPLACE,
+            Self::Cas { .. } => operation::CAS,
+            Self::Append { .. } => operation::APPEND,
+            Self::Prepend { .. } => operation::PREPEND,
+            Self::Increment { .. } => operation::INCREMENT,
+            Self::Decrement { .. } => operation::DECREMENT,
+            Self::Touch { .. } => operation::TOUCH,
+            Self::Delete { .. } => operation::DELETE,
+            Self::GetAndTouch {
+                with_unique: false, ..
+            } => operation::GAT,
+            Self::GetAndTouch {
+                with_unique: true, ..
+            } => operation::GATS,
+            Self::FlushAll { .. } => operation::FLUSH_ALL,
+        }
+    }
+}
+
+fn put_written_head(out: &mut impl BufMut, item: &Written<'_>) {
+    out.put_u8(item.key.length());
+    out.put_u32(item.flags);
+    out.put_i64(item.exptime.0);
+}
+
+/// The bytes of a command that are not read yet.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let (array, rest) = self
+            .0
+            .split_first_chunk::<N>()
+            .ok_or(DecodeError::Truncated)?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    fn key(&mut self, length: u8) -> Result<Key<'a>, DecodeError> {
+        let (key, rest) = self
+            .0
+            .split_at_checked(usize::from(length))
+            .ok_or(DecodeError::Truncated)?;
+        self.0 = rest;
+        Key::new(key).ok_or(DecodeError::Key)
+    }
+
+    fn value(&mut self) -> Result<&'a [u8], DecodeError> {
+        let value = std::mem::take(&mut self.0);
+        if value.len() > VALUE_BYTES_MAX {
+            Err(DecodeError::Length)
+        } else {
+            Ok(value)
+        }
+    }
+
+    fn exptime(&mut self) -> Result<Exptime, DecodeError> {
+        Ok(Exptime(i64::from_be_bytes(self.array()?)))
+    }
+
+    fn written(&mut self) -> Result<Written<'a>, DecodeError> {
+        let [length] = self.array()?;
+        let flags = u32::from_be_bytes(self.array()?);
+        let exptime = self.exptime()?;
+        let key = self.key(length)?;
+        Ok(Written {
+            key,
+            flags,
+            exptime,
+            value: self.value()?,
+        })
+    }
+
+    fn cas(&mut self) -> Result<Command<'a>, DecodeError> {
+        let [length] = self.array()?;
+        let flags = u32::from_be_bytes(self.array()?);
+        let exptime = self.exptime()?;
+        let unique = u64::from_be_bytes(self.array()?);
+        let key = self.key(length)?;
+        let item = Written {
+            key,
+            flags,
+            exptime,
+            value: self.value()?,
+        };
+        Ok(Command::Cas { item, unique })
+    }
+
+    fn key_and_value(&mut self) -> Result<(Key<'a>, &'a [u8]), DecodeError> {
+        let [length] = self.array()?;
+        Ok((self.key(length)?, self.value()?))
+    }
+
+    fn key_and_number(&mut self) -> Result<(Key<'a>, [u8; 8]), DecodeError> {
+        let [length] = self.array()?;
+        let number = self.array()?;
+        Ok((self.key(length)?, number))
+    }
+
+    fn get_and_touch(&mut self, with_unique: bool) -> Result<Command<'a>, DecodeError> {
+        let exptime = self.exptime()?;
+        let keys = Keys::new(self.value()?).ok_or(DecodeError::Key)?;
+        Ok(Command::GetAndTouch {
+            keys,
+            exptime,
+            with_unique,
+        })
+    }
+
+    fn end(&self) -> Result<(), DecodeError> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(DecodeError::Trailing)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KEY_BYTES_MAX;
+
+    fn key(bytes: &[u8]) -> Key<'_> {
+        Key::new(bytes).unwrap()
+    }
+
+    fn written() -> Written<'static> {
+        let exptime = Exptime(-2);
+        Written {
+            key: key(b"ab"),
+            flags: 0x0102_0304,
+            exptime,
+            value: b"xyz",
+        }
+    }
+
+    fn keys(text: &[u8]) -> Keys<'_> {
+        Keys::new(text).unwrap()
+    }
+
+    /// Typed by hand from the layout at the top of this file.
+    fn golden() -> Vec<(Command<'static>, &'static [u8])> {
+        let exptime = Exptime(0x0a0b);
+        vec![
+            (
+                Command::Set(written()),
+                b"\x11\x02\x01\x02\x03\x04\xff\xff\xff\xff\xff\xff\xff\xfeabxyz",
+            ),
+            (
+                Command::Add(written()),
+                b"\x12\x02\x01\x02\x03\x04\xff\xff\xff\xff\xff\xff\xff\xfeabxyz",
+            ),
+            (
+                Command::Replace(written()),
+                b"\x13\x02\x01\x02\x03\x04\xff\xff\xff\xff\xff\xff\xff\xfeabxyz",
+            ),
+            (
+                Command::Cas {
+                    item: written(),
+                    unique: 0x0506,
+                },
+                b"\x14\x02\x01\x02\x03\x04\xff\xff\xff\xff\xff\xff\xff\xfe\
+                  \x00\x00\x00\x00\x00\x00\x05\x06abxyz",
+            ),
+            (
+                Command::Append {
+                    key: key(b"ab"),
+                    value: b"xyz",
+                },
+                b"\x15\x02abxyz",
+            ),
+            (
+                Command::Prepend {
+                    key: key(b"ab"),
+                    value: b"",
+                },
+                b"\x16\x02ab",
+            ),
+            (
+                Command::Increment {
+                    key: key(b"n"),
+                    delta: 258,
+                },
+                b"\x17\x01\x00\x00\x00\x00\x00\x00\x01\x02n",
+            ),
+            (
+                Command::Decrement {
+                    key: key(b"n"),
+                    delta: u64::MAX,
+                },
+                b"\x18\x01\xff\xff\xff\xff\xff\xff\xff\xffn",
+            ),
+            (
+                Command::Touch {
+                    key: key(b"k"),
+                    exptime,
+                },
+                b"\x19\x01\x00\x00\x00\x00\x00\x00\x0a\x0bk",
+            ),
+            (Command::Delete { key: key(b"k") }, b"\x1a\x01k"),
+            (
+                Command::GetAndTouch {
+                    keys: keys(b" a b"),
+                    exptime,
+                    with_unique: false,
+                },
+                b"\x1b\x00\x00\x00\x00\x00\x00\x0a\x0b a b",
+            ),
+            (
+                Command::GetAndTouch {
+                    keys: keys(b""),
+                    exptime,
+                    with_unique: true,
+                },
+                b"\x1c\x00\x00\x00\x00\x00\x00\x0a\x0b",
+            ),
+            (
+                Command::FlushAll { delay: Exptime(1) },
+                b"\x1d\x00\x00\x00\x00\x00\x00\x00\x01",
+            ),
+        ]
+    }
+
+    #[test]
+    fn commands_are_the_bytes_typed_by_hand() {
+        for (command, bytes) in golden() {
+            let mut encoded = Vec::new();
+            command.encode(&mut encoded);
+            assert_eq!(encoded, bytes, "{command:?}");
+            assert_eq!(command.encoded_bytes(), bytes.len(), "{command:?}");
+            assert_eq!(Command::decode(bytes), Ok(command));
+        }
+    }
+
+    #[test]
+    fn whatever_is_cut_short_is_refused_unless_it_ends_in_free_bytes() {
+        for (command, bytes) in golden() {
+            for end in 0..bytes.len() {
+                let Ok(shorter) = Command::decode(&bytes[..end]) else {
+                    continue;
+                };
+                let mut encoded = Vec::new();
+                shorter.encode(&mut encoded);
+                assert_eq!(encoded, &bytes[..end], "{command:?} cut at {end}");
+            }
+        }
+        assert_eq!(Command::decode(b""), Err(DecodeError::Truncated));
+        assert_eq!(Command::decode(b"\x1a"), Err(DecodeError::Truncated));
+        assert_eq!(Command::decode(b"\x1a\x02k"), Err(DecodeError::Truncated));
+        assert_eq!(
+            Command::decode(b"\x1d\0\0\0\0\0\0\0"),
+            Err(DecodeError::Truncated)
+        );
+    }
+
+    #[test]
+    fn what_is_no_command_is_refused_by_name() {
+        assert_eq!(
+            Command::decode(b"\x2a\x01k"),
+            Err(DecodeError::Format(0x2a))
+        );
+        assert_eq!(
+            Command::decode(b"\x0a\x01k"),
+            Err(DecodeError::Format(0x0a))
+        );
+        assert_eq!(Command::decode(b"\x10"), Err(DecodeError::Operation(0)));
+        assert_eq!(Command::decode(b"\x1e"), Err(DecodeError::Operation(14)));
+        assert_eq!(Command::decode(b"\x1f"), Err(DecodeError::Operation(15)));
+        assert_eq!(Command::decode(b"\x1a\x01kk"), Err(DecodeError::Trailing));
+        assert_eq!(Command::decode(b"\x1a\x00"), Err(DecodeError::Key));
+        assert_eq!(Command::decode(b"\x1a\x01 "), Err(DecodeError::Key));
+        let mut long_key = vec![0x1a, 251];
+        long_key.extend([b'k'; KEY_BYTES_MAX + 1]);
+        assert_eq!(Command::decode(&long_key), Err(DecodeError::Key));
+        let mut gat = b"\x1b\0\0\0\0\0\0\0\0".to_vec();
+        gat.extend([b'k'; KEY_BYTES_MAX + 1]);
+        assert_eq!(Command::decode(&gat), Err(DecodeError::Key));
+    }
+
+    #[test]
+    fn the_longest_command_fits_and_one_byte_more_does_not() {
+        let longest_key = [b'k'; KEY_BYTES_MAX];
+        let value = vec![b'v'; VALUE_BYTES_MAX + 1];
+        for (value_bytes, fits) in [(VALUE_BYTES_MAX, true), (VALUE_BYTES_MAX + 1, false)] {
+            let value = &value[..value_bytes];
+            let item = Written {
+                key: key(&longest_key),
+                value,
+                ..written()
+            };
+            let command = Command::Cas { item, unique: 1 };
+            let mut encoded = Vec::new();
+            command.encode(&mut encoded);
+            assert_eq!(encoded.len() <= COMMAND_BYTES_MAX, fits);
+            assert_eq!(Command::decode(&encoded).is_ok(), fits);
+        }
+        let mut append = b"\x15\x01k".to_vec();
+        append.extend_from_slice(&value);
+        assert_eq!(Command::decode(&append), Err(DecodeError::Length));
+    }
+}

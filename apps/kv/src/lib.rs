@@ -1,0 +1,41 @@
+//! A key-value store as a replicated state machine, and the memcached text protocol in front of it.
+//! It opens no socket, reads no clock and knows nothing of replication: the node hands it log entries.
+//!
+//! The way of a request: [`memcached::parse`] cuts it out of a connection's bytes; a write becomes a
+//! [`Command`], whose encoded bytes go into the log and come back to [`Store`] through
+//! [`StateMachine::apply`](quorumwire_interfaces::StateMachine::apply); a read is answered key by key
+//! from [`Store::get`].
+//!
+//! Where it differs from memcached 1.6, on purpose:
+//! - Nothing is ever evicted, and a refused `set` leaves the old value alone.
+//! - A key holds no control characters, and a storage line that is refused takes its data block with
+//!   it instead of running the data as commands.
+//! - Flags beyond 32 bits are refused instead of cut off, and expiry times after 2038 work.
+//! - A value holds 1,048,576 bytes whatever its key; memcached counts its own header in.
+//! - Meta commands, the binary protocol and commands that tune memcached's memory are not served.
+
+mod command;
+mod key;
+pub mod memcached;
+mod store;
+
+pub use command::{Command, DecodeError, Exptime, Written};
+pub use key::{Key, Keys};
+pub use store::{ItemView, Stats, Store};
+
+/// Longest key, in bytes; the shortest has one.
+pub const KEY_BYTES_MAX: usize = 250;
+
+/// Longest value, in bytes; the shortest is empty.
+pub const VALUE_BYTES_MAX: usize = 1 << 20;
+
+/// Longest encoded [`Command`], in bytes.
+pub const COMMAND_BYTES_MAX: usize = command::HEADER_BYTES_MAX + KEY_BYTES_MAX + VALUE_BYTES_MAX;
+
+/// Longest answer, in bytes, that the store assembles in memory; a command or query whose answer could
+/// be longer is refused before it changes anything.
+pub const REPLY_BYTES_MAX: usize = 4 << 20;
+
+/// How many items one log entry removes at most because their time has passed. Those that wait their
+/// turn are invisible, also to snapshots.
+pub const EXPIRED_PER_ENTRY_MAX: usize = 128;

@@ -1,0 +1,363 @@
+//! The parser line by line. That the answers are memcached's is tested against memcached itself, in
+//! `tests/against_memcached.rs`; that splitting changes nothing, in `tests/parser.rs`.
+use super::*;
+use crate::KEY_BYTES_MAX;
+use crate::memcached::REQUEST_BYTES_MAX;
+
+fn key(bytes: &[u8]) -> Key<'_> {
+    Key::new(bytes).unwrap()
+}
+
+fn written(value: &[u8]) -> Written<'_> {
+    Written {
+        key: key(b"k"),
+        flags: 5,
+        exptime: Exptime(-7),
+        value,
+    }
+}
+
+/// The command in a request that is a write and nothing else.
+fn write(request: &[u8]) -> (Command<'_>, bool) {
+    match parse(request) {
+        Parsed::Request {
+            consumed,
+            request: Request::Write { command, noreply },
+        } => {
+            assert_eq!(consumed, request_bytes(request));
+            (command, noreply)
+        }
+        other => panic!("{} is {other:?}", request.escape_ascii()),
+    }
+}
+
+/// The tests' requests end where their bytes end, or before a `#`.
+fn request_bytes(request: &[u8]) -> usize {
+    request
+        .iter()
+        .position(|&byte| byte == b'#')
+        .unwrap_or(request.len())
+}
+
+fn refused(request: &[u8]) -> (&'static [u8], usize) {
+    match parse(request) {
+        Parsed::Refused {
+            consumed,
+            swallow,
+            reply,
+            close: false,
+        } => {
+            let line = request
+                .split_inclusive(|&byte| byte == b'\n')
+                .next()
+                .unwrap();
+            assert_eq!(consumed, line.len(), "{}", request.escape_ascii());
+            (reply, swallow)
+        }
+        other => panic!("{} is {other:?}", request.escape_ascii()),
+    }
+}
+
+#[test]
+fn every_write_is_understood() {
+    let exptime = Exptime(9);
+    for (request, command) in [
+        (
+            &b"set k 5 -7 3\r\nabc\r\n#"[..],
+            Command::Set(written(b"abc")),
+        ),
+        (b"add k 5 -7 0\r\n\r\n", Command::Add(written(b""))),
+        (
+            b"replace k 5 -7 2\r\n\r\n\r\n#",
+            Command::Replace(written(b"\r\n")),
+        ),
+        (
+            b"cas k 5 -7 1 77\r\nx\r\n",
+            Command::Cas {
+                item: written(b"x"),
+                unique: 77,
+            },
+        ),
+        (
+            b"append k 5 -7 1\r\nx\r\n",
+            Command::Append {
+                key: key(b"k"),
+                value: b"x",
+            },
+        ),
+        (
+            b"prepend k 5 -7 1\r\nx\r\n",
+            Command::Prepend {
+                key: key(b"k"),
+                value: b"x",
+            },
+        ),
+        (
+            b"incr k 12\r\n#",
+            Command::Increment {
+                key: key(b"k"),
+                delta: 12,
+            },
+        ),
+        (
+            b"decr k 12\r\n",
+            Command::Decrement {
+                key: key(b"k"),
+                delta: 12,
+            },
+        ),
+        (
+            b"touch k 9\r\n",
+            Command::Touch {
+                key: key(b"k"),
+                exptime,
+            },
+        ),
+        (b"delete k\r\n", Command::Delete { key: key(b"k") }),
+        (b"delete k 0\r\n", Command::Delete { key: key(b"k") }),
+        (b"flush_all\r\n", Command::FlushAll { delay: Exptime(0) }),
+        (b"flush_all 9\r\n", Command::FlushAll { delay: exptime }),
+    ] {
+        assert_eq!(write(request), (command, false));
+        // Without a carriage return, with more spaces, and with `noreply`.
+        let text = String::from_utf8(request[..request_bytes(request)].to_vec()).unwrap();
+        let (line, block) = text.split_once("\r\n").unwrap();
+        assert_eq!(
+            write(format!("{line}\n{block}").as_bytes()),
+            (command, false)
+        );
+        let spaced = format!("  {}  \r\n{block}", line.replace(' ', "   "));
+        assert_eq!(write(spaced.as_bytes()), (command, false));
+        assert_eq!(
+            write(format!("{line} noreply\r\n{block}").as_bytes()),
+            (command, true)
+        );
+    }
+    for (name, with_unique) in [("gat", false), ("gats", true)] {
+        for (text, listed) in [
+            ("", &b""[..]),
+            (" k", b"k"),
+            ("  k  noreply k ", b"k noreply k"),
+        ] {
+            let keys = Keys::new(listed).unwrap();
+            let request = format!(" {name}  9{text}\r\n");
+            let command = Command::GetAndTouch {
+                keys,
+                exptime,
+                with_unique,
+            };
+            assert_eq!(write(request.as_bytes()), (command, false));
+        }
+    }
+}
+
+#[test]
+fn a_read_gives_its_line_and_its_keys() {
+    for (request, line, keys, with_unique) in [
+        (&b"get a\r\n"[..], &b"get a"[..], &[&b"a"[..]][..], false),
+        (
+            b"  gets  b  a b \n#",
+            b"gets  b  a b ",
+            &[b"b", b"a", b"b"],
+            true,
+        ),
+    ] {
+        let Parsed::Request {
+            consumed,
+            request: Request::Read(read),
+        } = parse(request)
+        else {
+            panic!("{} is no read", request.escape_ascii());
+        };
+        assert_eq!(consumed, request_bytes(request));
+        assert_eq!(read.line(), line);
+        assert!(read.keys().iter().map(Key::bytes).eq(keys.iter().copied()));
+        assert_eq!(read.with_unique(), with_unique);
+        assert_eq!(Read::from_line(read.line()), Some(read));
+    }
+}
+
+#[test]
+fn local_requests_are_told_apart() {
+    for (request, local) in [
+        (&b"version\r\n"[..], Local::Version),
+        (b"verbosity 1\r\n", Local::Verbosity { noreply: false }),
+        (
+            b"verbosity 1 noreply\r\n",
+            Local::Verbosity { noreply: true },
+        ),
+        (b"stats\r\n", Local::Stats { argument: None }),
+        (
+            b"stats reset\r\n",
+            Local::Stats {
+                argument: Some(b"reset"),
+            },
+        ),
+        (b"quit\r\n", Local::Quit),
+        (b"mn\r\n", Local::MetaNoop),
+    ] {
+        let consumed = request.len();
+        assert_eq!(
+            parse(request),
+            Parsed::Request {
+                consumed,
+                request: Request::Local(local)
+            }
+        );
+    }
+}
+
+#[test]
+fn what_is_missing_is_known_as_early_as_can_be() {
+    let needed = |buffer: &[u8]| match parse(buffer) {
+        Parsed::Incomplete { needed } => needed,
+        other => panic!("{} is {other:?}", buffer.escape_ascii()),
+    };
+    assert_eq!(needed(b""), 1);
+    assert_eq!(needed(b"get a"), 6);
+    assert_eq!(needed(b"set k 0 0 10\r\n"), 14 + 12);
+    assert_eq!(needed(b"set k 0 0 10\r\n0123456789\r"), 14 + 12);
+    assert_eq!(needed(b"set k 0 0 1048576\r\n"), 19 + VALUE_BYTES_MAX + 2);
+    let longest_line = [
+        b"set k",
+        &b" ".repeat(COMMAND_LINE_BYTES_MAX - 17)[..],
+        b"0 0 1048576\n",
+    ];
+    assert_eq!(needed(&longest_line.concat()), REQUEST_BYTES_MAX);
+}
+
+#[test]
+fn a_refused_storage_line_takes_its_data_with_it() {
+    let long_key = "k".repeat(KEY_BYTES_MAX + 1);
+    for line in [
+        format!("set {long_key} 0 0 10"),
+        "set k\x01 0 0 10".to_owned(),
+        "add k x 0 10".to_owned(),
+        "add k -1 0 10".to_owned(),
+        "add k 4294967296 0 10".to_owned(),
+        "replace k 0 x 10".to_owned(),
+        "cas k 0 0 10 x".to_owned(),
+    ] {
+        assert_eq!(
+            refused(format!("{line}\r\n").as_bytes()),
+            (reply::BAD_FORMAT, 12),
+            "{line}"
+        );
+        assert_eq!(
+            refused(format!("{line} noreply\r\n").as_bytes()),
+            (&b""[..], 12),
+            "{line}"
+        );
+    }
+    let too_large = (reply::TOO_LARGE, VALUE_BYTES_MAX + 3);
+    assert_eq!(refused(b"set k 0 0 1048577\r\n"), too_large);
+    assert_eq!(refused(b"append k 0 0 1048577\r\nxx"), too_large);
+    let huge = (reply::TOO_LARGE, i32::MAX as usize);
+    assert_eq!(refused(b"set k 0 0 2147483645\r\n"), huge);
+    for bytes in [
+        "2147483646",
+        "4294967297",
+        "99999999999999999999",
+        "-1",
+        "x",
+        "1x",
+    ] {
+        let line = format!("set k 0 0 {bytes}\r\n");
+        assert_eq!(refused(line.as_bytes()), (reply::BAD_FORMAT, 0), "{line}");
+    }
+    assert_eq!(refused(b"ms k 10 c\r\n"), (reply::META_PROTOCOL, 12));
+    assert_eq!(refused(b"ms k\r\n"), (reply::META_PROTOCOL, 0));
+}
+
+#[test]
+fn a_data_block_must_end_where_the_line_says() {
+    for (request, noreply) in [
+        (&b"set k 0 0 2\r\nabcd"[..], false),
+        (b"set k 0 0 2\r\nab\n#", false),
+        (b"set k 0 0 2\r\na\r\n#", false),
+        (b"set k 0 0 2 noreply\r\nabc\n", true),
+    ] {
+        let Parsed::Refused {
+            consumed,
+            swallow: 0,
+            reply,
+            close: false,
+        } = parse(request)
+        else {
+            panic!("{} is accepted", request.escape_ascii());
+        };
+        assert_eq!(
+            consumed,
+            request.iter().position(|&byte| byte == b'\n').unwrap() + 5
+        );
+        assert_eq!(reply, if noreply { b"" } else { reply::BAD_CHUNK });
+    }
+}
+
+#[test]
+fn keys_with_control_characters_are_refused_everywhere() {
+    for request in [
+        &b"get a\x01\r\n"[..],
+        b"gets a b\x7f\r\n",
+        b"get a\r\r\n",
+        b"gat 0 a\0\r\n",
+        b"incr a\t 1\r\n",
+        b"touch \x1f 0\r\n",
+        b"delete a\x0b\r\n",
+    ] {
+        assert_eq!(
+            refused(request),
+            (reply::BAD_FORMAT, 0),
+            "{}",
+            request.escape_ascii()
+        );
+    }
+}
+
+#[test]
+fn a_line_has_a_limit_and_then_the_connection_ends() {
+    let closes = |buffer: &[u8]| match parse(buffer) {
+        Parsed::Refused {
+            consumed,
+            swallow: 0,
+            reply,
+            close: true,
+        } => {
+            assert_eq!(consumed, buffer.len());
+            assert_eq!(reply, reply::LINE_TOO_LONG);
+            true
+        }
+        Parsed::Refused { .. } | Parsed::Request { .. } | Parsed::Incomplete { .. } => false,
+    };
+    let line = |start: &str, bytes: usize| {
+        let mut line = start.as_bytes().to_vec();
+        line.resize(bytes - 1, b' ');
+        line.push(b'\n');
+        line
+    };
+    for (start, bytes_max) in [
+        ("delete a", COMMAND_LINE_BYTES_MAX),
+        ("gat 0 a", COMMAND_LINE_BYTES_MAX),
+        ("getter a", COMMAND_LINE_BYTES_MAX),
+        ("get a", LINE_BYTES_MAX),
+        ("  gets a", LINE_BYTES_MAX),
+    ] {
+        let longest = line(start, bytes_max);
+        assert!(!closes(&longest), "{start}");
+        assert!(!closes(&longest[..bytes_max - 1]), "{start}");
+        let longer = line(start, bytes_max + 1);
+        assert!(closes(&longer), "{start}");
+        assert!(closes(&longer[..bytes_max]), "{start}");
+    }
+}
+
+#[test]
+fn the_binary_protocol_is_turned_away() {
+    let Parsed::Refused {
+        close: true, reply, ..
+    } = parse(b"\x80\0\0")
+    else {
+        panic!("taken for text");
+    };
+    assert_eq!(reply, reply::BINARY_PROTOCOL);
+}

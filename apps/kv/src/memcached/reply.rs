@@ -1,0 +1,162 @@
+//! The answers of the protocol, word for word, and the writing of items. Decides nothing.
+use crate::{ItemView, Key};
+
+macro_rules! replies {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        $($(#[$doc])* pub const $name: &[u8] = concat!($text, "\r\n").as_bytes();)*
+    };
+}
+
+replies! {
+    /// A write took effect.
+    STORED = "STORED";
+    /// The condition of an `add`, `replace`, `append` or `prepend` did not hold.
+    NOT_STORED = "NOT_STORED";
+    /// The item of a `cas` is not the one that was read.
+    EXISTS = "EXISTS";
+    /// There is no such item.
+    NOT_FOUND = "NOT_FOUND";
+    /// The item is gone.
+    DELETED = "DELETED";
+    /// The item has its new end.
+    TOUCHED = "TOUCHED";
+    /// Done.
+    OK = "OK";
+    /// All items, or all statistics, are out.
+    END = "END";
+    /// The statistics start again.
+    RESET = "RESET";
+    /// The answer to `mn`.
+    META_NOOP = "MN";
+    /// There is no such command, or not with so many words.
+    ERROR = "ERROR";
+    /// The answer to `shutdown`.
+    SHUTDOWN_NOT_ENABLED = "ERROR: shutdown not enabled";
+    /// A word of the command is not what it must be.
+    BAD_FORMAT = "CLIENT_ERROR bad command line format";
+    /// A `delete` with an argument that is neither 0 nor `noreply`.
+    BAD_DELETE = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
+    /// The data block does not end where the command says.
+    BAD_CHUNK = "CLIENT_ERROR bad data chunk";
+    /// An expiry time is not a number.
+    BAD_EXPTIME = "CLIENT_ERROR invalid exptime argument";
+    /// The argument of an `incr` or `decr` is not a number.
+    BAD_DELTA = "CLIENT_ERROR invalid numeric delta argument";
+    /// The value of an `incr` or `decr` is not a number.
+    NOT_NUMERIC = "CLIENT_ERROR cannot increment or decrement non-numeric value";
+    /// A line is longer than a line may be.
+    LINE_TOO_LONG = "CLIENT_ERROR line too long";
+    /// The first byte is that of memcached's binary protocol.
+    BINARY_PROTOCOL = "CLIENT_ERROR the binary protocol is not served";
+    /// A command of the meta protocol.
+    META_PROTOCOL = "CLIENT_ERROR the meta protocol is not served";
+    /// The value is longer than a value may be.
+    TOO_LARGE = "SERVER_ERROR object too large for cache";
+    /// An answer would be longer than [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX).
+    REPLY_TOO_LARGE = "SERVER_ERROR out of memory writing get response";
+    /// There is no room for more: for whoever limits the store's memory.
+    OUT_OF_MEMORY = "SERVER_ERROR out of memory storing object";
+    /// The log carried something that is not a command.
+    BAD_COMMAND = "SERVER_ERROR not a command of this version";
+}
+
+/// Longest text that [`push_item`] puts around a key and a value, in bytes.
+pub const ITEM_FRAME_BYTES_MAX: usize =
+    "VALUE  4294967295 1048576 18446744073709551615\r\n\r\n".len();
+
+/// Appends the answer for one item: `VALUE key flags length [unique]`, and the value. A miss has no
+/// answer. At most [`ITEM_FRAME_BYTES_MAX`] bytes more than key and value have.
+pub fn push_item(reply: &mut Vec<u8>, key: Key<'_>, item: &ItemView<'_>, with_unique: bool) {
+    reply.reserve(ITEM_FRAME_BYTES_MAX + key.bytes().len() + item.value.len());
+    reply.extend_from_slice(b"VALUE ");
+    reply.extend_from_slice(key.bytes());
+    reply.push(b' ');
+    push_decimal(reply, u64::from(item.flags));
+    reply.push(b' ');
+    push_decimal(reply, item.value.len() as u64);
+    if with_unique {
+        reply.push(b' ');
+        push_decimal(reply, item.unique);
+    }
+    reply.extend_from_slice(b"\r\n");
+    reply.extend_from_slice(item.value);
+    reply.extend_from_slice(b"\r\n");
+}
+
+/// Appends `number` in decimal.
+pub fn push_decimal(reply: &mut Vec<u8>, number: u64) {
+    let (digits, start) = decimal(number);
+    reply.extend_from_slice(&digits[start..]);
+}
+
+/// The decimal digits of `number`: they stand in the array from the returned place to its end.
+pub(crate) fn decimal(mut number: u64) -> ([u8; DECIMAL_DIGITS_MAX], usize) {
+    let mut digits = [b'0'; DECIMAL_DIGITS_MAX];
+    let mut start = DECIMAL_DIGITS_MAX;
+    loop {
+        start -= 1;
+        digits[start] = b"0123456789"[(number % 10) as usize];
+        number /= 10;
+        if number == 0 {
+            return (digits, start);
+        }
+    }
+}
+
+/// Digits of the largest number.
+const DECIMAL_DIGITS_MAX: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_those_of_the_standard_library() {
+        for number in [
+            0,
+            1,
+            9,
+            10,
+            99,
+            100,
+            1_048_576,
+            u64::from(u32::MAX),
+            u64::MAX - 1,
+            u64::MAX,
+        ] {
+            let mut reply = Vec::new();
+            push_decimal(&mut reply, number);
+            assert_eq!(reply, number.to_string().into_bytes());
+        }
+    }
+
+    #[test]
+    fn an_item_is_written_as_memcached_writes_it() {
+        let key = Key::new(b"key").unwrap();
+        let item = ItemView {
+            flags: 7,
+            unique: 42,
+            value: b"a\r\nb",
+        };
+        let mut reply = b"before ".to_vec();
+        push_item(&mut reply, key, &item, false);
+        assert_eq!(reply, b"before VALUE key 7 4\r\na\r\nb\r\n");
+        reply.clear();
+        push_item(&mut reply, key, &item, true);
+        assert_eq!(reply, b"VALUE key 7 4 42\r\na\r\nb\r\n");
+    }
+
+    #[test]
+    fn the_frame_bound_is_reached_and_not_passed() {
+        let key = Key::new(b"k").unwrap();
+        let value = vec![b'v'; crate::VALUE_BYTES_MAX];
+        let item = ItemView {
+            flags: u32::MAX,
+            unique: u64::MAX,
+            value: &value,
+        };
+        let mut reply = Vec::new();
+        push_item(&mut reply, key, &item, true);
+        assert_eq!(reply.len(), ITEM_FRAME_BYTES_MAX + 1 + value.len());
+    }
+}

@@ -1,0 +1,158 @@
+//! One item in memory, and its changes while a snapshot may be looking at it. Knows no other items.
+use std::sync::Arc;
+
+use super::ItemView;
+use super::alarms::{self, Alarm};
+
+/// The end of an item that has none.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// What an item takes beside its key and value, by estimate: itself, its counts, its place in a table
+/// that is three quarters full, and the allocator's share of two allocations.
+pub(super) const OVERHEAD_BYTES: u64 = 128;
+
+/// An item. Shared with snapshots: whoever changes it while it is shared changes a copy.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    /// The key and the value behind it.
+    bytes: Box<[u8]>,
+    key_bytes: u8,
+    pub(super) flags: u32,
+    pub(super) unique: u64,
+    /// The log time from which on it is gone, or [`NEVER`].
+    pub(super) deadline_ms: u64,
+    pub(super) alarm: Alarm,
+}
+
+/// Everything a write says of an item but its name.
+pub(super) struct Contents<'a> {
+    pub(super) flags: u32,
+    pub(super) unique: u64,
+    pub(super) deadline_ms: u64,
+    /// The value, in two pieces.
+    pub(super) value: [&'a [u8]; 2],
+}
+
+impl Contents<'_> {
+    pub(super) const fn value_bytes(&self) -> usize {
+        self.value[0].len() + self.value[1].len()
+    }
+}
+
+impl Item {
+    pub(super) fn new(key: &[u8], key_bytes: u8, contents: &Contents<'_>) -> Self {
+        let [front, back] = contents.value;
+        Self {
+            bytes: [key, front, back].concat().into_boxed_slice(),
+            key_bytes,
+            flags: contents.flags,
+            unique: contents.unique,
+            deadline_ms: contents.deadline_ms,
+            alarm: alarms::NONE,
+        }
+    }
+
+    /// An item of key and value in one piece.
+    pub(super) fn from_bytes(
+        bytes: Box<[u8]>,
+        key_bytes: u8,
+        flags: u32,
+        unique: u64,
+        deadline_ms: u64,
+    ) -> Self {
+        Self {
+            bytes,
+            key_bytes,
+            flags,
+            unique,
+            deadline_ms,
+            alarm: alarms::NONE,
+        }
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.key_bytes)]
+    }
+
+    pub(super) fn value(&self) -> &[u8] {
+        &self.bytes[usize::from(self.key_bytes)..]
+    }
+
+    pub(super) const fn key_bytes(&self) -> u8 {
+        self.key_bytes
+    }
+
+    /// Bytes of key and value.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn view(&self) -> ItemView<'_> {
+        ItemView {
+            flags: self.flags,
+            unique: self.unique,
+            value: self.value(),
+        }
+    }
+
+    fn value_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[usize::from(self.key_bytes)..]
+    }
+}
+
+/// The item to be changed: itself, or a copy in its place if a snapshot holds it.
+pub(super) fn make_mut(slot: &mut Arc<Item>) -> &mut Item {
+    Arc::make_mut(slot)
+}
+
+/// Writes new contents. In place, without an allocation, if the value keeps its length and no snapshot
+/// holds the item; never copies the old value.
+pub(super) fn rewrite<'a>(slot: &'a mut Arc<Item>, contents: &Contents<'_>) -> &'a mut Item {
+    let [front, back] = contents.value;
+    match Arc::get_mut(slot) {
+        Some(item) if item.value().len() == contents.value_bytes() => {
+            let (first, second) = item.value_mut().split_at_mut(front.len());
+            first.copy_from_slice(front);
+            second.copy_from_slice(back);
+            item.flags = contents.flags;
+            item.unique = contents.unique;
+            item.deadline_ms = contents.deadline_ms;
+        }
+        Some(_) | None => {
+            let alarm = slot.alarm;
+            let item = Item::new(slot.key(), slot.key_bytes, contents);
+            *slot = Arc::new(Item { alarm, ..item });
+        }
+    }
+    Arc::make_mut(slot)
+}
+
+/// Puts bytes before and behind the value.
+pub(super) fn extend(slot: &mut Arc<Item>, front: &[u8], back: &[u8], unique: u64) {
+    let bytes = [slot.key(), front, slot.value(), back]
+        .concat()
+        .into_boxed_slice();
+    *slot = Arc::new(Item {
+        bytes,
+        unique,
+        ..**slot
+    });
+}
+
+/// Makes `digits` the value, with blanks behind them if the value was longer.
+pub(super) fn write_number(slot: &mut Arc<Item>, digits: &[u8], unique: u64) {
+    if digits.len() > slot.value().len() {
+        let bytes = [slot.key(), digits].concat().into_boxed_slice();
+        *slot = Arc::new(Item {
+            bytes,
+            unique,
+            ..**slot
+        });
+        return;
+    }
+    let item = Arc::make_mut(slot);
+    item.unique = unique;
+    let (number, blanks) = item.value_mut().split_at_mut(digits.len());
+    number.copy_from_slice(digits);
+    blanks.fill(b' ');
+}

@@ -1,0 +1,435 @@
+//! The store: what every write does, and when items end. Deterministic; knows no other clock than the
+//! log's.
+//!
+//! The state is the items whose end is after the log time, the log time itself, and the time of a
+//! coming `flush_all`. Items whose end has come are removed a few per entry; until then nobody sees
+//! them, so that how far the removal got is not part of the state.
+
+mod alarms;
+mod item;
+mod shards;
+mod snapshot;
+
+use std::io;
+
+use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine};
+
+use self::alarms::Alarms;
+use self::item::{Contents, Item, NEVER};
+use self::shards::Shards;
+use crate::memcached::{Read, reply, unsigned};
+use crate::{
+    Command, EXPIRED_PER_ENTRY_MAX, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written,
+};
+
+/// The items of one replica, as a state machine.
+#[derive(Debug)]
+pub struct Store {
+    items: Shards,
+    alarms: Alarms,
+    log_time_ms: u64,
+    /// When everything that is there by then goes; [`NEVER`] if nothing is to.
+    flush_at_ms: u64,
+    counts: Counts,
+}
+
+/// An item as a read shows it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ItemView<'a> {
+    /// The client's own 32 bits.
+    pub flags: u32,
+    /// Index of the log entry that last changed the value: what `gets` shows and `cas` compares.
+    pub unique: u64,
+    /// The value.
+    pub value: &'a [u8],
+}
+
+/// Figures about this replica's store. Not part of the state: replicas that are equal may count apart.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Stats {
+    /// Items in memory, with those whose time has passed and that wait for their removal.
+    pub curr_items: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
+    /// Bytes they take in memory, by estimate.
+    pub memory_bytes: u64,
+    /// Items stored since the process started, or since the last restore.
+    pub total_items: u64,
+    /// Items removed because their time had passed, since then.
+    pub expired: u64,
+    /// Times that everything was flushed, since then.
+    pub flushes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    bytes: u64,
+    total_items: u64,
+    expired: u64,
+    flushes: u64,
+}
+
+/// What a command runs at: the place and the time of its log entry.
+#[derive(Clone, Copy)]
+struct At {
+    index: u64,
+    now_ms: u64,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            items: Shards::default(),
+            alarms: Alarms::default(),
+            log_time_ms: 0,
+            flush_at_ms: NEVER,
+            counts: Counts::default(),
+        }
+    }
+}
+
+impl StateMachine for Store {
+    fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
+        self.advance(entry.log_time);
+        match Command::decode(entry.command) {
+            Ok(command) => self.run(&command, entry.index.0, reply),
+            Err(_) => reply.extend_from_slice(reply::BAD_COMMAND),
+        }
+    }
+
+    fn advance(&mut self, log_time: LogTime) {
+        // No point of time is `NEVER`, else what has no end would end.
+        self.log_time_ms = self.log_time_ms.max(log_time.0.min(NEVER - 1));
+        if self.flush_at_ms <= self.log_time_ms {
+            self.flush();
+        }
+        self.items.drop_discarded();
+        self.alarms.drop_discarded();
+        for _ in 0..EXPIRED_PER_ENTRY_MAX {
+            if !self.remove_one_expired() {
+                return;
+            }
+        }
+    }
+
+    /// May be earlier than the next change, never later: an item that was given a later end may still
+    /// be looked at on its first one.
+    fn next_deadline(&self) -> Option<LogTime> {
+        let next_ms = self.alarms.next_ms().min(self.flush_at_ms);
+        (next_ms != NEVER).then_some(LogTime(next_ms))
+    }
+
+    /// Takes the line of a `get` or `gets`. An answer that could be longer than
+    /// [`REPLY_BYTES_MAX`] is refused; [`Store::get`] knows no such limit.
+    fn query(&self, request: &[u8], reply: &mut Vec<u8>) {
+        let Some(read) = Read::from_line(request) else {
+            reply.extend_from_slice(reply::ERROR);
+            return;
+        };
+        if !self.fits_in_reply(read.keys()) {
+            reply.extend_from_slice(reply::REPLY_TOO_LARGE);
+            return;
+        }
+        for key in read.keys().iter() {
+            if let Some(item) = self.get(key) {
+                reply::push_item(reply, key, &item, read.with_unique());
+            }
+        }
+        reply.extend_from_slice(reply::END);
+    }
+
+    /// Takes 4,096 reference counts; the first later write to each shard copies that shard's table of
+    /// references, never a value.
+    fn freeze(&self) -> Box<dyn Frozen> {
+        let flush_at_ms = self.flush_at_ms;
+        Box::new(snapshot::FrozenStore::new(
+            self.items.freeze(),
+            self.log_time_ms,
+            flush_at_ms,
+        ))
+    }
+
+    fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()> {
+        *self = Self::default();
+        snapshot::read(reader, self).inspect_err(|_| *self = Self::default())
+    }
+}
+
+impl Store {
+    /// An empty store at log time 0.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The item called `key`, unless its time has passed.
+    #[must_use]
+    pub fn get(&self, key: Key<'_>) -> Option<ItemView<'_>> {
+        let item = self.items.get(self.items.hash(key), key)?;
+        (item.deadline_ms > self.log_time_ms).then(|| item.view())
+    }
+
+    /// The log time the store has come to.
+    #[must_use]
+    pub const fn log_time(&self) -> LogTime {
+        LogTime(self.log_time_ms)
+    }
+
+    /// Figures about this replica's store; costs nothing.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let curr_items = self.items.count();
+        Stats {
+            curr_items,
+            bytes: self.counts.bytes,
+            memory_bytes: self.counts.bytes + curr_items * item::OVERHEAD_BYTES,
+            total_items: self.counts.total_items,
+            expired: self.counts.expired,
+            flushes: self.counts.flushes,
+        }
+    }
+
+    fn run(&mut self, command: &Command<'_>, index: u64, reply: &mut Vec<u8>) {
+        let at = At {
+            index,
+            now_ms: self.log_time_ms,
+        };
+        let answer = match *command {
+            Command::Add(item) if self.get(item.key).is_some() => reply::NOT_STORED,
+            Command::Replace(item) if self.get(item.key).is_none() => reply::NOT_STORED,
+            Command::Set(item) | Command::Add(item) | Command::Replace(item) => {
+                self.store(item, at)
+            }
+            Command::Cas { item, unique } => match self.get(item.key) {
+                None => reply::NOT_FOUND,
+                Some(found) if found.unique != unique => reply::EXISTS,
+                Some(_) => self.store(item, at),
+            },
+            Command::Append { key, value } => self.extend(key, b"", value, at),
+            Command::Prepend { key, value } => self.extend(key, value, b"", at),
+            Command::Increment { key, delta } => {
+                return self.count(key, |number| number.wrapping_add(delta), at, reply);
+            }
+            Command::Decrement { key, delta } => {
+                return self.count(key, |number| number.saturating_sub(delta), at, reply);
+            }
+            Command::Touch { key, exptime } if self.touch(key, exptime) => reply::TOUCHED,
+            Command::Delete { key } if self.get(key).is_some() => {
+                self.remove(self.items.hash(key), key);
+                reply::DELETED
+            }
+            Command::Touch { .. } | Command::Delete { .. } => reply::NOT_FOUND,
+            Command::GetAndTouch {
+                keys,
+                exptime,
+                with_unique,
+            } => self.get_and_touch(keys, exptime, with_unique, reply),
+            Command::FlushAll { delay } => self.flush_all(delay),
+        };
+        reply.extend_from_slice(answer);
+    }
+
+    fn store(&mut self, item: Written<'_>, at: At) -> &'static [u8] {
+        let contents = Contents {
+            flags: item.flags,
+            unique: at.index,
+            deadline_ms: deadline_ms(item.exptime, at.now_ms),
+            value: [item.value, b""],
+        };
+        self.put(item.key, &contents, at.now_ms);
+        self.counts.total_items += 1;
+        reply::STORED
+    }
+
+    /// `append` and `prepend`: an item's flags and end stay as they are.
+    fn extend(&mut self, key: Key<'_>, front: &[u8], back: &[u8], at: At) -> &'static [u8] {
+        let hash = self.items.hash(key);
+        let Some(slot) = self.items.get_mut(hash, key) else {
+            return reply::NOT_STORED;
+        };
+        let bytes = slot.value().len() + front.len() + back.len();
+        if slot.deadline_ms <= at.now_ms || bytes > VALUE_BYTES_MAX {
+            return reply::NOT_STORED;
+        }
+        item::extend(slot, front, back, at.index);
+        self.counts.bytes += (front.len() + back.len()) as u64;
+        self.counts.total_items += 1;
+        reply::STORED
+    }
+
+    /// `incr` and `decr`: like memcached, a number never makes the value shorter, blanks fill it up.
+    fn count(
+        &mut self,
+        key: Key<'_>,
+        change: impl FnOnce(u64) -> u64,
+        at: At,
+        reply: &mut Vec<u8>,
+    ) {
+        let hash = self.items.hash(key);
+        let found = self
+            .items
+            .get_mut(hash, key)
+            .filter(|slot| slot.deadline_ms > at.now_ms);
+        let Some(slot) = found else {
+            reply.extend_from_slice(reply::NOT_FOUND);
+            return;
+        };
+        let Some(number) = unsigned(slot.value()) else {
+            reply.extend_from_slice(reply::NOT_NUMERIC);
+            return;
+        };
+        let (digits, start) = reply::decimal(change(number));
+        let digits = &digits[start..];
+        let bytes_before = slot.value().len();
+        item::write_number(slot, digits, at.index);
+        self.counts.bytes += (slot.value().len() - bytes_before) as u64;
+        reply.extend_from_slice(digits);
+        reply.extend_from_slice(b"\r\n");
+    }
+
+    /// Gives an item a new end; false if there is none. Its unique number stays.
+    fn touch(&mut self, key: Key<'_>, exptime: Exptime) -> bool {
+        let hash = self.items.hash(key);
+        let now_ms = self.log_time_ms;
+        let found = self
+            .items
+            .get_mut(hash, key)
+            .filter(|slot| slot.deadline_ms > now_ms);
+        let Some(slot) = found else {
+            return false;
+        };
+        let end_ms = deadline_ms(exptime, now_ms);
+        if end_ms <= now_ms {
+            self.remove(hash, key);
+        } else if slot.deadline_ms != end_ms {
+            let item = item::make_mut(slot);
+            item.deadline_ms = end_ms;
+            self.alarms.cover(item, hash);
+        }
+        true
+    }
+
+    fn get_and_touch(
+        &mut self,
+        keys: Keys<'_>,
+        exptime: Exptime,
+        with_unique: bool,
+        reply: &mut Vec<u8>,
+    ) -> &'static [u8] {
+        if !self.fits_in_reply(keys) {
+            return reply::REPLY_TOO_LARGE;
+        }
+        for key in keys.iter() {
+            if let Some(item) = self.get(key) {
+                reply::push_item(reply, key, &item, with_unique);
+                self.touch(key, exptime);
+            }
+        }
+        reply::END
+    }
+
+    /// Whether the answer with all these items is short enough to be assembled in memory.
+    fn fits_in_reply(&self, keys: Keys<'_>) -> bool {
+        let mut room = REPLY_BYTES_MAX - reply::END.len();
+        for key in keys.iter() {
+            if let Some(item) = self.get(key) {
+                let bytes = reply::ITEM_FRAME_BYTES_MAX + key.bytes().len() + item.value.len();
+                let Some(left) = room.checked_sub(bytes) else {
+                    return false;
+                };
+                room = left;
+            }
+        }
+        true
+    }
+
+    /// The last `flush_all` counts: it takes the place of one that still waits for its time. Like in
+    /// memcached, a point of Unix time that has passed flushes nothing.
+    fn flush_all(&mut self, delay: Exptime) -> &'static [u8] {
+        if delay.0 <= 0 {
+            self.flush();
+        } else {
+            let at_ms = deadline_ms(delay, self.log_time_ms);
+            self.flush_at_ms = if at_ms > self.log_time_ms {
+                at_ms
+            } else {
+                NEVER
+            };
+        }
+        reply::OK
+    }
+
+    fn flush(&mut self) {
+        self.items.discard_all();
+        self.alarms.discard_all();
+        self.flush_at_ms = NEVER;
+        self.counts.bytes = 0;
+        self.counts.flushes += 1;
+    }
+
+    /// Makes `contents` the item called `key`, or makes it nothing if its time is already over.
+    fn put(&mut self, key: Key<'_>, contents: &Contents<'_>, now_ms: u64) {
+        let hash = self.items.hash(key);
+        if contents.deadline_ms <= now_ms {
+            self.remove(hash, key);
+        } else if let Some(slot) = self.items.get_mut(hash, key) {
+            self.counts.bytes -= slot.value().len() as u64;
+            self.counts.bytes += contents.value_bytes() as u64;
+            let item = item::rewrite(slot, contents);
+            self.alarms.cover(item, hash);
+        } else {
+            let mut item = Item::new(key.bytes(), key.length(), contents);
+            self.counts.bytes += item.bytes() as u64;
+            self.alarms.cover(&mut item, hash);
+            self.items.insert(hash, item);
+        }
+    }
+
+    fn remove(&mut self, hash: u64, key: Key<'_>) {
+        if let Some(item) = self.items.remove(hash, key) {
+            self.counts.bytes -= item.bytes() as u64;
+            self.alarms.cancel(item.alarm);
+        }
+    }
+
+    /// Takes the first alarm that is due and removes its item, unless that was given a later end.
+    /// False if no alarm is due.
+    fn remove_one_expired(&mut self) -> bool {
+        let Some((alarm, hash)) = self.alarms.pop_due(self.log_time_ms) else {
+            return false;
+        };
+        let slot = self
+            .items
+            .alarmed_mut(hash, alarm)
+            .expect("an alarm goes with its item");
+        if slot.deadline_ms <= self.log_time_ms {
+            let item = self
+                .items
+                .remove_alarmed(hash, alarm)
+                .expect("it was just there");
+            self.counts.bytes -= item.bytes() as u64;
+            self.counts.expired += 1;
+        } else {
+            let item = item::make_mut(slot);
+            item.alarm = alarms::NONE;
+            self.alarms.cover(item, hash);
+        }
+        true
+    }
+}
+
+/// The log time at which something with this expiry time ends; not later than `now_ms` if at once.
+fn deadline_ms(exptime: Exptime, now_ms: u64) -> u64 {
+    let Ok(seconds) = u64::try_from(exptime.0) else {
+        return 0;
+    };
+    let ms = seconds.saturating_mul(1000).min(NEVER - 1);
+    match exptime.0 {
+        0 => NEVER,
+        1..=Exptime::RELATIVE_MAX => ms.saturating_add(now_ms).min(NEVER - 1),
+        _ => ms,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The state as bytes: written in order of the keys, so that equal states are equal bytes whatever the
+//! table's secret. Checks structure and limits, not integrity: whoever stores the bytes does that.
+//!
+//! All numbers are big-endian, times are milliseconds of log time, 2^64-1 is never.
+//!
+//! ```text
+//! "qwkv" format:4 log_time:8 flush_at:8 item_count:8
+//! item*  key_length:1 flags:4 unique:8 deadline:8 value_length:4 key value
+//! "vkwq"
+//! ```
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use quorumwire_interfaces::Frozen;
+
+use super::Store;
+use super::item::Item;
+use super::shards::Shard;
+use crate::{Key, VALUE_BYTES_MAX};
+
+const MAGIC: [u8; 4] = *b"qwkv";
+const FORMAT: u32 = 1;
+const END: [u8; 4] = *b"vkwq";
+
+/// Bytes that are collected before they are handed to the writer.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// The state at one moment.
+pub(super) struct FrozenStore {
+    shards: Vec<Arc<Shard>>,
+    log_time_ms: u64,
+    flush_at_ms: u64,
+}
+
+impl FrozenStore {
+    pub(super) const fn new(shards: Vec<Arc<Shard>>, log_time_ms: u64, flush_at_ms: u64) -> Self {
+        Self {
+            shards,
+            log_time_ms,
+            flush_at_ms,
+        }
+    }
+
+    /// The items that are there at this moment, in order of their keys.
+    fn items(&self) -> Vec<&Item> {
+        let all = self.shards.iter().flat_map(|shard| shard.iter());
+        let live = all.filter(|item| item.deadline_ms > self.log_time_ms);
+        let mut items: Vec<&Item> = live.map(AsRef::as_ref).collect();
+        items.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+        items
+    }
+}
+
+impl Frozen for FrozenStore {
+    fn write(&self, writer: &mut dyn Write) -> io::Result<()> {
+        let mut writer = io::BufWriter::with_capacity(BUFFER_BYTES, writer);
+        let items = self.items();
+        writer.write_all(&MAGIC)?;
+        writer.write_all(&FORMAT.to_be_bytes())?;
+        writer.write_all(&self.log_time_ms.to_be_bytes())?;
+        writer.write_all(&self.flush_at_ms.to_be_bytes())?;
+        writer.write_all(&(items.len() as u64).to_be_bytes())?;
+        for item in items {
+            let value_bytes = u32::try_from(item.value().len()).map_err(io::Error::other)?;
+            writer.write_all(&[item.key_bytes()])?;
+            writer.write_all(&item.flags.to_be_bytes())?;
+            writer.write_all(&item.unique.to_be_bytes())?;
+            writer.write_all(&item.deadline_ms.to_be_bytes())?;
+            writer.write_all(&value_bytes.to_be_bytes())?;
+            writer.write_all(item.key())?;
+            writer.write_all(item.value())?;
+        }
+        writer.write_all(&END)?;
+        writer.flush()
+    }
+}
+
+/// Fills the empty `store`. Reads not one byte more than [`Frozen::write`] wrote.
+pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
+    if array(reader)? != MAGIC {
+        return Err(bad("this is not a snapshot of a key-value store"));
+    }
+    if u32::from_be_bytes(array(reader)?) != FORMAT {
+        return Err(bad("snapshot of another format"));
+    }
+    store.log_time_ms = u64::from_be_bytes(array(reader)?);
+    store.flush_at_ms = u64::from_be_bytes(array(reader)?);
+    if store.flush_at_ms <= store.log_time_ms {
+        return Err(bad("snapshot with a flush in its past"));
+    }
+    let item_count = u64::from_be_bytes(array(reader)?);
+    let mut previous_key = Vec::new();
+    for _ in 0..item_count {
+        let item = read_item(reader)?;
+        if item.key() <= previous_key.as_slice() {
+            return Err(bad("snapshot whose keys are not in order"));
+        }
+        if item.deadline_ms <= store.log_time_ms {
+            return Err(bad("snapshot with an item whose time has passed"));
+        }
+        previous_key.clear();
+        previous_key.extend_from_slice(item.key());
+        store.insert_restored(item)?;
+    }
+    if array(reader)? == END {
+        Ok(())
+    } else {
+        Err(bad("snapshot without its end"))
+    }
+}
+
+fn read_item(reader: &mut dyn Read) -> io::Result<Item> {
+    let [key_bytes] = array(reader)?;
+    let flags = u32::from_be_bytes(array(reader)?);
+    let unique = u64::from_be_bytes(array(reader)?);
+    let deadline_ms = u64::from_be_bytes(array(reader)?);
+    let value_bytes = u32::from_be_bytes(array(reader)?) as usize;
+    if value_bytes > VALUE_BYTES_MAX {
+        return Err(bad("snapshot with a value that is too long"));
+    }
+    let mut bytes = vec![0; usize::from(key_bytes) + value_bytes].into_boxed_slice();
+    reader.read_exact(&mut bytes)?;
+    Ok(Item::from_bytes(
+        bytes,
+        key_bytes,
+        flags,
+        unique,
+        deadline_ms,
+    ))
+}
+
+impl Store {
+    fn insert_restored(&mut self, mut item: Item) -> io::Result<()> {
+        let key = Key::new(item.key()).ok_or_else(|| bad("snapshot with a bad key"))?;
+        let hash = self.items.hash(key);
+        self.counts.bytes += item.bytes() as u64;
+        self.alarms.cover(&mut item, hash);
+        self.items.insert(hash, item);
+        Ok(())
+    }
+}
+
+fn array<const N: usize>(reader: &mut dyn Read) -> io::Result<[u8; N]> {
+    let mut array = [0; N];
+    reader.read_exact(&mut array)?;
+    Ok(array)
+}
+
+fn bad(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}

@@ -1,0 +1,553 @@
+//! The rules of the store one by one. Random runs against a model stand in `tests/model.rs`.
+use quorumwire_interfaces::Index;
+
+use super::*;
+use crate::memcached::{Parsed, Request, parse};
+
+/// Log time at which the tests start, in ms.
+const START_MS: u64 = 1_700_000_000_000;
+
+/// A store with a log in front of it, spoken to in the text protocol.
+struct Log {
+    store: Store,
+    index: u64,
+    now_ms: u64,
+}
+
+impl Log {
+    fn new() -> Self {
+        Self {
+            store: Store::new(),
+            index: 0,
+            now_ms: START_MS,
+        }
+    }
+
+    fn ask(&mut self, request: &str) -> String {
+        let mut reply = Vec::new();
+        match parse(request.as_bytes()) {
+            Parsed::Request {
+                consumed,
+                request: Request::Write { command, .. },
+            } => {
+                assert_eq!(consumed, request.len());
+                let mut encoded = Vec::new();
+                command.encode(&mut encoded);
+                self.apply(&encoded, &mut reply);
+            }
+            Parsed::Request {
+                consumed,
+                request: Request::Read(read),
+            } => {
+                assert_eq!(consumed, request.len());
+                self.store.query(read.line(), &mut reply);
+            }
+            other => panic!("{request:?} is {other:?}"),
+        }
+        String::from_utf8(reply).unwrap()
+    }
+
+    fn apply(&mut self, command: &[u8], reply: &mut Vec<u8>) {
+        self.index += 1;
+        let log_time = LogTime(self.now_ms);
+        self.store.apply(
+            &Applied {
+                index: Index(self.index),
+                log_time,
+                command,
+            },
+            reply,
+        );
+    }
+
+    fn set(&mut self, key: &str, exptime: i64, value: &str) {
+        let request = format!("set {key} 0 {exptime} {}\r\n{value}\r\n", value.len());
+        assert_eq!(self.ask(&request), "STORED\r\n");
+    }
+
+    fn get(&self, key: &str) -> Option<String> {
+        let item = self.store.get(Key::new(key.as_bytes()).unwrap())?;
+        Some(String::from_utf8(item.value.to_vec()).unwrap())
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.now_ms += ms;
+        self.store.advance(LogTime(self.now_ms));
+    }
+}
+
+fn bytes(frozen: &dyn Frozen) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frozen.write(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn expiry_times_count_as_memcached_counts_them() {
+    let now_ms = START_MS;
+    let deadline = |exptime| deadline_ms(Exptime(exptime), now_ms);
+    assert_eq!(deadline(0), NEVER);
+    assert_eq!(deadline(-1), 0);
+    assert_eq!(deadline(i64::MIN), 0);
+    assert_eq!(deadline(1), now_ms + 1000);
+    assert_eq!(deadline(2_592_000), now_ms + 2_592_000_000);
+    assert_eq!(deadline(2_592_001), 2_592_001_000);
+    assert_eq!(deadline(4_000_000_000), 4_000_000_000_000);
+    assert_eq!(deadline(i64::MAX), NEVER - 1);
+    assert_eq!(deadline_ms(Exptime(1), u64::MAX - 1), NEVER - 1);
+}
+
+#[test]
+fn an_item_is_gone_from_its_end_on() {
+    let mut log = Log::new();
+    log.set("a", 10, "1");
+    assert_eq!(log.store.next_deadline(), Some(LogTime(START_MS + 10_000)));
+    log.pass(9_999);
+    assert_eq!(log.get("a").as_deref(), Some("1"));
+    log.pass(1);
+    assert_eq!(log.get("a"), None);
+    assert_eq!(log.store.stats().curr_items, 0);
+    assert_eq!(log.store.stats().bytes, 0);
+    assert_eq!(log.store.stats().expired, 1);
+    assert_eq!(log.store.next_deadline(), None);
+}
+
+#[test]
+fn a_command_sees_the_time_of_its_own_entry() {
+    for (request, answer) in [
+        ("get a\r\n", "END\r\n"),
+        ("add a 0 0 1\r\n2\r\n", "STORED\r\n"),
+        ("replace a 0 0 1\r\n2\r\n", "NOT_STORED\r\n"),
+        ("append a 0 0 1\r\n2\r\n", "NOT_STORED\r\n"),
+        ("cas a 0 0 1 1\r\n2\r\n", "NOT_FOUND\r\n"),
+        ("incr a 1\r\n", "NOT_FOUND\r\n"),
+        ("touch a 0\r\n", "NOT_FOUND\r\n"),
+        ("gat 0 a\r\n", "END\r\n"),
+        ("delete a\r\n", "NOT_FOUND\r\n"),
+    ] {
+        let mut log = Log::new();
+        // So many items end at once that `a`, the last one, still waits for its removal.
+        for number in 0..2 * EXPIRED_PER_ENTRY_MAX {
+            log.set(&format!("other{number}"), 1, "1");
+        }
+        log.set("a", 1, "1");
+        log.now_ms += 1000;
+        if request.starts_with("get") {
+            log.pass(0);
+        }
+        assert_eq!(log.ask(request), answer, "{request}");
+        assert!(
+            log.store.stats().curr_items > 100,
+            "nothing waited any more"
+        );
+    }
+}
+
+#[test]
+fn nothing_that_waits_for_its_removal_is_in_a_snapshot() {
+    let mut log = Log::new();
+    for number in 0..=2 * EXPIRED_PER_ENTRY_MAX {
+        log.set(&format!("{number}"), 1, "1");
+    }
+    log.set("stays", 0, "1");
+    log.pass(1000);
+    assert_eq!(
+        log.store.stats().curr_items,
+        EXPIRED_PER_ENTRY_MAX as u64 + 2
+    );
+    assert_eq!(
+        log.store.next_deadline(),
+        Some(LogTime(START_MS + 1000)),
+        "the rest would stay"
+    );
+    let early = bytes(&*log.store.freeze());
+    log.pass(0);
+    log.pass(0);
+    assert_eq!(log.store.stats().curr_items, 1);
+    assert_eq!(bytes(&*log.store.freeze()), early);
+    assert_eq!(log.store.next_deadline(), None);
+}
+
+#[test]
+fn a_new_end_counts_and_not_the_old_one() {
+    let mut log = Log::new();
+    log.set("later", 1, "1");
+    log.set("later", 3, "2");
+    log.set("never", 1, "1");
+    log.set("never", 0, "2");
+    log.set("earlier", 3, "1");
+    log.set("earlier", 2, "2");
+    log.set("touched", 1, "1");
+    assert_eq!(log.ask("touch touched 3\r\n"), "TOUCHED\r\n");
+    log.set("deleted", 1, "1");
+    assert_eq!(log.ask("delete deleted\r\n"), "DELETED\r\n");
+    log.set("deleted", 3, "2");
+    let left = |log: &Log| {
+        let names = ["later", "never", "earlier", "touched", "deleted"];
+        names.map(|name| log.get(name).is_some())
+    };
+    log.pass(1000);
+    assert_eq!(left(&log), [true, true, true, true, true]);
+    log.pass(1000);
+    assert_eq!(left(&log), [true, true, false, true, true]);
+    log.pass(1000);
+    assert_eq!(left(&log), [false, true, false, false, false]);
+    assert_eq!(log.store.alarms.count(), 0);
+    assert_eq!(log.store.next_deadline(), None);
+}
+
+#[test]
+fn an_item_has_one_alarm_however_often_it_is_written() {
+    let mut log = Log::new();
+    for round in 0..100 {
+        log.set("a", 1000 - round, "1");
+        log.set("a", 1000 + round, "22");
+        assert_eq!(log.ask("touch a 500\r\n"), "TOUCHED\r\n");
+        log.ask("append a 0 0 1\r\n3\r\n");
+        assert_eq!(log.store.alarms.count(), 1);
+        if round % 3 == 0 {
+            assert_eq!(log.ask("delete a\r\n"), "DELETED\r\n");
+            assert_eq!(log.store.alarms.count(), 0);
+        }
+    }
+}
+
+#[test]
+fn an_end_that_has_passed_already_removes() {
+    for exptime in ["-1", "2592001"] {
+        let mut log = Log::new();
+        for request in [
+            format!("set a 0 {exptime} 1\r\n2\r\n"),
+            format!("touch a {exptime}\r\n"),
+            format!("gat {exptime} a\r\n"),
+        ] {
+            log.set("a", 0, "1");
+            log.ask(&request);
+            assert_eq!(log.get("a"), None, "{request}");
+            assert_eq!(log.store.stats().bytes, 0);
+        }
+    }
+}
+
+#[test]
+fn numbers_keep_their_width_as_in_memcached() {
+    let mut log = Log::new();
+    log.set("n", 0, "10");
+    for (request, answer, value) in [
+        ("decr n 1\r\n", "9\r\n", "9 "),
+        ("incr n 1\r\n", "10\r\n", "10"),
+        ("decr n 99\r\n", "0\r\n", "0 "),
+        ("incr n 100\r\n", "100\r\n", "100"),
+        ("incr n 18446744073709551615\r\n", "99\r\n", "99 "),
+    ] {
+        assert_eq!(log.ask(request), answer);
+        assert_eq!(log.get("n").as_deref(), Some(value));
+        assert_eq!(log.store.stats().bytes, 1 + value.len() as u64);
+    }
+    log.set("n", 0, "");
+    let refusal = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+    assert_eq!(log.ask("incr n 1\r\n"), refusal);
+    log.set("n", 0, "18446744073709551616");
+    assert_eq!(log.ask("decr n 1\r\n"), refusal);
+}
+
+#[test]
+fn a_unique_number_is_the_index_of_the_last_change() {
+    let mut log = Log::new();
+    let unique = |log: &Log| log.store.get(Key::new(b"a").unwrap()).unwrap().unique;
+    log.set("a", 0, "1"); // entry 1
+    assert_eq!(unique(&log), 1);
+    log.ask("touch a 100\r\n"); // entries 2 and 3 change no value
+    log.ask("gat 200 a\r\n");
+    assert_eq!(unique(&log), 1);
+    log.ask("incr a 1\r\n"); // entry 4
+    assert_eq!(unique(&log), 4);
+    assert_eq!(log.ask("cas a 0 0 1 1\r\nx\r\n"), "EXISTS\r\n"); // entry 5
+    assert_eq!(log.ask("cas a 0 0 1 4\r\nx\r\n"), "STORED\r\n"); // entry 6
+    assert_eq!(unique(&log), 6);
+    log.ask("prepend a 0 0 1\r\ny\r\n"); // entry 7
+    assert_eq!(log.ask("gets a\r\n"), "VALUE a 0 2 7\r\nyx\r\nEND\r\n");
+    assert_eq!(
+        log.ask("gats 0 a b a\r\n"),
+        "VALUE a 0 2 7\r\nyx\r\nVALUE a 0 2 7\r\nyx\r\nEND\r\n"
+    );
+}
+
+#[test]
+fn append_keeps_flags_and_end_and_stops_at_the_limit() {
+    let mut log = Log::new();
+    log.ask("set a 5 10 1\r\n1\r\n");
+    assert_eq!(log.ask("append a 9 0 2\r\n23\r\n"), "STORED\r\n");
+    assert_eq!(log.ask("get a\r\n"), "VALUE a 5 3\r\n123\r\nEND\r\n");
+    log.pass(10_000);
+    assert_eq!(log.get("a"), None);
+    log.set("big", 0, &"v".repeat(VALUE_BYTES_MAX - 1));
+    assert_eq!(log.ask("append big 0 0 1\r\nw\r\n"), "STORED\r\n");
+    assert_eq!(log.ask("append big 0 0 1\r\nw\r\n"), "NOT_STORED\r\n");
+    assert_eq!(log.ask("append big 0 0 0\r\n\r\n"), "STORED\r\n");
+    assert_eq!(log.store.stats().bytes, 3 + VALUE_BYTES_MAX as u64);
+}
+
+#[test]
+fn a_flush_takes_what_is_there_when_its_time_comes() {
+    let mut log = Log::new();
+    log.set("before", 0, "1");
+    assert_eq!(log.ask("flush_all 2\r\n"), "OK\r\n");
+    assert_eq!(log.store.next_deadline(), Some(LogTime(START_MS + 2000)));
+    log.pass(1999);
+    log.set("between", 100, "1");
+    assert!(log.get("before").is_some());
+    log.now_ms += 1;
+    log.set("after", 0, "1");
+    assert_eq!(
+        ["before", "between", "after"].map(|key| log.get(key).is_some()),
+        [false, false, true]
+    );
+    assert_eq!(log.store.next_deadline(), None);
+    let stats = log.store.stats();
+    assert_eq!((stats.curr_items, stats.bytes, stats.flushes), (1, 6, 1));
+}
+
+#[test]
+fn the_last_flush_counts() {
+    let mut log = Log::new();
+    log.set("a", 0, "1");
+    log.ask("flush_all 1\r\n");
+    log.ask("flush_all 3\r\n");
+    log.pass(1000);
+    assert!(log.get("a").is_some());
+    log.pass(2000);
+    assert!(log.get("a").is_none());
+    log.ask("flush_all 1\r\n");
+    log.ask("flush_all\r\n");
+    log.set("a", 0, "1");
+    log.pass(5000);
+    assert!(log.get("a").is_some());
+    log.ask("flush_all 2592001\r\n");
+    assert!(
+        log.get("a").is_some(),
+        "a point in the past flushes nothing"
+    );
+    log.ask("flush_all -1\r\n");
+    assert!(log.get("a").is_none());
+}
+
+#[test]
+fn what_a_flush_throws_away_is_freed_little_by_little() {
+    let mut log = Log::new();
+    for number in 0..1000 {
+        log.set(&format!("{number}"), 100, "1");
+    }
+    log.ask("flush_all\r\n");
+    assert!(log.store.items.discarded_count() > 100);
+    for _ in 0..1000 {
+        log.pass(0);
+    }
+    assert_eq!(log.store.items.discarded_count(), 0);
+    assert_eq!(log.store.alarms.discarded_count(), 0);
+}
+
+#[test]
+fn an_answer_too_long_to_assemble_is_refused_and_changes_nothing() {
+    let mut log = Log::new();
+    log.set("big", 50, &"v".repeat(VALUE_BYTES_MAX));
+    let refusal = "SERVER_ERROR out of memory writing get response\r\n";
+    assert_eq!(
+        log.ask("get big big big\r\n").len(),
+        3 * (VALUE_BYTES_MAX + 23) + 5
+    );
+    assert_eq!(log.ask("get big big big big\r\n"), refusal);
+    assert_eq!(log.ask("gat 100 big big big big\r\n"), refusal);
+    assert_eq!(log.store.next_deadline(), Some(LogTime(START_MS + 50_000)));
+    log.pass(50_000);
+    assert_eq!(log.get("big"), None);
+}
+
+#[test]
+fn what_is_no_command_is_answered_and_changes_nothing() {
+    let mut log = Log::new();
+    log.set("a", 0, "1");
+    let before = bytes(&*log.store.freeze());
+    for command in [
+        &b""[..],
+        b"\xff",
+        b"\x1a\x05k",
+        b"\x1a\x01\n",
+        b"set a 0 0 1\r\n2\r\n",
+    ] {
+        let mut reply = b"kept ".to_vec();
+        log.apply(command, &mut reply);
+        assert_eq!(
+            reply,
+            b"kept SERVER_ERROR not a command of this version\r\n"
+        );
+    }
+    for request in [
+        &b""[..],
+        b"get",
+        b"get ",
+        b"get \x01",
+        b"put a",
+        b"\xff\xff",
+    ] {
+        let mut reply = Vec::new();
+        log.store.query(request, &mut reply);
+        assert_eq!(reply, b"ERROR\r\n");
+    }
+    assert_eq!(bytes(&*log.store.freeze()), before);
+}
+
+#[test]
+fn log_time_does_not_go_back() {
+    let mut log = Log::new();
+    log.set("a", 1, "1");
+    log.store.advance(LogTime(START_MS + 1000));
+    log.store.advance(LogTime(5));
+    assert_eq!(log.store.log_time(), LogTime(START_MS + 1000));
+    assert_eq!(log.get("a"), None);
+}
+
+#[test]
+fn what_has_no_end_outlives_the_last_point_of_time() {
+    let mut log = Log::new();
+    log.set("never", 0, "1");
+    log.set("late", i64::MAX, "1");
+    log.now_ms = u64::MAX;
+    log.pass(0);
+    assert_eq!(
+        ["never", "late"].map(|key| log.get(key).is_some()),
+        [true, false]
+    );
+    log.set("relative", 100, "1");
+    assert_eq!(log.get("relative"), None);
+    assert_eq!(log.ask("flush_all 100\r\n"), "OK\r\n");
+    let state = bytes(&*log.store.freeze());
+    Store::new().restore(&mut state.as_slice()).unwrap();
+}
+
+#[test]
+fn a_snapshot_shows_its_moment_whatever_is_written_later() {
+    let mut log = Log::new();
+    for number in 0..500 {
+        log.set(
+            &format!("{number}"),
+            if number % 2 == 0 { 0 } else { 10 },
+            "old",
+        );
+    }
+    log.ask("flush_all 20\r\n");
+    let at_once = bytes(&*log.store.freeze());
+    let frozen = log.store.freeze();
+    for number in 0..500 {
+        match number % 6 {
+            0 => log.set(&format!("{number}"), 0, "new"),
+            1 => log.set(&format!("{number}"), 5, "newer"),
+            2 => assert_eq!(log.ask(&format!("delete {number}\r\n")), "DELETED\r\n"),
+            3 => assert_eq!(log.ask(&format!("touch {number} 9\r\n")), "TOUCHED\r\n"),
+            4 => assert_eq!(
+                log.ask(&format!("append {number} 0 0 1\r\n!\r\n")),
+                "STORED\r\n"
+            ),
+            _ => log.set(&format!("more{number}"), 0, "new"),
+        }
+    }
+    assert_eq!(bytes(&*frozen), at_once);
+    log.pass(10_000);
+    assert_eq!(bytes(&*frozen), at_once);
+    log.ask("flush_all\r\n");
+    assert_eq!(bytes(&*frozen), at_once);
+    assert_ne!(bytes(&*log.store.freeze()), at_once);
+}
+
+/// Typed by hand from the layout at the top of `snapshot.rs`.
+const GOLDEN: &[u8] = b"qwkv\0\0\0\x01\
+    \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\0\0\0\0\0\0\x02\
+    \x01\0\0\0\x05\0\0\0\0\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\x01ax\
+    \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\0\0\0\x00bc\
+    vkwq";
+
+#[test]
+fn a_snapshot_is_the_bytes_typed_by_hand() {
+    let mut log = Log::new();
+    log.now_ms = 10_000;
+    log.set("bc", 1, "");
+    log.ask("set a 5 0 1\r\nx\r\n");
+    log.ask("flush_all 10\r\n");
+    assert_eq!(bytes(&*log.store.freeze()), GOLDEN);
+    let mut restored = Store::new();
+    let mut reader = GOLDEN;
+    restored.restore(&mut reader).unwrap();
+    assert!(reader.is_empty());
+    assert_eq!(bytes(&*restored.freeze()), GOLDEN);
+    assert_eq!(restored.log_time(), LogTime(10_000));
+    assert_eq!(restored.next_deadline(), Some(LogTime(11_000)));
+    assert_eq!(restored.stats().bytes, 4);
+    restored.advance(LogTime(11_000));
+    assert_eq!(restored.stats().curr_items, 1);
+    restored.advance(LogTime(20_000));
+    assert_eq!(restored.stats().curr_items, 0);
+}
+
+#[test]
+fn a_bad_snapshot_is_refused_and_leaves_nothing_behind() {
+    let change = |place: usize, byte: u8| {
+        let mut bytes = GOLDEN.to_vec();
+        bytes[place] = byte;
+        bytes
+    };
+    let bad = [
+        (change(0, b'Q'), "not a snapshot"),
+        (change(7, 2), "another format"),
+        (change(22, 0), "flush in its past"),
+        (change(31, 1), "without its end"),
+        (change(31, 3), "failed to fill"), // the end is read as an item
+        (change(32, 0), "keys are not in order"),
+        (change(53, 0x11), "value that is too long"),
+        (change(57, b' '), "bad key"),
+        (change(57, b'z'), "keys are not in order"),
+        (change(78, 0x26), "time has passed"),
+        (change(GOLDEN.len() - 1, b'w'), "without its end"),
+    ];
+    for (bytes, reason) in &bad {
+        let mut log = Log::new();
+        log.set("old", 0, "1");
+        let error = log.store.restore(&mut bytes.as_slice()).unwrap_err();
+        assert!(
+            error.to_string().contains(reason),
+            "{error} is not {reason}"
+        );
+        assert_eq!(log.store.stats(), Stats::default());
+        assert_eq!(log.store.log_time(), LogTime(0));
+    }
+    for end in 0..GOLDEN.len() {
+        assert!(
+            Store::new().restore(&mut &GOLDEN[..end]).is_err(),
+            "cut at {end}"
+        );
+    }
+}
+
+#[test]
+fn overwriting_a_value_of_the_same_length_keeps_its_place_in_memory() {
+    let mut log = Log::new();
+    log.set("a", 100, "12345678");
+    let place = |log: &Log| {
+        log.store
+            .get(Key::new(b"a").unwrap())
+            .unwrap()
+            .value
+            .as_ptr()
+    };
+    let before = place(&log);
+    log.set("a", 200, "87654321");
+    assert_eq!(place(&log), before);
+    log.ask("incr a 1\r\n");
+    assert_eq!(place(&log), before);
+    let frozen = log.store.freeze();
+    log.set("a", 200, "abcdefgh");
+    assert_ne!(place(&log), before, "the snapshot holds the old value");
+    drop(frozen);
+    let after = place(&log);
+    log.set("a", 200, "hgfedcba");
+    assert_eq!(place(&log), after);
+}

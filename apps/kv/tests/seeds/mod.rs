@@ -1,0 +1,46 @@
+//! Where a random test's randomness comes from: a printed seed that can be given again.
+use std::collections::BTreeMap;
+use std::env;
+use std::hash::{BuildHasher, RandomState};
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+/// Gives the seed again that a failed run has printed.
+const VARIABLE: &str = "QUORUMWIRE_SEED";
+
+/// A generator from a new seed, or from the one in the environment; prints it.
+pub fn generator() -> ChaCha8Rng {
+    let seed = env::var(VARIABLE).map_or_else(
+        |_| RandomState::new().hash_one(std::process::id()),
+        |text| text.parse().expect("the seed is a number from 0 to 2^64-1"),
+    );
+    println!("to run this again: {VARIABLE}={seed}");
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// Counts what a random run reached.
+#[derive(Debug, Default)]
+pub struct Reached(BTreeMap<String, u64>);
+
+impl Reached {
+    /// One more of `outcome`.
+    pub fn count(&mut self, outcome: &str) {
+        if let Some(count) = self.0.get_mut(outcome) {
+            *count += 1;
+        } else {
+            self.0.insert(outcome.to_owned(), 1);
+        }
+    }
+
+    /// Fails if one of `outcomes` was reached fewer than `least` times.
+    pub fn require(&self, least: u64, outcomes: &[&str]) {
+        for outcome in outcomes {
+            let count = self.0.get(*outcome).copied().unwrap_or(0);
+            assert!(
+                count >= least,
+                "{outcome:?} was reached {count} times: {self:#?}"
+            );
+        }
+    }
+}

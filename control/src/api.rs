@@ -1,0 +1,457 @@
+//! What goes into a replica and what comes out of it.
+use bytes::Bytes;
+use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_wire::{CommitQuorum, MemberRole, Membership, RecordKind};
+use std::time::Duration;
+
+/// Time since some moment of the caller's choosing, the same for all inputs of one replica. Never
+/// goes back; runs on while the machine sleeps.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Now(pub Duration);
+
+/// Names one piece of work given out, so that its completion is recognised. Ascending.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Ticket(pub u64);
+
+/// A replica in one of its lives.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Peer {
+    /// Its name.
+    pub id: ReplicaId,
+    /// Its life.
+    pub incarnation: Incarnation,
+}
+
+/// What a replica is told once, at its start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The log it serves.
+    pub group: GroupId,
+    /// Who it is.
+    pub me: Peer,
+    /// Where others connect to it; goes into the membership.
+    pub peer_address: String,
+    /// The members a new cluster begins with, this one included; empty for one that waits to be
+    /// added to a running cluster. One that begins a cluster alone and is later joined by others must
+    /// be given an empty list before its memory is ever lost: started empty, it would begin a second
+    /// cluster, because it has nobody to ask.
+    pub initial_members: Vec<ReplicaId>,
+    /// Seed of the random part of its timeouts.
+    pub seed: u64,
+    /// A follower that has heard no leader for this long, and up to twice as long by chance, stands
+    /// for election; a leader that has not heard a quorum for this long steps down.
+    pub election_timeout: Duration,
+    /// A leader with nothing to say says so this often.
+    pub heartbeat_interval: Duration,
+    /// By how much two clocks may drift apart, in parts per million: leases are shorter by it.
+    pub clock_drift_ppm: u32,
+    /// Most bytes of entries a leader takes that are not committed yet; more are refused as
+    /// [`Refusal::Busy`].
+    pub uncommitted_bytes_max: usize,
+    /// Most Append messages with entries on their way to one follower.
+    pub appends_in_flight_max: usize,
+    /// Most bytes of entries on their way to one follower.
+    pub append_bytes_in_flight_max: usize,
+    /// Bytes of entries kept in memory behind a snapshot, for followers that are a little behind.
+    pub log_tail_bytes: usize,
+    /// Most membership and leadership requests and linearizable reads waiting for an answer.
+    pub waiting_requests_max: usize,
+}
+
+/// What a replica had persisted when it stopped.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    /// Term, vote and commit index.
+    pub hard_state: HardState,
+    /// The newest snapshot, if any.
+    pub snapshot: Option<SnapshotMeta>,
+    /// The entries behind the snapshot (some of them may lie before its last index), indexes
+    /// consecutive and ascending.
+    pub entries: Vec<Entry>,
+}
+
+/// What a replica must not forget.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct HardState {
+    /// The highest term it has taken part in.
+    pub term: Term,
+    /// Whom it voted for in that term.
+    pub vote: Option<Peer>,
+    /// What it knew to be committed; may lag behind.
+    pub commit_index: Index,
+}
+
+/// What a snapshot stands for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SnapshotMeta {
+    /// The last entry it contains.
+    pub last_index: Index,
+    /// That entry's term.
+    pub last_term: Term,
+    /// The members as of that entry.
+    pub membership: Membership,
+    /// The entry that set them.
+    pub membership_index: Index,
+    /// The log's time as of that entry.
+    pub log_time: LogTime,
+}
+
+/// A log entry: a record (header and payload, see `wire`) within a block of records that arrived or
+/// were made together.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its place in the log.
+    pub index: Index,
+    /// Term of the leader that made it.
+    pub term: Term,
+    /// What it holds.
+    pub kind: RecordKind,
+    /// The block the record stands in, shared with its neighbours.
+    pub block: Bytes,
+    /// Where the record begins in the block, and where it ends.
+    pub start: u32,
+    /// One past its last byte in the block.
+    pub end: u32,
+}
+
+/// What happens to a replica.
+#[derive(Debug)]
+pub enum Input {
+    /// Time has passed; nothing else happened.
+    Timeout,
+    /// A connection to a replica stands, in this life of it. Anything from an earlier life of the
+    /// same id is ignored from now on.
+    PeerUp(Peer),
+    /// The connection is gone; what was on its way may be lost.
+    PeerDown(Peer),
+    /// A message from a replica.
+    Message {
+        /// Who sent it.
+        from: Peer,
+        /// What it says.
+        message: Message,
+    },
+    /// Every [`Output::Persist`] with this ticket or a lower one is on disk.
+    Persisted(Ticket),
+    /// The state machine has applied everything up to here.
+    Applied(Index),
+    /// A linearizable read wants to be served; answered by [`Output::Read`] with the same ticket.
+    Read(Ticket),
+    /// Change the members; answered by [`Output::Done`] or [`Output::Refused`].
+    ChangeMembers(Ticket, MemberChange),
+    /// Hand leadership to this voter, or to the most up-to-date one; answered likewise.
+    Transfer(Ticket, Option<ReplicaId>),
+    /// A snapshot of the applied state has been written and is durable; the log may be cut behind it.
+    SnapshotTaken(SnapshotMeta),
+    /// Answer to [`Output::ReadSnapshot`]. `None`: that snapshot is no longer there or is damaged.
+    SnapshotRead {
+        /// For whom.
+        to: ReplicaId,
+        /// Of which snapshot.
+        last_index: Index,
+        /// From where.
+        offset: u64,
+        /// The bytes, and how long the whole file is.
+        chunk: Option<(Bytes, u64)>,
+    },
+    /// Answer to [`Output::StoreSnapshotChunk`]: it was written (or not).
+    SnapshotChunkStored {
+        /// Of which snapshot.
+        last_index: Index,
+        /// Where the next chunk belongs.
+        next_offset: u64,
+        /// False: the chunk could not be written; the transfer begins anew.
+        stored: bool,
+    },
+    /// Answer to [`Output::InstallSnapshot`]: checked, durable and restored into the state machine;
+    /// `None` when the bytes were damaged.
+    SnapshotInstalled {
+        /// Of which snapshot.
+        last_index: Index,
+        /// What it stands for, as its own head says.
+        meta: Option<SnapshotMeta>,
+    },
+}
+
+/// A wish to change who takes part, or how many must agree.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum MemberChange {
+    /// Take a new replica in: as learner, or (`Joining`) to vote as soon as it has caught up. It must
+    /// be connected; its incarnation is the one it connected with.
+    Add {
+        /// Its id, not in use by another member.
+        id: ReplicaId,
+        /// `Learner` or `Joining`.
+        role: MemberRole,
+        /// Where others connect to it.
+        peer_address: String,
+    },
+    /// Let a learner vote.
+    Promote(ReplicaId),
+    /// Take a member out. The leader may take itself out: it steps down once that is committed.
+    Remove(ReplicaId),
+    /// How many voters must hold an entry to commit it.
+    Quorum(CommitQuorum),
+}
+
+/// What a replica asks its surroundings to do, in this order.
+#[derive(Debug)]
+pub enum Output {
+    /// Write these durably, hard state first. Entries replace whatever was stored at their first index
+    /// and behind it. Answered by [`Input::Persisted`]. What must not be said before is held back by
+    /// the replica itself.
+    Persist {
+        /// Names this request; ascending, so one answer may cover several.
+        ticket: Ticket,
+        /// New hard state, if it changed.
+        hard_state: Option<HardState>,
+        /// New entries; consecutive. May be empty.
+        entries: Vec<Entry>,
+    },
+    /// Send a message; it may get lost.
+    Send {
+        /// To whom. Addressed to one life: not to be delivered to a later one.
+        to: Peer,
+        /// What to say.
+        message: Message,
+    },
+    /// Everything up to here is committed: apply it in order (read it by [`crate::Replica::entries`]),
+    /// then answer [`Input::Applied`].
+    Committed(Index),
+    /// A read may be answered once the state machine has applied this index.
+    Read(Ticket, Index),
+    /// A request was carried out.
+    Done(Ticket),
+    /// A request or read was not carried out.
+    Refused(Ticket, Refusal),
+    /// Role, term or leader changed: clients may have to be told. A proposal not yet committed when a
+    /// replica stops leading may still commit under a later leader (then an entry of the same index
+    /// and term is committed here too) or may never: its outcome is unknown until then.
+    RoleChanged(RoleChange),
+    /// The log was cut: entries from this index on, taken earlier, are not in this log any more.
+    /// Copies of them may live on elsewhere and may even commit later: the outcome of the proposals
+    /// behind them is unknown, not failed.
+    Truncated(Index),
+    /// The members changed (take effect at once; may be taken back by a later one).
+    MembershipChanged(Membership),
+    /// Read at most `bytes_max` bytes of the newest snapshot with this last index from `offset` on.
+    /// Answered by [`Input::SnapshotRead`].
+    ReadSnapshot {
+        /// For whom.
+        to: ReplicaId,
+        /// Of which snapshot.
+        last_index: Index,
+        /// From where; a multiple of what earlier answers gave.
+        offset: u64,
+        /// At most so many bytes.
+        bytes_max: usize,
+    },
+    /// Write a piece of a snapshot that is being received, aside. Offset 0 begins anew. Answered by
+    /// [`Input::SnapshotChunkStored`].
+    StoreSnapshotChunk {
+        /// Of which snapshot.
+        last_index: Index,
+        /// Where the piece belongs.
+        offset: u64,
+        /// The piece.
+        bytes: Bytes,
+    },
+    /// The received snapshot is whole: check it, make it durable, put it in place of log and state
+    /// machine. Answered by [`Input::SnapshotInstalled`].
+    InstallSnapshot {
+        /// Which snapshot.
+        last_index: Index,
+        /// The term its leader said.
+        last_term: Term,
+    },
+    /// Someone needs a snapshot and there is none, or it is too old to continue from: take one now.
+    TakeSnapshot,
+}
+
+/// Where a replica stands after a change.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RoleChange {
+    /// What it does now.
+    pub role: Role,
+    /// In which term.
+    pub term: Term,
+    /// Who leads, if known.
+    pub leader: Option<ReplicaId>,
+}
+
+/// What a replica does in its term.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Role {
+    /// It knows no membership yet, or none that contains it: it waits.
+    Joining,
+    /// It receives the log and counts for nothing.
+    Learner,
+    /// It follows the leader of its term, or waits for one.
+    Follower,
+    /// It asks whether an election could be won (pre-vote).
+    PreCandidate,
+    /// It stands for election.
+    Candidate,
+    /// It leads.
+    Leader,
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// Only the leader can.
+    #[error("not the leader")]
+    NotLeader {
+        /// Who may be it.
+        leader: Option<ReplicaId>,
+    },
+    /// A limit is reached; try later.
+    #[error("busy: {limit} reached")]
+    Busy {
+        /// Name of the limit.
+        limit: &'static str,
+    },
+    /// Leadership is being handed over; try the next leader.
+    #[error("leadership is being transferred")]
+    Transferring,
+    /// Another membership change is not committed yet, or the leader has committed nothing in its
+    /// term yet.
+    #[error("another membership change is in progress")]
+    ChangeInProgress,
+    /// The request makes no sense; the text says why and what would.
+    #[error("{0}")]
+    Invalid(String),
+    /// It was begun and did not come to an end in time.
+    #[error("timed out")]
+    TimedOut,
+}
+
+/// A message between two replicas of a group.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Message {
+    /// The sender's term.
+    pub term: Term,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a message says; field by field as in `wire/peer.proto`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub enum Body {
+    Fresh {
+        to_incarnation: Incarnation,
+        peer_address: String,
+        join: bool,
+    },
+    Bootstrap {
+        record: Bytes,
+    },
+    /// The message's term is the one asked about: with `pre_vote`, one above the sender's own.
+    VoteRequest {
+        last_index: Index,
+        last_term: Term,
+        pre_vote: bool,
+        transfer: bool,
+    },
+    /// A granted pre-vote bears the term asked about, anything else the sender's own.
+    VoteReply {
+        granted: bool,
+        pre_vote: bool,
+    },
+    Append {
+        previous_index: Index,
+        previous_term: Term,
+        commit_index: Index,
+        round: u64,
+        /// Whole records, cut anywhere only between two of them.
+        records: Vec<Bytes>,
+    },
+    AppendReply {
+        round: u64,
+        rejected: bool,
+        index: Index,
+        hint_index: Index,
+        hint_term: Term,
+    },
+    SnapshotChunk {
+        last_index: Index,
+        last_term: Term,
+        offset: u64,
+        total_bytes: u64,
+        round: u64,
+        bytes: Bytes,
+    },
+    SnapshotReply {
+        last_index: Index,
+        offset: u64,
+        installed: bool,
+        rejected: bool,
+        round: u64,
+    },
+    TransferNow,
+}
+
+/// What people and metrics want to know.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// What it does.
+    pub role: Role,
+    /// In which term.
+    pub term: Term,
+    /// Who leads, if known.
+    pub leader: Option<ReplicaId>,
+    /// First index still in the in-memory log.
+    pub first_index: Index,
+    /// Last index of its log.
+    pub last_index: Index,
+    /// Last index it knows to be committed.
+    pub commit_index: Index,
+    /// Last index the state machine has applied.
+    pub applied_index: Index,
+    /// Last index on its own disk.
+    pub persisted_index: Index,
+    /// Last index of its newest snapshot; 0 for none.
+    pub snapshot_index: Index,
+    /// The members in force.
+    pub membership: Membership,
+    /// Whether the leader's lease holds.
+    pub lease: bool,
+    /// Leader: how far each member is.
+    pub followers: Vec<FollowerStatus>,
+    /// Bytes of entries in memory.
+    pub log_bytes: usize,
+    /// What was ignored, by reason.
+    pub counters: Counters,
+}
+
+/// How far a member is, as its leader sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct FollowerStatus {
+    /// Who.
+    pub id: ReplicaId,
+    /// Last index it has stored durably, equal to the leader's.
+    pub match_index: Index,
+    /// It is being sent a snapshot.
+    pub in_snapshot: bool,
+    /// Heard from within the election timeout.
+    pub active: bool,
+}
+
+/// What a replica ignored or did, counted since its start.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub struct Counters {
+    pub elections_started: u64,
+    pub elections_won: u64,
+    pub stepped_down_without_quorum: u64,
+    pub ignored_stranger: u64,
+    pub ignored_old_incarnation: u64,
+    pub ignored_old_term: u64,
+    pub ignored_malformed: u64,
+    pub ignored_unexpected: u64,
+    pub vote_refused_recent_leader: u64,
+    pub append_rejected: u64,
+    pub snapshots_sent: u64,
+    pub snapshots_installed: u64,
+}

@@ -1,0 +1,237 @@
+//! Messages to and from their wire form: a protobuf part and an attachment. What a message means is
+//! not looked at here, only whether it is one.
+use crate::{Body, Message};
+use bytes::Bytes;
+use quorumwire_interfaces::{GroupId, Incarnation, Index, Term};
+use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, ATTACHMENT_BYTES_MAX};
+use quorumwire_wire::peer::{self, PeerMessage, peer_message};
+use quorumwire_wire::{Malformed, RECORD_HEADER_BYTES};
+
+impl Message {
+    /// The wire form: the protobuf part, and the pieces whose concatenation is the attachment.
+    #[must_use]
+    pub fn to_proto(&self, group: GroupId) -> (PeerMessage, Vec<Bytes>) {
+        let (body, attachment) = body_to_proto(&self.body);
+        let message = PeerMessage {
+            group: group.0,
+            term: self.term.0,
+            body: Some(body),
+        };
+        (message, attachment)
+    }
+
+    /// Reads the wire form. Malformed: no body, a body that is the node's own affair (`Hello`,
+    /// `Goodbye`, `Forward`, `ForwardReply`), an attachment where none belongs or none where one does, a number beyond its
+    /// limits. The group is the caller's to check; records in the attachment are checked by
+    /// [`crate::Replica::step`].
+    pub fn from_proto(message: PeerMessage, attachment: Bytes) -> Result<Self, Malformed> {
+        if attachment.len() > ATTACHMENT_BYTES_MAX {
+            return Err(malformed(format!(
+                "attachment of {} bytes, at most {ATTACHMENT_BYTES_MAX}",
+                attachment.len()
+            )));
+        }
+        let body = message.body.ok_or_else(|| malformed("no body"))?;
+        let body = body_from_proto(body, attachment)?;
+        Ok(Self {
+            term: Term(within_range("term", message.term)?),
+            body,
+        })
+    }
+}
+
+fn body_to_proto(body: &Body) -> (peer_message::Body, Vec<Bytes>) {
+    use peer_message::Body as Proto;
+    let mut attachment = Vec::new();
+    let proto = match body {
+        Body::Fresh {
+            to_incarnation,
+            peer_address,
+            join,
+        } => Proto::Fresh(peer::Fresh {
+            to_incarnation: to_incarnation.0,
+            peer_address: peer_address.clone(),
+            join: *join,
+        }),
+        Body::Bootstrap { record } => {
+            attachment.push(record.clone());
+            Proto::Bootstrap(peer::Bootstrap {})
+        }
+        Body::VoteRequest {
+            last_index,
+            last_term,
+            pre_vote,
+            transfer,
+        } => Proto::VoteRequest(peer::VoteRequest {
+            last_index: last_index.0,
+            last_term: last_term.0,
+            pre_vote: *pre_vote,
+            transfer: *transfer,
+        }),
+        Body::VoteReply { granted, pre_vote } => Proto::VoteReply(peer::VoteReply {
+            granted: *granted,
+            pre_vote: *pre_vote,
+        }),
+        Body::Append {
+            previous_index,
+            previous_term,
+            commit_index,
+            round,
+            records,
+        } => {
+            attachment.clone_from(records);
+            Proto::Append(peer::Append {
+                previous_index: previous_index.0,
+                previous_term: previous_term.0,
+                commit_index: commit_index.0,
+                round: *round,
+            })
+        }
+        Body::AppendReply {
+            round,
+            rejected,
+            index,
+            hint_index,
+            hint_term,
+        } => Proto::AppendReply(peer::AppendReply {
+            round: *round,
+            rejected: *rejected,
+            index: index.0,
+            hint_index: hint_index.0,
+            hint_term: hint_term.0,
+        }),
+        Body::SnapshotChunk {
+            last_index,
+            last_term,
+            offset,
+            total_bytes,
+            round,
+            bytes,
+        } => {
+            attachment.push(bytes.clone());
+            Proto::SnapshotChunk(peer::SnapshotChunk {
+                last_index: last_index.0,
+                last_term: last_term.0,
+                offset: *offset,
+                total_bytes: *total_bytes,
+                round: *round,
+            })
+        }
+        Body::SnapshotReply {
+            last_index,
+            offset,
+            installed,
+            rejected,
+            round,
+        } => Proto::SnapshotReply(peer::SnapshotReply {
+            last_index: last_index.0,
+            offset: *offset,
+            installed: *installed,
+            rejected: *rejected,
+            round: *round,
+        }),
+        Body::TransferNow => Proto::TransferNow(peer::TransferNow {}),
+    };
+    (proto, attachment)
+}
+
+fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, Malformed> {
+    use peer_message::Body as Proto;
+    match &body {
+        Proto::Append(_) | Proto::SnapshotChunk(_) => {}
+        Proto::Bootstrap(_) if attachment.len() >= RECORD_HEADER_BYTES => {}
+        Proto::Bootstrap(_) => return Err(malformed("bootstrap without a record")),
+        Proto::Hello(_) | Proto::Goodbye(_) | Proto::Forward(_) | Proto::ForwardReply(_) => {
+            return Err(malformed("the node's own message, not a replica's"));
+        }
+        Proto::Fresh(_)
+        | Proto::VoteRequest(_)
+        | Proto::VoteReply(_)
+        | Proto::AppendReply(_)
+        | Proto::SnapshotReply(_)
+        | Proto::TransferNow(_) => {
+            if !attachment.is_empty() {
+                return Err(malformed("attachment where none belongs"));
+            }
+        }
+    }
+    Ok(match body {
+        Proto::Fresh(fresh) => {
+            if fresh.peer_address.len() > ADDRESS_BYTES_MAX {
+                return Err(malformed("peer_address is too long"));
+            }
+            Body::Fresh {
+                to_incarnation: Incarnation(fresh.to_incarnation),
+                peer_address: fresh.peer_address,
+                join: fresh.join,
+            }
+        }
+        Proto::Bootstrap(_) => Body::Bootstrap { record: attachment },
+        Proto::VoteRequest(request) => Body::VoteRequest {
+            last_index: Index(within_range("last_index", request.last_index)?),
+            last_term: Term(within_range("last_term", request.last_term)?),
+            pre_vote: request.pre_vote,
+            transfer: request.transfer,
+        },
+        Proto::VoteReply(reply) => Body::VoteReply {
+            granted: reply.granted,
+            pre_vote: reply.pre_vote,
+        },
+        Proto::Append(append) => Body::Append {
+            previous_index: Index(within_range("previous_index", append.previous_index)?),
+            previous_term: Term(within_range("previous_term", append.previous_term)?),
+            commit_index: Index(within_range("commit_index", append.commit_index)?),
+            round: within_range("round", append.round)?,
+            records: if attachment.is_empty() {
+                Vec::new()
+            } else {
+                vec![attachment]
+            },
+        },
+        Proto::AppendReply(reply) => Body::AppendReply {
+            round: within_range("round", reply.round)?,
+            rejected: reply.rejected,
+            index: Index(within_range("index", reply.index)?),
+            hint_index: Index(within_range("hint_index", reply.hint_index)?),
+            hint_term: Term(within_range("hint_term", reply.hint_term)?),
+        },
+        Proto::SnapshotChunk(chunk) => Body::SnapshotChunk {
+            last_index: Index(within_range("last_index", chunk.last_index)?),
+            last_term: Term(within_range("last_term", chunk.last_term)?),
+            offset: within_range("offset", chunk.offset)?,
+            total_bytes: within_range("total_bytes", chunk.total_bytes)?,
+            round: within_range("round", chunk.round)?,
+            bytes: attachment,
+        },
+        Proto::SnapshotReply(reply) => Body::SnapshotReply {
+            last_index: Index(within_range("last_index", reply.last_index)?),
+            offset: within_range("offset", reply.offset)?,
+            installed: reply.installed,
+            rejected: reply.rejected,
+            round: within_range("round", reply.round)?,
+        },
+        Proto::TransferNow(_) => Body::TransferNow,
+        Proto::Hello(_) | Proto::Goodbye(_) | Proto::Forward(_) | Proto::ForwardReply(_) => {
+            return Err(malformed("the node's own message, not a replica's"));
+        }
+    })
+}
+
+/// Counted numbers stay far from overflow: half of what 64 bits hold is beyond any real log.
+pub(crate) const NUMBER_MAX: u64 = u64::MAX / 2;
+
+fn within_range(field: &str, number: u64) -> Result<u64, Malformed> {
+    if number > NUMBER_MAX {
+        return Err(malformed(format!(
+            "{field} is {number}, at most {NUMBER_MAX}"
+        )));
+    }
+    Ok(number)
+}
+
+fn malformed(problem: impl Into<String>) -> Malformed {
+    Malformed {
+        what: "PeerMessage",
+        problem: problem.into(),
+    }
+}

@@ -1,0 +1,268 @@
+//! Elections: pre-vote, vote, and the rules by which both are given (Raft section 5.2 and 5.4.1,
+//! thesis sections 6.4.1 and 9.6). What a leader does is in `leader.rs`.
+//!
+//! Votes are asked of and given to lives of replicas. A voter gives its vote to any peer of the
+//! cluster whose log is up to date, member or not: a candidate may know a newer membership than the
+//! voter. A candidate counts only lives that are voters in its own newest membership.
+use crate::members::{majority_of, peer_of};
+use crate::mutants::mutant;
+use crate::{Body, Now, Output, Peer, Replica, Role};
+use quorumwire_interfaces::{Index, Term};
+
+/// Answers gathered by a (pre-)candidate.
+#[derive(Debug, Default)]
+pub(crate) struct Votes {
+    granted: Vec<Peer>,
+    /// The leader itself asked for this election.
+    transfer: bool,
+}
+
+impl Replica {
+    /// Whether it may stand for election at all: a voter that is not in the middle of replacing its
+    /// log by a snapshot. One whose removal is in its log but not committed yet must still stand: it
+    /// may be the only one that can be elected (Raft thesis section 4.2.2). It counts the votes of
+    /// the newest membership, its own not among them.
+    pub(crate) fn may_campaign(&self) -> bool {
+        let me = self.config.me;
+        let (_, committed) = self.members.at(self.commit_index);
+        let removable = self.members.index() > self.commit_index
+            && committed.is_voter(me.id, me.incarnation)
+            && !mutant("removed-voter-never-stands");
+        (self.members.is_voter(me) || removable) && !self.receiving.is_installing()
+    }
+
+    pub(crate) fn is_sole_voter(&self) -> bool {
+        self.members.is_voter(self.config.me) && self.members.current().voters().count() == 1
+    }
+
+    /// The time without a leader begins anew.
+    pub(crate) fn put_off_election(&mut self) {
+        let timeout = self.random_election_timeout();
+        self.election_deadline = Now(self.now.0 + timeout);
+    }
+
+    /// The leader of this term was heard: no election, and no vote for anyone else, for a while.
+    pub(crate) fn hear_leader(&mut self) {
+        self.leader_heard_at = Some(self.now);
+        self.put_off_election();
+    }
+
+    /// Whether a leader may still count on this voter, who therefore gives no vote to anyone
+    /// (thesis section 6.4.1: leases and undisturbed leaders rest on this).
+    fn is_loyal(&self) -> bool {
+        let heard_lately = self
+            .leader_heard_at
+            .is_some_and(|heard| self.now.0 < heard.0 + self.config.election_timeout);
+        (self.role == Role::Leader || heard_lately) && !mutant("vote-despite-leader")
+    }
+
+    /// The election timeout has passed: asks whether an election could be won (pre-vote). Changes no
+    /// term, so that a replica that cannot win disturbs nobody.
+    pub(crate) fn ask_before_election(&mut self, outputs: &mut Vec<Output>) {
+        self.put_off_election();
+        if self.is_sole_voter() || mutant("no-pre-vote") {
+            self.campaign(false, outputs);
+            return;
+        }
+        self.step_down(outputs);
+        self.role = Role::PreCandidate;
+        self.votes = Votes::default();
+        let request = self.vote_request(true);
+        let term = Term(self.term.0 + 1);
+        for voter in self.other_voters() {
+            let message = crate::Message {
+                term,
+                body: request.clone(),
+            };
+            outputs.push(Output::Send { to: voter, message });
+        }
+    }
+
+    /// Stands for election in a new term. The requests leave once term and own vote are durable.
+    pub(crate) fn campaign(&mut self, transfer: bool, outputs: &mut Vec<Output>) {
+        assert!(self.may_campaign(), "only a voter stands for election");
+        self.enter_term(Term(self.term.0 + 1), outputs);
+        self.put_off_election();
+        self.role = Role::Candidate;
+        self.vote = Some(self.config.me);
+        self.votes = Votes {
+            granted: Vec::new(),
+            transfer,
+        };
+        self.counters.elections_started += 1;
+        let request = self.vote_request(false);
+        for voter in self.other_voters() {
+            self.promise(voter, request.clone());
+        }
+    }
+
+    fn vote_request(&self, pre_vote: bool) -> Body {
+        Body::VoteRequest {
+            last_index: self.log.last_index(),
+            last_term: self.log.last_term(),
+            pre_vote,
+            transfer: self.votes.transfer && !pre_vote,
+        }
+    }
+
+    fn other_voters(&self) -> Vec<Peer> {
+        let voters = self.members.current().voters().map(peer_of);
+        voters.filter(|peer| peer.id != self.config.me.id).collect()
+    }
+
+    /// Whether a log that ends so misses nothing that this one has (Raft section 5.4.1).
+    fn is_up_to_date(&self, candidate_log: (Term, Index)) -> bool {
+        candidate_log >= (self.log.last_term(), self.log.last_index()) || mutant("vote-for-any-log")
+    }
+
+    pub(crate) fn on_pre_vote_request(
+        &mut self,
+        from: Peer,
+        term: Term,
+        candidate_log: (Term, Index),
+        outputs: &mut Vec<Output>,
+    ) {
+        if !self.members.is_known() {
+            self.counters.ignored_unexpected += 1;
+            return;
+        }
+        let loyal = self.is_loyal();
+        if loyal {
+            self.counters.vote_refused_recent_leader += 1;
+        }
+        let granted = term > self.term && !loyal && self.is_up_to_date(candidate_log);
+        let message = crate::Message {
+            // A grant speaks of the term asked about, a refusal of the refuser's own.
+            term: if granted { term } else { self.term },
+            body: Body::VoteReply {
+                granted,
+                pre_vote: true,
+            },
+        };
+        outputs.push(Output::Send { to: from, message });
+    }
+
+    pub(crate) fn on_vote_request(
+        &mut self,
+        from: Peer,
+        term: Term,
+        candidate_log: (Term, Index),
+        transfer: bool,
+        outputs: &mut Vec<Output>,
+    ) {
+        if !self.members.is_known() {
+            self.counters.ignored_unexpected += 1;
+            return;
+        }
+        if term > self.term {
+            if !transfer && self.is_loyal() {
+                self.counters.vote_refused_recent_leader += 1;
+                return;
+            }
+            self.enter_term(term, outputs);
+        }
+        let free = self.vote.is_none() || self.vote == Some(from) || mutant("vote-twice");
+        let leaderless = self.leader.is_none() && self.role != Role::Leader;
+        let granted = term == self.term && free && leaderless && self.is_up_to_date(candidate_log);
+        let reply = Body::VoteReply {
+            granted,
+            pre_vote: false,
+        };
+        if granted {
+            self.vote = Some(from);
+            self.put_off_election();
+            self.promise(from, reply);
+        } else {
+            self.send(from, reply, outputs);
+        }
+    }
+
+    pub(crate) fn on_vote_reply(
+        &mut self,
+        from: Peer,
+        term: Term,
+        granted: bool,
+        pre_vote: bool,
+        outputs: &mut Vec<Output>,
+    ) {
+        if !self.members.is_voter(from) && !mutant("votes-of-strangers") {
+            self.ignore_stranger(from);
+            return;
+        }
+        if term > self.term && !(granted && pre_vote) {
+            self.enter_term(term, outputs);
+            self.put_off_election();
+            return;
+        }
+        let asked = match self.role {
+            Role::PreCandidate => pre_vote && term.0 == self.term.0 + 1,
+            Role::Candidate => !pre_vote && term == self.term,
+            Role::Joining | Role::Learner | Role::Follower | Role::Leader => false,
+        };
+        if !asked || !granted {
+            if term < self.term {
+                self.counters.ignored_old_term += 1;
+            }
+            return;
+        }
+        if !self.votes.granted.contains(&from) {
+            self.votes.granted.push(from);
+        }
+        self.count_votes(outputs);
+    }
+
+    /// Goes on to the election, or to leading it, if a majority agrees. The own vote counts once it
+    /// is durable.
+    pub(crate) fn count_votes(&mut self, outputs: &mut Vec<Output>) {
+        let own = match self.role {
+            Role::PreCandidate => true,
+            Role::Candidate => self.promises_are_durable(),
+            Role::Joining | Role::Learner | Role::Follower | Role::Leader => return,
+        };
+        let me = self.config.me;
+        let membership = self.members.current();
+        let counted = |peer: Peer| {
+            if peer == me {
+                own
+            } else {
+                self.votes.granted.contains(&peer)
+            }
+        };
+        let mut vote_count = membership.voters().filter(|v| counted(peer_of(v))).count();
+        if mutant("votes-of-strangers") {
+            vote_count = self.votes.granted.len() + usize::from(own);
+        }
+        let mut needed_count = majority_of(membership.voters().count());
+        if mutant("election-by-half") {
+            needed_count -= 1;
+        }
+        if vote_count < needed_count || !self.may_campaign() {
+            return;
+        }
+        if self.role == Role::PreCandidate {
+            self.campaign(false, outputs);
+        } else {
+            self.counters.elections_won += 1;
+            self.begin_to_lead();
+        }
+    }
+
+    /// The leader hands over: stands for election at once, without asking before.
+    pub(crate) fn on_transfer_now(&mut self, from: Peer, term: Term, outputs: &mut Vec<Output>) {
+        let mine = term == self.term && self.leader == Some(from) && self.role == Role::Follower;
+        if !mine || !self.may_campaign() {
+            self.counters.ignored_unexpected += 1;
+            return;
+        }
+        self.campaign(true, outputs);
+    }
+
+    /// Someone who is no member, or a member in another life, said something that cannot count.
+    pub(crate) fn ignore_stranger(&mut self, from: Peer) {
+        if self.members.current().member(from.id).is_some() {
+            self.counters.ignored_old_incarnation += 1;
+        } else {
+            self.counters.ignored_stranger += 1;
+        }
+    }
+}

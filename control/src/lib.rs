@@ -1,0 +1,771 @@
+//! The rare cases, and until a data plane is engaged the common one too: a complete Raft. A
+//! deterministic function of its inputs, without clock, randomness, disk or network of its own.
+//!
+//! # How it is driven
+//! The node calls [`Replica::step`] for whatever happens, [`Replica::propose`] for whatever clients
+//! want, and [`Replica::flush`] once per turn of its event loop, so that batches form. Each appends
+//! to a list of [`Output`]s, which the node carries out in order.
+//!
+//! # What may be said when
+//! A vote, a request for votes and an acknowledgement are promises: they leave only once the term
+//! and vote they stand on are durable, and an acknowledgement names only entries that are durable
+//! too. Everything else (appends, pre-votes, refusals) promises nothing and leaves at once.
+mod api;
+mod bootstrap;
+mod codec;
+mod election;
+mod follower;
+mod leader;
+mod log;
+mod members;
+pub mod mutants;
+mod persistence;
+mod progress;
+mod reads;
+mod replication;
+mod requests;
+mod snapshot_receiver;
+mod snapshot_sender;
+mod stored;
+
+pub use api::*;
+
+use bytes::BytesMut;
+use election::Votes;
+use follower::Following;
+use leader::Leading;
+use log::Log;
+use members::Members;
+use mutants::mutant;
+use persistence::Persistence;
+use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
+use quorumwire_wire::{
+    MemberRole, Membership, RECORD_HEADER_BYTES, Record, RecordKind, begin_record, finish_record,
+};
+use snapshot_receiver::Receiving;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Most replicas, members or not, whose connections are remembered.
+const CONNECTIONS_MAX: usize = 256;
+
+/// A block of records is closed when it has grown this big, even within one turn.
+const BLOCK_BYTES_TARGET: usize = 1 << 20;
+
+/// One replica of one group.
+#[derive(Debug)]
+pub struct Replica {
+    config: Config,
+    now: Now,
+    random: u64,
+    counters: Counters,
+    term: Term,
+    vote: Option<Peer>,
+    commit_index: Index,
+    applied_index: Index,
+    log: Log,
+    building: Building,
+    members: Members,
+    persistence: Persistence,
+    snapshot: Option<SnapshotMeta>,
+    /// A snapshot has been asked for and has not come yet.
+    snapshot_asked: bool,
+    role: Role,
+    leader: Option<Peer>,
+    told: RoleChange,
+    /// When a leader of this or an earlier term was last heard (or might have been, before a start).
+    leader_heard_at: Option<Now>,
+    election_deadline: Now,
+    votes: Votes,
+    /// Messages that promise something, until term and vote are durable. Emptied with every new term.
+    held: Vec<(Peer, Message)>,
+    following: Following,
+    /// State of the role `Leader`, and only of it.
+    leading: Option<Box<Leading>>,
+    receiving: Receiving,
+    connections: BTreeMap<ReplicaId, Connection>,
+    fresh_at: Now,
+    bootstrap: bootstrap::Progress,
+    handover: Option<Handover>,
+}
+
+/// Records being made, not in the log yet.
+#[derive(Debug, Default)]
+struct Building {
+    block: BytesMut,
+    records: Vec<Built>,
+}
+
+#[derive(Debug)]
+struct Built {
+    kind: RecordKind,
+    start: u32,
+    end: u32,
+}
+
+/// What is known of a replica one is or was connected to.
+#[derive(Debug)]
+struct Connection {
+    incarnation: Incarnation,
+    up: bool,
+    /// The life of it that our last `Fresh` was addressed to.
+    fresh_sent_to: Option<Incarnation>,
+    /// The peer address in its last `Fresh` that fits a bootstrap.
+    fresh_from: Option<String>,
+}
+
+/// A handover whose leader has stepped down and waits to see who leads next.
+#[derive(Debug)]
+struct Handover {
+    ticket: Ticket,
+    deadline: Now,
+}
+
+impl Replica {
+    /// A replica as it was when `stored` was written. Malformed: `stored` contradicts itself; then
+    /// nothing of it may be used.
+    pub fn new(
+        config: Config,
+        now: Now,
+        stored: Stored,
+    ) -> Result<Self, quorumwire_wire::Malformed> {
+        stored::check_config(&config)?;
+        let stored = stored::check(config.group, stored)?;
+        let mut replica = Self {
+            now,
+            random: config.seed,
+            counters: Counters::default(),
+            term: stored.hard_state.term,
+            vote: stored.hard_state.vote,
+            commit_index: stored.hard_state.commit_index,
+            applied_index: stored.applied_index,
+            persistence: Persistence::new(stored.hard_state, stored.log.last_index()),
+            log: stored.log,
+            building: Building::default(),
+            members: stored.members,
+            snapshot: stored.snapshot,
+            snapshot_asked: false,
+            role: Role::Joining,
+            leader: None,
+            told: RoleChange {
+                role: Role::Joining,
+                term: stored.hard_state.term,
+                leader: None,
+            },
+            leader_heard_at: Some(now),
+            election_deadline: now,
+            votes: Votes::default(),
+            held: Vec::new(),
+            following: Following::default(),
+            leading: None,
+            receiving: Receiving::default(),
+            connections: BTreeMap::new(),
+            fresh_at: now,
+            bootstrap: bootstrap::Progress::default(),
+            handover: None,
+            config,
+        };
+        if mutant("vote-right-after-restart") {
+            replica.leader_heard_at = None;
+        }
+        replica.role = replica.passive_role();
+        replica.told.role = replica.role;
+        replica.put_off_election();
+        if replica.is_sole_voter() {
+            replica.election_deadline = now;
+        }
+        Ok(replica)
+    }
+
+    /// Takes in one thing that happened. Equal inputs give equal outputs.
+    pub fn step(&mut self, now: Now, input: Input, outputs: &mut Vec<Output>) {
+        self.seal();
+        self.pass_time(now, outputs);
+        match input {
+            Input::Timeout => {}
+            Input::PeerUp(peer) => self.peer_up(peer, outputs),
+            Input::PeerDown(peer) => self.peer_down(peer),
+            Input::Message { from, message } => self.on_message(from, message, outputs),
+            Input::Persisted(ticket) => self.on_persisted(ticket, outputs),
+            Input::Applied(index) => self.applied_index = self.applied_index.max(index),
+            Input::Read(ticket) => self.on_read(ticket, outputs),
+            Input::ChangeMembers(ticket, change) => {
+                self.on_change_members(ticket, &change, outputs);
+            }
+            Input::Transfer(ticket, target) => self.on_transfer(ticket, target, outputs),
+            Input::SnapshotTaken(meta) => self.on_snapshot_taken(meta),
+            Input::SnapshotRead {
+                to,
+                last_index,
+                offset,
+                chunk,
+            } => self.on_snapshot_read(to, last_index, offset, chunk, outputs),
+            Input::SnapshotChunkStored {
+                last_index,
+                next_offset,
+                stored,
+            } => self.on_snapshot_chunk_stored(last_index, next_offset, stored, outputs),
+            Input::SnapshotInstalled { last_index, meta } => {
+                self.on_snapshot_installed(last_index, meta, outputs);
+            }
+        }
+        self.settle(outputs);
+    }
+
+    /// Emits what has gathered since the last call: appends to followers, entries to persist,
+    /// commits, reads. To be called once per turn of the event loop, after its steps and proposals.
+    pub fn flush(&mut self, now: Now, outputs: &mut Vec<Output>) {
+        self.seal();
+        self.now = self.now.max(now);
+        if self.leading.is_some() {
+            self.lead(outputs);
+        }
+        self.settle(outputs);
+    }
+
+    /// Leader: appends one entry, whose payload the closure writes straight into the block being
+    /// built. Kinds `Command` and `Tick` only. It leaves with the next [`flush`](Self::flush).
+    pub fn propose(
+        &mut self,
+        kind: RecordKind,
+        payload: impl FnOnce(&mut BytesMut),
+    ) -> Result<(Index, Term), Refusal> {
+        assert!(
+            matches!(kind, RecordKind::Command | RecordKind::Tick),
+            "only commands and ticks are proposed"
+        );
+        self.may_propose()?;
+        self.build(kind, payload)
+    }
+
+    /// Hot path: the index a read must wait for if it may be served under the lease at this moment.
+    /// `None`: not the leader, no lease, or nothing committed in this term yet; use
+    /// [`Input::Read`] then.
+    #[must_use]
+    pub fn lease_read(&self, now: Now) -> Option<Index> {
+        let leading = self.leading.as_ref()?;
+        let usable = leading.lease_usable() && self.committed_in_own_term() && {
+            let now = now.max(self.now);
+            leading.lease_until.is_some_and(|until| now < until)
+        };
+        usable.then_some(self.commit_index)
+    }
+
+    /// The entries from `first` to `last`, both included, as far as they are in memory.
+    pub fn entries(&self, first: Index, last: Index) -> impl Iterator<Item = &Entry> {
+        self.log.range(first, last)
+    }
+
+    /// When [`step`](Self::step) wants to be called again, at the latest, with [`Input::Timeout`]
+    /// if with nothing else.
+    #[must_use]
+    pub fn next_wake(&self) -> Now {
+        let mut wake = Now(self.now.0 + self.config.election_timeout);
+        if let Some(handover) = &self.handover {
+            wake = wake.min(handover.deadline);
+        }
+        match &self.leading {
+            Some(leading) => wake = wake.min(leading.next_wake()),
+            None if !self.members.is_known() => wake = wake.min(self.fresh_at),
+            None if self.may_campaign() => wake = wake.min(self.election_deadline),
+            None => {}
+        }
+        wake
+    }
+
+    /// What it does in its term.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Its term.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        self.term
+    }
+
+    /// Who leads its term, if it knows.
+    #[must_use]
+    pub fn leader(&self) -> Option<ReplicaId> {
+        self.leader.map(|leader| leader.id)
+    }
+
+    /// Last index it knows to be committed.
+    #[must_use]
+    pub fn commit_index(&self) -> Index {
+        self.commit_index
+    }
+
+    /// Last index of its log, proposals not yet flushed included.
+    #[must_use]
+    pub fn last_index(&self) -> Index {
+        Index(self.log.last_index().0 + self.building.records.len() as u64)
+    }
+
+    /// The members in force; empty if none are known.
+    #[must_use]
+    pub fn membership(&self) -> &Membership {
+        self.members.current()
+    }
+
+    /// The members as of an index at or behind the newest snapshot, and the entry that set them: what
+    /// a snapshot of that index must say.
+    #[must_use]
+    pub fn membership_at(&self, index: Index) -> (Index, &Membership) {
+        self.members.at(index)
+    }
+
+    /// The term of the entry at an index that is in memory (or right before the first that is).
+    #[must_use]
+    pub fn term_at(&self, index: Index) -> Option<Term> {
+        self.log.term_at(index)
+    }
+
+    /// What people and metrics want to know.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status {
+            role: self.role,
+            term: self.term,
+            leader: self.leader(),
+            first_index: self.log.first_index(),
+            last_index: self.last_index(),
+            commit_index: self.commit_index,
+            applied_index: self.applied_index,
+            persisted_index: self.persistence.persisted_index,
+            snapshot_index: self.snapshot.as_ref().map_or(Index(0), |s| s.last_index),
+            membership: self.members.current().clone(),
+            lease: self.lease_read(self.now).is_some(),
+            followers: self.follower_status(),
+            log_bytes: self.log.bytes() + self.building.block.len(),
+            counters: self.counters,
+        }
+    }
+
+    /// Writes one record behind the newest entry. The caller has checked that it may.
+    fn build(
+        &mut self,
+        kind: RecordKind,
+        payload: impl FnOnce(&mut BytesMut),
+    ) -> Result<(Index, Term), Refusal> {
+        let index = self.last_index().next();
+        let block = &mut self.building.block;
+        let start = begin_record(block, kind, self.config.group, self.term, index);
+        payload(block);
+        let payload_bytes = block.len() - start - RECORD_HEADER_BYTES;
+        if payload_bytes > quorumwire_wire::limits::RECORD_PAYLOAD_BYTES_MAX {
+            block.truncate(start);
+            return Err(Refusal::Invalid(format!(
+                "command of {payload_bytes} bytes, at most {} are taken",
+                quorumwire_wire::limits::RECORD_PAYLOAD_BYTES_MAX
+            )));
+        }
+        finish_record(block, start);
+        let end = block.len();
+        if let Some(leading) = &mut self.leading {
+            leading.uncommitted_bytes += end - start;
+        }
+        self.building.records.push(Built {
+            kind,
+            start: block_offset(start),
+            end: block_offset(end),
+        });
+        if end > BLOCK_BYTES_TARGET {
+            self.seal();
+        }
+        Ok((index, self.term))
+    }
+
+    /// Closes the block being built and puts its records into the log.
+    fn seal(&mut self) {
+        if self.building.records.is_empty() {
+            return;
+        }
+        let block = self.building.block.split().freeze();
+        for built in self.building.records.drain(..) {
+            self.log.push(Entry {
+                index: self.log.last_index().next(),
+                term: self.term,
+                kind: built.kind,
+                block: block.clone(),
+                start: built.start,
+                end: built.end,
+            });
+        }
+    }
+
+    /// Ends every step and flush: what must be durable goes to the disk, what was held back and may
+    /// leave now leaves, and a change of role is told.
+    fn settle(&mut self, outputs: &mut Vec<Output>) {
+        if self.term != self.persistence.given.term || self.vote != self.persistence.given.vote {
+            self.persistence
+                .give(self.hard_state(), Vec::new(), outputs);
+        }
+        if self.promises_are_durable() {
+            for (to, message) in self.held.drain(..) {
+                outputs.push(Output::Send { to, message });
+            }
+            self.acknowledge_if_owed(outputs);
+        }
+        let change = RoleChange {
+            role: self.role,
+            term: self.term,
+            leader: self.leader(),
+        };
+        if change != self.told {
+            self.told = change;
+            outputs.push(Output::RoleChanged(change));
+        }
+    }
+
+    /// Term, vote and the commit index as far as the entries it covers were given to the disk.
+    fn hard_state(&self) -> HardState {
+        HardState {
+            term: self.term,
+            vote: self.vote,
+            commit_index: self.commit_index.min(self.persistence.given_index),
+        }
+    }
+
+    fn promises_are_durable(&self) -> bool {
+        let durable = &self.persistence.durable;
+        (durable.term == self.term && durable.vote == self.vote) || mutant("promise-before-persist")
+    }
+
+    /// Sends a message that promises something, once term and vote are durable.
+    fn promise(&mut self, to: Peer, body: Body) {
+        let message = Message {
+            term: self.term,
+            body,
+        };
+        if !self
+            .held
+            .iter()
+            .any(|held| held.0 == to && held.1 == message)
+        {
+            self.held.push((to, message));
+        }
+    }
+
+    /// Sends a message that promises nothing.
+    fn send(&self, to: Peer, body: Body, outputs: &mut Vec<Output>) {
+        let message = Message {
+            term: self.term,
+            body,
+        };
+        outputs.push(Output::Send { to, message });
+    }
+
+    fn on_persisted(&mut self, ticket: Ticket, outputs: &mut Vec<Output>) {
+        self.persistence.persisted(ticket);
+        self.bootstrap_persisted(outputs);
+        self.count_votes(outputs);
+        self.entries_persisted();
+    }
+
+    fn pass_time(&mut self, now: Now, outputs: &mut Vec<Output>) {
+        self.now = self.now.max(now);
+        if self
+            .handover
+            .as_ref()
+            .is_some_and(|handover| self.now >= handover.deadline)
+            && let Some(handover) = self.handover.take()
+        {
+            outputs.push(Output::Refused(handover.ticket, Refusal::TimedOut));
+        }
+        if self.leading.is_some() {
+            self.lead_on(outputs);
+        } else if !self.members.is_known() {
+            self.say_fresh_if_due(outputs);
+        } else if self.may_campaign() && self.now >= self.election_deadline {
+            self.ask_before_election(outputs);
+        }
+    }
+
+    fn peer_up(&mut self, peer: Peer, outputs: &mut Vec<Output>) {
+        if peer.id == self.config.me.id {
+            self.counters.ignored_unexpected += 1;
+            return;
+        }
+        if self.connections.len() >= CONNECTIONS_MAX && !self.connections.contains_key(&peer.id) {
+            self.connections.retain(|_, connection| connection.up);
+            if self.connections.len() >= CONNECTIONS_MAX {
+                self.counters.ignored_stranger += 1;
+                return;
+            }
+        }
+        let connection = self.connections.entry(peer.id).or_insert(Connection {
+            incarnation: peer.incarnation,
+            up: true,
+            fresh_sent_to: None,
+            fresh_from: None,
+        });
+        connection.up = true;
+        if connection.incarnation != peer.incarnation {
+            connection.incarnation = peer.incarnation;
+            connection.fresh_from = None;
+        }
+        if let Some(leading) = &mut self.leading {
+            leading.peer_up(peer);
+        }
+        if !self.members.is_known() {
+            self.say_fresh(peer, outputs);
+        }
+    }
+
+    fn peer_down(&mut self, peer: Peer) {
+        if let Some(connection) = self.connections.get_mut(&peer.id)
+            && connection.incarnation == peer.incarnation
+        {
+            connection.up = false;
+            connection.fresh_from = None;
+        }
+    }
+
+    /// The life in which a replica is connected now.
+    fn connected(&self, id: ReplicaId) -> Option<Incarnation> {
+        self.connections
+            .get(&id)
+            .filter(|connection| connection.up)
+            .map(|connection| connection.incarnation)
+    }
+
+    /// A replica has since connected in another life.
+    fn is_old_life(&self, peer: Peer) -> bool {
+        self.connections
+            .get(&peer.id)
+            .is_some_and(|connection| connection.incarnation != peer.incarnation)
+            && !mutant("old-life-heard")
+    }
+
+    fn on_message(&mut self, from: Peer, message: Message, outputs: &mut Vec<Output>) {
+        if self.is_old_life(from) || from.id == self.config.me.id {
+            self.counters.ignored_old_incarnation += 1;
+            return;
+        }
+        let Message { term, body } = message;
+        match body {
+            Body::Fresh {
+                to_incarnation,
+                peer_address,
+                join,
+            } => self.on_fresh(from, to_incarnation, peer_address, join, outputs),
+            Body::Bootstrap { record } => self.on_bootstrap(from, &record, outputs),
+            Body::VoteRequest {
+                last_index,
+                last_term,
+                pre_vote,
+                transfer,
+            } => {
+                let candidate_log = (last_term, last_index);
+                if pre_vote {
+                    self.on_pre_vote_request(from, term, candidate_log, outputs);
+                } else {
+                    self.on_vote_request(from, term, candidate_log, transfer, outputs);
+                }
+            }
+            Body::VoteReply { granted, pre_vote } => {
+                self.on_vote_reply(from, term, granted, pre_vote, outputs);
+            }
+            Body::Append {
+                previous_index,
+                previous_term,
+                commit_index,
+                round,
+                records,
+            } => {
+                let append = follower::Append {
+                    previous_index,
+                    previous_term,
+                    commit_index,
+                    round,
+                };
+                self.on_append(from, term, &append, &records, outputs);
+            }
+            Body::AppendReply {
+                round,
+                rejected,
+                index,
+                hint_index,
+                hint_term,
+            } => {
+                let reply = replication::Reply {
+                    round,
+                    rejected,
+                    index,
+                    hint_index,
+                    hint_term,
+                };
+                self.on_append_reply(from, term, &reply, outputs);
+            }
+            Body::SnapshotChunk {
+                last_index,
+                last_term,
+                offset,
+                total_bytes,
+                round,
+                bytes,
+            } => {
+                let chunk = snapshot_receiver::Chunk {
+                    last_index,
+                    last_term,
+                    offset,
+                    total_bytes,
+                    round,
+                    bytes,
+                };
+                self.on_snapshot_chunk(from, term, chunk, outputs);
+            }
+            Body::SnapshotReply {
+                last_index,
+                offset,
+                installed,
+                rejected,
+                round,
+            } => {
+                let reply = snapshot_sender::Reply {
+                    last_index,
+                    offset,
+                    installed,
+                    rejected,
+                    round,
+                };
+                self.on_snapshot_reply(from, term, &reply, outputs);
+            }
+            Body::TransferNow => self.on_transfer_now(from, term, outputs),
+        }
+    }
+
+    /// Takes part in a newer term, as a follower who knows no leader yet. Everything said or counted
+    /// in the old term is over.
+    fn enter_term(&mut self, term: Term, outputs: &mut Vec<Output>) {
+        assert!(term > self.term, "terms only rise");
+        self.step_down(outputs);
+        self.term = term;
+        self.vote = None;
+        self.held.clear();
+        self.following = Following::default();
+    }
+
+    /// Stops leading or standing for election; the term stays.
+    fn step_down(&mut self, outputs: &mut Vec<Output>) {
+        if let Some(leading) = self.leading.take() {
+            self.stop_leading(*leading, outputs);
+        }
+        self.leader = None;
+        self.role = self.passive_role();
+    }
+
+    /// What it is while it neither leads nor stands for election.
+    fn passive_role(&self) -> Role {
+        let me = self.config.me;
+        let member = self.members.current().member(me.id);
+        match member.filter(|member| member.incarnation == me.incarnation) {
+            None => Role::Joining,
+            Some(member) => match member.role {
+                MemberRole::Voter => Role::Follower,
+                MemberRole::Learner | MemberRole::Joining => Role::Learner,
+            },
+        }
+    }
+
+    /// The membership in force has changed.
+    fn members_changed(&mut self, outputs: &mut Vec<Output>) {
+        outputs.push(Output::MembershipChanged(self.members.current().clone()));
+        match self.role {
+            Role::Leader => self.follow_members(),
+            Role::PreCandidate | Role::Candidate if self.may_campaign() => {}
+            Role::PreCandidate
+            | Role::Candidate
+            | Role::Joining
+            | Role::Learner
+            | Role::Follower => self.role = self.passive_role(),
+        }
+    }
+
+    /// Cuts the log from this index on, wherever else that shows.
+    fn truncate_from(&mut self, index: Index, outputs: &mut Vec<Output>) {
+        assert!(index > self.commit_index, "a committed entry would be cut");
+        self.log.truncate_from(index);
+        self.persistence.truncated_from(index);
+        outputs.push(Output::Truncated(index));
+        if !mutant("membership-not-rolled-back") && self.members.truncate_from(index) {
+            self.members_changed(outputs);
+        }
+    }
+
+    /// Puts an entry behind the log's end; a membership takes effect at once.
+    fn append_entry(&mut self, entry: Entry, outputs: &mut Vec<Output>) {
+        let membership = (entry.kind == RecordKind::Membership)
+            .then(|| Membership::decode(entry.payload()).expect("checked when it was received"));
+        let index = entry.index;
+        self.log.push(entry);
+        if let Some(membership) = membership {
+            self.members.push(index, membership);
+            self.members_changed(outputs);
+        }
+    }
+
+    /// Everything up to here is committed, as far as it is news.
+    fn commit_upto(&mut self, index: Index, outputs: &mut Vec<Output>) {
+        if index <= self.commit_index {
+            return;
+        }
+        assert!(index <= self.log.last_index(), "commit beyond the log");
+        if let Some(leading) = &mut self.leading {
+            for entry in self.log.range(self.commit_index.next(), index) {
+                leading.uncommitted_bytes -= entry.record().len();
+            }
+        }
+        self.commit_index = index;
+        outputs.push(Output::Committed(index));
+    }
+
+    fn next_random(&mut self) -> u64 {
+        // SplitMix64: one addition and a mixing of it, good enough to spread timeouts.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A time in `[election_timeout, 2 * election_timeout)`, by chance.
+    fn random_election_timeout(&mut self) -> Duration {
+        let base = self.config.election_timeout;
+        let span = u64::try_from(base.as_micros()).unwrap_or(u64::MAX).max(1);
+        base + Duration::from_micros(self.next_random() % span)
+    }
+}
+
+impl Entry {
+    /// The whole record, header and payload.
+    #[must_use]
+    pub fn record(&self) -> &[u8] {
+        &self.block[self.start as usize..self.end as usize]
+    }
+
+    /// The record's payload.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        &self.record()[RECORD_HEADER_BYTES..]
+    }
+
+    /// The entry whose record, checked, stands at `start` in `block`.
+    #[must_use]
+    pub fn of_record(block: &bytes::Bytes, start: usize, record: &Record<'_>) -> Self {
+        Self {
+            index: record.index,
+            term: record.term,
+            kind: record.kind,
+            block: block.clone(),
+            start: block_offset(start),
+            end: block_offset(start + record.record_bytes),
+        }
+    }
+}
+
+fn block_offset(offset: usize) -> u32 {
+    u32::try_from(offset).expect("blocks are smaller than 4 GiB")
+}

@@ -1,0 +1,206 @@
+//! The memberships in the log, newest in force at once; and what a wished-for change makes of one.
+//! Does not append or count anything.
+use crate::{MemberChange, Peer};
+use quorumwire_interfaces::{Incarnation, Index, ReplicaId};
+use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
+use quorumwire_wire::{Member, MemberRole, Membership};
+
+/// Every membership from the snapshot's (or the first) to the newest, by the index that set it. An
+/// entry takes effect when it is in the log and is taken back when it is cut off.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    history: Vec<(Index, Membership)>,
+    nobody: Membership,
+}
+
+impl Members {
+    /// The membership in force; empty if none is known.
+    pub(crate) fn current(&self) -> &Membership {
+        self.history.last().map_or(&self.nobody, |(_, m)| m)
+    }
+
+    /// The entry that set it; 0 if none is known.
+    pub(crate) fn index(&self) -> Index {
+        self.history.last().map_or(Index(0), |(index, _)| *index)
+    }
+
+    pub(crate) fn is_known(&self) -> bool {
+        !self.history.is_empty()
+    }
+
+    /// The membership that was in force at an index, and the entry that set it.
+    pub(crate) fn at(&self, index: Index) -> (Index, &Membership) {
+        self.history
+            .iter()
+            .rev()
+            .find(|(set_at, _)| *set_at <= index)
+            .map_or((Index(0), &self.nobody), |(set_at, m)| (*set_at, m))
+    }
+
+    pub(crate) fn push(&mut self, index: Index, membership: Membership) {
+        assert!(index > self.index() || !self.is_known(), "membership order");
+        self.history.push((index, membership));
+    }
+
+    /// Takes back what was set at this index or behind it; tells whether anything was.
+    pub(crate) fn truncate_from(&mut self, index: Index) -> bool {
+        let kept = self.history.partition_point(|(set_at, _)| *set_at < index);
+        let changed = kept < self.history.len();
+        self.history.truncate(kept);
+        changed
+    }
+
+    /// Forgets what was replaced at or before this index.
+    pub(crate) fn forget(&mut self, upto: Index) {
+        let settled = self.history.partition_point(|(set_at, _)| *set_at <= upto);
+        self.history.drain(..settled.saturating_sub(1));
+    }
+
+    pub(crate) fn reset(&mut self, index: Index, membership: Membership) {
+        self.history = vec![(index, membership)];
+    }
+
+    pub(crate) fn is_voter(&self, peer: Peer) -> bool {
+        self.current().is_voter(peer.id, peer.incarnation)
+    }
+
+    pub(crate) fn is_member(&self, peer: Peer) -> bool {
+        self.current()
+            .member(peer.id)
+            .is_some_and(|member| member.incarnation == peer.incarnation)
+    }
+}
+
+/// The one a member entry names.
+pub(crate) fn peer_of(member: &Member) -> Peer {
+    Peer {
+        id: member.id,
+        incarnation: member.incarnation,
+    }
+}
+
+/// More than half of so many voters.
+pub(crate) const fn majority_of(voter_count: usize) -> usize {
+    voter_count / 2 + 1
+}
+
+/// What the change makes of the membership, or why it makes no sense. `connected` tells the life in
+/// which a replica is connected now.
+pub(crate) fn changed(
+    membership: &Membership,
+    change: &MemberChange,
+    connected: impl Fn(ReplicaId) -> Option<Incarnation>,
+) -> Result<Membership, String> {
+    let mut next = membership.clone();
+    match change {
+        MemberChange::Add {
+            id,
+            role,
+            peer_address,
+        } => add(&mut next, *id, *role, peer_address, connected(*id))?,
+        MemberChange::Promote(id) => {
+            room_for_voter(membership, false)?;
+            let member = member_mut(&mut next, *id)?;
+            if member.role == MemberRole::Voter {
+                return Err(format!("replica {id} is a voter already"));
+            }
+            member.role = MemberRole::Voter;
+        }
+        MemberChange::Remove(id) => {
+            let role = member_mut(&mut next, *id)?.role;
+            if role == MemberRole::Voter && membership.voters().count() == 1 {
+                return Err(format!("replica {id} is the last voter"));
+            }
+            next.members.retain(|member| member.id != *id);
+        }
+        MemberChange::Quorum(quorum) => {
+            if membership.quorum == *quorum {
+                return Err("that quorum is in force already".into());
+            }
+            next.quorum = *quorum;
+        }
+    }
+    Ok(next)
+}
+
+/// The membership in which a replica's old life gives way to its new one, as a learner. For a voter
+/// that removes one voter and adds none: a single-server change.
+pub(crate) fn changed_life(membership: &Membership, fresh: Peer, peer_address: &str) -> Membership {
+    let mut next = membership.clone();
+    for member in &mut next.members {
+        if member.id == fresh.id {
+            member.incarnation = fresh.incarnation;
+            peer_address.clone_into(&mut member.peer_address);
+            member.role = match member.role {
+                MemberRole::Voter | MemberRole::Joining => MemberRole::Joining,
+                MemberRole::Learner => MemberRole::Learner,
+            };
+        }
+    }
+    next
+}
+
+fn add(
+    next: &mut Membership,
+    id: ReplicaId,
+    role: MemberRole,
+    peer_address: &str,
+    connected: Option<Incarnation>,
+) -> Result<(), String> {
+    if next.member(id).is_some() {
+        return Err(format!("replica {id} is a member already"));
+    }
+    match role {
+        MemberRole::Voter => {
+            return Err("a new member begins as a learner, or as joining to vote later".into());
+        }
+        MemberRole::Joining => room_for_voter(next, true)?,
+        MemberRole::Learner => {}
+    }
+    if next.members.len() >= MEMBERS_MAX {
+        return Err(format!("at most {MEMBERS_MAX} members"));
+    }
+    if peer_address.len() > ADDRESS_BYTES_MAX {
+        return Err(format!("an address has at most {ADDRESS_BYTES_MAX} bytes"));
+    }
+    let Some(incarnation) = connected else {
+        return Err(format!(
+            "replica {id} is not connected; start it first, with the leader among its peers"
+        ));
+    };
+    let place = next.members.partition_point(|member| member.id < id);
+    next.members.insert(
+        place,
+        Member {
+            id,
+            incarnation,
+            peer_address: peer_address.into(),
+            role,
+        },
+    );
+    Ok(())
+}
+
+fn room_for_voter(membership: &Membership, with_joining: bool) -> Result<(), String> {
+    let count = membership
+        .members
+        .iter()
+        .filter(|member| match member.role {
+            MemberRole::Voter => true,
+            MemberRole::Joining => with_joining,
+            MemberRole::Learner => false,
+        })
+        .count();
+    if count >= VOTERS_MAX {
+        return Err(format!("at most {VOTERS_MAX} voters"));
+    }
+    Ok(())
+}
+
+fn member_mut(membership: &mut Membership, id: ReplicaId) -> Result<&mut Member, String> {
+    membership
+        .members
+        .iter_mut()
+        .find(|member| member.id == id)
+        .ok_or_else(|| format!("replica {id} is not a member"))
+}

@@ -1,0 +1,165 @@
+//! What a leader knows of one other member: how far its log is, what is on the way to it, when it
+//! was last heard. Sends nothing.
+use crate::{Now, Peer};
+use quorumwire_interfaces::{Index, Term};
+use std::collections::VecDeque;
+
+/// A leader's view of one member.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) peer: Peer,
+    /// Counts for elections, commitment and leases.
+    pub(crate) voter: bool,
+    /// Removed by an entry that is not committed yet: still sent to, so that it learns of it.
+    pub(crate) departing: bool,
+    /// Last index it holds durably, equal to the leader's.
+    pub(crate) match_index: Index,
+    /// First index not sent yet, or to be tried next.
+    pub(crate) next_index: Index,
+    pub(crate) state: Sending,
+    in_flight: VecDeque<InFlight>,
+    in_flight_bytes: usize,
+    /// Highest round it has answered in this term.
+    pub(crate) acked_round: u64,
+    /// When the highest round it answered was begun.
+    pub(crate) acked_sent_at: Option<Now>,
+    /// When it last answered anything in this term.
+    pub(crate) heard_at: Now,
+}
+
+/// How a member is being served.
+#[derive(Debug)]
+pub(crate) enum Sending {
+    /// It is not known where its log agrees with the leader's: one message at a time.
+    Probe {
+        /// One is on its way; the next goes out with a heartbeat or upon an answer.
+        paused: bool,
+    },
+    /// Its log agrees: messages follow each other without waiting, up to the window.
+    Replicate,
+    /// It needs what the log no longer holds.
+    Snapshot(SnapshotTransfer),
+}
+
+/// A snapshot on its way to one member, a chunk at a time.
+#[derive(Debug)]
+pub(crate) struct SnapshotTransfer {
+    pub(crate) last_index: Index,
+    pub(crate) last_term: Term,
+    /// How long it is; 0 until the first chunk was read.
+    pub(crate) total_bytes: u64,
+    /// Everything before this offset has been stored by the receiver.
+    pub(crate) offset: u64,
+    /// One past the chunk on its way, if one is.
+    pub(crate) sent_upto: Option<u64>,
+    /// The chunk is being read.
+    pub(crate) reading: bool,
+    /// When the transfer last moved.
+    pub(crate) moved_at: Now,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    last_index: Index,
+    bytes: usize,
+}
+
+impl Progress {
+    pub(crate) fn new(peer: Peer, voter: bool, next_index: Index, now: Now) -> Self {
+        Self {
+            peer,
+            voter,
+            departing: false,
+            match_index: Index(0),
+            next_index,
+            state: Sending::Probe { paused: false },
+            in_flight: VecDeque::new(),
+            in_flight_bytes: 0,
+            acked_round: 0,
+            acked_sent_at: None,
+            heard_at: now,
+        }
+    }
+
+    /// Goes back to one message at a time, the next one beginning at `next_index`.
+    pub(crate) fn probe_from(&mut self, next_index: Index) {
+        self.next_index = next_index.max(self.match_index.next());
+        self.state = Sending::Probe { paused: false };
+        self.in_flight.clear();
+        self.in_flight_bytes = 0;
+    }
+
+    /// Whether another message with entries may be sent now.
+    pub(crate) fn window_open(&self, messages_max: usize, bytes_max: usize) -> bool {
+        match &self.state {
+            Sending::Probe { paused } => !paused,
+            Sending::Replicate => {
+                self.in_flight.is_empty()
+                    || (self.in_flight.len() < messages_max && self.in_flight_bytes < bytes_max)
+            }
+            Sending::Snapshot(_) => false,
+        }
+    }
+
+    /// Entries up to `last_index` are on their way.
+    pub(crate) fn sent(&mut self, last_index: Index, bytes: usize) {
+        self.next_index = last_index.next();
+        self.in_flight.push_back(InFlight { last_index, bytes });
+        self.in_flight_bytes += bytes;
+        if let Sending::Probe { paused } = &mut self.state {
+            *paused = true;
+        }
+    }
+
+    /// It holds everything up to `index`.
+    pub(crate) fn matched(&mut self, index: Index) {
+        self.match_index = self.match_index.max(index);
+        self.next_index = self.next_index.max(self.match_index.next());
+        while let Some(front) = self.in_flight.front() {
+            if front.last_index > self.match_index {
+                break;
+            }
+            self.in_flight_bytes -= front.bytes;
+            self.in_flight.pop_front();
+        }
+    }
+}
+
+/// Numbers the moments at which a leader asked around, and remembers when that was.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    /// Number of the newest round; 0 before the first.
+    current: u64,
+    /// Begin of the newest rounds, the current one last.
+    begun_at: VecDeque<Now>,
+}
+
+/// Most rounds whose begin is remembered. An answer to an older one still proves contact, but
+/// renews no lease.
+const ROUNDS_MAX: usize = 1024;
+
+impl Rounds {
+    pub(crate) fn current(&self) -> u64 {
+        self.current
+    }
+
+    pub(crate) fn begin(&mut self, now: Now) {
+        if self.begun_at.len() == ROUNDS_MAX {
+            self.begun_at.pop_front();
+        }
+        self.current += 1;
+        self.begun_at.push_back(now);
+    }
+
+    /// When the newest round began.
+    pub(crate) fn current_begun_at(&self) -> Option<Now> {
+        self.begun_at.back().copied()
+    }
+
+    /// When this round began, if that is still known.
+    pub(crate) fn begun_at(&self, round: u64) -> Option<Now> {
+        let age = usize::try_from(self.current.checked_sub(round)?).ok()?;
+        let place = self.begun_at.len().checked_sub(1 + age)?;
+        self.begun_at.get(place).copied()
+    }
+}

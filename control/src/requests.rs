@@ -1,0 +1,123 @@
+//! What operators ask of a leader: other members, another leader.
+use crate::leader::Transfer;
+use crate::members::{changed, peer_of};
+use crate::{Body, MemberChange, Now, Output, Peer, Refusal, Replica, Ticket};
+use quorumwire_interfaces::ReplicaId;
+
+impl Replica {
+    pub(crate) fn on_change_members(
+        &mut self,
+        ticket: Ticket,
+        change: &MemberChange,
+        outputs: &mut Vec<Output>,
+    ) {
+        match self.change_members(change, outputs) {
+            Ok(index) => {
+                if let Some(leading) = &mut self.leading {
+                    leading.change = Some((ticket, index));
+                }
+            }
+            Err(refusal) => outputs.push(Output::Refused(ticket, refusal)),
+        }
+    }
+
+    fn change_members(
+        &mut self,
+        change: &MemberChange,
+        outputs: &mut Vec<Output>,
+    ) -> Result<quorumwire_interfaces::Index, Refusal> {
+        self.may_propose()?;
+        if !self.may_change_members() {
+            return Err(Refusal::ChangeInProgress);
+        }
+        if let MemberChange::Promote(id) = change {
+            self.check_caught_up(*id)?;
+        }
+        let next = changed(self.members.current(), change, |id| self.connected(id))
+            .map_err(Refusal::Invalid)?;
+        if !self.hears_quorum_of(&next) {
+            return Err(Refusal::Invalid(
+                "too few of the voters that would remain have been heard lately; the group would \
+                 stand still"
+                    .to_string(),
+            ));
+        }
+        Ok(self.append_membership(next, outputs))
+    }
+
+    /// A voter that is far behind would only hold up the others.
+    fn check_caught_up(&self, id: ReplicaId) -> Result<(), Refusal> {
+        let member = self.members.current().member(id);
+        if member.is_some_and(|member| !self.has_caught_up(peer_of(member))) {
+            return Err(Refusal::Invalid(format!(
+                "replica {id} has not caught up yet; wait, or add it as joining"
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn on_transfer(
+        &mut self,
+        ticket: Ticket,
+        target: Option<ReplicaId>,
+        outputs: &mut Vec<Output>,
+    ) {
+        match self.transfer_target(target) {
+            Ok(target) => {
+                let deadline = Now(self.now.0 + self.config.election_timeout);
+                if let Some(leading) = &mut self.leading {
+                    leading.transfer = Some(Transfer {
+                        ticket: Some(ticket),
+                        target,
+                        deadline,
+                        told: false,
+                    });
+                }
+            }
+            Err(refusal) => outputs.push(Output::Refused(ticket, refusal)),
+        }
+    }
+
+    fn transfer_target(&self, wished: Option<ReplicaId>) -> Result<Peer, Refusal> {
+        let Some(leading) = &self.leading else {
+            let leader = self.leader();
+            return Err(Refusal::NotLeader { leader });
+        };
+        if leading.transfer.is_some() {
+            return Err(Refusal::Transferring);
+        }
+        let Some(id) = wished else {
+            return self.best_successor().ok_or_else(|| {
+                Refusal::Invalid("no other voter has been heard lately".to_string())
+            });
+        };
+        if id == self.config.me.id {
+            return Err(Refusal::Invalid(format!("replica {id} leads already")));
+        }
+        let target = leading.progress.iter().find(|p| p.peer.id == id && p.voter);
+        target
+            .map(|p| p.peer)
+            .ok_or_else(|| Refusal::Invalid(format!("replica {id} is not a voter")))
+    }
+
+    /// Tells the target of a transfer to stand for election as soon as it holds the whole log.
+    pub(crate) fn hand_over(&mut self, outputs: &mut Vec<Output>) {
+        let last_index = self.log.last_index();
+        let Some(leading) = &mut self.leading else {
+            return;
+        };
+        let Some(transfer) = &mut leading.transfer else {
+            return;
+        };
+        let target = transfer.target;
+        let ready = leading
+            .progress
+            .iter()
+            .any(|p| p.peer == target && p.voter && p.match_index == last_index);
+        if ready && !transfer.told {
+            transfer.told = true;
+            leading.transfer_now_sent = true;
+            self.send(target, Body::TransferNow, outputs);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The leader's side of a snapshot transfer (Raft section 7): one chunk on its way at a time, read
+//! from the disk by the node, while the group goes on. Also what a snapshot of one's own changes.
+use crate::progress::Sending;
+use crate::{Body, Output, Peer, Replica, SnapshotMeta};
+use bytes::Bytes;
+use quorumwire_interfaces::{Index, ReplicaId, Term};
+
+/// Bytes of a snapshot in one message; with the rest of the message it fits a frame's attachment.
+pub(crate) const CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// The numbers in a `SnapshotReply`.
+pub(crate) struct Reply {
+    pub(crate) last_index: Index,
+    pub(crate) offset: u64,
+    pub(crate) installed: bool,
+    pub(crate) rejected: bool,
+    pub(crate) round: u64,
+}
+
+/// Asks for a chunk to be read.
+pub(crate) fn read_chunk(to: ReplicaId, last_index: Index, offset: u64) -> Output {
+    Output::ReadSnapshot {
+        to,
+        last_index,
+        offset,
+        bytes_max: CHUNK_BYTES_MAX,
+    }
+}
+
+impl Replica {
+    /// A snapshot of the own state is durable: the log behind it is needed no more, but for a tail.
+    pub(crate) fn on_snapshot_taken(&mut self, meta: SnapshotMeta) {
+        assert!(
+            meta.last_index <= self.commit_index,
+            "a snapshot of what is not committed"
+        );
+        let newest = self.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
+        if meta.last_index < newest || self.receiving.is_installing() {
+            self.counters.ignored_unexpected += 1;
+            return;
+        }
+        self.snapshot_asked = false;
+        self.log.forget(meta.last_index, self.config.log_tail_bytes);
+        self.members.forget(meta.last_index);
+        self.persistence.covered_by_snapshot(meta.last_index);
+        self.snapshot = Some(meta);
+    }
+
+    /// Asks for a snapshot, once.
+    pub(crate) fn ask_for_snapshot(&mut self, outputs: &mut Vec<Output>) {
+        if !self.snapshot_asked {
+            self.snapshot_asked = true;
+            outputs.push(Output::TakeSnapshot);
+        }
+    }
+
+    pub(crate) fn on_snapshot_read(
+        &mut self,
+        to: ReplicaId,
+        last_index: Index,
+        offset: u64,
+        chunk: Option<(Bytes, u64)>,
+        outputs: &mut Vec<Output>,
+    ) {
+        let Some(leading) = &mut self.leading else {
+            return;
+        };
+        let round = leading.rounds.current();
+        let found = leading.progress.iter_mut().find(|p| p.peer.id == to);
+        let Some(progress) = found else { return };
+        let Sending::Snapshot(transfer) = &mut progress.state else {
+            return;
+        };
+        if transfer.last_index != last_index || transfer.offset != offset || !transfer.reading {
+            return;
+        }
+        let Some((bytes, total_bytes)) = chunk.filter(|(bytes, _)| !bytes.is_empty()) else {
+            // Gone or damaged. A newer one may be there; if not, one is asked for. Which of the two
+            // the next flush finds out.
+            progress.probe_from(progress.next_index);
+            if self
+                .snapshot
+                .as_ref()
+                .is_some_and(|s| s.last_index == last_index)
+            {
+                self.snapshot = None;
+            }
+            return;
+        };
+        assert!(
+            bytes.len() <= CHUNK_BYTES_MAX,
+            "more was read than asked for"
+        );
+        let sent_upto = offset + bytes.len() as u64;
+        transfer.reading = false;
+        transfer.total_bytes = total_bytes;
+        transfer.sent_upto = Some(sent_upto);
+        transfer.moved_at = self.now;
+        let body = Body::SnapshotChunk {
+            last_index,
+            last_term: transfer.last_term,
+            offset,
+            total_bytes,
+            round,
+            bytes,
+        };
+        let peer = progress.peer;
+        self.send(peer, body, outputs);
+    }
+
+    pub(crate) fn on_snapshot_reply(
+        &mut self,
+        from: Peer,
+        term: Term,
+        reply: &Reply,
+        outputs: &mut Vec<Output>,
+    ) {
+        if !self.is_reply_to_me(from, term, outputs) {
+            return;
+        }
+        if reply.last_index > self.log.last_index() {
+            self.counters.ignored_malformed += 1;
+            return;
+        }
+        self.note_round(from, reply.round);
+        let now = self.now;
+        let base_index = self.log.base_index();
+        let Some(progress) = self.leading.as_mut().and_then(|l| l.progress_of(from)) else {
+            return;
+        };
+        let Sending::Snapshot(transfer) = &mut progress.state else {
+            return;
+        };
+        if reply.installed {
+            progress.matched(reply.last_index);
+            if progress.match_index >= base_index {
+                progress.probe_from(progress.match_index.next());
+            } else {
+                // The log moved on meanwhile: it needs a newer snapshot, which the next flush begins.
+                progress.probe_from(progress.next_index);
+            }
+            return;
+        }
+        if reply.last_index != transfer.last_index || transfer.reading {
+            return;
+        }
+        let moved = transfer.sent_upto == Some(reply.offset) || reply.offset < transfer.offset;
+        if reply.rejected {
+            transfer.offset = 0;
+        } else if moved {
+            transfer.offset = reply.offset;
+        } else {
+            return;
+        }
+        transfer.sent_upto = None;
+        transfer.moved_at = now;
+        if transfer.offset < transfer.total_bytes {
+            transfer.reading = true;
+            let (last_index, offset) = (transfer.last_index, transfer.offset);
+            outputs.push(read_chunk(from.id, last_index, offset));
+        }
+    }
+
+    /// With a heartbeat: what has not moved for an election timeout was lost and is sent again. When
+    /// everything was received, an empty chunk asks how the installation goes.
+    pub(crate) fn resume_transfers(&mut self, outputs: &mut Vec<Output>) {
+        let now = self.now;
+        let timeout = self.config.election_timeout;
+        let Some(leading) = &mut self.leading else {
+            return;
+        };
+        let round = leading.rounds.current();
+        let mut asked = Vec::new();
+        for progress in &mut leading.progress {
+            let Sending::Snapshot(transfer) = &mut progress.state else {
+                continue;
+            };
+            if transfer.reading || now.0 < transfer.moved_at.0 + timeout {
+                continue;
+            }
+            transfer.moved_at = now;
+            if transfer.offset < transfer.total_bytes {
+                transfer.reading = true;
+                outputs.push(read_chunk(
+                    progress.peer.id,
+                    transfer.last_index,
+                    transfer.offset,
+                ));
+            } else {
+                let body = Body::SnapshotChunk {
+                    last_index: transfer.last_index,
+                    last_term: transfer.last_term,
+                    offset: transfer.offset,
+                    total_bytes: transfer.total_bytes,
+                    round,
+                    bytes: Bytes::new(),
+                };
+                asked.push((progress.peer, body));
+            }
+        }
+        for (peer, body) in asked {
+            self.send(peer, body, outputs);
+        }
+    }
+}

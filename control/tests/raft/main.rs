@@ -1,0 +1,10 @@
+//! Tests of the replica as a whole: scripted scenarios and seeded random clusters, in a world of
+//! simulated disks, clocks and network.
+mod checks;
+#[cfg(feature = "mutants")]
+mod mutants;
+mod random;
+mod scenarios;
+mod script;
+mod show;
+mod world;

@@ -1,0 +1,139 @@
+//! For each safety check: leaving it out must be noticed, by a scenario or by a random cluster.
+use crate::{random, scenarios};
+use quorumwire_control::mutants::{activate, reached};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Every check that can be left out, and what it keeps from happening.
+const MUTANTS: &[(&str, &str)] = &[
+    (
+        "ack-before-persist",
+        "an acknowledged entry lost by a crash",
+    ),
+    (
+        "ack-more-than-matched",
+        "an entry counted that is not the leader's",
+    ),
+    ("all-is-majority", "a commit that not all voters hold"),
+    (
+        "always-truncate",
+        "an old message cutting off acknowledged entries",
+    ),
+    ("append-of-old-term", "a deposed leader writing on"),
+    (
+        "append-without-match",
+        "logs that differ behind equal entries",
+    ),
+    (
+        "async-persist-aba",
+        "a late disk answer counted for other entries",
+    ),
+    (
+        "bootstrap-from-any-life",
+        "a first entry of a life that is gone",
+    ),
+    (
+        "bootstrap-from-fresh-to-old-life",
+        "a second group beside the first",
+    ),
+    (
+        "change-before-own-commit",
+        "two memberships without a common voter",
+    ),
+    (
+        "commit-beyond-verified",
+        "a commit of entries the leader does not have",
+    ),
+    ("commit-by-half", "a commit that a later leader lacks"),
+    ("commit-old-term", "figure 8 of the Raft paper"),
+    ("election-by-half", "two leaders in one term"),
+    (
+        "leader-counts-unpersisted",
+        "an acknowledged entry lost with the leader",
+    ),
+    ("learners-count", "a commit held by learners only"),
+    (
+        "lease-from-answer",
+        "a lease that outlives the followers' patience",
+    ),
+    (
+        "lease-kept-in-transfer",
+        "a stale read beside the new leader",
+    ),
+    (
+        "membership-not-rolled-back",
+        "counting over a membership that never was",
+    ),
+    ("no-check-quorum", "a leader alone that never notices"),
+    ("no-pre-vote", "a returning replica that deposes the leader"),
+    ("old-life-heard", "answers to a life that is gone"),
+    (
+        "overlapping-changes",
+        "two memberships without a common voter",
+    ),
+    (
+        "promise-before-persist",
+        "two votes in one term after a crash",
+    ),
+    ("read-before-own-commit", "a new leader's stale read"),
+    ("read-by-earlier-round", "a deposed leader's stale read"),
+    (
+        "removed-leader-counts-itself",
+        "a commit without a quorum of the members",
+    ),
+    (
+        "removed-voter-never-stands",
+        "a group of two stuck after one was removed",
+    ),
+    ("vote-despite-leader", "a leader disturbed, a lease broken"),
+    ("vote-for-any-log", "a leader without committed entries"),
+    ("vote-right-after-restart", "a lease broken by a restart"),
+    ("vote-twice", "two leaders in one term"),
+    (
+        "votes-of-strangers",
+        "a leader elected by those who have no vote",
+    ),
+];
+
+/// Seeds tried against each mutant that no scenario kills.
+const SEEDS: u64 = 300;
+
+#[test]
+fn every_mutant_is_killed() {
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let only = std::env::var("QUORUMWIRE_MUTANT").ok();
+    let mut survivors = Vec::new();
+    for (name, harm) in MUTANTS {
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
+        match killer(name) {
+            Some(killer) => println!("{name}: killed by {killer}"),
+            None => survivors.push(format!("{name} ({harm}), reached: {}", reached())),
+        }
+    }
+    activate(None);
+    std::panic::set_hook(quiet);
+    assert!(survivors.is_empty(), "survivors: {survivors:#?}");
+}
+
+fn killer(name: &'static str) -> Option<String> {
+    let mut killers = Vec::new();
+    for path in scenarios::scripts() {
+        activate(Some(name));
+        let outcome = catch_unwind(AssertUnwindSafe(|| scenarios::run(&path)));
+        let same = outcome.is_ok_and(|(_, expected, trace)| expected == trace);
+        if !same {
+            killers.push(path.file_stem()?.to_string_lossy().into_owned());
+        }
+    }
+    if !killers.is_empty() {
+        return Some(format!("scenarios {}", killers.join(", ")));
+    }
+    (1..=SEEDS).find_map(|seed| {
+        activate(Some(name));
+        let outcome = catch_unwind(|| random::run_seed(seed));
+        let killed = !matches!(outcome, Ok(Ok(_)));
+        killed.then(|| format!("seed {seed}"))
+    })
+}

@@ -1,0 +1,547 @@
+//! The language of the scenarios: one command a line. What each does is in `tests/scenarios/README.md`.
+use crate::show;
+use crate::world::{Disk, ELECTION_TIMEOUT, GROUP, World, config};
+use bytes::{Bytes, BytesMut};
+use quorumwire_control::{Entry, HardState, Input, MemberChange, Message, Peer, Ticket};
+use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
+use quorumwire_wire::{
+    CommitQuorum, Member, MemberRole, Membership, Record, RecordKind, begin_record, finish_record,
+};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Most rounds of deliveries before a scenario counts as never coming to rest.
+const ROUNDS_MAX: usize = 500;
+
+pub struct Script {
+    world: World,
+    voters: Vec<u16>,
+    learners: Vec<u16>,
+    quorum: CommitQuorum,
+    tickets: u64,
+}
+
+/// Runs the commands and gives the trace, or the line that makes no sense.
+pub fn run(commands: &str) -> Result<String, String> {
+    let mut script = Script {
+        world: World::new(),
+        voters: Vec::new(),
+        learners: Vec::new(),
+        quorum: CommitQuorum::Majority,
+        tickets: 0,
+    };
+    for line in commands.lines() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        script.world.say(format!("> {line}"));
+        script
+            .command(words[0], &words[1..])
+            .map_err(|problem| format!("`{line}`: {problem}"))?;
+        if let Some(violation) = &script.world.checks.violation {
+            script.world.loud = true;
+            script.world.say(format!("VIOLATION: {violation}"));
+            break;
+        }
+    }
+    Ok(script.world.trace.join("\n"))
+}
+
+type Done = Result<(), String>;
+
+impl Script {
+    fn command(&mut self, name: &str, words: &[&str]) -> Done {
+        match name {
+            "quiet" => self.world.loud = false,
+            "loud" => self.world.loud = true,
+            "voters" => self.voters = numbers(words)?,
+            "learners" => self.learners = numbers(words)?,
+            "all-must-agree" => self.quorum = CommitQuorum::All,
+            "start" => return self.start(words),
+            "fresh" => return self.fresh(words),
+            "join" => self
+                .world
+                .start(config(number(words, 0)?, 1, &[]), Disk::default()),
+            "advance" => return self.advance(words, false),
+            "run" => return self.advance(words, true),
+            "elect" => return self.elect(number(words, 0)?),
+            "timeout" => {
+                self.fire(number(words, 0)?);
+            }
+            "settle" => return self.settle(),
+            "deliver" => return self.deliver(words),
+            "drop" => self.mark(words, |world, place| drop(world.network.remove(place)))?,
+            "hold" => self.mark(words, |world, place| world.network[place].held = true)?,
+            "release" => self.mark(words, |world, place| world.network[place].held = false)?,
+            "cut" | "heal" | "isolate" => return self.links(name, words),
+            "propose" => return self.propose(words),
+            "read" => self.read(number(words, 0)?),
+            "member" => return self.member(words),
+            "transfer" => return self.transfer(words),
+            "snapshot" => self.snapshot(number(words, 0)?),
+            "snapshot-bytes" => self.world.snapshot_bytes = usize::from(number(words, 0)?) << 10,
+            "damage-snapshot" => self.node(number(words, 0)?).snapshot_damaged = true,
+            "crash" => self.world.crash(number(words, 0)?),
+            "wipe" => self.world.wipe(number(words, 0)?),
+            "boot" => self.world.boot(number(words, 0)?),
+            "disk" => return self.disk(words),
+            "connect" => self.world.connect(number(words, 0)?, number(words, 1)?),
+            "say" => return self.forge(words),
+            "corrupt" => self.mark(words, |world, place| {
+                corrupt(&mut world.network[place].message)
+            })?,
+            "state" => self.state(),
+            _ => return Err("no such command".into()),
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, id: u16) -> &mut crate::world::Node {
+        self.world.nodes.get_mut(&id).expect("known replica")
+    }
+
+    /// `start ID TERM TERM ... [term N] [commit N] [vote N]`: from a disk with these entries' terms,
+    /// the first entry being the membership.
+    fn start(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        let log_words = words[1..].iter().take_while(|w| w.parse::<u64>().is_ok());
+        let terms: Vec<u64> = log_words.map(|w| w.parse().expect("checked")).collect();
+        let mut hard_state = HardState {
+            term: Term(terms.last().copied().unwrap_or(0)),
+            vote: None,
+            commit_index: Index(0),
+        };
+        for pair in words[1 + terms.len()..].chunks(2) {
+            let [key, value] = pair else {
+                return Err("a word without its number".into());
+            };
+            let value: u64 = parse(value)?;
+            match *key {
+                "term" => hard_state.term = Term(value),
+                "commit" => hard_state.commit_index = Index(value),
+                "vote" => hard_state.vote = Some(peer(u16::try_from(value).map_err(text)?, 1)),
+                _ => return Err(format!("`{key}` is not known")),
+            }
+        }
+        let disk = Disk {
+            hard_state,
+            entries: self.entries(&terms),
+            snapshot: None,
+        };
+        self.world.start(config(id, 1, &self.voters), disk);
+        Ok(())
+    }
+
+    fn entries(&self, terms: &[u64]) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for (place, term) in terms.iter().enumerate() {
+            let index = Index(place as u64 + 1);
+            let (kind, payload) = if place == 0 {
+                (RecordKind::Membership, self.membership().encode())
+            } else {
+                (RecordKind::Command, format!("x{index}").into_bytes())
+            };
+            let mut block = BytesMut::new();
+            let start = begin_record(&mut block, kind, GROUP, Term(*term), index);
+            block.extend_from_slice(&payload);
+            finish_record(&mut block, start);
+            let block = block.freeze();
+            let record = Record::decode(&block).expect("just made");
+            entries.push(Entry::of_record(&block, 0, &record));
+        }
+        entries
+    }
+
+    fn membership(&self) -> Membership {
+        let member = |id: &u16, role| Member {
+            id: ReplicaId(*id),
+            incarnation: Incarnation(1),
+            peer_address: format!("host{id}:7400"),
+            role,
+        };
+        let voters = self.voters.iter().map(|id| member(id, MemberRole::Voter));
+        let learners = self
+            .learners
+            .iter()
+            .map(|id| member(id, MemberRole::Learner));
+        let mut members: Vec<Member> = voters.chain(learners).collect();
+        members.sort_by_key(|m| m.id);
+        Membership {
+            members,
+            quorum: self.quorum,
+        }
+    }
+
+    fn fresh(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        let initial = numbers(&words[1..])?;
+        self.world.start(config(id, 1, &initial), Disk::default());
+        Ok(())
+    }
+
+    /// Lets the time pass and wakes whoever wants to be woken; messages arrive at once or not at all.
+    fn advance(&mut self, words: &[&str], deliver: bool) -> Done {
+        let target = self.world.time + duration(words.first().ok_or("how long?")?)?;
+        loop {
+            if deliver {
+                self.settle()?;
+            }
+            let next = self
+                .world
+                .nodes
+                .iter()
+                .filter_map(|(id, node)| Some((node.wake_time()?, *id)))
+                .min()
+                .filter(|(at, _)| *at <= target);
+            let Some((at, id)) = next else { break };
+            self.world.time = self.world.time.max(at);
+            self.world.input(id, Input::Timeout);
+        }
+        self.world.time = target;
+        Ok(())
+    }
+
+    /// Everyone forgets its last leader; this one's timeout comes first. Then all messages arrive.
+    fn elect(&mut self, id: u16) -> Done {
+        self.world.time += ELECTION_TIMEOUT;
+        self.fire(id);
+        self.settle()
+    }
+
+    /// The clock of one replica alone goes on until it wants to be woken.
+    fn fire(&mut self, id: u16) {
+        let now = self.world.time;
+        if let Some(at) = self.world.nodes[&id].wake_time() {
+            self.node(id).clock_offset += at.saturating_sub(now);
+        }
+        self.world.input(id, Input::Timeout);
+    }
+
+    fn settle(&mut self) -> Done {
+        for _ in 0..ROUNDS_MAX {
+            if !self.deliver_matching(None, None) {
+                return Ok(());
+            }
+        }
+        Err("does not come to rest".into())
+    }
+
+    fn deliver_matching(&mut self, from: Option<u16>, to: Option<u16>) -> bool {
+        let mut kept = Vec::new();
+        let mut delivered = false;
+        for envelope in std::mem::take(&mut self.world.network) {
+            let matches = from.is_none_or(|id| id == envelope.from.id.0)
+                && to.is_none_or(|id| id == envelope.to.id.0);
+            if matches && !envelope.held {
+                self.world.deliver(envelope);
+                delivered = true;
+            } else {
+                kept.push(envelope);
+            }
+        }
+        kept.append(&mut self.world.network);
+        self.world.network = kept;
+        delivered
+    }
+
+    fn deliver(&mut self, words: &[&str]) -> Done {
+        let (from, to) = link(words)?;
+        if !self.deliver_matching(from, to) {
+            return Err("nothing to deliver".into());
+        }
+        Ok(())
+    }
+
+    /// Does something to every message on a link, the newest first.
+    fn mark(&mut self, words: &[&str], act: impl Fn(&mut World, usize)) -> Done {
+        let (from, to) = link(words)?;
+        let mut found = false;
+        for place in (0..self.world.network.len()).rev() {
+            let envelope = &self.world.network[place];
+            if from.is_none_or(|id| id == envelope.from.id.0)
+                && to.is_none_or(|id| id == envelope.to.id.0)
+            {
+                found = true;
+                act(&mut self.world, place);
+            }
+        }
+        if found {
+            Ok(())
+        } else {
+            Err("no such message".into())
+        }
+    }
+
+    fn links(&mut self, name: &str, words: &[&str]) -> Done {
+        let ids: Vec<u16> = self.world.nodes.keys().copied().collect();
+        match (name, words) {
+            ("heal", []) => {
+                self.world.cut.clear();
+                for (place, a) in ids.iter().enumerate() {
+                    for b in &ids[place + 1..] {
+                        self.world.connect(*a, *b);
+                    }
+                }
+            }
+            ("isolate", [id]) => {
+                let id: u16 = parse(id)?;
+                for other in ids.into_iter().filter(|other| *other != id) {
+                    self.world.cut.extend([(id, other), (other, id)]);
+                }
+            }
+            ("cut", [pair]) if pair.contains("->") => {
+                let (Some(from), Some(to)) = link(words)? else {
+                    return Err("from whom to whom?".into());
+                };
+                self.world.cut.insert((from, to));
+            }
+            ("cut", [a, b]) => {
+                let (a, b) = (parse(a)?, parse(b)?);
+                self.world.cut.extend([(a, b), (b, a)]);
+            }
+            _ => return Err("which links?".into()),
+        }
+        Ok(())
+    }
+
+    fn propose(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        for word in &words[1..] {
+            let payload = match word.strip_suffix("KiB") {
+                Some(count) => vec![b'x'; parse::<usize>(count)? << 10],
+                None => word.as_bytes().to_vec(),
+            };
+            if let Err(refusal) = self.world.propose(id, &payload) {
+                self.world
+                    .say(format!("  {id}: proposal refused: {refusal}"));
+            }
+        }
+        self.world.flush(id);
+        Ok(())
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    fn read(&mut self, id: u16) {
+        let ticket = self.ticket();
+        self.world.checks.read_asked(ticket);
+        self.world.input(id, Input::Read(ticket));
+    }
+
+    fn member(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        let target = || number(words, 2).map(ReplicaId);
+        let change = match words.get(1).copied() {
+            Some("add") => MemberChange::Add {
+                id: target()?,
+                role: match words.get(3).copied() {
+                    Some("joining") => MemberRole::Joining,
+                    Some("learner") => MemberRole::Learner,
+                    Some("voter") => MemberRole::Voter,
+                    _ => return Err("as what?".into()),
+                },
+                peer_address: format!("host{}:7400", target()?),
+            },
+            Some("promote") => MemberChange::Promote(target()?),
+            Some("remove") => MemberChange::Remove(target()?),
+            Some("quorum") => MemberChange::Quorum(match words.get(2).copied() {
+                Some("all") => CommitQuorum::All,
+                Some("majority") => CommitQuorum::Majority,
+                _ => return Err("which quorum?".into()),
+            }),
+            _ => return Err("what change?".into()),
+        };
+        let ticket = self.ticket();
+        self.world.input(id, Input::ChangeMembers(ticket, change));
+        Ok(())
+    }
+
+    fn transfer(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        let target = words.get(1).map(|w| parse(w)).transpose()?.map(ReplicaId);
+        let ticket = self.ticket();
+        self.world.input(id, Input::Transfer(ticket, target));
+        Ok(())
+    }
+
+    fn snapshot(&mut self, id: u16) {
+        match self.world.take_snapshot(id) {
+            Some(meta) => {
+                let last_index = meta.last_index;
+                self.world.input(id, Input::SnapshotTaken(meta));
+                self.world.say(format!("  {id}: has snapshot {last_index}"));
+            }
+            None => self.world.say(format!("  {id}: nothing new to take")),
+        }
+    }
+
+    /// `disk ID slow`, `disk ID step [COUNT]`, `disk ID fast`.
+    fn disk(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        let mut count = usize::MAX;
+        match words.get(1).copied() {
+            Some("slow") => {
+                self.node(id).slow_disk = true;
+                return Ok(());
+            }
+            Some("fast") => self.node(id).slow_disk = false,
+            Some("step") => count = usize::from(number(words, 2).unwrap_or(1)),
+            _ => return Err("slow, fast or step?".into()),
+        }
+        while count > 0
+            && let Some(done) = self.world.do_job(id)
+        {
+            count -= 1;
+            self.world
+                .say(format!("  {id}: disk has done {}", job(&done)));
+            self.world.input(id, done);
+        }
+        Ok(())
+    }
+
+    /// `say FROM/LIFE->TO vote TERM`: a message nobody has sent, as if long delayed.
+    fn forge(&mut self, words: &[&str]) -> Done {
+        let (from, to) = words
+            .first()
+            .and_then(|w| w.split_once("->"))
+            .ok_or("from whom to whom?")?;
+        let (id, life) = from.split_once('/').unwrap_or((from, "1"));
+        let from = peer(parse(id)?, parse(life)?);
+        let to: u16 = parse(to)?;
+        let body = match words.get(1).copied() {
+            Some("vote") => quorumwire_control::Body::VoteReply {
+                granted: true,
+                pre_vote: false,
+            },
+            Some("ack") => quorumwire_control::Body::AppendReply {
+                round: 1,
+                rejected: false,
+                index: Index(parse(words.get(3).ok_or("which index?")?)?),
+                hint_index: Index(0),
+                hint_term: Term(0),
+            },
+            Some("append") => quorumwire_control::Body::Append {
+                previous_index: Index(0),
+                previous_term: Term(0),
+                commit_index: Index(0),
+                round: 1,
+                records: Vec::new(),
+            },
+            _ => return Err("vote, ack or append?".into()),
+        };
+        let term = Term(parse(words.get(2).ok_or("in which term?")?)?);
+        self.world.input(
+            to,
+            Input::Message {
+                from,
+                message: Message { term, body },
+            },
+        );
+        Ok(())
+    }
+
+    fn state(&mut self) {
+        let mut lines = Vec::new();
+        for (id, node) in &self.world.nodes {
+            let Some(replica) = &node.replica else {
+                lines.push(format!("  {id}: down"));
+                continue;
+            };
+            let status = replica.status();
+            let terms: Vec<String> = replica
+                .entries(status.first_index, status.last_index)
+                .map(|e| e.term.to_string())
+                .collect();
+            let snapshot = match status.first_index.previous() {
+                Index(0) => String::new(),
+                base => format!("(..{base}) "),
+            };
+            lines.push(format!(
+                "  {id}: {:?} term={} log: {snapshot}{} commit={} durable={} members {}{}",
+                status.role,
+                status.term,
+                terms.join(" "),
+                status.commit_index,
+                status.persisted_index,
+                show::membership(&status.membership),
+                if status.lease { " lease" } else { "" },
+            ));
+        }
+        for line in lines {
+            self.world.say(line);
+        }
+    }
+}
+
+/// Flips a bit of the first record of a message.
+fn corrupt(message: &mut Message) {
+    if let quorumwire_control::Body::Append { records, .. } = &mut message.body
+        && let Some(first) = records.first_mut()
+    {
+        let mut bytes = first.to_vec();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        *first = Bytes::from(bytes);
+    }
+}
+
+fn job(done: &Input) -> String {
+    match done {
+        Input::Persisted(ticket) => format!("#{}", ticket.0),
+        Input::SnapshotChunkStored { next_offset, .. } => format!("a chunk upto {next_offset}"),
+        Input::SnapshotInstalled { last_index, .. } => format!("installing {last_index}"),
+        Input::Timeout
+        | Input::PeerUp(_)
+        | Input::PeerDown(_)
+        | Input::Message { .. }
+        | Input::Applied(_)
+        | Input::Read(_)
+        | Input::ChangeMembers(..)
+        | Input::Transfer(..)
+        | Input::SnapshotTaken(_)
+        | Input::SnapshotRead { .. } => "something else".into(),
+    }
+}
+
+fn peer(id: u16, life: u64) -> Peer {
+    Peer {
+        id: ReplicaId(id),
+        incarnation: Incarnation(life),
+    }
+}
+
+/// `A->B`, `A->`, `->B` or nothing for all.
+fn link(words: &[&str]) -> Result<(Option<u16>, Option<u16>), String> {
+    let Some(word) = words.first() else {
+        return Ok((None, None));
+    };
+    let (from, to) = word.split_once("->").ok_or("which link?")?;
+    let side = |text: &str| (!text.is_empty()).then(|| parse(text)).transpose();
+    Ok((side(from)?, side(to)?))
+}
+
+fn numbers(words: &[&str]) -> Result<Vec<u16>, String> {
+    words.iter().map(|word| parse(word)).collect()
+}
+
+fn number(words: &[&str], place: usize) -> Result<u16, String> {
+    parse(words.get(place).ok_or("a number is missing")?)
+}
+
+fn parse<N: FromStr>(word: &str) -> Result<N, String> {
+    word.parse().map_err(|_| format!("`{word}` is no number"))
+}
+
+fn text(error: std::num::TryFromIntError) -> String {
+    error.to_string()
+}
+
+fn duration(word: &str) -> Result<Duration, String> {
+    let count = word.strip_suffix("ms").ok_or("a time ends in ms")?;
+    Ok(Duration::from_millis(parse(count)?))
+}

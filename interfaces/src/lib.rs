@@ -1,0 +1,104 @@
+//! The traits everything hangs on, and the words they share. No logic lives here.
+use std::fmt;
+use std::io;
+
+/// Position in the replicated log. The first entry has index 1; 0 means "nothing yet".
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Index(pub u64);
+
+/// Number of an election. At most one leader per term; 0 means "before the first".
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Term(pub u64);
+
+/// Name of a replica, unique in its cluster: 0 to 65,535, chosen by the operator.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ReplicaId(pub u16);
+
+/// One life of a replica's memory. A replica that lost what it knew (wiped disk, bit rot, restart in
+/// `memory` mode) comes back under a new incarnation, and nothing the old one promised counts for it.
+/// 0 means "none known".
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Incarnation(pub u64);
+
+/// Name of a replicated log; many may live in one process.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct GroupId(pub u32);
+
+/// Milliseconds since 1970-01-01 as the log tells them: the only clock a state machine knows. Never
+/// goes back, also not when the leader changes.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct LogTime(pub u64);
+
+impl Index {
+    /// The index after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// The index before this one; 0 stays 0.
+    #[must_use]
+    pub const fn previous(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+}
+
+macro_rules! shown_as_number {
+    ($($name:ident),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    )*};
+}
+shown_as_number!(Index, Term, ReplicaId, GroupId, LogTime);
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// One committed command, handed to [`StateMachine::apply`] in log order.
+#[derive(Clone, Copy, Debug)]
+pub struct Applied<'a> {
+    /// Where the command stands in the log.
+    pub index: Index,
+    /// The log's time at that place.
+    pub log_time: LogTime,
+    /// The command, as the application encoded it.
+    pub command: &'a [u8],
+}
+
+/// A replicated application. All replicas apply the same commands in the same order; what `apply` does
+/// may depend on nothing but its arguments and earlier calls.
+pub trait StateMachine: Send {
+    /// Runs one committed command and appends the answer for its client to `reply`. Called once per
+    /// command on every replica; a command that makes no sense must be answered, never panic.
+    fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>);
+
+    /// The log's time moves on without a command: whatever was to end by then ends now.
+    fn advance(&mut self, log_time: LogTime);
+
+    /// The next log time at which [`advance`](Self::advance) would change what a query shows; `None`
+    /// while nothing waits for time.
+    fn next_deadline(&self) -> Option<LogTime>;
+
+    /// Answers a read without changing anything.
+    fn query(&self, request: &[u8], reply: &mut Vec<u8>);
+
+    /// Takes the state of this moment, cheaply, to be written by another thread while `apply` goes on.
+    fn freeze(&self) -> Box<dyn Frozen>;
+
+    /// Replaces the state by one that [`Frozen::write`] wrote. On an error the state is unusable until
+    /// a later `restore` succeeds.
+    fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()>;
+}
+
+/// A state machine's state at one moment.
+pub trait Frozen: Send {
+    /// Writes the state as bytes that `restore` reads, the same bytes for the same state on every
+    /// replica.
+    fn write(&self, writer: &mut dyn io::Write) -> io::Result<()>;
+}

@@ -1,0 +1,126 @@
+//! Asks replicas by HTTP, with a limit on every wait and every answer. Which replica to ask is decided
+//! elsewhere.
+use crate::http::ErrorBody;
+use crate::report::Report;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+use ureq::Agent;
+use ureq::http::{Response, StatusCode};
+
+/// How long a replica may take to describe itself.
+pub const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a request that changes something may take; longer than the server allows itself.
+pub const CHANGE_TIMEOUT: Duration = Duration::from_secs(65);
+/// Largest answer read.
+const ANSWER_BYTES_MAX: u64 = 4 << 20;
+
+/// Why a replica did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// It could not be reached: nothing has happened.
+    #[error("{address} cannot be reached: {reason}")]
+    Unreachable {
+        /// The address tried.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// The connection broke or took too long: it may have happened, or not.
+    #[error("{address} did not answer: {reason} (it may have been carried out)")]
+    Unanswered {
+        /// The address asked.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// It refused.
+    #[error("{address} refused: {}", body.error)]
+    Refused {
+        /// The address asked.
+        address: String,
+        /// HTTP status.
+        status: u16,
+        /// What it said.
+        body: ErrorBody,
+    },
+}
+
+/// What a replica tells about itself.
+pub fn report(address: &str, timeout: Duration) -> Result<Report, AskError> {
+    get(address, "/v1/status", timeout)
+}
+
+/// Asks for something that changes nothing.
+pub fn get<T: DeserializeOwned>(
+    address: &str,
+    path: &str,
+    timeout: Duration,
+) -> Result<T, AskError> {
+    let url = format!("http://{address}{path}");
+    let sent = agent(timeout).get(url).call();
+    answer(address, sent)
+}
+
+/// Asks for a change.
+pub fn post<T: DeserializeOwned>(
+    address: &str,
+    path: &str,
+    body: &impl Serialize,
+) -> Result<T, AskError> {
+    let url = format!("http://{address}{path}");
+    let sent = agent(CHANGE_TIMEOUT).post(url).send_json(body);
+    answer(address, sent)
+}
+
+fn agent(timeout: Duration) -> Agent {
+    Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .timeout_connect(Some(timeout.min(REPORT_TIMEOUT)))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(None)
+        .build()
+        .into()
+}
+
+fn answer<T: DeserializeOwned>(
+    address: &str,
+    sent: Result<Response<ureq::Body>, ureq::Error>,
+) -> Result<T, AskError> {
+    let mut response = sent.map_err(|error| lost(address, &error))?;
+    let status = response.status();
+    let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX);
+    if status == StatusCode::OK {
+        return body.read_json().map_err(|error| lost(address, &error));
+    }
+    let body = body.read_json().unwrap_or_else(|_| ErrorBody {
+        error: format!("HTTP status {status}"),
+        leader: None,
+        leader_http: None,
+    });
+    Err(AskError::Refused {
+        address: address.to_owned(),
+        status: status.as_u16(),
+        body,
+    })
+}
+
+fn lost(address: &str, error: &ureq::Error) -> AskError {
+    let never_sent = match error {
+        ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::BadUri(_)
+        | ureq::Error::Http(_)
+        | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => true,
+        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        // Foreign and growing: what is not known to be harmless is not.
+        _ => false,
+    };
+    let (address, reason) = (address.to_owned(), error.to_string());
+    if never_sent {
+        AskError::Unreachable { address, reason }
+    } else {
+        AskError::Unanswered { address, reason }
+    }
+}

@@ -1,0 +1,156 @@
+//! `quorumwire dev`: a cluster on this machine in one command, until it is told to stop.
+use super::local_cluster::{Interrupt, Interrupted, LocalCluster, Opened, ending};
+use crate::options::Durability;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Starts replicas as processes of their own on loopback, waits until one leads, and stops them all on
+/// Ctrl-C or SIGTERM. A replica that dies is reported and not restarted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  quorumwire dev                                    # three replicas, gone when it ends
+  quorumwire dev --dir /tmp/try                     # the next start finds the data again
+  quorumwire dev --json -- --election-timeout-ms 500
+
+In DIR: dev.json (addresses), N/ (data of replica N), N.log (what it logged).")]
+pub struct Arguments {
+    /// How many [default: what DIR holds, or 3]
+    #[arg(long, value_name = "N", value_parser = ["1", "3", "5", "7"])]
+    replicas: Option<String>,
+    /// What an acknowledgement means: on disk, or in memory, at a majority
+    #[arg(long, value_enum, value_name = "WORD", default_value = "sync")]
+    durability: DurabilityWord,
+    /// Folder to keep the cluster in [default: a temporary one, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Print one JSON line when a leader serves, and nothing else
+    #[arg(long)]
+    json: bool,
+    /// More options for each `quorumwire server`
+    #[arg(last = true, value_name = "SERVER OPTIONS")]
+    server_options: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum DurabilityWord {
+    /// On disk: nothing is lost even if all replicas are killed
+    Sync,
+    /// In memory: faster, and gone when a majority is killed at once
+    Memory,
+}
+
+/// Runs the cluster.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let count = arguments.replicas.as_deref().map(str::parse).transpose()?;
+    let durability = match arguments.durability {
+        DurabilityWord::Sync => Durability::Sync,
+        DurabilityWord::Memory => Durability::Memory,
+    };
+    let (dir, _removed_at_the_end) = if let Some(dir) = &arguments.dir {
+        (dir.clone(), None)
+    } else {
+        let made = tempfile::Builder::new()
+            .prefix("quorumwire-dev-")
+            .tempdir()?;
+        (made.path().to_owned(), Some(made))
+    };
+    let (mut cluster, opened) =
+        LocalCluster::open(&dir, count, durability, &arguments.server_options)?;
+    match opened {
+        Opened::New => {}
+        Opened::Again => eprintln!("starting the cluster in {} again", dir.display()),
+        Opened::Emptied => eprintln!(
+            "{}: the data of the last run was in memory and is gone; a new cluster begins",
+            dir.display()
+        ),
+    }
+    cluster.start_all()?;
+    let leader = match cluster.wait_for_leader(&interrupt) {
+        Ok(report) => report.id,
+        Err(error) if error.is::<Interrupted>() => {
+            cluster.stop()?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(error) => return Err(error),
+    };
+    if arguments.json {
+        println!("{}", as_json(&cluster, leader));
+    } else {
+        print!("{}", as_text(&cluster, leader, &dir));
+    }
+    let all_died = watch(&mut cluster, &interrupt)?;
+    if all_died {
+        eprintln!("no replica is left");
+        return Ok(ExitCode::FAILURE);
+    }
+    cluster.stop()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reports replicas that die, until a signal comes; whether none is left before.
+fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt) -> anyhow::Result<bool> {
+    while !interrupt.has_come() {
+        for (id, status) in cluster.ended()? {
+            eprintln!("replica {id} {}", ending(status));
+            if status.code().is_some() {
+                eprintln!("{}", cluster.log_tail(id));
+            }
+        }
+        if !cluster.any_runs() {
+            return Ok(true);
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    Ok(false)
+}
+
+fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
+    let replicas: Vec<_> = cluster
+        .places()
+        .iter()
+        .map(|place| {
+            json!({
+                "id": place.id,
+                "pid": cluster.pid(place.id),
+                "memcached": place.memcached,
+                "http": place.http,
+            })
+        })
+        .collect();
+    json!({ "replicas": replicas, "leader": leader })
+}
+
+fn as_text(cluster: &LocalCluster, leader: u16, dir: &std::path::Path) -> String {
+    let headings = ["ID", "PID", "MEMCACHED", "HTTP", ""];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    for place in cluster.places() {
+        let pid = cluster.pid(place.id).map(|pid| pid.to_string());
+        let leads = if place.id == leader { "leader" } else { "" };
+        rows.push(vec![
+            place.id.to_string(),
+            pid.unwrap_or_default(),
+            place.memcached.clone(),
+            place.http.clone(),
+            leads.to_owned(),
+        ]);
+    }
+    let table = super::status::columns(&rows);
+    let try_it = cluster.places().first().map_or("", |place| {
+        let address = place.memcached.as_str();
+        address.strip_prefix("127.0.0.1:").unwrap_or(address)
+    });
+    let dir = dir.display();
+    format!(
+        "{table}\nTry it, at any replica:\n\
+         \x20 printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 {try_it}\n\
+         \x20 quorumwire status --dir {dir}\n\
+         Kill one (kill -9 PID) and try again. Ctrl-C stops all.\n"
+    )
+}

@@ -1,0 +1,554 @@
+//! A cluster on this machine, each replica a process of its own. Starts, kills and stops them; restarts
+//! nothing by itself.
+use super::ask;
+use super::progress::Progress;
+use super::view::{ClusterView, Seen};
+use crate::options::{Durability, TABLE};
+use crate::report::Report;
+use anyhow::{Context as _, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a cluster's folder remembers.
+const RECORD_FILE: &str = "dev.json";
+const LOCK_FILE: &str = "dev.lock";
+/// Largest record read.
+const RECORD_BYTES_MAX: u64 = 1 << 20;
+/// Ports are taken from here: below those the kernel gives to outgoing connections, which could
+/// otherwise take the port of a replica that is down.
+const PORTS: std::ops::Range<u16> = 15_000..32_000;
+/// Free ports looked for before giving up.
+const PORT_TRIES_MAX: usize = 10_000;
+/// How much of a log's end is shown when its replica fails.
+const LOG_TAIL_BYTES: u64 = 2048;
+/// How long the replicas may take to elect a leader.
+pub const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long stopping replicas may take; their own limit is `drain-timeout-ms`, 5 s.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const REPORT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A cluster's folder, so that it starts again as it was.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Recorded {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// sync or memory.
+    pub durability: String,
+    /// The replicas.
+    pub replicas: Vec<Place>,
+}
+
+/// Where a replica listens.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Place {
+    /// Its id.
+    pub id: u16,
+    /// For other replicas.
+    pub peer: String,
+    /// For memcached clients.
+    pub memcached: String,
+    /// For status and administration.
+    pub http: String,
+}
+
+/// SIGTERM or Ctrl-C has come.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub struct Interrupted;
+
+/// Set once by SIGTERM or Ctrl-C; the second one ends the process at once.
+#[derive(Clone, Debug)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Begins to listen for both signals.
+    pub fn listen() -> anyhow::Result<Self> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&flag))?;
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+        }
+        Ok(Self(flag))
+    }
+
+    /// Whether one has come.
+    #[must_use]
+    pub fn has_come(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// An error if one has come.
+    pub fn check(&self) -> Result<(), Interrupted> {
+        if self.has_come() {
+            Err(Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Recorded {
+    /// Reads a cluster's folder; `None` if it is none.
+    pub fn read(dir: &Path) -> anyhow::Result<Option<Self>> {
+        let path = dir.join(RECORD_FILE);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+        };
+        let mut text = String::new();
+        file.take(RECORD_BYTES_MAX)
+            .read_to_string(&mut text)
+            .with_context(|| format!("reading {}", path.display()))?;
+        let recorded = serde_json::from_str(&text)
+            .with_context(|| format!("{} is damaged", path.display()))?;
+        Ok(Some(recorded))
+    }
+
+    fn write(&self, dir: &Path) -> anyhow::Result<()> {
+        let path = dir.join(RECORD_FILE);
+        let aside = dir.join("dev.json.new");
+        fs::write(&aside, serde_json::to_vec_pretty(self)?)
+            .and_then(|()| fs::rename(&aside, &path))
+            .with_context(|| format!("writing {}", path.display()))
+    }
+
+    fn new(replica_count: u16, durability: Durability) -> anyhow::Result<Self> {
+        let mut addresses = free_addresses(usize::from(replica_count) * 3)?.into_iter();
+        let mut next = || addresses.next().context("as many addresses as asked for");
+        let replicas = (0..replica_count).map(|id| {
+            Ok(Place {
+                id,
+                peer: next()?,
+                memcached: next()?,
+                http: next()?,
+            })
+        });
+        Ok(Self {
+            cluster: fresh_name()?,
+            durability: word(durability).to_owned(),
+            replicas: replicas.collect::<anyhow::Result<_>>()?,
+        })
+    }
+}
+
+const fn word(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Sync => "sync",
+        Durability::Memory => "memory",
+    }
+}
+
+/// A name no other cluster has, so that replicas of an earlier one can never meet this one.
+fn fresh_name() -> anyhow::Result<String> {
+    Ok(format!("dev-{:016x}", getrandom::u64()?))
+}
+
+/// Loopback addresses nobody listens on at this moment.
+fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
+    let mut held = Vec::new();
+    let width = u32::from(PORTS.end - PORTS.start);
+    for _ in 0..PORT_TRIES_MAX {
+        if held.len() == count {
+            break;
+        }
+        let port = PORTS.start + u16::try_from(getrandom::u32()? % width)?;
+        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            held.push(listener);
+        }
+    }
+    ensure!(
+        held.len() == count,
+        "no {count} free ports between {} and {}",
+        PORTS.start,
+        PORTS.end
+    );
+    let addresses = held.iter().map(TcpListener::local_addr);
+    let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
+    Ok(addresses?.iter().map(ToString::to_string).collect())
+}
+
+/// How a cluster's folder was found.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Opened {
+    /// A new cluster.
+    New,
+    /// Its data is there.
+    Again,
+    /// Its data was in memory and is gone: a new cluster at the old addresses.
+    Emptied,
+}
+
+/// Processes that make a cluster. All are killed when it is dropped.
+#[derive(Debug)]
+pub struct LocalCluster {
+    dir: PathBuf,
+    recorded: Recorded,
+    running: BTreeMap<u16, Child>,
+    extra: Vec<String>,
+    _lock: File,
+}
+
+impl LocalCluster {
+    /// Prepares a cluster in `dir`: the one that was there, or a new one. `replica_count` `None` means
+    /// what was there, or 3. Starts nothing.
+    pub fn open(
+        dir: &Path,
+        replica_count: Option<u16>,
+        durability: Durability,
+        extra: &[String],
+    ) -> anyhow::Result<(Self, Opened)> {
+        fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+        let lock = lock(dir)?;
+        let (recorded, opened) = match Recorded::read(dir)? {
+            None => {
+                ensure!(
+                    holds_only_the_lock(dir)?,
+                    "dir: {} is not empty and no earlier cluster; allowed: a new or empty folder, \
+                     or one that `quorumwire dev` has used",
+                    dir.display()
+                );
+                (
+                    Recorded::new(replica_count.unwrap_or(3), durability)?,
+                    Opened::New,
+                )
+            }
+            Some(recorded) => again(dir, recorded, replica_count, durability)?,
+        };
+        recorded.write(dir)?;
+        let cluster = Self {
+            dir: dir.to_owned(),
+            recorded,
+            running: BTreeMap::new(),
+            extra: extra.to_vec(),
+            _lock: lock,
+        };
+        cluster.check_ports_free()?;
+        Ok((cluster, opened))
+    }
+
+    /// Where the replicas listen.
+    #[must_use]
+    pub fn places(&self) -> &[Place] {
+        &self.recorded.replicas
+    }
+
+    /// Where one of them listens.
+    pub fn place(&self, id: u16) -> anyhow::Result<&Place> {
+        let mut places = self.places().iter();
+        let place = places.find(|place| place.id == id);
+        place.with_context(|| format!("there is no replica {id}"))
+    }
+
+    /// The process of a replica that was started and has not been found dead.
+    #[must_use]
+    pub fn pid(&self, id: u16) -> Option<u32> {
+        self.running.get(&id).map(Child::id)
+    }
+
+    /// Says which port is taken, if any.
+    fn check_ports_free(&self) -> anyhow::Result<()> {
+        for place in self.places() {
+            let uses = [
+                ("peer", &place.peer),
+                ("memcached", &place.memcached),
+                ("http", &place.http),
+            ];
+            for (port_use, address) in uses {
+                TcpListener::bind(address.as_str()).with_context(|| {
+                    format!(
+                        "{address}, the {port_use} address of replica {} in {}, is taken: stop what \
+                         uses it, or choose another --dir",
+                        place.id,
+                        self.dir.display()
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts all replicas that do not run. To be called from the main thread only: the kernel kills
+    /// a child when the thread that started it ends.
+    pub fn start_all(&mut self) -> anyhow::Result<()> {
+        let ids: Vec<u16> = self.places().iter().map(|place| place.id).collect();
+        ids.into_iter().try_for_each(|id| self.start(id))
+    }
+
+    /// Starts one replica, if it does not run.
+    pub fn start(&mut self, id: u16) -> anyhow::Result<()> {
+        if self.running.contains_key(&id) {
+            return Ok(());
+        }
+        let place = self.place(id)?;
+        let log = self.log_path(id);
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .with_context(|| format!("opening {}", log.display()))?;
+        let members: Vec<String> = self
+            .places()
+            .iter()
+            .map(|place| format!("{}={}", place.id, place.peer))
+            .collect();
+        let mut command = Command::new(std::env::current_exe()?);
+        // What is set for servers in this environment is not meant for these.
+        for spec in TABLE {
+            command.env_remove(spec.variable());
+        }
+        let child = command
+            .env_remove("QUORUMWIRE_CONFIG")
+            .arg("server")
+            .args(["--id", &id.to_string()])
+            .arg("--dir")
+            .arg(self.dir.join(id.to_string()))
+            .args(["--cluster", &self.recorded.cluster])
+            .args(["--members", &members.join(",")])
+            .args(["--durability", &self.recorded.durability])
+            .args(["--listen-peer", &place.peer])
+            .args(["--listen-memcached", &place.memcached])
+            .args(["--listen-http", &place.http])
+            .args(["--die-with-parent", &std::process::id().to_string()])
+            .args(&self.extra)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            // Ctrl-C is for the parent, which then stops its children in good order.
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("starting replica {id}"))?;
+        self.running.insert(id, child);
+        Ok(())
+    }
+
+    /// Where a replica's log is.
+    #[must_use]
+    pub fn log_path(&self, id: u16) -> PathBuf {
+        self.dir.join(format!("{id}.log"))
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub fn kill(&mut self, id: u16) -> anyhow::Result<()> {
+        let child = self.running.remove(&id);
+        let mut child = child.with_context(|| format!("replica {id} does not run"))?;
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    }
+
+    /// Replicas that have ended since the last call.
+    pub fn ended(&mut self) -> anyhow::Result<Vec<(u16, ExitStatus)>> {
+        let mut ended = Vec::new();
+        for (id, child) in &mut self.running {
+            if let Some(status) = child.try_wait()? {
+                ended.push((*id, status));
+            }
+        }
+        for (id, _) in &ended {
+            self.running.remove(id);
+        }
+        Ok(ended)
+    }
+
+    /// Whether any replica runs.
+    #[must_use]
+    pub fn any_runs(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Waits until a running replica leads and serves; an error with the end of its log if one of
+    /// them ends meanwhile.
+    pub fn wait_for_leader(&mut self, interrupt: &Interrupt) -> anyhow::Result<Report> {
+        let end = Instant::now() + START_TIMEOUT;
+        let mut progress = Progress::start();
+        loop {
+            interrupt.check()?;
+            if let Some((id, status)) = self.ended()?.first() {
+                bail!("replica {id} {}; {}", ending(*status), self.log_tail(*id));
+            }
+            let view = self.view();
+            if let Some(leader) = view.leader() {
+                return Ok(leader.clone());
+            }
+            let why = view.why_no_leader();
+            if Instant::now() > end {
+                let id = self.places().first().map_or(0, |place| place.id);
+                bail!(
+                    "after {} s {why}; {}",
+                    START_TIMEOUT.as_secs(),
+                    self.log_tail(id)
+                );
+            }
+            progress.say(&why);
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// What the running replicas say.
+    #[must_use]
+    pub fn view(&self) -> ClusterView {
+        let running = self.places().iter();
+        let running = running.filter(|place| self.running.contains_key(&place.id));
+        let replicas = running.map(|place| {
+            let seen = match ask::report(&place.http, REPORT_TIMEOUT) {
+                Ok(report) => Seen::Report(Box::new(report)),
+                Err(error) => Seen::Unreachable(error.to_string()),
+            };
+            (place.id, seen)
+        });
+        ClusterView {
+            replicas: replicas.collect(),
+            strangers: BTreeMap::new(),
+        }
+    }
+
+    /// The end of a replica's log, introduced by the file's name.
+    #[must_use]
+    pub fn log_tail(&self, id: u16) -> String {
+        let path = self.log_path(id);
+        let tail = read_tail(&path).unwrap_or_else(|error| format!("(unreadable: {error})"));
+        format!("the end of {}:\n{}", path.display(), tail.trim_end())
+    }
+
+    /// SIGTERM to all, so that they finish what they began; SIGKILL to those that take too long.
+    pub fn stop(&mut self) -> anyhow::Result<()> {
+        for child in self.running.values() {
+            let pid = Pid::from_raw(i32::try_from(child.id())?).context("a process has an id")?;
+            kill_process(pid, Signal::TERM)?;
+        }
+        let mut progress = Progress::start();
+        while self.any_runs() && progress.elapsed() < STOP_TIMEOUT {
+            for (id, status) in self.ended()? {
+                if !status.success() {
+                    eprintln!("replica {id} {}; {}", ending(status), self.log_tail(id));
+                }
+            }
+            progress.say(&format!(
+                "waiting for {} replicas to stop",
+                self.running.len()
+            ));
+            thread::sleep(POLL_INTERVAL);
+        }
+        for id in self.running.keys().copied().collect::<Vec<_>>() {
+            eprintln!(
+                "replica {id} has not stopped after {} s and is killed",
+                STOP_TIMEOUT.as_secs()
+            );
+            self.kill(id)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LocalCluster {
+    fn drop(&mut self) {
+        for child in self.running.values_mut() {
+            // Both fail only when the process is gone already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// How a process ended, in words.
+#[must_use]
+pub fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// A folder that was used before.
+fn again(
+    dir: &Path,
+    mut recorded: Recorded,
+    replica_count: Option<u16>,
+    durability: Durability,
+) -> anyhow::Result<(Recorded, Opened)> {
+    let there = recorded.replicas.len();
+    if let Some(count) = replica_count
+        && usize::from(count) != there
+    {
+        bail!(
+            "replicas: {count} is refused; {} holds a cluster of {there}",
+            dir.display()
+        );
+    }
+    if recorded.durability != word(durability) {
+        bail!(
+            "durability: {} is refused; {} holds a cluster with {}",
+            word(durability),
+            dir.display(),
+            recorded.durability
+        );
+    }
+    match durability {
+        Durability::Sync => Ok((recorded, Opened::Again)),
+        Durability::Memory => {
+            for place in &recorded.replicas {
+                let folder = dir.join(place.id.to_string());
+                match fs::remove_dir_all(&folder) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        return Err(error)
+                            .with_context(|| format!("removing {}", folder.display()));
+                    }
+                }
+            }
+            recorded.cluster = fresh_name()?;
+            Ok((recorded, Opened::Emptied))
+        }
+    }
+}
+
+fn lock(dir: &Path) -> anyhow::Result<File> {
+    let path = dir.join(LOCK_FILE);
+    let file = File::create(&path).with_context(|| format!("opening {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("{} is in use by another `quorumwire dev`", dir.display())
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("locking {}", path.display()))
+        }
+    }
+}
+
+fn holds_only_the_lock(dir: &Path) -> anyhow::Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        if entry?.file_name() != LOCK_FILE {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn read_tail(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let bytes_max = file.metadata()?.len().min(LOG_TAIL_BYTES);
+    file.seek(SeekFrom::End(-i64::try_from(bytes_max).unwrap_or(0)))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_TAIL_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+#[path = "local_cluster_test.rs"]
+mod tests;

@@ -1,0 +1,175 @@
+//! `quorumwire member`: who takes part in a cluster.
+use super::progress::Progress;
+use super::status::columns;
+use super::view::{ClusterView, POLL_INTERVAL, Target, ask_leader};
+use crate::http::MembersRequest;
+use crate::options::parse_reachable;
+use crate::report::Report;
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+/// List, add, promote or remove members.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Show the members
+    List {
+        #[command(flatten)]
+        target: Target,
+        /// One JSON object instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a running replica in; it votes as soon as it has caught up
+    #[command(after_help = "\
+Example: the replica is started first, and waits
+  quorumwire server --id 3 --dir data/3 --join --members 0=10.0.0.10:7400 ...
+  quorumwire member add --id 3 --peer 10.0.0.13:7400 --addr 10.0.0.10:7480")]
+    Add {
+        /// Its id: what its server was started with
+        #[arg(long, value_name = "N")]
+        id: u16,
+        /// Where other replicas connect to it: its --listen-peer or --advertise-peer
+        #[arg(long, value_name = "HOST:PORT", value_parser = peer_address)]
+        peer: String,
+        /// It shall receive everything and not vote
+        #[arg(long)]
+        learner: bool,
+        /// Seconds to wait until it votes
+        #[arg(long, value_name = "S", default_value_t = 120,
+              value_parser = clap::value_parser!(u64).range(1..=86_400))]
+        timeout_s: u64,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Let a learner vote
+    Promote {
+        /// Its id
+        #[arg(long, value_name = "N")]
+        id: u16,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Take a member out; its server can be stopped afterwards
+    Remove {
+        /// Its id
+        #[arg(long, value_name = "N")]
+        id: u16,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+fn peer_address(text: &str) -> Result<String, &'static str> {
+    parse_reachable(text).ok_or("allowed: HOST:PORT to connect to")
+}
+
+/// Shows or changes the members.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        Command::List { target, json } => list(target, *json)?,
+        Command::Add {
+            id,
+            peer,
+            learner,
+            timeout_s,
+            target,
+        } => {
+            let request = MembersRequest::Add {
+                id: *id,
+                peer: peer.clone(),
+                learner: *learner,
+            };
+            let _: Value = ask_leader(target, "/v1/members", &request)?;
+            if *learner {
+                println!("replica {id} is a learner");
+            } else {
+                wait_until_voter(target, *id, Duration::from_secs(*timeout_s))?;
+                println!("replica {id} is a voter");
+            }
+        }
+        Command::Promote { id, target } => {
+            let request = MembersRequest::Promote { id: *id };
+            let _: Value = ask_leader(target, "/v1/members", &request)?;
+            println!("replica {id} is a voter");
+        }
+        Command::Remove { id, target } => {
+            let request = MembersRequest::Remove { id: *id };
+            let _: Value = ask_leader(target, "/v1/members", &request)?;
+            println!("replica {id} is no member any more");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(target: &Target, json: bool) -> anyhow::Result<()> {
+    let view = ClusterView::gather(target)?;
+    let report = view.best_report().with_context(|| view.why_no_leader())?;
+    if json {
+        let leader = view.leader().map(|leader| leader.id);
+        let answer = serde_json::json!({
+            "leader": leader, "quorum": report.quorum, "members": report.members,
+        });
+        println!("{answer}");
+        return Ok(());
+    }
+    let headings = ["ID", "ROLE", "INCARNATION", "PEER", "MEMCACHED", "HTTP"];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    for member in &report.members {
+        rows.push(vec![
+            member.id.to_string(),
+            member.role.clone(),
+            member.incarnation.clone(),
+            member.peer.clone(),
+            or_dash(&member.memcached),
+            or_dash(&member.http),
+        ]);
+    }
+    print!("{}", columns(&rows));
+    println!("quorum: {}", report.quorum);
+    Ok(())
+}
+
+fn wait_until_voter(target: &Target, id: u16, timeout: Duration) -> anyhow::Result<()> {
+    let mut progress = Progress::start();
+    loop {
+        let view = ClusterView::gather(target)?;
+        let state = match view.leader() {
+            None => view.why_no_leader(),
+            Some(leader) => {
+                let member = leader.members.iter().find(|member| member.id == id);
+                match member {
+                    Some(member) if member.voter => return Ok(()),
+                    Some(_) => how_far(leader, id),
+                    None => bail!("replica {id} was taken in, and removed again by someone else"),
+                }
+            }
+        };
+        if progress.elapsed() > timeout {
+            bail!(
+                "replica {id} is a member and does not vote yet after {} s: {state}",
+                timeout.as_secs()
+            );
+        }
+        progress.say(&state);
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn how_far(leader: &Report, id: u16) -> String {
+    let follower = leader.followers.iter().find(|follower| follower.id == id);
+    match follower {
+        Some(follower) if follower.in_snapshot => format!("replica {id} receives a snapshot"),
+        Some(follower) => format!("replica {id} is {} entries behind", follower.lag),
+        None => format!("replica {id} has not been heard from"),
+    }
+}

@@ -1,0 +1,81 @@
+//! The command line: which commands there are, and their arguments. Each command's work is in a file
+//! of its name.
+mod ask;
+mod bench;
+mod config;
+mod demo;
+mod dev;
+mod local_cluster;
+mod member;
+mod memcached;
+mod progress;
+mod quorum;
+mod server;
+mod snapshot;
+mod status;
+mod transfer;
+mod view;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Replicated key-value store that speaks memcached: three replicas, one of which may fail at any
+/// moment without anything acknowledged being lost.
+#[derive(Debug, Parser)]
+#[command(name = "quorumwire", version, propagate_version = true)]
+#[command(max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run one replica
+    Server(server::Arguments),
+    /// Run a whole cluster on this machine, for trying things out
+    Dev(dev::Arguments),
+    /// Watch three replicas lose their leader and go on
+    Demo(demo::Arguments),
+    /// Show every replica's state; exit code 1 unless a leader serves
+    Status(status::Arguments),
+    /// List, add, promote or remove members
+    Member(member::Arguments),
+    /// Hand leadership over
+    Transfer(transfer::Arguments),
+    /// Take a snapshot now, so that the log can be cut
+    Snapshot(snapshot::Arguments),
+    /// Set how many voters must hold a write before it is acknowledged
+    Quorum(quorum::Arguments),
+    /// Check a server's configuration without starting it
+    Config(config::Arguments),
+    /// Measure throughput and latency over the memcached protocol
+    Bench(bench::Arguments),
+}
+
+/// Carries out a command; the answer is the process's exit code.
+pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    match cli.command {
+        Command::Server(arguments) => server::run(&arguments),
+        Command::Dev(arguments) => dev::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Member(arguments) => member::run(&arguments),
+        Command::Transfer(arguments) => transfer::run(&arguments),
+        Command::Snapshot(arguments) => snapshot::run(&arguments),
+        Command::Quorum(arguments) => quorum::run(&arguments),
+        Command::Config(arguments) => config::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,44 @@
+//! `quorumwire server`: one replica. Prepares the process; the work is the server's.
+use crate::options::{Flags, ServerOptions};
+use crate::{logging, server};
+use anyhow::{Context as _, ensure};
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use std::process::ExitCode;
+
+/// Runs until SIGTERM or SIGINT, then finishes what it began, hands leadership over and exits with 0.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  # the first of three replicas on one machine
+  quorumwire server --id 0 --dir data/0 --listen-peer 127.0.0.1:7400 \\
+    --members 0=127.0.0.1:7400,1=127.0.0.1:7401,2=127.0.0.1:7402
+
+  # the same from a file and the environment
+  QUORUMWIRE_LOG_FORMAT=json quorumwire server --config /etc/quorumwire.toml")]
+pub struct Arguments {
+    #[command(flatten)]
+    flags: Flags,
+    /// Die as soon as this parent process is gone
+    #[arg(long, value_name = "PID", hide = true)]
+    die_with_parent: Option<i32>,
+}
+
+/// Runs the server.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(parent) = arguments.die_with_parent {
+        die_with_parent(parent)?;
+    }
+    let options = ServerOptions::load(&arguments.flags)?;
+    logging::start(&options);
+    server::run(&options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks the kernel for SIGKILL when the parent ends; then looks whether it had ended before.
+fn die_with_parent(parent: i32) -> anyhow::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .context("asking to be killed with the parent process")?;
+    let alive = Pid::as_raw(getppid()) == parent;
+    ensure!(alive, "the parent process {parent} has ended");
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! `quorumwire status`: what every replica of a cluster says about itself.
+use super::view::{ClusterView, Seen, Target};
+use crate::report::Report;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// Exit code 0 if a leader serves, 1 otherwise.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  quorumwire status --dir /tmp/try            # a cluster started by `quorumwire dev --dir /tmp/try`
+  quorumwire status --addr 10.0.0.10:7480     # by any replica
+  quorumwire status --json | jq .leader")]
+pub struct Arguments {
+    #[command(flatten)]
+    target: Target,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows the state.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let view = ClusterView::gather(&arguments.target)?;
+    if arguments.json {
+        println!("{}", as_json(&view));
+    } else {
+        print!("{}", as_table(&view));
+    }
+    if view.leader().is_some() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !arguments.json {
+        println!("{}", view.why_no_leader());
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn as_json(view: &ClusterView) -> serde_json::Value {
+    let replicas: Vec<_> = view
+        .replicas
+        .iter()
+        .map(|(id, seen)| match seen {
+            Seen::Report(report) => {
+                serde_json::json!({ "id": id, "reachable": true, "report": report })
+            }
+            Seen::Unreachable(reason) => {
+                serde_json::json!({ "id": id, "reachable": false, "error": reason })
+            }
+        })
+        .collect();
+    serde_json::json!({
+        "leader": view.leader().map(|leader| leader.id),
+        "replicas": replicas,
+        "unknown": view.strangers,
+    })
+}
+
+const HEADINGS: [&str; 13] = [
+    "ID",
+    "ROLE",
+    "TERM",
+    "COMMIT",
+    "APPLIED",
+    "LAST",
+    "LAG",
+    "DURABLE",
+    "PLANE",
+    "QUORUM",
+    "MEMCACHED",
+    "HTTP",
+    "PEER",
+];
+
+fn as_table(view: &ClusterView) -> String {
+    let mut rows: Vec<Vec<String>> = vec![HEADINGS.map(str::to_owned).to_vec()];
+    // Writing to a String cannot fail.
+    let mut notes = String::new();
+    for (id, seen) in &view.replicas {
+        match seen {
+            Seen::Report(report) => {
+                rows.push(row(report, view.leader()));
+                for fault in &report.faults {
+                    let _ = writeln!(notes, "replica {id}: {fault}");
+                }
+            }
+            Seen::Unreachable(reason) => {
+                let mut row = vec![id.to_string(), "unreachable".to_owned()];
+                row.resize(HEADINGS.len(), "-".to_owned());
+                rows.push(row);
+                let _ = writeln!(notes, "replica {id}: {reason}");
+            }
+        }
+    }
+    for (address, reason) in &view.strangers {
+        let _ = writeln!(notes, "{address}: {reason}");
+    }
+    if rows.len() == 1 {
+        return notes;
+    }
+    columns(&rows) + &notes
+}
+
+fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {
+    let lag = leader.map(|leader| lag(report, leader));
+    vec![
+        report.id.to_string(),
+        report.role.clone(),
+        report.term.to_string(),
+        report.commit_index.to_string(),
+        report.applied_index.to_string(),
+        report.last_index.to_string(),
+        lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string()),
+        report.durability.clone(),
+        report.plane.clone(),
+        report.quorum.clone(),
+        report.memcached.clone(),
+        report.http.clone(),
+        report.peer.clone(),
+    ]
+}
+
+/// Entries a replica is behind: as its leader counts them, or by what both say.
+fn lag(report: &Report, leader: &Report) -> u64 {
+    let followers = &leader.followers;
+    let counted = followers.iter().find(|follower| follower.id == report.id);
+    let by_index = leader.last_index.saturating_sub(report.last_index);
+    counted.map_or(by_index, |follower| follower.lag)
+}
+
+/// Lines of columns as wide as their widest cell.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let column_count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..column_count).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths);
+        let line: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        text.push_str(line.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "status_test.rs"]
+mod tests;

@@ -1,0 +1,248 @@
+//! What all replicas of a cluster say, gathered by asking one and following the addresses it knows.
+use super::ask::{self, AskError};
+use super::local_cluster::Recorded;
+use super::progress::Progress;
+use crate::report::{MemberReport, Report};
+use anyhow::{Context as _, bail};
+use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// How often a wait looks again.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a command looks for a leader that carries it out.
+const LEADER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Most replicas asked in one go: the members, and as many that were removed.
+const ASKED_MAX: usize = 2 * MEMBERS_MAX;
+/// File in a server's folder that holds its HTTP address.
+pub const HTTP_ADDRESS_FILE: &str = "http-address";
+
+/// Which cluster a command is about.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Target {
+    /// HTTP address of any replica [default: 127.0.0.1:7480, or what --dir says]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "dir")]
+    addr: Option<String>,
+    /// Folder of a cluster started by `quorumwire dev`, or of a server
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// One replica: what it says, or why nothing is known.
+#[derive(Debug)]
+pub enum Seen {
+    /// Its report.
+    Report(Box<Report>),
+    /// It could not be asked.
+    Unreachable(String),
+}
+
+/// What all replicas say.
+#[derive(Debug)]
+pub struct ClusterView {
+    /// By id; replicas whose id is unknown are in `strangers`.
+    pub replicas: BTreeMap<u16, Seen>,
+    /// Addresses that did not answer and belong to nobody known.
+    pub strangers: BTreeMap<String, String>,
+}
+
+impl Target {
+    /// The HTTP addresses it names, with the replica's id where that is known.
+    pub fn addresses(&self) -> anyhow::Result<Vec<(Option<u16>, String)>> {
+        if let Some(addr) = &self.addr {
+            return Ok(vec![(None, addr.clone())]);
+        }
+        let Some(dir) = &self.dir else {
+            return Ok(vec![(None, "127.0.0.1:7480".to_owned())]);
+        };
+        if let Some(recorded) = Recorded::read(dir)? {
+            let places = recorded.replicas.into_iter();
+            return Ok(places.map(|place| (Some(place.id), place.http)).collect());
+        }
+        Ok(vec![(None, read_http_address(dir)?)])
+    }
+}
+
+fn read_http_address(dir: &Path) -> anyhow::Result<String> {
+    let path = dir.join(HTTP_ADDRESS_FILE);
+    let mut text = String::new();
+    let limit = ADDRESS_BYTES_MAX as u64 + 1;
+    std::fs::File::open(&path)
+        .and_then(|file| file.take(limit).read_to_string(&mut text))
+        .with_context(|| {
+            format!(
+                "{} is the folder of no cluster and of no server: reading {}",
+                dir.display(),
+                path.display()
+            )
+        })?;
+    Ok(text.trim().to_owned())
+}
+
+impl ClusterView {
+    /// Asks every replica the target names, and all members these know.
+    pub fn gather(target: &Target) -> anyhow::Result<Self> {
+        let mut view = Self {
+            replicas: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+        };
+        let mut asked = BTreeSet::new();
+        let mut next = target.addresses()?;
+        while !next.is_empty() && asked.len() < ASKED_MAX {
+            next.retain(|(_, address)| asked.insert(address.clone()));
+            view.ask_all(&next);
+            next = view.unasked(&asked);
+        }
+        view.add_silent_members();
+        Ok(view)
+    }
+
+    /// Asks all of them at once.
+    fn ask_all(&mut self, addresses: &[(Option<u16>, String)]) {
+        let answers: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = addresses
+                .iter()
+                .map(|(_, address)| scope.spawn(|| ask::report(address, ask::REPORT_TIMEOUT)))
+                .collect();
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            joined.collect()
+        });
+        for ((id, address), answer) in addresses.iter().zip(answers) {
+            match (id, answer.expect("asking does not panic")) {
+                (_, Ok(report)) => {
+                    let seen = Seen::Report(Box::new(report.clone()));
+                    self.replicas.insert(report.id, seen);
+                }
+                (Some(id), Err(error)) => {
+                    let unreachable = Seen::Unreachable(error.to_string());
+                    self.replicas.entry(*id).or_insert(unreachable);
+                }
+                (None, Err(error)) => {
+                    self.strangers.insert(address.clone(), error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Members known by a report and not asked yet.
+    fn unasked(&self, asked: &BTreeSet<String>) -> Vec<(Option<u16>, String)> {
+        let mut addresses = BTreeMap::new();
+        for member in self.members() {
+            let known = matches!(self.replicas.get(&member.id), Some(Seen::Report(_)));
+            if let Some(http) = member.http.as_ref()
+                && !known
+                && !asked.contains(http)
+            {
+                addresses.insert(http.clone(), Some(member.id));
+            }
+        }
+        let room = ASKED_MAX.saturating_sub(asked.len());
+        let addresses = addresses.into_iter().take(room);
+        addresses.map(|(http, id)| (id, http)).collect()
+    }
+
+    fn add_silent_members(&mut self) {
+        let ids: Vec<u16> = self.members().map(|member| member.id).collect();
+        for id in ids {
+            self.replicas.entry(id).or_insert_with(|| {
+                Seen::Unreachable("no replica asked is connected to it".to_owned())
+            });
+        }
+    }
+
+    /// All reports.
+    pub fn reports(&self) -> impl Iterator<Item = &Report> {
+        self.replicas.values().filter_map(|seen| match seen {
+            Seen::Report(report) => Some(report.as_ref()),
+            Seen::Unreachable(_) => None,
+        })
+    }
+
+    /// All members any report knows; the same one may come several times.
+    fn members(&self) -> impl Iterator<Item = &MemberReport> {
+        self.reports().flat_map(|report| &report.members)
+    }
+
+    /// The report of the leader of the highest term, if one serves.
+    #[must_use]
+    pub fn leader(&self) -> Option<&Report> {
+        let leaders = self.reports().filter(|report| report.role == "leader");
+        let leader = leaders.max_by_key(|report| report.term)?;
+        leader.ready.then_some(leader)
+    }
+
+    /// The members as the leader, or else the replica that knows most, sees them.
+    #[must_use]
+    pub fn best_report(&self) -> Option<&Report> {
+        let most = self
+            .reports()
+            .max_by_key(|report| (report.term, report.commit_index));
+        self.leader().or(most)
+    }
+
+    /// Why there is no leader, in words.
+    #[must_use]
+    pub fn why_no_leader(&self) -> String {
+        if self.reports().next().is_none() {
+            let silent = self.replicas.values().filter_map(|seen| match seen {
+                Seen::Report(_) => None,
+                Seen::Unreachable(reason) => Some(reason),
+            });
+            let reasons: Vec<&str> = silent
+                .chain(self.strangers.values())
+                .map(String::as_str)
+                .collect();
+            return format!("no replica answers: {}", reasons.join("; "));
+        }
+        let roles: Vec<String> = self
+            .replicas
+            .iter()
+            .map(|(id, seen)| match seen {
+                Seen::Report(report) => format!("replica {id} is {}", report.role),
+                Seen::Unreachable(_) => format!("replica {id} is unreachable"),
+            })
+            .collect();
+        format!("no leader serves: {}", roles.join(", "))
+    }
+}
+
+/// Asks the leader for a change, finding it first and again if it moves. A change that may have been
+/// carried out is never asked for twice.
+pub fn ask_leader<T: DeserializeOwned>(
+    target: &Target,
+    path: &str,
+    body: &impl Serialize,
+) -> anyhow::Result<T> {
+    let mut progress = Progress::start();
+    loop {
+        let view = ClusterView::gather(target)?;
+        let why = match view.leader() {
+            None => view.why_no_leader(),
+            Some(leader) => match ask::post(&leader.http, path, body) {
+                Ok(answer) => return Ok(answer),
+                Err(error) if try_again(&error) => error.to_string(),
+                Err(error) => return Err(error.into()),
+            },
+        };
+        if progress.elapsed() > LEADER_TIMEOUT {
+            bail!("not done after {} s: {why}", LEADER_TIMEOUT.as_secs());
+        }
+        progress.say(&why);
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Whether nothing has happened and a later try may succeed: the leader moved (421), or something
+/// else is in progress (409).
+fn try_again(error: &AskError) -> bool {
+    match error {
+        AskError::Unreachable { .. } => true,
+        AskError::Unanswered { .. } => false,
+        AskError::Refused { status, .. } => matches!(status, 409 | 421),
+    }
+}

@@ -1,0 +1,436 @@
+//! Status, metrics and administration over HTTP, on a thread of their own that asks the event loop.
+//! Nothing here is on the way of a client's request.
+mod counter_help;
+mod metrics;
+
+use crate::admin::{AdminError, AdminHandle, AdminRequest};
+use crate::report::Report;
+use anyhow::Context as _;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, Json, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Router, middleware};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use quorumwire_control::{MemberChange, Refusal};
+use quorumwire_interfaces::ReplicaId;
+use quorumwire_wire::{CommitQuorum, MemberRole};
+use serde::{Deserialize, Serialize};
+use std::future::Future;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Largest body of a request.
+const BODY_BYTES_MAX: usize = 4096;
+/// Largest head of a request.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Connections served at once; more wait in the listener's queue.
+const CONNECTIONS_MAX: usize = 64;
+/// How long a client may take to send a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the event loop may take to describe itself.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a request may take in all, its body and the loop's answer included.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long a connection may live: one request, and the time to take the answer.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(75);
+/// How long requests that are under way may go on when the server stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+/// Pause after a failed accept, such as for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The running HTTP server. Dropping it stops it and waits for its thread.
+#[derive(Debug)]
+pub struct HttpThread {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for HttpThread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the HTTP thread panicked");
+        }
+    }
+}
+
+/// Serves HTTP on `listener` until the answer is dropped; fails if no thread can be started.
+pub fn start(listener: TcpListener, handle: AdminHandle) -> anyhow::Result<HttpThread> {
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .context("starting the HTTP runtime")?;
+    let listener = {
+        let _inside = runtime.enter();
+        tokio::net::TcpListener::from_std(listener).context("registering the HTTP listener")?
+    };
+    let (stop, stopped) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("http".to_owned())
+        .spawn(move || runtime.block_on(serve(listener, router(handle), stopped)))
+        .context("starting the HTTP thread")?;
+    Ok(HttpThread {
+        stop: Some(stop),
+        thread: Some(thread),
+    })
+}
+
+async fn serve(
+    listener: tokio::net::TcpListener,
+    router: Router,
+    mut stopped: oneshot::Receiver<()>,
+) {
+    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            _ = &mut stopped => break,
+            accepted = accept(&listener, &slots) => accepted,
+        };
+        while connections.try_join_next().is_some() {}
+        if let Some((stream, slot)) = accepted {
+            connections.spawn(serve_connection(stream, router.clone(), slot));
+        }
+    }
+    drop(listener);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if timeout(STOP_TIMEOUT, all).await.is_err() {
+        tracing::warn!("stopped with HTTP requests unanswered");
+    }
+}
+
+/// The next connection once there is a slot for it; `None` if accepting failed.
+async fn accept(
+    listener: &tokio::net::TcpListener,
+    slots: &Arc<Semaphore>,
+) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    let slot = Arc::clone(slots).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, slot)),
+        Err(error) => {
+            tracing::warn!(%error, "accepting an HTTP connection failed");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, router: Router, slot: OwnedSemaphorePermit) {
+    let connection = hyper::server::conn::http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // A connection that broke or took too long has told its client by closing.
+    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
+    drop(slot);
+}
+
+fn router(handle: AdminHandle) -> Router {
+    Router::new()
+        .route("/healthz", get(health))
+        .route("/readyz", get(readiness))
+        .route("/metrics", get(metrics_text))
+        .route("/v1/status", get(status))
+        .route("/v1/digest", get(digest))
+        .route("/v1/members", post(change_members))
+        .route("/v1/transfer", post(transfer))
+        .route("/v1/snapshot", post(snapshot))
+        .fallback(async || {
+            plain_error(
+                StatusCode::NOT_FOUND,
+                "no such path; there are /healthz /readyz /metrics /v1/status /v1/digest \
+                 /v1/members /v1/transfer /v1/snapshot",
+            )
+        })
+        .method_not_allowed_fallback(async || {
+            plain_error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "wrong method for this path; /v1/members, /v1/transfer and /v1/snapshot take POST, \
+                 all others GET",
+            )
+        })
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(
+            async |request, next: middleware::Next| {
+                let answer = timeout(REQUEST_TIMEOUT, next.run(request)).await;
+                answer.unwrap_or_else(|_| {
+                    plain_error(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "not finished in time; it may still take effect",
+                    )
+                })
+            },
+        ))
+        .with_state(handle)
+}
+
+/// The body of every answer that is an error.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ErrorBody {
+    /// What went wrong, in words.
+    pub error: String,
+    /// Who leads, if the leader is needed and known.
+    pub leader: Option<u16>,
+    /// Where the leader serves HTTP, if known.
+    pub leader_http: Option<String>,
+}
+
+fn plain_error(status: StatusCode, error: &str) -> Response {
+    let body = ErrorBody {
+        error: error.to_owned(),
+        leader: None,
+        leader_http: None,
+    };
+    (status, Json(body)).into_response()
+}
+
+async fn report(handle: &AdminHandle) -> Result<Report, AdminError> {
+    let answer = timeout(REPORT_TIMEOUT, handle.ask(AdminRequest::Report)).await;
+    answer.unwrap_or(Err(AdminError::Unavailable))
+}
+
+async fn health(State(handle): State<AdminHandle>) -> Response {
+    match report(&handle).await {
+        Ok(_) => "ok\n".into_response(),
+        Err(error) => plain_error(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+    }
+}
+
+async fn readiness(State(handle): State<AdminHandle>) -> Response {
+    match report(&handle).await {
+        Ok(report) if report.ready => "ready\n".into_response(),
+        Ok(report) => {
+            let leader = report.leader.map_or_else(
+                || "no leader is known".to_owned(),
+                |leader| format!("replica {leader} leads"),
+            );
+            let error = format!("not ready: {}, {leader}", report.role);
+            plain_error(StatusCode::SERVICE_UNAVAILABLE, &error)
+        }
+        Err(error) => plain_error(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+    }
+}
+
+async fn metrics_text(State(handle): State<AdminHandle>) -> Response {
+    let text = match report(&handle).await {
+        Ok(report) => metrics::text(report),
+        Err(error) => return plain_error(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+    };
+    match text {
+        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Err(error) => plain_error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
+}
+
+async fn status(State(handle): State<AdminHandle>) -> Response {
+    match report(&handle).await {
+        Ok(report) => Json(report).into_response(),
+        Err(error) => plain_error(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+    }
+}
+
+/// Hash of a replica's state.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct DigestBody {
+    /// The last command the state contains.
+    pub applied_index: u64,
+    /// The hash, hexadecimal; equal for equal states.
+    pub digest: String,
+}
+
+async fn digest(State(handle): State<AdminHandle>) -> Response {
+    let asked = carried_out(&handle, handle.ask(AdminRequest::Digest)).await;
+    asked.map_or_else(
+        |refused| refused,
+        |(applied_index, digest)| {
+            let body = DigestBody {
+                applied_index,
+                digest,
+            };
+            Json(body).into_response()
+        },
+    )
+}
+
+/// Body of `POST /v1/members`.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "action", rename_all = "lowercase", deny_unknown_fields)]
+pub enum MembersRequest {
+    /// Take a replica in.
+    Add {
+        /// Its id.
+        id: u16,
+        /// Where other replicas connect to it.
+        peer: String,
+        /// It shall not become a voter by itself.
+        #[serde(default)]
+        learner: bool,
+    },
+    /// Let a learner vote.
+    Promote {
+        /// Its id.
+        id: u16,
+    },
+    /// Take a member out.
+    Remove {
+        /// Its id.
+        id: u16,
+    },
+    /// Set how many voters must hold an entry to commit it.
+    Quorum {
+        /// How many.
+        quorum: QuorumWord,
+    },
+}
+
+/// How many voters must hold an entry to commit it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum QuorumWord {
+    /// More than half of the voters.
+    Majority,
+    /// Every voter: nothing commits while one is away.
+    All,
+}
+
+impl MembersRequest {
+    fn into_change(self) -> MemberChange {
+        match self {
+            Self::Add { id, peer, learner } => MemberChange::Add {
+                id: ReplicaId(id),
+                role: if learner {
+                    MemberRole::Learner
+                } else {
+                    MemberRole::Joining
+                },
+                peer_address: peer,
+            },
+            Self::Promote { id } => MemberChange::Promote(ReplicaId(id)),
+            Self::Remove { id } => MemberChange::Remove(ReplicaId(id)),
+            Self::Quorum { quorum } => MemberChange::Quorum(match quorum {
+                QuorumWord::Majority => CommitQuorum::Majority,
+                QuorumWord::All => CommitQuorum::All,
+            }),
+        }
+    }
+}
+
+async fn change_members(
+    State(handle): State<AdminHandle>,
+    body: Result<Json<MembersRequest>, JsonRejection>,
+) -> Response {
+    let request = match body {
+        Ok(Json(request)) => request,
+        Err(rejection) => return plain_error(rejection.status(), &rejection.body_text()),
+    };
+    if let MembersRequest::Add { peer, .. } = &request
+        && crate::options::parse_reachable(peer).is_none()
+    {
+        let error = format!("peer: {peer:?} is refused; allowed: HOST:PORT to connect to");
+        return plain_error(StatusCode::BAD_REQUEST, &error);
+    }
+    let change = request.into_change();
+    let asked = handle.ask(|answer| AdminRequest::ChangeMembers(change, answer));
+    done(carried_out(&handle, asked).await)
+}
+
+/// Body of `POST /v1/transfer`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransferRequest {
+    /// Who shall lead; nobody named means the most up-to-date voter.
+    #[serde(default)]
+    pub to: Option<u16>,
+}
+
+async fn transfer(
+    State(handle): State<AdminHandle>,
+    body: Result<Json<TransferRequest>, JsonRejection>,
+) -> Response {
+    let to = match body {
+        Ok(Json(request)) => request.to.map(ReplicaId),
+        Err(rejection) => return plain_error(rejection.status(), &rejection.body_text()),
+    };
+    let asked = handle.ask(|answer| AdminRequest::Transfer(to, answer));
+    done(carried_out(&handle, asked).await)
+}
+
+/// Answer of `POST /v1/snapshot`.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct SnapshotBody {
+    /// The last command the snapshot contains.
+    pub last_index: u64,
+}
+
+async fn snapshot(State(handle): State<AdminHandle>) -> Response {
+    let asked = carried_out(&handle, handle.ask(AdminRequest::Snapshot)).await;
+    asked.map_or_else(
+        |refused| refused,
+        |last_index| Json(SnapshotBody { last_index }).into_response(),
+    )
+}
+
+fn done(outcome: Result<(), Response>) -> Response {
+    outcome.map_or_else(
+        |refused| refused,
+        |()| Json(serde_json::json!({ "done": true })).into_response(),
+    )
+}
+
+/// Waits for the loop's answer; what it refuses becomes the answer to the client.
+async fn carried_out<T>(
+    handle: &AdminHandle,
+    asked: impl Future<Output = Result<Result<T, AdminError>, AdminError>>,
+) -> Result<T, Response> {
+    let error = match asked.await {
+        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Err(error)) | Err(error) => error,
+    };
+    let status = status_of(&error);
+    let mut body = ErrorBody {
+        error: error.to_string(),
+        leader: None,
+        leader_http: None,
+    };
+    if let AdminError::Refused(Refusal::NotLeader { leader }) = error {
+        body.leader = leader.map(|leader| leader.0);
+        if let Ok(report) = report(handle).await {
+            body.leader = body.leader.or(report.leader);
+            let member = report.members.iter().find(|m| Some(m.id) == body.leader);
+            body.leader_http = member.and_then(|member| member.http.clone());
+        }
+    }
+    Err((status, Json(body)).into_response())
+}
+
+fn status_of(error: &AdminError) -> StatusCode {
+    match error {
+        AdminError::Refused(refusal) => match refusal {
+            Refusal::NotLeader { .. } => StatusCode::MISDIRECTED_REQUEST,
+            Refusal::Transferring | Refusal::ChangeInProgress => StatusCode::CONFLICT,
+            Refusal::Invalid(_) => StatusCode::BAD_REQUEST,
+            Refusal::Busy { .. } | Refusal::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
+        },
+        AdminError::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        AdminError::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+#[cfg(test)]
+#[path = "http_test.rs"]
+mod tests;

@@ -1,0 +1,142 @@
+//! What each counter of a report counts, for the people who read the metrics page. A counter that is
+//! not listed is shown all the same, with a general text.
+
+/// Of a counter that is not listed.
+pub const OTHER: &str = "Counted since the process started";
+
+/// Name, without prefix and `_total`, and help text.
+pub const COUNTER_HELP: &[(&str, &str)] = &[
+    (
+        "append_rejected",
+        "Entries refused because the log did not match the leader's",
+    ),
+    (
+        "client_connections_accepted",
+        "Memcached connections accepted",
+    ),
+    (
+        "client_connections_closed_broken",
+        "Memcached connections closed because they broke",
+    ),
+    (
+        "client_connections_closed_by_client",
+        "Memcached connections closed by their client",
+    ),
+    (
+        "client_connections_refused_too_many",
+        "Memcached connections refused at connections-max",
+    ),
+    (
+        "client_requests_refused",
+        "Requests answered with an error and not carried out",
+    ),
+    ("command_delete", "Delete commands from clients"),
+    ("command_flush", "Flush_all commands from clients"),
+    ("command_get_hits", "Keys asked for and found"),
+    ("command_get_keys", "Keys asked for"),
+    ("command_number", "Incr and decr commands from clients"),
+    (
+        "command_set",
+        "Storage commands from clients (set, add, replace, append, prepend, cas)",
+    ),
+    (
+        "command_touch",
+        "Touch and get-and-touch commands from clients",
+    ),
+    ("elections_started", "Elections this replica stood for"),
+    ("elections_won", "Elections this replica won"),
+    ("entries_applied", "Log entries applied to the store"),
+    (
+        "forwarded_from_followers",
+        "Requests that followers handed to this leader",
+    ),
+    ("forwarded_to_leader", "Requests handed to the leader"),
+    ("log_batches", "Groups of writes made durable together"),
+    (
+        "log_busy_microseconds",
+        "Time spent writing and syncing the log",
+    ),
+    ("log_bytes", "Bytes written to the log"),
+    ("log_disk_full", "Writes that found the disk full"),
+    ("log_jobs", "Writes to the log"),
+    (
+        "log_removals_failed",
+        "Old log files that could not be removed",
+    ),
+    (
+        "log_segments_removed",
+        "Old log files removed behind a snapshot",
+    ),
+    (
+        "message_dropped_malformed",
+        "Peer messages dropped because they make no sense",
+    ),
+    (
+        "message_dropped_not_connected",
+        "Peer messages dropped because their receiver is not connected",
+    ),
+    (
+        "message_dropped_old_incarnation",
+        "Peer messages dropped that come from an earlier life of their sender",
+    ),
+    (
+        "message_dropped_old_term",
+        "Peer messages dropped because their term is over",
+    ),
+    (
+        "message_dropped_queue_full",
+        "Peer messages dropped because too many waited",
+    ),
+    (
+        "message_dropped_stranger",
+        "Peer messages dropped because their sender is no member",
+    ),
+    (
+        "message_dropped_unexpected",
+        "Peer messages dropped because nothing waits for them",
+    ),
+    (
+        "message_dropped_unknown_group",
+        "Peer messages dropped because they belong to no log served here",
+    ),
+    (
+        "outcomes_unknown",
+        "Requests whose clients were told that the outcome is unknown",
+    ),
+    ("peer_bytes_in", "Bytes received from other replicas"),
+    ("peer_bytes_out", "Bytes sent to other replicas"),
+    (
+        "peer_connections_closed_handshake_refused",
+        "Peer connections closed because the handshake was refused",
+    ),
+    (
+        "peer_connections_closed_handshake_timeout",
+        "Peer connections closed because the handshake took too long",
+    ),
+    (
+        "peer_connections_closed_malformed",
+        "Peer connections closed because of bytes that make no sense",
+    ),
+    (
+        "peer_connections_closed_silent",
+        "Peer connections closed because nothing was heard",
+    ),
+    (
+        "peer_connections_closed_too_many",
+        "Peer connections closed because there are too many",
+    ),
+    ("peer_messages_in", "Messages received from other replicas"),
+    ("peer_messages_out", "Messages sent to other replicas"),
+    ("snapshots_failed", "Snapshots that could not be written"),
+    ("snapshots_installed", "Snapshots received and installed"),
+    ("snapshots_sent", "Snapshots sent to followers, complete"),
+    ("snapshots_taken", "Snapshots taken"),
+    (
+        "stepped_down_without_quorum",
+        "Times this replica stopped leading because it did not hear a quorum",
+    ),
+    (
+        "vote_refused_recent_leader",
+        "Votes refused because a leader was heard recently",
+    ),
+];

@@ -1,0 +1,275 @@
+//! A replica's report as Prometheus text. Every name and its help text stands here.
+use super::counter_help::{self, COUNTER_HELP};
+use crate::report::{DURATION_BOUNDS_US, Durations, FollowerReport, Report};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet, text};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric as _};
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+
+/// What `/metrics` says it is.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const PREFIX: &str = "quorumwire";
+const ROLES: [&str; 5] = ["joining", "learner", "follower", "candidate", "leader"];
+
+/// The text of `/metrics`.
+pub fn text(report: Report) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix(PREFIX);
+    registry.register_collector(Box::new(ReportCollector(report)));
+    let mut page = String::new();
+    text::encode(&mut page, &registry)?;
+    Ok(page)
+}
+
+#[derive(Debug)]
+struct ReportCollector(Report);
+
+impl Collector for ReportCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let report = &self.0;
+        encode_identity(&mut encoder, report)?;
+        encode_gauges(&mut encoder, report)?;
+        encode_followers(&mut encoder, report)?;
+        for (name, count) in &report.counters {
+            encode_counter(&mut encoder, name, *count)?;
+        }
+        for (name, durations) in &report.durations {
+            encode_durations(&mut encoder, name, durations)?;
+        }
+        Ok(())
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // A microsecond more or less after 285 years.
+fn encode_counter(encoder: &mut DescriptorEncoder<'_>, name: &str, count: u64) -> fmt::Result {
+    let known = COUNTER_HELP.iter().find(|(known, _)| *known == name);
+    let help = known.map_or(counter_help::OTHER, |(_, help)| help);
+    if let Some(name) = name.strip_suffix("_microseconds") {
+        let counter = ConstCounter::new(count as f64 / 1e6);
+        let unit = Some(&Unit::Seconds);
+        counter.encode(encoder.encode_descriptor(name, help, unit, counter.metric_type())?)
+    } else {
+        let counter = ConstCounter::new(count);
+        counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
+    }
+}
+
+fn encode_identity(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
+    let labels = [
+        ("cluster", report.cluster.clone()),
+        ("replica", report.id.to_string()),
+        ("group", report.group.to_string()),
+        ("incarnation", report.incarnation.clone()),
+        ("durability", report.durability.clone()),
+        ("plane", report.plane.clone()),
+        ("quorum", report.quorum.clone()),
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    let mut replica = encoder.encode_descriptor(
+        "replica",
+        "Who this replica is and how it works",
+        None,
+        MetricType::Info,
+    )?;
+    replica.encode_info(&labels)?;
+    let mut roles = encoder.encode_descriptor(
+        "role",
+        "1 for the role this replica has now, 0 for the others",
+        None,
+        MetricType::Gauge,
+    )?;
+    for role in ROLES {
+        let labels = [("role", role)];
+        let held = i64::from(role == report.role);
+        roles.encode_family(&labels)?.encode_gauge(&held)?;
+    }
+    Ok(())
+}
+
+fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
+    let leader = report.leader.map_or(-1, i64::from);
+    let plain: [(&str, &str, u64); 14] = [
+        ("term", "Raft term", report.term),
+        (
+            "commit_index",
+            "Last index known to be committed",
+            report.commit_index,
+        ),
+        ("last_index", "Last index of the log", report.last_index),
+        (
+            "persisted_index",
+            "Last index this replica holds durably",
+            report.persisted_index,
+        ),
+        (
+            "applied_index",
+            "Last index the store has applied",
+            report.applied_index,
+        ),
+        (
+            "snapshot_index",
+            "Last index of the newest snapshot, 0 for none",
+            report.snapshot_index,
+        ),
+        (
+            "first_index",
+            "First index still in the log",
+            report.first_index,
+        ),
+        (
+            "ready",
+            "1 if a client's request would be served now",
+            u64::from(report.ready),
+        ),
+        (
+            "lease",
+            "1 if this replica leads and may answer reads alone",
+            u64::from(report.lease),
+        ),
+        (
+            "members",
+            "Members, learners included",
+            report.members.len() as u64,
+        ),
+        (
+            "voters",
+            "Members that vote",
+            report.members.iter().filter(|member| member.voter).count() as u64,
+        ),
+        (
+            "faults",
+            "What is wrong now; /v1/status says it in words",
+            report.faults.len() as u64,
+        ),
+        ("items", "Items in the store", report.items),
+        (
+            "connections",
+            "Memcached clients connected",
+            report.connections,
+        ),
+    ];
+    for (name, help, value) in plain {
+        encode_gauge(encoder, name, help, None, value)?;
+    }
+    let gauge = ConstGauge::new(leader);
+    let help = "Id of the replica that leads, -1 if unknown";
+    gauge.encode(encoder.encode_descriptor("leader", help, None, gauge.metric_type())?)?;
+    let log = "Log entries held in memory";
+    encode_gauge(
+        encoder,
+        "log_memory",
+        log,
+        Some(&Unit::Bytes),
+        report.log_bytes,
+    )?;
+    let items = "Keys and values in the store";
+    encode_gauge(
+        encoder,
+        "items",
+        items,
+        Some(&Unit::Bytes),
+        report.items_bytes,
+    )?;
+    encode_seconds(
+        encoder,
+        "uptime",
+        "Time since the process started",
+        report.uptime_ms,
+    )?;
+    encode_seconds(
+        encoder,
+        "log_time",
+        "The log's time since 1970-01-01",
+        report.log_time_ms,
+    )
+}
+
+fn encode_gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    value: u64,
+) -> fmt::Result {
+    // The format's integers are signed; no figure of ours comes near the end of them.
+    let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+    gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)
+}
+
+#[allow(clippy::cast_precision_loss)] // A millisecond more or less after 285,000 years.
+fn encode_seconds(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    milliseconds: u64,
+) -> fmt::Result {
+    let gauge = ConstGauge::new(milliseconds as f64 / 1e3);
+    let unit = Some(&Unit::Seconds);
+    gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)
+}
+
+type Figure = fn(&FollowerReport) -> u64;
+
+/// Seen by the leader; no followers, no lines.
+fn encode_followers(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
+    if report.followers.is_empty() {
+        return Ok(());
+    }
+    let figures: [(&str, &str, Figure); 4] = [
+        (
+            "follower_match_index",
+            "Last index this follower is known to hold durably",
+            |follower| follower.match_index,
+        ),
+        (
+            "follower_lag_entries",
+            "Entries this follower is behind the leader's last",
+            |follower| follower.lag,
+        ),
+        (
+            "follower_active",
+            "1 if this follower was heard within the election timeout",
+            |follower| u64::from(follower.active),
+        ),
+        (
+            "follower_in_snapshot",
+            "1 while this follower is sent a snapshot",
+            |follower| u64::from(follower.in_snapshot),
+        ),
+    ];
+    for (name, help, figure) in figures {
+        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for follower in &report.followers {
+            let labels = [("follower", follower.id.to_string())];
+            let value = i64::try_from(figure(follower)).unwrap_or(i64::MAX);
+            family.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+    }
+    Ok(())
+}
+
+#[allow(clippy::cast_precision_loss)] // The format's bounds and sums are floating point.
+fn encode_durations(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    durations: &Durations,
+) -> fmt::Result {
+    let name = name.strip_suffix("_seconds").unwrap_or(name);
+    let help = format!("How long {} took", name.replace('_', " "));
+    let bounds = DURATION_BOUNDS_US
+        .iter()
+        .map(|bound| *bound as f64 / 1e6)
+        .chain([f64::INFINITY]);
+    let buckets: Vec<(f64, u64)> = bounds.zip(durations.bucket_counts).collect();
+    let count = durations.bucket_counts.iter().sum();
+    let unit = Some(&Unit::Seconds);
+    let mut histogram = encoder.encode_descriptor(name, &help, unit, MetricType::Histogram)?;
+    histogram.encode_histogram::<NoLabelSet>(durations.sum_us as f64 / 1e6, count, &buckets, None)
+}
+
+#[cfg(test)]
+#[path = "metrics_test.rs"]
+mod tests;

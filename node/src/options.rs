@@ -1,0 +1,381 @@
+//! What a server is told at its start: every option checked, with its unit. Wrong ones are refused by
+//! name; nothing is opened or connected here.
+mod resolve;
+mod table;
+
+pub use resolve::{Flags, Origin, Value, resolve};
+pub use table::{TABLE, documentation};
+
+use quorumwire_interfaces::ReplicaId;
+use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use table::Kind;
+
+/// An option that makes no sense: exit code 2.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{option} (from {origin}): {given:?} is refused; allowed: {allowed}")]
+pub struct Refused {
+    /// The option's name, without dashes in front.
+    pub option: String,
+    /// Where the value came from.
+    pub origin: Origin,
+    /// The value; empty if none was given.
+    pub given: String,
+    /// What would be accepted.
+    pub allowed: String,
+}
+
+/// What an acknowledgement means.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Durability {
+    /// On disk at a majority.
+    Sync,
+    /// In memory at a majority.
+    Memory,
+}
+
+/// What a follower does with a client's request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OnFollower {
+    /// Hand it to the leader.
+    Forward,
+    /// Refuse it, naming the leader's address.
+    Refuse,
+}
+
+/// How logs look.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogFormat {
+    /// Lines to read.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// The options of one server, checked. See `docs/configuration.md` for each.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Who this replica is.
+    pub id: ReplicaId,
+    /// Where it keeps its data.
+    pub dir: PathBuf,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Peer addresses: of the initial members, this replica included; with `join`, of the replicas
+    /// to contact.
+    pub members: BTreeMap<ReplicaId, String>,
+    /// Wait to be added instead of beginning a cluster.
+    pub join: bool,
+    /// What an acknowledgement means.
+    pub durability: Durability,
+    /// Where to listen for replicas; port 0 for a free one. Likewise the next two.
+    pub listen_peer: SocketAddr,
+    /// Where to listen for memcached clients.
+    pub listen_memcached: SocketAddr,
+    /// Where to listen for HTTP.
+    pub listen_http: SocketAddr,
+    /// What to tell others instead of the listen address, see [`Self::peer_address`]. Likewise the
+    /// next two.
+    pub advertise_peer: Option<String>,
+    /// See [`Self::memcached_address`].
+    pub advertise_memcached: Option<String>,
+    /// See [`Self::http_address`].
+    pub advertise_http: Option<String>,
+    /// What a follower does with a client's request.
+    pub on_follower: OnFollower,
+    /// Silence after which a follower stands for election.
+    pub election_timeout: Duration,
+    /// How often an idle leader speaks; less than half of the election timeout.
+    pub heartbeat_interval: Duration,
+    /// How far clocks may drift apart, parts per million.
+    pub clock_drift_ppm: u32,
+    /// Log size that triggers a snapshot.
+    pub snapshot_log_bytes: u64,
+    /// Log kept in memory behind a snapshot.
+    pub log_tail_bytes: usize,
+    /// Most bytes taken and not committed.
+    pub uncommitted_bytes_max: usize,
+    /// Size of one log file.
+    pub segment_bytes: u64,
+    /// Most memcached clients at once.
+    pub connections_max: usize,
+    /// How long a stopping replica may finish.
+    pub drain_timeout: Duration,
+    /// Least important messages to log.
+    pub log_level: tracing::Level,
+    /// How logs look.
+    pub log_format: LogFormat,
+}
+
+impl ServerOptions {
+    /// Reads flags, the process's environment and the configuration file.
+    pub fn load(flags: &Flags) -> Result<Self, Refused> {
+        Self::from_values(&resolve(flags, &|variable| std::env::var_os(variable))?)
+    }
+
+    /// Checks every value and what they mean together.
+    pub fn from_values(values: &[Value]) -> Result<Self, Refused> {
+        let given = Given(values);
+        let options = Self {
+            id: ReplicaId(given.number("id")?),
+            dir: PathBuf::from(given.text("dir")?),
+            cluster: given.text("cluster")?.to_owned(),
+            members: given.members("members")?,
+            join: given.switch("join")?,
+            durability: given.choice("durability", |word| match word {
+                "sync" => Some(Durability::Sync),
+                "memory" => Some(Durability::Memory),
+                _ => None,
+            })?,
+            listen_peer: given.listen("listen-peer")?,
+            listen_memcached: given.listen("listen-memcached")?,
+            listen_http: given.listen("listen-http")?,
+            advertise_peer: given.reachable("advertise-peer")?,
+            advertise_memcached: given.reachable("advertise-memcached")?,
+            advertise_http: given.reachable("advertise-http")?,
+            on_follower: given.choice("on-follower", |word| match word {
+                "forward" => Some(OnFollower::Forward),
+                "refuse" => Some(OnFollower::Refuse),
+                _ => None,
+            })?,
+            election_timeout: Duration::from_millis(given.number("election-timeout-ms")?),
+            heartbeat_interval: Duration::from_millis(given.number("heartbeat-ms")?),
+            clock_drift_ppm: given.number("clock-drift-ppm")?,
+            snapshot_log_bytes: given.number::<u64>("snapshot-log-mib")? << 20,
+            log_tail_bytes: given.number::<usize>("log-tail-mib")? << 20,
+            uncommitted_bytes_max: given.number::<usize>("uncommitted-mib")? << 20,
+            segment_bytes: given.number::<u64>("segment-mib")? << 20,
+            connections_max: given.number("connections-max")?,
+            drain_timeout: Duration::from_millis(given.number("drain-timeout-ms")?),
+            log_level: given.choice("log-level", |word| word.parse().ok())?,
+            log_format: given.choice("log-format", |word| match word {
+                "text" => Some(LogFormat::Text),
+                "json" => Some(LogFormat::Json),
+                _ => None,
+            })?,
+        };
+        options.check_together(&given)?;
+        Ok(options)
+    }
+
+    /// What others are told to reach this replica's peer port, which was bound to `bound`.
+    #[must_use]
+    pub fn peer_address(&self, bound: SocketAddr) -> String {
+        let advertised = self.advertise_peer.as_ref();
+        advertised
+            .or_else(|| self.members.get(&self.id))
+            .map_or_else(|| bound.to_string(), Clone::clone)
+    }
+
+    /// What others are told to reach the memcached port, which was bound to `bound`.
+    #[must_use]
+    pub fn memcached_address(&self, bound: SocketAddr) -> String {
+        let advertised = self.advertise_memcached.clone();
+        advertised.unwrap_or_else(|| bound.to_string())
+    }
+
+    /// What others are told to reach the HTTP port, which was bound to `bound`.
+    #[must_use]
+    pub fn http_address(&self, bound: SocketAddr) -> String {
+        let advertised = self.advertise_http.clone();
+        advertised.unwrap_or_else(|| bound.to_string())
+    }
+
+    fn check_together(&self, given: &Given<'_>) -> Result<(), Refused> {
+        if self.heartbeat_interval * 2 >= self.election_timeout {
+            let allowed = format!(
+                "less than half of election-timeout-ms, which is {}",
+                self.election_timeout.as_millis()
+            );
+            return Err(given.refused("heartbeat-ms", allowed));
+        }
+        if !self.join && !self.members.contains_key(&self.id) {
+            let allowed = format!(
+                "a list that contains this replica, {}=HOST:PORT (or `join`)",
+                self.id
+            );
+            return Err(given.refused("members", allowed));
+        }
+        if !self.join && self.members.len() > VOTERS_MAX {
+            return Err(given.refused("members", Kind::Members.allowed()));
+        }
+        for (name, listen) in self.listen_addresses() {
+            if !given.switch("insecure")? && !listen.ip().is_loopback() {
+                let allowed = "a loopback address: until connections are encrypted, name --insecure \
+                               to listen elsewhere";
+                return Err(given.refused(name, allowed));
+            }
+        }
+        let own_entry = self.members.get(&self.id);
+        self.check_reachable(
+            given,
+            "advertise-peer",
+            self.listen_peer,
+            self.advertise_peer.as_ref().or(own_entry),
+        )?;
+        self.check_reachable(
+            given,
+            "advertise-memcached",
+            self.listen_memcached,
+            self.advertise_memcached.as_ref(),
+        )?;
+        self.check_reachable(
+            given,
+            "advertise-http",
+            self.listen_http,
+            self.advertise_http.as_ref(),
+        )
+    }
+
+    const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 3] {
+        [
+            ("listen-peer", self.listen_peer),
+            ("listen-memcached", self.listen_memcached),
+            ("listen-http", self.listen_http),
+        ]
+    }
+
+    /// `0.0.0.0` may be listened on, but nobody can connect to it.
+    #[allow(clippy::unused_self)]
+    fn check_reachable(
+        &self,
+        given: &Given<'_>,
+        name: &str,
+        listen: SocketAddr,
+        advertised: Option<&String>,
+    ) -> Result<(), Refused> {
+        if advertised.is_none() && listen.ip().is_unspecified() {
+            let allowed = format!(
+                "HOST:PORT that others can connect to; it must be given when listening on {listen}"
+            );
+            return Err(given.refused(name, allowed));
+        }
+        Ok(())
+    }
+}
+
+/// Where a cluster's members are: `0=HOST:PORT,1=HOST:PORT`.
+pub fn parse_members(text: &str) -> Option<BTreeMap<ReplicaId, String>> {
+    let mut members = BTreeMap::new();
+    for part in text.split(',') {
+        let (id, address) = part.trim().split_once('=')?;
+        let id = ReplicaId(id.parse().ok()?);
+        let fresh = members.insert(id, parse_reachable(address)?).is_none();
+        if !fresh || members.len() > MEMBERS_MAX {
+            return None;
+        }
+    }
+    Some(members)
+}
+
+/// A `HOST:PORT` that one can connect to: not port 0, not an unspecified address.
+pub fn parse_reachable(text: &str) -> Option<String> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port: u16 = port.parse().ok()?;
+    let unspecified = text
+        .parse::<SocketAddr>()
+        .is_ok_and(|address| address.ip().is_unspecified());
+    let strange = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '=' | ',');
+    let bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+    let refused = host.is_empty()
+        || port == 0
+        || unspecified
+        || bare_v6
+        || host.contains(strange)
+        || text.len() > ADDRESS_BYTES_MAX;
+    (!refused).then(|| text.to_owned())
+}
+
+/// The values of all options, to be read one by one.
+struct Given<'a>(&'a [Value]);
+
+impl Given<'_> {
+    fn value(&self, name: &str) -> &Value {
+        let value = self.0.iter().find(|value| value.spec.name == name);
+        value.unwrap_or_else(|| panic!("{name} is an option of the table"))
+    }
+
+    fn refused(&self, name: &str, allowed: impl Into<String>) -> Refused {
+        let value = self.value(name);
+        Refused {
+            option: name.to_owned(),
+            origin: value.origin.clone(),
+            given: value.text.clone().unwrap_or_default(),
+            allowed: allowed.into(),
+        }
+    }
+
+    fn refused_value(&self, name: &str) -> Refused {
+        self.refused(name, self.value(name).spec.kind.allowed())
+    }
+
+    /// The text of an option that has one; within the limits of texts.
+    fn text(&self, name: &str) -> Result<&str, Refused> {
+        let value = self.value(name);
+        let text = value.text.as_deref().unwrap_or_default();
+        let bytes_max = match value.spec.kind {
+            Kind::Text { bytes_max } => bytes_max,
+            Kind::Number { .. }
+            | Kind::Switch
+            | Kind::Choice(_)
+            | Kind::Path
+            | Kind::Listen
+            | Kind::Reachable
+            | Kind::Members => usize::MAX,
+        };
+        if text.is_empty() || text.len() > bytes_max {
+            return Err(self.refused_value(name));
+        }
+        Ok(text)
+    }
+
+    fn number<T: TryFrom<u64>>(&self, name: &str) -> Result<T, Refused> {
+        let refused = || self.refused_value(name);
+        let Kind::Number { min, max, .. } = self.value(name).spec.kind else {
+            panic!("{name} is a number");
+        };
+        let number: u64 = self.text(name)?.parse().map_err(|_| refused())?;
+        if !(min..=max).contains(&number) {
+            return Err(refused());
+        }
+        T::try_from(number).map_err(|_| refused())
+    }
+
+    fn switch(&self, name: &str) -> Result<bool, Refused> {
+        let parsed = self.text(name)?.parse();
+        parsed.map_err(|_| self.refused_value(name))
+    }
+
+    fn choice<T>(&self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Refused> {
+        let Kind::Choice(words) = self.value(name).spec.kind else {
+            panic!("{name} is a choice");
+        };
+        let given = self.text(name)?;
+        let known = words.iter().find(|word| **word == given);
+        known
+            .and_then(|word| parse(word))
+            .ok_or_else(|| self.refused_value(name))
+    }
+
+    fn listen(&self, name: &str) -> Result<SocketAddr, Refused> {
+        let parsed = self.text(name)?.parse();
+        parsed.map_err(|_| self.refused_value(name))
+    }
+
+    fn reachable(&self, name: &str) -> Result<Option<String>, Refused> {
+        let text = self.value(name).text.as_deref();
+        let parsed = text.map(|text| parse_reachable(text).ok_or_else(|| self.refused_value(name)));
+        parsed.transpose()
+    }
+
+    fn members(&self, name: &str) -> Result<BTreeMap<ReplicaId, String>, Refused> {
+        parse_members(self.text(name)?).ok_or_else(|| self.refused_value(name))
+    }
+}
+
+#[cfg(test)]
+#[path = "options_test.rs"]
+mod tests;

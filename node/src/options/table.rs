@@ -1,0 +1,353 @@
+//! The one list of the server's options: flags, environment variables, keys of the configuration file,
+//! help texts and `docs/configuration.md` all come from here. Nothing is read or checked here.
+use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
+use std::fmt::Write as _;
+
+/// One option of `quorumwire server`.
+#[derive(Debug)]
+pub struct Spec {
+    /// Its name, as in `--name`.
+    pub name: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// What holds when it is not given.
+    pub unset: Unset,
+    /// What it is for: one or two sentences.
+    pub help: &'static str,
+}
+
+/// What values an option takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A whole number between two bounds, both allowed.
+    Number {
+        /// The lowest value.
+        min: u64,
+        /// The highest value.
+        max: u64,
+        /// What is counted; empty for a name that is a number.
+        unit: &'static str,
+    },
+    /// true or false; the flag alone means true.
+    Switch,
+    /// One of a few words.
+    Choice(&'static [&'static str]),
+    /// Text that is not empty and at most so many bytes long.
+    Text {
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// A path; a relative one begins at the working directory.
+    Path,
+    /// An IP address and port to listen on.
+    Listen,
+    /// A host and port that others can connect to.
+    Reachable,
+    /// Replicas with their addresses.
+    Members,
+}
+
+/// What holds when an option is not given.
+#[derive(Clone, Copy, Debug)]
+pub enum Unset {
+    /// Nothing: it must be given.
+    Refused,
+    /// This value, as it could have been given.
+    Value(&'static str),
+    /// What the text says.
+    Otherwise(&'static str),
+}
+
+/// The option that names the configuration file. It is not a key of that file.
+pub const CONFIG: Spec = Spec {
+    name: "config",
+    kind: Kind::Path,
+    unset: Unset::Otherwise("no file is read"),
+    help: "Configuration file (TOML) to take options from.",
+};
+
+const DURABILITIES: &[&str] = &["sync", "memory"];
+const FOLLOWER_ANSWERS: &[&str] = &["forward", "refuse"];
+const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
+const LOG_FORMATS: &[&str] = &["text", "json"];
+
+const fn number(min: u64, max: u64, unit: &'static str) -> Kind {
+    Kind::Number { min, max, unit }
+}
+
+/// All other options, in the order they are shown.
+pub const TABLE: &[Spec] = &[
+    Spec {
+        name: "id",
+        kind: number(0, 65_535, ""),
+        unset: Unset::Refused,
+        help: "Name of this replica, unique in its cluster.",
+    },
+    Spec {
+        name: "dir",
+        kind: Kind::Path,
+        unset: Unset::Refused,
+        help: "Folder for this replica's log, snapshots and state; made if missing.",
+    },
+    Spec {
+        name: "cluster",
+        kind: Kind::Text {
+            bytes_max: CLUSTER_NAME_BYTES_MAX,
+        },
+        unset: Unset::Value("quorumwire"),
+        help: "Name of the cluster. Replicas of differently named clusters refuse each other.",
+    },
+    Spec {
+        name: "members",
+        kind: Kind::Members,
+        unset: Unset::Refused,
+        help: "The members a new cluster begins with, this replica included; with `join`, the \
+               replicas to contact. Once there is a cluster, its own list of members counts.",
+    },
+    Spec {
+        name: "join",
+        kind: Kind::Switch,
+        unset: Unset::Value("false"),
+        help: "Begin no cluster; wait until `quorumwire member add` takes this replica in.",
+    },
+    Spec {
+        name: "durability",
+        kind: Kind::Choice(DURABILITIES),
+        unset: Unset::Value("sync"),
+        help: "What an acknowledgement means: `sync`, on disk at a majority; `memory`, in memory \
+               at a majority (gone when a majority stops at once).",
+    },
+    Spec {
+        name: "listen-peer",
+        kind: Kind::Listen,
+        unset: Unset::Value("127.0.0.1:7400"),
+        help: "Where other replicas connect. Port 0 takes a free one.",
+    },
+    Spec {
+        name: "listen-memcached",
+        kind: Kind::Listen,
+        unset: Unset::Value("127.0.0.1:11211"),
+        help: "Where memcached clients connect. Port 0 takes a free one.",
+    },
+    Spec {
+        name: "listen-http",
+        kind: Kind::Listen,
+        unset: Unset::Value("127.0.0.1:7480"),
+        help: "Where status, metrics and administration are served. Port 0 takes a free one.",
+    },
+    Spec {
+        name: "advertise-peer",
+        kind: Kind::Reachable,
+        unset: Unset::Otherwise("this replica's address in `members`, else the listen address"),
+        help: "The address at which other replicas reach this one.",
+    },
+    Spec {
+        name: "advertise-memcached",
+        kind: Kind::Reachable,
+        unset: Unset::Otherwise("the listen address"),
+        help: "The address at which memcached clients reach this replica.",
+    },
+    Spec {
+        name: "advertise-http",
+        kind: Kind::Reachable,
+        unset: Unset::Otherwise("the listen address"),
+        help: "The address at which the command line reaches this replica.",
+    },
+    Spec {
+        name: "insecure",
+        kind: Kind::Switch,
+        unset: Unset::Value("false"),
+        help: "Allow listening beyond loopback although nothing is encrypted or authenticated: \
+               whoever reaches a port can read and change everything.",
+    },
+    Spec {
+        name: "on-follower",
+        kind: Kind::Choice(FOLLOWER_ANSWERS),
+        unset: Unset::Value("forward"),
+        help: "What a follower does with a client's request: hand it to the leader, or refuse it \
+               naming the leader's address.",
+    },
+    Spec {
+        name: "election-timeout-ms",
+        kind: number(10, 60_000, "ms"),
+        unset: Unset::Value("150"),
+        help: "A follower that has heard no leader for this long, and up to twice as long by \
+               chance, stands for election. The same on all replicas.",
+    },
+    Spec {
+        name: "heartbeat-ms",
+        kind: number(1, 30_000, "ms"),
+        unset: Unset::Value("30"),
+        help: "A leader that has nothing to say says so this often. Less than half of \
+               `election-timeout-ms`.",
+    },
+    Spec {
+        name: "clock-drift-ppm",
+        kind: number(0, 200_000, "parts per million"),
+        unset: Unset::Value("1000"),
+        help: "By how much the speed of two replicas' clocks may differ. Leases, which let a \
+               leader answer reads alone, are shorter by it; beyond it reads could be stale.",
+    },
+    Spec {
+        name: "snapshot-log-mib",
+        kind: number(1, 65_536, "MiB"),
+        unset: Unset::Value("64"),
+        help: "A snapshot is taken when the log behind the last one has grown to this size.",
+    },
+    Spec {
+        name: "log-tail-mib",
+        kind: number(0, 4_096, "MiB"),
+        unset: Unset::Value("8"),
+        help: "Log kept in memory behind a snapshot, for followers that are a little behind.",
+    },
+    Spec {
+        name: "uncommitted-mib",
+        kind: number(2, 4_096, "MiB"),
+        unset: Unset::Value("64"),
+        help: "Writes taken but not committed yet; beyond it clients are told the server is busy.",
+    },
+    Spec {
+        name: "segment-mib",
+        kind: number(4, 1_024, "MiB"),
+        unset: Unset::Value("64"),
+        help: "Size of one file of the log.",
+    },
+    Spec {
+        name: "connections-max",
+        kind: number(1, 100_000, "connections"),
+        unset: Unset::Value("10000"),
+        help: "Memcached clients connected at once; more are refused.",
+    },
+    Spec {
+        name: "drain-timeout-ms",
+        kind: number(0, 600_000, "ms"),
+        unset: Unset::Value("5000"),
+        help: "How long a stopping replica finishes what it began and hands leadership over.",
+    },
+    Spec {
+        name: "log-level",
+        kind: Kind::Choice(LOG_LEVELS),
+        unset: Unset::Value("info"),
+        help: "Least important messages to log. Logs go to standard error.",
+    },
+    Spec {
+        name: "log-format",
+        kind: Kind::Choice(LOG_FORMATS),
+        unset: Unset::Value("text"),
+        help: "One line of text, or one JSON object, per message.",
+    },
+];
+
+impl Spec {
+    /// The environment variable with the same meaning.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("QUORUMWIRE_{}", self.key().to_uppercase())
+    }
+
+    /// The key of the configuration file with the same meaning.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.name.replace('-', "_")
+    }
+
+    /// What holds when it is not given, in words.
+    #[must_use]
+    pub fn unset_text(&self) -> &'static str {
+        match self.unset {
+            Unset::Refused => "must be given",
+            Unset::Value(text) | Unset::Otherwise(text) => text,
+        }
+    }
+}
+
+impl Kind {
+    /// The values allowed, in words.
+    #[must_use]
+    pub fn allowed(self) -> String {
+        match self {
+            Self::Number { min, max, unit: "" } => format!("{min} to {max}"),
+            Self::Number { min, max, unit } => format!("{min} to {max} {unit}"),
+            Self::Switch => "true or false".to_owned(),
+            Self::Choice(words) => words.join(" or "),
+            Self::Text { bytes_max } => format!("1 to {bytes_max} bytes"),
+            Self::Path => "a path".to_owned(),
+            Self::Listen => "IP:PORT".to_owned(),
+            Self::Reachable => {
+                format!("HOST:PORT that others can connect to, at most {ADDRESS_BYTES_MAX} bytes")
+            }
+            Self::Members => format!(
+                "ID=HOST:PORT,ID=HOST:PORT,... with 1 to {VOTERS_MAX} replicas, each id once \
+                 (with `join`: up to {MEMBERS_MAX})"
+            ),
+        }
+    }
+
+    /// The short word that stands for the value in a usage line.
+    #[must_use]
+    pub const fn placeholder(self) -> &'static str {
+        match self {
+            Self::Number { .. } => "N",
+            Self::Switch => "true|false",
+            Self::Choice(_) => "WORD",
+            Self::Text { .. } => "NAME",
+            Self::Path => "PATH",
+            Self::Listen => "IP:PORT",
+            Self::Reachable => "HOST:PORT",
+            Self::Members => "ID=HOST:PORT,...",
+        }
+    }
+}
+
+/// The text of `docs/configuration.md`.
+#[must_use]
+pub fn documentation() -> String {
+    let mut page = String::from(
+        "<!-- Written by `quorumwire config docs`; do not edit. -->\n\
+         # Configuration of the server\n\n\
+         Every option of `quorumwire server` can be given as a flag (`--election-timeout-ms 150`), as \
+         an environment variable (`QUORUMWIRE_ELECTION_TIMEOUT_MS=150`) or in the configuration file \
+         (`election_timeout_ms = 150`). A flag wins over the environment, the environment over the \
+         file, the file over the default. An unknown key in the file, or a value outside its range, \
+         is refused at the start (exit code 2) by name, with the value given and the values allowed. \
+         `quorumwire config check` takes the same options and shows what would hold, and why.\n\n\
+         | flag | environment | file | default | values |\n|---|---|---|---|---|\n",
+    );
+    for spec in std::iter::once(&CONFIG).chain(TABLE) {
+        let key = if spec.name == CONFIG.name {
+            "-".to_owned()
+        } else {
+            format!("`{}`", spec.key())
+        };
+        let unset = match spec.unset {
+            Unset::Value(text) => format!("`{text}`"),
+            Unset::Refused | Unset::Otherwise(_) => spec.unset_text().to_owned(),
+        };
+        let (name, variable, allowed) = (spec.name, spec.variable(), spec.kind.allowed());
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            page,
+            "| `--{name}` | `{variable}` | {key} | {unset} | {allowed} |"
+        );
+    }
+    page.push_str("\n## What they mean\n\n");
+    for spec in std::iter::once(&CONFIG).chain(TABLE) {
+        let _ = writeln!(page, "- **`{}`**: {}", spec.name, spec.help);
+    }
+    page.push_str(EXAMPLE);
+    page
+}
+
+const EXAMPLE: &str = "
+## Example
+
+```toml
+id = 0
+dir = \"/var/lib/quorumwire\"
+members = \"0=10.0.0.10:7400,1=10.0.0.11:7400,2=10.0.0.12:7400\"
+listen_peer = \"10.0.0.10:7400\"
+listen_memcached = \"10.0.0.10:11211\"
+listen_http = \"10.0.0.10:7480\"
+insecure = true # nothing is encrypted yet: only for an isolated network
+```
+";

@@ -1,0 +1,354 @@
+//! Every option: where its value comes from, its limits, and what is said about a wrong one.
+use super::table::{CONFIG, Kind, TABLE, Unset, documentation};
+use super::{Durability, Flags, OnFollower, Origin, Refused, ServerOptions, resolve};
+use quorumwire_interfaces::ReplicaId;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::time::Duration;
+
+type Pairs<'a> = &'a [(&'static str, &'a str)];
+
+const ENOUGH: Pairs<'static> = &[
+    ("id", "1"),
+    ("dir", "data"),
+    ("members", "0=127.0.0.1:1,1=127.0.0.1:2"),
+];
+
+fn load(flags: Pairs<'_>, environment: Pairs<'_>) -> Result<ServerOptions, Refused> {
+    let given = ENOUGH.iter().chain(flags);
+    let given = given.map(|(name, text)| (*name, (*text).to_owned()));
+    load_exactly(&Flags(given.collect()), environment)
+}
+
+fn load_exactly(flags: &Flags, environment: Pairs<'_>) -> Result<ServerOptions, Refused> {
+    let environment: BTreeMap<&str, &str> = environment.iter().copied().collect();
+    let values = resolve(flags, &|variable| {
+        environment.get(variable).map(OsString::from)
+    })?;
+    ServerOptions::from_values(&values)
+}
+
+fn refused(flags: Pairs<'_>) -> Refused {
+    load(flags, &[]).expect_err("these options make no sense")
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+#[test]
+fn defaults_are_those_of_the_table() {
+    let options = load(&[], &[]).unwrap();
+    assert_eq!(options.id, ReplicaId(1));
+    assert_eq!(options.cluster, "quorumwire");
+    assert_eq!(options.durability, Durability::Sync);
+    assert_eq!(options.on_follower, OnFollower::Forward);
+    assert_eq!(options.election_timeout, Duration::from_millis(150));
+    assert_eq!(options.heartbeat_interval, Duration::from_millis(30));
+    assert_eq!(options.listen_peer, "127.0.0.1:7400".parse().unwrap());
+    assert_eq!(options.listen_memcached, "127.0.0.1:11211".parse().unwrap());
+    assert_eq!(options.listen_http, "127.0.0.1:7480".parse().unwrap());
+    assert_eq!(options.snapshot_log_bytes, 64 << 20);
+    assert_eq!(options.connections_max, 10_000);
+    assert!(!options.join);
+}
+
+#[test]
+fn a_flag_wins_over_environment_over_file_over_default() {
+    let file = file("connections_max = 3\nlog_tail_mib = 4\nsegment_mib = 5\n");
+    let path = file.path().to_str().unwrap();
+    let environment = [
+        ("QUORUMWIRE_CONFIG", path),
+        ("QUORUMWIRE_CONNECTIONS_MAX", "7"),
+        ("QUORUMWIRE_LOG_TAIL_MIB", "6"),
+    ];
+    let options = load(&[("connections-max", "9")], &environment).unwrap();
+    assert_eq!(options.connections_max, 9, "the flag");
+    assert_eq!(options.log_tail_bytes, 6 << 20, "the environment");
+    assert_eq!(options.segment_bytes, 5 << 20, "the file");
+    assert_eq!(options.uncommitted_bytes_max, 64 << 20, "the default");
+}
+
+#[test]
+fn a_file_can_hold_every_option() {
+    let mut text = String::new();
+    for spec in TABLE {
+        let value = match spec.kind {
+            Kind::Number { max, .. } if spec.name == "heartbeat-ms" => (max / 2).to_string(),
+            Kind::Number { max, .. } => max.to_string(),
+            Kind::Switch => "true".to_owned(),
+            Kind::Choice(words) => format!("\"{}\"", words[1]),
+            Kind::Text { .. } | Kind::Path => "\"text\"".to_owned(),
+            Kind::Listen => "\"[::1]:0\"".to_owned(),
+            Kind::Reachable => "\"host:1\"".to_owned(),
+            Kind::Members => "\"0=a:1,65535=[::1]:2\"".to_owned(),
+        };
+        writeln!(text, "{} = {value}", spec.key()).unwrap();
+    }
+    let file = file(&text);
+    let flags = [("config", file.path().to_str().unwrap().to_owned())];
+    let options = load_exactly(&Flags(flags.into()), &[]).unwrap();
+    assert_eq!(options.id, ReplicaId(u16::MAX));
+    assert_eq!(options.durability, Durability::Memory);
+    assert_eq!(options.on_follower, OnFollower::Refuse);
+    assert_eq!(options.members[&ReplicaId(u16::MAX)], "[::1]:2");
+    assert_eq!(options.advertise_http.as_deref(), Some("host:1"));
+    assert!(options.join);
+}
+
+#[test]
+fn an_unknown_key_is_refused_by_name() {
+    let file = file("elecktion_timeout_ms = 3\n");
+    let path = file.path().to_str().unwrap();
+    let error = refused(&[("config", path)]);
+    assert_eq!(error.option, "elecktion_timeout_ms");
+    assert_eq!(error.origin, Origin::File(file.path().to_owned()));
+    assert!(error.allowed.contains("election_timeout_ms"), "{error}");
+}
+
+#[test]
+fn wrong_files_are_refused() {
+    for (text, option) in [
+        ("connections_max = \"3\"", "connections-max"),
+        ("join = 1", "join"),
+        ("durability = true", "durability"),
+        ("config = \"other\"", "config"),
+        ("connections_max", "config"),
+    ] {
+        let file = file(text);
+        let error = refused(&[("config", file.path().to_str().unwrap())]);
+        assert_eq!(error.option, option, "{text}: {error}");
+    }
+    assert_eq!(refused(&[("config", "/no/such/file")]).option, "config");
+    let large = file(&"#".repeat(usize::try_from(super::resolve::CONFIG_BYTES_MAX).unwrap() + 1));
+    let error = refused(&[("config", large.path().to_str().unwrap())]);
+    assert!(error.allowed.contains("larger"), "{error}");
+}
+
+#[test]
+fn every_number_has_both_its_limits() {
+    for spec in TABLE {
+        let Kind::Number { min, max, .. } = spec.kind else {
+            continue;
+        };
+        let others: &[(&str, &str)] = match spec.name {
+            // The two depend on each other.
+            "heartbeat-ms" => &[("election-timeout-ms", "60000")],
+            "election-timeout-ms" => &[("heartbeat-ms", "1")],
+            "id" => &[("members", "0=a:1,65535=b:1")],
+            _ => &[],
+        };
+        let with = |value: String| {
+            let mut flags = others.to_vec();
+            flags.push((spec.name, &value));
+            load(&flags, &[]).map(|_| ())
+        };
+        let highest = if spec.name == "heartbeat-ms" {
+            max - 1
+        } else {
+            max
+        };
+        with(min.to_string()).unwrap_or_else(|e| panic!("lowest: {e}"));
+        with(highest.to_string()).unwrap_or_else(|e| panic!("highest: {e}"));
+        let below = i128::from(min) - 1;
+        let wrong = [
+            below.to_string(),
+            (max + 1).to_string(),
+            String::new(),
+            "many".to_owned(),
+            "1.5".to_owned(),
+        ];
+        for value in wrong {
+            let error = with(value.clone()).expect_err(&value);
+            assert_eq!(error.option, spec.name);
+            assert_eq!(error.given, value);
+            assert!(error.allowed.contains(&max.to_string()), "{error}");
+        }
+    }
+}
+
+#[test]
+fn every_choice_takes_its_words_and_no_other() {
+    for spec in TABLE {
+        let Kind::Choice(words) = spec.kind else {
+            continue;
+        };
+        for word in words {
+            load(&[(spec.name, word)], &[]).unwrap();
+        }
+        let error = refused(&[(spec.name, "other")]);
+        assert_eq!(error.option, spec.name);
+        assert!(words.iter().all(|word| error.allowed.contains(word)));
+    }
+}
+
+#[test]
+fn what_must_be_given_is_asked_for_by_name() {
+    for spec in TABLE {
+        if !matches!(spec.unset, Unset::Refused) {
+            continue;
+        }
+        let rest = ENOUGH.iter().filter(|(name, _)| *name != spec.name);
+        let rest = rest.map(|(name, text)| (*name, (*text).to_owned()));
+        let error = load_exactly(&Flags(rest.collect()), &[]).unwrap_err();
+        assert_eq!(error.option, spec.name);
+        assert_eq!(error.given, "");
+        assert_eq!(error.origin, Origin::Default);
+    }
+}
+
+#[test]
+fn a_heartbeat_is_less_than_half_of_the_election_timeout() {
+    let flags = [("election-timeout-ms", "100"), ("heartbeat-ms", "50")];
+    let error = refused(&flags);
+    assert_eq!(error.option, "heartbeat-ms");
+    assert!(error.allowed.contains("100"), "{error}");
+    load(
+        &[("election-timeout-ms", "100"), ("heartbeat-ms", "49")],
+        &[],
+    )
+    .unwrap();
+}
+
+#[test]
+fn members_are_checked() {
+    for text in [
+        "",
+        "0",
+        "0=",
+        "=a:1",
+        "x=a:1",
+        "65536=a:1",
+        "-1=a:1",
+        "1=a",
+        "1=a:0",
+        "1=a:65536",
+        "1=:1",
+        "1=0.0.0.0:1",
+        "1=[::]:1",
+        "1=::1:1",
+        "1=a:1,1=b:1",
+        "1=a:1,",
+        "1=a b:1",
+        "0=a:1,2=c:1",
+    ] {
+        assert_eq!(refused(&[("members", text)]).option, "members", "{text:?}");
+    }
+    let many = |count: u16| {
+        let members: Vec<String> = (0..count).map(|id| format!("{id}=a:1")).collect();
+        members.join(",")
+    };
+    load(&[("members", &many(7))], &[]).unwrap();
+    assert_eq!(refused(&[("members", &many(8))]).option, "members");
+    load(&[("members", &many(16)), ("join", "true")], &[]).unwrap();
+    let error = refused(&[("members", &many(17)), ("join", "true")]);
+    assert_eq!(error.option, "members");
+    // A replica that joins need not be among those it contacts.
+    load(&[("members", "0=a:1"), ("join", "true")], &[]).unwrap();
+}
+
+#[test]
+fn listening_beyond_loopback_needs_insecure() {
+    for name in ["listen-peer", "listen-memcached", "listen-http"] {
+        let error = refused(&[(name, "10.0.0.1:7000")]);
+        assert_eq!(
+            (error.option.as_str(), error.given.as_str()),
+            (name, "10.0.0.1:7000")
+        );
+        assert!(error.allowed.contains("--insecure"), "{error}");
+        load(&[(name, "10.0.0.1:7000"), ("insecure", "true")], &[]).unwrap();
+        load(&[(name, "[::1]:0")], &[]).unwrap();
+        load(&[(name, "127.9.9.9:0")], &[]).unwrap();
+        for text in ["", "localhost:1", "127.0.0.1", "127.0.0.1:65536"] {
+            assert_eq!(refused(&[(name, text)]).option, name);
+        }
+    }
+}
+
+#[test]
+fn nobody_is_told_to_connect_to_an_unspecified_address() {
+    let insecure = ("insecure", "true");
+    for (listen, advertise) in [
+        ("listen-memcached", "advertise-memcached"),
+        ("listen-http", "advertise-http"),
+    ] {
+        let error = refused(&[(listen, "0.0.0.0:7000"), insecure]);
+        assert_eq!(error.option, advertise);
+        assert_eq!(refused(&[(advertise, "0.0.0.0:7000")]).option, advertise);
+        load(
+            &[(listen, "0.0.0.0:7000"), (advertise, "h:7000"), insecure],
+            &[],
+        )
+        .unwrap();
+    }
+    // The peer address has the member list to fall back to, unless this replica is not in it.
+    load(&[("listen-peer", "0.0.0.0:7000"), insecure], &[]).unwrap();
+    let joining = [("join", "true"), ("members", "0=a:1")];
+    let unreachable = [&joining[..], &[("listen-peer", "0.0.0.0:7000"), insecure]].concat();
+    assert_eq!(refused(&unreachable).option, "advertise-peer");
+}
+
+#[test]
+fn addresses_told_to_others() {
+    let bound = "127.0.0.1:5".parse().unwrap();
+    let options = load(&[], &[]).unwrap();
+    assert_eq!(
+        options.peer_address(bound),
+        "127.0.0.1:2",
+        "from the members"
+    );
+    assert_eq!(options.memcached_address(bound), "127.0.0.1:5");
+    assert_eq!(options.http_address(bound), "127.0.0.1:5");
+    let flags = [
+        ("advertise-peer", "p:1"),
+        ("advertise-memcached", "m:1"),
+        ("advertise-http", "h:1"),
+    ];
+    let options = load(&flags, &[]).unwrap();
+    assert_eq!(options.peer_address(bound), "p:1");
+    assert_eq!(options.memcached_address(bound), "m:1");
+    assert_eq!(options.http_address(bound), "h:1");
+    let flags = [("join", "true"), ("members", "0=a:1")];
+    let options = load(&flags, &[]).unwrap();
+    assert_eq!(options.peer_address(bound), "127.0.0.1:5");
+}
+
+#[test]
+fn cluster_names_have_a_limit() {
+    load(&[("cluster", &"n".repeat(64))], &[]).unwrap();
+    assert_eq!(refused(&[("cluster", &"n".repeat(65))]).option, "cluster");
+    assert_eq!(refused(&[("cluster", "")]).option, "cluster");
+}
+
+#[test]
+fn an_environment_that_is_no_text_is_refused() {
+    let error = resolve(&Flags::default(), &|variable| {
+        (variable == "QUORUMWIRE_CLUSTER").then(|| OsString::from_vec(vec![0xff]))
+    })
+    .unwrap_err();
+    assert_eq!(error.option, "cluster");
+}
+
+#[test]
+fn names_are_unique_and_defaults_allowed() {
+    let mut names: Vec<&str> = TABLE.iter().map(|spec| spec.name).collect();
+    names.push(CONFIG.name);
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn the_committed_documentation_is_up_to_date() {
+    let committed = include_str!("../../docs/configuration.md");
+    assert!(
+        committed == documentation(),
+        "docs/configuration.md differs: write it anew with `quorumwire config docs`"
+    );
+}

@@ -1,0 +1,131 @@
+//! What a replica tells about itself: the body of `GET /v1/status`, the source of `/metrics` and of
+//! `quorumwire status`. Plain data; field names are part of the public interface.
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One replica's view of itself and, on the leader, of its followers.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Report {
+    /// Its name in the cluster.
+    pub id: u16,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// The replicated log this report is about.
+    pub group: u32,
+    /// joining, learner, follower, candidate or leader (a pre-candidate counts as candidate).
+    pub role: String,
+    /// Raft term.
+    pub term: u64,
+    /// Who leads, if known.
+    pub leader: Option<u16>,
+    /// Last index known to be committed.
+    pub commit_index: u64,
+    /// Last index of the log.
+    pub last_index: u64,
+    /// Last index on this replica's disk (in `memory` mode: in its memory).
+    pub persisted_index: u64,
+    /// Last index the state machine has applied.
+    pub applied_index: u64,
+    /// Last index of the newest snapshot; 0 for none.
+    pub snapshot_index: u64,
+    /// First index still in the log.
+    pub first_index: u64,
+    /// Bytes of entries in memory.
+    pub log_bytes: u64,
+    /// sync or memory.
+    pub durability: String,
+    /// What carries the common case: `software` while no data plane is engaged.
+    pub plane: String,
+    /// majority or all.
+    pub quorum: String,
+    /// This life of the replica, 16 hexadecimal digits.
+    pub incarnation: String,
+    /// Where memcached clients connect.
+    pub memcached: String,
+    /// Where this report comes from.
+    pub http: String,
+    /// Where other replicas connect.
+    pub peer: String,
+    /// Whether a client's request would be served now.
+    pub ready: bool,
+    /// Whether the leader may answer reads from its lease.
+    pub lease: bool,
+    /// The members in force.
+    pub members: Vec<MemberReport>,
+    /// How far each other member is; empty unless this replica leads.
+    pub followers: Vec<FollowerReport>,
+    /// What is wrong now, in words: a full disk, a refused peer. Empty when all is well.
+    pub faults: Vec<String>,
+    /// Milliseconds since the process started.
+    pub uptime_ms: u64,
+    /// The log's time, milliseconds since 1970-01-01.
+    pub log_time_ms: u64,
+    /// Items in the store and the bytes of their keys and values.
+    pub items: u64,
+    /// See `items`.
+    pub items_bytes: u64,
+    /// Clients connected.
+    pub connections: u64,
+    /// Counters since the process started, by metric name (without prefix and `_total`).
+    pub counters: BTreeMap<String, u64>,
+    /// Durations since the process started, by metric name (without prefix).
+    pub durations: BTreeMap<String, Durations>,
+}
+
+/// One member of the group.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct MemberReport {
+    /// Its name.
+    pub id: u16,
+    /// The life of it that is a member.
+    pub incarnation: String,
+    /// Whether it votes now.
+    pub voter: bool,
+    /// voter, learner or joining (will vote once it has caught up).
+    pub role: String,
+    /// Where other replicas connect to it.
+    pub peer: String,
+    /// Where memcached clients connect to it, if it is connected.
+    pub memcached: Option<String>,
+    /// Where it reports its status, if it is connected.
+    pub http: Option<String>,
+}
+
+/// How far a member is, as its leader sees it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct FollowerReport {
+    /// Its name.
+    pub id: u16,
+    /// Last index it has stored durably.
+    pub match_index: u64,
+    /// Entries it is behind the leader's last.
+    pub lag: u64,
+    /// It is receiving a snapshot.
+    pub in_snapshot: bool,
+    /// Heard from within the election timeout.
+    pub active: bool,
+}
+
+/// Upper bounds of the buckets of [`Durations`], in microseconds; the last bucket has no bound.
+pub const DURATION_BOUNDS_US: [u64; 20] = [
+    5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000,
+    500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000,
+];
+
+/// How often something took how long.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Durations {
+    /// One count per bucket of [`DURATION_BOUNDS_US`] and one beyond; not cumulative.
+    pub bucket_counts: [u64; DURATION_BOUNDS_US.len() + 1],
+    /// Sum of all, in microseconds.
+    pub sum_us: u64,
+}
+
+impl Durations {
+    /// Counts one duration.
+    pub fn record(&mut self, duration_us: u64) {
+        let bucket = DURATION_BOUNDS_US.partition_point(|bound| *bound < duration_us);
+        self.bucket_counts[bucket] += 1;
+        self.sum_us += duration_us;
+    }
+}

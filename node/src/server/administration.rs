@@ -1,0 +1,56 @@
+//! Requests of people: change members, hand leadership over, take a snapshot, hash the state.
+use super::Server;
+use crate::admin::{AdminError, AdminRequest};
+use quorumwire_control::{Input, Ticket};
+use quorumwire_interfaces::{Index, StateMachine};
+use tokio::sync::oneshot;
+
+/// Who waits for a ticket.
+pub enum Waiting {
+    /// A change or a transfer.
+    Plain(oneshot::Sender<Result<(), AdminError>>),
+    /// Nobody: the process itself, which is stopping.
+    Nobody,
+}
+
+impl Server {
+    pub fn take_admin_request(&mut self, request: AdminRequest) {
+        match request {
+            AdminRequest::Report(reply) => {
+                reply.send(self.report()).ok(); // gone: whoever asked has stopped waiting
+            }
+            AdminRequest::ChangeMembers(change, reply) => {
+                let ticket = self.core.next_ticket();
+                self.waiting.insert(ticket, Waiting::Plain(reply));
+                self.core.step(Input::ChangeMembers(ticket, change));
+            }
+            AdminRequest::Transfer(to, reply) => {
+                let ticket = self.core.next_ticket();
+                self.waiting.insert(ticket, Waiting::Plain(reply));
+                self.core.step(Input::Transfer(ticket, to));
+            }
+            AdminRequest::Snapshot(reply) => {
+                if self.core.applied == Index(0) {
+                    reply.send(Err(AdminError::Failed("nothing is applied yet".into()))).ok();
+                    return;
+                }
+                self.snapshots.notify(reply);
+                self.take_snapshot();
+                let newest = self.core.replica.status().snapshot_index;
+                self.snapshots.answer_if_idle(newest);
+            }
+            AdminRequest::Digest(reply) => {
+                self.snapshots.digest(self.core.applied, self.core.store.freeze(), reply);
+            }
+        }
+    }
+
+    pub fn answer_admin(&mut self, ticket: Ticket, result: Result<(), AdminError>) {
+        match self.waiting.remove(&ticket) {
+            Some(Waiting::Plain(reply)) => {
+                reply.send(result).ok(); // gone: whoever asked has stopped waiting
+            }
+            Some(Waiting::Nobody) | None => {}
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Carries out what the replica asks for: persist, send, apply, answer. In the order it asks.
+use super::core::{Origin, Proposal, Reader};
+use super::requests;
+use super::{Server, answers, clock};
+use crate::admin::AdminError;
+use quorumwire_control::{Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
+use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_wire::RecordKind;
+use quorumwire_wire::peer::ForwardOutcome;
+
+/// Entries applied in one turn, and their bytes, so that heartbeats and clients are not kept waiting
+/// by a long backlog.
+const APPLY_ENTRIES_PER_TURN: u64 = 4096;
+/// See [`APPLY_ENTRIES_PER_TURN`].
+const APPLY_BYTES_PER_TURN: usize = 4 << 20;
+
+impl Server {
+    /// Has the replica say what it wants now, and does it, until it wants nothing more.
+    pub fn carry_out_all(&mut self) -> anyhow::Result<()> {
+        self.core.proposed = false;
+        self.core.replica.flush(self.core.now, &mut self.core.outputs);
+        while !self.core.outputs.is_empty() {
+            let mut outputs = std::mem::take(&mut self.carrying);
+            std::mem::swap(&mut outputs, &mut self.core.outputs);
+            for output in outputs.drain(..) {
+                self.carry_out(output)?;
+            }
+            self.carrying = outputs;
+            self.core.replica.flush(self.core.now, &mut self.core.outputs);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, output: Output) -> anyhow::Result<()> {
+        match output {
+            Output::Persist { ticket, hard_state, entries } => {
+                if let Some(done) = self.core.journal.persist(ticket, hard_state, &entries)? {
+                    self.core.step(Input::Persisted(done));
+                }
+            }
+            Output::Send { to, message } => {
+                let (message, attachment) = message.to_proto(self.core.group);
+                self.core.links.send(to, &message, attachment);
+            }
+            Output::Committed(upto) => {
+                self.committed = self.committed.max(upto);
+                self.apply_some();
+            }
+            Output::Read(ticket, index) => self.grant_read(ticket, index),
+            Output::Done(ticket) => self.answer_admin(ticket, Ok(())),
+            Output::Refused(ticket, refusal) => self.refused(ticket, refusal),
+            Output::RoleChanged(change) => self.role_changed(change),
+            Output::Truncated(_) => {} // told apart by term when their index is applied
+            Output::MembershipChanged(membership) => self.membership_changed(&membership)?,
+            Output::ReadSnapshot { to, last_index, offset, bytes_max } => {
+                self.snapshots.read(to, last_index, offset, bytes_max);
+            }
+            Output::StoreSnapshotChunk { last_index, offset, bytes } => {
+                self.snapshots.store_chunk(last_index, offset, bytes);
+            }
+            Output::InstallSnapshot { last_index, last_term } => {
+                self.snapshots.install(last_index, last_term);
+            }
+            Output::TakeSnapshot => self.take_snapshot(),
+        }
+        Ok(())
+    }
+
+    /// Applies committed entries, as many as a turn allows.
+    pub fn apply_some(&mut self) {
+        let first = self.core.applied.next();
+        let last = Index(self.committed.0.min(self.core.applied.0 + APPLY_ENTRIES_PER_TURN));
+        if last < first {
+            return;
+        }
+        self.core.now = clock::now();
+        let mut batch = std::mem::take(&mut self.applying);
+        let mut bytes = 0;
+        for entry in self.core.replica.entries(first, last) {
+            if bytes > APPLY_BYTES_PER_TURN {
+                break;
+            }
+            bytes += entry.record().len();
+            batch.push(entry.clone());
+        }
+        for entry in batch.drain(..) {
+            let proposal = self.take_proposal(entry.index);
+            let own = proposal.as_ref().is_some_and(|proposal| proposal.term == entry.term);
+            if let Some(Proposal { origin: Some(Origin::Client(id, slot)), .. }) = &proposal {
+                self.fail_reads_before(*id, *slot);
+            }
+            self.reply.clear();
+            match entry.kind {
+                RecordKind::Command => {
+                    let applied = Applied {
+                        index: entry.index,
+                        log_time: self.log_time,
+                        command: entry.payload(),
+                    };
+                    self.core.store.apply(&applied, &mut self.reply);
+                }
+                RecordKind::Tick => self.apply_tick(entry.payload()),
+                RecordKind::NoOp
+                | RecordKind::Membership
+                | RecordKind::HardState
+                | RecordKind::Durable
+                | RecordKind::Base => {}
+            }
+            self.core.applied = entry.index;
+            self.core.counters.entries_applied += 1;
+            self.bytes_since_snapshot += entry.record().len() as u64;
+            if let Some(proposal) = proposal {
+                self.answer_proposal(&proposal, own);
+            }
+        }
+        self.applying = batch;
+        self.core.step(Input::Applied(self.core.applied));
+        self.serve_waiting_reads();
+    }
+
+    /// Whether committed entries wait to be applied.
+    pub fn has_backlog(&self) -> bool {
+        self.core.applied < self.committed
+    }
+
+    fn apply_tick(&mut self, payload: &[u8]) {
+        if let Some(time) = payload.first_chunk::<8>() {
+            self.log_time = self.log_time.max(LogTime(u64::from_be_bytes(*time)));
+            self.core.store.advance(self.log_time);
+        }
+    }
+
+    /// The waiting proposal for this index. Those before it lost their place when the log was
+    /// replaced by a snapshot: nobody can tell what became of them.
+    fn take_proposal(&mut self, index: Index) -> Option<Proposal> {
+        while let Some(front) = self.core.proposals.front() {
+            if front.index > index {
+                return None;
+            }
+            let proposal = self.core.proposals.pop_front()?;
+            if proposal.index == index {
+                return Some(proposal);
+            }
+            self.fail_proposal(&proposal);
+        }
+        None
+    }
+
+    fn answer_proposal(&mut self, proposal: &Proposal, own: bool) {
+        let waited = self.core.now.0.saturating_sub(proposal.at.0);
+        match proposal.origin {
+            Some(Origin::Client(id, slot)) => {
+                let reply = std::mem::take(&mut self.reply);
+                if own {
+                    let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+                    self.core.counters.commit.record(waited_us);
+                    self.complete(id, slot, &reply);
+                } else {
+                    self.complete(id, slot, answers::NOT_COMMITTED.as_bytes());
+                }
+                self.reply = reply;
+            }
+            Some(Origin::Peer(peer, request)) if own => {
+                let answer = bytes::Bytes::copy_from_slice(&self.reply);
+                self.core.reply_forward(peer, request, ForwardOutcome::Done, answer);
+            }
+            Some(Origin::Peer(peer, request)) => {
+                let nothing = bytes::Bytes::new();
+                self.core.reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
+            }
+            None => {} // given up earlier
+        }
+    }
+
+    /// Nobody can tell any more whether this proposal was or will be executed.
+    pub fn fail_proposal(&mut self, proposal: &Proposal) {
+        self.core.counters.outcomes_unknown += u64::from(proposal.origin.is_some());
+        match proposal.origin {
+            Some(Origin::Client(id, slot)) => {
+                self.complete(id, slot, answers::UNKNOWN.as_bytes());
+            }
+            Some(Origin::Peer(peer, request)) => {
+                let nothing = bytes::Bytes::new();
+                self.core.reply_forward(peer, request, ForwardOutcome::Unknown, nothing);
+            }
+            None => {}
+        }
+    }
+
+    fn serve_waiting_reads(&mut self) {
+        if self.core.waiting_for_apply.is_empty() {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.core.waiting_for_apply);
+        for (index, reader) in waiting {
+            if index > self.core.applied {
+                self.core.waiting_for_apply.push((index, reader));
+                continue;
+            }
+            match reader {
+                Reader::Client(id) => self.clients.attend(id),
+                Reader::Peer(..) => self.core.answer_peer_read(reader),
+            }
+        }
+    }
+
+    fn grant_read(&mut self, ticket: Ticket, index: Index) {
+        match self.core.asked.remove(&ticket) {
+            Some(Reader::Client(id)) => {
+                if let Some(connection) = self.clients.get(id) {
+                    requests::grant(connection, ticket, index);
+                }
+                self.clients.attend(id);
+            }
+            Some(reader @ Reader::Peer(..)) if index <= self.core.applied => {
+                self.core.answer_peer_read(reader);
+            }
+            Some(reader @ Reader::Peer(..)) => self.core.waiting_for_apply.push((index, reader)),
+            None => {} // its connection is gone
+        }
+    }
+
+    fn refused(&mut self, ticket: Ticket, refusal: Refusal) {
+        match self.core.asked.remove(&ticket) {
+            Some(Reader::Client(id)) => {
+                if let Some(connection) = self.clients.get(id) {
+                    requests::ask_again(connection, ticket);
+                }
+                self.core.attend_later.push(id);
+            }
+            Some(Reader::Peer(peer, request, _)) => {
+                let nothing = bytes::Bytes::new();
+                self.core.reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
+            }
+            None => self.answer_admin(ticket, Err(AdminError::Refused(refusal))),
+        }
+    }
+
+    fn role_changed(&mut self, change: RoleChange) {
+        tracing::info!(
+            role = ?change.role,
+            term = change.term.0,
+            leader = change.leader.map(|leader| leader.0),
+            "role changed"
+        );
+        self.core.role_changed(&change);
+        // Reads are asked anew of whoever leads now. Writes wait: the old leader still finds out.
+        self.fail_forwards(|forward| forward.is_read && Some(forward.to.id) != change.leader);
+        self.clients.attend_all();
+    }
+
+    /// Takes a snapshot of what is applied, unless one is being taken.
+    pub fn take_snapshot(&mut self) {
+        if self.snapshots.is_taking() || self.core.applied == Index(0) {
+            return;
+        }
+        let last_index = self.core.applied;
+        let Some(last_term) = self.core.replica.term_at(last_index) else {
+            return; // exactly what the newest snapshot has
+        };
+        let (membership_index, membership) = self.core.replica.membership_at(last_index);
+        let meta = SnapshotMeta {
+            last_index,
+            last_term,
+            membership: membership.clone(),
+            membership_index,
+            log_time: self.log_time,
+        };
+        self.bytes_since_snapshot = 0;
+        self.snapshots.take(meta, self.core.store.freeze());
+    }
+}

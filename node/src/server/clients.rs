@@ -1,0 +1,519 @@
+//! Client connections: bytes in, answers out, and the order between them. Knows the requests only as
+//! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use quorumwire_control::Ticket;
+use quorumwire_interfaces::Index;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+
+/// Requests of one connection that may wait for their answers; it is read no further until some are
+/// answered.
+pub const SLOTS_MAX: usize = 1024;
+/// Answers of one connection that may wait to be taken; it is read no further until it takes some.
+pub const OUTPUT_BYTES_MAX: usize = 2 << 20;
+/// Bytes taken from one connection in one turn, so that none starves the others.
+const READ_BYTES_PER_TURN: usize = 1 << 20;
+/// A connection keeps its buffer for answers from one to the next up to this size.
+const KEPT_BUFFER_BYTES: usize = 256 << 10;
+
+/// Names a connection; never used again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ConnectionId {
+    slot: u32,
+    serial: u32,
+}
+
+impl ConnectionId {
+    /// As one number, for maps and messages.
+    pub fn to_u64(self) -> u64 {
+        u64::from(self.slot) << 32 | u64::from(self.serial)
+    }
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub struct Slot {
+    /// What it is.
+    pub kind: SlotKind,
+    /// The answer, if it came before those of earlier requests.
+    pub answer: Option<Box<[u8]>>,
+}
+
+/// What a waiting request is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SlotKind {
+    /// A write: in the log, or on its way to the leader.
+    Write {
+        /// The client wants no answer.
+        noreply: bool,
+    },
+    /// A read; its line is the next in `lines`.
+    Read {
+        /// Length of the line.
+        line_bytes: u32,
+        /// How many of its keys are answered already.
+        keys_done: u32,
+        /// Where it stands.
+        state: ReadState,
+    },
+    /// Known already, waits for its turn.
+    Fixed(&'static [u8]),
+    /// Statistics, made when their turn comes.
+    Stats,
+    /// Close once everything before it is answered.
+    Quit,
+}
+
+/// Where a read stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ReadState {
+    /// To be answered under the leader's lease once the state machine has applied this index.
+    Gated(Index),
+    /// A read index round is under way.
+    Asked(Ticket),
+    /// To be answered once the state machine has applied this index; no lease needed any more.
+    Granted(Index),
+    /// Sent to the leader, under this request number.
+    Forwarded(u64),
+}
+
+/// One client.
+pub struct Connection {
+    pub id: ConnectionId,
+    stream: TcpStream,
+    /// Bytes that came and are not parsed yet; `input[..filled]` is real.
+    input: Vec<u8>,
+    filled: usize,
+    /// Nothing new can be found before this many bytes are there.
+    needed: usize,
+    /// Bytes to throw away before the next request.
+    pub swallow: usize,
+    pub output: Vec<u8>,
+    written: usize,
+    pub slots: VecDeque<Slot>,
+    /// Number of the first slot in `slots`.
+    pub first_slot: u64,
+    /// Lines of the reads in `slots`, one behind the other.
+    lines: VecDeque<u8>,
+    /// Writes and reads among `slots`.
+    pub writes_waiting: usize,
+    /// See `writes_waiting`.
+    pub reads_waiting: usize,
+    /// The next request can go nowhere now (no leader, no room): looked at again when that changes.
+    pub stalled: bool,
+    readable: bool,
+    ending: bool,
+    ended: bool,
+    /// Nothing more is read; closed once all is answered and taken.
+    pub closing: bool,
+    queued: bool,
+}
+
+/// What reading a connection came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Intake {
+    /// There may be more.
+    More,
+    /// Nothing more for now.
+    Drained,
+    /// The connection is broken.
+    Broken,
+}
+
+impl Connection {
+    /// Whether another request may be taken on.
+    pub fn has_room(&self) -> bool {
+        !self.closing && self.slots.len() < SLOTS_MAX && self.output_waiting() < OUTPUT_BYTES_MAX
+    }
+
+    /// Answers that wait to be taken, in bytes.
+    pub fn output_waiting(&self) -> usize {
+        self.output.len() - self.written
+    }
+
+    /// The number the next slot will get.
+    pub fn next_slot(&self) -> u64 {
+        self.first_slot + self.slots.len() as u64
+    }
+
+    /// Adds a request without a line.
+    pub fn push(&mut self, kind: SlotKind, answer: Option<Box<[u8]>>) {
+        self.writes_waiting += usize::from(matches!(kind, SlotKind::Write { .. }));
+        self.slots.push_back(Slot { kind, answer });
+    }
+
+    /// Adds a read and keeps its line.
+    pub fn push_read(&mut self, line: &[u8], state: ReadState) {
+        self.lines.extend(line);
+        self.reads_waiting += 1;
+        let line_bytes = u32::try_from(line.len()).expect("a line is at most 64 KiB");
+        self.slots.push_back(Slot {
+            kind: SlotKind::Read {
+                line_bytes,
+                keys_done: 0,
+                state,
+            },
+            answer: None,
+        });
+    }
+
+    /// The line of the first read that waits, and where its answer goes.
+    pub fn front_line_and_output(&mut self, line_bytes: u32) -> (&[u8], &mut Vec<u8>) {
+        let line = &self.lines.make_contiguous()[..line_bytes as usize];
+        (line, &mut self.output)
+    }
+
+    /// The lines of all reads that wait, one behind the other.
+    pub fn lines(&mut self) -> &[u8] {
+        self.lines.make_contiguous()
+    }
+
+    /// Takes the front slot off.
+    pub fn pop_slot(&mut self) {
+        let Some(slot) = self.slots.pop_front() else {
+            return;
+        };
+        self.first_slot += 1;
+        match slot.kind {
+            SlotKind::Read { line_bytes, .. } => {
+                self.lines.drain(..line_bytes as usize);
+                self.reads_waiting -= 1;
+            }
+            SlotKind::Write { .. } => self.writes_waiting -= 1,
+            SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => {}
+        }
+    }
+
+    /// The slot with this number, and whether it is the front one.
+    pub fn slot_mut(&mut self, number: u64) -> Option<(&mut Slot, bool)> {
+        let place = usize::try_from(number.checked_sub(self.first_slot)?).ok()?;
+        Some((self.slots.get_mut(place)?, place == 0))
+    }
+
+    /// Takes bytes off the socket and has `parse` look at everything unparsed; `parse` gives back how
+    /// many bytes it took and how many it needs to see before it can take more.
+    pub fn take_in(
+        &mut self,
+        scratch: &mut [u8],
+        mut parse: impl FnMut(&mut Self, &[u8]) -> (usize, usize),
+    ) -> Intake {
+        self.stalled = false;
+        self.reparse(&mut parse);
+        let mut taken = 0;
+        while self.readable && self.has_room() && taken < READ_BYTES_PER_TURN {
+            if self.stalled || (self.filled > 0 && self.filled >= self.needed) {
+                return Intake::Drained; // parse is held up by something else than bytes
+            }
+            let result = if self.filled == 0 {
+                self.stream.read(scratch)
+            } else {
+                self.input.resize(self.needed.max(self.filled + 1), 0);
+                self.stream.read(&mut self.input[self.filled..])
+            };
+            let count = match result {
+                Ok(0) => {
+                    self.ended = true;
+                    self.readable = false;
+                    self.closing = true;
+                    return Intake::Drained;
+                }
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    return Intake::Drained;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return Intake::Broken,
+            };
+            taken += count;
+            if self.filled == 0 {
+                self.readable = count == scratch.len() || self.ending;
+                let (used, needed) = parse(self, &scratch[..count]);
+                self.keep(&scratch[used..count], needed);
+            } else {
+                let room = self.input.len() - self.filled;
+                self.readable = count == room || self.ending;
+                self.filled += count;
+                self.reparse(&mut parse);
+            }
+        }
+        if self.readable { Intake::More } else { Intake::Drained }
+    }
+
+    /// Whether `take_in` has something to do, and room to do it.
+    pub fn wants_intake(&self) -> bool {
+        let unparsed = self.filled > 0 && self.filled >= self.needed;
+        self.has_room() && !self.stalled && (self.readable || unparsed)
+    }
+
+    fn reparse(&mut self, parse: &mut impl FnMut(&mut Self, &[u8]) -> (usize, usize)) {
+        if self.filled == 0 || self.filled < self.needed {
+            return;
+        }
+        let input = std::mem::take(&mut self.input);
+        let filled = self.filled;
+        let (used, needed) = parse(self, &input[..filled]);
+        self.input = input;
+        self.needed = needed;
+        if used > 0 {
+            self.input.copy_within(used..filled, 0);
+            self.filled = filled - used;
+        }
+        if self.filled == 0 {
+            self.input = Vec::new(); // idle connections hold no buffer
+        }
+    }
+
+    fn keep(&mut self, rest: &[u8], needed: usize) {
+        self.needed = needed;
+        self.filled = rest.len();
+        if !rest.is_empty() {
+            self.input.clear();
+            self.input.reserve_exact(needed.max(rest.len()));
+            self.input.extend_from_slice(rest);
+        }
+    }
+
+    /// Sends what waits. False: the connection is broken.
+    fn send(&mut self) -> bool {
+        use std::io::Write;
+        while self.written < self.output.len() {
+            match self.stream.write(&self.output[self.written..]) {
+                Ok(0) => return false,
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return false,
+            }
+        }
+        self.output.clear();
+        self.written = 0;
+        if self.output.capacity() > KEPT_BUFFER_BYTES {
+            self.output = Vec::new(); // a large answer's buffer is not kept
+        }
+        true
+    }
+
+    fn is_done(&self) -> bool {
+        self.closing && self.slots.is_empty() && (self.output_waiting() == 0 || self.ended)
+    }
+}
+
+/// Counted since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClientCounters {
+    pub accepted: u64,
+    pub refused_too_many: u64,
+    pub closed_by_client: u64,
+    pub closed_broken: u64,
+}
+
+/// All client connections.
+pub struct Clients {
+    listener: Option<TcpListener>,
+    registry: Registry,
+    first_token: usize,
+    connections_max: usize,
+    connections: Vec<Option<Box<Connection>>>,
+    free: Vec<u32>,
+    next_serial: u32,
+    open_count: usize,
+    /// Connections to look at before the turn ends: something to read, an answer to send.
+    queue: VecDeque<u32>,
+    pub counters: ClientCounters,
+}
+
+impl Clients {
+    pub fn new(
+        listener: TcpListener,
+        registry: Registry,
+        first_token: usize,
+        connections_max: usize,
+    ) -> Self {
+        Self {
+            listener: Some(listener),
+            registry,
+            first_token,
+            connections_max,
+            connections: Vec::new(),
+            free: Vec::new(),
+            next_serial: 0,
+            open_count: 0,
+            queue: VecDeque::new(),
+            counters: ClientCounters::default(),
+        }
+    }
+
+    /// Connections open now.
+    pub fn count(&self) -> usize {
+        self.open_count
+    }
+
+    /// Takes new connections, up to the limit; one more is told so and closed.
+    pub fn accept(&mut self) {
+        while let Some(Ok((mut stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
+            if self.open_count >= self.connections_max {
+                use std::io::Write;
+                self.counters.refused_too_many += 1;
+                stream.write_all(b"SERVER_ERROR too many connections\r\n").ok();
+                continue;
+            }
+            self.counters.accepted += 1;
+            self.open(stream);
+        }
+    }
+
+    /// Takes no new connections from now on.
+    pub fn stop_accepting(&mut self) {
+        if let Some(mut listener) = self.listener.take() {
+            self.registry.deregister(&mut listener).ok();
+        }
+    }
+
+    fn open(&mut self, mut stream: TcpStream) {
+        stream.set_nodelay(true).ok();
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            u32::try_from(self.connections.len() - 1).expect("connections_max is small")
+        });
+        let token = Token(self.first_token + slot as usize);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if self.registry.register(&mut stream, token, interest).is_err() {
+            self.free.push(slot);
+            return;
+        }
+        let serial = self.next_serial;
+        self.next_serial = self.next_serial.wrapping_add(1);
+        self.open_count += 1;
+        self.connections[slot as usize] = Some(Box::new(Connection {
+            id: ConnectionId { slot, serial },
+            stream,
+            input: Vec::new(),
+            filled: 0,
+            needed: 0,
+            swallow: 0,
+            output: Vec::new(),
+            written: 0,
+            slots: VecDeque::new(),
+            first_slot: 0,
+            lines: VecDeque::new(),
+            writes_waiting: 0,
+            reads_waiting: 0,
+            stalled: false,
+            readable: true,
+            ending: false,
+            ended: false,
+            closing: false,
+            queued: false,
+        }));
+        self.enqueue(slot);
+    }
+
+    /// Handles readiness of one of our tokens.
+    pub fn ready(&mut self, event: &Event) {
+        let slot = event.token().0 - self.first_token;
+        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else {
+            return; // closed earlier in this turn
+        };
+        connection.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+        connection.ending |= event.is_read_closed() || event.is_error();
+        self.enqueue(u32::try_from(slot).expect("slots are u32"));
+    }
+
+    /// The connection, unless it is gone.
+    pub fn get(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let connection = self.connections.get_mut(id.slot as usize)?.as_mut()?;
+        (connection.id == id).then_some(connection)
+    }
+
+    /// Has the connection looked at before the turn ends.
+    pub fn attend(&mut self, id: ConnectionId) {
+        if self.get(id).is_some() {
+            self.enqueue(id.slot);
+        }
+    }
+
+    /// Has every connection looked at: leadership changed, or room came back.
+    pub fn attend_all(&mut self) {
+        for slot in 0..self.connections.len() {
+            if self.connections[slot].is_some() {
+                self.enqueue(u32::try_from(slot).expect("slots are u32"));
+            }
+        }
+    }
+
+    fn enqueue(&mut self, slot: u32) {
+        if let Some(Some(connection)) = self.connections.get_mut(slot as usize)
+            && !connection.queued
+        {
+            connection.queued = true;
+            self.queue.push_back(slot);
+        }
+    }
+
+    /// How many connections wait to be looked at.
+    pub fn queue_len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Lends the next connection that is to be looked at; give it back with [`Self::put_back`].
+    pub fn take_next(&mut self) -> Option<Box<Connection>> {
+        while let Some(slot) = self.queue.pop_front() {
+            if let Some(mut connection) = self.connections[slot as usize].take() {
+                connection.queued = false;
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Lends this connection, if it is open.
+    pub fn take(&mut self, id: ConnectionId) -> Option<Box<Connection>> {
+        self.get(id)?;
+        self.connections[id.slot as usize].take()
+    }
+
+    /// Takes a lent connection back without sending.
+    pub fn put_back(&mut self, connection: Box<Connection>) {
+        let slot = connection.id.slot as usize;
+        debug_assert!(self.connections[slot].is_none());
+        self.connections[slot] = Some(connection);
+    }
+
+    /// Takes a lent connection back, sends its answers, closes it if it is done or `broken`. Returns
+    /// whether it is still open.
+    pub fn send_and_put_back(&mut self, mut connection: Box<Connection>, broken: bool) -> bool {
+        let broken = broken || !connection.send();
+        if !broken && !connection.is_done() {
+            self.put_back(connection);
+            return true;
+        }
+        if broken {
+            self.counters.closed_broken += 1;
+        } else {
+            self.counters.closed_by_client += 1;
+        }
+        self.registry.deregister(&mut connection.stream).ok();
+        self.free.push(connection.id.slot);
+        self.open_count -= 1;
+        false
+    }
+
+    /// Takes no request from anybody any more; each connection closes once it has its answers.
+    pub fn close_all(&mut self) {
+        for connection in self.connections.iter_mut().flatten() {
+            connection.closing = true;
+        }
+        self.attend_all();
+    }
+
+    /// Whether every request taken on has been answered and every answer taken.
+    pub fn are_idle(&self) -> bool {
+        self.connections
+            .iter()
+            .flatten()
+            .all(|connection| connection.slots.is_empty() && connection.output_waiting() == 0)
+    }
+}

@@ -1,0 +1,508 @@
+//! One replicated group in one process: consensus, state machine, and whatever waits for them. Knows
+//! client connections only by name.
+use super::answers;
+use super::clients::ConnectionId;
+use super::counters::Counters;
+use super::journal::Journal;
+use super::links::Links;
+use bytes::{Bytes, BytesMut};
+use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
+use quorumwire_interfaces::{GroupId, Index, ReplicaId, StateMachine, Term};
+use quorumwire_kv::Store;
+use quorumwire_wire::limits::COMMAND_BYTES_MAX;
+use quorumwire_wire::peer::{self, peer_message::Body};
+use quorumwire_wire::RecordKind;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// A request that is not answered by then is answered as *outcome unknown*.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Requests wait this long for a leader to appear before they are refused.
+const LEADER_WAIT: Duration = Duration::from_secs(1);
+/// Requests a follower may have sent to the leader without an answer yet.
+const FORWARDS_MAX: usize = 16 << 10;
+/// Forwarded reads that may wait on the leader.
+const PEER_READS_MAX: usize = 16 << 10;
+/// A write takes the log's time with it if that is older than this.
+const TICK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Where an answer goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Origin {
+    /// To the slot with this number of a connection here.
+    Client(ConnectionId, u64),
+    /// To the replica that forwarded it, under its number for it.
+    Peer(Peer, u64),
+}
+
+/// What became of a request.
+pub enum Routed {
+    /// Its answer will come.
+    Pending,
+    /// It can go nowhere now; offer it again later.
+    Stalled,
+    /// Its answer.
+    Answer(Cow<'static, str>),
+}
+
+/// Whether a read may be answered now.
+pub enum Gate {
+    /// Yes.
+    Open,
+    /// Once this index is applied.
+    Wait(Index),
+    /// Not under a lease: a read index round is needed.
+    NoLease,
+    /// Not here.
+    NotLeader,
+}
+
+/// A write of ours that is in the log and not applied yet.
+pub struct Proposal {
+    pub index: Index,
+    pub term: Term,
+    pub origin: Option<Origin>,
+    pub at: Now,
+}
+
+/// A request sent to the leader.
+pub struct Forward {
+    pub connection: ConnectionId,
+    pub slot_number: u64,
+    pub is_read: bool,
+    pub to: Peer,
+    pub at: Now,
+}
+
+/// A read that waits: for a read index, or for its entries to be applied.
+pub enum Reader {
+    Client(ConnectionId),
+    Peer(Peer, u64, Bytes),
+}
+
+/// Everything about the group that serving a request needs.
+pub struct Core {
+    pub group: GroupId,
+    pub replica: Replica,
+    pub store: Box<Store>,
+    pub journal: Journal,
+    pub links: Links,
+    /// The clock as last read; refreshed after every read from a socket.
+    pub now: Now,
+    pub started: Now,
+    pub outputs: Vec<Output>,
+    pub applied: Index,
+    pub proposals: VecDeque<Proposal>,
+    pub forwards: BTreeMap<u64, Forward>,
+    next_request: u64,
+    next_ticket: u64,
+    pub asked: BTreeMap<Ticket, Reader>,
+    pub waiting_for_apply: Vec<(Index, Reader)>,
+    /// Connections to look at again in the next turn.
+    pub attend_later: Vec<ConnectionId>,
+    /// Connections have stalled: look at all when leadership or room changes.
+    pub stalled: bool,
+    pub leaderless_since: Option<Now>,
+    /// Leader: the first entry of its term.
+    term_start: Index,
+    pub refuse_on_follower: bool,
+    pub draining: bool,
+    /// Something was proposed since the replica was last flushed.
+    pub proposed: bool,
+    clock: LeaderClock,
+    pub counters: Counters,
+}
+
+/// The log's time as this leader tells it: the wall clock when its term began, and from then on the
+/// clock that nobody sets.
+#[derive(Clone, Copy, Default)]
+struct LeaderClock {
+    base_wall_ms: u64,
+    base: Now,
+    last_tick: Option<Now>,
+    /// Index of the last tick proposed because something's time had come.
+    barrier: Index,
+}
+
+impl Core {
+    pub fn new(replica: Replica, journal: Journal, links: Links, group: GroupId, now: Now) -> Self {
+        Self {
+            group,
+            replica,
+            store: Box::new(Store::new()),
+            journal,
+            links,
+            now,
+            started: now,
+            outputs: Vec::new(),
+            applied: Index(0),
+            proposals: VecDeque::new(),
+            forwards: BTreeMap::new(),
+            next_request: 0,
+            next_ticket: 0,
+            asked: BTreeMap::new(),
+            waiting_for_apply: Vec::new(),
+            attend_later: Vec::new(),
+            stalled: false,
+            leaderless_since: Some(now),
+            term_start: Index(0),
+            refuse_on_follower: false,
+            draining: false,
+            proposed: false,
+            clock: LeaderClock::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Whether requests are carried out here.
+    pub fn leads(&self) -> bool {
+        self.replica.role() == Role::Leader
+    }
+
+    /// Whether the replica has something to say that it has not been asked for yet.
+    pub fn has_unflushed(&self) -> bool {
+        !self.outputs.is_empty() || self.proposed
+    }
+
+    /// Steps the replica; what it asks for gathers in `outputs`.
+    pub fn step(&mut self, input: Input) {
+        self.replica.step(self.now, input, &mut self.outputs);
+    }
+
+    pub fn next_ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        Ticket(self.next_ticket)
+    }
+
+    /// A write: into the log if we lead, to the leader otherwise. `command_bytes` is what `encode` adds.
+    pub fn write(
+        &mut self,
+        origin: Origin,
+        command_bytes: usize,
+        encode: impl FnOnce(&mut BytesMut),
+    ) -> Routed {
+        debug_assert!(command_bytes <= COMMAND_BYTES_MAX);
+        if self.draining {
+            return Routed::Answer(answers::STOPPING.into());
+        }
+        if self.leads() {
+            return self.propose(origin, encode);
+        }
+        match self.route() {
+            Err(routed) => routed,
+            Ok(leader) => {
+                let mut buffer = BytesMut::with_capacity(command_bytes);
+                encode(&mut buffer);
+                let Origin::Client(connection, slot_number) = origin else {
+                    return Routed::Answer(answers::NOT_LEADER.into());
+                };
+                let command = buffer.freeze();
+                match self.forward(leader, connection, slot_number, false, command) {
+                    Some(_) => Routed::Pending,
+                    None => self.stall(),
+                }
+            }
+        }
+    }
+
+    fn propose(&mut self, origin: Origin, encode: impl FnOnce(&mut BytesMut)) -> Routed {
+        if self.journal.is_full() {
+            return Routed::Answer(answers::DISK_FULL.into());
+        }
+        self.tick_before_write();
+        match self.replica.propose(RecordKind::Command, encode) {
+            Ok((index, term)) => {
+                self.proposed = true;
+                self.proposals.push_back(Proposal {
+                    index,
+                    term,
+                    origin: Some(origin),
+                    at: self.now,
+                });
+                Routed::Pending
+            }
+            Err(Refusal::Busy { .. } | Refusal::Transferring) => self.stall(),
+            Err(Refusal::NotLeader { .. }) => Routed::Answer(answers::NOT_LEADER.into()),
+            Err(Refusal::ChangeInProgress | Refusal::Invalid(_) | Refusal::TimedOut) => {
+                Routed::Answer(answers::BUSY.into())
+            }
+        }
+    }
+
+    /// Takes the log's time along before a write, so that a life span counts from now.
+    fn tick_before_write(&mut self) {
+        let due = self
+            .clock
+            .last_tick
+            .is_none_or(|last| self.now.0.saturating_sub(last.0) >= TICK_INTERVAL);
+        if due {
+            self.propose_tick();
+        }
+    }
+
+    fn propose_tick(&mut self) -> Option<Index> {
+        let time_ms = self.leader_time_ms();
+        let payload = |buffer: &mut BytesMut| buffer.extend_from_slice(&time_ms.to_be_bytes());
+        let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
+        self.clock.last_tick = Some(self.now);
+        self.proposed = true;
+        Some(index)
+    }
+
+    fn leader_time_ms(&self) -> u64 {
+        let elapsed = self.now.0.saturating_sub(self.clock.base.0).as_millis();
+        self.clock
+            .base_wall_ms
+            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
+    }
+
+    /// If the time of something in the store has come, has the log say so: no read may show it.
+    pub fn tick_if_deadline_passed(&mut self) {
+        if !self.leads() || self.clock.barrier > self.applied {
+            return;
+        }
+        let Some(deadline) = self.store.next_deadline() else {
+            return;
+        };
+        let since = self.clock.last_tick.map(|last| self.now.0.saturating_sub(last.0));
+        if deadline.0 <= self.leader_time_ms() && since.is_none_or(|since| since >= TICK_INTERVAL) {
+            self.clock.barrier = self.propose_tick().unwrap_or(self.clock.barrier);
+        }
+    }
+
+    /// A read that arrives now must show everything up to here.
+    pub fn read_barrier(&mut self) -> Index {
+        self.tick_if_deadline_passed();
+        self.replica.commit_index().max(self.clock.barrier)
+    }
+
+    /// Whether a read that arrived when `must_apply` was the barrier may be answered.
+    pub fn gate(&self, must_apply: Index) -> Gate {
+        if !self.leads() {
+            return Gate::NotLeader;
+        }
+        if self.replica.lease_read(self.now).is_none() {
+            return Gate::NoLease;
+        }
+        // What earlier leaders answered lies before our term's first entry; what we answered is applied.
+        self.gate_granted(must_apply.max(self.term_start))
+    }
+
+    pub fn gate_granted(&self, index: Index) -> Gate {
+        if index <= self.applied {
+            Gate::Open
+        } else {
+            Gate::Wait(index)
+        }
+    }
+
+    pub fn wait_for_apply(&mut self, index: Index, connection: ConnectionId) {
+        self.waiting_for_apply.push((index, Reader::Client(connection)));
+    }
+
+    /// Starts a read index round for a connection's reads.
+    pub fn ask_read_index(&mut self, connection: ConnectionId) -> Option<Ticket> {
+        let ticket = self.next_ticket();
+        self.asked.insert(ticket, Reader::Client(connection));
+        self.step(Input::Read(ticket));
+        Some(ticket)
+    }
+
+    /// Sends a read to the leader. The error is what became of it otherwise.
+    pub fn forward_read(
+        &mut self,
+        connection: ConnectionId,
+        slot_number: u64,
+        line: &[u8],
+    ) -> Result<u64, Routed> {
+        if self.leads() {
+            return Err(self.stall()); // elected meanwhile: offered again, answered here
+        }
+        let leader = self.route()?;
+        let line = Bytes::copy_from_slice(line);
+        self.forward(leader, connection, slot_number, true, line)
+            .ok_or_else(|| self.stall())
+    }
+
+    /// The leader to send to; the error is what to do with the request instead.
+    fn route(&mut self) -> Result<Peer, Routed> {
+        let leader = self.replica.leader().and_then(|id| self.member(id));
+        match leader.filter(|leader| self.links.is_up(*leader)) {
+            Some(leader) if self.refuse_on_follower => {
+                let address = self.links.info(leader.id).map(|info| info.client_address.clone());
+                let text = format!(
+                    "SERVER_ERROR not leader: replica {} leads, at {}\r\n",
+                    leader.id,
+                    address.as_deref().unwrap_or("an unknown address")
+                );
+                Err(Routed::Answer(text.into()))
+            }
+            Some(_) if self.forwards.len() >= FORWARDS_MAX => Err(self.stall()),
+            Some(leader) => Ok(leader),
+            None => {
+                let since = *self.leaderless_since.get_or_insert(self.now);
+                if self.now.0.saturating_sub(since.0) > LEADER_WAIT {
+                    return Err(Routed::Answer(answers::NO_LEADER.into()));
+                }
+                Err(self.stall())
+            }
+        }
+    }
+
+    fn stall(&mut self) -> Routed {
+        self.stalled = true;
+        Routed::Stalled
+    }
+
+    /// Looks at the connection again when leadership or room changes, at the latest when the next
+    /// housekeeping is due.
+    pub fn retry_later(&mut self, _connection: ConnectionId) {
+        self.stalled = true;
+    }
+
+    fn member(&self, id: ReplicaId) -> Option<Peer> {
+        let member = self.replica.membership().member(id)?;
+        Some(Peer {
+            id,
+            incarnation: member.incarnation,
+        })
+    }
+
+    fn forward(
+        &mut self,
+        to: Peer,
+        connection: ConnectionId,
+        slot_number: u64,
+        is_read: bool,
+        attachment: Bytes,
+    ) -> Option<u64> {
+        let request = self.next_request;
+        let body = Body::Forward(peer::Forward {
+            request,
+            read: is_read,
+        });
+        if !self.send_body(to, body, vec![attachment]) {
+            return None;
+        }
+        self.next_request += 1;
+        self.leaderless_since = None;
+        self.counters.forwarded += 1;
+        self.forwards.insert(
+            request,
+            Forward {
+                connection,
+                slot_number,
+                is_read,
+                to,
+                at: self.now,
+            },
+        );
+        Some(request)
+    }
+
+    /// Sends a message of the node itself.
+    pub fn send_body(&mut self, to: Peer, body: Body, attachment: Vec<Bytes>) -> bool {
+        let message = peer::PeerMessage {
+            group: self.group.0,
+            term: self.replica.term().0,
+            body: Some(body),
+        };
+        self.links.send(to, &message, attachment)
+    }
+
+    /// A request that a follower forwarded.
+    pub fn take_forward(&mut self, from: Peer, request: u64, is_read: bool, bytes: Bytes) {
+        use peer::ForwardOutcome as Outcome;
+        if bytes.len() > COMMAND_BYTES_MAX || !self.leads() {
+            return self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
+        }
+        if is_read {
+            let must_apply = self.read_barrier();
+            let reader = Reader::Peer(from, request, bytes);
+            if self.asked.len() + self.waiting_for_apply.len() >= PEER_READS_MAX {
+                return self.reply_forward(from, request, Outcome::Busy, Bytes::new());
+            }
+            return match self.gate(must_apply) {
+                Gate::Open => self.answer_peer_read(reader),
+                Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
+                Gate::NoLease => {
+                    let ticket = self.next_ticket();
+                    self.asked.insert(ticket, reader);
+                    self.step(Input::Read(ticket));
+                }
+                Gate::NotLeader => {
+                    self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
+                }
+            };
+        }
+        if self.journal.is_full() {
+            return self.reply_forward(from, request, Outcome::DiskFull, Bytes::new());
+        }
+        let origin = Origin::Peer(from, request);
+        match self.write(origin, bytes.len(), |buffer| buffer.extend_from_slice(&bytes)) {
+            Routed::Pending => {}
+            Routed::Stalled => self.reply_forward(from, request, Outcome::Busy, Bytes::new()),
+            Routed::Answer(_) => {
+                self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
+            }
+        }
+    }
+
+    /// Answers a forwarded read out of the store as it is now.
+    pub fn answer_peer_read(&mut self, reader: Reader) {
+        let Reader::Peer(from, request, line) = reader else {
+            return;
+        };
+        let mut answer = Vec::new();
+        super::requests::answer_forwarded(&self.store, &line, &mut answer);
+        self.counters.get_keys += 1;
+        self.reply_forward(from, request, peer::ForwardOutcome::Done, answer.into());
+    }
+
+    pub fn reply_forward(
+        &mut self,
+        to: Peer,
+        request: u64,
+        outcome: peer::ForwardOutcome,
+        answer: Bytes,
+    ) {
+        let body = Body::ForwardReply(peer::ForwardReply {
+            request,
+            outcome: outcome.into(),
+        });
+        self.send_body(to, body, vec![answer]);
+    }
+
+    /// Leadership changed hands, or may have.
+    pub fn role_changed(&mut self, change: &RoleChange) {
+        if change.role == Role::Leader {
+            self.term_start = self.replica.last_index();
+            self.clock = LeaderClock {
+                base_wall_ms: super::clock::wall_ms(),
+                base: self.now,
+                last_tick: None,
+                barrier: Index(0),
+            };
+        }
+        if change.leader.is_some() {
+            self.leaderless_since = None;
+        } else {
+            self.leaderless_since.get_or_insert(self.now);
+        }
+    }
+
+    /// Nobody waits for these answers any more.
+    pub fn forget_connection(&mut self, connection: ConnectionId) {
+        let is_its = |reader: &Reader| match reader {
+            Reader::Client(id) => *id == connection,
+            Reader::Peer(..) => false,
+        };
+        if !self.asked.is_empty() {
+            self.asked.retain(|_, reader| !is_its(reader));
+        }
+        if !self.waiting_for_apply.is_empty() {
+            self.waiting_for_apply.retain(|(_, reader)| !is_its(reader));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What the node counts by itself, since its start.
+use crate::report::Durations;
+use quorumwire_kv::Command;
+
+/// Plain numbers; one thread counts, the report copies.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    pub get_keys: u64,
+    pub get_hits: u64,
+    pub set_commands: u64,
+    pub delete_commands: u64,
+    pub number_commands: u64,
+    pub touch_commands: u64,
+    pub flush_commands: u64,
+    pub refused_requests: u64,
+    pub forwarded: u64,
+    pub forwarded_here: u64,
+    pub outcomes_unknown: u64,
+    pub entries_applied: u64,
+    pub snapshots_taken: u64,
+    pub snapshots_failed: u64,
+    pub malformed_messages: u64,
+    pub unknown_group: u64,
+    /// From a write's arrival to its answer, for writes of clients connected to the leader.
+    pub commit: Durations,
+    /// One turn of the event loop.
+    pub turn: Durations,
+}
+
+impl Counters {
+    pub fn count_command(&mut self, command: &Command<'_>) {
+        match command {
+            Command::Set(_)
+            | Command::Add(_)
+            | Command::Replace(_)
+            | Command::Append { .. }
+            | Command::Prepend { .. }
+            | Command::Cas { .. } => self.set_commands += 1,
+            Command::Delete { .. } => self.delete_commands += 1,
+            Command::Increment { .. } | Command::Decrement { .. } => self.number_commands += 1,
+            Command::Touch { .. } | Command::GetAndTouch { .. } => self.touch_commands += 1,
+            Command::FlushAll { .. } => self.flush_commands += 1,
+        }
+    }
+}

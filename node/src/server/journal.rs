@@ -1,0 +1,182 @@
+//! Where the replica's promises are kept: the write-ahead log in `sync` mode, nothing in `memory`
+//! mode. Translates between what consensus asks for and what storage offers.
+use anyhow::bail;
+use bytes::Bytes;
+use quorumwire_control::{Entry, HardState, Ticket};
+use quorumwire_interfaces::{Index, Term};
+use quorumwire_storage::{LogHealth, LogJob, LogRefused, LogWriter};
+use quorumwire_wire::peer;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The log, or its absence.
+pub struct Journal {
+    writer: Option<LogWriter>,
+    /// Handed back because the log's queue was full; goes first.
+    held: VecDeque<LogJob>,
+    last_ticket: u64,
+    persisted: u64,
+    full: bool,
+}
+
+impl Journal {
+    /// A journal over a log (`sync`) or over nothing (`memory`).
+    pub fn new(writer: Option<LogWriter>) -> Self {
+        Self {
+            writer,
+            held: VecDeque::new(),
+            last_ticket: 0,
+            persisted: 0,
+            full: false,
+        }
+    }
+
+    /// Whether the disk is full: new writes are to be refused.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// What is wrong, for people.
+    pub fn fault(&self) -> Option<String> {
+        self.full
+            .then(|| "disk full: writes are refused until space returns".to_owned())
+    }
+
+    /// Writes hard state and entries. `Some`: durable already (as far as the mode goes). An error
+    /// means the log has failed and the process must stop.
+    pub fn persist(
+        &mut self,
+        ticket: Ticket,
+        hard_state: Option<HardState>,
+        entries: &[Entry],
+    ) -> anyhow::Result<Option<Ticket>> {
+        if self.writer.is_none() {
+            return Ok(Some(ticket));
+        }
+        self.submit(LogJob {
+            ticket: ticket.0,
+            hard_state: hard_state.as_ref().map(hard_state_to_proto),
+            begin_behind: None,
+            pieces: pieces(entries),
+        })?;
+        Ok(None)
+    }
+
+    /// A snapshot has been installed: the log begins behind it.
+    pub fn begin_behind(&mut self, last_index: Index, last_term: Term) -> anyhow::Result<()> {
+        self.submit(LogJob {
+            ticket: self.last_ticket.max(1),
+            hard_state: None,
+            begin_behind: Some((last_index, last_term)),
+            pieces: Vec::new(),
+        })
+    }
+
+    fn submit(&mut self, job: LogJob) -> anyhow::Result<()> {
+        self.last_ticket = job.ticket;
+        if self.writer.is_some() {
+            self.held.push_back(job);
+            self.retry()?;
+        }
+        Ok(())
+    }
+
+    /// Hands over what could not be handed over before.
+    pub fn retry(&mut self) -> anyhow::Result<()> {
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
+        while let Some(job) = self.held.pop_front() {
+            match writer.submit(job) {
+                Ok(()) => {}
+                Err(LogRefused::Full(job)) => {
+                    self.held.push_front(job);
+                    return Ok(());
+                }
+                Err(LogRefused::Failed) => bail!("the log takes nothing any more"),
+            }
+        }
+        Ok(())
+    }
+
+    /// What has become durable since the last call.
+    pub fn take_persisted(&mut self) -> anyhow::Result<Option<Ticket>> {
+        let Some(writer) = &self.writer else {
+            return Ok(None);
+        };
+        match writer.health() {
+            LogHealth::Working => {
+                if std::mem::take(&mut self.full) {
+                    tracing::info!("there is room on the disk again");
+                }
+            }
+            LogHealth::DiskFull => {
+                if !std::mem::replace(&mut self.full, true) {
+                    tracing::error!("disk full: writes are refused until space returns");
+                }
+            }
+            LogHealth::Failed(problem) => bail!(
+                "the log failed: {problem}. What it holds may not be on disk, so this replica stops \
+                 and does not try again; start it anew once the disk is well"
+            ),
+        }
+        let persisted = writer.persisted();
+        self.retry()?;
+        if persisted == self.persisted {
+            return Ok(None);
+        }
+        self.persisted = persisted;
+        Ok(Some(Ticket(persisted)))
+    }
+
+    /// Everything up to here is in a durable snapshot.
+    pub fn compact(&self, upto: Index) {
+        if let Some(writer) = &self.writer {
+            writer.compact(upto);
+        }
+    }
+
+    pub fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
+        let Some(writer) = &self.writer else {
+            return;
+        };
+        let log = writer.counters();
+        let numbers = [
+            ("log_batches", log.batches),
+            ("log_jobs", log.jobs),
+            ("log_bytes", log.bytes),
+            ("log_busy_microseconds", log.busy_ns / 1000),
+            ("log_disk_full", log.disk_full),
+            ("log_segments_removed", log.segments_removed),
+            ("log_removals_failed", log.removals_failed),
+        ];
+        counters.extend(numbers.map(|(name, number)| (name.to_owned(), number)));
+    }
+}
+
+/// The records of consecutive entries, neighbours in one block as one piece.
+fn pieces(entries: &[Entry]) -> Vec<Bytes> {
+    let mut pieces = Vec::new();
+    let mut rest = entries;
+    while let [first, ..] = rest {
+        let in_block = |(place, entry): &(usize, &Entry)| {
+            entry.block.as_ptr() == first.block.as_ptr()
+                && (*place == 0 || entry.start == rest[place - 1].end)
+        };
+        let count = rest.iter().enumerate().take_while(in_block).count();
+        let end = rest[count - 1].end as usize;
+        pieces.push(first.block.slice(first.start as usize..end));
+        rest = &rest[count..];
+    }
+    pieces
+}
+
+fn hard_state_to_proto(state: &HardState) -> peer::HardState {
+    let vote = state.vote.unwrap_or_default();
+    peer::HardState {
+        term: state.term.0,
+        voted: state.vote.is_some(),
+        vote_replica: u32::from(vote.id.0),
+        vote_incarnation: vote.incarnation.0,
+        commit_index: state.commit_index.0,
+    }
+}

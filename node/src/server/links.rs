@@ -1,0 +1,645 @@
+//! Connections between replicas: who dials whom, handshake, frames in and out. Knows no protocol
+//! beyond the handshake; messages are handed up and taken down as they are.
+use super::outbox::Outbox;
+use bytes::{Bytes, BytesMut};
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use quorumwire_control::{Now, Peer};
+use quorumwire_interfaces::{Incarnation, ReplicaId};
+use quorumwire_wire::prost::Message;
+use quorumwire_wire::peer::peer_message::Body;
+use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, Goodbye, check_hello, encode_frame, peer};
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::thread;
+use std::time::Duration;
+
+/// Connections at once, those still in the handshake included; more are closed at once.
+pub const LINKS_MAX: usize = 64;
+/// A connection that has not said hello by then is closed.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A dial that has not connected by then is given up.
+const DIAL_TIMEOUT: Duration = Duration::from_millis(500);
+/// Pause between two dials of the same replica.
+const DIAL_PAUSE: Duration = Duration::from_millis(100);
+/// Bytes on their way to one replica; further messages are dropped (and counted) until it drains.
+const LINK_QUEUE_BYTES_MAX: usize = 32 << 20;
+/// Bytes taken from one connection in one turn, so that none starves the others.
+const READ_BYTES_PER_TURN: usize = 4 << 20;
+
+/// What became of a connection.
+pub enum LinkEvent {
+    /// It stands: messages can be sent to this life of a replica.
+    Up(Peer),
+    /// It is gone.
+    Down(Peer),
+    /// A message came in.
+    Message {
+        /// From whom.
+        from: Peer,
+        /// The message.
+        message: peer::PeerMessage,
+        /// What was attached.
+        attachment: Bytes,
+    },
+}
+
+/// What a connected replica said about itself.
+#[derive(Clone, Debug)]
+pub struct PeerInfo {
+    /// Where memcached clients connect.
+    pub client_address: String,
+    /// Where it reports its status.
+    pub http_address: String,
+}
+
+/// Counted since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkCounters {
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub messages_in: u64,
+    pub messages_out: u64,
+    pub dropped_not_connected: u64,
+    pub dropped_queue_full: u64,
+    pub closed_handshake_refused: u64,
+    pub closed_handshake_timeout: u64,
+    pub closed_malformed: u64,
+    pub closed_silent: u64,
+    pub closed_too_many: u64,
+}
+
+struct Link {
+    stream: TcpStream,
+    dialed: Option<ReplicaId>,
+    connected: bool,
+    peer: Option<Peer>,
+    info: PeerInfo,
+    input: BytesMut,
+    output: Outbox,
+    opened: Now,
+    last_heard: Now,
+    last_sent: Now,
+    readable: bool,
+    /// The other side has closed: read to the end, also past a short read.
+    ending: bool,
+    dirty: bool,
+}
+
+/// Where a replica is to be dialed, and when next.
+struct Dial {
+    address: String,
+    resolving: Option<Receiver<Option<SocketAddr>>>,
+    next: Now,
+    link: Option<usize>,
+}
+
+/// All connections to other replicas.
+pub struct Links {
+    hello: peer::Hello,
+    listener: TcpListener,
+    registry: Registry,
+    first_token: usize,
+    links: Vec<Option<Link>>,
+    up: BTreeMap<ReplicaId, usize>,
+    dials: BTreeMap<ReplicaId, Dial>,
+    /// Dial every address, also those of replicas that would dial us.
+    pub dial_all: bool,
+    keepalive: Duration,
+    silence_max: Duration,
+    scratch: Box<[u8]>,
+    refused: BTreeMap<String, String>,
+    pub counters: LinkCounters,
+}
+
+impl Links {
+    pub fn new(
+        hello: peer::Hello,
+        listener: TcpListener,
+        registry: Registry,
+        first_token: usize,
+        keepalive: Duration,
+        silence_max: Duration,
+    ) -> Self {
+        Self {
+            hello,
+            listener,
+            registry,
+            first_token,
+            links: (0..LINKS_MAX).map(|_| None).collect(),
+            up: BTreeMap::new(),
+            dials: BTreeMap::new(),
+            dial_all: false,
+            keepalive,
+            silence_max,
+            scratch: vec![0; 256 << 10].into_boxed_slice(),
+            refused: BTreeMap::new(),
+            counters: LinkCounters::default(),
+        }
+    }
+
+    /// Sets where replicas are dialed. Addresses not named any more are dialed no more.
+    pub fn set_addresses(&mut self, addresses: &BTreeMap<ReplicaId, String>) {
+        self.dials.retain(|id, dial| addresses.get(id) == Some(&dial.address));
+        for (id, address) in addresses {
+            if u32::from(id.0) != self.hello.replica {
+                self.dials.entry(*id).or_insert_with(|| Dial {
+                    address: address.clone(),
+                    resolving: None,
+                    next: Now::default(),
+                    link: None,
+                });
+            }
+        }
+    }
+
+    /// What the connected replica `id` said about itself.
+    pub fn info(&self, id: ReplicaId) -> Option<&PeerInfo> {
+        let link = self.links[*self.up.get(&id)?].as_ref()?;
+        Some(&link.info)
+    }
+
+    /// Replicas refused, or that refused us, and why: for people.
+    pub fn refusals(&self) -> impl Iterator<Item = String> {
+        self.refused.iter().map(|(who, why)| format!("{who}: {why}"))
+    }
+
+    /// Whether this life of a replica is connected.
+    pub fn is_up(&self, peer: Peer) -> bool {
+        self.up
+            .get(&peer.id)
+            .and_then(|slot| self.links[*slot].as_ref())
+            .is_some_and(|link| link.peer == Some(peer))
+    }
+
+    /// Queues a message. Dropped, and counted, if that life is not connected or its queue is full:
+    /// the protocol above lives with loss.
+    pub fn send(&mut self, to: Peer, message: &peer::PeerMessage, attachment: Vec<Bytes>) -> bool {
+        let link = self.up.get(&to.id).and_then(|slot| self.links[*slot].as_mut());
+        let Some(link) = link.filter(|link| link.peer == Some(to)) else {
+            self.counters.dropped_not_connected += 1;
+            return false;
+        };
+        if link.output.len() > LINK_QUEUE_BYTES_MAX {
+            self.counters.dropped_queue_full += 1;
+            return false;
+        }
+        self.counters.messages_out += 1;
+        link.queue(message, attachment);
+        true
+    }
+
+    /// Handles readiness of one of our tokens.
+    pub fn ready(&mut self, event: &Event, now: Now) {
+        let slot = event.token().0 - self.first_token;
+        let Some(link) = self.links.get_mut(slot).and_then(Option::as_mut) else {
+            return; // closed earlier in this turn
+        };
+        link.readable = true;
+        link.ending |= event.is_read_closed() || event.is_error();
+        if event.is_writable() {
+            link.dirty = true;
+            if !link.connected {
+                self.finish_dial(slot, now);
+            }
+        }
+    }
+
+    /// Whether something is left to read although no event will say so.
+    pub fn has_more(&self) -> bool {
+        self.links.iter().flatten().any(|link| link.readable && link.connected)
+    }
+
+    /// Takes new connections.
+    pub fn accept(&mut self, now: Now) {
+        while let Ok((stream, address)) = self.listener.accept() {
+            if self.open(stream, None, now).is_none() {
+                self.counters.closed_too_many += 1;
+                tracing::warn!(%address, limit = LINKS_MAX, "too many peer connections");
+            }
+        }
+    }
+
+    /// Reads what has arrived and hands it to `sink`.
+    pub fn read(&mut self, now: Now, sink: &mut Vec<LinkEvent>) {
+        for slot in 0..self.links.len() {
+            if self.links[slot].as_ref().is_some_and(|link| link.readable && link.connected) {
+                if let Err(reason) = self.read_link(slot, now, sink) {
+                    self.close(slot, &reason, sink);
+                }
+            }
+        }
+    }
+
+    /// Dials, keeps alive, and closes what is silent.
+    pub fn housekeeping(&mut self, now: Now, sink: &mut Vec<LinkEvent>) {
+        for slot in 0..self.links.len() {
+            let Some(link) = self.links[slot].as_mut() else {
+                continue;
+            };
+            let silent = now.0.saturating_sub(link.last_heard.0);
+            let age = now.0.saturating_sub(link.opened.0);
+            if !link.connected && age > DIAL_TIMEOUT {
+                self.close(slot, "dial timed out", sink);
+            } else if link.peer.is_none() && age > HANDSHAKE_TIMEOUT {
+                self.counters.closed_handshake_timeout += 1;
+                self.close(slot, "no hello in time", sink);
+            } else if link.peer.is_some() && silent > self.silence_max {
+                self.counters.closed_silent += 1;
+                self.close(slot, "silent for too long", sink);
+            } else if link.peer.is_some() && now.0.saturating_sub(link.last_sent.0) > self.keepalive
+            {
+                link.queue(&peer::PeerMessage::default(), Vec::new());
+            }
+        }
+        self.dial_due(now);
+    }
+
+    /// Writes what is queued.
+    pub fn write(&mut self, now: Now, sink: &mut Vec<LinkEvent>) {
+        for slot in 0..self.links.len() {
+            let Some(link) = self.links[slot].as_mut() else {
+                continue;
+            };
+            if !link.dirty || !link.connected {
+                continue;
+            }
+            link.dirty = false;
+            let before = link.output.len();
+            let result = link.output.write_to(&mut link.stream);
+            let written = before - link.output.len();
+            if written > 0 {
+                link.last_sent = now;
+                self.counters.bytes_out += written as u64;
+            }
+            if let Err(error) = result {
+                self.close(slot, &error.to_string(), sink);
+            }
+        }
+    }
+
+    /// Tells everybody that this process stops.
+    pub fn goodbye(&mut self, now: Now) {
+        for link in self.links.iter_mut().flatten().filter(|link| link.peer.is_some()) {
+            link.say_goodbye(Goodbye::Stopping, String::new());
+        }
+        self.write(now, &mut Vec::new());
+    }
+
+    fn open(&mut self, stream: TcpStream, dialed: Option<ReplicaId>, now: Now) -> Option<usize> {
+        let slot = self.links.iter().position(Option::is_none)?;
+        let mut stream = stream;
+        let token = Token(self.first_token + slot);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.registry.register(&mut stream, token, interest).ok()?;
+        let mut link = Link {
+            stream,
+            dialed,
+            connected: dialed.is_none(),
+            peer: None,
+            info: PeerInfo {
+                client_address: String::new(),
+                http_address: String::new(),
+            },
+            input: BytesMut::new(),
+            output: Outbox::default(),
+            opened: now,
+            last_heard: now,
+            last_sent: now,
+            readable: false,
+            ending: false,
+            dirty: true,
+        };
+        if link.connected {
+            link.stream.set_nodelay(true).ok()?;
+            link.say_hello(&self.hello);
+        }
+        self.links[slot] = Some(link);
+        Some(slot)
+    }
+
+    fn dial_due(&mut self, now: Now) {
+        let me = self.hello.replica;
+        let due: Vec<ReplicaId> = self
+            .dials
+            .iter()
+            .filter(|(id, dial)| {
+                dial.link.is_none()
+                    && dial.next <= now
+                    && !self.up.contains_key(id)
+                    && (self.dial_all || u32::from(id.0) < me)
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in due {
+            let Some(dial) = self.dials.get_mut(&id) else {
+                continue;
+            };
+            dial.next = Now(now.0 + DIAL_PAUSE);
+            let address = match dial.resolve() {
+                Resolved::Address(address) => address,
+                Resolved::NotYet => continue,
+                Resolved::Unknown => {
+                    let text = format!("{:?} does not resolve", dial.address);
+                    self.refused.insert(format!("replica {id}"), text);
+                    continue;
+                }
+            };
+            if let Ok(stream) = TcpStream::connect(address) {
+                let slot = self.open(stream, Some(id), now);
+                if let Some(dial) = self.dials.get_mut(&id) {
+                    dial.link = slot;
+                }
+            }
+        }
+    }
+
+    /// A dialed socket became writable: it is connected, or it failed.
+    fn finish_dial(&mut self, slot: usize, now: Now) {
+        let Some(link) = self.links[slot].as_mut() else {
+            return;
+        };
+        match link.stream.take_error() {
+            Ok(None) => {}
+            Ok(Some(error)) => return self.close(slot, &error.to_string(), &mut Vec::new()),
+            Err(error) => return self.close(slot, &error.to_string(), &mut Vec::new()),
+        }
+        if link.stream.peer_addr().is_ok() {
+            link.connected = true;
+            link.last_heard = now;
+            link.stream.set_nodelay(true).ok();
+            link.say_hello(&self.hello);
+        }
+    }
+
+    fn read_link(
+        &mut self,
+        slot: usize,
+        now: Now,
+        sink: &mut Vec<LinkEvent>,
+    ) -> Result<(), String> {
+        let mut taken = 0;
+        while taken < READ_BYTES_PER_TURN {
+            let Some(link) = self.links[slot].as_mut() else {
+                return Ok(());
+            };
+            match link.stream.read(&mut self.scratch) {
+                Ok(0) => return Err("closed by the other side".to_owned()),
+                Ok(count) => {
+                    taken += count;
+                    self.counters.bytes_in += count as u64;
+                    link.last_heard = now;
+                    link.input.extend_from_slice(&self.scratch[..count]);
+                    link.readable = count == self.scratch.len() || link.ending;
+                    self.take_frames(slot, sink)?;
+                    if !self.links[slot].as_ref().is_some_and(|link| link.readable) {
+                        return Ok(());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    link.readable = false;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_frames(&mut self, slot: usize, sink: &mut Vec<LinkEvent>) -> Result<(), String> {
+        loop {
+            let Some(link) = self.links[slot].as_mut() else {
+                return Ok(());
+            };
+            let malformed = |error: &dyn std::fmt::Display| error.to_string();
+            let header = match FrameHeader::decode(&link.input) {
+                Ok(Some(header)) => header,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    self.counters.closed_malformed += 1;
+                    return Err(malformed(&error));
+                }
+            };
+            if link.input.len() < header.frame_bytes() {
+                link.input.reserve(header.frame_bytes() - link.input.len());
+                return Ok(());
+            }
+            let frame = link.input.split_to(header.frame_bytes()).freeze();
+            debug_assert!(frame.len() >= FRAME_HEADER_BYTES);
+            let (meta, attachment) = header.open(frame).map_err(|error| {
+                self.counters.closed_malformed += 1;
+                malformed(&error)
+            })?;
+            let message = peer::PeerMessage::decode(meta).map_err(|error| {
+                self.counters.closed_malformed += 1;
+                malformed(&error)
+            })?;
+            self.take_message(slot, message, attachment, sink)?;
+        }
+    }
+
+    fn take_message(
+        &mut self,
+        slot: usize,
+        message: peer::PeerMessage,
+        attachment: Bytes,
+        sink: &mut Vec<LinkEvent>,
+    ) -> Result<(), String> {
+        self.counters.messages_in += 1;
+        let from = self.links[slot].as_ref().and_then(|link| link.peer);
+        match (message.body, from) {
+            (Some(Body::Goodbye(goodbye)), _) => {
+                let text = format!("it said goodbye: {} {}", goodbye.reason, goodbye.detail);
+                if goodbye.reason != Goodbye::Stopping.name()
+                    && goodbye.reason != Goodbye::Superseded.name()
+                {
+                    self.note_refusal(slot, text.clone());
+                }
+                Err(text)
+            }
+            (Some(Body::Hello(hello)), None) => self.take_hello(slot, hello, sink),
+            (None, Some(_)) => Ok(()),
+            (Some(body), Some(from)) => {
+                let message = peer::PeerMessage {
+                    body: Some(body),
+                    ..message
+                };
+                sink.push(LinkEvent::Message {
+                    from,
+                    message,
+                    attachment,
+                });
+                Ok(())
+            }
+            (Some(_) | None, None) => {
+                self.counters.closed_malformed += 1;
+                Err("it did not begin with a hello".to_owned())
+            }
+        }
+    }
+
+    fn take_hello(
+        &mut self,
+        slot: usize,
+        hello: peer::Hello,
+        sink: &mut Vec<LinkEvent>,
+    ) -> Result<(), String> {
+        if let Err((reason, detail)) = check_hello(&self.hello, &hello) {
+            return Err(self.refuse(slot, reason, detail));
+        }
+        let peer = Peer {
+            id: ReplicaId(u16::try_from(hello.replica).expect("checked by check_hello")),
+            incarnation: Incarnation(hello.incarnation),
+        };
+        let dialed = self.links[slot].as_ref().and_then(|link| link.dialed);
+        if let Some(wanted) = dialed.filter(|wanted| *wanted != peer.id) {
+            let detail = format!("dialed replica {wanted}, reached replica {}", peer.id);
+            return Err(self.refuse(slot, Goodbye::Malformed, detail));
+        }
+        if let Some(older) = self.up.get(&peer.id).copied() {
+            if self.keeps_older(older, slot, peer) {
+                return Err(self.refuse(slot, Goodbye::Superseded, String::new()));
+            }
+            self.close(older, "superseded by a newer connection", sink);
+        }
+        let link = self.links[slot].as_mut().expect("open: it just read");
+        link.peer = Some(peer);
+        link.info = PeerInfo {
+            client_address: hello.client_address,
+            http_address: hello.http_address,
+        };
+        self.up.insert(peer.id, slot);
+        self.refused.remove(&format!("replica {}", peer.id));
+        tracing::info!(replica = peer.id.0, incarnation = %peer.incarnation, "peer connected");
+        sink.push(LinkEvent::Up(peer));
+        Ok(())
+    }
+
+    /// Two connections between the same two lives: both sides keep the one the higher id dialed.
+    fn keeps_older(&self, older: usize, newer: usize, peer: Peer) -> bool {
+        let (Some(old), Some(new)) = (&self.links[older], &self.links[newer]) else {
+            return false;
+        };
+        let dialed_by_higher =
+            |link: &Link| link.dialed.is_some() == (self.hello.replica > u32::from(peer.id.0));
+        old.peer == Some(peer) && dialed_by_higher(old) && !dialed_by_higher(new)
+    }
+
+    fn refuse(&mut self, slot: usize, reason: Goodbye, detail: String) -> String {
+        let text = format!("{} {detail}", reason.name());
+        if let Some(link) = self.links[slot].as_mut() {
+            link.say_goodbye(reason, detail);
+            link.output.write_to(&mut link.stream).ok();
+            if reason != Goodbye::Superseded {
+                self.counters.closed_handshake_refused += 1;
+                self.note_refusal(slot, format!("refused: {text}"));
+            }
+        }
+        text
+    }
+
+    /// Keeps, for people, why a peer is not connected.
+    fn note_refusal(&mut self, slot: usize, text: String) {
+        let Some(link) = self.links[slot].as_ref() else {
+            return;
+        };
+        let who = match (link.dialed, link.stream.peer_addr()) {
+            (Some(id), _) => format!("replica {id}"),
+            (None, Ok(address)) => address.ip().to_string(),
+            (None, Err(_)) => "a peer".to_owned(),
+        };
+        tracing::warn!(peer = who, text, "no connection");
+        if self.refused.len() < LINKS_MAX {
+            self.refused.insert(who, text);
+        }
+    }
+
+    fn close(&mut self, slot: usize, reason: &str, sink: &mut Vec<LinkEvent>) {
+        let Some(mut link) = self.links[slot].take() else {
+            return;
+        };
+        self.registry.deregister(&mut link.stream).ok();
+        for dial in self.dials.values_mut().filter(|dial| dial.link == Some(slot)) {
+            dial.link = None;
+        }
+        if let Some(peer) = link.peer {
+            if self.up.get(&peer.id) == Some(&slot) {
+                self.up.remove(&peer.id);
+            }
+            tracing::info!(replica = peer.id.0, reason, "peer disconnected");
+            sink.push(LinkEvent::Down(peer));
+        } else {
+            tracing::debug!(reason, dialed = ?link.dialed, "peer connection closed");
+        }
+    }
+}
+
+impl Link {
+    fn queue(&mut self, message: &peer::PeerMessage, attachment: Vec<Bytes>) {
+        self.output.gather(|buffer| encode_frame(buffer, message, &attachment));
+        for piece in attachment {
+            self.output.push(piece);
+        }
+        self.dirty = true;
+    }
+
+    fn say(&mut self, body: Body) {
+        let message = peer::PeerMessage {
+            group: 0,
+            term: 0,
+            body: Some(body),
+        };
+        self.queue(&message, Vec::new());
+    }
+
+    fn say_hello(&mut self, hello: &peer::Hello) {
+        self.say(Body::Hello(hello.clone()));
+    }
+
+    fn say_goodbye(&mut self, reason: Goodbye, detail: String) {
+        self.say(Body::Goodbye(reason.message(detail)));
+    }
+}
+
+enum Resolved {
+    Address(SocketAddr),
+    NotYet,
+    Unknown,
+}
+
+impl Dial {
+    /// The address to dial. Names are looked up by a thread of their own, one at a time for each
+    /// replica, because a name server may take seconds.
+    fn resolve(&mut self) -> Resolved {
+        if let Ok(address) = self.address.parse() {
+            return Resolved::Address(address);
+        }
+        let Some(answer) = &self.resolving else {
+            let (sender, receiver) = mpsc::sync_channel(1);
+            let name = self.address.clone();
+            let lookup = move || {
+                let address = name.to_socket_addrs().ok().and_then(|mut all| all.next());
+                sender.send(address).ok();
+            };
+            if thread::Builder::new().name("resolve".into()).spawn(lookup).is_ok() {
+                self.resolving = Some(receiver);
+            }
+            return Resolved::NotYet;
+        };
+        match answer.try_recv() {
+            Err(TryRecvError::Empty) => Resolved::NotYet,
+            Ok(Some(address)) => {
+                self.resolving = None;
+                Resolved::Address(address)
+            }
+            Ok(None) | Err(TryRecvError::Disconnected) => {
+                self.resolving = None;
+                Resolved::Unknown
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What comes from other replicas: protocol messages for the replica, and requests that followers
+//! forward.
+use super::core::{Forward, REQUEST_TIMEOUT};
+use super::links::LinkEvent;
+use super::{Server, answers, requests};
+use bytes::Bytes;
+use quorumwire_control::{Input, Message, Peer};
+use quorumwire_interfaces::Index;
+use quorumwire_kv::memcached::reply;
+use quorumwire_wire::peer::peer_message::Body;
+use quorumwire_wire::peer::{ForwardOutcome, ForwardReply, PeerMessage};
+
+impl Server {
+    pub fn take_link_events(&mut self) {
+        let mut events = std::mem::take(&mut self.link_events);
+        for event in events.drain(..) {
+            match event {
+                LinkEvent::Up(peer) => {
+                    self.core.step(Input::PeerUp(peer));
+                    self.core.stalled = true;
+                }
+                LinkEvent::Down(peer) => {
+                    self.core.step(Input::PeerDown(peer));
+                    self.fail_forwards(|forward| forward.to == peer);
+                }
+                LinkEvent::Message { from, message, attachment } => {
+                    self.take_message(from, message, attachment);
+                }
+            }
+        }
+        self.link_events = events;
+    }
+
+    fn take_message(&mut self, from: Peer, message: PeerMessage, attachment: Bytes) {
+        if message.group != self.core.group.0 {
+            self.core.counters.unknown_group += 1;
+            return;
+        }
+        match message.body {
+            Some(Body::Forward(forward)) => {
+                self.core.counters.forwarded_here += 1;
+                self.core.take_forward(from, forward.request, forward.read, attachment);
+            }
+            Some(Body::ForwardReply(reply)) => self.take_forward_reply(from, &reply, &attachment),
+            Some(_) | None => match Message::from_proto(message, attachment) {
+                Ok(message) => self.core.step(Input::Message { from, message }),
+                Err(error) => {
+                    self.core.counters.malformed_messages += 1;
+                    tracing::debug!(replica = from.id.0, %error, "message ignored");
+                }
+            },
+        }
+    }
+
+    fn take_forward_reply(&mut self, from: Peer, reply: &ForwardReply, answer: &[u8]) {
+        let expected = |forward: &Forward| forward.to == from;
+        if !self.core.forwards.get(&reply.request).is_some_and(expected) {
+            return; // given up earlier
+        }
+        let Some(forward) = self.core.forwards.remove(&reply.request) else {
+            return;
+        };
+        let id = forward.connection;
+        match reply.outcome() {
+            ForwardOutcome::Done if forward.is_read && answer == reply::REPLY_TOO_LARGE => {
+                self.complete(id, forward.slot_number, answers::TOO_LARGE_HERE.as_bytes());
+            }
+            ForwardOutcome::Done => self.complete(id, forward.slot_number, answer),
+            ForwardOutcome::NotLeader if forward.is_read => {
+                self.send_read_again(reply.request, &forward);
+            }
+            ForwardOutcome::NotLeader => {
+                self.complete(id, forward.slot_number, answers::NOT_LEADER.as_bytes());
+            }
+            ForwardOutcome::Busy => {
+                self.complete(id, forward.slot_number, answers::BUSY.as_bytes());
+            }
+            ForwardOutcome::DiskFull => {
+                self.complete(id, forward.slot_number, answers::DISK_FULL.as_bytes());
+            }
+            ForwardOutcome::Unknown | ForwardOutcome::Unspecified => {
+                self.core.counters.outcomes_unknown += 1;
+                self.complete(id, forward.slot_number, answers::UNKNOWN.as_bytes());
+            }
+        }
+    }
+
+    /// Gives up forwarded requests that no answer can be expected for: reads begin anew, writes have
+    /// an unknown outcome.
+    pub fn fail_forwards(&mut self, is_lost: impl Fn(&Forward) -> bool) {
+        let lost: Vec<u64> = self
+            .core
+            .forwards
+            .iter()
+            .filter(|(_, forward)| is_lost(forward))
+            .map(|(request, _)| *request)
+            .collect();
+        for request in lost {
+            let Some(forward) = self.core.forwards.remove(&request) else {
+                continue;
+            };
+            if forward.is_read {
+                self.send_read_again(request, &forward);
+            } else {
+                self.core.counters.outcomes_unknown += 1;
+                let answer = answers::UNKNOWN.as_bytes();
+                self.complete(forward.connection, forward.slot_number, answer);
+            }
+        }
+    }
+
+    fn send_read_again(&mut self, request: u64, forward: &Forward) {
+        if let Some(connection) = self.clients.get(forward.connection) {
+            requests::forward_again(connection, request);
+        }
+        self.core.attend_later.push(forward.connection);
+    }
+
+    /// Answers requests that have waited for too long.
+    pub fn time_out_requests(&mut self) {
+        let now = self.core.now;
+        let is_late = |at: quorumwire_control::Now| now.0.saturating_sub(at.0) > REQUEST_TIMEOUT;
+        while self.core.proposals.front().is_some_and(|proposal| is_late(proposal.at)) {
+            if let Some(proposal) = self.core.proposals.pop_front() {
+                self.fail_proposal(&proposal);
+            }
+        }
+        if self.core.forwards.values().next().is_some_and(|forward| is_late(forward.at)) {
+            let late: Vec<u64> = self
+                .core
+                .forwards
+                .iter()
+                .filter(|(_, forward)| is_late(forward.at))
+                .map(|(request, _)| *request)
+                .collect();
+            for request in late {
+                if let Some(forward) = self.core.forwards.remove(&request) {
+                    self.core.counters.outcomes_unknown += u64::from(!forward.is_read);
+                    let answer = if forward.is_read { answers::NO_LEADER } else { answers::UNKNOWN };
+                    self.complete(forward.connection, forward.slot_number, answer.as_bytes());
+                }
+            }
+        }
+    }
+
+    /// Index up to which a restarted replica must have applied before it calls itself ready.
+    pub fn is_ready(&self) -> bool {
+        self.core.replica.leader().is_some()
+            && self.core.applied >= self.ready_once_applied
+            && self.core.applied > Index(0)
+            && self.draining_since.is_none()
+    }
+}

@@ -1,0 +1,190 @@
+//! The server: one event loop that joins consensus, state machine, disk, replicas and clients. The
+//! rare heavy work (snapshots, syncing the log, HTTP) has threads of its own; what they say arrives
+//! between two turns.
+mod administration;
+mod answers;
+mod carry_out;
+mod clients;
+mod clock;
+mod core;
+mod counters;
+mod journal;
+mod links;
+mod messages;
+mod outbox;
+mod reporting;
+mod requests;
+mod shutdown;
+mod snapshots;
+mod start;
+
+use self::administration::Waiting;
+use self::clients::Clients;
+use self::core::Core;
+use self::links::{LINKS_MAX, LinkEvent};
+use self::snapshots::Snapshots;
+use crate::admin::AdminRequest;
+use crate::options::ServerOptions;
+use mio::{Events, Poll, Token};
+use quorumwire_control::{Entry, Input, Now, Output, Ticket};
+use quorumwire_interfaces::{Incarnation, Index, LogTime};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+pub use start::run;
+
+const TOKEN_WAKE: Token = Token(0);
+const TOKEN_CLIENTS: Token = Token(1);
+const TOKEN_PEERS: Token = Token(2);
+const TOKEN_FIRST_LINK: usize = 16;
+const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
+
+/// Events taken from the system in one turn.
+const EVENTS_PER_TURN: usize = 1024;
+/// Timeouts of requests, dials and keepalives are looked at this often.
+const HOUSEKEEPING_INTERVAL: Duration = Duration::from_millis(20);
+
+/// All of one server process.
+struct Server {
+    options: ServerOptions,
+    addresses: Addresses,
+    incarnation: Incarnation,
+    /// Something that was wrong with the data folder, for people.
+    start_fault: Option<String>,
+    poll: Poll,
+    core: Core,
+    clients: Clients,
+    snapshots: Snapshots,
+    admin: Receiver<AdminRequest>,
+    waiting: BTreeMap<Ticket, Waiting>,
+    link_events: Vec<LinkEvent>,
+    scratch: Box<[u8]>,
+    /// Buffers kept from turn to turn.
+    carrying: Vec<Output>,
+    applying: Vec<Entry>,
+    reply: Vec<u8>,
+    /// Everything up to here may be applied.
+    committed: Index,
+    log_time: LogTime,
+    bytes_since_snapshot: u64,
+    ready_once_applied: Index,
+    started: Now,
+    next_housekeeping: Now,
+    stop: Arc<AtomicBool>,
+    draining_since: Option<Now>,
+}
+
+/// Where this replica is reached.
+struct Addresses {
+    peer: String,
+    memcached: String,
+    http: String,
+}
+
+impl Server {
+    /// Turns until the process is told to stop and has drained.
+    fn run(&mut self) -> anyhow::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        loop {
+            let timeout = self.time_to_wait();
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => events.clear(),
+                Err(error) => return Err(error.into()),
+            }
+            self.turn(&events)?;
+            if self.stop.load(Ordering::Relaxed) && self.drain()? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn turn(&mut self, events: &Events) -> anyhow::Result<()> {
+        let begun = clock::now();
+        self.core.now = begun;
+        let mut woken = false;
+        for event in events {
+            match event.token() {
+                TOKEN_WAKE => woken = true,
+                TOKEN_CLIENTS => self.clients.accept(),
+                TOKEN_PEERS => self.core.links.accept(begun),
+                Token(number) if number >= TOKEN_FIRST_CLIENT => self.clients.ready(event),
+                Token(_) => self.core.links.ready(event, begun),
+            }
+        }
+        if woken {
+            self.take_completions()?;
+        }
+        self.core.links.read(begun, &mut self.link_events);
+        self.take_link_events();
+        if self.core.replica.next_wake() <= begun {
+            self.core.step(Input::Timeout);
+        }
+        self.serve_clients();
+        self.carry_out_all()?;
+        if self.core.now >= self.next_housekeeping {
+            self.housekeeping()?;
+        }
+        self.core.links.write(self.core.now, &mut self.link_events);
+        self.serve_clients(); // answers made in this turn
+        for id in std::mem::take(&mut self.core.attend_later) {
+            self.clients.attend(id);
+        }
+        let took = clock::now().0.saturating_sub(begun.0);
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.core.counters.turn.record(took_us);
+        Ok(())
+    }
+
+    /// How long nothing is to be done unless something happens.
+    fn time_to_wait(&self) -> Duration {
+        let busy = self.clients.queue_len() > 0
+            || self.has_backlog()
+            || !self.link_events.is_empty()
+            || self.core.has_unflushed()
+            || self.core.links.has_more();
+        if busy {
+            return Duration::ZERO;
+        }
+        let now = clock::now();
+        let wake = self.core.replica.next_wake().min(self.next_housekeeping);
+        wake.0.saturating_sub(now.0)
+    }
+
+    /// What the other threads have finished or ask for.
+    fn take_completions(&mut self) -> anyhow::Result<()> {
+        if let Some(ticket) = self.core.journal.take_persisted()? {
+            self.core.step(Input::Persisted(ticket));
+        }
+        self.take_snapshot_events()?;
+        while let Ok(request) = self.admin.try_recv() {
+            self.take_admin_request(request);
+        }
+        Ok(())
+    }
+
+    /// What is to be done every now and then.
+    fn housekeeping(&mut self) -> anyhow::Result<()> {
+        let now = self.core.now;
+        self.next_housekeeping = Now(now.0 + HOUSEKEEPING_INTERVAL);
+        self.core.links.housekeeping(now, &mut self.link_events);
+        self.take_link_events();
+        self.core.journal.retry()?;
+        if self.has_backlog() {
+            self.apply_some();
+        }
+        self.core.tick_if_deadline_passed();
+        self.time_out_requests();
+        if std::mem::take(&mut self.core.stalled) {
+            self.clients.attend_all();
+        }
+        if self.bytes_since_snapshot > self.options.snapshot_log_bytes {
+            self.take_snapshot();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! What the replica tells about itself, made when somebody asks.
+use super::Server;
+use super::core::Core;
+use crate::options::Durability;
+use crate::report::{FollowerReport, MemberReport, Report};
+use quorumwire_control::{Role, Status};
+use quorumwire_kv::memcached::reply;
+use quorumwire_wire::{CommitQuorum, Member, MemberRole};
+use std::collections::BTreeMap;
+use std::io::Write;
+
+impl Server {
+    pub fn report(&self) -> Report {
+        let status = self.core.replica.status();
+        let stats = self.core.store.stats();
+        let me = self.options.id;
+        let uptime = self.core.now.0.saturating_sub(self.started.0);
+        Report {
+            id: me.0,
+            cluster: self.options.cluster.clone(),
+            group: self.core.group.0,
+            role: role_name(status.role).to_owned(),
+            term: status.term.0,
+            leader: status.leader.map(|leader| leader.0),
+            commit_index: status.commit_index.0,
+            last_index: status.last_index.0,
+            persisted_index: status.persisted_index.0,
+            applied_index: self.core.applied.0,
+            snapshot_index: status.snapshot_index.0,
+            first_index: status.first_index.0,
+            log_bytes: status.log_bytes as u64,
+            durability: match self.options.durability {
+                Durability::Sync => "sync",
+                Durability::Memory => "memory",
+            }
+            .to_owned(),
+            plane: "software".to_owned(),
+            quorum: match status.membership.quorum {
+                CommitQuorum::Majority => "majority",
+                CommitQuorum::All => "all",
+            }
+            .to_owned(),
+            incarnation: self.incarnation.to_string(),
+            memcached: self.addresses.memcached.clone(),
+            http: self.addresses.http.clone(),
+            peer: self.addresses.peer.clone(),
+            ready: self.is_ready(),
+            lease: status.lease,
+            members: status.membership.members.iter().map(|m| self.member_report(m)).collect(),
+            followers: follower_reports(&status),
+            faults: self.faults(),
+            uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
+            log_time_ms: self.log_time.0,
+            items: stats.curr_items,
+            items_bytes: stats.bytes,
+            connections: self.clients.count() as u64,
+            counters: self.counter_map(&status),
+            durations: BTreeMap::from([
+                ("commit".to_owned(), self.core.counters.commit.clone()),
+                ("turn".to_owned(), self.core.counters.turn.clone()),
+            ]),
+        }
+    }
+
+    fn member_report(&self, member: &Member) -> MemberReport {
+        let own = member.id == self.options.id;
+        let info = self.core.links.info(member.id);
+        let address = |mine: &str, theirs: Option<&String>| {
+            if own { Some(mine.to_owned()) } else { theirs.cloned() }
+        };
+        MemberReport {
+            id: member.id.0,
+            incarnation: member.incarnation.to_string(),
+            voter: member.role == MemberRole::Voter,
+            role: match member.role {
+                MemberRole::Voter => "voter",
+                MemberRole::Learner => "learner",
+                MemberRole::Joining => "joining",
+            }
+            .to_owned(),
+            peer: member.peer_address.clone(),
+            memcached: address(&self.addresses.memcached, info.map(|info| &info.client_address)),
+            http: address(&self.addresses.http, info.map(|info| &info.http_address)),
+        }
+    }
+
+    fn faults(&self) -> Vec<String> {
+        let mut faults: Vec<String> = self.core.links.refusals().collect();
+        faults.extend(self.core.journal.fault());
+        faults.extend(self.start_fault.clone());
+        faults.extend(self.snapshots.fault());
+        faults
+    }
+
+    fn counter_map(&self, status: &Status) -> BTreeMap<String, u64> {
+        let own = &self.core.counters;
+        let links = &self.core.links.counters;
+        let clients = &self.clients.counters;
+        let raft = &status.counters;
+        let mut counters: BTreeMap<String, u64> = [
+            ("client_connections_accepted", clients.accepted),
+            ("client_connections_refused_too_many", clients.refused_too_many),
+            ("client_connections_closed_by_client", clients.closed_by_client),
+            ("client_connections_closed_broken", clients.closed_broken),
+            ("client_requests_refused", own.refused_requests),
+            ("command_get_keys", own.get_keys),
+            ("command_get_hits", own.get_hits),
+            ("command_set", own.set_commands),
+            ("command_delete", own.delete_commands),
+            ("command_number", own.number_commands),
+            ("command_touch", own.touch_commands),
+            ("command_flush", own.flush_commands),
+            ("forwarded_to_leader", own.forwarded),
+            ("forwarded_from_followers", own.forwarded_here),
+            ("outcomes_unknown", own.outcomes_unknown),
+            ("entries_applied", own.entries_applied),
+            ("snapshots_taken", own.snapshots_taken),
+            ("snapshots_failed", own.snapshots_failed),
+            ("snapshots_sent", raft.snapshots_sent),
+            ("snapshots_installed", raft.snapshots_installed),
+            ("elections_started", raft.elections_started),
+            ("elections_won", raft.elections_won),
+            ("stepped_down_without_quorum", raft.stepped_down_without_quorum),
+            ("append_rejected", raft.append_rejected),
+            ("vote_refused_recent_leader", raft.vote_refused_recent_leader),
+            ("message_dropped_stranger", raft.ignored_stranger),
+            ("message_dropped_old_incarnation", raft.ignored_old_incarnation),
+            ("message_dropped_old_term", raft.ignored_old_term),
+            ("message_dropped_malformed", raft.ignored_malformed + own.malformed_messages),
+            ("message_dropped_unexpected", raft.ignored_unexpected),
+            ("message_dropped_unknown_group", own.unknown_group),
+            ("message_dropped_not_connected", links.dropped_not_connected),
+            ("message_dropped_queue_full", links.dropped_queue_full),
+            ("peer_messages_in", links.messages_in),
+            ("peer_messages_out", links.messages_out),
+            ("peer_bytes_in", links.bytes_in),
+            ("peer_bytes_out", links.bytes_out),
+            ("peer_connections_closed_handshake_refused", links.closed_handshake_refused),
+            ("peer_connections_closed_handshake_timeout", links.closed_handshake_timeout),
+            ("peer_connections_closed_malformed", links.closed_malformed),
+            ("peer_connections_closed_silent", links.closed_silent),
+            ("peer_connections_closed_too_many", links.closed_too_many),
+        ]
+        .into_iter()
+        .map(|(name, count)| (name.to_owned(), count))
+        .collect();
+        self.core.journal.add_counters(&mut counters);
+        counters
+    }
+}
+
+impl Core {
+    /// The answer to `stats`.
+    pub fn write_stats(&self, output: &mut Vec<u8>) {
+        let stats = self.store.stats();
+        let own = &self.counters;
+        let numbers = [
+            ("pid", u64::from(std::process::id())),
+            ("uptime", self.now.0.saturating_sub(self.started.0).as_secs()),
+            ("time", self.store.log_time().0 / 1000),
+            ("pointer_size", u64::from(usize::BITS)),
+            ("cmd_get", own.get_keys),
+            ("cmd_set", own.set_commands),
+            ("cmd_flush", own.flush_commands),
+            ("cmd_touch", own.touch_commands),
+            ("get_hits", own.get_hits),
+            ("get_misses", own.get_keys - own.get_hits),
+            ("curr_items", stats.curr_items),
+            ("total_items", stats.total_items),
+            ("bytes", stats.bytes),
+            ("expired_unfetched", stats.expired),
+            ("commit_index", self.replica.commit_index().0),
+            ("term", self.replica.term().0),
+        ];
+        let version = env!("CARGO_PKG_VERSION");
+        write!(output, "STAT version {version}\r\n").ok(); // writing to memory cannot fail
+        for (name, number) in numbers {
+            write!(output, "STAT {name} {number}\r\n").ok();
+        }
+        let role = role_name(self.replica.role());
+        write!(output, "STAT role {role}\r\n").ok();
+        output.extend_from_slice(reply::END);
+    }
+}
+
+fn follower_reports(status: &Status) -> Vec<FollowerReport> {
+    status
+        .followers
+        .iter()
+        .map(|follower| FollowerReport {
+            id: follower.id.0,
+            match_index: follower.match_index.0,
+            lag: status.last_index.0.saturating_sub(follower.match_index.0),
+            in_snapshot: follower.in_snapshot,
+            active: follower.active,
+        })
+        .collect()
+}
+
+pub fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Joining => "joining",
+        Role::Learner => "learner",
+        Role::Follower => "follower",
+        Role::PreCandidate | Role::Candidate => "candidate",
+        Role::Leader => "leader",
+    }
+}

@@ -1,0 +1,396 @@
+//! Client requests: out of a connection's bytes, to where they can be carried out, and back in order.
+//!
+//! Within one connection the answers are those of executing its requests one after the other, also
+//! when many are sent ahead: a read waits for the writes before it, and the writes behind it do not
+//! show in it.
+use super::clients::{Connection, ConnectionId, Intake, ReadState, SlotKind};
+use super::core::{Core, Gate, Origin, Routed};
+use super::{Server, answers, clock};
+use quorumwire_control::Ticket;
+use quorumwire_interfaces::{Index, StateMachine};
+use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
+use quorumwire_kv::{Command, Store};
+
+/// Reads that may wait on a connection when a write behind them is put into the log: they will have
+/// to be answered in one go, before that write is applied.
+const READS_BEFORE_WRITE_MAX: usize = 32;
+
+impl Server {
+    /// Looks at every connection that asked for it: takes requests in, answers, sends.
+    pub fn serve_clients(&mut self) {
+        for _ in 0..self.clients.queue_len() {
+            let Some(mut connection) = self.clients.take_next() else {
+                return;
+            };
+            let core = &mut self.core;
+            advance(core, &mut connection);
+            let intake = connection.take_in(&mut self.scratch, |connection, bytes| {
+                core.now = clock::now(); // after the bytes came: a lease is judged by this
+                take_requests(core, connection, bytes)
+            });
+            let id = connection.id;
+            let broken = intake == Intake::Broken;
+            let again = connection.wants_intake();
+            if self.clients.send_and_put_back(connection, broken) {
+                if again {
+                    self.clients.attend(id);
+                }
+            } else {
+                self.core.forget_connection(id);
+            }
+        }
+    }
+
+    /// Hands the answer of a write, or of a forwarded read, to its connection.
+    pub fn complete(&mut self, id: ConnectionId, slot_number: u64, answer: &[u8]) {
+        let Some(connection) = self.clients.get(id) else {
+            return; // gone meanwhile
+        };
+        let Some((slot, is_front)) = connection.slot_mut(slot_number) else {
+            return;
+        };
+        match slot.kind {
+            SlotKind::Write { noreply } if is_front => {
+                if !noreply {
+                    connection.output.extend_from_slice(answer);
+                }
+                connection.pop_slot();
+            }
+            SlotKind::Write { .. } | SlotKind::Read { .. } => slot.answer = Some(answer.into()),
+            SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => return,
+        }
+        let is_read_next = connection
+            .slots
+            .front()
+            .is_some_and(|slot| matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none());
+        if is_read_next && connection.writes_waiting > 0 {
+            // The next entry may be a write behind this read: answer the read before it is applied.
+            if let Some(mut connection) = self.clients.take(id) {
+                advance(&mut self.core, &mut connection);
+                self.clients.put_back(connection);
+            }
+        }
+        self.clients.attend(id);
+    }
+
+    /// Before a write of this connection is applied: no read in front of it may still wait, or it
+    /// would show that write. Those that could not be answered in time (the lease ran out) fail.
+    pub fn fail_reads_before(&mut self, id: ConnectionId, slot_number: u64) {
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
+        if connection.reads_waiting == 0 || slot_number == connection.first_slot {
+            return;
+        }
+        let before = usize::try_from(slot_number.saturating_sub(connection.first_slot));
+        for slot in connection.slots.iter_mut().take(before.unwrap_or(0)) {
+            if matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none() {
+                slot.answer = Some(answers::LEASE_LOST.into());
+            }
+        }
+    }
+}
+
+/// Takes whole requests off `bytes`. Returns how many bytes were used, and how many must be there
+/// before it is worth looking again.
+fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
+    let mut used = 0;
+    loop {
+        let rest = &bytes[used..];
+        if connection.swallow > 0 {
+            let swallowed = connection.swallow.min(rest.len());
+            connection.swallow -= swallowed;
+            used += swallowed;
+            if connection.swallow > 0 {
+                return (used, 1);
+            }
+            continue;
+        }
+        if rest.is_empty() || !connection.has_room() || connection.stalled {
+            return (used, 0);
+        }
+        match parse(rest) {
+            Parsed::Incomplete { needed } => return (used, needed),
+            Parsed::Request { consumed, request } => {
+                if !take_request(core, connection, request) {
+                    connection.stalled = true;
+                    return (used, 0);
+                }
+                used += consumed;
+            }
+            Parsed::Refused { consumed, swallow, reply, close } => {
+                core.counters.refused_requests += 1;
+                used += consumed;
+                connection.swallow = swallow;
+                connection.push(SlotKind::Fixed(reply), None);
+                if close {
+                    connection.push(SlotKind::Quit, None);
+                    connection.closing = true;
+                }
+                advance(core, connection);
+            }
+        }
+    }
+}
+
+/// Takes one request on. False: it can go nowhere now and must be offered again.
+fn take_request(core: &mut Core, connection: &mut Connection, request: Request<'_>) -> bool {
+    match request {
+        Request::Write { command, noreply } => {
+            if !take_write(core, connection, &command, noreply) {
+                return false;
+            }
+        }
+        Request::Read(read) => {
+            if !take_read(core, connection, &read) {
+                return false;
+            }
+        }
+        Request::Local(local) => take_local(connection, local),
+    }
+    advance(core, connection);
+    true
+}
+
+fn take_write(
+    core: &mut Core,
+    connection: &mut Connection,
+    command: &Command<'_>,
+    noreply: bool,
+) -> bool {
+    let leads = core.leads();
+    if connection.reads_waiting > if leads { READS_BEFORE_WRITE_MAX } else { 0 } {
+        return false;
+    }
+    let origin = Origin::Client(connection.id, connection.next_slot());
+    let answer = match core.write(origin, command.encoded_bytes(), |buffer| command.encode(buffer)) {
+        Routed::Pending => None,
+        Routed::Stalled => return false,
+        Routed::Answer(text) => Some(text.as_bytes().into()),
+    };
+    core.counters.count_command(command);
+    connection.push(SlotKind::Write { noreply }, answer);
+    true
+}
+
+fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
+    if core.leads() {
+        let must_apply = core.read_barrier();
+        connection.push_read(read.line(), ReadState::Gated(must_apply));
+        return true;
+    }
+    if connection.writes_waiting > 0 {
+        return false; // it must show those writes: offered again once they are answered
+    }
+    let slot_number = connection.next_slot();
+    match core.forward_read(connection.id, slot_number, read.line()) {
+        Ok(request) => connection.push_read(read.line(), ReadState::Forwarded(request)),
+        Err(Routed::Answer(text)) => {
+            connection.push(SlotKind::Write { noreply: false }, Some(text.as_bytes().into()));
+        }
+        Err(Routed::Stalled | Routed::Pending) => return false,
+    }
+    true
+}
+
+fn take_local(connection: &mut Connection, local: Local<'_>) {
+    let fixed = |text: &'static str| SlotKind::Fixed(text.as_bytes());
+    let kind = match local {
+        Local::Version => fixed(concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n")),
+        Local::Verbosity { noreply: true } => return,
+        Local::Verbosity { noreply: false } => SlotKind::Fixed(reply::OK),
+        Local::Stats { argument: None } => SlotKind::Stats,
+        Local::Stats { argument: Some(b"reset") } => SlotKind::Fixed(reply::RESET),
+        Local::Stats { argument: Some(_) } => SlotKind::Fixed(reply::END),
+        Local::MetaNoop => SlotKind::Fixed(reply::META_NOOP),
+        Local::Quit => {
+            connection.closing = true;
+            SlotKind::Quit
+        }
+    };
+    connection.push(kind, None);
+}
+
+/// Answers what can be answered, in order.
+pub fn advance(core: &mut Core, connection: &mut Connection) {
+    while let Some(slot) = connection.slots.front_mut() {
+        match (slot.kind, slot.answer.take()) {
+            (SlotKind::Write { noreply }, Some(answer)) => {
+                if !noreply {
+                    connection.output.extend_from_slice(&answer);
+                }
+            }
+            (SlotKind::Read { .. }, Some(answer)) => connection.output.extend_from_slice(&answer),
+            (SlotKind::Write { .. }, None) => return,
+            (SlotKind::Read { line_bytes, keys_done, state }, None) => {
+                if !advance_read(core, connection, line_bytes, keys_done, state) {
+                    return;
+                }
+            }
+            (SlotKind::Fixed(text), _) => connection.output.extend_from_slice(text),
+            (SlotKind::Stats, _) => core.write_stats(&mut connection.output),
+            (SlotKind::Quit, _) => {
+                while !connection.slots.is_empty() {
+                    connection.pop_slot();
+                }
+                connection.closing = true;
+                return;
+            }
+        }
+        connection.pop_slot();
+    }
+}
+
+/// Tries to answer the read at the front. True: it is answered whole.
+fn advance_read(
+    core: &mut Core,
+    connection: &mut Connection,
+    line_bytes: u32,
+    keys_done: u32,
+    state: ReadState,
+) -> bool {
+    let gate = match state {
+        ReadState::Gated(Index(0)) if core.leads() => {
+            let must_apply = core.read_barrier();
+            set_front_state(connection, ReadState::Gated(must_apply));
+            core.gate(must_apply)
+        }
+        ReadState::Gated(must_apply) => core.gate(must_apply),
+        ReadState::Granted(index) => core.gate_granted(index),
+        ReadState::Asked(_) | ReadState::Forwarded(_) => return false,
+    };
+    match gate {
+        Gate::Open => answer_read(core, connection, line_bytes, keys_done),
+        Gate::Wait(index) => {
+            core.wait_for_apply(index, connection.id);
+            false
+        }
+        Gate::NoLease => {
+            if let Some(ticket) = core.ask_read_index(connection.id) {
+                set_read_states(connection, ReadState::Asked(ticket));
+            } else {
+                set_front_answer(connection, answers::BUSY_READS);
+                core.attend_later.push(connection.id);
+            }
+            false
+        }
+        Gate::NotLeader => {
+            let slot_number = connection.first_slot;
+            let (line, _) = connection.front_line_and_output(line_bytes);
+            let line = line.to_vec();
+            match core.forward_read(connection.id, slot_number, &line) {
+                Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
+                Err(Routed::Answer(text)) => {
+                    set_front_answer(connection, &text);
+                    core.attend_later.push(connection.id);
+                }
+                Err(Routed::Stalled | Routed::Pending) => core.retry_later(connection.id),
+            }
+            false
+        }
+    }
+}
+
+/// Writes the answer of the read at the front, key by key, as far as the connection has room. A write
+/// that waits behind it leaves no choice: then all of it.
+fn answer_read(core: &mut Core, connection: &mut Connection, line_bytes: u32, done: u32) -> bool {
+    let must_finish = connection.writes_waiting > 0;
+    let room = if must_finish {
+        usize::MAX
+    } else {
+        super::clients::OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
+    };
+    let (line, output) = connection.front_line_and_output(line_bytes);
+    let Some(read) = Read::from_line(line) else {
+        output.extend_from_slice(reply::ERROR);
+        return true;
+    };
+    let limit = output.len().saturating_add(room);
+    let mut keys_done = done;
+    let mut keys = read.keys().iter().skip(done as usize);
+    let is_whole = loop {
+        if output.len() >= limit {
+            break false; // goes on when the client has taken some
+        }
+        let Some(key) = keys.next() else {
+            break true;
+        };
+        keys_done += 1;
+        core.counters.get_keys += 1;
+        if let Some(item) = core.store.get(key) {
+            core.counters.get_hits += 1;
+            reply::push_item(output, key, &item, read.with_unique());
+        }
+    };
+    if is_whole {
+        output.extend_from_slice(reply::END);
+        return true;
+    }
+    drop(keys);
+    if let Some(slot) = connection.slots.front_mut()
+        && let SlotKind::Read { keys_done: place, .. } = &mut slot.kind
+    {
+        *place = keys_done;
+    }
+    false
+}
+
+/// Puts the front read, and those right behind it that wait for the same, into `state`.
+fn set_read_states(connection: &mut Connection, new: ReadState) {
+    for slot in &mut connection.slots {
+        match &mut slot.kind {
+            SlotKind::Read { state: state @ ReadState::Gated(_), .. } => *state = new,
+            SlotKind::Read { .. }
+            | SlotKind::Write { .. }
+            | SlotKind::Fixed(_)
+            | SlotKind::Stats
+            | SlotKind::Quit => return,
+        }
+    }
+}
+
+fn set_front_state(connection: &mut Connection, new: ReadState) {
+    if let Some(slot) = connection.slots.front_mut()
+        && let SlotKind::Read { state, .. } = &mut slot.kind
+    {
+        *state = new;
+    }
+}
+
+fn set_front_answer(connection: &mut Connection, text: &str) {
+    if let Some(slot) = connection.slots.front_mut() {
+        slot.answer = Some(text.as_bytes().into());
+    }
+}
+
+/// Answers a read forwarded by a follower.
+pub fn answer_forwarded(store: &Store, line: &[u8], answer: &mut Vec<u8>) {
+    answer.clear();
+    store.query(line, answer);
+}
+
+/// The read index round with this ticket has come back: the reads that waited for it may be answered
+/// once `index` is applied.
+pub fn grant(connection: &mut Connection, ticket: Ticket, index: Index) {
+    replace_states(connection, ReadState::Asked(ticket), ReadState::Granted(index));
+}
+
+/// The read index round with this ticket failed: the reads that waited for it begin anew.
+pub fn ask_again(connection: &mut Connection, ticket: Ticket) {
+    replace_states(connection, ReadState::Asked(ticket), ReadState::Gated(Index(0)));
+}
+
+/// A forwarded read got no answer, and may be sent anew: it changes nothing.
+pub fn forward_again(connection: &mut Connection, request: u64) {
+    replace_states(connection, ReadState::Forwarded(request), ReadState::Gated(Index(0)));
+}
+
+fn replace_states(connection: &mut Connection, old: ReadState, new: ReadState) {
+    for slot in &mut connection.slots {
+        if let SlotKind::Read { state, .. } = &mut slot.kind
+            && *state == old
+        {
+            *state = new;
+        }
+    }
+}

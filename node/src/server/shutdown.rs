@@ -1,0 +1,44 @@
+//! Stopping without losing anything: answer what was taken on, hand leadership over, say goodbye.
+use super::Server;
+use super::administration::Waiting;
+use quorumwire_control::Input;
+
+impl Server {
+    /// One step of stopping; called after each turn once the process was told to. True: done.
+    pub fn drain(&mut self) -> anyhow::Result<bool> {
+        let now = self.core.now;
+        let since = if let Some(since) = self.draining_since {
+            since
+        } else {
+            tracing::info!("stopping: answering what was taken on");
+            self.draining_since = Some(now);
+            self.clients.stop_accepting();
+            self.clients.close_all();
+            now
+        };
+        let is_late = now.0.saturating_sub(since.0) > self.options.drain_timeout;
+        if !self.clients.are_idle() && !is_late {
+            return Ok(false);
+        }
+        if self.core.leads() && self.has_other_voters() && !is_late {
+            if !self.core.draining {
+                self.core.draining = true;
+                tracing::info!("stopping: handing leadership over");
+                let ticket = self.core.next_ticket();
+                self.waiting.insert(ticket, Waiting::Nobody);
+                self.core.step(Input::Transfer(ticket, None));
+                self.carry_out_all()?;
+            }
+            return Ok(false);
+        }
+        if is_late {
+            tracing::warn!("stopping although not everything was answered or handed over in time");
+        }
+        self.core.links.goodbye(now);
+        Ok(true)
+    }
+
+    fn has_other_voters(&self) -> bool {
+        self.core.replica.membership().voters().count() > 1
+    }
+}

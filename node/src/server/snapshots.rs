@@ -1,0 +1,304 @@
+//! Snapshots are written, read and checked by threads of their own: the event loop hands work over
+//! and takes results in. At most one snapshot is written and one piece moved at a time.
+use super::Server;
+use crate::admin::AdminError;
+use anyhow::Context;
+use bytes::Bytes;
+use quorumwire_control::{Input, SnapshotMeta};
+use quorumwire_interfaces::{Frozen, GroupId, Index, ReplicaId, StateMachine, Term};
+use quorumwire_kv::Store;
+use quorumwire_storage as storage;
+use quorumwire_wire::SnapshotHead;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::thread;
+use tokio::sync::oneshot;
+
+/// Pieces of snapshots that may wait to be read or written. Consensus has a few under way for each
+/// follower; one more is dropped and asked for again.
+const PIECES_WAITING_MAX: usize = 64;
+/// People who may wait for a snapshot or a digest.
+const WAITING_MAX: usize = 16;
+
+type Job = Box<dyn FnOnce() -> Event + Send>;
+
+/// What a thread has finished.
+enum Event {
+    Taken(Result<SnapshotMeta, String>),
+    Read(Input),
+    Stored(Input),
+    Installed(Index, Result<(SnapshotMeta, Box<Store>), String>),
+    Digest(u64, Result<String, String>, oneshot::Sender<Result<(u64, String), AdminError>>),
+}
+
+/// The threads and what they are at.
+pub struct Snapshots {
+    group: GroupId,
+    files: storage::Snapshots,
+    pieces: SyncSender<Job>,
+    writes: SyncSender<Job>,
+    results: Receiver<Event>,
+    taking: bool,
+    waiting: Vec<oneshot::Sender<Result<u64, AdminError>>>,
+    fault: Option<String>,
+}
+
+impl Snapshots {
+    /// Starts the threads. `wake` has the event loop look at [`Server::take_snapshot_events`].
+    pub fn start(
+        files: storage::Snapshots,
+        group: GroupId,
+        wake: Arc<mio::Waker>,
+    ) -> anyhow::Result<Self> {
+        let (results_in, results) = mpsc::channel();
+        let pieces = worker("snapshot-pieces", results_in.clone(), Arc::clone(&wake))?;
+        let writes = worker("snapshot-write", results_in, wake)?;
+        Ok(Self {
+            group,
+            files,
+            pieces,
+            writes,
+            results,
+            taking: false,
+            waiting: Vec::new(),
+            fault: None,
+        })
+    }
+
+    /// Whether one is being written.
+    pub fn is_taking(&self) -> bool {
+        self.taking
+    }
+
+    /// What is wrong, for people.
+    pub fn fault(&self) -> Option<String> {
+        self.fault.clone()
+    }
+
+    /// Somebody wants to know when the snapshot being taken next is there.
+    pub fn notify(&mut self, reply: oneshot::Sender<Result<u64, AdminError>>) {
+        if self.waiting.len() < WAITING_MAX {
+            self.waiting.push(reply);
+        } // otherwise it is dropped, which whoever asked sees as Unavailable
+    }
+
+    /// No snapshot is being taken because the newest one has everything: say so.
+    pub fn answer_if_idle(&mut self, newest: Index) {
+        if !self.taking {
+            for reply in self.waiting.drain(..) {
+                reply.send(Ok(newest.0)).ok(); // gone: whoever asked has stopped waiting
+            }
+        }
+    }
+
+    pub fn take(&mut self, meta: SnapshotMeta, frozen: Box<dyn Frozen>) {
+        let files = self.files.clone();
+        let head = SnapshotHead {
+            group: self.group,
+            last_index: meta.last_index,
+            last_term: meta.last_term,
+            log_time: meta.log_time,
+            membership: meta.membership.clone(),
+            membership_index: meta.membership_index,
+        };
+        let job: Job = Box::new(move || {
+            let result = files.create(&head, |out| frozen.write(out));
+            Event::Taken(result.map(|()| meta).map_err(|error| error.to_string()))
+        });
+        self.taking = self.writes.try_send(job).is_ok();
+    }
+
+    pub fn read(&mut self, to: ReplicaId, last_index: Index, offset: u64, bytes_max: usize) {
+        let files = self.files.clone();
+        self.piece(Box::new(move || {
+            let chunk = files.read_chunk(last_index, offset, bytes_max).unwrap_or_else(|error| {
+                tracing::error!(%error, "a snapshot cannot be read; a new one is needed");
+                None
+            });
+            Event::Read(Input::SnapshotRead { to, last_index, offset, chunk })
+        }));
+    }
+
+    pub fn store_chunk(&mut self, last_index: Index, offset: u64, bytes: Bytes) {
+        let files = self.files.clone();
+        self.piece(Box::new(move || {
+            let result = files.store_chunk(last_index, offset, bytes);
+            if let Err(error) = &result {
+                tracing::warn!(%error, "a piece of a snapshot could not be stored");
+            }
+            let stored = result.is_ok();
+            let next_offset = result.unwrap_or(0);
+            Event::Stored(Input::SnapshotChunkStored { last_index, next_offset, stored })
+        }));
+    }
+
+    pub fn install(&mut self, last_index: Index, last_term: Term) {
+        let files = self.files.clone();
+        self.piece(Box::new(move || {
+            let result = install(&files, last_index, last_term).map_err(|error| format!("{error:#}"));
+            Event::Installed(last_index, result)
+        }));
+    }
+
+    /// Hashes a state: the same state has the same hash on every replica.
+    pub fn digest(
+        &mut self,
+        applied: Index,
+        frozen: Box<dyn Frozen>,
+        reply: oneshot::Sender<Result<(u64, String), AdminError>>,
+    ) {
+        let job: Job = Box::new(move || {
+            let mut hasher = Hasher::default();
+            let result = frozen.write(&mut hasher).map_err(|error| error.to_string());
+            Event::Digest(applied.0, result.map(|()| hasher.text()), reply)
+        });
+        self.writes.try_send(job).ok(); // dropped: whoever asked sees Unavailable
+    }
+
+    fn piece(&mut self, job: Job) {
+        if self.pieces.try_send(job).is_err() {
+            tracing::debug!("too many snapshot pieces wait; one is dropped and asked for again");
+        }
+    }
+}
+
+impl Server {
+    /// Takes in what the snapshot threads have finished.
+    pub fn take_snapshot_events(&mut self) -> anyhow::Result<()> {
+        while let Ok(event) = self.snapshots.results.try_recv() {
+            match event {
+                Event::Taken(result) => self.snapshot_taken(result),
+                Event::Read(input) | Event::Stored(input) => self.core.step(input),
+                Event::Installed(last_index, result) => {
+                    self.snapshot_installed(last_index, result)?;
+                }
+                Event::Digest(applied, result, reply) => {
+                    let answer = result.map(|hash| (applied, hash)).map_err(AdminError::Failed);
+                    reply.send(answer).ok(); // gone: whoever asked has stopped waiting
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn snapshot_taken(&mut self, result: Result<SnapshotMeta, String>) {
+        self.snapshots.taking = false;
+        let answer = match result {
+            Ok(meta) => {
+                let last_index = meta.last_index;
+                tracing::info!(last_index = last_index.0, "snapshot taken");
+                self.core.counters.snapshots_taken += 1;
+                self.snapshots.fault = None;
+                self.core.step(Input::SnapshotTaken(meta));
+                self.core.journal.compact(last_index);
+                Ok(last_index.0)
+            }
+            Err(problem) => {
+                tracing::error!(problem, "no snapshot could be taken; the log keeps growing");
+                self.core.counters.snapshots_failed += 1;
+                self.snapshots.fault = Some(format!("no snapshot could be taken: {problem}"));
+                Err(AdminError::Failed(problem))
+            }
+        };
+        for reply in self.snapshots.waiting.drain(..) {
+            reply.send(answer.clone()).ok(); // gone: whoever asked has stopped waiting
+        }
+    }
+
+    fn snapshot_installed(
+        &mut self,
+        last_index: Index,
+        result: Result<(SnapshotMeta, Box<Store>), String>,
+    ) -> anyhow::Result<()> {
+        let meta = match result {
+            Ok((meta, store)) if last_index > self.core.applied => {
+                tracing::info!(last_index = last_index.0, "snapshot installed");
+                self.core.journal.begin_behind(last_index, meta.last_term)?;
+                self.core.store = store;
+                self.core.applied = last_index;
+                self.committed = self.committed.max(last_index);
+                self.log_time = self.log_time.max(meta.log_time);
+                self.bytes_since_snapshot = 0;
+                Some(meta)
+            }
+            Ok((meta, _)) => Some(meta), // overtaken by the log meanwhile
+            Err(problem) => {
+                tracing::error!(problem, "a received snapshot could not be installed");
+                self.core.counters.snapshots_failed += 1;
+                None
+            }
+        };
+        self.core.step(Input::SnapshotInstalled { last_index, meta });
+        self.core.journal.compact(last_index);
+        Ok(())
+    }
+}
+
+/// Makes a received snapshot durable and a store out of it.
+fn install(
+    files: &storage::Snapshots,
+    last_index: Index,
+    last_term: Term,
+) -> anyhow::Result<(SnapshotMeta, Box<Store>)> {
+    let head = files.install(last_index, last_term)?;
+    let file = files.open(last_index)?.context("it is gone right after it came")?;
+    let mut store = Box::new(Store::new());
+    store.restore(&mut file.body()?)?;
+    Ok((meta(&head), store))
+}
+
+/// What a snapshot's head says, in `control`'s words.
+pub fn meta(head: &SnapshotHead) -> SnapshotMeta {
+    SnapshotMeta {
+        last_index: head.last_index,
+        last_term: head.last_term,
+        membership: head.membership.clone(),
+        membership_index: head.membership_index,
+        log_time: head.log_time,
+    }
+}
+
+/// A thread that does one job after the other.
+fn worker(
+    name: &str,
+    results: Sender<Event>,
+    wake: Arc<mio::Waker>,
+) -> anyhow::Result<SyncSender<Job>> {
+    let (jobs_in, jobs) = mpsc::sync_channel::<Job>(PIECES_WAITING_MAX);
+    let work = move || {
+        while let Ok(job) = jobs.recv() {
+            if results.send(job()).is_err() || wake.wake().is_err() {
+                return; // the event loop is gone
+            }
+        }
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(work)?;
+    Ok(jobs_in)
+}
+
+/// Checksum and length of everything written: to see whether replicas differ, not to withstand an
+/// attacker.
+#[derive(Default)]
+struct Hasher {
+    checksum: u32,
+    bytes: u64,
+}
+
+impl Hasher {
+    fn text(&self) -> String {
+        format!("{:08x}-{:x}", self.checksum, self.bytes)
+    }
+}
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.checksum = crc32c::crc32c_append(self.checksum, bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

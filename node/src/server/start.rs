@@ -1,0 +1,344 @@
+//! Starting: open the data folder, find out who we are in this life, bind, join the parts.
+use super::clients::Clients;
+use super::core::Core;
+use super::journal::Journal;
+use super::links::Links;
+use super::snapshots::{self, Snapshots};
+use super::{
+    Addresses, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK,
+    TOKEN_PEERS, TOKEN_WAKE, clock,
+};
+use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
+use crate::http;
+use crate::options::{Durability, OnFollower, ServerOptions};
+use anyhow::Context;
+use mio::net::TcpListener;
+use mio::{Interest, Poll, Waker};
+use quorumwire_control::{Config, Entry, HardState, Peer, Replica, Stored};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, StateMachine, Term};
+use quorumwire_kv::Store;
+use quorumwire_storage::{
+    self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
+};
+use quorumwire_wire::Membership;
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// The one replicated log of this server. Messages, records and folders name it, so that there can
+/// be more.
+const GROUP: GroupId = GroupId(0);
+
+/// Append messages with entries on their way to one follower.
+const APPENDS_IN_FLIGHT_MAX: usize = 256;
+/// Bytes of entries on their way to one follower.
+const APPEND_BYTES_IN_FLIGHT_MAX: usize = 8 << 20;
+/// People's requests and reads waiting for consensus.
+const WAITING_REQUESTS_MAX: usize = 64 << 10;
+/// Bytes taken from a client's socket at once.
+const SCRATCH_BYTES: usize = 256 << 10;
+/// Name of the file that says that this replica has been a member.
+const MEMBER_MARK: &str = "was-member";
+/// A connection on which nothing came for so many election timeouts is dead.
+const SILENCE_ELECTION_TIMEOUTS: u32 = 4;
+
+/// Serves until the process is told to stop by SIGTERM or SIGINT. An error means it could not start,
+/// or could not go on.
+pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let poll = Poll::new()?;
+    let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
+    let memory = open(options, &waker)?;
+
+    let peers = bind(options.listen_peer, "listen-peer")?;
+    let clients = bind(options.listen_memcached, "listen-memcached")?;
+    let http_listener = std::net::TcpListener::bind(options.listen_http)
+        .with_context(|| format!("option listen-http: cannot listen on {}", options.listen_http))?;
+    let addresses = Addresses {
+        peer: options.peer_address(peers.local_addr()?),
+        memcached: options.memcached_address(clients.local_addr()?),
+        http: options.http_address(http_listener.local_addr()?),
+    };
+    let (admin_in, admin) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
+    let handle = AdminHandle::new(admin_in, Arc::clone(&waker));
+    let mut server = join(options, memory, (poll, &waker), (peers, clients), addresses)?;
+    server.admin = admin;
+    server.stop = stop;
+    let _http = http::start(http_listener, handle)?;
+    fs::write(options.dir.join("http-address"), format!("{}\n", server.addresses.http))
+        .context("writing the file http-address")?;
+    tracing::info!(
+        id = options.id.0,
+        incarnation = %server.incarnation,
+        cluster = options.cluster,
+        peer = server.addresses.peer,
+        memcached = server.addresses.memcached,
+        http = server.addresses.http,
+        "replica started"
+    );
+    let result = server.run();
+    fs::remove_file(options.dir.join("http-address")).ok(); // stale addresses only mislead
+    result.inspect(|()| tracing::info!("stopped"))
+}
+
+/// What was found in the data folder.
+struct Memory {
+    incarnation: Incarnation,
+    journal: Journal,
+    stored: Stored,
+    store: Box<Store>,
+    snapshots: Snapshots,
+    /// This replica was a member before and remembers nothing of it.
+    amnesiac: bool,
+    fault: Option<String>,
+}
+
+fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
+    let folder = options.dir.join(format!("group-{GROUP}"));
+    fs::create_dir_all(&folder)
+        .with_context(|| format!("option dir: cannot create {}", folder.display()))?;
+    let in_folder = || format!("option dir: data folder {}", folder.display());
+    let disk = Arc::new(FolderDisk::open(&folder).with_context(in_folder)?);
+    let settings = Settings {
+        cluster: options.cluster.clone(),
+        replica: options.id,
+        group: GROUP,
+        new_incarnation: Incarnation(random_number()?.max(1)),
+        segment_bytes: options.segment_bytes,
+    };
+    let mut fault = None;
+    let ready = match options.durability {
+        Durability::Memory => open_memory(disk, &settings).with_context(in_folder)?,
+        Durability::Sync => match storage::open(disk, settings).with_context(in_folder)? {
+            Opened::Ready(ready) => ready,
+            Opened::Damaged(damaged) => {
+                tracing::error!(
+                    what = damaged.what(),
+                    "the data folder is damaged: put aside, the other replicas bring this one up to \
+                     date"
+                );
+                fault = Some(format!("started over after damage: {}", damaged.what()));
+                let again = Incarnation(random_number()?.max(1));
+                damaged.start_over(again).with_context(in_folder)?
+            }
+        },
+    };
+    for note in &ready.notes {
+        tracing::warn!(note, "data folder");
+    }
+    let amnesiac = ready.fresh && options.dir.join(MEMBER_MARK).exists();
+    if amnesiac {
+        tracing::warn!(
+            "this replica was a member and remembers nothing of it: it counts for nothing until the \
+             others have brought it up to date. If all of them have lost their memory, their data is \
+             gone; remove their folders to begin anew"
+        );
+    }
+    let store = restore(&ready)?;
+    let log = match options.durability {
+        Durability::Memory => None,
+        Durability::Sync => {
+            let wake = Arc::clone(waker);
+            // A failed wake can only mean that the event loop is gone.
+            Some(LogWriter::start(ready.log, Box::new(move || drop(wake.wake())))?)
+        }
+    };
+    Ok(Memory {
+        incarnation: ready.incarnation,
+        journal: Journal::new(log),
+        stored: to_control(ready.stored),
+        store,
+        snapshots: Snapshots::start(ready.snapshots, GROUP, Arc::clone(waker))?,
+        amnesiac,
+        fault,
+    })
+}
+
+fn restore(ready: &Ready) -> anyhow::Result<Box<Store>> {
+    let mut store = Box::new(Store::new());
+    if let Some(head) = &ready.stored.snapshot {
+        let index = head.last_index;
+        tracing::info!(last_index = index.0, "restoring the snapshot");
+        let file = ready.snapshots.open(index)?.context("the newest snapshot is gone")?;
+        store.restore(&mut file.body()?).context("restoring the newest snapshot")?;
+    }
+    Ok(store)
+}
+
+fn to_control(stored: storage::Stored) -> Stored {
+    let state = &stored.hard_state;
+    let vote = Peer {
+        // Written by this code from a u16.
+        id: ReplicaId(u16::try_from(state.vote_replica).unwrap_or(u16::MAX)),
+        incarnation: Incarnation(state.vote_incarnation),
+    };
+    Stored {
+        hard_state: HardState {
+            term: Term(state.term),
+            vote: state.voted.then_some(vote),
+            commit_index: Index(state.commit_index),
+        },
+        snapshot: stored.snapshot.as_ref().map(snapshots::meta),
+        entries: stored
+            .entries
+            .into_iter()
+            .map(|entry| Entry {
+                index: entry.index,
+                term: entry.term,
+                kind: entry.kind,
+                block: entry.block,
+                start: entry.start,
+                end: entry.end,
+            })
+            .collect(),
+    }
+}
+
+/// Joins the parts into a server that has not turned yet.
+fn join(
+    options: &ServerOptions,
+    memory: Memory,
+    (poll, _waker): (Poll, &Arc<Waker>),
+    (mut peers, mut clients): (TcpListener, TcpListener),
+    addresses: Addresses,
+) -> anyhow::Result<Server> {
+    let now = clock::now();
+    let applied = memory.stored.snapshot.as_ref().map_or(Index(0), |meta| meta.last_index);
+    let log_time = memory.stored.snapshot.as_ref().map_or(LogTime(0), |meta| meta.log_time);
+    let replica = Replica::new(config(options, &memory, &addresses)?, now, memory.stored)
+        .context("what the data folder holds contradicts itself")?;
+
+    let registry = poll.registry();
+    registry.register(&mut peers, TOKEN_PEERS, Interest::READABLE)?;
+    registry.register(&mut clients, TOKEN_CLIENTS, Interest::READABLE)?;
+    let mut hello = quorumwire_wire::hello(&options.cluster, options.id.0, memory.incarnation.0);
+    hello.client_address.clone_from(&addresses.memcached);
+    hello.http_address.clone_from(&addresses.http);
+    let links = Links::new(
+        hello,
+        peers,
+        registry.try_clone()?,
+        TOKEN_FIRST_LINK,
+        options.heartbeat_interval,
+        (options.election_timeout * SILENCE_ELECTION_TIMEOUTS).max(Duration::from_secs(1)),
+    );
+    let clients = Clients::new(
+        clients,
+        registry.try_clone()?,
+        TOKEN_FIRST_CLIENT,
+        options.connections_max,
+    );
+    let commit_index = replica.commit_index();
+    let mut core = Core::new(replica, memory.journal, links, GROUP, now);
+    core.store = memory.store;
+    core.applied = applied;
+    core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
+    let mut server = Server {
+        options: options.clone(),
+        addresses,
+        incarnation: memory.incarnation,
+        start_fault: memory.fault,
+        poll,
+        core,
+        clients,
+        snapshots: memory.snapshots,
+        admin: mpsc::sync_channel(0).1,
+        waiting: BTreeMap::new(),
+        link_events: Vec::new(),
+        scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+        carrying: Vec::new(),
+        applying: Vec::new(),
+        reply: Vec::new(),
+        committed: commit_index,
+        log_time,
+        bytes_since_snapshot: 0,
+        ready_once_applied: commit_index,
+        started: now,
+        next_housekeeping: quorumwire_control::Now(now.0 + HOUSEKEEPING_INTERVAL),
+        stop: Arc::new(AtomicBool::new(false)),
+        draining_since: None,
+    };
+    let membership = server.core.replica.membership().clone();
+    server.membership_changed(&membership)?;
+    Ok(server)
+}
+
+fn config(
+    options: &ServerOptions,
+    memory: &Memory,
+    addresses: &Addresses,
+) -> anyhow::Result<Config> {
+    let begins_cluster = !options.join && !memory.amnesiac;
+    Ok(Config {
+        group: GROUP,
+        me: Peer {
+            id: options.id,
+            incarnation: memory.incarnation,
+        },
+        peer_address: addresses.peer.clone(),
+        initial_members: if begins_cluster {
+            options.members.keys().copied().collect()
+        } else {
+            Vec::new()
+        },
+        seed: random_number()?,
+        election_timeout: options.election_timeout,
+        heartbeat_interval: options.heartbeat_interval,
+        clock_drift_ppm: options.clock_drift_ppm,
+        uncommitted_bytes_max: options.uncommitted_bytes_max,
+        appends_in_flight_max: APPENDS_IN_FLIGHT_MAX,
+        append_bytes_in_flight_max: APPEND_BYTES_IN_FLIGHT_MAX,
+        log_tail_bytes: options.log_tail_bytes,
+        waiting_requests_max: WAITING_REQUESTS_MAX,
+    })
+}
+
+fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .with_context(|| format!("option {option}: cannot listen on {address}"))
+}
+
+fn random_number() -> anyhow::Result<u64> {
+    Ok(getrandom::u64()?)
+}
+
+impl Server {
+    /// The members changed: dial whom we must know, and remember for good that we are one of them.
+    pub fn membership_changed(&mut self, membership: &Membership) -> anyhow::Result<()> {
+        let me = self.options.id;
+        let own = membership.member(me).filter(|own| own.incarnation == self.incarnation);
+        let mut addresses = self.options.members.clone();
+        if own.is_some() {
+            addresses.clear();
+        }
+        for member in &membership.members {
+            addresses.insert(member.id, member.peer_address.clone());
+        }
+        self.core.links.dial_all = own.is_none();
+        self.core.links.set_addresses(&addresses);
+        if own.is_some() {
+            mark_as_member(&self.options.dir)?;
+        }
+        Ok(())
+    }
+}
+
+/// Leaves a mark in the data folder by which a later start in `memory` mode, or after damage, knows
+/// that promises were made here that it does not remember.
+fn mark_as_member(dir: &Path) -> anyhow::Result<()> {
+    let mark = dir.join(MEMBER_MARK);
+    if mark.exists() {
+        return Ok(());
+    }
+    let file = fs::File::create(&mark).context("writing the file was-member")?;
+    file.sync_all().context("syncing the file was-member")?;
+    fs::File::open(dir)?.sync_all().context("syncing the data folder")
+}

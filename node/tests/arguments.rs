@@ -1,0 +1,106 @@
+//! Wrong arguments: exit code 2, and the answer names the option, the value and what is allowed. Starts
+//! no server.
+use std::process::{Command, Output};
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_quorumwire"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_wrong_argument_names_option_value_and_allowed_values() {
+    let server = ["server", "--dir", "d", "--members", "0=127.0.0.1:1"];
+    let check = [
+        "config",
+        "check",
+        "--dir",
+        "d",
+        "--members",
+        "0=127.0.0.1:1",
+    ];
+    let with = |base: &[&'static str], more: &[&'static str]| [base, more].concat();
+    let cases: [(Vec<&str>, &[&str]); 11] = [
+        (with(&server, &[]), &["id", "0 to 65535"]),
+        (with(&server, &["--id", "-1"]), &["id", "-1", "0 to 65535"]),
+        (with(&check, &["--id", "x"]), &["id", "\"x\"", "0 to 65535"]),
+        (
+            with(&check, &["--id", "0", "--durability", "maybe"]),
+            &["durability", "maybe", "sync or memory"],
+        ),
+        (
+            with(&server, &["--id", "0", "--listen-http", "0.0.0.0:1"]),
+            &["listen-http", "0.0.0.0:1", "--insecure"],
+        ),
+        (
+            with(&server, &["--id", "0", "--config", "/no/such"]),
+            &["config", "/no/such"],
+        ),
+        (
+            vec!["dev", "--replicas", "2"],
+            &["--replicas", "2", "1, 3, 5, 7"],
+        ),
+        (
+            vec!["bench", "--connections", "0"],
+            &["--connections", "0", "1..=4096"],
+        ),
+        (vec!["quorum", "half"], &["half", "majority, all"]),
+        (
+            vec!["member", "add", "--id", "1", "--peer", "nowhere"],
+            &["--peer", "nowhere", "HOST:PORT"],
+        ),
+        (vec!["explode"], &["explode"]),
+    ];
+    for (arguments, parts) in cases {
+        let output = run(&arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        for part in parts {
+            assert!(text.contains(part), "{arguments:?}: no {part} in {text}");
+        }
+    }
+}
+
+#[test]
+fn what_holds_is_shown_with_its_origin() {
+    let output = Command::new(env!("CARGO_BIN_EXE_quorumwire"))
+        .args([
+            "config",
+            "check",
+            "--id",
+            "0",
+            "--members",
+            "0=h:1",
+            "--join",
+        ])
+        .env("QUORUMWIRE_DIR", "data")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    let words = |name: &str| -> Vec<&str> {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().collect()
+    };
+    assert_eq!(words("join"), ["join", "true", "flag"]);
+    assert_eq!(
+        words("dir"),
+        ["dir", "data", "environment", "variable", "QUORUMWIRE_DIR"]
+    );
+    assert_eq!(words("durability"), ["durability", "sync", "default"]);
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_said_so() {
+    // Port 1 is nobody's.
+    let output = run(&["status", "--addr", "127.0.0.1:1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("127.0.0.1:1 cannot be reached"), "{text}");
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(&["status", "--dir", dir.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("no cluster and of no server"), "{text}");
+}

@@ -1,0 +1,120 @@
+//! The identity file: whose folder this is. Written before anything is promised, changed only when a
+//! replica begins a new life.
+//!
+//! ```text
+//!  | magic | version | message bytes | crc32c | Identity (protobuf) |
+//! ```
+//! Big-endian. The checksum covers everything but itself.
+use crate::disk::{Disk, is_unreadable, read_full_at, replace_durably};
+use crate::segment::u32_at;
+use crate::{OpenError, Owner, Settings};
+use bytes::{BufMut, BytesMut};
+use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
+use quorumwire_wire::peer;
+use quorumwire_wire::prost::Message;
+use std::io;
+
+/// Name of the identity's file.
+pub(crate) const IDENTITY_NAME: &str = "identity";
+
+/// "QWID": the first bytes of the file.
+const IDENTITY_MAGIC: u32 = 0x5157_4944;
+
+/// Version of a folder as a whole. Raised when a folder of the new kind must not be opened by older code.
+const FOLDER_VERSION: u32 = 1;
+
+const PREFIX_BYTES: usize = 16;
+const IDENTITY_BYTES_MAX: usize = 1024;
+
+/// What the identity file says.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Nothing,
+    /// The folder belongs to this replica.
+    Ours(Owner),
+    /// It says nothing that can be trusted.
+    Damaged(&'static str),
+}
+
+/// Writes the identity durably.
+pub(crate) fn write_identity(disk: &dyn Disk, cluster: &str, owner: Owner) -> io::Result<()> {
+    let message = peer::Identity {
+        cluster: cluster.to_owned(),
+        replica: u32::from(owner.replica.0),
+        incarnation: owner.incarnation.0,
+        group: owner.group.0,
+    };
+    let message = message.encode_to_vec();
+    let mut file = BytesMut::new();
+    file.put_u32(IDENTITY_MAGIC);
+    file.put_u32(FOLDER_VERSION);
+    file.put_u32(u32::try_from(message.len()).expect("a cluster's name is short"));
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&file), &message);
+    file.put_u32(checksum);
+    file.extend_from_slice(&message);
+    replace_durably(disk, IDENTITY_NAME, file.freeze())
+}
+
+/// Reads the identity. A folder of someone else is an error that names what was found and what was
+/// expected.
+pub(crate) fn read_identity(disk: &dyn Disk, settings: &Settings) -> Result<Found, OpenError> {
+    let file = match disk.open(IDENTITY_NAME) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(OpenError::io("opening the identity")(error)),
+    };
+    let mut bytes = vec![0; IDENTITY_BYTES_MAX + 1];
+    match read_full_at(&*file, 0, &mut bytes) {
+        Ok(read) => bytes.truncate(read),
+        Err(error) if is_unreadable(&error) => {
+            return Ok(Found::Damaged("identity: it cannot be read"));
+        }
+        Err(error) => return Err(OpenError::io("reading the identity")(error)),
+    }
+    let Some((prefix, message)) = bytes.split_first_chunk::<PREFIX_BYTES>() else {
+        return Ok(Found::Damaged("identity: it is cut short"));
+    };
+    let checksum = crc32c::crc32c_append(crc32c::crc32c(&prefix[..12]), message);
+    let whole = u32_at(prefix, 0) == IDENTITY_MAGIC
+        && u32_at(prefix, 8) as usize == message.len()
+        && u32_at(prefix, 12) == checksum;
+    if !whole {
+        return Ok(Found::Damaged("identity: its checksum does not match"));
+    }
+    if u32_at(prefix, 4) != FOLDER_VERSION {
+        return Err(OpenError::Newer {
+            what: "data folder",
+            found: u32_at(prefix, 4),
+            readable: FOLDER_VERSION,
+        });
+    }
+    let Ok(identity) = peer::Identity::decode(message) else {
+        return Ok(Found::Damaged("identity: its message makes no sense"));
+    };
+    ours(&identity, settings)
+}
+
+fn ours(identity: &peer::Identity, settings: &Settings) -> Result<Found, OpenError> {
+    let foreign = |what, found: String, expected: String| OpenError::Foreign {
+        what,
+        found,
+        expected,
+    };
+    if identity.cluster != settings.cluster {
+        let found = identity.cluster.clone();
+        return Err(foreign("cluster", found, settings.cluster.clone()));
+    }
+    if identity.replica != u32::from(settings.replica.0) {
+        let found = identity.replica.to_string();
+        return Err(foreign("replica", found, settings.replica.to_string()));
+    }
+    if identity.group != settings.group.0 {
+        let found = identity.group.to_string();
+        return Err(foreign("group", found, settings.group.to_string()));
+    }
+    Ok(Found::Ours(Owner {
+        group: GroupId(identity.group),
+        replica: ReplicaId(settings.replica.0),
+        incarnation: Incarnation(identity.incarnation),
+    }))
+}

@@ -1,0 +1,409 @@
+//! The log's own thread: it takes jobs from a bounded queue, writes all that wait as one batch with one
+//! sync, and says how far it is. What is in the log is not its business.
+use crate::wal::{Wal, WalError, batch_bytes_max};
+use bytes::Bytes;
+use quorumwire_interfaces::{Index, Term};
+use quorumwire_wire::{RECORD_HEADER_BYTES, peer};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Most jobs waiting to be written.
+pub const JOBS_WAITING_MAX: usize = 65_536;
+
+/// Most bytes of jobs waiting to be written; one more job is taken below it, however large.
+pub const JOB_BYTES_WAITING_MAX: u64 = 256 << 20;
+
+/// A batch takes no further job once it holds this much.
+pub const BATCH_BYTES_TARGET: u64 = 8 << 20;
+
+/// First and longest wait before a full disk is tried again.
+const DISK_FULL_RETRY_MIN: Duration = Duration::from_millis(20);
+const DISK_FULL_RETRY_MAX: Duration = Duration::from_secs(1);
+
+/// Bytes a hard state record may take.
+const HARD_STATE_BYTES_MAX: u64 = RECORD_HEADER_BYTES as u64 + 64;
+
+/// Something to write durably: hard state first, then the base, then the entries.
+#[derive(Clone, Debug, Default)]
+pub struct LogJob {
+    /// Names this job; ascending, at least 1.
+    pub ticket: u64,
+    /// New hard state, if it changed; its term never falls.
+    pub hard_state: Option<peer::HardState>,
+    /// A snapshot with this last entry has been installed: the log begins behind it. Entries further
+    /// on stay if the log has the entry of this index and term, otherwise all are dropped.
+    pub begin_behind: Option<(Index, Term)>,
+    /// Entry records of this group as they travel, whole, checksums in place; cut anywhere between
+    /// records. Indexes are consecutive; the first may lie within the log and then replaces what
+    /// stood there and behind.
+    pub pieces: Vec<Bytes>,
+}
+
+impl LogJob {
+    /// At most so many bytes on disk.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        let entries: u64 = self.pieces.iter().map(|piece| piece.len() as u64).sum();
+        entries + HARD_STATE_BYTES_MAX + RECORD_HEADER_BYTES as u64
+    }
+}
+
+/// A log to start a [`LogWriter`] on: the one of a folder, or none (memory mode).
+#[derive(Default)]
+pub struct Log {
+    wal: Option<Wal>,
+}
+
+impl Log {
+    pub(crate) const fn of(wal: Wal) -> Self {
+        Self { wal: Some(wal) }
+    }
+
+    /// A log that keeps nothing: every job is done at once, durable nowhere.
+    #[must_use]
+    pub const fn memory() -> Self {
+        Self { wal: None }
+    }
+
+    /// The log itself, for those who write it without a thread; `None` in memory mode.
+    #[must_use]
+    pub fn into_wal(self) -> Option<Wal> {
+        self.wal
+    }
+}
+
+/// How the log is doing.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum LogHealth {
+    /// It writes.
+    Working,
+    /// There is no room. Jobs wait, in order, and are written when there is room again; until then
+    /// new writes should be refused.
+    DiskFull,
+    /// It takes nothing any more; the text says why. The replica must stop.
+    Failed(String),
+}
+
+/// Why a job was not taken. Jobs must not be left out: whoever sees `Full` hands the same job over
+/// again later, before any other.
+#[derive(Debug)]
+pub enum LogRefused {
+    /// [`JOBS_WAITING_MAX`] or [`JOB_BYTES_WAITING_MAX`] is reached.
+    Full(LogJob),
+    /// The log has failed.
+    Failed,
+}
+
+/// What the log has done since its start.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct LogCounters {
+    /// Batches written, each with one sync.
+    pub batches: u64,
+    /// Jobs written.
+    pub jobs: u64,
+    /// Bytes written, rounded up by a few per batch.
+    pub bytes: u64,
+    /// Nanoseconds spent writing and syncing.
+    pub busy_ns: u64,
+    /// The longest batch, in nanoseconds.
+    pub batch_ns_max: u64,
+    /// How often the disk was found full.
+    pub disk_full: u64,
+    /// Segments removed behind snapshots.
+    pub segments_removed: u64,
+    /// Segments that could not be removed; tried again at the next compaction.
+    pub removals_failed: u64,
+    /// Segment files there are.
+    pub segments: u64,
+}
+
+/// The log with its thread. Dropping it writes what waits (unless the disk is full or has failed) and
+/// ends the thread.
+pub struct LogWriter {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+    persisted: AtomicU64,
+}
+
+struct Queue {
+    jobs: VecDeque<LogJob>,
+    bytes: u64,
+    compact_upto: Option<Index>,
+    stop: bool,
+    health: LogHealth,
+    counters: LogCounters,
+}
+
+impl LogWriter {
+    /// Starts the thread. `wake` is called from that thread after [`persisted`](Self::persisted) or
+    /// [`health`](Self::health) changed. In memory mode there is no thread and `wake` is never called:
+    /// `persisted` has moved on when [`submit`](Self::submit) returns.
+    pub fn start(log: Log, wake: Box<dyn Fn() + Send>) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(Queue {
+                jobs: VecDeque::new(),
+                bytes: 0,
+                compact_upto: None,
+                stop: false,
+                health: LogHealth::Working,
+                counters: LogCounters::default(),
+            }),
+            arrived: Condvar::new(),
+            persisted: AtomicU64::new(0),
+        });
+        let Some(wal) = log.wal else {
+            return Ok(Self {
+                shared,
+                thread: None,
+            });
+        };
+        let writing = Writing {
+            shared: Arc::clone(&shared),
+            wal,
+            wake,
+            batch: Vec::new(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || writing.run())?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Hands a job over. Never blocks on the disk.
+    pub fn submit(&self, job: LogJob) -> Result<(), LogRefused> {
+        let mut queue = self.shared.lock();
+        if self.thread.is_none() {
+            queue.counters.jobs += 1;
+            self.shared.persisted.store(job.ticket, Ordering::Release);
+            return Ok(());
+        }
+        if matches!(queue.health, LogHealth::Failed(_)) {
+            return Err(LogRefused::Failed);
+        }
+        let full = queue.jobs.len() >= JOBS_WAITING_MAX || queue.bytes >= JOB_BYTES_WAITING_MAX;
+        if full {
+            return Err(LogRefused::Full(job));
+        }
+        queue.bytes += job.bytes_max();
+        let was_empty = queue.jobs.is_empty();
+        queue.jobs.push_back(job);
+        drop(queue);
+        if was_empty {
+            self.shared.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Removes segments whose entries all lie at or before `upto`, some time soon. A snapshot of
+    /// everything up to there is durable.
+    pub fn compact(&self, upto: Index) {
+        let mut queue = self.shared.lock();
+        queue.compact_upto = queue.compact_upto.max(Some(upto));
+        drop(queue);
+        self.shared.arrived.notify_one();
+    }
+
+    /// All jobs up to this ticket are durable; 0 before the first.
+    #[must_use]
+    pub fn persisted(&self) -> u64 {
+        self.shared.persisted.load(Ordering::Acquire)
+    }
+
+    /// How it is doing.
+    #[must_use]
+    pub fn health(&self) -> LogHealth {
+        self.shared.lock().health.clone()
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub fn counters(&self) -> LogCounters {
+        self.shared.lock().counters
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.arrived.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic there was a broken invariant, said on stderr; what it did not write was never
+            // reported as written.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&self) -> MutexGuard<'_, Queue> {
+        let mut queue = self.lock();
+        while queue.jobs.is_empty() && queue.compact_upto.is_none() && !queue.stop {
+            queue = self
+                .arrived
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        queue
+    }
+}
+
+/// The thread's own part.
+struct Writing {
+    shared: Arc<Shared>,
+    wal: Wal,
+    wake: Box<dyn Fn() + Send>,
+    batch: Vec<LogJob>,
+}
+
+impl Drop for Writing {
+    /// A thread that panicked (a broken invariant) must not look like one that is only slow.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.report_health(LogHealth::Failed("the log's thread panicked".to_owned()));
+        }
+    }
+}
+
+impl Writing {
+    fn run(mut self) {
+        loop {
+            let stop = self.take_batch();
+            if !self.batch.is_empty() {
+                if !self.write_batch() {
+                    return;
+                }
+            } else if stop {
+                return;
+            }
+            self.compact();
+        }
+    }
+
+    /// Takes all jobs that wait, as far as a batch goes. Whether the thread shall stop.
+    fn take_batch(&mut self) -> bool {
+        let mut queue = self.shared.wait();
+        self.batch.clear();
+        let mut bytes = 0;
+        while bytes < BATCH_BYTES_TARGET {
+            let Some(job) = queue.jobs.pop_front() else {
+                break;
+            };
+            bytes += job.bytes_max();
+            self.batch.push(job);
+        }
+        queue.bytes -= bytes;
+        queue.counters.segments = self.wal.segment_count() as u64;
+        queue.stop
+    }
+
+    /// Writes the batch, waiting for room as long as it takes. False: the thread must end.
+    fn write_batch(&mut self) -> bool {
+        let mut retry_after = DISK_FULL_RETRY_MIN;
+        loop {
+            let begun = Instant::now();
+            match self.wal.write(&self.batch) {
+                Ok(()) => {
+                    self.report_written(begun.elapsed());
+                    return true;
+                }
+                Err(WalError::DiskFull { needed_bytes }) => {
+                    self.report_health(LogHealth::DiskFull);
+                    if !self.wait_for_room(needed_bytes, &mut retry_after) {
+                        return false;
+                    }
+                }
+                Err(WalError::Failed(problem)) => {
+                    self.report_health(LogHealth::Failed(problem));
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn report_written(&self, took: Duration) {
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let mut queue = self.shared.lock();
+        let counters = &mut queue.counters;
+        counters.batches += 1;
+        counters.jobs += self.batch.len() as u64;
+        counters.bytes += batch_bytes_max(&self.batch);
+        counters.busy_ns = counters.busy_ns.saturating_add(took_ns);
+        counters.batch_ns_max = counters.batch_ns_max.max(took_ns);
+        counters.segments = self.wal.segment_count() as u64;
+        queue.health = LogHealth::Working;
+        drop(queue);
+        if let Some(last) = self.batch.last() {
+            self.shared.persisted.store(last.ticket, Ordering::Release);
+        }
+        (self.wake)();
+    }
+
+    fn report_health(&self, health: LogHealth) {
+        let mut queue = self.shared.lock();
+        if queue.health == health {
+            return;
+        }
+        if health == LogHealth::DiskFull {
+            queue.counters.disk_full += 1;
+        }
+        queue.health = health;
+        drop(queue);
+        (self.wake)();
+    }
+
+    /// Waits until there may be room, compacting meanwhile: that makes room. False: stop.
+    fn wait_for_room(&mut self, needed_bytes: u64, retry_after: &mut Duration) -> bool {
+        loop {
+            self.compact();
+            let queue = self.shared.lock();
+            if queue.stop {
+                return false;
+            }
+            let (queue, _) = self
+                .shared
+                .arrived
+                .wait_timeout_while(queue, *retry_after, |queue| {
+                    !queue.stop && queue.compact_upto.is_none()
+                })
+                .unwrap_or_else(PoisonError::into_inner);
+            drop(queue);
+            *retry_after = (*retry_after * 2).min(DISK_FULL_RETRY_MAX);
+            // A disk that cannot tell is simply tried.
+            if self
+                .wal
+                .free_bytes()
+                .is_none_or(|free| free >= needed_bytes)
+            {
+                return true;
+            }
+        }
+    }
+
+    fn compact(&mut self) {
+        let Some(upto) = self.shared.lock().compact_upto.take() else {
+            return;
+        };
+        let result = self.wal.compact(upto);
+        let mut queue = self.shared.lock();
+        match result {
+            Ok(removed) => queue.counters.segments_removed += removed as u64,
+            Err(_) => queue.counters.removals_failed += 1,
+        }
+        queue.counters.segments = self.wal.segment_count() as u64;
+    }
+}

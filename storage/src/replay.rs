@@ -1,0 +1,566 @@
+//! Reading the log back: tells what is whole, what is only the torn end of something never
+//! acknowledged, and what is damage to something that had been synced. Changes nothing on the disk.
+use crate::disk::{Disk, DiskFile, is_unreadable, read_full_at};
+use crate::mark::Tail;
+use crate::segment::{
+    DURABLE_PAYLOAD_BYTES, DurableNote, HeaderProblem, Position, SEGMENT_HEADER_BYTES,
+    SegmentHeader, chain_on, parse_segment_name, segment_name,
+};
+use crate::term_runs::TermRuns;
+use crate::wal::Sealed;
+use crate::{Owner, StoredEntry};
+use bytes::{Bytes, BytesMut};
+use quorumwire_interfaces::{Index, Term};
+use quorumwire_wire::prost::Message;
+use quorumwire_wire::{RECORD_HEADER_BYTES, RECORD_VERSION, Record, RecordError, RecordKind, peer};
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+
+/// How much of a segment is read at a time; no record is longer.
+const READ_BYTES: usize = 4 << 20;
+
+/// So much is enough for everything a segment begins with.
+const START_BYTES: usize = 4096;
+
+/// A record of the Durable kind is so long.
+const DURABLE_RECORD_BYTES: usize = RECORD_HEADER_BYTES + DURABLE_PAYLOAD_BYTES;
+
+/// What the log holds.
+pub(crate) struct Replayed {
+    pub hard_state: peer::HardState,
+    pub runs: TermRuns,
+    /// The entries behind the base of `runs`.
+    pub entries: Vec<StoredEntry>,
+    /// Where writing goes on.
+    pub tail: Tail,
+    /// The file of the last segment.
+    pub file: Box<dyn DiskFile>,
+    /// The last segment holds nothing but what every segment begins with.
+    pub empty: bool,
+    pub sealed: VecDeque<Sealed>,
+    /// Up to where the last segment is known to have been synced.
+    pub synced_offset: u64,
+    /// Something never acknowledged stands behind the tail.
+    pub torn: bool,
+    /// A segment that was being created and must be removed.
+    pub unfinished: Option<u64>,
+    /// Segments from before a gap, which nothing needs if the snapshot reaches `runs.base()`.
+    pub stale: Vec<u64>,
+}
+
+/// Why the log cannot be used.
+#[derive(Debug)]
+pub(crate) enum ReplayError {
+    /// Something that had been synced is not what it was.
+    Damaged(String),
+    /// It was written by a newer version of this format.
+    Newer { what: &'static str, version: u32 },
+    /// The disk could not be asked.
+    Io(io::Error),
+}
+
+/// Reads the log of `owner`. `mark` is what is known about how far it was synced.
+pub(crate) fn replay(
+    disk: &dyn Disk,
+    names: &[String],
+    owner: Owner,
+    mark: Option<Tail>,
+) -> Result<Replayed, ReplayError> {
+    let mut sequences: Vec<u64> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
+    sequences.sort_unstable();
+    let stale = split_before_gap(&mut sequences);
+    let last_sequence = sequences.last().copied();
+    let mut segments = Vec::with_capacity(sequences.len());
+    let mut unfinished = None;
+    for sequence in sequences {
+        let file = disk
+            .open(&segment_name(sequence))
+            .map_err(ReplayError::Io)?;
+        match read_start(&*file, sequence, owner)? {
+            Ok(start) => segments.push(Segment { file, start }),
+            Err(what) if Some(sequence) == last_sequence => {
+                let begin = Position {
+                    sequence,
+                    offset: 0,
+                };
+                refuse_if_synced(&*file, begin, owner, mark, what)?;
+                unfinished = Some(sequence);
+            }
+            Err(what) => return Err(damaged(sequence, 0, what)),
+        }
+    }
+    let Some(first) = segments.first() else {
+        return Err(ReplayError::Damaged("the log is missing".to_owned()));
+    };
+    let mut reading = Reading::new(owner, mark, &first.start);
+    for (place, segment) in segments.iter().enumerate() {
+        let next = segments.get(place + 1).map(|next| &next.start.header);
+        reading.read_segment(segment, next)?;
+    }
+    reading.finish(segments, unfinished, stale)
+}
+
+struct Segment {
+    file: Box<dyn DiskFile>,
+    start: SegmentStart,
+}
+
+/// What a segment begins with.
+struct SegmentStart {
+    header: SegmentHeader,
+    base: (Index, Term),
+    hard_state: peer::HardState,
+    /// Where it ends.
+    offset: u64,
+    chain: u32,
+}
+
+/// Keeps the highest consecutive numbers; gives back the others.
+fn split_before_gap(sequences: &mut Vec<u64>) -> Vec<u64> {
+    let gap = sequences
+        .windows(2)
+        .rposition(|pair| pair[0] + 1 != pair[1]);
+    let kept = sequences.split_off(gap.map_or(0, |gap| gap + 1));
+    std::mem::replace(sequences, kept)
+}
+
+/// Reads what a segment begins with. The inner error says what is wrong with it.
+fn read_start(
+    file: &dyn DiskFile,
+    sequence: u64,
+    owner: Owner,
+) -> Result<Result<SegmentStart, &'static str>, ReplayError> {
+    let mut bytes = vec![0; START_BYTES];
+    let read = match read_full_at(file, 0, &mut bytes) {
+        Ok(read) => read,
+        Err(error) if is_unreadable(&error) => return Ok(Err("its start cannot be read")),
+        Err(error) => return Err(ReplayError::Io(error)),
+    };
+    bytes.truncate(read);
+    let Some((header, mut records)) = bytes.split_first_chunk::<SEGMENT_HEADER_BYTES>() else {
+        return Ok(Err("its header is cut short"));
+    };
+    let header = match SegmentHeader::decode(header) {
+        Ok(header) => header,
+        Err(HeaderProblem::Damaged) => return Ok(Err("its header is damaged")),
+        Err(HeaderProblem::Version(version)) => {
+            return Err(ReplayError::Newer {
+                what: "log segment",
+                version,
+            });
+        }
+    };
+    if header.owner != owner || header.sequence != sequence {
+        return Err(damaged(sequence, 0, "it is of another life or place"));
+    }
+    let mut chain = 0;
+    let base = match next_start_record(&mut records, &mut chain, RecordKind::Base, owner)? {
+        Ok(base) => base,
+        Err(what) => return Ok(Err(what)),
+    };
+    let kind = RecordKind::HardState;
+    let hard_state = match next_start_record(&mut records, &mut chain, kind, owner)? {
+        Ok(hard_state) => hard_state,
+        Err(what) => return Ok(Err(what)),
+    };
+    let Ok(hard_state_message) = peer::HardState::decode(hard_state.payload) else {
+        return Err(damaged(sequence, 0, "its hard state makes no sense"));
+    };
+    Ok(Ok(SegmentStart {
+        header,
+        base: (base.index, base.term),
+        hard_state: hard_state_message,
+        offset: (SEGMENT_HEADER_BYTES + base.record_bytes + hard_state.record_bytes) as u64,
+        chain,
+    }))
+}
+
+fn next_start_record<'a>(
+    records: &mut &'a [u8],
+    chain: &mut u32,
+    kind: RecordKind,
+    owner: Owner,
+) -> Result<Result<Record<'a>, &'static str>, ReplayError> {
+    let record = match Record::decode(records) {
+        Ok(record) => record,
+        Err(error) => return damage_of(error).map(Err),
+    };
+    if record.kind != kind || record.group != owner.group {
+        return Ok(Err("its first records are not those of a segment"));
+    }
+    *chain = chain_on(*chain, records);
+    *records = &records[record.record_bytes..];
+    Ok(Ok(record))
+}
+
+/// What has been read so far.
+struct Reading {
+    owner: Owner,
+    mark: Option<Tail>,
+    hard_state: peer::HardState,
+    runs: TermRuns,
+    entries: Vec<StoredEntry>,
+    sealed: VecDeque<Sealed>,
+    position: Position,
+    chain: u32,
+    /// Up to where the Durable records say that all was synced.
+    synced: Position,
+    torn: bool,
+    empty: bool,
+}
+
+impl Reading {
+    fn new(owner: Owner, mark: Option<Tail>, first: &SegmentStart) -> Self {
+        let position = Position {
+            sequence: first.header.sequence,
+            offset: first.offset,
+        };
+        Self {
+            owner,
+            mark,
+            hard_state: first.hard_state,
+            runs: TermRuns::new(first.base),
+            entries: Vec::new(),
+            sealed: VecDeque::new(),
+            position,
+            chain: first.chain,
+            synced: Position {
+                sequence: 0,
+                offset: 0,
+            },
+            torn: false,
+            empty: true,
+        }
+    }
+
+    /// Reads one segment. `next` is the header of the one behind it, if there is one: then all of
+    /// this one had been synced.
+    fn read_segment(
+        &mut self,
+        segment: &Segment,
+        next: Option<&SegmentHeader>,
+    ) -> Result<(), ReplayError> {
+        let start = &segment.start;
+        let sequence = start.header.sequence;
+        if start.base != self.runs.last() || start.hard_state != self.hard_state {
+            let what = "it does not begin with what the log before it ends with";
+            return Err(damaged(sequence, 0, what));
+        }
+        self.position = Position {
+            sequence,
+            offset: start.offset,
+        };
+        self.chain = start.chain;
+        self.empty = true;
+        self.check_mark()?;
+        let file = &*segment.file;
+        let limit = match next {
+            Some(next) => next.previous_end,
+            None => file.file_bytes().map_err(ReplayError::Io)?,
+        };
+        let problem = self.read_records(file, limit)?;
+        if let Some(next) = next {
+            if let Some(what) = problem {
+                return Err(damaged(sequence, self.position.offset, what));
+            }
+            if self.position.offset != limit || self.chain != next.previous_chain {
+                let what = "it does not end with what the next one says";
+                return Err(damaged(sequence, self.position.offset, what));
+            }
+            self.sealed.push_back(Sealed {
+                sequence,
+                next_base: self.runs.last(),
+                lowest_later: Index(u64::MAX),
+            });
+        } else if let Some(what) = problem {
+            self.torn = refuse_if_synced(file, self.position, self.owner, self.mark, what)?;
+        }
+        if let Some(mark) = self.mark
+            && mark.position.sequence == sequence
+            && mark.position > self.position
+        {
+            return Err(damaged(sequence, self.position.offset, "it ends early"));
+        }
+        Ok(())
+    }
+
+    /// Reads records from the current position on; stops before what is none, and says what is wrong
+    /// with it. `None` at the limit.
+    fn read_records(
+        &mut self,
+        file: &dyn DiskFile,
+        limit: u64,
+    ) -> Result<Option<&'static str>, ReplayError> {
+        loop {
+            let left = limit.saturating_sub(self.position.offset);
+            let wanted = usize::try_from(left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
+            if wanted == 0 {
+                return Ok(None);
+            }
+            let mut block = BytesMut::zeroed(wanted);
+            let read = match read_full_at(file, self.position.offset, &mut block) {
+                Ok(read) => read,
+                Err(error) if is_unreadable(&error) => return Ok(Some("it cannot be read")),
+                Err(error) => return Err(ReplayError::Io(error)),
+            };
+            if read == 0 {
+                return Ok(Some("the file ends early"));
+            }
+            block.truncate(read);
+            let more_follows = read == READ_BYTES;
+            match self.read_block(&block.freeze())? {
+                None => {}
+                Some(RecordError::Short { .. }) if more_follows => {}
+                Some(error) => return damage_of(error).map(Some),
+            }
+        }
+    }
+
+    /// Reads the records of a block; what stopped it, or `None` at its very end.
+    fn read_block(&mut self, block: &Bytes) -> Result<Option<RecordError>, ReplayError> {
+        let mut at = 0;
+        while at < block.len() {
+            let record = match Record::decode(&block[at..]) {
+                Ok(record) => record,
+                Err(error) => return Ok(Some(error)),
+            };
+            let end = at + record.record_bytes;
+            self.take_record(&record, block, at..end)?;
+            self.chain = chain_on(self.chain, &block[at..]);
+            self.position.offset += record.record_bytes as u64;
+            self.empty = false;
+            self.check_mark()?;
+            at = end;
+        }
+        Ok(None)
+    }
+
+    fn take_record(
+        &mut self,
+        record: &Record<'_>,
+        block: &Bytes,
+        place: Range<usize>,
+    ) -> Result<(), ReplayError> {
+        if record.group != self.owner.group {
+            return Err(self.damaged_here("a record is of another group"));
+        }
+        match record.kind {
+            RecordKind::NoOp | RecordKind::Command | RecordKind::Tick | RecordKind::Membership => {
+                self.take_entry(record, block, place)
+            }
+            RecordKind::HardState => {
+                let Ok(hard_state) = peer::HardState::decode(record.payload) else {
+                    return Err(self.damaged_here("a hard state makes no sense"));
+                };
+                if hard_state.term < self.hard_state.term {
+                    return Err(self.damaged_here("the term goes back"));
+                }
+                self.hard_state = hard_state;
+                Ok(())
+            }
+            RecordKind::Durable => self.take_durable(record),
+            RecordKind::Base => {
+                let kept = self.runs.begin_behind((record.index, record.term));
+                let last = self.runs.last().0;
+                if kept {
+                    let left = count_between(self.runs.base().0, last);
+                    self.entries.drain(..self.entries.len() - left);
+                } else {
+                    self.entries.clear();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn take_entry(
+        &mut self,
+        record: &Record<'_>,
+        block: &Bytes,
+        place: Range<usize>,
+    ) -> Result<(), ReplayError> {
+        if let Err(problem) = self.runs.append((record.index, record.term)) {
+            return Err(self.damaged_here(&problem));
+        }
+        for sealed in &mut self.sealed {
+            sealed.lowest_later = sealed.lowest_later.min(record.index);
+        }
+        let before = count_between(self.runs.base().0, record.index.previous());
+        self.entries.truncate(before);
+        let offset = |at| u32::try_from(at).expect("a block is smaller than 4 GiB");
+        self.entries.push(StoredEntry {
+            index: record.index,
+            term: record.term,
+            kind: record.kind,
+            block: block.clone(),
+            start: offset(place.start),
+            end: offset(place.end),
+        });
+        Ok(())
+    }
+
+    fn take_durable(&mut self, record: &Record<'_>) -> Result<(), ReplayError> {
+        let fits = DurableNote::decode(record.payload).filter(|note| {
+            note.incarnation == self.owner.incarnation
+                && note.at == self.position
+                && note.chain == self.chain
+                && note.synced <= note.at
+                && (record.index, record.term) == self.runs.last()
+        });
+        match fits {
+            Some(note) => {
+                self.synced = note.synced;
+                Ok(())
+            }
+            None => Err(self.damaged_here("what stands before a batch is not what was written")),
+        }
+    }
+
+    /// At the place the mark names, the log must be what it was when the mark was written.
+    fn check_mark(&self) -> Result<(), ReplayError> {
+        match self.mark {
+            Some(mark) if mark.position == self.position && mark.chain != self.chain => {
+                Err(self.damaged_here("what stands before the mark is not what was written"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn damaged_here(&self, what: &str) -> ReplayError {
+        damaged(self.position.sequence, self.position.offset, what)
+    }
+
+    fn finish(
+        self,
+        mut segments: Vec<Segment>,
+        unfinished: Option<u64>,
+        stale: Vec<u64>,
+    ) -> Result<Replayed, ReplayError> {
+        let last = segments.pop().expect("the caller has at least one");
+        if let Some(mark) = self.mark
+            && mark.position.sequence > self.position.sequence
+        {
+            let what = "the segment behind it is missing";
+            return Err(self.damaged_here(what));
+        }
+        let known = [Some(self.synced), self.mark.map(|mark| mark.position)];
+        let synced_offset = known
+            .into_iter()
+            .flatten()
+            .filter(|known| known.sequence == self.position.sequence)
+            .map(|known| known.offset)
+            .max()
+            .unwrap_or(0);
+        Ok(Replayed {
+            hard_state: self.hard_state,
+            runs: self.runs,
+            entries: self.entries,
+            tail: Tail {
+                position: self.position,
+                chain: self.chain,
+            },
+            file: last.file,
+            empty: self.empty,
+            sealed: self.sealed,
+            synced_offset,
+            torn: self.torn,
+            unfinished,
+            stale,
+        })
+    }
+}
+
+/// Decides about something unreadable at `from` in the last segment: an error if it had been synced.
+/// Otherwise whether anything but zeros stands there.
+fn refuse_if_synced(
+    file: &dyn DiskFile,
+    from: Position,
+    owner: Owner,
+    mark: Option<Tail>,
+    what: &str,
+) -> Result<bool, ReplayError> {
+    if mark.is_some_and(|mark| mark.position > from) {
+        let what = format!("{what}, and the mark shows that it had been synced");
+        return Err(damaged(from.sequence, from.offset, &what));
+    }
+    let left = file
+        .file_bytes()
+        .map_err(ReplayError::Io)?
+        .saturating_sub(from.offset);
+    let chunk_bytes = usize::try_from(left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
+    let mut chunk = vec![0; chunk_bytes];
+    let mut anything = false;
+    let mut offset = from.offset;
+    loop {
+        let read = match read_full_at(file, offset, &mut chunk) {
+            Ok(read) => read,
+            Err(error) if is_unreadable(&error) => {
+                return Err(damaged(from.sequence, offset, "it cannot be read"));
+            }
+            Err(error) => return Err(ReplayError::Io(error)),
+        };
+        let bytes = &chunk[..read];
+        if bytes.iter().any(|byte| *byte != 0) {
+            anything = true;
+            if later_batch(bytes, offset, from, owner) {
+                let what = format!("{what}, and a later batch shows that it had been synced");
+                return Err(damaged(from.sequence, from.offset, &what));
+            }
+        }
+        if read < READ_BYTES {
+            return Ok(anything);
+        }
+        // A record may lie across two chunks.
+        offset += (READ_BYTES - DURABLE_RECORD_BYTES) as u64;
+    }
+}
+
+/// Whether a Durable record in these bytes, which stand at `offset`, shows that `from` had been synced.
+fn later_batch(bytes: &[u8], offset: u64, from: Position, owner: Owner) -> bool {
+    let tag = [RECORD_VERSION, RecordKind::Durable as u8, 0, 0];
+    bytes
+        .windows(DURABLE_RECORD_BYTES)
+        .enumerate()
+        .filter(|(_, window)| window[8..12] == tag)
+        .any(|(place, window)| {
+            let at = Position {
+                sequence: from.sequence,
+                offset: offset + place as u64,
+            };
+            Record::decode(window)
+                .ok()
+                .filter(|record| record.group == owner.group)
+                .and_then(|record| DurableNote::decode(record.payload))
+                .is_some_and(|note| {
+                    note.incarnation == owner.incarnation && note.at == at && note.synced > from
+                })
+        })
+}
+
+/// How many entries lie behind `base` up to `last`.
+fn count_between(base: Index, last: Index) -> usize {
+    usize::try_from(last.0.saturating_sub(base.0)).expect("they are in memory")
+}
+
+fn damaged(sequence: u64, offset: u64, what: &str) -> ReplayError {
+    let name = segment_name(sequence);
+    ReplayError::Damaged(format!("{name} at byte {offset}: {what}"))
+}
+
+/// What is wrong with a record, unless it is only too new.
+fn damage_of(error: RecordError) -> Result<&'static str, ReplayError> {
+    match error {
+        RecordError::Short { .. } => Ok("a record is cut short"),
+        RecordError::TooLong { .. } => Ok("a record is too long"),
+        RecordError::Checksum => Ok("a record's checksum does not match"),
+        RecordError::Version { version } => Err(ReplayError::Newer {
+            what: "log record",
+            version: u32::from(version),
+        }),
+        RecordError::Kind { kind } => Err(ReplayError::Newer {
+            what: "log record kind",
+            version: u32::from(kind),
+        }),
+    }
+}

@@ -1,0 +1,406 @@
+//! Snapshot files in the folder: written aside and renamed, checked as a whole before anything of them
+//! is used or sent. What is in them is the state machine's business.
+use crate::disk::{ASIDE_SUFFIX, Disk, DiskFile, is_unreadable, read_full_at, write_all_at};
+use bytes::{Bytes, BytesMut};
+use quorumwire_interfaces::{GroupId, Index, Term};
+use quorumwire_wire::{SnapshotError as FormatError, SnapshotHead, SnapshotReader, SnapshotWriter};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Snapshots kept: the newest, and one that may still be on its way to somebody.
+pub const SNAPSHOTS_KEPT: usize = 2;
+
+/// Bytes read or written at a time.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Name of the file a snapshot is received into.
+const RECEIVING_NAME: &str = "receiving.tmp";
+
+/// Why a snapshot could not be written, read or taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// Its bytes are not what was written. It is never used; the text says which file and why.
+    #[error("{0}")]
+    Damaged(String),
+    /// It is whole, and not what was asked for.
+    #[error("snapshot up to {found} of group {found_group}, expected {expected}")]
+    Other {
+        /// Last index and term of the one found.
+        found: String,
+        /// Its group.
+        found_group: GroupId,
+        /// Last index and term expected.
+        expected: String,
+    },
+    /// A piece does not follow the piece before it: the transfer must begin anew.
+    #[error("piece at byte {offset}, expected at {expected}")]
+    Gap {
+        /// Where the piece belongs.
+        offset: u64,
+        /// Where the next piece belongs.
+        expected: u64,
+    },
+    /// It was written by a newer version; the text says which.
+    #[error("{0}")]
+    Newer(String),
+    /// The disk failed, or is full (kind `StorageFull`).
+    #[error("snapshot {what}: {source}")]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// What the disk said.
+        source: io::Error,
+    },
+}
+
+/// The snapshots of one group. Clones share everything; usable from any thread.
+#[derive(Clone)]
+pub struct Snapshots {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    disk: Arc<dyn Disk>,
+    group: GroupId,
+    /// The snapshot being read piece by piece: checked once, then held open, so that it can be
+    /// read on when a newer one has taken its place.
+    reading: Mutex<Option<SnapshotFile>>,
+    receiving: Mutex<Option<Receiving>>,
+    /// Held while names change.
+    names: Mutex<()>,
+}
+
+struct Receiving {
+    last_index: Index,
+    file: Box<dyn DiskFile>,
+    bytes: u64,
+}
+
+/// A snapshot on disk, checked from its first to its last byte when it was opened.
+#[derive(Clone)]
+pub struct SnapshotFile {
+    file: Arc<dyn DiskFile>,
+    head: SnapshotHead,
+    total_bytes: u64,
+}
+
+/// The files of snapshots there are, from their names: last index and term, newest first.
+pub(crate) fn snapshot_places(names: &[String]) -> Vec<(Index, Term)> {
+    let mut places: Vec<_> = names.iter().filter_map(|name| parse_name(name)).collect();
+    places.sort_unstable_by(|a, b| b.cmp(a));
+    places
+}
+
+/// Name of the file of the snapshot with this last entry.
+pub(crate) fn snapshot_name((index, term): (Index, Term)) -> String {
+    format!("snapshot-{:016x}-{:016x}", index.0, term.0)
+}
+
+fn parse_name(name: &str) -> Option<(Index, Term)> {
+    let (index, term) = name.strip_prefix("snapshot-")?.split_once('-')?;
+    let index = Index(u64::from_str_radix(index, 16).ok()?);
+    let term = Term(u64::from_str_radix(term, 16).ok()?);
+    (snapshot_name((index, term)) == name).then_some((index, term))
+}
+
+impl Snapshots {
+    pub(crate) fn new(disk: Arc<dyn Disk>, group: GroupId) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                disk,
+                group,
+                reading: Mutex::new(None),
+                receiving: Mutex::new(None),
+                names: Mutex::new(()),
+            }),
+        }
+    }
+
+    /// Writes a snapshot whose body is what `body` writes, and makes it durable. Older ones beyond
+    /// [`SNAPSHOTS_KEPT`] are removed. Takes as long as the disk takes: for a thread of its own.
+    pub fn create(
+        &self,
+        head: &SnapshotHead,
+        body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), SnapshotError> {
+        let name = snapshot_name((head.last_index, head.last_term));
+        let aside = format!("{name}{ASIDE_SUFFIX}");
+        let result = self.write_aside(&aside, head, body);
+        if let Err(source) = result {
+            // What is left of it is removed at the next start at the latest.
+            let _ = self.shared.disk.remove(&aside);
+            return Err(io_error("could not be written")(source));
+        }
+        self.put_in_place(&aside, &name)
+    }
+
+    /// Opens and checks the snapshot with this last index; `None` if there is none.
+    pub fn open(&self, last_index: Index) -> Result<Option<SnapshotFile>, SnapshotError> {
+        let names = self.shared.disk.list().map_err(io_error("list"))?;
+        let place = snapshot_places(&names)
+            .into_iter()
+            .find(|place| place.0 == last_index);
+        match place {
+            Some(place) => self.open_place(place).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads a piece of the snapshot with this last index, and how long its file is; `None` if there
+    /// is none. The first piece takes long, because the whole file is checked before.
+    pub fn read_chunk(
+        &self,
+        last_index: Index,
+        offset: u64,
+        bytes_max: usize,
+    ) -> Result<Option<(Bytes, u64)>, SnapshotError> {
+        let mut reading = lock(&self.shared.reading);
+        let open = reading
+            .as_ref()
+            .is_some_and(|file| file.head.last_index == last_index);
+        if !open {
+            *reading = self.open(last_index)?;
+        }
+        let Some(file) = reading.clone() else {
+            return Ok(None);
+        };
+        drop(reading);
+        let chunk = file.read_chunk(offset, bytes_max)?;
+        Ok(Some((chunk, file.total_bytes)))
+    }
+
+    /// Takes a piece of a snapshot that is being received; offset 0 begins anew. Where the next piece
+    /// belongs. Nothing of it counts before [`install`](Self::install).
+    pub fn store_chunk(
+        &self,
+        last_index: Index,
+        offset: u64,
+        bytes: Bytes,
+    ) -> Result<u64, SnapshotError> {
+        let mut receiving = lock(&self.shared.receiving);
+        if offset == 0 {
+            *receiving = None;
+            let file = self
+                .shared
+                .disk
+                .create(RECEIVING_NAME)
+                .map_err(io_error("could not be received"))?;
+            *receiving = Some(Receiving {
+                last_index,
+                file,
+                bytes: 0,
+            });
+        }
+        let gap = |expected| SnapshotError::Gap { offset, expected };
+        let Some(current) = receiving.as_mut() else {
+            return Err(gap(0));
+        };
+        if current.last_index != last_index {
+            return Err(gap(0));
+        }
+        if current.bytes != offset {
+            return Err(gap(current.bytes));
+        }
+        let next = offset + bytes.len() as u64;
+        if let Err(source) = write_all_at(&*current.file, offset, &[bytes]) {
+            *receiving = None;
+            let _ = self.shared.disk.remove(RECEIVING_NAME);
+            return Err(io_error("could not be received")(source));
+        }
+        current.bytes = next;
+        Ok(next)
+    }
+
+    /// Checks the received snapshot from its first to its last byte, makes it durable and gives it
+    /// its name. Whatever the outcome, nothing is being received afterwards.
+    pub fn install(
+        &self,
+        last_index: Index,
+        last_term: Term,
+    ) -> Result<SnapshotHead, SnapshotError> {
+        let current = lock(&self.shared.receiving).take();
+        let Some(current) = current.filter(|current| current.last_index == last_index) else {
+            return Err(SnapshotError::Gap {
+                offset: 0,
+                expected: 0,
+            });
+        };
+        let place = (last_index, last_term);
+        let checked = check(Arc::from(current.file), self.shared.group, place);
+        let file = match checked {
+            Ok(file) => file,
+            Err(error) => {
+                let _ = self.shared.disk.remove(RECEIVING_NAME);
+                return Err(error);
+            }
+        };
+        file.file.sync_data().map_err(io_error("sync"))?;
+        self.put_in_place(RECEIVING_NAME, &snapshot_name(place))?;
+        Ok(file.head)
+    }
+
+    pub(crate) fn open_place(&self, place: (Index, Term)) -> Result<SnapshotFile, SnapshotError> {
+        let file = self
+            .shared
+            .disk
+            .open(&snapshot_name(place))
+            .map_err(io_error("open"))?;
+        check(Arc::from(file), self.shared.group, place)
+    }
+
+    fn write_aside(
+        &self,
+        aside: &str,
+        head: &SnapshotHead,
+        body: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let file: Arc<dyn DiskFile> = Arc::from(self.shared.disk.create(aside)?);
+        let out = BufWriter::with_capacity(
+            BUFFER_BYTES,
+            Cursor {
+                file: Arc::clone(&file),
+                offset: 0,
+            },
+        );
+        let mut writer = SnapshotWriter::new(out, head)?;
+        body(&mut writer)?;
+        writer.finish()?.flush()?;
+        file.sync_data()
+    }
+
+    /// Renames durably, then removes what is not kept.
+    fn put_in_place(&self, aside: &str, name: &str) -> Result<(), SnapshotError> {
+        let disk = &self.shared.disk;
+        let _names = lock(&self.shared.names);
+        disk.rename(aside, name).map_err(io_error("rename"))?;
+        disk.sync_folder().map_err(io_error("folder sync"))?;
+        let names = disk.list().map_err(io_error("list"))?;
+        for old in snapshot_places(&names).into_iter().skip(SNAPSHOTS_KEPT) {
+            // One that stays is removed after the next snapshot.
+            let _ = disk.remove(&snapshot_name(old));
+        }
+        Ok(())
+    }
+}
+
+impl SnapshotFile {
+    /// What it stands for.
+    #[must_use]
+    pub const fn head(&self) -> &SnapshotHead {
+        &self.head
+    }
+
+    /// How long the file is.
+    #[must_use]
+    pub const fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// The state machine's bytes, checked again as they are read.
+    pub fn body(&self) -> Result<impl Read + use<>, SnapshotError> {
+        SnapshotReader::new(self.reader()).map_err(|error| of_format(error, &self.head_place()))
+    }
+
+    /// At most `bytes_max` bytes of the file as it is, from `offset` on; empty at its end.
+    pub fn read_chunk(&self, offset: u64, bytes_max: usize) -> Result<Bytes, SnapshotError> {
+        let left = self.total_bytes.saturating_sub(offset);
+        let wanted = usize::try_from(left).map_or(bytes_max, |left| left.min(bytes_max));
+        let mut chunk = BytesMut::zeroed(wanted);
+        let read = read_full_at(&*self.file, offset, &mut chunk).map_err(io_error("read"))?;
+        if read < wanted {
+            let name = self.head_place();
+            return Err(SnapshotError::Damaged(format!("{name} has become shorter")));
+        }
+        Ok(chunk.freeze())
+    }
+
+    fn head_place(&self) -> String {
+        snapshot_name((self.head.last_index, self.head.last_term))
+    }
+
+    fn reader(&self) -> BufReader<Cursor> {
+        let cursor = Cursor {
+            file: Arc::clone(&self.file),
+            offset: 0,
+        };
+        BufReader::with_capacity(BUFFER_BYTES, cursor)
+    }
+}
+
+/// Reads all of a file and checks that it is the snapshot of this group and place.
+fn check(
+    file: Arc<dyn DiskFile>,
+    group: GroupId,
+    place: (Index, Term),
+) -> Result<SnapshotFile, SnapshotError> {
+    let name = snapshot_name(place);
+    let total_bytes = file.file_bytes().map_err(io_error("length"))?;
+    let mut checked = SnapshotFile {
+        file,
+        head: SnapshotHead::default(),
+        total_bytes,
+    };
+    let reader = SnapshotReader::new(checked.reader()).map_err(|error| of_format(error, &name))?;
+    checked.head = reader.head().clone();
+    let head = &checked.head;
+    if (head.last_index, head.last_term) != place || head.group != group {
+        return Err(SnapshotError::Other {
+            found: format!("{} of term {}", head.last_index, head.last_term),
+            found_group: head.group,
+            expected: format!("{} of term {} of group {group}", place.0, place.1),
+        });
+    }
+    reader.verify().map_err(|error| of_format(error, &name))?;
+    Ok(checked)
+}
+
+fn of_format(error: FormatError, name: &str) -> SnapshotError {
+    match error {
+        FormatError::Io(error) if !is_unreadable(&error) => io_error("read")(error),
+        FormatError::Version { .. } => SnapshotError::Newer(format!("{name}: {error}")),
+        FormatError::Io(_)
+        | FormatError::Magic { .. }
+        | FormatError::TooLong { .. }
+        | FormatError::Checksum(_)
+        | FormatError::Length { .. }
+        | FormatError::Short
+        | FormatError::Trailing
+        | FormatError::Malformed(_) => SnapshotError::Damaged(format!("{name}: {error}")),
+    }
+}
+
+/// A file as a stream.
+struct Cursor {
+    file: Arc<dyn DiskFile>,
+    offset: u64,
+}
+
+impl Read for Cursor {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(self.offset, buffer)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+impl Write for Cursor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self
+            .file
+            .write_at(self.offset, &[io::IoSlice::new(bytes)])?;
+        self.offset += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn io_error(what: &'static str) -> impl Fn(io::Error) -> SnapshotError {
+    move |source| SnapshotError::Io { what, source }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,162 @@
+//! Folders that are someone else's, or of a version not known here, are refused by name and stay as
+//! they are.
+use crate::world::{LIFE, entry, open_ready, settings};
+use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
+use quorumwire_storage::{
+    Disk, DiskFile, LogJob, MemoryDisk, OpenError, Opened, Settings, open, open_memory,
+};
+use std::io::IoSlice;
+use std::sync::Arc;
+
+fn used() -> MemoryDisk {
+    let disk = MemoryDisk::new();
+    let ready = open_ready(Arc::new(disk.clone()));
+    assert!(ready.fresh);
+    let job = LogJob {
+        ticket: 1,
+        pieces: vec![entry(1, 1, b"something")],
+        ..LogJob::default()
+    };
+    ready.log.into_wal().unwrap().write(&[job]).unwrap();
+    disk
+}
+
+#[test]
+fn the_first_life_is_remembered() {
+    let disk = used();
+    let later = Settings {
+        new_incarnation: Incarnation(99),
+        ..settings()
+    };
+    let Ok(Opened::Ready(ready)) = open(Arc::new(disk), later) else {
+        panic!("not opened");
+    };
+    assert_eq!((ready.incarnation, ready.fresh), (LIFE, false));
+}
+
+#[test]
+fn a_foreign_folder_is_refused_by_name() {
+    let disk = Arc::new(used());
+    let others = [
+        (
+            "the folder belongs to cluster testers, expected others",
+            Settings {
+                cluster: "others".to_owned(),
+                ..settings()
+            },
+        ),
+        (
+            "the folder belongs to replica 3, expected 4",
+            Settings {
+                replica: ReplicaId(4),
+                ..settings()
+            },
+        ),
+        (
+            "the folder belongs to group 7, expected 8",
+            Settings {
+                group: GroupId(8),
+                ..settings()
+            },
+        ),
+    ];
+    for (text, other) in others {
+        let Err(refused) = open_memory(disk.clone(), &other) else {
+            panic!("taken for memory mode");
+        };
+        assert_eq!(refused.to_string(), text);
+        let Err(refused) = open(disk.clone(), other) else {
+            panic!("taken");
+        };
+        assert_eq!(refused.to_string(), text);
+    }
+    assert_eq!(open_ready(disk).stored.entries.len(), 1);
+}
+
+/// Changes a big-endian word of a file and makes the checksum over `covered` right again.
+fn patch(
+    disk: &MemoryDisk,
+    name: &str,
+    word_at: u64,
+    checksum_at: u64,
+    covered: &[(usize, usize)],
+) {
+    let file = disk.open(name).unwrap();
+    file.write_at(word_at, &[IoSlice::new(&9_u32.to_be_bytes())])
+        .unwrap();
+    let mut content = vec![0; usize::try_from(file.file_bytes().unwrap()).unwrap()];
+    file.read_at(0, &mut content).unwrap();
+    let checksum = covered.iter().fold(0, |sum, &(start, end)| {
+        crc32c::crc32c_append(sum, &content[start..end.min(content.len())])
+    });
+    file.write_at(checksum_at, &[IoSlice::new(&checksum.to_be_bytes())])
+        .unwrap();
+}
+
+fn refused(disk: MemoryDisk) -> String {
+    match open(Arc::new(disk), settings()) {
+        Err(error @ OpenError::Newer { .. }) => error.to_string(),
+        Err(error) => panic!("{error}"),
+        Ok(Opened::Ready(_)) => panic!("opened"),
+        Ok(Opened::Damaged(folder)) => panic!("taken for damage: {}", folder.what()),
+    }
+}
+
+#[test]
+fn what_a_newer_version_wrote_is_refused_by_name() {
+    let folder = used();
+    patch(&folder, "identity", 4, 12, &[(0, 12), (16, usize::MAX)]);
+    assert_eq!(
+        refused(folder),
+        "data folder of version 9, this version reads 1"
+    );
+    let segment = used();
+    patch(&segment, "log-0000000000000001", 8, 0, &[(4, 64)]);
+    assert_eq!(
+        refused(segment),
+        "log segment of version 9, this version reads 1"
+    );
+    // The first record behind the segment's header; the fourth word begins with version and kind.
+    let record = used();
+    let file = record.open("log-0000000000000001").unwrap();
+    let mut header = [0; 32];
+    file.read_at(64, &mut header).unwrap();
+    header[8] = 2;
+    let checksum = crc32c::crc32c(&header[4..]);
+    header[..4].copy_from_slice(&checksum.to_be_bytes());
+    file.write_at(64, &[IoSlice::new(&header)]).unwrap();
+    assert_eq!(
+        refused(record),
+        "log record of version 2, this version reads 1"
+    );
+}
+
+#[test]
+fn a_lost_identity_is_damage_once_there_was_something_to_lose() {
+    let disk = used();
+    disk.remove("identity").unwrap();
+    let Ok(Opened::Damaged(folder)) = open(Arc::new(disk), settings()) else {
+        panic!("opened");
+    };
+    assert_eq!(folder.incarnation(), None);
+    let ready = folder.start_over(Incarnation(5)).unwrap();
+    assert!(ready.fresh && ready.incarnation == Incarnation(5));
+}
+
+#[test]
+fn the_log_of_another_life_is_damage() {
+    let (old, new) = (used(), MemoryDisk::new());
+    let later = Settings {
+        new_incarnation: Incarnation(0x1234),
+        ..settings()
+    };
+    assert!(open(Arc::new(new.clone()), later).is_ok());
+    let mut content = vec![0; 2048];
+    let name = "log-0000000000000001";
+    old.open(name).unwrap().read_at(0, &mut content).unwrap();
+    let file = new.open(name).unwrap();
+    file.write_at(0, &[IoSlice::new(&content)]).unwrap();
+    new.remove("mark").unwrap();
+    let opened = open(Arc::new(new), settings());
+    assert!(matches!(opened, Ok(Opened::Damaged(_))));
+}

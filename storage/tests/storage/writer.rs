@@ -1,0 +1,298 @@
+//! The log's thread: one sync for all that waits, limits of its queue, compaction, jobs that make no
+//! sense, memory mode.
+use crate::world::{GROUP, Model, body, entry, hard_state, head, open_ready, settings};
+use bytes::{BufMut, Bytes, BytesMut};
+use quorumwire_interfaces::{Index, Term};
+use quorumwire_storage::{
+    FaultyDisk, JOBS_WAITING_MAX, LogHealth, LogJob, LogRefused, LogWriter, MemoryDisk, Settings,
+    WalError, open_memory,
+};
+use quorumwire_wire::{RecordKind, begin_record, finish_record};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+fn job(ticket: u64) -> LogJob {
+    LogJob {
+        ticket,
+        pieces: vec![entry(ticket, 1, &[5; 20])],
+        ..LogJob::default()
+    }
+}
+
+fn start(folder: &FaultyDisk<MemoryDisk>) -> (LogWriter, Receiver<()>) {
+    let ready = open_ready(Arc::new(folder.clone()));
+    let (woken, wakes) = channel();
+    let log = LogWriter::start(ready.log, Box::new(move || drop(woken.send(())))).unwrap();
+    (log, wakes)
+}
+
+fn until(wakes: &Receiver<()>, mut done: impl FnMut() -> bool) {
+    while !done() {
+        let wake = wakes.recv_timeout(Duration::from_secs(30));
+        wake.expect("a wake before the deadline");
+    }
+}
+
+#[test]
+fn all_that_waits_shares_one_sync() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let (log, wakes) = start(&folder);
+    let syncs_before = folder.faults().data_syncs;
+    // While this is held, the disk stands still and jobs pile up.
+    let standstill = folder.faults();
+    for ticket in 1..=500 {
+        log.submit(job(ticket)).unwrap();
+    }
+    drop(standstill);
+    until(&wakes, || log.persisted() == 500);
+    // The thread may have taken one batch or two before everything was there.
+    let syncs = folder.faults().data_syncs - syncs_before;
+    assert!((1..=3).contains(&syncs), "{syncs} syncs for 500 jobs");
+    assert_eq!(log.counters().jobs, 500);
+    assert_eq!(log.counters().batches, syncs);
+    drop(log);
+    assert_eq!(open_ready(Arc::new(folder)).stored.entries.len(), 500);
+}
+
+#[test]
+fn the_queue_has_a_limit_and_gives_the_job_back() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let (log, wakes) = start(&folder);
+    let standstill = folder.faults();
+    let empty = |ticket| LogJob {
+        ticket,
+        ..LogJob::default()
+    };
+    let mut ticket = 0;
+    let refused = loop {
+        ticket += 1;
+        assert!(ticket <= 3 * JOBS_WAITING_MAX as u64, "no limit");
+        match log.submit(empty(ticket)) {
+            Ok(()) => {}
+            Err(LogRefused::Full(job)) => break job,
+            Err(LogRefused::Failed) => panic!("it failed"),
+        }
+    };
+    assert_eq!(refused.ticket, ticket);
+    assert!(ticket > JOBS_WAITING_MAX as u64);
+    drop(standstill);
+    until(&wakes, || log.persisted() == ticket - 1);
+    log.submit(refused).unwrap();
+    until(&wakes, || log.persisted() == ticket);
+}
+
+#[test]
+fn dropping_the_writer_writes_what_waits() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let (log, _wakes) = start(&folder);
+    for ticket in 1..=50 {
+        log.submit(job(ticket)).unwrap();
+    }
+    drop(log);
+    assert_eq!(open_ready(Arc::new(folder)).stored.entries.len(), 50);
+}
+
+#[test]
+fn compaction_keeps_the_hard_state_and_what_is_behind_the_snapshot() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let ready = open_ready(Arc::new(folder.clone()));
+    let mut wal = ready.log.into_wal().unwrap();
+    let mut model = Model::default();
+    let vote = LogJob {
+        ticket: 1,
+        hard_state: Some(hard_state(9, Some(4), 0)),
+        ..LogJob::default()
+    };
+    wal.write(std::slice::from_ref(&vote)).unwrap();
+    model.take_job(&vote);
+    for index in 1..=60 {
+        let job = LogJob {
+            ticket: index,
+            pieces: vec![entry(index, 9, &[1; 100])],
+            ..LogJob::default()
+        };
+        wal.write(std::slice::from_ref(&job)).unwrap();
+        model.take_job(&job);
+    }
+    let before = wal.segment_count();
+    let write = |out: &mut dyn Write| out.write_all(&body(40));
+    ready.snapshots.create(&head(40, 9), write).unwrap();
+    model.take_snapshot((40, 9));
+    let removed = wal.compact(Index(40)).unwrap();
+    assert!(removed >= 3, "{removed} of {before}");
+    assert_eq!(wal.segment_count(), before - removed);
+    assert_eq!(wal.compact(Index(40)).unwrap(), 0);
+    drop(wal);
+    let ready = open_ready(Arc::new(folder.clone()));
+    model.is(&ready.stored).unwrap();
+    assert!(ready.stored.entries[0].index > Index(1));
+    assert!(ready.stored.entries[0].index <= Index(41));
+    // Never the segment that is written to.
+    let mut wal = ready.log.into_wal().unwrap();
+    ready.snapshots.create(&head(60, 9), |_| Ok(())).unwrap();
+    wal.compact(Index(1000)).unwrap();
+    assert_eq!(wal.segment_count(), 1);
+}
+
+#[test]
+fn a_segment_stays_while_later_ones_cannot_be_read_without_it() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let ready = open_ready(Arc::new(folder.clone()));
+    let mut wal = ready.log.into_wal().unwrap();
+    let mut model = Model::default();
+    let write = |wal: &mut quorumwire_storage::Wal, model: &mut Model, index, term| {
+        let job = LogJob {
+            ticket: index,
+            hard_state: Some(hard_state(term, None, 0)),
+            pieces: vec![entry(index, term, &[1; 600])],
+            ..LogJob::default()
+        };
+        wal.write(std::slice::from_ref(&job)).unwrap();
+        model.take_job(&job);
+        wal.segment_count()
+    };
+    let mut index = 0;
+    while write(&mut wal, &mut model, index + 1, 1) < 2 {
+        index += 1;
+    }
+    // The second segment begins behind `index`; now it replaces that very entry.
+    write(&mut wal, &mut model, index, 2);
+    write(&mut wal, &mut model, index + 1, 2);
+    ready.snapshots.create(&head(index, 2), |_| Ok(())).unwrap();
+    model.take_snapshot((index, 2));
+    assert_eq!(wal.compact(Index(index)).unwrap(), 0);
+    drop(wal);
+    model.is(&open_ready(Arc::new(folder)).stored).unwrap();
+}
+
+#[test]
+fn jobs_that_make_no_sense_are_refused_for_good() {
+    let gap = vec![entry(3, 1, b"")];
+    let falling_term = vec![entry(1, 5, b""), entry(2, 4, b"")];
+    let half = vec![entry(1, 1, b"half").slice(..20)];
+    let short = vec![entry(1, 1, b"half").slice(..34)];
+    let mut other = BytesMut::new();
+    let kind = RecordKind::Base;
+    let at = begin_record(&mut other, kind, GROUP, Term(1), Index(1));
+    finish_record(&mut other, at);
+    let not_an_entry = vec![other.freeze()];
+    let mut foreign = BytesMut::from(&entry(1, 1, b"")[..]);
+    foreign[15] ^= 1;
+    let of_another_group = vec![foreign.freeze()];
+    for pieces in [
+        gap,
+        falling_term,
+        half,
+        short,
+        not_an_entry,
+        of_another_group,
+    ] {
+        let ready = open_ready(Arc::new(MemoryDisk::new()));
+        let mut wal = ready.log.into_wal().unwrap();
+        let job = LogJob {
+            ticket: 1,
+            pieces,
+            ..LogJob::default()
+        };
+        assert!(matches!(wal.write(&[job]), Err(WalError::Failed(_))));
+        assert!(matches!(wal.write(&[]), Err(WalError::Failed(_))));
+    }
+    let mut wal = open_ready(Arc::new(MemoryDisk::new()))
+        .log
+        .into_wal()
+        .unwrap();
+    let term = |term| LogJob {
+        ticket: 1,
+        hard_state: Some(hard_state(term, None, 0)),
+        ..LogJob::default()
+    };
+    wal.write(&[term(3)]).unwrap();
+    assert!(matches!(wal.write(&[term(2)]), Err(WalError::Failed(_))));
+}
+
+#[test]
+fn a_batch_larger_than_a_segment_is_written_whole() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let mut wal = open_ready(Arc::new(folder.clone())).log.into_wal().unwrap();
+    let many: Vec<Bytes> = (1..=3000).map(|index| entry(index, 1, &[2; 10])).collect();
+    let large = entry(3001, 1, &vec![3; 1 << 20]);
+    for (ticket, pieces) in [(1, many), (2, vec![large])] {
+        let job = LogJob {
+            ticket,
+            pieces,
+            ..LogJob::default()
+        };
+        wal.write(&[job]).unwrap();
+    }
+    drop(wal);
+    let stored = open_ready(Arc::new(folder)).stored;
+    assert_eq!(stored.entries.len(), 3001);
+    assert_eq!(stored.entries[3000].record().len(), 32 + (1 << 20));
+}
+
+#[test]
+fn a_value_cannot_pass_for_the_logs_own_records() {
+    // A value that holds a copy of the log's own bytes, Durable records and all, stands in the last
+    // batch, which is then torn. That is no damage.
+    let disk = MemoryDisk::with_power_cuts();
+    let folder = FaultyDisk::new(disk.clone());
+    let mut wal = open_ready(Arc::new(folder.clone())).log.into_wal().unwrap();
+    for ticket in 1..=4 {
+        wal.write(&[job(ticket)]).unwrap();
+    }
+    let name = "log-0000000000000001";
+    let mut copied = vec![0; 700];
+    let file = quorumwire_storage::Disk::open(&disk, name).unwrap();
+    file.read_at(0, &mut copied).unwrap();
+    let mut value = BytesMut::new();
+    value.put_slice(&copied);
+    folder.faults().syncs_until_failure = Some(0);
+    let last = LogJob {
+        ticket: 5,
+        pieces: vec![entry(5, 1, &value)],
+        ..LogJob::default()
+    };
+    assert!(wal.write(&[last]).is_err());
+    // Everything of the batch is there but its first sectors.
+    let mut call = 0;
+    let cut = disk.after_power_cut(&mut |below| {
+        call += 1;
+        match below {
+            2 if call > 6 => 1,
+            4 => 3,
+            _ => 0,
+        }
+    });
+    let ready = open_ready(Arc::new(cut));
+    assert_eq!(ready.stored.entries.len(), 4);
+}
+
+#[test]
+fn memory_mode_acknowledges_at_once_and_begins_a_new_life_every_time() {
+    let folder: Arc<FaultyDisk<MemoryDisk>> = Arc::new(FaultyDisk::new(MemoryDisk::new()));
+    for life in 1..=3 {
+        let settings = Settings {
+            new_incarnation: quorumwire_interfaces::Incarnation(life),
+            ..settings()
+        };
+        let ready = open_memory(folder.clone(), &settings).unwrap();
+        assert!(ready.fresh && ready.stored.entries.is_empty());
+        assert_eq!(ready.incarnation.0, life);
+        let write = |out: &mut dyn Write| out.write_all(&body(5));
+        ready.snapshots.create(&head(5, 1), write).unwrap();
+        assert!(ready.snapshots.open(Index(5)).unwrap().is_some());
+        let wake = Box::new(|| panic!("never called in memory mode"));
+        let log = LogWriter::start(ready.log, wake).unwrap();
+        for ticket in 1..=3 {
+            log.submit(job(ticket)).unwrap();
+            assert_eq!(log.persisted(), ticket);
+        }
+        log.compact(Index(2));
+        assert_eq!(log.health(), LogHealth::Working);
+    }
+    // Nothing of a memory may pass for something durable.
+    let opened = quorumwire_storage::open(folder, settings());
+    assert!(matches!(opened, Ok(quorumwire_storage::Opened::Damaged(_))));
+}

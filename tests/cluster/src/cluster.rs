@@ -1,0 +1,653 @@
+//! A cluster of real replicas, each a process in its own network namespace with its own directory, and
+//! what can be done to them. Starts, stops, breaks and asks; judges no history.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::Signal;
+
+use crate::client::{Client, Outcome};
+use crate::disk::{self, Scratch};
+use crate::network::{Network, Place};
+use crate::process::{self, Finished, Process};
+use crate::status::{self, Digest, Role, Status};
+
+/// The environment variable that names the server's binary.
+pub const BINARY_VARIABLE: &str = "QUORUMWIRE_BIN";
+
+/// The environment variable that names a directory the logs of a failed test are kept in.
+pub const KEEP_LOGS_VARIABLE: &str = "QUORUMWIRE_KEEP_LOGS";
+
+/// How long a healthy cluster may take to settle after anything was done to it.
+pub const SETTLE_DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long one client request may take before its outcome counts as unknown.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+const COMMAND_DEADLINE: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+const CLUSTER_NAME: &str = "harness";
+const PEER_PORT: u16 = 7400;
+const MEMCACHED_PORT: u16 = 11211;
+const HTTP_PORT: u16 = 8080;
+/// How far above a replica's ports those of a second server on its directory are.
+const SECOND_PORTS: u16 = 1000;
+
+/// When a replica may say that it has something.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Durability {
+    /// It is on disk.
+    Sync,
+    /// It is in memory.
+    Memory,
+}
+
+/// What a follower does with a client's request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OnFollower {
+    /// Forwards it to the leader.
+    Forward,
+    /// Refuses it and names the leader.
+    Refuse,
+}
+
+/// How a server is started.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Start {
+    /// As a member from the beginning.
+    Founder,
+    /// To be added.
+    Joining,
+    /// As a founder that runs already, on other ports.
+    Second,
+}
+
+/// What cluster a test wants.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many replicas it starts with, ids 0 and up.
+    pub replicas: u16,
+    /// How many more may join later.
+    pub spares: u16,
+    /// The durability of all.
+    pub durability: Durability,
+    /// What followers do with requests.
+    pub on_follower: OnFollower,
+    /// Further options of all servers: name without dashes, value.
+    pub options: Vec<(&'static str, &'static str)>,
+    /// Each replica gets a disk of its own of this many MiB; one directory on the machine's disk if
+    /// none is given.
+    pub disk_mib: Option<u32>,
+}
+
+impl Plan {
+    /// A cluster of `replicas` replicas and the server's defaults.
+    #[must_use]
+    pub fn new(replicas: u16, durability: Durability) -> Self {
+        Self {
+            replicas,
+            spares: 0,
+            durability,
+            on_follower: OnFollower::Forward,
+            options: Vec::new(),
+            disk_mib: None,
+        }
+    }
+}
+
+/// Held while a cluster runs: two at once would take each other's processor and time out.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Runs `body` with a network and no replica started yet, on a thread in the client's place. A failure
+/// shows the end of every replica's log. Everything started is gone when this returns.
+pub fn run(plan: Plan, body: impl FnOnce(&mut Cluster<'_>) -> Result<()> + Send) {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let network = Network::new(plan.replicas + plan.spares).unwrap_or_else(|e| panic!("{e:#}"));
+    let ran = network.run_in(Place::Client, || {
+        let mut cluster = Cluster::new(&network, plan).unwrap_or_else(|e| panic!("{e:#}"));
+        if let Err(error) = body(&mut cluster) {
+            panic!("{error:#}\n{}", cluster.describe());
+        }
+    });
+    ran.unwrap_or_else(|e| panic!("{e:#}"));
+}
+
+/// As [`run`], with all of the plan's replicas started and a leader serving.
+pub fn run_started(plan: Plan, body: impl FnOnce(&mut Cluster<'_>) -> Result<()> + Send) {
+    run(plan, |cluster| {
+        cluster.start_all()?;
+        cluster.wait_for_leader()?;
+        body(cluster)
+    });
+}
+
+/// The cluster of one test. Its processes and disks go away with it.
+#[derive(Debug)]
+pub struct Cluster<'n> {
+    // Fields are dropped in this order: processes before the disks they use.
+    processes: BTreeMap<u16, Process>,
+    paused: BTreeSet<u16>,
+    network: &'n Network,
+    plan: Plan,
+    binary: PathBuf,
+    scratch: Scratch,
+}
+
+impl<'n> Cluster<'n> {
+    fn new(network: &'n Network, plan: Plan) -> Result<Self> {
+        let cluster = Self {
+            processes: BTreeMap::new(),
+            paused: BTreeSet::new(),
+            network,
+            binary: binary()?,
+            scratch: Scratch::new(network.name())?,
+            plan,
+        };
+        for id in 0..network.replicas() {
+            match cluster.plan.disk_mib {
+                Some(size) => disk::mount_small_disk(&cluster.disk(id), size)?,
+                None => fs::create_dir(cluster.disk(id))?,
+            }
+        }
+        Ok(cluster)
+    }
+
+    /// The network, to break it.
+    #[must_use]
+    pub fn network(&self) -> &'n Network {
+        self.network
+    }
+
+    /// The ids the cluster starts with.
+    pub fn founders(&self) -> impl Iterator<Item = u16> + use<> {
+        0..self.plan.replicas
+    }
+
+    /// Where the replica's data directory is mounted or made; the directory itself is inside.
+    #[must_use]
+    pub fn disk(&self, id: u16) -> PathBuf {
+        self.scratch.path().join(format!("disk-{id}"))
+    }
+
+    /// The replica's `--dir`.
+    #[must_use]
+    pub fn dir(&self, id: u16) -> PathBuf {
+        self.disk(id).join("data")
+    }
+
+    /// Everything the replica has said since the test began.
+    #[must_use]
+    pub fn log(&self, id: u16) -> String {
+        fs::read_to_string(self.log_path(id)).unwrap_or_default()
+    }
+
+    /// Where the replica serves memcached clients.
+    #[must_use]
+    pub fn memcached(&self, id: u16) -> SocketAddr {
+        (self.ip(id), MEMCACHED_PORT).into()
+    }
+
+    /// Where the replica serves HTTP.
+    #[must_use]
+    pub fn http(&self, id: u16) -> SocketAddr {
+        (self.ip(id), HTTP_PORT).into()
+    }
+
+    /// Where the replica talks to its peers.
+    #[must_use]
+    pub fn peer(&self, id: u16) -> SocketAddr {
+        (self.ip(id), PEER_PORT).into()
+    }
+
+    /// The memcached addresses of all founders.
+    #[must_use]
+    pub fn targets(&self) -> Vec<SocketAddr> {
+        self.founders().map(|id| self.memcached(id)).collect()
+    }
+
+    /// Starts all founders.
+    pub fn start_all(&mut self) -> Result<()> {
+        for id in self.founders() {
+            self.start(id)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a founder, for the first time or again on the directory it left.
+    pub fn start(&mut self, id: u16) -> Result<()> {
+        let arguments = self.arguments(id, Start::Founder);
+        self.start_with(id, &arguments)
+    }
+
+    /// Starts a replica that is to join the cluster of the founders, for the first time or again.
+    pub fn start_joining(&mut self, id: u16) -> Result<()> {
+        let arguments = self.arguments(id, Start::Joining);
+        self.start_with(id, &arguments)
+    }
+
+    /// Kills a replica (`SIGKILL`); it must run.
+    pub fn kill(&mut self, id: u16) -> Result<()> {
+        self.paused.remove(&id);
+        self.processes.remove(&id).context("not started")?.kill()
+    }
+
+    /// Kills every replica before any of them can notice that another is gone.
+    pub fn kill_all(&mut self) -> Result<()> {
+        for process in self.processes.values() {
+            process.signal(Signal::KILL)?;
+        }
+        for id in self.running() {
+            self.kill(id)?;
+        }
+        Ok(())
+    }
+
+    /// Stops a replica's process where it stands (`SIGSTOP`).
+    pub fn pause(&mut self, id: u16) -> Result<()> {
+        self.process(id)?.signal(Signal::STOP)?;
+        self.paused.insert(id);
+        Ok(())
+    }
+
+    /// Lets a paused replica go on (`SIGCONT`).
+    pub fn resume(&mut self, id: u16) -> Result<()> {
+        self.paused.remove(&id);
+        self.process(id)?.signal(Signal::CONT)
+    }
+
+    /// Asks a replica to end (`SIGTERM`) and waits for it.
+    pub fn terminate(&mut self, id: u16) -> Result<ExitStatus> {
+        self.process(id)?.signal(Signal::TERM)?;
+        self.wait_for_exit(id)
+    }
+
+    /// Waits for a replica to end by itself.
+    pub fn wait_for_exit(&mut self, id: u16) -> Result<ExitStatus> {
+        let mut process = self.processes.remove(&id).context("not started")?;
+        process.wait(SETTLE_DEADLINE)
+    }
+
+    /// Whether the replica's process is there.
+    pub fn is_running(&mut self, id: u16) -> Result<bool> {
+        self.processes
+            .get_mut(&id)
+            .map_or(Ok(false), Process::is_running)
+    }
+
+    /// Starts a second server on a replica's directory, on other ports, and gives what it said when it
+    /// ended; an error if it does not end.
+    pub fn start_second_on_dir_of(&self, id: u16) -> Result<Finished> {
+        let arguments = self.arguments(id, Start::Second);
+        let place = Place::Replica(id);
+        self.run_to_end(place, &self.binary, &arguments)
+    }
+
+    /// Removes all a replica, which must not run, had on its disk.
+    pub fn wipe(&mut self, id: u16) -> Result<()> {
+        ensure!(!self.processes.contains_key(&id), "replica {id} runs");
+        Ok(fs::remove_dir_all(self.dir(id))?)
+    }
+
+    /// Flips a bit in every copy of `bytes` on a replica's disk, which must not run; how many.
+    pub fn rot(&mut self, id: u16, bytes: &[u8]) -> Result<usize> {
+        ensure!(!self.processes.contains_key(&id), "replica {id} runs");
+        let places = disk::find_bytes(&self.dir(id), bytes)?;
+        for (path, offset) in &places {
+            disk::rot(path, *offset)?;
+        }
+        Ok(places.len())
+    }
+
+    /// Asks the leader's `member` command about one member: `add` (also with `--learner`), `promote` or
+    /// `remove`.
+    pub fn change_member(&self, change: &[&str], id: u16) -> Result<String> {
+        let (id_text, peer) = (id.to_string(), self.peer(id).to_string());
+        let any = self.wait_for_leader()?;
+        let http = self.http(any).to_string();
+        let mut arguments = vec!["member"];
+        arguments.extend(change);
+        arguments.extend(["--id", &id_text, "--addr", &http]);
+        if change.first() == Some(&"add") {
+            arguments.extend(["--peer", &peer]);
+        }
+        self.command(&arguments)
+    }
+
+    /// Runs `quorumwire` with these arguments in the client's place; an error unless it exits with 0.
+    pub fn command(&self, arguments: &[&str]) -> Result<String> {
+        let owned: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        let finished = self.run_to_end(Place::Client, &self.binary, &owned)?;
+        ensure!(
+            finished.success,
+            "quorumwire {} failed: {}{}",
+            arguments.join(" "),
+            finished.stderr,
+            finished.stdout
+        );
+        Ok(finished.stdout)
+    }
+
+    /// Runs another program in the client's place to its end.
+    pub fn run_program(&self, program: &str, arguments: &[&str]) -> Result<Finished> {
+        let owned: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        self.run_to_end(Place::Client, Path::new(program), &owned)
+    }
+
+    /// A client of one replica.
+    pub fn client(&self, id: u16) -> Result<Client> {
+        Client::connect(self.memcached(id), REQUEST_TIMEOUT)
+            .with_context(|| format!("connecting to replica {id}"))
+    }
+
+    /// The status of one replica.
+    pub fn status(&self, id: u16) -> Result<Status> {
+        status::status(self.http(id)).with_context(|| format!("replica {id}"))
+    }
+
+    /// The digest of one replica's state.
+    pub fn digest(&self, id: u16) -> Result<Digest> {
+        status::digest(self.http(id)).with_context(|| format!("replica {id}"))
+    }
+
+    /// The statuses of all replicas that run, are not paused, and answer.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<Status> {
+        let awake = self.running().into_iter();
+        let awake = awake.filter(|id| !self.paused.contains(id));
+        awake.filter_map(|id| self.status(id).ok()).collect()
+    }
+
+    /// The leader that a majority of the voters agrees on, in the same term.
+    #[must_use]
+    pub fn leader(&self) -> Option<u16> {
+        let statuses = self.statuses();
+        let leads = |s: &&Status| s.role == Role::Leader;
+        let leader = statuses.iter().filter(leads).max_by_key(|s| s.term)?;
+        let voters = leader.voters();
+        let agree = statuses.iter().filter(|s| {
+            voters.contains(&s.id) && s.leader == Some(leader.id) && s.term == leader.term
+        });
+        (agree.count() > voters.len() / 2).then_some(leader.id)
+    }
+
+    /// Waits until a majority agrees on a leader.
+    pub fn wait_for_leader(&self) -> Result<u16> {
+        let mut leader = None;
+        self.wait_for("a leader that a majority follows", || {
+            leader = self.leader();
+            Ok(leader.is_some())
+        })?;
+        leader.context("waited for one")
+    }
+
+    /// Waits until a majority agrees on a leader other than `old`.
+    pub fn wait_for_leader_other_than(&self, old: u16) -> Result<u16> {
+        let mut leader = None;
+        self.wait_for(&format!("a leader other than replica {old}"), || {
+            leader = self.leader().filter(|id| *id != old);
+            Ok(leader.is_some())
+        })?;
+        leader.context("waited for one")
+    }
+
+    /// Waits until `/readyz` of these replicas says yes.
+    pub fn wait_for_ready(&self, ids: &[u16]) -> Result<()> {
+        self.wait_for(&format!("replicas {ids:?} to be ready"), || {
+            Ok(ids.iter().all(|id| {
+                status::page(self.http(*id), "/readyz").is_ok_and(|(code, _)| code == 200)
+            }))
+        })
+    }
+
+    /// Waits until these replicas have applied equally much and hold the same. Two that hold different
+    /// things at one index are an error at once.
+    pub fn wait_for_equal(&self, ids: &[u16]) -> Result<Digest> {
+        let mut seen: BTreeMap<u64, (u16, String)> = BTreeMap::new();
+        let mut last: Vec<Digest> = Vec::new();
+        self.wait_for(&format!("replicas {ids:?} to hold the same"), || {
+            last.clear();
+            for id in ids {
+                let Ok(digest) = self.digest(*id) else {
+                    return Ok(false);
+                };
+                let first = seen
+                    .entry(digest.applied_index)
+                    .or_insert_with(|| (*id, digest.digest.clone()));
+                ensure!(
+                    first.1 == digest.digest,
+                    "replicas {} and {id} differ at index {}",
+                    first.0,
+                    digest.applied_index
+                );
+                last.push(digest);
+            }
+            Ok(last.windows(2).all(|pair| pair[0] == pair[1]))
+        })?;
+        last.pop().context("at least one replica")
+    }
+
+    /// Waits until `condition` holds, or fails after [`SETTLE_DEADLINE`], naming what was waited for.
+    pub fn wait_for(&self, what: &str, condition: impl FnMut() -> Result<bool>) -> Result<()> {
+        self.wait_for_within(what, SETTLE_DEADLINE, condition)
+    }
+
+    /// As [`Cluster::wait_for`], with a deadline of its own.
+    pub fn wait_for_within(
+        &self,
+        what: &str,
+        deadline: Duration,
+        mut condition: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        let end = Instant::now() + deadline;
+        while !condition()? {
+            if Instant::now() >= end {
+                bail!("waited {deadline:?} in vain for {what}");
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Watches for `duration` that `condition` keeps holding; an error, naming `what`, when it does not.
+    pub fn stays(
+        &self,
+        what: &str,
+        duration: Duration,
+        mut condition: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        let end = Instant::now() + duration;
+        while Instant::now() < end {
+            ensure!(condition()?, "no longer: {what}");
+            thread::sleep(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Writes a key, asking one replica after the other until one acknowledges; an error after
+    /// [`SETTLE_DEADLINE`]. The key holds the value at least once afterwards.
+    pub fn put(&self, key: &str, value: &str) -> Result<()> {
+        self.ask(&format!("{key} to be written"), |client| {
+            client.set(key, value.as_bytes())
+        })
+        .and_then(|line| {
+            ensure!(line == "STORED", "set {key}: {line}");
+            Ok(())
+        })
+    }
+
+    /// Reads a key, asking one replica after the other until one answers.
+    pub fn get(&self, key: &str) -> Result<Option<String>> {
+        let value = self.ask(&format!("{key} to be read"), |client| client.get(key))?;
+        Ok(value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Asks replica after replica until one has done it.
+    fn ask<T>(&self, what: &str, request: impl Fn(&mut Client) -> Outcome<T>) -> Result<T> {
+        let mut answer = None;
+        self.wait_for(what, || {
+            for id in self.running() {
+                if self.paused.contains(&id) {
+                    continue;
+                }
+                if let Ok(mut client) = self.client(id) {
+                    answer = request(&mut client).done();
+                }
+                if answer.is_some() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })?;
+        answer.context("waited for it")
+    }
+
+    /// What every replica says of itself, for a failure's message.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut lines = String::new();
+        for id in self.running() {
+            let line = match self.status(id) {
+                Ok(status) => format!("{status:?}\n"),
+                Err(error) => format!("replica {id}: {error:#}\n"),
+            };
+            lines.push_str(&line);
+        }
+        lines
+    }
+
+    fn running(&self) -> Vec<u16> {
+        self.processes.keys().copied().collect()
+    }
+
+    fn process(&self, id: u16) -> Result<&Process> {
+        self.processes
+            .get(&id)
+            .with_context(|| format!("replica {id} is not started"))
+    }
+
+    fn ip(&self, id: u16) -> Ipv4Addr {
+        self.network.address(Place::Replica(id))
+    }
+
+    fn log_path(&self, id: u16) -> PathBuf {
+        self.scratch.path().join(format!("replica-{id}.log"))
+    }
+
+    fn start_with(&mut self, id: u16, arguments: &[String]) -> Result<()> {
+        ensure!(
+            !self.processes.contains_key(&id),
+            "replica {id} runs already"
+        );
+        let process = Process::start(
+            &format!("replica {id}"),
+            &self.network.namespace(Place::Replica(id)),
+            &self.binary,
+            arguments,
+            &self.log_path(id),
+        )?;
+        self.processes.insert(id, process);
+        Ok(())
+    }
+
+    fn run_to_end(&self, place: Place, program: &Path, arguments: &[String]) -> Result<Finished> {
+        let namespace = self.network.namespace(place);
+        let scratch = self.scratch.path();
+        process::run_to_end(&namespace, program, arguments, scratch, COMMAND_DEADLINE)
+    }
+
+    fn arguments(&self, id: u16, start: Start) -> Vec<String> {
+        let extra = match start {
+            Start::Founder | Start::Joining => 0,
+            Start::Second => SECOND_PORTS,
+        };
+        let beside = |at: SocketAddr| SocketAddr::new(at.ip(), at.port() + extra).to_string();
+        let members: Vec<_> = self
+            .founders()
+            .map(|id| format!("{id}={}", self.peer(id)))
+            .collect();
+        let durability = match self.plan.durability {
+            Durability::Sync => "sync",
+            Durability::Memory => "memory",
+        };
+        let on_follower = match self.plan.on_follower {
+            OnFollower::Forward => "forward",
+            OnFollower::Refuse => "refuse",
+        };
+        let mut arguments: Vec<String> = ["server", "--insecure", "--cluster", CLUSTER_NAME]
+            .map(String::from)
+            .to_vec();
+        let mut option = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
+        option("id", id.to_string());
+        option("dir", self.dir(id).display().to_string());
+        option("members", members.join(","));
+        option("durability", durability.into());
+        option("on-follower", on_follower.into());
+        option("listen-peer", beside(self.peer(id)));
+        option("listen-memcached", beside(self.memcached(id)));
+        option("listen-http", beside(self.http(id)));
+        option("log-format", "json".into());
+        for (name, value) in &self.plan.options {
+            option(name, (*value).into());
+        }
+        if start == Start::Joining {
+            arguments.push("--join".into());
+        }
+        arguments
+    }
+}
+
+impl Drop for Cluster<'_> {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            return;
+        }
+        for id in 0..self.network.replicas() {
+            let path = self.log_path(id);
+            if path.exists() {
+                eprintln!(
+                    "--- end of replica {id}'s log\n{}",
+                    process::log_tail(&path)
+                );
+            }
+            if let Some(kept) = env::var_os(KEEP_LOGS_VARIABLE) {
+                let name = format!("{}-replica-{id}.log", self.network.name());
+                let _ = fs::copy(&path, Path::new(&kept).join(name));
+            }
+        }
+    }
+}
+
+/// The server's binary: the one named in the environment, else the one built beside this test.
+fn binary() -> Result<PathBuf> {
+    if let Some(given) = env::var_os(BINARY_VARIABLE) {
+        let path = PathBuf::from(given);
+        ensure!(
+            path.is_file(),
+            "{BINARY_VARIABLE}: {} is no file",
+            path.display()
+        );
+        return Ok(path);
+    }
+    let test = env::current_exe()?;
+    let found = test.ancestors().skip(1).find_map(|dir| {
+        let own = dir.join("quorumwire");
+        let siblings = ["debug", "release"].map(|kind| dir.join(kind).join("quorumwire"));
+        [own]
+            .into_iter()
+            .chain(siblings)
+            .find(|path| path.is_file())
+    });
+    found.with_context(|| {
+        format!(
+            "no `quorumwire` binary beside {}: `cargo build -p quorumwire-node` makes it, or name one \
+             in {BINARY_VARIABLE}",
+            test.display()
+        )
+    })
+}

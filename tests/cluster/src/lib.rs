@@ -1,0 +1,14 @@
+//! Real processes, real packets, real faults: starts clusters in network namespaces, breaks them, and
+//! judges what their clients saw. Knows the product only by its command line, its HTTP pages and the
+//! memcached protocol.
+
+pub mod client;
+pub mod cluster;
+pub mod disk;
+pub mod history;
+pub mod linearizability;
+pub mod network;
+pub mod process;
+pub mod seed;
+pub mod status;
+pub mod workload;

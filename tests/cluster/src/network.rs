@@ -1,0 +1,379 @@
+//! A private network for one cluster: a network namespace for each replica, one for the client, and one
+//! that is the switch between them. Breaks links and heals them; starts no process in them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{panic, thread};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Replicas (members and those that may become one) in one network; 1 to this many.
+pub const REPLICAS_MAX: u16 = 16;
+
+/// Names of everything the harness leaves in the system begin so, followed by `-PID-NUMBER`.
+pub(crate) const NAME_PREFIX: &str = "qwtest";
+
+const NAMESPACES_DIR: &str = "/run/netns";
+const FIRST_REPLICA_HOST: u8 = 10;
+const CLIENT_HOST: u8 = 100;
+
+/// A place in the network.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Place {
+    /// The replica of this id, 0 to the network's replicas - 1.
+    Replica(u16),
+    /// Where the test itself, its clients and the command line run.
+    Client,
+}
+
+impl Place {
+    fn host(self) -> u8 {
+        match self {
+            Self::Replica(id) => FIRST_REPLICA_HOST + u8::try_from(id).expect("below REPLICAS_MAX"),
+            Self::Client => CLIENT_HOST,
+        }
+    }
+
+    fn port(self) -> String {
+        format!("p{}", self.host())
+    }
+
+    fn suffix(self) -> String {
+        match self {
+            Self::Replica(id) => format!("r{id}"),
+            Self::Client => "cl".into(),
+        }
+    }
+
+    fn hardware_address(self) -> String {
+        format!("02:77:00:00:00:{:02x}", self.host())
+    }
+}
+
+/// The namespaces of one cluster. They go away with this value, also when the test panics; what an
+/// earlier run that was killed left behind goes away when the next run makes its first network.
+#[derive(Debug)]
+pub struct Network {
+    name: String,
+    subnet: u8,
+    replicas: u16,
+}
+
+impl Network {
+    /// Makes the namespaces for `replicas` replicas (1 to [`REPLICAS_MAX`]) and a client, all links up.
+    /// Fails, naming the reason, without root or without `ip` and `nft`.
+    pub fn new(replicas: u16) -> Result<Self> {
+        static LEFTOVERS: Once = Once::new();
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        ensure!(
+            (1..=REPLICAS_MAX).contains(&replicas),
+            "replicas: {replicas}, allowed: 1 to {REPLICAS_MAX}"
+        );
+        ensure!(
+            rustix::process::geteuid().is_root(),
+            "the cluster tests make network namespaces and must run as root"
+        );
+        LEFTOVERS.call_once(remove_leftovers);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let network = Self {
+            name: format!("{NAME_PREFIX}-{}-{number}", std::process::id()),
+            subnet: u8::try_from(number % 256).expect("below 256"),
+            replicas,
+        };
+        network.build()?; // a failure half-way drops `network`, and with it what was made
+        Ok(network)
+    }
+
+    /// The name of this network, unique on this machine.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many replicas have a namespace here.
+    #[must_use]
+    pub fn replicas(&self) -> u16 {
+        self.replicas
+    }
+
+    /// The address of a place.
+    #[must_use]
+    pub fn address(&self, place: Place) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, self.subnet, place.host())
+    }
+
+    /// The file that names a place's namespace, as `nsenter --net=` takes it.
+    #[must_use]
+    pub fn namespace(&self, place: Place) -> PathBuf {
+        namespace_path(&self.namespace_name(&place.suffix()))
+    }
+
+    /// Moves the calling thread, and every thread it starts from now on, into a place for good.
+    pub fn enter(&self, place: Place) -> Result<()> {
+        let path = self.namespace(place);
+        let namespace = File::open(&path).with_context(|| format!("opening {}", path.display()))?;
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+            .with_context(|| format!("entering {}", path.display()))
+    }
+
+    /// Runs `work` in a place, on a thread of its own. A panic in it goes on here.
+    pub fn run_in<T: Send>(&self, place: Place, work: impl FnOnce() -> T + Send) -> Result<T> {
+        let outcome = thread::scope(|scope| {
+            let worker = scope.spawn(|| self.enter(place).map(|()| work()));
+            worker.join()
+        });
+        match outcome {
+            Ok(result) => result,
+            Err(panic) => panic::resume_unwind(panic),
+        }
+    }
+
+    /// Drops everything between two places, both ways.
+    pub fn cut(&self, a: Place, b: Place) -> Result<()> {
+        self.drop_between(&[(a, b), (b, a)])
+    }
+
+    /// Drops everything that `from` sends to `to`; what `to` sends still arrives.
+    pub fn cut_one_way(&self, from: Place, to: Place) -> Result<()> {
+        self.drop_between(&[(from, to)])
+    }
+
+    /// Cuts a replica off from all other replicas. The client still reaches it.
+    pub fn isolate(&self, replica: u16) -> Result<()> {
+        let others = (0..self.replicas).filter(|other| *other != replica);
+        let pairs: Vec<_> = others
+            .flat_map(|other| both_ways(Place::Replica(replica), Place::Replica(other)))
+            .collect();
+        self.drop_between(&pairs)
+    }
+
+    /// Pulls a replica's cable: neither the other replicas nor the client reach it.
+    pub fn unplug(&self, replica: u16) -> Result<()> {
+        self.isolate(replica)?;
+        self.cut(Place::Replica(replica), Place::Client)
+    }
+
+    /// Leaves each replica only its own group; replicas in no group are alone. The client reaches all.
+    pub fn partition(&self, groups: &[&[u16]]) -> Result<()> {
+        let together = |a, b| groups.iter().any(|g| g.contains(&a) && g.contains(&b));
+        let mut pairs = Vec::new();
+        for a in 0..self.replicas {
+            for b in (0..self.replicas).filter(|b| *b != a && !together(a, *b)) {
+                pairs.push((Place::Replica(a), Place::Replica(b)));
+            }
+        }
+        self.drop_between(&pairs)
+    }
+
+    /// Drops this share (0 to 100) of all frames at random, the client's too; replaces the share given
+    /// before.
+    pub fn lose(&self, percent: u8) -> Result<()> {
+        ensure!(percent <= 100, "percent: {percent}, allowed: 0 to 100");
+        let rule = match percent {
+            0 => String::new(),
+            100 => "add rule bridge faults losses drop\n".into(),
+            _ => format!("add rule bridge faults losses numgen random mod 100 < {percent} drop\n"),
+        };
+        self.switch(&format!("flush chain bridge faults losses\n{rule}"))
+    }
+
+    /// Every cut is joined again and nothing is lost any more.
+    pub fn heal(&self) -> Result<()> {
+        self.switch("flush set bridge faults cut\nflush chain bridge faults losses\n")
+    }
+
+    fn places(&self) -> impl Iterator<Item = Place> + Clone + use<> {
+        (0..self.replicas)
+            .map(Place::Replica)
+            .chain([Place::Client])
+    }
+
+    fn namespace_name(&self, suffix: &str) -> String {
+        format!("{}-{suffix}", self.name)
+    }
+
+    fn build(&self) -> Result<()> {
+        let switch = self.namespace_name("sw");
+        add_namespace(&switch)?;
+        ip_in(
+            &switch,
+            "link add br0 type bridge stp_state 0 mcast_snooping 0\nlink set br0 up\n",
+        )?;
+        for place in self.places() {
+            self.plug_in(place, &switch)?;
+        }
+        self.switch(
+            "add table bridge faults\n\
+             add set bridge faults cut { type ifname . ifname; }\n\
+             add chain bridge faults losses\n\
+             add chain bridge faults crossing { type filter hook forward priority 0; }\n\
+             add rule bridge faults crossing iifname . oifname @cut drop\n\
+             add rule bridge faults crossing jump losses\n",
+        )
+    }
+
+    /// One place's namespace and its cable to the switch. Neighbours are fixed, so that after a cut no
+    /// failed address resolution outlives the healing.
+    fn plug_in(&self, place: Place, switch: &str) -> Result<()> {
+        let namespace = self.namespace_name(&place.suffix());
+        let port = place.port();
+        add_namespace(&namespace)?;
+        ip(&format!(
+            "link add eth0 netns {namespace} address {} type veth peer name {port} netns {switch}\n",
+            place.hardware_address()
+        ))?;
+        ip_in(
+            switch,
+            &format!("link set {port} master br0\nlink set {port} up\n"),
+        )?;
+        let neighbours = self.places().filter(|other| *other != place).map(|other| {
+            let (address, hardware) = (self.address(other), other.hardware_address());
+            format!("neigh replace {address} lladdr {hardware} dev eth0 nud permanent\n")
+        });
+        let address = format!("addr add {}/24 dev eth0\n", self.address(place));
+        let script: String = [address, "link set lo up\nlink set eth0 up\n".into()]
+            .into_iter()
+            .chain(neighbours)
+            .collect();
+        ip_in(&namespace, &script)
+    }
+
+    fn drop_between(&self, pairs: &[(Place, Place)]) -> Result<()> {
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let elements: Vec<_> = pairs
+            .iter()
+            .map(|(from, to)| format!("\"{}\" . \"{}\"", from.port(), to.port()))
+            .collect();
+        self.switch(&format!(
+            "add element bridge faults cut {{ {} }}\n",
+            elements.join(", ")
+        ))
+    }
+
+    /// Gives the switch's packet filter a script, all or nothing.
+    fn switch(&self, script: &str) -> Result<()> {
+        let namespace = namespace_path(&self.namespace_name("sw"));
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={}", namespace.display()));
+        command.args(["nft", "-f", "-"]);
+        run_with_input(&mut command, script)
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+
+    }
+}
+
+fn both_ways(a: Place, b: Place) -> [(Place, Place); 2] {
+    [(a, b), (b, a)]
+}
+
+fn namespace_path(name: &str) -> PathBuf {
+    Path::new(NAMESPACES_DIR).join(name)
+}
+
+fn add_namespace(name: &str) -> Result<()> {
+    ip(&format!("netns add {name}\n"))
+}
+
+fn ip(script: &str) -> Result<()> {
+    run_with_input(Command::new("ip").args(["-batch", "-"]), script)
+}
+
+fn ip_in(namespace: &str, script: &str) -> Result<()> {
+    let mut command = Command::new("ip");
+    command.args(["-n", namespace, "-batch", "-"]);
+    run_with_input(&mut command, script)
+}
+
+fn run_with_input(command: &mut Command, input: &str) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let spawned = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = match spawned {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            bail!("`{program}` is missing; `make setup` installs it")
+        }
+        other => other.with_context(|| format!("starting {program}"))?,
+    };
+    let mut stdin = child.stdin.take().context("its input was asked for")?;
+    let written = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(written?);
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(anyhow!(
+        "{program} refused ({}): {complaint}\n{input}",
+        output.status
+    ))
+}
+
+/// Removes the namespaces of runs whose process is gone. What cannot be read is left alone.
+fn remove_leftovers() {
+    let own = std::process::id();
+    remove_namespaces(|name| owner_of(name).is_some_and(|pid| pid != own && !is_running(pid)));
+}
+
+fn remove_namespaces(condemned: impl Fn(&str) -> bool) {
+    let Ok(entries) = fs::read_dir(NAMESPACES_DIR) else {
+        return; // no namespace was ever made
+    };
+    let names: BTreeSet<_> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| condemned(name))
+        .collect();
+    for name in names {
+        if let Err(error) = ip(&format!("netns del {name}\n")) {
+            eprintln!("a network namespace stays behind: {error:#}");
+        }
+    }
+}
+
+fn belongs_to(namespace: &str, network: &str) -> bool {
+    namespace
+        .strip_prefix(network)
+        .is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// The process that made something called `qwtest-PID-NUMBER...`; none if the name is not ours.
+pub(crate) fn owner_of(name: &str) -> Option<u32> {
+    let (pid, _) = name
+        .strip_prefix(NAME_PREFIX)?
+        .strip_prefix('-')?
+        .split_once('-')?;
+    pid.parse().ok()
+}
+
+/// Whether a process of this id runs; one that has ended and waits to be reaped does not.
+pub(crate) fn is_running(pid: u32) -> bool {
+    let path = Path::new("/proc").join(pid.to_string()).join("stat");
+    let stat = fs::read_to_string(path).unwrap_or_default();
+    // The state follows the name, which is in parentheses and may contain some.
+    let state = stat
+        .rsplit(')')
+        .next()
+        .and_then(|rest| rest.trim_start().chars().next());
+    state.is_some_and(|state| !['Z', 'X'].contains(&state))
+}
+
+#[cfg(test)]
+#[path = "network_test.rs"]
+mod tests;

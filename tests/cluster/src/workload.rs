@@ -1,0 +1,569 @@
+//! A bounded load of ordinary clients on a cluster, and what they saw of it. It asks and writes down;
+//! the judging is `linearizability`'s.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+use crate::client::{Client, Outcome};
+use crate::cluster::{REQUEST_TIMEOUT, SETTLE_DEADLINE};
+use crate::history::{Answer, Call, Operation, Recorder};
+use crate::linearizability::{self, Checked};
+
+/// A run with fewer answered operations a second proves nothing.
+pub const RATE_PER_SECOND_MIN: f64 = 200.0;
+
+/// No client keeps more calls than this in memory.
+const CALLS_PER_CLIENT_MAX: usize = 200_000;
+
+/// How many journal entries one request of the final check reads.
+const JOURNAL_READ_KEYS: usize = 50;
+
+/// How long a client whose request was refused leaves that replica alone.
+const REFUSED_PAUSE: Duration = Duration::from_millis(5);
+
+/// What load to put on.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Begins every key, so that loads on one cluster stay apart.
+    pub prefix: &'static str,
+    /// Client threads, each with one connection and one request at a time.
+    pub clients: u32,
+    /// Keys; every fourth is a counter, every fourth is deleted at times, the rest is got, set and
+    /// compared-and-set.
+    pub keys: u32,
+    /// Operations a second of all clients together at most.
+    pub rate_per_second_max: u32,
+}
+
+impl Load {
+    /// A load two cores bear beside three replicas.
+    #[must_use]
+    pub fn modest(prefix: &'static str) -> Self {
+        Self {
+            prefix,
+            clients: 16,
+            keys: 16,
+            rate_per_second_max: 1500,
+        }
+    }
+
+    fn key(&self, number: u32) -> String {
+        format!("{}-{number}", self.prefix)
+    }
+
+    fn kind(number: u32) -> Kind {
+        match number % 4 {
+            0 => Kind::Counter,
+            1 => Kind::Deleted,
+            _ => Kind::Register,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Register,
+    Deleted,
+    Counter,
+}
+
+/// A key written once, by one acknowledged write, and never again.
+#[derive(Clone, Debug)]
+struct JournalEntry {
+    key: String,
+    value: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    acknowledged: AtomicU64,
+}
+
+/// A load at work. Stopped when dropped.
+#[derive(Debug)]
+pub struct Running {
+    load: Load,
+    start: Instant,
+    shared: Arc<Shared>,
+    clients: Vec<JoinHandle<Seen>>,
+}
+
+/// When a write was acknowledged and asked for, after the start.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Acknowledged {
+    answered: Duration,
+    invoked: Duration,
+}
+
+/// What one client saw.
+#[derive(Debug, Default)]
+struct Seen {
+    calls: Vec<Call>,
+    journal: Vec<JournalEntry>,
+    acknowledged: Vec<Acknowledged>,
+    unknown: u64,
+    refused: u64,
+}
+
+/// What all clients saw.
+#[derive(Debug)]
+pub struct Report {
+    load: Load,
+    start: Instant,
+    lasted: Duration,
+    calls: Vec<Call>,
+    journal: Vec<JournalEntry>,
+    /// In the order of the answers.
+    acknowledged: Vec<Acknowledged>,
+    /// Operations whose outcome nobody knows.
+    pub unknown: u64,
+    /// Operations that were refused.
+    pub refused: u64,
+}
+
+impl Running {
+    /// Starts the load from the calling thread's network namespace on these memcached addresses.
+    #[must_use]
+    pub fn start(load: Load, targets: &[SocketAddr], seed: u64) -> Self {
+        let start = Instant::now();
+        let shared = Arc::new(Shared::default());
+        let clients = (0..load.clients)
+            .map(|id| {
+                let worker = Worker {
+                    id,
+                    load: load.clone(),
+                    targets: targets.to_vec(),
+                    target: id as usize,
+                    connection: None,
+                    rng: ChaCha8Rng::seed_from_u64(seed ^ u64::from(id) << 48),
+                    fresh: 0,
+                    recorder: Recorder::new(start, id),
+                    seen: Seen::default(),
+                    start,
+                    shared: Arc::clone(&shared),
+                };
+                thread::spawn(move || worker.run())
+            })
+            .collect();
+        Self {
+            load,
+            start,
+            shared,
+            clients,
+        }
+    }
+
+    /// How many writes have been acknowledged so far.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        self.shared.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Waits until `more` further writes have been acknowledged, at most [`SETTLE_DEADLINE`].
+    pub fn wait_for_writes(&self, more: u64) -> Result<()> {
+        let goal = self.acknowledged() + more;
+        let end = Instant::now() + SETTLE_DEADLINE;
+        while self.acknowledged() < goal {
+            ensure!(
+                Instant::now() < end,
+                "waited {SETTLE_DEADLINE:?} in vain for {more} writes; {} to go",
+                goal - self.acknowledged()
+            );
+            thread::sleep(crate::process::POLL_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Stops the load and gathers what its clients saw.
+    pub fn finish(mut self) -> Result<Report> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let mut report = Report {
+            load: self.load.clone(),
+            start: self.start,
+            lasted: self.start.elapsed(),
+            calls: Vec::new(),
+            journal: Vec::new(),
+            acknowledged: Vec::new(),
+            unknown: 0,
+            refused: 0,
+        };
+        for client in self.clients.drain(..) {
+            let Ok(seen) = client.join() else {
+                bail!("a client of the load panicked");
+            };
+            report.calls.extend(seen.calls);
+            report.journal.extend(seen.journal);
+            report.acknowledged.extend(seen.acknowledged);
+            report.unknown += seen.unknown;
+            report.refused += seen.refused;
+        }
+        report.acknowledged.sort_unstable();
+        Ok(report)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for client in self.clients.drain(..) {
+            let _ = client.join(); // a panicked client has said so already
+        }
+    }
+}
+
+impl Report {
+    /// Judges the run: it was busy enough, every acknowledged write of the journal is still there, and
+    /// the history, closed by a read of every key, is linearizable. `targets` must be serving again.
+    pub fn judge(mut self, targets: &[SocketAddr]) -> Result<Checked> {
+        let rate = self.rate_per_second();
+        println!(
+            "{} operations in {:.1?} ({rate:.0} a second), {} writes acknowledged, {} refused, {} unknown",
+            self.calls.len(),
+            self.lasted,
+            self.acknowledged.len(),
+            self.refused,
+            self.unknown
+        );
+        ensure!(
+            rate >= RATE_PER_SECOND_MIN,
+            "void: {rate:.0} operations a second, {RATE_PER_SECOND_MIN} needed"
+        );
+        let mut reader = Reader::new(targets);
+        self.require_journal(&mut reader)?;
+        self.read_every_key(&mut reader)?;
+        let checked = linearizability::check(&self.calls)?;
+        println!("linearizable: {checked:?}");
+        Ok(checked)
+    }
+
+    /// Answered operations a second.
+    #[must_use]
+    pub fn rate_per_second(&self) -> f64 {
+        let answered = self.calls.iter().filter(|call| call.outcome.is_some());
+        #[expect(clippy::cast_precision_loss, reason = "a count far below 2^52")]
+        let answered = answered.count() as f64;
+        answered / self.lasted.as_secs_f64()
+    }
+
+    /// For each moment, how long it took from there until a write asked for later was acknowledged;
+    /// none for moments after the last such write.
+    #[must_use]
+    pub fn gaps_after(&self, moments: &[Instant]) -> Vec<Duration> {
+        let gap = |moment: &Instant| {
+            let moment = moment.saturating_duration_since(self.start);
+            let first_after = self
+                .acknowledged
+                .partition_point(|ack| ack.answered <= moment);
+            let after = &self.acknowledged[first_after..];
+            let next = after.iter().find(|ack| ack.invoked >= moment)?;
+            Some(next.answered.saturating_sub(moment))
+        };
+        moments.iter().filter_map(gap).collect()
+    }
+
+    fn require_journal(&self, reader: &mut Reader) -> Result<()> {
+        let mut lost = Vec::new();
+        for entries in self.journal.chunks(JOURNAL_READ_KEYS) {
+            let keys: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
+            let items = reader.ask(|client| client.gets_many(&keys))?;
+            for entry in entries {
+                let expected = entry.value.to_string();
+                let found = items.iter().find(|item| item.key == entry.key);
+                if found.is_none_or(|item| item.value != expected.as_bytes()) {
+                    lost.push(entry.key.clone());
+                }
+            }
+        }
+        ensure!(
+            lost.is_empty(),
+            "{} of {} acknowledged writes are lost: {lost:?}",
+            lost.len(),
+            self.journal.len()
+        );
+        println!(
+            "all {} acknowledged journal writes are there",
+            self.journal.len()
+        );
+        Ok(())
+    }
+
+    fn read_every_key(&mut self, reader: &mut Reader) -> Result<()> {
+        let mut recorder = Recorder::new(self.start, self.load.clients);
+        for number in 0..self.load.keys {
+            let key = self.load.key(number);
+            let open = recorder.invoke(number, Operation::Get);
+            let value = reader.ask(|client| client.get(&key))?;
+            let value = value.map(|bytes| parse(&bytes)).transpose()?;
+            recorder.answered(open, Answer::Value(value));
+        }
+        self.calls.extend(recorder.into_calls());
+        Ok(())
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<u64> {
+    let text = std::str::from_utf8(bytes)?;
+    text.trim_end()
+        .parse()
+        .with_context(|| format!("{text:?} is no number"))
+}
+
+/// What the server's line says.
+fn answer(line: &str) -> Answer {
+    match line {
+        "STORED" => Answer::Stored,
+        "NOT_STORED" => Answer::NotStored,
+        "EXISTS" => Answer::Exists,
+        "NOT_FOUND" => Answer::NotFound,
+        "DELETED" => Answer::Deleted,
+        number => Answer::Number(parse(number.as_bytes()).expect("no other answer is known")),
+    }
+}
+
+/// Reads after the load, asking replica after replica until one answers.
+struct Reader {
+    targets: Vec<SocketAddr>,
+    target: usize,
+    connection: Option<Client>,
+}
+
+impl Reader {
+    fn new(targets: &[SocketAddr]) -> Self {
+        Self {
+            targets: targets.to_vec(),
+            target: 0,
+            connection: None,
+        }
+    }
+
+    fn ask<T>(&mut self, request: impl Fn(&mut Client) -> Outcome<T>) -> Result<T> {
+        let end = Instant::now() + SETTLE_DEADLINE;
+        while Instant::now() < end {
+            if self.connection.is_none() {
+                let target = self.targets[self.target % self.targets.len()];
+                self.connection = Client::connect(target, REQUEST_TIMEOUT).ok();
+            }
+            if let Some(connection) = &mut self.connection
+                && let Some(answer) = request(connection).done()
+            {
+                return Ok(answer);
+            }
+            self.connection = None;
+            self.target += 1;
+            thread::sleep(crate::process::POLL_INTERVAL);
+        }
+        bail!("no replica answers a read within {SETTLE_DEADLINE:?}")
+    }
+}
+
+/// One client of the load.
+struct Worker {
+    id: u32,
+    load: Load,
+    targets: Vec<SocketAddr>,
+    target: usize,
+    connection: Option<Client>,
+    rng: ChaCha8Rng,
+    /// How many values this client has made.
+    fresh: u64,
+    recorder: Recorder,
+    seen: Seen,
+    start: Instant,
+    shared: Arc<Shared>,
+}
+
+impl Worker {
+    fn run(mut self) -> Seen {
+        let pause = Duration::from_secs(1) * self.load.clients / self.load.rate_per_second_max;
+        let mut next = self.start + pause * self.id / self.load.clients;
+        for _ in 0..CALLS_PER_CLIENT_MAX {
+            if self.shared.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+            next = (next + pause).max(Instant::now()); // what was missed is not made up for
+            self.one_operation();
+        }
+        self.seen.calls = self.recorder.into_calls();
+        self.seen
+    }
+
+    fn one_operation(&mut self) {
+        if self.connection.is_none() {
+            let target = self.targets[self.target % self.targets.len()];
+            self.connection = Client::connect(target, REQUEST_TIMEOUT).ok();
+        }
+        let Some(mut connection) = self.connection.take() else {
+            self.give_up_target();
+            return;
+        };
+        let key = self.rng.random_range(0..self.load.keys);
+        let roll = self.rng.random_range(0..100);
+        let fresh = self.fresh_value();
+        let kind = Load::kind(key);
+        let served = match (kind, roll) {
+            (_, 0..8) => self.write_journal(&mut connection),
+            (_, 8..45) => self.get(&mut connection, key),
+            (Kind::Counter, _) => self.count(&mut connection, key),
+            (Kind::Deleted | Kind::Register, 75..) => self.compare_and_set(&mut connection, key),
+            (Kind::Deleted | Kind::Register, _) => {
+                let operation = match (kind, roll) {
+                    (Kind::Deleted, 45..55) => Operation::Delete,
+                    (Kind::Deleted, 55..65) => Operation::Add(fresh),
+                    (Kind::Deleted | Kind::Register | Kind::Counter, _) => Operation::Set(fresh),
+                };
+                self.change(&mut connection, key, operation).is_some()
+            }
+        };
+        if served && connection.is_usable() {
+            self.connection = Some(connection);
+        } else {
+            self.give_up_target();
+        }
+    }
+
+    fn give_up_target(&mut self) {
+        self.target += 1;
+        thread::sleep(REFUSED_PAUSE);
+    }
+
+    /// Different from every other value of this load.
+    fn fresh_value(&mut self) -> u64 {
+        self.fresh += 1;
+        u64::from(self.id + 1) << 32 | self.fresh
+    }
+
+    fn write_journal(&mut self, connection: &mut Client) -> bool {
+        let value = self.fresh_value();
+        let key = format!("{}-journal-{value}", self.load.prefix);
+        let invoked = self.start.elapsed();
+        match connection.set(&key, value.to_string().as_bytes()) {
+            Outcome::Done(line) => {
+                assert_eq!(line, "STORED", "set {key}");
+                self.acknowledge(invoked);
+                self.seen.journal.push(JournalEntry { key, value });
+                true
+            }
+            other => self.failed(&other),
+        }
+    }
+
+    fn get(&mut self, connection: &mut Client, key: u32) -> bool {
+        let open = self.recorder.invoke(key, Operation::Get);
+        match connection.get(&self.load.key(key)) {
+            Outcome::Done(value) => {
+                let value = value.map(|bytes| parse(&bytes).expect("only numbers are written"));
+                self.recorder.answered(open, Answer::Value(value));
+                true
+            }
+            other => {
+                self.recorder.withdrawn(open); // a read changes nothing
+                self.failed(&other)
+            }
+        }
+    }
+
+    /// Does and records one operation that may change the key; its answer, if there is one.
+    fn change(
+        &mut self,
+        connection: &mut Client,
+        key: u32,
+        operation: Operation,
+    ) -> Option<Answer> {
+        self.change_with_token(connection, key, operation, 0)
+    }
+
+    fn change_with_token(
+        &mut self,
+        connection: &mut Client,
+        key: u32,
+        operation: Operation,
+        token: u64,
+    ) -> Option<Answer> {
+        let name = self.load.key(key);
+        let invoked = self.start.elapsed();
+        let open = self.recorder.invoke(key, operation);
+        let outcome = match operation {
+            Operation::Set(value) => connection.set(&name, value.to_string().as_bytes()),
+            Operation::Add(value) => connection.add(&name, value.to_string().as_bytes()),
+            Operation::Cas { new, .. } => connection.cas(&name, new.to_string().as_bytes(), token),
+            Operation::Delete => connection.delete(&name),
+            Operation::Increment(delta) => connection.increment(&name, delta),
+            Operation::Get => unreachable!("a read changes nothing"),
+        };
+        match &outcome {
+            Outcome::Done(line) => {
+                let answer = answer(line);
+                self.recorder.answered(open, answer);
+                self.acknowledge(invoked);
+                return Some(answer);
+            }
+            Outcome::Unknown(_) => self.recorder.unknown(open),
+            Outcome::Refused(_) => self.recorder.withdrawn(open),
+        }
+        self.failed(&outcome);
+        None
+    }
+
+    /// Adds one; a counter that is not there yet is begun at zero.
+    fn count(&mut self, connection: &mut Client, key: u32) -> bool {
+        match self.change(connection, key, Operation::Increment(1)) {
+            Some(Answer::NotFound) => self.change(connection, key, Operation::Add(0)).is_some(),
+            other => other.is_some(),
+        }
+    }
+
+    fn compare_and_set(&mut self, connection: &mut Client, key: u32) -> bool {
+        let open = self.recorder.invoke(key, Operation::Get);
+        let item = match connection.gets(&self.load.key(key)) {
+            Outcome::Done(item) => item,
+            other => {
+                self.recorder.withdrawn(open);
+                return self.failed(&other);
+            }
+        };
+        let found = item.map(|item| {
+            let value = parse(&item.value).expect("only numbers are written");
+            (value, item.token)
+        });
+        self.recorder
+            .answered(open, Answer::Value(found.map(|(value, _)| value)));
+        let Some((expected, token)) = found else {
+            return true;
+        };
+        let new = self.fresh_value();
+        let cas = Operation::Cas { expected, new };
+        self.change_with_token(connection, key, cas, token)
+            .is_some()
+    }
+
+    fn acknowledge(&mut self, invoked: Duration) {
+        let answered = self.start.elapsed();
+        self.seen
+            .acknowledged
+            .push(Acknowledged { answered, invoked });
+        self.shared.acknowledged.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a failure. Never served: the connection is given up, for its replica may know no leader.
+    fn failed<T>(&mut self, outcome: &Outcome<T>) -> bool {
+        match outcome {
+            Outcome::Unknown(_) => self.seen.unknown += 1,
+            Outcome::Refused(_) => self.seen.refused += 1,
+            Outcome::Done(_) => unreachable!("not a failure"),
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+#[path = "workload_test.rs"]
+mod tests;

@@ -1,0 +1,190 @@
+//! Disks that are full, rotten, wiped, or used twice.
+
+use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::client::Outcome;
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::disk;
+use quorumwire_cluster_tests::seed::seed;
+use quorumwire_cluster_tests::workload::{Load, Running};
+
+const DISK_MIB: u32 = 96;
+
+fn small_disks() -> Plan {
+    let mut plan = Plan::new(3, Durability::Sync);
+    plan.disk_mib = Some(DISK_MIB);
+    plan.options = vec![("segment-mib", "4")];
+    plan
+}
+
+/// Writes until the leader refuses; the refusal. What fits on the disk before is not much.
+fn write_until_refused(cluster: &Cluster<'_>) -> Result<String> {
+    let value = vec![b'x'; 100_000];
+    let mut refusal = None;
+    let mut number = 0;
+    cluster.wait_for("a write to be refused", || {
+        let leader = cluster.wait_for_leader()?;
+        let mut client = cluster.client(leader)?;
+        number += 1;
+        if let Outcome::Refused(line) = client.set(&format!("fill-{number}"), &value) {
+            refusal = Some(line);
+        }
+        Ok(refusal.is_some())
+    })?;
+    refusal.context("waited for it")
+}
+
+#[test]
+fn a_cluster_with_full_disks_says_so_and_recovers_when_space_returns() {
+    run_started(small_disks(), |cluster| {
+        cluster.put("before", "1")?;
+        for id in cluster.founders() {
+            disk::fill(&cluster.disk(id))?;
+        }
+        let refusal = write_until_refused(cluster)?;
+        ensure!(refusal.contains("disk full"), "it said {refusal:?}");
+        cluster.wait_for("a replica to report the full disk", || {
+            let mut faults = cluster.statuses().into_iter().flat_map(|s| s.faults);
+            Ok(faults.any(|fault| fault.contains("disk full")))
+        })?;
+        ensure!(
+            cluster.get("before")?.as_deref() == Some("1"),
+            "reads go on"
+        );
+        for id in cluster.founders() {
+            disk::make_room(&cluster.disk(id))?;
+        }
+        cluster.put("after", "2")?;
+        ensure!(cluster.get("after")?.as_deref() == Some("2"));
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        cluster.wait_for("all faults to be gone", || {
+            Ok(cluster.statuses().iter().all(|s| s.faults.is_empty()))
+        })
+    });
+}
+
+#[test]
+fn one_full_disk_of_three_stops_nobody() {
+    let seed = seed();
+    run_started(small_disks(), |cluster| {
+        let load = Running::start(Load::modest("full"), &cluster.targets(), seed);
+        for leads in [false, true] {
+            load.wait_for_writes(100)?;
+            let leader = cluster.wait_for_leader()?;
+            let full = if leads { leader } else { (leader + 1) % 3 };
+            disk::fill(&cluster.disk(full))?;
+            // More than what its open log segment may still hold.
+            let value = "x".repeat(500_000);
+            for number in 0..20 {
+                cluster.put(&format!("large-{number}"), &value)?;
+            }
+            cluster.wait_for("the replica to report its full disk", || {
+                let faults = cluster.status(full).map(|s| s.faults).unwrap_or_default();
+                Ok(faults.iter().any(|fault| fault.contains("disk full")))
+            })?;
+            load.wait_for_writes(300)?;
+            disk::make_room(&cluster.disk(full))?;
+            cluster.wait_for_ready(&[full])?;
+        }
+        load.wait_for_writes(100)?;
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}
+
+/// Rots every copy of a written value on one replica's disk while it is down; it must come back with
+/// what the others have.
+fn rots_and_is_repaired(cluster: &mut Cluster<'_>, id: u16, marker: &str) -> Result<()> {
+    let before = cluster.status(id)?.incarnation;
+    cluster.kill(id)?;
+    let copies = cluster.rot(id, marker.as_bytes())?;
+    ensure!(copies > 0, "the value is nowhere on the disk");
+    cluster.put("meanwhile", marker)?;
+    cluster.start(id)?;
+    // It never serves the rotten value: equal states, or an error at once.
+    cluster.wait_for_equal(&[0, 1, 2])?;
+    cluster.wait_for_ready(&[id])?;
+    let value = cluster.client(id)?.get("marker").expect("it serves");
+    ensure!(
+        value.as_deref() == Some(marker.as_bytes()),
+        "it serves {value:?}"
+    );
+    ensure!(
+        cluster.status(id)?.incarnation != before,
+        "replica {id} lost what it had promised and kept its name"
+    );
+    Ok(())
+}
+
+#[test]
+fn bit_rot_in_log_and_snapshot_is_never_served_and_repaired_from_peers() {
+    run_started(Plan::new(3, Durability::Sync), |cluster| {
+        cluster.put("marker", "a-value-that-will-rot-in-the-log")?;
+        cluster.put("next", "so that the rot is not at the log's end")?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        let leader = cluster.wait_for_leader()?;
+        rots_and_is_repaired(
+            cluster,
+            (leader + 1) % 3,
+            "a-value-that-will-rot-in-the-log",
+        )?;
+
+        let leader = cluster.wait_for_leader()?;
+        cluster.put("marker", "this-one-rots-under-the-leader")?;
+        cluster.put("next", "so that the rot is not at the log's end")?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        rots_and_is_repaired(cluster, leader, "this-one-rots-under-the-leader")?;
+
+        let follower = (cluster.wait_for_leader()? + 1) % 3;
+        cluster.put("marker", "this-one-rots-in-a-snapshot")?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        cluster.command(&["snapshot", "--addr", &cluster.http(follower).to_string()])?;
+        rots_and_is_repaired(cluster, follower, "this-one-rots-in-a-snapshot")
+    });
+}
+
+#[test]
+fn a_wiped_disk_rejoins_in_a_new_life() {
+    let seed = seed();
+    run_started(Plan::new(3, Durability::Sync), |cluster| {
+        let load = Running::start(Load::modest("wiped"), &cluster.targets(), seed);
+        for leads in [false, true] {
+            load.wait_for_writes(200)?;
+            let leader = cluster.wait_for_leader()?;
+            let wiped = if leads { leader } else { (leader + 1) % 3 };
+            let before = cluster.status(wiped)?.incarnation;
+            cluster.kill(wiped)?;
+            cluster.wipe(wiped)?;
+            load.wait_for_writes(100)?;
+            cluster.start(wiped)?;
+            cluster.wait_for_ready(&[wiped])?;
+            cluster.wait_for("the wiped replica to vote again", || {
+                let status = cluster.status(wiped)?;
+                ensure!(
+                    status.incarnation != before,
+                    "a wiped disk remembers nothing"
+                );
+                Ok(status.voters().contains(&wiped))
+            })?;
+        }
+        load.wait_for_writes(100)?;
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_second_server_on_the_same_directory_is_refused() {
+    run_started(Plan::new(3, Durability::Sync), |cluster| {
+        let second = cluster.start_second_on_dir_of(0)?;
+        let said = format!("{}{}", second.stdout, second.stderr);
+        ensure!(!second.success, "it ran: {said}");
+        let dir = cluster.dir(0).display().to_string();
+        ensure!(said.contains(&dir), "it does not name {dir}: {said}");
+        ensure!(cluster.is_running(0)?, "the first one goes on");
+        cluster.put("k", "1")?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}

@@ -1,0 +1,113 @@
+//! Members come and go while clients write.
+
+use anyhow::{Result, ensure};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::seed::seed;
+use quorumwire_cluster_tests::status::Role;
+use quorumwire_cluster_tests::workload::{Load, Running};
+
+fn wait_for_voters(cluster: &Cluster<'_>, expected: &[u16]) -> Result<()> {
+    cluster.wait_for(&format!("the voters to be {expected:?}"), || {
+        let leader = cluster.leader();
+        let status = leader.and_then(|id| cluster.status(id).ok());
+        Ok(status.is_some_and(|status| status.voters() == expected))
+    })
+}
+
+#[test]
+fn grows_from_three_to_five_and_shrinks_back_under_load() {
+    let seed = seed();
+    let mut plan = Plan::new(3, Durability::Sync);
+    plan.spares = 2;
+    run_started(plan, |cluster| {
+        let everybody: Vec<_> = (0..5).map(|id| cluster.memcached(id)).collect();
+        let load = Running::start(Load::modest("members"), &everybody, seed);
+        load.wait_for_writes(300)?;
+        let mut voters = vec![0, 1, 2];
+        for id in [3, 4] {
+            cluster.start_joining(id)?;
+            cluster.change_member(&["add"], id)?;
+            voters.push(id);
+            wait_for_voters(cluster, &voters)?;
+            load.wait_for_writes(300)?;
+        }
+        // Five survive two.
+        for id in [3, 4] {
+            cluster.kill(id)?;
+        }
+        load.wait_for_writes(200)?;
+        for id in [3, 4] {
+            cluster.start_joining(id)?;
+        }
+        cluster.wait_for_ready(&[3, 4])?;
+
+        let leader = cluster.wait_for_leader()?;
+        let follower = (0..3).find(|id| *id != leader).expect("three founders");
+        for id in [leader, follower] {
+            cluster.change_member(&["remove"], id)?;
+            voters.retain(|voter| *voter != id);
+            wait_for_voters(cluster, &voters)?;
+            cluster.terminate(id)?;
+            load.wait_for_writes(300)?;
+        }
+        ensure!(voters.len() == 3);
+        let report = load.finish()?;
+        let targets: Vec<_> = voters.iter().map(|id| cluster.memcached(*id)).collect();
+        report.judge(&targets)?;
+        cluster.wait_for_equal(&voters)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_learner_joins_by_snapshot_while_writes_go_on() {
+    const LARGE_VALUES: u32 = 100;
+    let seed = seed();
+    let mut plan = Plan::new(3, Durability::Sync);
+    plan.spares = 1;
+    plan.options = vec![
+        ("segment-mib", "4"),
+        ("log-tail-mib", "0"),
+        ("snapshot-log-mib", "1"),
+    ];
+    run_started(plan, |cluster| {
+        let load = Running::start(Load::modest("learner"), &cluster.targets(), seed);
+        let large = "x".repeat(100_000);
+        for number in 0..LARGE_VALUES {
+            cluster.put(&format!("large-{number}"), &large)?;
+        }
+        for id in 0..3 {
+            cluster.command(&["snapshot", "--addr", &cluster.http(id).to_string()])?;
+        }
+        cluster.wait_for("the logs to be cut", || {
+            let cut = |id| cluster.status(id).is_ok_and(|s| s.first_index > 1);
+            Ok([0, 1, 2].into_iter().all(cut))
+        })?;
+
+        cluster.start_joining(3)?;
+        cluster.change_member(&["add", "--learner"], 3)?;
+        cluster.wait_for("the learner to have it all", || {
+            let Ok(learner) = cluster.status(3) else {
+                return Ok(false);
+            };
+            let leader = cluster.leader().and_then(|id| cluster.status(id).ok());
+            // It cannot have got what is before the logs' beginning but in a snapshot.
+            Ok(learner.role == Role::Learner
+                && learner.snapshot_index > 0
+                && leader.is_some_and(|leader| learner.applied_index + 1000 > leader.commit_index))
+        })?;
+        ensure!(
+            cluster.status(3)?.voters() == [0, 1, 2],
+            "a learner has no vote"
+        );
+        load.wait_for_writes(300)?;
+
+        cluster.change_member(&["promote"], 3)?;
+        wait_for_voters(cluster, &[0, 1, 2, 3])?;
+        load.wait_for_writes(300)?;
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&[0, 1, 2, 3])?;
+        ensure!(cluster.get("large-0")?.as_deref() == Some(&*large));
+        Ok(())
+    });
+}

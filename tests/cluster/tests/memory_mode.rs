@@ -1,0 +1,127 @@
+//! Memory mode: a replica that restarts has forgotten everything, and must not count until the others
+//! have told it.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::seed::seed;
+use quorumwire_cluster_tests::status::Role;
+use quorumwire_cluster_tests::workload::{Load, Running};
+
+/// Many election timeouts: long enough for a wrong leader to come up.
+const WATCHED: Duration = Duration::from_secs(6);
+
+fn plan() -> Plan {
+    Plan::new(3, Durability::Memory)
+}
+
+fn others(id: u16) -> [u16; 2] {
+    [(id + 1) % 3, (id + 2) % 3]
+}
+
+/// Waits until a restarted replica is a full member again, in another life than before.
+fn wait_until_back(cluster: &Cluster<'_>, id: u16, old_incarnation: &str) -> Result<()> {
+    cluster.wait_for(&format!("replica {id} to vote again"), || {
+        let Ok(status) = cluster.status(id) else {
+            return Ok(false);
+        };
+        ensure!(
+            status.incarnation != old_incarnation,
+            "replica {id} came back as if it remembered"
+        );
+        let full = [Role::Follower, Role::Leader].contains(&status.role);
+        Ok(full && status.voters().contains(&id))
+    })?;
+    cluster.wait_for_ready(&[id])
+}
+
+#[test]
+fn one_restarted_replica_at_a_time_comes_back_in_a_new_life() {
+    let seed = seed();
+    run_started(plan(), |cluster| {
+        let load = Running::start(Load::modest("memory"), &cluster.targets(), seed);
+        for kill_leader in [false, true, false, true] {
+            load.wait_for_writes(300)?;
+            let leader = cluster.wait_for_leader()?;
+            let victim = if kill_leader {
+                leader
+            } else {
+                others(leader)[0]
+            };
+            let before = cluster.status(victim)?.incarnation;
+            cluster.kill(victim)?;
+            load.wait_for_writes(100)?;
+            cluster.start(victim)?;
+            wait_until_back(cluster, victim, &before)?;
+        }
+        load.wait_for_writes(100)?;
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}
+
+#[test]
+fn an_amnesiac_and_a_stale_replica_do_not_forget_an_acknowledged_write() {
+    run_started(plan(), |cluster| {
+        cluster.put("early", "1")?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        let leader = cluster.wait_for_leader()?;
+        let [amnesiac, stale] = others(leader);
+        let before = cluster.status(amnesiac)?.incarnation;
+
+        // Acknowledged by the leader and the replica that will forget it.
+        cluster.network().unplug(stale)?;
+        let mut client = cluster.client(leader)?;
+        client
+            .set("late", b"2")
+            .expect("the leader and one follower are a majority");
+        cluster.kill(amnesiac)?;
+
+        // Now the leader is cut off, and the two that do not know the write are together.
+        cluster.network().heal()?;
+        cluster.network().unplug(leader)?;
+        cluster.start(amnesiac)?;
+        cluster.wait_for("the amnesiac to run", || {
+            Ok(cluster.status(amnesiac).is_ok())
+        })?;
+        cluster.stays("nobody leads without knowing the write", WATCHED, || {
+            let statuses = [stale, amnesiac].map(|id| cluster.status(id));
+            Ok(statuses.iter().flatten().all(|s| s.role != Role::Leader))
+        })?;
+        let forgot = cluster.status(amnesiac)?;
+        ensure!(forgot.role == Role::Joining, "it is {:?}", forgot.role);
+
+        cluster.network().heal()?;
+        wait_until_back(cluster, amnesiac, &before)?;
+        ensure!(cluster.get("late")?.as_deref() == Some("2"));
+        ensure!(cluster.get("early")?.as_deref() == Some("1"));
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}
+
+#[test]
+fn when_a_majority_forgot_nobody_pretends_to_know() {
+    run_started(plan(), |cluster| {
+        cluster.put("k", "1")?;
+        let leader = cluster.wait_for_leader()?;
+        let survivor = others(leader)[0];
+        for id in others(survivor) {
+            cluster.kill(id)?;
+        }
+        for id in others(survivor) {
+            cluster.start(id)?;
+        }
+        for id in others(survivor) {
+            cluster.wait_for("a restarted replica to run", || {
+                Ok(cluster.status(id).is_ok())
+            })?;
+        }
+        cluster.stays("nobody leads", WATCHED, || {
+            let statuses = [0, 1, 2].map(|id| cluster.status(id));
+            Ok(statuses.iter().flatten().all(|s| s.role != Role::Leader))
+        })
+    });
+}

@@ -1,0 +1,131 @@
+//! What an operator does on an ordinary day, and what an ordinary client expects.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use quorumwire_cluster_tests::client::Outcome;
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, OnFollower, Plan, run_started};
+use quorumwire_cluster_tests::seed::seed;
+use quorumwire_cluster_tests::status::page;
+use quorumwire_cluster_tests::workload::{Load, Running};
+use serde_json::Value;
+
+/// Handing leadership over takes no election timeout, but two cores shared by everything take theirs.
+const HAND_OVER_MAX: Duration = Duration::from_secs(2);
+
+#[test]
+fn sigterm_hands_leadership_over_and_exits_cleanly() {
+    let seed = seed();
+    run_started(Plan::new(3, Durability::Sync), |cluster| {
+        let load = Running::start(Load::modest("term"), &cluster.targets(), seed);
+        let mut moments = Vec::new();
+        for _ in 0..3 {
+            load.wait_for_writes(200)?;
+            let leader = cluster.wait_for_leader()?;
+            moments.push(Instant::now());
+            let status = cluster.terminate(leader)?;
+            ensure!(status.code() == Some(0), "replica {leader}: {status}");
+            cluster.wait_for_leader_other_than(leader)?;
+            cluster.start(leader)?;
+            cluster.wait_for_ready(&[leader])?;
+        }
+        load.wait_for_writes(200)?;
+        let report = load.finish()?;
+        let gaps = report.gaps_after(&moments);
+        println!("from SIGTERM to the leader to the next acknowledged write: {gaps:?}");
+        ensure!(gaps.len() == 3 && gaps.iter().all(|gap| *gap < HAND_OVER_MAX));
+        report.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}
+
+#[test]
+fn the_command_line_shows_and_moves_leadership() {
+    run_started(Plan::new(3, Durability::Sync), |cluster| {
+        cluster.put("k", "1")?;
+        let leader = cluster.wait_for_leader()?;
+        let next = (leader + 1) % 3;
+        let http = cluster.http((leader + 2) % 3).to_string();
+        cluster.command(&["transfer", "--to", &next.to_string(), "--addr", &http])?;
+        cluster.wait_for("the one asked for to lead", || {
+            Ok(cluster.leader() == Some(next))
+        })?;
+
+        let members: Value = serde_json::from_str(
+            &cluster.command(&["member", "list", "--addr", &http, "--json"])?,
+        )?;
+        ensure!(
+            members["members"].as_array().is_some_and(|m| m.len() == 3),
+            "{members}"
+        );
+        let status = cluster.command(&["status", "--addr", &http, "--json"])?;
+        serde_json::from_str::<Value>(&status)?;
+        ensure!(status.contains("\"sync\""), "{status}");
+        for path in ["/healthz", "/readyz"] {
+            let (code, body) = page(cluster.http(next), path)?;
+            ensure!(code == 200, "{path}: {code}: {body}");
+        }
+        let (code, metrics) = page(cluster.http(next), "/metrics")?;
+        ensure!(
+            code == 200 && metrics.contains("# TYPE quorumwire_"),
+            "{metrics}"
+        );
+        ensure!(cluster.get("k")?.as_deref() == Some("1"));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_follower_told_to_refuse_names_the_leader() {
+    let mut plan = Plan::new(3, Durability::Memory);
+    plan.on_follower = OnFollower::Refuse;
+    run_started(plan, |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        let follower = (leader + 1) % 3;
+        cluster.wait_for_ready(&[leader, follower])?;
+        cluster
+            .client(leader)?
+            .set("k", b"1")
+            .expect("the leader serves");
+        let mut client = cluster.client(follower)?;
+        let address = cluster.memcached(leader).to_string();
+        let outcomes = [client.set("k", b"2").map(drop), client.get("k").map(drop)];
+        for outcome in outcomes {
+            let Outcome::Refused(line) = outcome else {
+                anyhow::bail!("a follower answered {outcome:?}");
+            };
+            ensure!(line.starts_with("SERVER_ERROR not leader"), "{line}");
+            ensure!(line.contains(&address), "{line} does not name {address}");
+        }
+        ensure!(cluster.client(leader)?.get("k").expect("get").as_deref() == Some(&b"1"[..]));
+        Ok(())
+    });
+}
+
+fn passes_memccapable(cluster: &Cluster<'_>, id: u16) -> Result<()> {
+    let address = cluster.memcached(id);
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    let arguments = ["-h", &host, "-p", &port, "-a"];
+    let finished = cluster.run_program("memccapable", &arguments)?;
+    let said = format!("{}{}", finished.stdout, finished.stderr);
+    println!("{said}");
+    ensure!(
+        finished.success && said.contains("[pass]"),
+        "replica {id}: {said}"
+    );
+    ensure!(!said.contains("[FAIL]"), "replica {id}: {said}");
+    Ok(())
+}
+
+#[test]
+fn memccapable_passes_in_full_against_leader_and_follower() {
+    run_started(Plan::new(3, Durability::Sync), |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        cluster.wait_for_ready(&[0, 1, 2])?;
+        passes_memccapable(cluster, leader)?;
+        passes_memccapable(cluster, (leader + 1) % 3)?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}

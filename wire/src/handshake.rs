@@ -1,0 +1,121 @@
+//! The first frame of a connection between replicas: who is there, and do we speak the same versions.
+use crate::limits::{ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX};
+use crate::{RECORD_VERSION, peer};
+
+/// Lowest version of the messages this code can read.
+pub const PROTOCOL_VERSION_MIN: u32 = 1;
+/// Highest version of the messages this code can read, and the one it prefers.
+pub const PROTOCOL_VERSION_MAX: u32 = 1;
+/// Version of the snapshot files this code writes and reads.
+pub const SNAPSHOT_VERSION: u32 = 1;
+
+/// Why a connection is closed on purpose. Told to the other side by name.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Goodbye {
+    /// It belongs to another cluster.
+    OtherCluster,
+    /// It claims our own id.
+    OwnId,
+    /// Its id is beyond 65,535, its incarnation 0, or a text too long.
+    Malformed,
+    /// No version of the messages is known to both.
+    ProtocolVersion,
+    /// It writes log records of a version we cannot read.
+    RecordVersion,
+    /// It writes snapshots of a version we cannot read.
+    SnapshotVersion,
+    /// The same replica has connected again; this connection is the older one.
+    Superseded,
+    /// The process is stopping.
+    Stopping,
+}
+
+impl Goodbye {
+    /// The name that goes over the wire and into logs and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OtherCluster => "other_cluster",
+            Self::OwnId => "own_id",
+            Self::Malformed => "malformed",
+            Self::ProtocolVersion => "protocol_version",
+            Self::RecordVersion => "record_version",
+            Self::SnapshotVersion => "snapshot_version",
+            Self::Superseded => "superseded",
+            Self::Stopping => "stopping",
+        }
+    }
+
+    /// The frame that says so.
+    #[must_use]
+    pub fn message(self, detail: String) -> peer::Goodbye {
+        peer::Goodbye {
+            reason: self.name().to_owned(),
+            detail,
+        }
+    }
+}
+
+/// A hello with the versions of this code filled in.
+#[must_use]
+pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
+    peer::Hello {
+        cluster: cluster.to_owned(),
+        replica: u32::from(replica),
+        incarnation,
+        protocol_min: PROTOCOL_VERSION_MIN,
+        protocol_max: PROTOCOL_VERSION_MAX,
+        record_version: u32::from(RECORD_VERSION),
+        snapshot_version: SNAPSHOT_VERSION,
+        client_address: String::new(),
+        http_address: String::new(),
+    }
+}
+
+/// Decides whether `theirs` can be spoken to: the version to use, or the reason to refuse with what
+/// was given and what would be accepted.
+pub fn check_hello(ours: &peer::Hello, theirs: &peer::Hello) -> Result<u32, (Goodbye, String)> {
+    let long = [&theirs.client_address, &theirs.http_address]
+        .iter()
+        .any(|address| address.len() > ADDRESS_BYTES_MAX);
+    if long || theirs.cluster.len() > CLUSTER_NAME_BYTES_MAX {
+        return Err((Goodbye::Malformed, "a text is too long".to_owned()));
+    }
+    if theirs.cluster != ours.cluster {
+        let detail = format!("cluster {:?}, ours is {:?}", theirs.cluster, ours.cluster);
+        return Err((Goodbye::OtherCluster, detail));
+    }
+    if theirs.replica > u32::from(u16::MAX) || theirs.incarnation == 0 {
+        let detail = format!(
+            "replica {} incarnation {:016x}",
+            theirs.replica, theirs.incarnation
+        );
+        return Err((Goodbye::Malformed, detail));
+    }
+    if theirs.replica == ours.replica {
+        return Err((Goodbye::OwnId, format!("replica {}", theirs.replica)));
+    }
+    let version = theirs.protocol_max.min(ours.protocol_max);
+    if version < theirs.protocol_min.max(ours.protocol_min) {
+        let detail = format!(
+            "protocol {} to {}, ours is {} to {}",
+            theirs.protocol_min, theirs.protocol_max, ours.protocol_min, ours.protocol_max
+        );
+        return Err((Goodbye::ProtocolVersion, detail));
+    }
+    if theirs.record_version > ours.record_version {
+        let detail = format!(
+            "records of version {}, we read up to {}",
+            theirs.record_version, ours.record_version
+        );
+        return Err((Goodbye::RecordVersion, detail));
+    }
+    if theirs.snapshot_version > ours.snapshot_version {
+        let detail = format!(
+            "snapshots of version {}, we read up to {}",
+            theirs.snapshot_version, ours.snapshot_version
+        );
+        return Err((Goodbye::SnapshotVersion, detail));
+    }
+    Ok(version)
+}

@@ -1,0 +1,45 @@
+//! Every byte that leaves a process or survives it: frames and messages between replicas, log
+//! records, hard state, snapshots. No I/O and no protocol: what a message means is `control`'s.
+mod frame;
+mod handshake;
+pub mod limits;
+mod membership;
+mod record;
+mod snapshot;
+
+/// The messages of `peer.proto`, as generated.
+#[allow(missing_docs, clippy::pedantic)]
+#[rustfmt::skip]
+#[path = "generated/peer.rs"]
+pub mod peer;
+
+pub use frame::{FRAME_HEADER_BYTES, FrameError, FrameHeader, encode_frame};
+pub use handshake::{
+    Goodbye, PROTOCOL_VERSION_MAX, PROTOCOL_VERSION_MIN, SNAPSHOT_VERSION, check_hello, hello,
+};
+pub use membership::{CommitQuorum, Member, MemberRole, Membership};
+pub use prost;
+pub use record::{
+    RECORD_HEADER_BYTES, RECORD_VERSION, Record, RecordError, RecordKind, begin_record,
+    finish_record,
+};
+pub use snapshot::{SnapshotError, SnapshotHead, SnapshotReader, SnapshotWriter};
+
+/// The bytes are not what they claim to be; the text says which field is wrong.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("malformed {what}: {problem}")]
+pub struct Malformed {
+    /// What was being read, such as "membership".
+    pub what: &'static str,
+    /// Which field, the value and what is allowed.
+    pub problem: String,
+}
+
+impl Malformed {
+    pub(crate) fn new(what: &'static str, problem: impl Into<String>) -> Self {
+        Self {
+            what,
+            problem: problem.into(),
+        }
+    }
+}
