@@ -21,6 +21,8 @@ pub(crate) struct Leading {
     /// The lease holds before this moment; `None`: there is none.
     pub(crate) lease_until: Option<Now>,
     pub(crate) reads: VecDeque<WaitingRead>,
+    /// The last round begun for the sake of reads; the next one waits for its answers.
+    pub(crate) read_round: u64,
     pub(crate) heartbeat_at: Now,
     /// A heartbeat goes out with the next flush.
     pub(crate) heartbeat_due: bool,
@@ -99,6 +101,7 @@ impl Replica {
             rounds: Rounds::default(),
             lease_until: None,
             reads: VecDeque::new(),
+            read_round: 0,
             heartbeat_at: Now(self.now.0 + self.config.heartbeat_interval),
             heartbeat_due: false,
             uncommitted_bytes,
@@ -202,6 +205,7 @@ impl Replica {
     /// A turn of leading: everything that has gathered leaves.
     pub(crate) fn lead(&mut self, outputs: &mut Vec<Output>) {
         self.advance_commit(outputs);
+        self.serve_reads(outputs);
         self.begin_round_if_due();
         self.serve_reads(outputs);
         self.send_appends(outputs);
@@ -282,6 +286,11 @@ impl Replica {
             return;
         };
         let membership = self.members.current();
+        // A life that gave way to a later one is gone for good; one that was removed is told so.
+        leading.progress.retain(|progress| {
+            let member = membership.member(progress.peer.id);
+            member.is_none_or(|member| peer_of(member) == progress.peer)
+        });
         for progress in &mut leading.progress {
             let member = membership
                 .members

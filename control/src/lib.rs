@@ -180,9 +180,9 @@ impl Replica {
     /// Takes in one thing that happened. Equal inputs give equal outputs.
     pub fn step(&mut self, now: Now, input: Input, outputs: &mut Vec<Output>) {
         self.seal();
-        self.pass_time(now, outputs);
+        self.now = self.now.max(now);
         match input {
-            Input::Timeout => {}
+            Input::Timeout => self.pass_time(outputs),
             Input::PeerUp(peer) => self.peer_up(peer, outputs),
             Input::PeerDown(peer) => self.peer_down(peer),
             Input::Message { from, message } => self.on_message(from, message, outputs),
@@ -464,8 +464,9 @@ impl Replica {
         self.entries_persisted();
     }
 
-    fn pass_time(&mut self, now: Now, outputs: &mut Vec<Output>) {
-        self.now = self.now.max(now);
+    /// Begins what is due. Not upon other inputs: a replica that was stopped for a while should first
+    /// hear what has arrived meanwhile.
+    fn pass_time(&mut self, outputs: &mut Vec<Output>) {
         if self
             .handover
             .as_ref()

@@ -164,14 +164,17 @@ impl Replica {
         };
         let current = leading.rounds.current();
         let waiting = leading.reads.back().is_some_and(|r| r.round > current);
-        let for_reads = waiting && (confirmed == current || leading.heartbeat_due);
+        let for_reads = waiting && (confirmed >= leading.read_round || leading.heartbeat_due);
         let old = leading
             .rounds
             .current_begun_at()
             .is_none_or(|begun| now.0 >= begun.0 + granularity);
         if for_reads || old {
             leading.rounds.begin(now);
-            leading.heartbeat_due |= for_reads;
+            if for_reads {
+                leading.read_round = leading.rounds.current();
+                leading.heartbeat_due = true;
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 use crate::leader::Transfer;
 use crate::members::{changed, peer_of};
 use crate::{Body, MemberChange, Now, Output, Peer, Refusal, Replica, Ticket};
-use quorumwire_interfaces::ReplicaId;
+use quorumwire_interfaces::{Index, ReplicaId};
+use quorumwire_wire::{Member, MemberRole};
 
 impl Replica {
     pub(crate) fn on_change_members(
@@ -25,7 +26,7 @@ impl Replica {
         &mut self,
         change: &MemberChange,
         outputs: &mut Vec<Output>,
-    ) -> Result<quorumwire_interfaces::Index, Refusal> {
+    ) -> Result<Index, Refusal> {
         self.may_propose()?;
         if !self.may_change_members() {
             return Err(Refusal::ChangeInProgress);
@@ -48,7 +49,10 @@ impl Replica {
     /// A voter that is far behind would only hold up the others.
     fn check_caught_up(&self, id: ReplicaId) -> Result<(), Refusal> {
         let member = self.members.current().member(id);
-        if member.is_some_and(|member| !self.has_caught_up(peer_of(member))) {
+        let behind = |member: &&Member| {
+            member.role != MemberRole::Voter && !self.has_caught_up(peer_of(member))
+        };
+        if member.filter(behind).is_some() {
             return Err(Refusal::Invalid(format!(
                 "replica {id} has not caught up yet; wait, or add it as joining"
             )));

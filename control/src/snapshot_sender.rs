@@ -35,7 +35,8 @@ impl Replica {
             "a snapshot of what is not committed"
         );
         let newest = self.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
-        if meta.last_index < newest || self.receiving.is_installing() {
+        let empty = meta.last_index == Index(0);
+        if empty || meta.last_index < newest || self.receiving.is_installing() {
             self.counters.ignored_unexpected += 1;
             return;
         }

@@ -52,6 +52,9 @@ pub(crate) fn check(group: GroupId, stored: Stored) -> Result<Checked, Malformed
     for entry in &entries {
         check_record(group, entry)?;
     }
+    if snapshot.as_ref().is_some_and(|s| s.last_index == Index(0)) {
+        return Err(malformed("a snapshot of nothing".to_string()));
+    }
     for pair in entries.windows(2) {
         if pair[1].index != pair[0].index.next() || pair[1].term < pair[0].term {
             return Err(malformed(format!(

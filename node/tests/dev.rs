@@ -304,7 +304,10 @@ fn a_member_joins_and_votes() {
     set(dev.memcached(0), "key", "value");
     let record = std::fs::read(dir.path().join("three/dev.json")).unwrap();
     let record: Value = serde_json::from_slice(&record).unwrap();
-    let members = format!("0={}", record["replicas"][0]["peer"].as_str().unwrap());
+    let places = record["replicas"].as_array().unwrap().iter();
+    let members =
+        places.map(|place| format!("{}={}", place["id"], place["peer"].as_str().unwrap()));
+    let members = members.collect::<Vec<_>>().join(",");
     let data = dir.path().join("four");
     let data = data.to_str().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -283,14 +283,14 @@ impl Writing {
     fn run(mut self) {
         loop {
             let stop = self.take_batch();
-            if !self.batch.is_empty() {
-                if !self.write_batch() {
-                    return;
-                }
-            } else if stop {
+            let idle = self.batch.is_empty();
+            if !idle && !self.write_batch() {
                 return;
             }
             self.compact();
+            if idle && stop {
+                return;
+            }
         }
     }
 

@@ -368,6 +368,7 @@ impl Reading {
                     self.entries.drain(..self.entries.len() - left);
                 } else {
                     self.entries.clear();
+                    self.note_written(record.index);
                 }
                 Ok(())
             }
@@ -383,9 +384,7 @@ impl Reading {
         if let Err(problem) = self.runs.append((record.index, record.term)) {
             return Err(self.damaged_here(&problem));
         }
-        for sealed in &mut self.sealed {
-            sealed.lowest_later = sealed.lowest_later.min(record.index);
-        }
+        self.note_written(record.index);
         let before = count_between(self.runs.base().0, record.index.previous());
         self.entries.truncate(before);
         let offset = |at| u32::try_from(at).expect("a block is smaller than 4 GiB");
@@ -398,6 +397,13 @@ impl Reading {
             end: offset(place.end),
         });
         Ok(())
+    }
+
+    /// The log is written anew from here on.
+    fn note_written(&mut self, index: Index) {
+        for sealed in &mut self.sealed {
+            sealed.lowest_later = sealed.lowest_later.min(index);
+        }
     }
 
     fn take_durable(&mut self, record: &Record<'_>) -> Result<(), ReplayError> {

@@ -68,8 +68,8 @@ pub(crate) struct Sealed {
     pub sequence: u64,
     /// The last entry of the log when the next segment was begun.
     pub next_base: (Index, Term),
-    /// The lowest entry written in later segments. While it is not behind `next_base`, something up
-    /// to there was replaced, and the later segments cannot be read without this one.
+    /// The lowest place at which later segments write the log anew. While it is not behind
+    /// `next_base`, something up to there was replaced, and they cannot be read without this one.
     pub lowest_later: Index,
 }
 
@@ -93,7 +93,7 @@ struct Batch {
     chain: u32,
     hard_state: peer::HardState,
     runs: TermRuns,
-    /// The lowest entry of the batch.
+    /// The lowest place at which the batch writes the log anew.
     lowest: Index,
 }
 
@@ -419,7 +419,9 @@ impl Layout {
     fn put_base(&mut self, base: (Index, Term)) {
         let kind = RecordKind::Base;
         put_record(&mut self.own, &mut self.chain, kind, self.group, base, &[]);
-        self.runs.begin_behind(base);
+        if !self.runs.begin_behind(base) {
+            self.lowest = self.lowest.min(base.0);
+        }
     }
 
     fn cut_own(&mut self) {

@@ -21,6 +21,8 @@ pub struct Checks {
     terms: BTreeMap<(u16, u64), Term>,
     commits: BTreeMap<(u16, u64), Index>,
     wiped: BTreeSet<(u16, u64)>,
+    /// The lives that have taken up the group's first entry.
+    founded: BTreeSet<(u16, u64)>,
     reads: BTreeMap<Ticket, Index>,
     /// How often what came out, by name.
     pub seen: BTreeMap<&'static str, u64>,
@@ -57,6 +59,13 @@ impl Checks {
 
     pub fn wiped(&mut self, peer: Peer) {
         self.wiped.insert(key(peer));
+        let was_alone = self.founded.len() == 1 && self.founded.contains(&key(peer));
+        if was_alone {
+            // The group's first entry is lost with the only one who had it: the group has not begun.
+            self.founded.clear();
+            self.committed.clear();
+            self.written.clear();
+        }
     }
 
     /// A read was asked for now: it must show everything committed until now.
@@ -224,6 +233,7 @@ impl Checks {
         nodes: &BTreeMap<u16, Node>,
     ) {
         let peer = node.peer;
+        self.founded.insert(key(peer));
         let previous = self.commits.insert(key(peer), index).unwrap_or_default();
         self.require(index > previous, || {
             format!("{peer:?} commits {index} twice")

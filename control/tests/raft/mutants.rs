@@ -101,6 +101,10 @@ const SEEDS: u64 = 300;
 fn every_mutant_is_killed() {
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
+    for path in scenarios::scripts() {
+        let (_, expected, trace) = scenarios::run(&path);
+        assert_eq!(expected, trace, "without a mutant, {}", path.display());
+    }
     let only = std::env::var("QUORUMWIRE_MUTANT").ok();
     let mut survivors = Vec::new();
     for (name, harm) in MUTANTS {

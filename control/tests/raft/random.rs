@@ -476,6 +476,7 @@ impl Cluster {
 
     fn crash(&mut self, id: u16) {
         if self.down.insert(id) {
+            self.world.say(format!("  {id}: crashes"));
             self.count("crash");
             self.disk_due.remove(&id);
             self.paused.remove(&id);
@@ -551,6 +552,7 @@ impl Cluster {
 
     fn boot(&mut self, id: u16) {
         self.down.remove(&id);
+        self.world.say(format!("  {id}: starts"));
         self.world.boot(id);
     }
 
@@ -566,6 +568,7 @@ impl Cluster {
 
     fn make_peace(&mut self) {
         self.healthy = true;
+        self.world.say("  all is healed");
         self.paused.clear();
         let down = std::mem::take(&mut self.down);
         for id in down {

@@ -1,8 +1,8 @@
 //! The language of the scenarios: one command a line. What each does is in `tests/scenarios/README.md`.
 use crate::show;
-use crate::world::{Disk, ELECTION_TIMEOUT, GROUP, World, config};
+use crate::world::{Disk, ELECTION_TIMEOUT, GROUP, HEARTBEAT, World, config};
 use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Entry, HardState, Input, MemberChange, Message, Peer, Ticket};
+use quorumwire_control::{Entry, HardState, Input, MemberChange, Message, Peer, Role, Ticket};
 use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
 use quorumwire_wire::{
     CommitQuorum, Member, MemberRole, Membership, Record, RecordKind, begin_record, finish_record,
@@ -66,10 +66,9 @@ impl Script {
                 .start(config(number(words, 0)?, 1, &[]), Disk::default()),
             "advance" => return self.advance(words, false),
             "run" => return self.advance(words, true),
+            "sleep" => self.world.time += duration(words.first().ok_or("how long?")?)?,
             "elect" => return self.elect(number(words, 0)?),
-            "timeout" => {
-                self.fire(number(words, 0)?);
-            }
+            "timeout" => self.time_out(number(words, 0)?),
             "settle" => return self.settle(),
             "deliver" => return self.deliver(words),
             "drop" => self.mark(words, |world, place| drop(world.network.remove(place)))?,
@@ -130,7 +129,7 @@ impl Script {
             entries: self.entries(&terms),
             snapshot: None,
         };
-        self.world.start(config(id, 1, &self.voters), disk);
+        self.world.start(config(id, 1, &[]), disk);
         Ok(())
     }
 
@@ -203,19 +202,26 @@ impl Script {
         Ok(())
     }
 
-    /// Everyone forgets its last leader; this one's timeout comes first. Then all messages arrive.
+    /// Nobody has heard a leader for long; this one's timeout comes first. Then all messages arrive.
     fn elect(&mut self, id: u16) -> Done {
-        self.world.time += ELECTION_TIMEOUT;
-        self.fire(id);
+        self.world.time += 2 * ELECTION_TIMEOUT;
+        self.world.input(id, Input::Timeout);
         self.settle()
     }
 
-    /// The clock of one replica alone goes on until it wants to be woken.
-    fn fire(&mut self, id: u16) {
-        let now = self.world.time;
-        if let Some(at) = self.world.nodes[&id].wake_time() {
-            self.node(id).clock_offset += at.saturating_sub(now);
-        }
+    /// The clock of one replica alone goes on until its heartbeat or election is due.
+    fn time_out(&mut self, id: u16) {
+        let leads = self
+            .node(id)
+            .replica
+            .as_ref()
+            .map(quorumwire_control::Replica::role)
+            == Some(Role::Leader);
+        self.node(id).clock_offset += if leads {
+            HEARTBEAT
+        } else {
+            2 * ELECTION_TIMEOUT
+        };
         self.world.input(id, Input::Timeout);
     }
 
@@ -278,10 +284,12 @@ impl Script {
         let ids: Vec<u16> = self.world.nodes.keys().copied().collect();
         match (name, words) {
             ("heal", []) => {
-                self.world.cut.clear();
+                let cut = std::mem::take(&mut self.world.cut);
                 for (place, a) in ids.iter().enumerate() {
                     for b in &ids[place + 1..] {
-                        self.world.connect(*a, *b);
+                        if cut.contains(&(*a, *b)) || cut.contains(&(*b, *a)) {
+                            self.world.connect(*a, *b);
+                        }
                     }
                 }
             }
@@ -428,7 +436,10 @@ impl Script {
             Some("append") => quorumwire_control::Body::Append {
                 previous_index: Index(0),
                 previous_term: Term(0),
-                commit_index: Index(0),
+                commit_index: match words.get(3).copied() {
+                    Some("commit") => Index(parse(words.get(4).ok_or("upto where?")?)?),
+                    _ => Index(0),
+                },
                 round: 1,
                 records: Vec::new(),
             },

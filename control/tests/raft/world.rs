@@ -243,6 +243,7 @@ impl World {
         assert!(node.replica.is_none(), "only a stopped replica is wiped");
         self.checks.wiped(node.peer);
         node.disk = Disk::default();
+        node.snapshot_damaged = false;
         node.config.me.incarnation.0 += 1;
         node.peer = node.config.me;
     }
@@ -453,7 +454,8 @@ impl World {
         let replica = node.replica.as_ref()?;
         let last_index = replica.status().applied_index;
         let newest = node.disk.snapshot.as_ref().map(|s| s.0.last_index);
-        if Some(last_index) <= newest.or(Some(Index(0))) && !node.snapshot_damaged {
+        let news = Some(last_index) > newest || node.snapshot_damaged;
+        if last_index == Index(0) || !news {
             return None;
         }
         let (membership_index, membership) = replica.membership_at(last_index);

@@ -61,8 +61,10 @@ struct Demo {
 
 impl Demo {
     fn play(&mut self) -> anyhow::Result<()> {
-        self.say("three replicas start, each a process of its own; a write counts once a majority");
-        self.say("has it on disk");
+        println!(
+            "Three replicas, each a process of its own. A write is acknowledged once a majority has \
+             it on disk."
+        );
         let leader = self.start()?;
         let follower = self.other_than(leader)?;
         self.write_values(leader, follower)?;

@@ -1,7 +1,8 @@
 //! `quorumwire member`: who takes part in a cluster.
+use super::ask::AskError;
 use super::progress::Progress;
 use super::status::columns;
-use super::view::{ClusterView, POLL_INTERVAL, Target, ask_leader};
+use super::view::{ClusterView, POLL_INTERVAL, Target, ask_leader, ask_leader_while, try_again};
 use crate::http::MembersRequest;
 use crate::options::parse_reachable;
 use crate::report::Report;
@@ -31,7 +32,7 @@ enum Command {
     /// Take a running replica in; it votes as soon as it has caught up
     #[command(after_help = "\
 Example: the replica is started first, and waits
-  quorumwire server --id 3 --dir data/3 --join --members 0=10.0.0.10:7400 ...
+  quorumwire server --id 3 --dir data/3 --join --members 0=10.0.0.10:7400,1=... ...
   quorumwire member add --id 3 --peer 10.0.0.13:7400 --addr 10.0.0.10:7480")]
     Add {
         /// Its id: what its server was started with
@@ -88,7 +89,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 peer: peer.clone(),
                 learner: *learner,
             };
-            let _: Value = ask_leader(target, "/v1/members", &request)?;
+            let _: Value = ask_leader_while(target, "/v1/members", &request, |error| {
+                try_again(error) || is_not_connected_yet(error)
+            })?;
             if *learner {
                 println!("replica {id} is a learner");
             } else {
@@ -108,6 +111,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A replica that was started a moment ago takes a moment to connect.
+fn is_not_connected_yet(error: &AskError) -> bool {
+    match error {
+        AskError::Refused { body, .. } => body.error.contains("is not connected"),
+        AskError::Unreachable { .. } | AskError::Unanswered { .. } => false,
+    }
 }
 
 fn list(target: &Target, json: bool) -> anyhow::Result<()> {

@@ -26,6 +26,12 @@ pub struct Arguments {
 
 /// Hands leadership over and waits until someone leads.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(leader) = ClusterView::gather(&arguments.target)?.leader()
+        && arguments.to == Some(leader.id)
+    {
+        println!("replica {} leads", leader.id);
+        return Ok(ExitCode::SUCCESS);
+    }
     let request = TransferRequest { to: arguments.to };
     let _: Value = ask_leader(&arguments.target, "/v1/transfer", &request)?;
     let mut progress = Progress::start();

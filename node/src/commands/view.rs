@@ -218,6 +218,16 @@ pub fn ask_leader<T: DeserializeOwned>(
     path: &str,
     body: &impl Serialize,
 ) -> anyhow::Result<T> {
+    ask_leader_while(target, path, body, try_again)
+}
+
+/// The same, with a choice of the answers after which to try again.
+pub fn ask_leader_while<T: DeserializeOwned>(
+    target: &Target,
+    path: &str,
+    body: &impl Serialize,
+    try_again: impl Fn(&AskError) -> bool,
+) -> anyhow::Result<T> {
     let mut progress = Progress::start();
     loop {
         let view = ClusterView::gather(target)?;
@@ -239,7 +249,7 @@ pub fn ask_leader<T: DeserializeOwned>(
 
 /// Whether nothing has happened and a later try may succeed: the leader moved (421), or something
 /// else is in progress (409).
-fn try_again(error: &AskError) -> bool {
+pub fn try_again(error: &AskError) -> bool {
     match error {
         AskError::Unreachable { .. } => true,
         AskError::Unanswered { .. } => false,

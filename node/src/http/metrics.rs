@@ -3,9 +3,9 @@ use super::counter_help::{self, COUNTER_HELP};
 use crate::report::{DURATION_BOUNDS_US, Durations, FollowerReport, Report};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::metrics::{MetricType, TypedMetric as _};
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 

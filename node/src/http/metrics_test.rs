@@ -55,7 +55,7 @@ fn figures_are_shown() {
         "quorumwire_log_memory_bytes 4096",
         "quorumwire_uptime_seconds 1.5",
         "quorumwire_follower_lag_entries{follower=\"4\"} 2",
-        "quorumwire_fsync_seconds_bucket{le=\"5e-6\"} 1",
+        "quorumwire_fsync_seconds_bucket{le=\"0.000005\"} 1",
         "quorumwire_fsync_seconds_bucket{le=\"0.001\"} 1",
         "quorumwire_fsync_seconds_bucket{le=\"0.002\"} 2",
         "quorumwire_fsync_seconds_bucket{le=\"+Inf\"} 3",
@@ -75,7 +75,7 @@ fn every_counter_is_shown_with_its_help() {
             Some(name) => (format!("{name}_seconds"), f64::from(number) / 1e6),
             None => ((*name).to_owned(), f64::from(number)),
         };
-        let help = format!("# HELP quorumwire_{name} {help}.");
+        let help = format!("# HELP quorumwire_{name} {help}");
         assert!(page.lines().any(|line| line == help), "{help} in\n{page}");
         let value = format!("quorumwire_{name}_total {number}");
         assert!(page.lines().any(|line| line == value), "{value} in\n{page}");

@@ -101,8 +101,8 @@ pub const TABLE: &[Spec] = &[
         name: "members",
         kind: Kind::Members,
         unset: Unset::Refused,
-        help: "The members a new cluster begins with, this replica included; with `join`, the \
-               replicas to contact. Once there is a cluster, its own list of members counts.",
+        help: "The members a new cluster begins with, this replica included; with `join`, those \
+               of the running cluster, since its leader must be among them. Once there is a cluster, its own list of members counts.",
     },
     Spec {
         name: "join",

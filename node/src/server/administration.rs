@@ -31,7 +31,9 @@ impl Server {
             }
             AdminRequest::Snapshot(reply) => {
                 if self.core.applied == Index(0) {
-                    reply.send(Err(AdminError::Failed("nothing is applied yet".into()))).ok();
+                    reply
+                        .send(Err(AdminError::Failed("nothing is applied yet".into())))
+                        .ok();
                     return;
                 }
                 self.snapshots.notify(reply);
@@ -40,7 +42,8 @@ impl Server {
                 self.snapshots.answer_if_idle(newest);
             }
             AdminRequest::Digest(reply) => {
-                self.snapshots.digest(self.core.applied, self.core.store.freeze(), reply);
+                self.snapshots
+                    .digest(self.core.applied, self.core.store.freeze(), reply);
             }
         }
     }

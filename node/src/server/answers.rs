@@ -22,6 +22,3 @@ pub const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until sp
 pub const LEASE_LOST: &[u8] = b"SERVER_ERROR read not executed: the leader's lease ran out\r\n";
 /// The process is stopping.
 pub const STOPPING: &str = "SERVER_ERROR not executed: this replica is stopping\r\n";
-/// A forwarded read whose answer does not fit a message between replicas.
-pub const TOO_LARGE_HERE: &str =
-    "SERVER_ERROR answer too large for a follower: ask the leader, or for fewer keys\r\n";

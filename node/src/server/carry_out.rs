@@ -18,7 +18,9 @@ impl Server {
     /// Has the replica say what it wants now, and does it, until it wants nothing more.
     pub fn carry_out_all(&mut self) -> anyhow::Result<()> {
         self.core.proposed = false;
-        self.core.replica.flush(self.core.now, &mut self.core.outputs);
+        self.core
+            .replica
+            .flush(self.core.now, &mut self.core.outputs);
         while !self.core.outputs.is_empty() {
             let mut outputs = std::mem::take(&mut self.carrying);
             std::mem::swap(&mut outputs, &mut self.core.outputs);
@@ -26,14 +28,20 @@ impl Server {
                 self.carry_out(output)?;
             }
             self.carrying = outputs;
-            self.core.replica.flush(self.core.now, &mut self.core.outputs);
+            self.core
+                .replica
+                .flush(self.core.now, &mut self.core.outputs);
         }
         Ok(())
     }
 
     fn carry_out(&mut self, output: Output) -> anyhow::Result<()> {
         match output {
-            Output::Persist { ticket, hard_state, entries } => {
+            Output::Persist {
+                ticket,
+                hard_state,
+                entries,
+            } => {
                 if let Some(done) = self.core.journal.persist(ticket, hard_state, &entries)? {
                     self.core.step(Input::Persisted(done));
                 }
@@ -52,13 +60,25 @@ impl Server {
             Output::RoleChanged(change) => self.role_changed(change),
             Output::Truncated(_) => {} // told apart by term when their index is applied
             Output::MembershipChanged(membership) => self.membership_changed(&membership)?,
-            Output::ReadSnapshot { to, last_index, offset, bytes_max } => {
+            Output::ReadSnapshot {
+                to,
+                last_index,
+                offset,
+                bytes_max,
+            } => {
                 self.snapshots.read(to, last_index, offset, bytes_max);
             }
-            Output::StoreSnapshotChunk { last_index, offset, bytes } => {
+            Output::StoreSnapshotChunk {
+                last_index,
+                offset,
+                bytes,
+            } => {
                 self.snapshots.store_chunk(last_index, offset, bytes);
             }
-            Output::InstallSnapshot { last_index, last_term } => {
+            Output::InstallSnapshot {
+                last_index,
+                last_term,
+            } => {
                 self.snapshots.install(last_index, last_term);
             }
             Output::TakeSnapshot => self.take_snapshot(),
@@ -69,7 +89,11 @@ impl Server {
     /// Applies committed entries, as many as a turn allows.
     pub fn apply_some(&mut self) {
         let first = self.core.applied.next();
-        let last = Index(self.committed.0.min(self.core.applied.0 + APPLY_ENTRIES_PER_TURN));
+        let last = Index(
+            self.committed
+                .0
+                .min(self.core.applied.0 + APPLY_ENTRIES_PER_TURN),
+        );
         if last < first {
             return;
         }
@@ -85,8 +109,14 @@ impl Server {
         }
         for entry in batch.drain(..) {
             let proposal = self.take_proposal(entry.index);
-            let own = proposal.as_ref().is_some_and(|proposal| proposal.term == entry.term);
-            if let Some(Proposal { origin: Some(Origin::Client(id, slot)), .. }) = &proposal {
+            let own = proposal
+                .as_ref()
+                .is_some_and(|proposal| proposal.term == entry.term);
+            if let Some(Proposal {
+                origin: Some(Origin::Client(id, slot)),
+                ..
+            }) = &proposal
+            {
                 self.fail_reads_before(*id, *slot);
             }
             self.reply.clear();
@@ -162,11 +192,13 @@ impl Server {
             }
             Some(Origin::Peer(peer, request)) if own => {
                 let answer = bytes::Bytes::copy_from_slice(&self.reply);
-                self.core.reply_forward(peer, request, ForwardOutcome::Done, answer);
+                self.core
+                    .reply_forward(peer, request, ForwardOutcome::Done, answer);
             }
             Some(Origin::Peer(peer, request)) => {
                 let nothing = bytes::Bytes::new();
-                self.core.reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
+                self.core
+                    .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
             }
             None => {} // given up earlier
         }
@@ -181,7 +213,8 @@ impl Server {
             }
             Some(Origin::Peer(peer, request)) => {
                 let nothing = bytes::Bytes::new();
-                self.core.reply_forward(peer, request, ForwardOutcome::Unknown, nothing);
+                self.core
+                    .reply_forward(peer, request, ForwardOutcome::Unknown, nothing);
             }
             None => {}
         }
@@ -230,7 +263,8 @@ impl Server {
             }
             Some(Reader::Peer(peer, request, _)) => {
                 let nothing = bytes::Bytes::new();
-                self.core.reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
+                self.core
+                    .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
             }
             None => self.answer_admin(ticket, Err(AdminError::Refused(refusal))),
         }

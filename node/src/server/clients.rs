@@ -25,13 +25,6 @@ pub struct ConnectionId {
     serial: u32,
 }
 
-impl ConnectionId {
-    /// As one number, for maps and messages.
-    pub fn to_u64(self) -> u64 {
-        u64::from(self.slot) << 32 | u64::from(self.serial)
-    }
-}
-
 /// A request that waits for its answer.
 #[derive(Debug)]
 pub struct Slot {
@@ -55,6 +48,9 @@ pub enum SlotKind {
         line_bytes: u32,
         /// How many of its keys are answered already.
         keys_done: u32,
+        /// Its keys are asked of the leader one at a time: together the answer is too large for a
+        /// message between replicas.
+        one_by_one: bool,
         /// Where it stands.
         state: ReadState,
     },
@@ -153,6 +149,7 @@ impl Connection {
             kind: SlotKind::Read {
                 line_bytes,
                 keys_done: 0,
+                one_by_one: false,
                 state,
             },
             answer: None,
@@ -163,11 +160,6 @@ impl Connection {
     pub fn front_line_and_output(&mut self, line_bytes: u32) -> (&[u8], &mut Vec<u8>) {
         let line = &self.lines.make_contiguous()[..line_bytes as usize];
         (line, &mut self.output)
-    }
-
-    /// The lines of all reads that wait, one behind the other.
-    pub fn lines(&mut self) -> &[u8] {
-        self.lines.make_contiguous()
     }
 
     /// Takes the front slot off.
@@ -239,13 +231,25 @@ impl Connection {
                 self.reparse(&mut parse);
             }
         }
-        if self.readable { Intake::More } else { Intake::Drained }
+        if self.readable {
+            Intake::More
+        } else {
+            Intake::Drained
+        }
     }
 
     /// Whether `take_in` has something to do, and room to do it.
     pub fn wants_intake(&self) -> bool {
         let unparsed = self.filled > 0 && self.filled >= self.needed;
         self.has_room() && !self.stalled && (self.readable || unparsed)
+    }
+
+    /// Whether an answer was cut for want of room and there is room again.
+    pub fn wants_output(&self) -> bool {
+        let is_cut = self.slots.front().is_some_and(
+            |slot| matches!(slot.kind, SlotKind::Read { keys_done, .. } if keys_done > 0),
+        );
+        is_cut && self.output_waiting() < OUTPUT_BYTES_MAX
     }
 
     fn reparse(&mut self, parse: &mut impl FnMut(&mut Self, &[u8]) -> (usize, usize)) {
@@ -357,7 +361,9 @@ impl Clients {
             if self.open_count >= self.connections_max {
                 use std::io::Write;
                 self.counters.refused_too_many += 1;
-                stream.write_all(b"SERVER_ERROR too many connections\r\n").ok();
+                stream
+                    .write_all(b"SERVER_ERROR too many connections\r\n")
+                    .ok();
                 continue;
             }
             self.counters.accepted += 1;
@@ -380,7 +386,11 @@ impl Clients {
         });
         let token = Token(self.first_token + slot as usize);
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if self.registry.register(&mut stream, token, interest).is_err() {
+        if self
+            .registry
+            .register(&mut stream, token, interest)
+            .is_err()
+        {
             self.free.push(slot);
             return;
         }

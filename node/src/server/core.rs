@@ -9,9 +9,10 @@ use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, StateMachine, Term};
 use quorumwire_kv::Store;
-use quorumwire_wire::limits::COMMAND_BYTES_MAX;
-use quorumwire_wire::peer::{self, peer_message::Body};
+use quorumwire_kv::memcached::reply;
 use quorumwire_wire::RecordKind;
+use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
+use quorumwire_wire::peer::{self, peer_message::Body};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -265,7 +266,10 @@ impl Core {
         let Some(deadline) = self.store.next_deadline() else {
             return;
         };
-        let since = self.clock.last_tick.map(|last| self.now.0.saturating_sub(last.0));
+        let since = self
+            .clock
+            .last_tick
+            .map(|last| self.now.0.saturating_sub(last.0));
         if deadline.0 <= self.leader_time_ms() && since.is_none_or(|since| since >= TICK_INTERVAL) {
             self.clock.barrier = self.propose_tick().unwrap_or(self.clock.barrier);
         }
@@ -298,7 +302,8 @@ impl Core {
     }
 
     pub fn wait_for_apply(&mut self, index: Index, connection: ConnectionId) {
-        self.waiting_for_apply.push((index, Reader::Client(connection)));
+        self.waiting_for_apply
+            .push((index, Reader::Client(connection)));
     }
 
     /// Starts a read index round for a connection's reads.
@@ -330,7 +335,10 @@ impl Core {
         let leader = self.replica.leader().and_then(|id| self.member(id));
         match leader.filter(|leader| self.links.is_up(*leader)) {
             Some(leader) if self.refuse_on_follower => {
-                let address = self.links.info(leader.id).map(|info| info.client_address.clone());
+                let address = self
+                    .links
+                    .info(leader.id)
+                    .map(|info| info.client_address.clone());
                 let text = format!(
                     "SERVER_ERROR not leader: replica {} leads, at {}\r\n",
                     leader.id,
@@ -440,7 +448,9 @@ impl Core {
             return self.reply_forward(from, request, Outcome::DiskFull, Bytes::new());
         }
         let origin = Origin::Peer(from, request);
-        match self.write(origin, bytes.len(), |buffer| buffer.extend_from_slice(&bytes)) {
+        match self.write(origin, bytes.len(), |buffer| {
+            buffer.extend_from_slice(&bytes)
+        }) {
             Routed::Pending => {}
             Routed::Stalled => self.reply_forward(from, request, Outcome::Busy, Bytes::new()),
             Routed::Answer(_) => {
@@ -455,7 +465,10 @@ impl Core {
             return;
         };
         let mut answer = Vec::new();
-        super::requests::answer_forwarded(&self.store, &line, &mut answer);
+        self.store.query(&line, &mut answer);
+        if answer.len() > ATTACHMENT_BYTES_MAX {
+            answer = reply::REPLY_TOO_LARGE.to_vec();
+        }
         self.counters.get_keys += 1;
         self.reply_forward(from, request, peer::ForwardOutcome::Done, answer.into());
     }

@@ -7,8 +7,8 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use quorumwire_control::{Now, Peer};
 use quorumwire_interfaces::{Incarnation, ReplicaId};
-use quorumwire_wire::prost::Message;
 use quorumwire_wire::peer::peer_message::Body;
+use quorumwire_wire::prost::Message;
 use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, Goodbye, check_hello, encode_frame, peer};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -143,7 +143,8 @@ impl Links {
 
     /// Sets where replicas are dialed. Addresses not named any more are dialed no more.
     pub fn set_addresses(&mut self, addresses: &BTreeMap<ReplicaId, String>) {
-        self.dials.retain(|id, dial| addresses.get(id) == Some(&dial.address));
+        self.dials
+            .retain(|id, dial| addresses.get(id) == Some(&dial.address));
         for (id, address) in addresses {
             if u32::from(id.0) != self.hello.replica {
                 self.dials.entry(*id).or_insert_with(|| Dial {
@@ -164,7 +165,9 @@ impl Links {
 
     /// Replicas refused, or that refused us, and why: for people.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
-        self.refused.iter().map(|(who, why)| format!("{who}: {why}"))
+        self.refused
+            .iter()
+            .map(|(who, why)| format!("{who}: {why}"))
     }
 
     /// Whether this life of a replica is connected.
@@ -178,7 +181,10 @@ impl Links {
     /// Queues a message. Dropped, and counted, if that life is not connected or its queue is full:
     /// the protocol above lives with loss.
     pub fn send(&mut self, to: Peer, message: &peer::PeerMessage, attachment: Vec<Bytes>) -> bool {
-        let link = self.up.get(&to.id).and_then(|slot| self.links[*slot].as_mut());
+        let link = self
+            .up
+            .get(&to.id)
+            .and_then(|slot| self.links[*slot].as_mut());
         let Some(link) = link.filter(|link| link.peer == Some(to)) else {
             self.counters.dropped_not_connected += 1;
             return false;
@@ -210,7 +216,10 @@ impl Links {
 
     /// Whether something is left to read although no event will say so.
     pub fn has_more(&self) -> bool {
-        self.links.iter().flatten().any(|link| link.readable && link.connected)
+        self.links
+            .iter()
+            .flatten()
+            .any(|link| link.readable && link.connected)
     }
 
     /// Takes new connections.
@@ -226,7 +235,10 @@ impl Links {
     /// Reads what has arrived and hands it to `sink`.
     pub fn read(&mut self, now: Now, sink: &mut Vec<LinkEvent>) {
         for slot in 0..self.links.len() {
-            if self.links[slot].as_ref().is_some_and(|link| link.readable && link.connected) {
+            if self.links[slot]
+                .as_ref()
+                .is_some_and(|link| link.readable && link.connected)
+            {
                 if let Err(reason) = self.read_link(slot, now, sink) {
                     self.close(slot, &reason, sink);
                 }
@@ -283,7 +295,12 @@ impl Links {
 
     /// Tells everybody that this process stops.
     pub fn goodbye(&mut self, now: Now) {
-        for link in self.links.iter_mut().flatten().filter(|link| link.peer.is_some()) {
+        for link in self
+            .links
+            .iter_mut()
+            .flatten()
+            .filter(|link| link.peer.is_some())
+        {
             link.say_goodbye(Goodbye::Stopping, String::new());
         }
         self.write(now, &mut Vec::new());
@@ -563,7 +580,11 @@ impl Links {
             return;
         };
         self.registry.deregister(&mut link.stream).ok();
-        for dial in self.dials.values_mut().filter(|dial| dial.link == Some(slot)) {
+        for dial in self
+            .dials
+            .values_mut()
+            .filter(|dial| dial.link == Some(slot))
+        {
             dial.link = None;
         }
         if let Some(peer) = link.peer {
@@ -580,7 +601,8 @@ impl Links {
 
 impl Link {
     fn queue(&mut self, message: &peer::PeerMessage, attachment: Vec<Bytes>) {
-        self.output.gather(|buffer| encode_frame(buffer, message, &attachment));
+        self.output
+            .gather(|buffer| encode_frame(buffer, message, &attachment));
         for piece in attachment {
             self.output.push(piece);
         }
@@ -625,7 +647,11 @@ impl Dial {
                 let address = name.to_socket_addrs().ok().and_then(|mut all| all.next());
                 sender.send(address).ok();
             };
-            if thread::Builder::new().name("resolve".into()).spawn(lookup).is_ok() {
+            if thread::Builder::new()
+                .name("resolve".into())
+                .spawn(lookup)
+                .is_ok()
+            {
                 self.resolving = Some(receiver);
             }
             return Resolved::NotYet;

@@ -23,7 +23,11 @@ impl Server {
                     self.core.step(Input::PeerDown(peer));
                     self.fail_forwards(|forward| forward.to == peer);
                 }
-                LinkEvent::Message { from, message, attachment } => {
+                LinkEvent::Message {
+                    from,
+                    message,
+                    attachment,
+                } => {
                     self.take_message(from, message, attachment);
                 }
             }
@@ -39,7 +43,8 @@ impl Server {
         match message.body {
             Some(Body::Forward(forward)) => {
                 self.core.counters.forwarded_here += 1;
-                self.core.take_forward(from, forward.request, forward.read, attachment);
+                self.core
+                    .take_forward(from, forward.request, forward.read, attachment);
             }
             Some(Body::ForwardReply(reply)) => self.take_forward_reply(from, &reply, &attachment),
             Some(_) | None => match Message::from_proto(message, attachment) {
@@ -63,7 +68,10 @@ impl Server {
         let id = forward.connection;
         match reply.outcome() {
             ForwardOutcome::Done if forward.is_read && answer == reply::REPLY_TOO_LARGE => {
-                self.complete(id, forward.slot_number, answers::TOO_LARGE_HERE.as_bytes());
+                if let Some(connection) = self.clients.get(id) {
+                    requests::forward_one_by_one(connection, forward.slot_number);
+                }
+                self.clients.attend(id);
             }
             ForwardOutcome::Done => self.complete(id, forward.slot_number, answer),
             ForwardOutcome::NotLeader if forward.is_read => {
@@ -120,12 +128,23 @@ impl Server {
     pub fn time_out_requests(&mut self) {
         let now = self.core.now;
         let is_late = |at: quorumwire_control::Now| now.0.saturating_sub(at.0) > REQUEST_TIMEOUT;
-        while self.core.proposals.front().is_some_and(|proposal| is_late(proposal.at)) {
+        while self
+            .core
+            .proposals
+            .front()
+            .is_some_and(|proposal| is_late(proposal.at))
+        {
             if let Some(proposal) = self.core.proposals.pop_front() {
                 self.fail_proposal(&proposal);
             }
         }
-        if self.core.forwards.values().next().is_some_and(|forward| is_late(forward.at)) {
+        if self
+            .core
+            .forwards
+            .values()
+            .next()
+            .is_some_and(|forward| is_late(forward.at))
+        {
             let late: Vec<u64> = self
                 .core
                 .forwards
@@ -136,7 +155,11 @@ impl Server {
             for request in late {
                 if let Some(forward) = self.core.forwards.remove(&request) {
                     self.core.counters.outcomes_unknown += u64::from(!forward.is_read);
-                    let answer = if forward.is_read { answers::NO_LEADER } else { answers::UNKNOWN };
+                    let answer = if forward.is_read {
+                        answers::NO_LEADER
+                    } else {
+                        answers::UNKNOWN
+                    };
                     self.complete(forward.connection, forward.slot_number, answer.as_bytes());
                 }
             }

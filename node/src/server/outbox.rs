@@ -25,11 +25,6 @@ impl Outbox {
         self.bytes
     }
 
-    /// Whether nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
     /// Appends what `write` adds to the gathering buffer.
     pub fn gather(&mut self, write: impl FnOnce(&mut BytesMut)) {
         let before = self.gathered.len();
@@ -134,7 +129,7 @@ mod tests {
             taken: Vec::new(),
             room: 0,
         };
-        while !outbox.is_empty() {
+        while outbox.len() > 0 {
             stream.room = 1013;
             outbox.write_to(&mut stream).unwrap();
         }

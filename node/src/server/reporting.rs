@@ -46,7 +46,12 @@ impl Server {
             peer: self.addresses.peer.clone(),
             ready: self.is_ready(),
             lease: status.lease,
-            members: status.membership.members.iter().map(|m| self.member_report(m)).collect(),
+            members: status
+                .membership
+                .members
+                .iter()
+                .map(|m| self.member_report(m))
+                .collect(),
             followers: follower_reports(&status),
             faults: self.faults(),
             uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
@@ -66,7 +71,11 @@ impl Server {
         let own = member.id == self.options.id;
         let info = self.core.links.info(member.id);
         let address = |mine: &str, theirs: Option<&String>| {
-            if own { Some(mine.to_owned()) } else { theirs.cloned() }
+            if own {
+                Some(mine.to_owned())
+            } else {
+                theirs.cloned()
+            }
         };
         MemberReport {
             id: member.id.0,
@@ -79,7 +88,10 @@ impl Server {
             }
             .to_owned(),
             peer: member.peer_address.clone(),
-            memcached: address(&self.addresses.memcached, info.map(|info| &info.client_address)),
+            memcached: address(
+                &self.addresses.memcached,
+                info.map(|info| &info.client_address),
+            ),
             http: address(&self.addresses.http, info.map(|info| &info.http_address)),
         }
     }
@@ -99,8 +111,14 @@ impl Server {
         let raft = &status.counters;
         let mut counters: BTreeMap<String, u64> = [
             ("client_connections_accepted", clients.accepted),
-            ("client_connections_refused_too_many", clients.refused_too_many),
-            ("client_connections_closed_by_client", clients.closed_by_client),
+            (
+                "client_connections_refused_too_many",
+                clients.refused_too_many,
+            ),
+            (
+                "client_connections_closed_by_client",
+                clients.closed_by_client,
+            ),
             ("client_connections_closed_broken", clients.closed_broken),
             ("client_requests_refused", own.refused_requests),
             ("command_get_keys", own.get_keys),
@@ -120,13 +138,25 @@ impl Server {
             ("snapshots_installed", raft.snapshots_installed),
             ("elections_started", raft.elections_started),
             ("elections_won", raft.elections_won),
-            ("stepped_down_without_quorum", raft.stepped_down_without_quorum),
+            (
+                "stepped_down_without_quorum",
+                raft.stepped_down_without_quorum,
+            ),
             ("append_rejected", raft.append_rejected),
-            ("vote_refused_recent_leader", raft.vote_refused_recent_leader),
+            (
+                "vote_refused_recent_leader",
+                raft.vote_refused_recent_leader,
+            ),
             ("message_dropped_stranger", raft.ignored_stranger),
-            ("message_dropped_old_incarnation", raft.ignored_old_incarnation),
+            (
+                "message_dropped_old_incarnation",
+                raft.ignored_old_incarnation,
+            ),
             ("message_dropped_old_term", raft.ignored_old_term),
-            ("message_dropped_malformed", raft.ignored_malformed + own.malformed_messages),
+            (
+                "message_dropped_malformed",
+                raft.ignored_malformed + own.malformed_messages,
+            ),
             ("message_dropped_unexpected", raft.ignored_unexpected),
             ("message_dropped_unknown_group", own.unknown_group),
             ("message_dropped_not_connected", links.dropped_not_connected),
@@ -135,8 +165,14 @@ impl Server {
             ("peer_messages_out", links.messages_out),
             ("peer_bytes_in", links.bytes_in),
             ("peer_bytes_out", links.bytes_out),
-            ("peer_connections_closed_handshake_refused", links.closed_handshake_refused),
-            ("peer_connections_closed_handshake_timeout", links.closed_handshake_timeout),
+            (
+                "peer_connections_closed_handshake_refused",
+                links.closed_handshake_refused,
+            ),
+            (
+                "peer_connections_closed_handshake_timeout",
+                links.closed_handshake_timeout,
+            ),
             ("peer_connections_closed_malformed", links.closed_malformed),
             ("peer_connections_closed_silent", links.closed_silent),
             ("peer_connections_closed_too_many", links.closed_too_many),
@@ -156,7 +192,10 @@ impl Core {
         let own = &self.counters;
         let numbers = [
             ("pid", u64::from(std::process::id())),
-            ("uptime", self.now.0.saturating_sub(self.started.0).as_secs()),
+            (
+                "uptime",
+                self.now.0.saturating_sub(self.started.0).as_secs(),
+            ),
             ("time", self.store.log_time().0 / 1000),
             ("pointer_size", u64::from(usize::BITS)),
             ("cmd_get", own.get_keys),

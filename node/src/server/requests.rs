@@ -7,9 +7,9 @@ use super::clients::{Connection, ConnectionId, Intake, ReadState, SlotKind};
 use super::core::{Core, Gate, Origin, Routed};
 use super::{Server, answers, clock};
 use quorumwire_control::Ticket;
-use quorumwire_interfaces::{Index, StateMachine};
+use quorumwire_interfaces::Index;
+use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
-use quorumwire_kv::{Command, Store};
 
 /// Reads that may wait on a connection when a write behind them is put into the log: they will have
 /// to be answered in one go, before that write is applied.
@@ -30,13 +30,15 @@ impl Server {
             });
             let id = connection.id;
             let broken = intake == Intake::Broken;
-            let again = connection.wants_intake();
-            if self.clients.send_and_put_back(connection, broken) {
-                if again {
-                    self.clients.attend(id);
-                }
-            } else {
+            if !self.clients.send_and_put_back(connection, broken) {
                 self.core.forget_connection(id);
+                continue;
+            }
+            let again = |connection: &mut Connection| {
+                connection.wants_intake() || connection.wants_output()
+            };
+            if self.clients.get(id).is_some_and(again) {
+                self.clients.attend(id);
             }
         }
     }
@@ -56,13 +58,17 @@ impl Server {
                 }
                 connection.pop_slot();
             }
+            SlotKind::Read {
+                one_by_one: true, ..
+            } if is_front => {
+                take_one_of_many(connection, answer);
+            }
             SlotKind::Write { .. } | SlotKind::Read { .. } => slot.answer = Some(answer.into()),
             SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => return,
         }
-        let is_read_next = connection
-            .slots
-            .front()
-            .is_some_and(|slot| matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none());
+        let is_read_next = connection.slots.front().is_some_and(|slot| {
+            matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none()
+        });
         if is_read_next && connection.writes_waiting > 0 {
             // The next entry may be a write behind this read: answer the read before it is applied.
             if let Some(mut connection) = self.clients.take(id) {
@@ -118,7 +124,12 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
                 }
                 used += consumed;
             }
-            Parsed::Refused { consumed, swallow, reply, close } => {
+            Parsed::Refused {
+                consumed,
+                swallow,
+                reply,
+                close,
+            } => {
                 core.counters.refused_requests += 1;
                 used += consumed;
                 connection.swallow = swallow;
@@ -163,7 +174,9 @@ fn take_write(
         return false;
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
-    let answer = match core.write(origin, command.encoded_bytes(), |buffer| command.encode(buffer)) {
+    let answer = match core.write(origin, command.encoded_bytes(), |buffer| {
+        command.encode(buffer)
+    }) {
         Routed::Pending => None,
         Routed::Stalled => return false,
         Routed::Answer(text) => Some(text.as_bytes().into()),
@@ -186,7 +199,10 @@ fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> b
     match core.forward_read(connection.id, slot_number, read.line()) {
         Ok(request) => connection.push_read(read.line(), ReadState::Forwarded(request)),
         Err(Routed::Answer(text)) => {
-            connection.push(SlotKind::Write { noreply: false }, Some(text.as_bytes().into()));
+            connection.push(
+                SlotKind::Write { noreply: false },
+                Some(text.as_bytes().into()),
+            );
         }
         Err(Routed::Stalled | Routed::Pending) => return false,
     }
@@ -194,14 +210,26 @@ fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> b
 }
 
 fn take_local(connection: &mut Connection, local: Local<'_>) {
+    // The memcached version whose behaviour this is comes first: clients choose by it.
     let fixed = |text: &'static str| SlotKind::Fixed(text.as_bytes());
     let kind = match local {
-        Local::Version => fixed(concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n")),
+        Local::Version => fixed(concat!(
+            "VERSION 1.6.18-quorumwire-",
+            env!("CARGO_PKG_VERSION"),
+            "\r\n"
+        )),
         Local::Verbosity { noreply: true } => return,
         Local::Verbosity { noreply: false } => SlotKind::Fixed(reply::OK),
         Local::Stats { argument: None } => SlotKind::Stats,
-        Local::Stats { argument: Some(b"reset") } => SlotKind::Fixed(reply::RESET),
-        Local::Stats { argument: Some(_) } => SlotKind::Fixed(reply::END),
+        Local::Stats {
+            argument: Some(b"reset"),
+        } => SlotKind::Fixed(reply::RESET),
+        Local::Stats {
+            argument: Some(b"items" | b"slabs" | b"sizes" | b"conns" | b"settings"),
+        } => {
+            SlotKind::Fixed(reply::END) // nothing of that kind to tell
+        }
+        Local::Stats { argument: Some(_) } => SlotKind::Fixed(reply::ERROR),
         Local::MetaNoop => SlotKind::Fixed(reply::META_NOOP),
         Local::Quit => {
             connection.closing = true;
@@ -222,8 +250,21 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
             }
             (SlotKind::Read { .. }, Some(answer)) => connection.output.extend_from_slice(&answer),
             (SlotKind::Write { .. }, None) => return,
-            (SlotKind::Read { line_bytes, keys_done, state }, None) => {
-                if !advance_read(core, connection, line_bytes, keys_done, state) {
+            (
+                SlotKind::Read {
+                    line_bytes,
+                    keys_done,
+                    one_by_one,
+                    state,
+                },
+                None,
+            ) => {
+                let place = Place {
+                    line_bytes,
+                    keys_done,
+                    one_by_one,
+                };
+                if !advance_read(core, connection, place, state) {
                     return;
                 }
             }
@@ -245,8 +286,7 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
 fn advance_read(
     core: &mut Core,
     connection: &mut Connection,
-    line_bytes: u32,
-    keys_done: u32,
+    place: Place,
     state: ReadState,
 ) -> bool {
     let gate = match state {
@@ -260,7 +300,7 @@ fn advance_read(
         ReadState::Asked(_) | ReadState::Forwarded(_) => return false,
     };
     match gate {
-        Gate::Open => answer_read(core, connection, line_bytes, keys_done),
+        Gate::Open => answer_read(core, connection, place),
         Gate::Wait(index) => {
             core.wait_for_apply(index, connection.id);
             false
@@ -276,8 +316,8 @@ fn advance_read(
         }
         Gate::NotLeader => {
             let slot_number = connection.first_slot;
-            let (line, _) = connection.front_line_and_output(line_bytes);
-            let line = line.to_vec();
+            let (line, _) = connection.front_line_and_output(place.line_bytes);
+            let line = place.line_to_forward(line);
             match core.forward_read(connection.id, slot_number, &line) {
                 Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
                 Err(Routed::Answer(text)) => {
@@ -293,21 +333,21 @@ fn advance_read(
 
 /// Writes the answer of the read at the front, key by key, as far as the connection has room. A write
 /// that waits behind it leaves no choice: then all of it.
-fn answer_read(core: &mut Core, connection: &mut Connection, line_bytes: u32, done: u32) -> bool {
+fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bool {
     let must_finish = connection.writes_waiting > 0;
     let room = if must_finish {
         usize::MAX
     } else {
         super::clients::OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
     };
-    let (line, output) = connection.front_line_and_output(line_bytes);
+    let (line, output) = connection.front_line_and_output(place.line_bytes);
     let Some(read) = Read::from_line(line) else {
         output.extend_from_slice(reply::ERROR);
         return true;
     };
     let limit = output.len().saturating_add(room);
-    let mut keys_done = done;
-    let mut keys = read.keys().iter().skip(done as usize);
+    let mut keys_done = place.keys_done;
+    let mut keys = read.keys().iter().skip(keys_done as usize);
     let is_whole = loop {
         if output.len() >= limit {
             break false; // goes on when the client has taken some
@@ -328,18 +368,94 @@ fn answer_read(core: &mut Core, connection: &mut Connection, line_bytes: u32, do
     }
     drop(keys);
     if let Some(slot) = connection.slots.front_mut()
-        && let SlotKind::Read { keys_done: place, .. } = &mut slot.kind
+        && let SlotKind::Read {
+            keys_done: done, ..
+        } = &mut slot.kind
     {
-        *place = keys_done;
+        *done = keys_done;
     }
     false
+}
+
+/// Where in a read its answer has come to.
+#[derive(Clone, Copy)]
+struct Place {
+    line_bytes: u32,
+    keys_done: u32,
+    one_by_one: bool,
+}
+
+impl Place {
+    /// What to ask the leader for next: the whole line, or one key of it.
+    fn line_to_forward(self, line: &[u8]) -> Vec<u8> {
+        let next_key = || {
+            let read = Read::from_line(line)?;
+            let key = read.keys().iter().nth(self.keys_done as usize)?;
+            let word: &[u8] = if read.with_unique() {
+                b"gets "
+            } else {
+                b"get "
+            };
+            Some([word, key.bytes()].concat())
+        };
+        if self.one_by_one {
+            next_key().unwrap_or_default()
+        } else {
+            line.to_vec()
+        }
+    }
+}
+
+/// The leader's answer to a forwarded read would not fit one message: ask for the keys one by one.
+pub fn forward_one_by_one(connection: &mut Connection, slot_number: u64) {
+    if let Some((slot, _)) = connection.slot_mut(slot_number)
+        && let SlotKind::Read {
+            one_by_one, state, ..
+        } = &mut slot.kind
+    {
+        *one_by_one = true;
+        *state = ReadState::Gated(Index(0));
+    }
+}
+
+/// The leader's answer for one key of the read at the front.
+fn take_one_of_many(connection: &mut Connection, answer: &[u8]) {
+    let Some(slot) = connection.slots.front_mut() else {
+        return;
+    };
+    let SlotKind::Read {
+        line_bytes,
+        keys_done,
+        state,
+        ..
+    } = &mut slot.kind
+    else {
+        return;
+    };
+    let Some(item) = answer.strip_suffix(reply::END) else {
+        slot.answer = Some(answer.into()); // an error: it is the answer to all
+        return;
+    };
+    *keys_done += 1;
+    *state = ReadState::Gated(Index(0));
+    let (line_bytes, keys_done) = (*line_bytes, *keys_done as usize);
+    let (line, output) = connection.front_line_and_output(line_bytes);
+    output.extend_from_slice(item);
+    let is_last = Read::from_line(line).is_none_or(|read| read.keys().iter().count() <= keys_done);
+    if is_last {
+        output.extend_from_slice(reply::END);
+        connection.pop_slot();
+    }
 }
 
 /// Puts the front read, and those right behind it that wait for the same, into `state`.
 fn set_read_states(connection: &mut Connection, new: ReadState) {
     for slot in &mut connection.slots {
         match &mut slot.kind {
-            SlotKind::Read { state: state @ ReadState::Gated(_), .. } => *state = new,
+            SlotKind::Read {
+                state: state @ ReadState::Gated(_),
+                ..
+            } => *state = new,
             SlotKind::Read { .. }
             | SlotKind::Write { .. }
             | SlotKind::Fixed(_)
@@ -363,26 +479,32 @@ fn set_front_answer(connection: &mut Connection, text: &str) {
     }
 }
 
-/// Answers a read forwarded by a follower.
-pub fn answer_forwarded(store: &Store, line: &[u8], answer: &mut Vec<u8>) {
-    answer.clear();
-    store.query(line, answer);
-}
-
 /// The read index round with this ticket has come back: the reads that waited for it may be answered
 /// once `index` is applied.
 pub fn grant(connection: &mut Connection, ticket: Ticket, index: Index) {
-    replace_states(connection, ReadState::Asked(ticket), ReadState::Granted(index));
+    replace_states(
+        connection,
+        ReadState::Asked(ticket),
+        ReadState::Granted(index),
+    );
 }
 
 /// The read index round with this ticket failed: the reads that waited for it begin anew.
 pub fn ask_again(connection: &mut Connection, ticket: Ticket) {
-    replace_states(connection, ReadState::Asked(ticket), ReadState::Gated(Index(0)));
+    replace_states(
+        connection,
+        ReadState::Asked(ticket),
+        ReadState::Gated(Index(0)),
+    );
 }
 
 /// A forwarded read got no answer, and may be sent anew: it changes nothing.
 pub fn forward_again(connection: &mut Connection, request: u64) {
-    replace_states(connection, ReadState::Forwarded(request), ReadState::Gated(Index(0)));
+    replace_states(
+        connection,
+        ReadState::Forwarded(request),
+        ReadState::Gated(Index(0)),
+    );
 }
 
 fn replace_states(connection: &mut Connection, old: ReadState, new: ReadState) {

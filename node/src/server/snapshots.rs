@@ -29,7 +29,11 @@ enum Event {
     Read(Input),
     Stored(Input),
     Installed(Index, Result<(SnapshotMeta, Box<Store>), String>),
-    Digest(u64, Result<String, String>, oneshot::Sender<Result<(u64, String), AdminError>>),
+    Digest(
+        u64,
+        Result<String, String>,
+        oneshot::Sender<Result<(u64, String), AdminError>>,
+    ),
 }
 
 /// The threads and what they are at.
@@ -112,11 +116,18 @@ impl Snapshots {
     pub fn read(&mut self, to: ReplicaId, last_index: Index, offset: u64, bytes_max: usize) {
         let files = self.files.clone();
         self.piece(Box::new(move || {
-            let chunk = files.read_chunk(last_index, offset, bytes_max).unwrap_or_else(|error| {
-                tracing::error!(%error, "a snapshot cannot be read; a new one is needed");
-                None
-            });
-            Event::Read(Input::SnapshotRead { to, last_index, offset, chunk })
+            let chunk = files
+                .read_chunk(last_index, offset, bytes_max)
+                .unwrap_or_else(|error| {
+                    tracing::error!(%error, "a snapshot cannot be read; a new one is needed");
+                    None
+                });
+            Event::Read(Input::SnapshotRead {
+                to,
+                last_index,
+                offset,
+                chunk,
+            })
         }));
     }
 
@@ -129,14 +140,19 @@ impl Snapshots {
             }
             let stored = result.is_ok();
             let next_offset = result.unwrap_or(0);
-            Event::Stored(Input::SnapshotChunkStored { last_index, next_offset, stored })
+            Event::Stored(Input::SnapshotChunkStored {
+                last_index,
+                next_offset,
+                stored,
+            })
         }));
     }
 
     pub fn install(&mut self, last_index: Index, last_term: Term) {
         let files = self.files.clone();
         self.piece(Box::new(move || {
-            let result = install(&files, last_index, last_term).map_err(|error| format!("{error:#}"));
+            let result =
+                install(&files, last_index, last_term).map_err(|error| format!("{error:#}"));
             Event::Installed(last_index, result)
         }));
     }
@@ -174,7 +190,9 @@ impl Server {
                     self.snapshot_installed(last_index, result)?;
                 }
                 Event::Digest(applied, result, reply) => {
-                    let answer = result.map(|hash| (applied, hash)).map_err(AdminError::Failed);
+                    let answer = result
+                        .map(|hash| (applied, hash))
+                        .map_err(AdminError::Failed);
                     reply.send(answer).ok(); // gone: whoever asked has stopped waiting
                 }
             }
@@ -229,7 +247,8 @@ impl Server {
                 None
             }
         };
-        self.core.step(Input::SnapshotInstalled { last_index, meta });
+        self.core
+            .step(Input::SnapshotInstalled { last_index, meta });
         self.core.journal.compact(last_index);
         Ok(())
     }
@@ -242,7 +261,9 @@ fn install(
     last_term: Term,
 ) -> anyhow::Result<(SnapshotMeta, Box<Store>)> {
     let head = files.install(last_index, last_term)?;
-    let file = files.open(last_index)?.context("it is gone right after it came")?;
+    let file = files
+        .open(last_index)?
+        .context("it is gone right after it came")?;
     let mut store = Box::new(Store::new());
     store.restore(&mut file.body()?)?;
     Ok((meta(&head), store))

@@ -60,8 +60,12 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
 
     let peers = bind(options.listen_peer, "listen-peer")?;
     let clients = bind(options.listen_memcached, "listen-memcached")?;
-    let http_listener = std::net::TcpListener::bind(options.listen_http)
-        .with_context(|| format!("option listen-http: cannot listen on {}", options.listen_http))?;
+    let http_listener = std::net::TcpListener::bind(options.listen_http).with_context(|| {
+        format!(
+            "option listen-http: cannot listen on {}",
+            options.listen_http
+        )
+    })?;
     let addresses = Addresses {
         peer: options.peer_address(peers.local_addr()?),
         memcached: options.memcached_address(clients.local_addr()?),
@@ -73,8 +77,11 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     server.admin = admin;
     server.stop = stop;
     let _http = http::start(http_listener, handle)?;
-    fs::write(options.dir.join("http-address"), format!("{}\n", server.addresses.http))
-        .context("writing the file http-address")?;
+    fs::write(
+        options.dir.join("http-address"),
+        format!("{}\n", server.addresses.http),
+    )
+    .context("writing the file http-address")?;
     tracing::info!(
         id = options.id.0,
         incarnation = %server.incarnation,
@@ -148,7 +155,10 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
         Durability::Sync => {
             let wake = Arc::clone(waker);
             // A failed wake can only mean that the event loop is gone.
-            Some(LogWriter::start(ready.log, Box::new(move || drop(wake.wake())))?)
+            Some(LogWriter::start(
+                ready.log,
+                Box::new(move || drop(wake.wake())),
+            )?)
         }
     };
     Ok(Memory {
@@ -167,8 +177,13 @@ fn restore(ready: &Ready) -> anyhow::Result<Box<Store>> {
     if let Some(head) = &ready.stored.snapshot {
         let index = head.last_index;
         tracing::info!(last_index = index.0, "restoring the snapshot");
-        let file = ready.snapshots.open(index)?.context("the newest snapshot is gone")?;
-        store.restore(&mut file.body()?).context("restoring the newest snapshot")?;
+        let file = ready
+            .snapshots
+            .open(index)?
+            .context("the newest snapshot is gone")?;
+        store
+            .restore(&mut file.body()?)
+            .context("restoring the newest snapshot")?;
     }
     Ok(store)
 }
@@ -211,8 +226,16 @@ fn join(
     addresses: Addresses,
 ) -> anyhow::Result<Server> {
     let now = clock::now();
-    let applied = memory.stored.snapshot.as_ref().map_or(Index(0), |meta| meta.last_index);
-    let log_time = memory.stored.snapshot.as_ref().map_or(LogTime(0), |meta| meta.log_time);
+    let applied = memory
+        .stored
+        .snapshot
+        .as_ref()
+        .map_or(Index(0), |meta| meta.last_index);
+    let log_time = memory
+        .stored
+        .snapshot
+        .as_ref()
+        .map_or(LogTime(0), |meta| meta.log_time);
     let replica = Replica::new(config(options, &memory, &addresses)?, now, memory.stored)
         .context("what the data folder holds contradicts itself")?;
 
@@ -314,7 +337,9 @@ impl Server {
     /// The members changed: dial whom we must know, and remember for good that we are one of them.
     pub fn membership_changed(&mut self, membership: &Membership) -> anyhow::Result<()> {
         let me = self.options.id;
-        let own = membership.member(me).filter(|own| own.incarnation == self.incarnation);
+        let own = membership
+            .member(me)
+            .filter(|own| own.incarnation == self.incarnation);
         let mut addresses = self.options.members.clone();
         if own.is_some() {
             addresses.clear();
@@ -340,5 +365,7 @@ fn mark_as_member(dir: &Path) -> anyhow::Result<()> {
     }
     let file = fs::File::create(&mark).context("writing the file was-member")?;
     file.sync_all().context("syncing the file was-member")?;
-    fs::File::open(dir)?.sync_all().context("syncing the data folder")
+    fs::File::open(dir)?
+        .sync_all()
+        .context("syncing the data folder")
 }

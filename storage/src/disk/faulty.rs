@@ -146,8 +146,14 @@ impl<D: Disk> Disk for FaultyDisk<D> {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.faults().change()?;
-        self.inner.remove(name)
+        let mut faults = self.faults();
+        faults.change()?;
+        let freed = self.inner.open(name)?.file_bytes()?;
+        self.inner.remove(name)?;
+        if let Some(space) = &mut faults.space_bytes {
+            *space += freed;
+        }
+        Ok(())
     }
 
     fn list(&self) -> io::Result<Vec<String>> {

@@ -5,7 +5,7 @@ use crate::world::{
 };
 use quorumwire_interfaces::{Incarnation, Index};
 use quorumwire_storage::{
-    Disk, DiskFile, FaultyDisk, LogJob, MemoryDisk, OpenError, Opened, Ready, Stored, Wal, open,
+    Disk, FaultyDisk, LogJob, MemoryDisk, OpenError, Opened, Ready, Stored, Wal, open,
 };
 use std::collections::BTreeMap;
 use std::io::{IoSlice, Read, Write};
@@ -31,7 +31,7 @@ fn sample() -> Sample {
     let ready = open_ready(Arc::new(folder.clone()));
     let mut wal = ready.log.into_wal().unwrap();
     let mut model = Model::default();
-    let mut write = |wal: &mut Wal, model: &mut Model, job: LogJob| {
+    let write = |wal: &mut Wal, model: &mut Model, job: LogJob| {
         wal.write(std::slice::from_ref(&job)).unwrap();
         model.take_job(&job);
     };
@@ -41,10 +41,10 @@ fn sample() -> Sample {
     }
     ready
         .snapshots
-        .create(&head(8, 2), |out| out.write_all(&body(8)))
+        .create(&head(4, 2), |out| out.write_all(&body(4)))
         .unwrap();
-    model.take_snapshot((8, 2));
-    assert!(wal.compact(Index(8)).unwrap() > 0);
+    model.take_snapshot((4, 2));
+    assert!(wal.compact(Index(4)).unwrap() > 0);
     write(&mut wal, &mut model, job(3, 11, &[b"replaced", b"too"]));
     // Two batches of equal length, so that one can take the other's place.
     write(&mut wal, &mut model, job(3, 13, &[&[1; 100]]));
@@ -105,10 +105,10 @@ fn folder_of(files: &Files) -> Folder {
 /// Where the last segment's last record ends.
 fn log_end(folder: &Folder) -> u64 {
     let files = files_of(folder.inner());
-    let last = files
+    let mut last = files
         .range("log-".to_owned()..)
         .filter(|f| f.0.starts_with("log-"));
-    let content = last.last().unwrap().1;
+    let content = last.next_back().unwrap().1;
     let end = content.iter().rposition(|byte| *byte != 0).unwrap() + 1;
     u64::try_from(end).unwrap()
 }
@@ -131,7 +131,7 @@ enum Seen {
 fn see(sample: &Sample, files: &Files, what: &str) -> Seen {
     match open(Arc::new(folder_of(files)), settings()) {
         Ok(Opened::Ready(ready)) => {
-            check_snapshot(&ready, 8, what);
+            check_snapshot(&ready, 4, what);
             if sample.model.is(&ready.stored).is_ok() {
                 return Seen::Whole;
             }
@@ -402,10 +402,10 @@ fn a_life_begun_over_remembers_nothing_and_goes_on() {
         let mut files = sample.files.clone();
         files.get_mut(&last).unwrap()[200] ^= 1;
         let folder = folder_of(&files);
-        folder.faults().changes_until_death = Some(changes);
         let Ok(Opened::Damaged(damaged)) = open(Arc::new(folder.clone()), settings()) else {
             panic!("damage went unseen");
         };
+        folder.faults().changes_until_death = Some(changes);
         assert_eq!(damaged.incarnation(), Some(LIFE));
         finished = damaged.start_over(Incarnation(0xb0b)).is_ok();
         folder.faults().changes_until_death = None;

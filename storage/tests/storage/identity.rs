@@ -3,7 +3,7 @@
 use crate::world::{LIFE, entry, open_ready, settings};
 use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
 use quorumwire_storage::{
-    Disk, DiskFile, LogJob, MemoryDisk, OpenError, Opened, Settings, open, open_memory,
+    Disk, LogJob, MemoryDisk, OpenError, Opened, Settings, open, open_memory,
 };
 use std::io::IoSlice;
 use std::sync::Arc;

@@ -84,7 +84,7 @@ impl Run {
         let longest = if self.rng.random_bool(0.3) { 12 } else { 90 };
         let alive = self.rng.random_range(0..longest);
         folder.faults().changes_until_death = Some(alive);
-        match self.open(&folder) {
+        match Self::open(&folder) {
             Some(ready) => {
                 let left = folder.faults().changes_until_death.take();
                 self.check(&ready);
@@ -102,7 +102,7 @@ impl Run {
         disk.after_power_cut(&mut |below| self.rng.random_range(0..below))
     }
 
-    fn open(&mut self, folder: &Folder) -> Option<Ready> {
+    fn open(folder: &Folder) -> Option<Ready> {
         match open(Arc::new(folder.clone()), settings()) {
             Ok(Opened::Ready(ready)) => Some(ready),
             Ok(Opened::Damaged(damaged)) => panic!("a mere cut is no damage: {}", damaged.what()),
@@ -269,9 +269,10 @@ impl Run {
         let (last, last_term) = self.model.last();
         let index = self.rng.random_range(covered + 1..last.max(covered) + 8);
         let agrees = index <= last && self.rng.random_bool(0.5);
-        let place = match agrees {
-            true => (index, self.model.term_at(index)),
-            false => (index, last_term.max(self.model.hard_state.term) + 1),
+        let place = if agrees {
+            (index, self.model.term_at(index))
+        } else {
+            (index, last_term.max(self.model.hard_state.term) + 1)
         };
         let file = snapshot_file(index, place.1);
         let mut offset = 0;
@@ -287,9 +288,10 @@ impl Run {
         if !self.snapshot_done(place, result.is_ok()) {
             return false;
         }
-        let outcome = match index > last {
-            true => "snapshot installed beyond the log",
-            false => "snapshot installed within the log",
+        let outcome = if index > last {
+            "snapshot installed beyond the log"
+        } else {
+            "snapshot installed within the log"
         };
         self.saw(outcome);
         let job = LogJob {

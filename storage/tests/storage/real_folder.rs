@@ -1,13 +1,11 @@
 //! The same on a real folder of a real file system, with a second process.
-use crate::world::{Model, body, entry, hard_state, head, settings};
+use crate::world::{Model, body, entry, hard_state, head, settings, start, until};
 use quorumwire_interfaces::Index;
-use quorumwire_storage::{Disk, DiskFile, FolderDisk, LogJob, LogWriter, Opened, Ready, open};
+use quorumwire_storage::{Disk, FolderDisk, LogJob, Opened, Ready, open};
 use std::io::{ErrorKind, IoSlice, Write};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::Duration;
 
 /// Set for the process that tries to open a folder that is in use.
 const SECOND_PROCESS: &str = "QUORUMWIRE_TEST_LOCKED_FOLDER";
@@ -25,8 +23,7 @@ fn everything_is_there_again() {
         let ready = ready(folder.path());
         assert_eq!(ready.fresh, round == 0);
         model.is(&ready.stored).unwrap();
-        let (woken, wakes) = channel();
-        let log = LogWriter::start(ready.log, Box::new(move || drop(woken.send(())))).unwrap();
+        let (log, wakes) = start(ready.log);
         let first = round * 20 + 1;
         for index in first..first + 20 {
             let job = LogJob {
@@ -38,9 +35,7 @@ fn everything_is_there_again() {
             model.take_job(&job);
             log.submit(job).unwrap();
         }
-        while log.persisted() < first + 19 {
-            wakes.recv_timeout(Duration::from_secs(30)).unwrap();
-        }
+        until(&wakes, || log.persisted() == first + 19);
         let index = first + 9;
         let write = |out: &mut dyn Write| out.write_all(&body(index));
         ready
@@ -67,22 +62,22 @@ fn a_second_process_is_refused_and_told_who_has_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let held = ready(folder.path());
     let second = || {
-        let output = Command::new(std::env::current_exe().unwrap())
+        let done = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
             .env(SECOND_PROCESS, folder.path())
             .output()
             .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.success(), text)
+        let output = String::from_utf8_lossy(&done.stdout).into_owned();
+        (done.status.success(), output)
     };
-    let (refused, text) = second();
-    assert!(refused, "{text}");
+    let (refused, output) = second();
+    assert!(refused, "{output}");
     let expected = format!(
         "{} is in use by process {}",
         folder.path().display(),
         std::process::id()
     );
-    assert!(text.contains(&expected), "{text}");
+    assert!(output.contains(&expected), "{output}");
     // In this process too; and whatever part is left keeps it locked.
     assert!(FolderDisk::open(folder.path()).is_err());
     drop(held.log);

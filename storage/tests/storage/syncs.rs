@@ -1,15 +1,13 @@
 //! A sync that fails is the end, at every sync: it is not tried again, nothing after it is taken, and
 //! what was reported before it is there.
-use crate::world::{Model, body, entry, hard_state, head, open_ready, settings};
+use crate::world::{Model, body, entry, hard_state, head, open_ready, settings, start, until};
 use quorumwire_interfaces::Index;
 use quorumwire_storage::{
-    FaultyDisk, LogHealth, LogJob, LogRefused, LogWriter, MemoryDisk, OpenError, Opened,
-    SnapshotError, WalError, open,
+    FaultyDisk, LogHealth, LogJob, LogRefused, MemoryDisk, OpenError, Opened, SnapshotError,
+    WalError, open,
 };
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::Duration;
 
 fn job(ticket: u64) -> LogJob {
     LogJob {
@@ -80,18 +78,12 @@ fn every_sync_that_fails_is_final() {
 fn the_writer_says_so_and_takes_nothing_more() {
     let folder = FaultyDisk::new(MemoryDisk::new());
     let ready = open_ready(Arc::new(folder.clone()));
-    let (woken, wakes) = channel();
-    let log = LogWriter::start(ready.log, Box::new(move || drop(woken.send(())))).unwrap();
-    let wait = || wakes.recv_timeout(Duration::from_secs(30)).unwrap();
+    let (log, wakes) = start(ready.log);
     log.submit(job(1)).unwrap();
-    while log.persisted() < 1 {
-        wait();
-    }
+    until(&wakes, || log.persisted() == 1);
     folder.faults().syncs_until_failure = Some(0);
     log.submit(job(2)).unwrap();
-    while log.health() == LogHealth::Working {
-        wait();
-    }
+    until(&wakes, || log.health() != LogHealth::Working);
     assert!(matches!(log.health(), LogHealth::Failed(problem) if problem.contains("fdatasync")));
     assert!(matches!(log.submit(job(3)), Err(LogRefused::Failed)));
     assert_eq!(log.persisted(), 1);

@@ -1,7 +1,7 @@
 //! What the tests share: records, a model of what a folder must remember, seeds.
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
-use quorumwire_storage::{Disk, LogJob, Opened, Ready, Settings, Stored, open};
+use quorumwire_storage::{Disk, Log, LogJob, LogWriter, Opened, Ready, Settings, Stored, open};
 use quorumwire_wire::{
     Membership, Record, RecordKind, SnapshotHead, begin_record, finish_record, peer,
 };
@@ -9,6 +9,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 pub const GROUP: GroupId = GroupId(7);
 pub const LIFE: Incarnation = Incarnation(0xa11e);
@@ -88,6 +90,24 @@ pub fn open_ready(disk: Arc<dyn Disk>) -> Ready {
         Ok(Opened::Ready(ready)) => ready,
         Ok(Opened::Damaged(folder)) => panic!("damaged: {}", folder.what()),
         Err(error) => panic!("not opened: {error}"),
+    }
+}
+
+/// A log's thread, and its wakes.
+pub fn start(log: Log) -> (LogWriter, Receiver<()>) {
+    let (woken, wakes) = channel();
+    let wake = move || {
+        // A test that is over listens no more.
+        let _ = woken.send(());
+    };
+    (LogWriter::start(log, Box::new(wake)).unwrap(), wakes)
+}
+
+/// Waits, from wake to wake, until something holds.
+pub fn until(wakes: &Receiver<()>, mut done: impl FnMut() -> bool) {
+    while !done() {
+        let wake = wakes.recv_timeout(Duration::from_secs(30));
+        wake.expect("a wake before the deadline");
     }
 }
 

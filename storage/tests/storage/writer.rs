@@ -1,17 +1,18 @@
 //! The log's thread: one sync for all that waits, limits of its queue, compaction, jobs that make no
 //! sense, memory mode.
-use crate::world::{GROUP, Model, body, entry, hard_state, head, open_ready, settings};
+use crate::world::{
+    GROUP, LIFE, Model, body, entry, hard_state, head, open_ready, settings, start, until,
+};
 use bytes::{BufMut, Bytes, BytesMut};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_storage::{
-    FaultyDisk, JOBS_WAITING_MAX, LogHealth, LogJob, LogRefused, LogWriter, MemoryDisk, Settings,
-    WalError, open_memory,
+    FaultyDisk, JOBS_WAITING_MAX, LogHealth, LogJob, LogRefused, LogWriter, MemoryDisk, Opened,
+    Settings, WalError, open, open_memory,
 };
 use quorumwire_wire::{RecordKind, begin_record, finish_record};
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::sync::mpsc::Receiver;
 
 fn job(ticket: u64) -> LogJob {
     LogJob {
@@ -21,24 +22,14 @@ fn job(ticket: u64) -> LogJob {
     }
 }
 
-fn start(folder: &FaultyDisk<MemoryDisk>) -> (LogWriter, Receiver<()>) {
-    let ready = open_ready(Arc::new(folder.clone()));
-    let (woken, wakes) = channel();
-    let log = LogWriter::start(ready.log, Box::new(move || drop(woken.send(())))).unwrap();
-    (log, wakes)
-}
-
-fn until(wakes: &Receiver<()>, mut done: impl FnMut() -> bool) {
-    while !done() {
-        let wake = wakes.recv_timeout(Duration::from_secs(30));
-        wake.expect("a wake before the deadline");
-    }
+fn start_in(folder: &FaultyDisk<MemoryDisk>) -> (LogWriter, Receiver<()>) {
+    start(open_ready(Arc::new(folder.clone())).log)
 }
 
 #[test]
 fn all_that_waits_shares_one_sync() {
     let folder = FaultyDisk::new(MemoryDisk::new());
-    let (log, wakes) = start(&folder);
+    let (log, wakes) = start_in(&folder);
     let syncs_before = folder.faults().data_syncs;
     // While this is held, the disk stands still and jobs pile up.
     let standstill = folder.faults();
@@ -59,7 +50,7 @@ fn all_that_waits_shares_one_sync() {
 #[test]
 fn the_queue_has_a_limit_and_gives_the_job_back() {
     let folder = FaultyDisk::new(MemoryDisk::new());
-    let (log, wakes) = start(&folder);
+    let (log, wakes) = start_in(&folder);
     let standstill = folder.faults();
     let empty = |ticket| LogJob {
         ticket,
@@ -86,7 +77,7 @@ fn the_queue_has_a_limit_and_gives_the_job_back() {
 #[test]
 fn dropping_the_writer_writes_what_waits() {
     let folder = FaultyDisk::new(MemoryDisk::new());
-    let (log, _wakes) = start(&folder);
+    let (log, _wakes) = start_in(&folder);
     for ticket in 1..=50 {
         log.submit(job(ticket)).unwrap();
     }
@@ -146,7 +137,7 @@ fn a_segment_stays_while_later_ones_cannot_be_read_without_it() {
         let job = LogJob {
             ticket: index,
             hard_state: Some(hard_state(term, None, 0)),
-            pieces: vec![entry(index, term, &[1; 600])],
+            pieces: vec![entry(index, term, &[1; 300])],
             ..LogJob::default()
         };
         wal.write(std::slice::from_ref(&job)).unwrap();
@@ -232,41 +223,71 @@ fn a_batch_larger_than_a_segment_is_written_whole() {
     assert_eq!(stored.entries[3000].record().len(), 32 + (1 << 20));
 }
 
-#[test]
-fn a_value_cannot_pass_for_the_logs_own_records() {
-    // A value that holds a copy of the log's own bytes, Durable records and all, stands in the last
-    // batch, which is then torn. That is no damage.
+/// A Durable record as a client might make it up.
+fn made_up(incarnation: u64, at: u64, synced: u64) -> Bytes {
+    let mut buffer = BytesMut::new();
+    let kind = RecordKind::Durable;
+    let start = begin_record(&mut buffer, kind, GROUP, Term(1), Index(4));
+    for word in [incarnation, 1, at, 1, synced] {
+        buffer.put_u64(word);
+    }
+    buffer.put_u32(0);
+    finish_record(&mut buffer, start);
+    buffer.freeze()
+}
+
+/// The folder after a batch with this value was torn: of its sectors all are there but the first.
+fn torn_with_value(value: &[u8]) -> Opened {
     let disk = MemoryDisk::with_power_cuts();
     let folder = FaultyDisk::new(disk.clone());
     let mut wal = open_ready(Arc::new(folder.clone())).log.into_wal().unwrap();
     for ticket in 1..=4 {
         wal.write(&[job(ticket)]).unwrap();
     }
-    let name = "log-0000000000000001";
-    let mut copied = vec![0; 700];
-    let file = quorumwire_storage::Disk::open(&disk, name).unwrap();
-    file.read_at(0, &mut copied).unwrap();
-    let mut value = BytesMut::new();
-    value.put_slice(&copied);
     folder.faults().syncs_until_failure = Some(0);
     let last = LogJob {
         ticket: 5,
-        pieces: vec![entry(5, 1, &value)],
+        pieces: vec![entry(5, 1, value)],
         ..LogJob::default()
     };
     assert!(wal.write(&[last]).is_err());
-    // Everything of the batch is there but its first sectors.
-    let mut call = 0;
+    let mut choices = 0;
     let cut = disk.after_power_cut(&mut |below| {
-        call += 1;
+        choices += 1;
         match below {
-            2 if call > 6 => 1,
+            // Names, then length, manner and place for the identity, the same for the log; then the
+            // log's sectors.
+            2 if choices > 8 => 1,
             4 => 3,
             _ => 0,
         }
     });
-    let ready = open_ready(Arc::new(cut));
-    assert_eq!(ready.stored.entries.len(), 4);
+    open(Arc::new(cut), settings()).unwrap()
+}
+
+#[test]
+fn a_value_cannot_pass_for_the_logs_own_records() {
+    // The batch begins here, the value 108 bytes on; its first 512 bytes fill the torn sector.
+    let batch_at = 128 + 4 * (76 + 52);
+    let value_at = batch_at + 76 + 32;
+    let forged_at = value_at + 512;
+    let cases = [
+        (LIFE.0, forged_at, batch_at + 1, false),
+        (LIFE.0 + 1, forged_at, batch_at + 1, true),
+        (LIFE.0, forged_at + 1, batch_at + 1, true),
+        (LIFE.0, forged_at, batch_at, true),
+    ];
+    for (life, at, synced, harmless) in cases {
+        let mut value = BytesMut::zeroed(512);
+        value.extend_from_slice(&made_up(life, at, synced));
+        match torn_with_value(&value) {
+            Opened::Ready(ready) => {
+                assert!(harmless, "the test does not test: this one is no forgery");
+                assert_eq!(ready.stored.entries.len(), 4);
+            }
+            Opened::Damaged(damaged) => assert!(!harmless, "{}", damaged.what()),
+        }
+    }
 }
 
 #[test]
@@ -293,6 +314,6 @@ fn memory_mode_acknowledges_at_once_and_begins_a_new_life_every_time() {
         assert_eq!(log.health(), LogHealth::Working);
     }
     // Nothing of a memory may pass for something durable.
-    let opened = quorumwire_storage::open(folder, settings());
-    assert!(matches!(opened, Ok(quorumwire_storage::Opened::Damaged(_))));
+    let opened = open(folder, settings());
+    assert!(matches!(opened, Ok(Opened::Damaged(_))));
 }

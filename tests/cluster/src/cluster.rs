@@ -308,15 +308,26 @@ impl<'n> Cluster<'n> {
     /// `remove`.
     pub fn change_member(&self, change: &[&str], id: u16) -> Result<String> {
         let (id_text, peer) = (id.to_string(), self.peer(id).to_string());
-        let any = self.wait_for_leader()?;
-        let http = self.http(any).to_string();
+        let http = self.http(self.wait_for_leader()?).to_string();
         let mut arguments = vec!["member"];
         arguments.extend(change);
         arguments.extend(["--id", &id_text, "--addr", &http]);
         if change.first() == Some(&"add") {
             arguments.extend(["--peer", &peer]);
         }
-        self.command(&arguments)
+        let mut said = String::new();
+        self.wait_for(&format!("member {change:?} {id} to be taken"), || {
+            match self.command(&arguments) {
+                Ok(answer) => said = answer,
+                // A replica started a moment ago has not found the leader yet.
+                Err(error) if format!("{error:#}").contains("is not connected") => {
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+            Ok(true)
+        })?;
+        Ok(said)
     }
 
     /// Runs `quorumwire` with these arguments in the client's place; an error unless it exits with 0.

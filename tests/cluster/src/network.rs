@@ -272,7 +272,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-
+        remove_namespaces(|name| belongs_to(name, &self.name));
     }
 }
 

@@ -20,7 +20,9 @@ fn main() -> Result<()> {
     }
     let committed = fs::read_to_string(&target).unwrap_or_default();
     if committed != made {
-        bail!("wire/src/generated/peer.rs is not what wire/peer.proto generates: run `make generate`");
+        bail!(
+            "wire/src/generated/peer.rs is not what wire/peer.proto generates: run `make generate`"
+        );
     }
     Ok(())
 }

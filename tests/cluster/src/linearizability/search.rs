@@ -135,7 +135,7 @@ impl<'a> Search<'a> {
         }
         for (kind, alike) in self.prepared.possible.iter().enumerate() {
             let invoked = alike.invoked_ns.get(self.used[kind]);
-            if invoked.is_some()
+            if invoked.is_some_and(|invoked| *invoked <= first_return_ns)
                 && let Some(state) = register::after(self.state, alike.operation, None)
                 && state != self.state
             {

@@ -1,0 +1,6 @@
+//! Tests of the bytes: golden vectors, wrong bytes, handshakes, snapshot files.
+mod handshakes;
+mod limits;
+mod mutations;
+mod snapshots;
+mod vectors;
