@@ -280,7 +280,7 @@ pub struct RoleChange {
 }
 
 /// What a replica does in its term.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Role {
     /// It knows no membership yet, or none that contains it: it waits.
     Joining,

@@ -207,7 +207,7 @@ impl Replica {
             .connections
             .get(&from.id)
             .and_then(|connection| connection.fresh_sent_to);
-        let asked = last_fresh_to == Some(from.incarnation) || mutant("bootstrap-from-any-life");
+        let asked = last_fresh_to == Some(from.incarnation);
         if !self.knows_nothing() || !asked {
             self.counters.ignored_unexpected += 1;
             return;

@@ -182,7 +182,7 @@ impl Replica {
     }
 
     /// The entries not in the log yet, the first of which may contradict what stands there. `None`:
-    /// they contradict what is committed, which no leader does.
+    /// they contradict what is committed, or terms would go back; no leader does either.
     fn find_news(&self, mut entries: Vec<Entry>) -> Option<Vec<Entry>> {
         let known = |entry: &Entry| {
             entry.index <= self.log.base_index()
@@ -191,8 +191,11 @@ impl Replica {
         };
         let first_new = entries.iter().position(|entry| !known(entry));
         let news = entries.split_off(first_new.unwrap_or(entries.len()));
-        let contradicts = news.first().is_some_and(|e| e.index <= self.commit_index);
-        (!contradicts).then_some(news)
+        let sound = news.first().is_none_or(|first| {
+            let before = self.log.term_at(first.index.previous());
+            first.index > self.commit_index && before.is_some_and(|term| term <= first.term)
+        });
+        sound.then_some(news)
     }
 
     fn reject_append(&mut self, from: Peer, append: &Append, outputs: &mut Vec<Output>) {

@@ -11,8 +11,11 @@
 //! and vote they stand on are durable, and an acknowledgement names only entries that are durable
 //! too. Everything else (appends, pre-votes, refusals) promises nothing and leaves at once.
 mod api;
+mod blocks;
 mod bootstrap;
 mod codec;
+mod connections;
+mod dispatch;
 mod election;
 mod follower;
 mod leader;
@@ -30,7 +33,9 @@ mod stored;
 
 pub use api::*;
 
+use blocks::Building;
 use bytes::BytesMut;
+use connections::Connection;
 use election::Votes;
 use follower::Following;
 use leader::Leading;
@@ -38,19 +43,11 @@ use log::Log;
 use members::Members;
 use mutants::mutant;
 use persistence::Persistence;
-use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
-use quorumwire_wire::{
-    MemberRole, Membership, RECORD_HEADER_BYTES, Record, RecordKind, begin_record, finish_record,
-};
+use quorumwire_interfaces::{Index, ReplicaId, Term};
+use quorumwire_wire::{MemberRole, Membership, RecordKind};
 use snapshot_receiver::Receiving;
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// Most replicas, members or not, whose connections are remembered.
-const CONNECTIONS_MAX: usize = 256;
-
-/// A block of records is closed when it has grown this big, even within one turn.
-const BLOCK_BYTES_TARGET: usize = 1 << 20;
 
 /// One replica of one group.
 #[derive(Debug)]
@@ -89,31 +86,6 @@ pub struct Replica {
     handover: Option<Handover>,
 }
 
-/// Records being made, not in the log yet.
-#[derive(Debug, Default)]
-struct Building {
-    block: BytesMut,
-    records: Vec<Built>,
-}
-
-#[derive(Debug)]
-struct Built {
-    kind: RecordKind,
-    start: u32,
-    end: u32,
-}
-
-/// What is known of a replica one is or was connected to.
-#[derive(Debug)]
-struct Connection {
-    incarnation: Incarnation,
-    up: bool,
-    /// The life of it that our last `Fresh` was addressed to.
-    fresh_sent_to: Option<Incarnation>,
-    /// The peer address in its last `Fresh` that fits a bootstrap.
-    fresh_from: Option<String>,
-}
-
 /// A handover whose leader has stepped down and waits to see who leads next.
 #[derive(Debug)]
 struct Handover {
@@ -139,7 +111,7 @@ impl Replica {
             vote: stored.hard_state.vote,
             commit_index: stored.hard_state.commit_index,
             applied_index: stored.applied_index,
-            persistence: Persistence::new(stored.hard_state, stored.log.last_index()),
+            persistence: Persistence::new(stored.hard_state_on_disk, stored.log.last_index()),
             log: stored.log,
             building: Building::default(),
             members: stored.members,
@@ -343,58 +315,6 @@ impl Replica {
         }
     }
 
-    /// Writes one record behind the newest entry. The caller has checked that it may.
-    fn build(
-        &mut self,
-        kind: RecordKind,
-        payload: impl FnOnce(&mut BytesMut),
-    ) -> Result<(Index, Term), Refusal> {
-        let index = self.last_index().next();
-        let block = &mut self.building.block;
-        let start = begin_record(block, kind, self.config.group, self.term, index);
-        payload(block);
-        let payload_bytes = block.len() - start - RECORD_HEADER_BYTES;
-        if payload_bytes > quorumwire_wire::limits::RECORD_PAYLOAD_BYTES_MAX {
-            block.truncate(start);
-            return Err(Refusal::Invalid(format!(
-                "command of {payload_bytes} bytes, at most {} are taken",
-                quorumwire_wire::limits::RECORD_PAYLOAD_BYTES_MAX
-            )));
-        }
-        finish_record(block, start);
-        let end = block.len();
-        if let Some(leading) = &mut self.leading {
-            leading.uncommitted_bytes += end - start;
-        }
-        self.building.records.push(Built {
-            kind,
-            start: block_offset(start),
-            end: block_offset(end),
-        });
-        if end > BLOCK_BYTES_TARGET {
-            self.seal();
-        }
-        Ok((index, self.term))
-    }
-
-    /// Closes the block being built and puts its records into the log.
-    fn seal(&mut self) {
-        if self.building.records.is_empty() {
-            return;
-        }
-        let block = self.building.block.split().freeze();
-        for built in self.building.records.drain(..) {
-            self.log.push(Entry {
-                index: self.log.last_index().next(),
-                term: self.term,
-                kind: built.kind,
-                block: block.clone(),
-                start: built.start,
-                end: built.end,
-            });
-        }
-    }
-
     /// Ends every step and flush: what must be durable goes to the disk, what was held back and may
     /// leave now leaves, and a change of role is told.
     fn settle(&mut self, outputs: &mut Vec<Output>) {
@@ -481,160 +401,6 @@ impl Replica {
             self.say_fresh_if_due(outputs);
         } else if self.may_campaign() && self.now >= self.election_deadline {
             self.ask_before_election(outputs);
-        }
-    }
-
-    fn peer_up(&mut self, peer: Peer, outputs: &mut Vec<Output>) {
-        if peer.id == self.config.me.id {
-            self.counters.ignored_unexpected += 1;
-            return;
-        }
-        if self.connections.len() >= CONNECTIONS_MAX && !self.connections.contains_key(&peer.id) {
-            self.connections.retain(|_, connection| connection.up);
-            if self.connections.len() >= CONNECTIONS_MAX {
-                self.counters.ignored_stranger += 1;
-                return;
-            }
-        }
-        let connection = self.connections.entry(peer.id).or_insert(Connection {
-            incarnation: peer.incarnation,
-            up: true,
-            fresh_sent_to: None,
-            fresh_from: None,
-        });
-        connection.up = true;
-        if connection.incarnation != peer.incarnation {
-            connection.incarnation = peer.incarnation;
-            connection.fresh_from = None;
-        }
-        if let Some(leading) = &mut self.leading {
-            leading.peer_up(peer);
-        }
-        if !self.members.is_known() {
-            self.say_fresh(peer, outputs);
-        }
-    }
-
-    fn peer_down(&mut self, peer: Peer) {
-        if let Some(connection) = self.connections.get_mut(&peer.id)
-            && connection.incarnation == peer.incarnation
-        {
-            connection.up = false;
-            connection.fresh_from = None;
-        }
-    }
-
-    /// The life in which a replica is connected now.
-    fn connected(&self, id: ReplicaId) -> Option<Incarnation> {
-        self.connections
-            .get(&id)
-            .filter(|connection| connection.up)
-            .map(|connection| connection.incarnation)
-    }
-
-    /// A replica has since connected in another life.
-    fn is_old_life(&self, peer: Peer) -> bool {
-        self.connections
-            .get(&peer.id)
-            .is_some_and(|connection| connection.incarnation != peer.incarnation)
-            && !mutant("old-life-heard")
-    }
-
-    fn on_message(&mut self, from: Peer, message: Message, outputs: &mut Vec<Output>) {
-        if self.is_old_life(from) || from.id == self.config.me.id {
-            self.counters.ignored_old_incarnation += 1;
-            return;
-        }
-        let Message { term, body } = message;
-        match body {
-            Body::Fresh {
-                to_incarnation,
-                peer_address,
-                join,
-            } => self.on_fresh(from, to_incarnation, peer_address, join, outputs),
-            Body::Bootstrap { record } => self.on_bootstrap(from, &record, outputs),
-            Body::VoteRequest {
-                last_index,
-                last_term,
-                pre_vote,
-                transfer,
-            } => {
-                let candidate_log = (last_term, last_index);
-                if pre_vote {
-                    self.on_pre_vote_request(from, term, candidate_log, outputs);
-                } else {
-                    self.on_vote_request(from, term, candidate_log, transfer, outputs);
-                }
-            }
-            Body::VoteReply { granted, pre_vote } => {
-                self.on_vote_reply(from, term, granted, pre_vote, outputs);
-            }
-            Body::Append {
-                previous_index,
-                previous_term,
-                commit_index,
-                round,
-                records,
-            } => {
-                let append = follower::Append {
-                    previous_index,
-                    previous_term,
-                    commit_index,
-                    round,
-                };
-                self.on_append(from, term, &append, &records, outputs);
-            }
-            Body::AppendReply {
-                round,
-                rejected,
-                index,
-                hint_index,
-                hint_term,
-            } => {
-                let reply = replication::Reply {
-                    round,
-                    rejected,
-                    index,
-                    hint_index,
-                    hint_term,
-                };
-                self.on_append_reply(from, term, &reply, outputs);
-            }
-            Body::SnapshotChunk {
-                last_index,
-                last_term,
-                offset,
-                total_bytes,
-                round,
-                bytes,
-            } => {
-                let chunk = snapshot_receiver::Chunk {
-                    last_index,
-                    last_term,
-                    offset,
-                    total_bytes,
-                    round,
-                    bytes,
-                };
-                self.on_snapshot_chunk(from, term, chunk, outputs);
-            }
-            Body::SnapshotReply {
-                last_index,
-                offset,
-                installed,
-                rejected,
-                round,
-            } => {
-                let reply = snapshot_sender::Reply {
-                    last_index,
-                    offset,
-                    installed,
-                    rejected,
-                    round,
-                };
-                self.on_snapshot_reply(from, term, &reply, outputs);
-            }
-            Body::TransferNow => self.on_transfer_now(from, term, outputs),
         }
     }
 
@@ -738,35 +504,4 @@ impl Replica {
         let span = u64::try_from(base.as_micros()).unwrap_or(u64::MAX).max(1);
         base + Duration::from_micros(self.next_random() % span)
     }
-}
-
-impl Entry {
-    /// The whole record, header and payload.
-    #[must_use]
-    pub fn record(&self) -> &[u8] {
-        &self.block[self.start as usize..self.end as usize]
-    }
-
-    /// The record's payload.
-    #[must_use]
-    pub fn payload(&self) -> &[u8] {
-        &self.record()[RECORD_HEADER_BYTES..]
-    }
-
-    /// The entry whose record, checked, stands at `start` in `block`.
-    #[must_use]
-    pub fn of_record(block: &bytes::Bytes, start: usize, record: &Record<'_>) -> Self {
-        Self {
-            index: record.index,
-            term: record.term,
-            kind: record.kind,
-            block: block.clone(),
-            start: block_offset(start),
-            end: block_offset(start + record.record_bytes),
-        }
-    }
-}
-
-fn block_offset(offset: usize) -> u32 {
-    u32::try_from(offset).expect("blocks are smaller than 4 GiB")
 }

@@ -48,8 +48,11 @@ impl Replica {
             progress.matched(reply.index);
             match &mut progress.state {
                 Sending::Probe { .. } => progress.state = Sending::Replicate,
-                // It caught up by other means, such as an earlier leader's entries.
-                Sending::Snapshot(_) if progress.match_index >= base_index => {
+                // It has what the snapshot stands for, or all the log needs; if the log has moved on
+                // meanwhile, the next flush begins a newer snapshot.
+                Sending::Snapshot(transfer)
+                    if progress.match_index >= base_index.min(transfer.last_index) =>
+                {
                     progress.probe_from(progress.match_index.next());
                 }
                 Sending::Replicate | Sending::Snapshot(_) => {}

@@ -52,7 +52,7 @@ impl Replica {
         let behind = |member: &&Member| {
             member.role != MemberRole::Voter && !self.has_caught_up(peer_of(member))
         };
-        if member.filter(behind).is_some() {
+        if member.as_ref().is_some_and(behind) {
             return Err(Refusal::Invalid(format!(
                 "replica {id} has not caught up yet; wait, or add it as joining"
             )));

@@ -220,7 +220,11 @@ impl Replica {
         };
         self.put_off_election();
         let round = self.following.round;
-        let whole = meta.filter(|m| m.last_index == last_index && m.last_term == last_term);
+        let whole = meta.filter(|m| {
+            m.last_index == last_index
+                && m.last_term == last_term
+                && m.membership_index <= last_index
+        });
         let Some(meta) = whole else {
             self.counters.ignored_malformed += 1;
             self.reply_snapshot(last_index, 0, true, round, outputs);

@@ -10,6 +10,8 @@ use quorumwire_wire::{Malformed, Membership, Record, RecordKind};
 /// A stored state that makes sense.
 pub(crate) struct Checked {
     pub(crate) hard_state: HardState,
+    /// What the disk itself says; may be of an older term than the snapshot shows.
+    pub(crate) hard_state_on_disk: HardState,
     pub(crate) applied_index: Index,
     pub(crate) log: Log,
     pub(crate) members: Members,
@@ -49,11 +51,15 @@ pub(crate) fn check(group: GroupId, stored: Stored) -> Result<Checked, Malformed
         snapshot,
         mut entries,
     } = stored;
+    let hard_state_on_disk = hard_state;
     for entry in &entries {
         check_record(group, entry)?;
     }
-    if snapshot.as_ref().is_some_and(|s| s.last_index == Index(0)) {
-        return Err(malformed("a snapshot of nothing".to_string()));
+    let whole = |s: &SnapshotMeta| s.last_index > Index(0) && s.membership_index <= s.last_index;
+    if !snapshot.as_ref().is_none_or(whole) {
+        return Err(malformed(
+            "a snapshot of nothing, or of later members".to_string(),
+        ));
     }
     for pair in entries.windows(2) {
         if pair[1].index != pair[0].index.next() || pair[1].term < pair[0].term {
@@ -94,6 +100,7 @@ pub(crate) fn check(group: GroupId, stored: Stored) -> Result<Checked, Malformed
     hard_state.commit_index = hard_state.commit_index.max(snapshot_index);
     Ok(Checked {
         hard_state,
+        hard_state_on_disk,
         applied_index: snapshot_index,
         log,
         members,

@@ -1,5 +1,5 @@
 //! Every path over a real socket, with an event loop made of a thread that answers.
-use super::{BODY_BYTES_MAX, HttpThread, start};
+use super::{BODY_BYTES_MAX, CONNECTIONS_MAX, HttpThread, start};
 use crate::admin::{ADMIN_QUEUE_MAX, AdminError, AdminHandle, AdminRequest};
 use crate::report::{MemberReport, Report};
 use quorumwire_control::{MemberChange, Refusal};
@@ -306,6 +306,31 @@ fn a_slow_client_does_not_keep_others_waiting_and_is_cut_off() {
     let begun = Instant::now();
     slow.read_to_end(&mut Vec::new()).unwrap();
     assert!(begun.elapsed() < super::HEAD_TIMEOUT * 3);
+}
+
+#[test]
+fn connections_beyond_the_limit_wait_for_a_slot() {
+    let served = serve(Some(report()), Ok(()));
+    let slow: Vec<TcpStream> = (0..CONNECTIONS_MAX)
+        .map(|_| {
+            let mut stream = TcpStream::connect(served.address).unwrap();
+            stream.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
+            stream
+        })
+        .collect();
+    let mut next = TcpStream::connect(served.address).unwrap();
+    let request = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    next.write_all(request).unwrap();
+    let soon = Some(Duration::from_millis(200));
+    next.set_read_timeout(soon).unwrap();
+    let waiting = next.read(&mut [0]).unwrap_err();
+    assert_eq!(waiting.kind(), std::io::ErrorKind::WouldBlock, "{waiting}");
+    drop(slow);
+    next.set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut answer = String::new();
+    next.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
 #[test]

@@ -102,6 +102,8 @@ pub struct ServerOptions {
     pub segment_bytes: u64,
     /// Most memcached clients at once.
     pub connections_max: usize,
+    /// By how much the scheduling priority is raised.
+    pub raise_priority: i32,
     /// How long a stopping replica may finish.
     pub drain_timeout: Duration,
     /// Least important messages to log.
@@ -149,6 +151,7 @@ impl ServerOptions {
             uncommitted_bytes_max: given.number::<usize>("uncommitted-mib")? << 20,
             segment_bytes: given.number::<u64>("segment-mib")? << 20,
             connections_max: given.number("connections-max")?,
+            raise_priority: given.number("raise-priority")?,
             drain_timeout: Duration::from_millis(given.number("drain-timeout-ms")?),
             log_level: given.choice("log-level", |word| word.parse().ok())?,
             log_format: given.choice("log-format", |word| match word {

@@ -29,7 +29,8 @@ const HARD_STATE_BYTES_MAX: u64 = RECORD_HEADER_BYTES as u64 + 64;
 /// Something to write durably: hard state first, then the base, then the entries.
 #[derive(Clone, Debug, Default)]
 pub struct LogJob {
-    /// Names this job; ascending, at least 1.
+    /// Names this job; never falls. A job that nobody waits for bears the ticket of the job before it,
+    /// or 0 before the first: never one that a later job will bear.
     pub ticket: u64,
     /// New hard state, if it changed; its term never falls.
     pub hard_state: Option<peer::HardState>,

@@ -84,7 +84,7 @@ pub(crate) fn replay(
                     sequence,
                     offset: 0,
                 };
-                refuse_if_synced(&*file, begin, owner, mark, what)?;
+                refuse_if_synced(&*file, begin, owner, what)?;
                 unfinished = Some(sequence);
             }
             Err(what) => return Err(damaged(sequence, 0, what)),
@@ -262,26 +262,27 @@ impl Reading {
         let problem = self.read_records(file, limit)?;
         if let Some(next) = next {
             if let Some(what) = problem {
-                return Err(damaged(sequence, self.position.offset, what));
+                return Err(self.damaged_here(what));
             }
-            if self.position.offset != limit || self.chain != next.previous_chain {
-                let what = "it does not end with what the next one says";
-                return Err(damaged(sequence, self.position.offset, what));
+            if self.chain != next.previous_chain {
+                return Err(self.damaged_here("it does not end with what the next one says"));
             }
             self.sealed.push_back(Sealed {
                 sequence,
                 next_base: self.runs.last(),
                 lowest_later: Index(u64::MAX),
             });
-        } else if let Some(what) = problem {
-            self.torn = refuse_if_synced(file, self.position, self.owner, self.mark, what)?;
+            return Ok(());
         }
+        let what = problem.unwrap_or("it ends");
         if let Some(mark) = self.mark
             && mark.position.sequence == sequence
             && mark.position > self.position
         {
-            return Err(damaged(sequence, self.position.offset, "it ends early"));
+            let what = format!("{what}, and the mark shows that more had been synced");
+            return Err(self.damaged_here(&what));
         }
+        self.torn = refuse_if_synced(file, self.position, self.owner, what)?;
         Ok(())
     }
 
@@ -447,7 +448,7 @@ impl Reading {
         if let Some(mark) = self.mark
             && mark.position.sequence > self.position.sequence
         {
-            let what = "the segment behind it is missing";
+            let what = "the mark shows that a segment behind it had been synced";
             return Err(self.damaged_here(what));
         }
         let known = [Some(self.synced), self.mark.map(|mark| mark.position)];
@@ -483,13 +484,8 @@ fn refuse_if_synced(
     file: &dyn DiskFile,
     from: Position,
     owner: Owner,
-    mark: Option<Tail>,
     what: &str,
 ) -> Result<bool, ReplayError> {
-    if mark.is_some_and(|mark| mark.position > from) {
-        let what = format!("{what}, and the mark shows that it had been synced");
-        return Err(damaged(from.sequence, from.offset, &what));
-    }
     let left = file
         .file_bytes()
         .map_err(ReplayError::Io)?

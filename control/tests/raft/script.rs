@@ -89,7 +89,7 @@ impl Script {
             "connect" => self.world.connect(number(words, 0)?, number(words, 1)?),
             "say" => return self.forge(words),
             "corrupt" => self.mark(words, |world, place| {
-                corrupt(&mut world.network[place].message)
+                corrupt(&mut world.network[place].message);
             })?,
             "state" => self.state(),
             _ => return Err("no such command".into()),
@@ -443,8 +443,21 @@ impl Script {
                 round: 1,
                 records: Vec::new(),
             },
-            _ => return Err("vote, ack or append?".into()),
+            Some("fresh") => quorumwire_control::Body::Fresh {
+                to_incarnation: Incarnation(parse(words.get(2).ok_or("to which life?")?)?),
+                peer_address: format!("host{}:7400", from.id),
+                join: false,
+            },
+            _ => return Err("vote, ack, append or fresh?".into()),
         };
+        if let quorumwire_control::Body::Fresh { .. } = body {
+            let message = Message {
+                term: Term(0),
+                body,
+            };
+            self.world.input(to, Input::Message { from, message });
+            return Ok(());
+        }
         let term = Term(parse(words.get(2).ok_or("in which term?")?)?);
         self.world.input(
             to,

@@ -5,11 +5,12 @@ mod cpu;
 mod load;
 
 use super::status::columns;
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail};
 use cpu::CpuTime;
 use hdrhistogram::Histogram;
 use load::{Load, Measured, Phase};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
 use std::thread;
@@ -26,6 +27,8 @@ const SECONDS: u64 = 10;
 const VALUE_BYTES_MAX: u64 = 1 << 20;
 const KEYS_MAX: u64 = 10_000_000;
 const THREADS_MAX: u64 = 64;
+/// How often storing the keys to read is tried: leadership may move meanwhile.
+const FILL_TRIES_MAX: usize = 5;
 /// Latencies above this are counted as this, in nanoseconds.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
@@ -89,12 +92,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let addresses = resolve(&arguments.addr)?;
     if arguments.write_percent < 100 {
-        let filled = run_phase(arguments, &addresses, Phase::Fill)?;
-        ensure!(
-            filled.latencies_ns.len() == arguments.keys,
-            "storing the keys to read failed: {:?}",
-            filled.errors
-        );
+        fill(arguments, &addresses)?;
     }
     let servers = CpuTime::of(&arguments.server_pids)?;
     let client = CpuTime::of(&[std::process::id()])?;
@@ -116,6 +114,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Stores every key, all of them again if any was refused.
+fn fill(arguments: &Arguments, addresses: &[SocketAddr]) -> anyhow::Result<()> {
+    let mut errors = BTreeMap::new();
+    for _ in 0..FILL_TRIES_MAX {
+        let filled = run_phase(arguments, addresses, Phase::Fill)?;
+        if filled.latencies_ns.len() == arguments.keys {
+            return Ok(());
+        }
+        errors = filled.errors;
+    }
+    bail!("storing the keys to read failed {FILL_TRIES_MAX} times: {errors:?}")
 }
 
 fn resolve(addresses: &[String]) -> anyhow::Result<Vec<SocketAddr>> {

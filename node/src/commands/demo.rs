@@ -128,14 +128,11 @@ impl Demo {
         ];
         for (id, count, whom) in parts {
             let begun = Instant::now();
-            let mut client = self.client(id)?;
+            let mut client = None;
             let end = self.written + count;
             while self.written < end {
-                self.interrupt.check()?;
                 let items = self.next_items(BATCH.min(end - self.written));
-                let (stored, outcome) = client.set_all(&items);
-                self.acknowledged.extend(items.into_iter().take(stored));
-                outcome.with_context(|| format!("writing through replica {id}"))?;
+                self.write(id, &mut client, items)?;
             }
             self.say(&format!(
                 "{count} values written through {whom}, replica {id}, in {} ms",
@@ -143,6 +140,38 @@ impl Demo {
             ));
         }
         Ok(())
+    }
+
+    /// Writes until all are acknowledged. Storing a value again does no harm, so whatever was refused,
+    /// because leadership moved on a busy machine, or not answered, is simply sent again.
+    fn write(
+        &mut self,
+        id: u16,
+        client: &mut Option<Client>,
+        mut items: Vec<(String, String)>,
+    ) -> anyhow::Result<()> {
+        let end = Instant::now() + GAP_MAX;
+        loop {
+            self.interrupt.check()?;
+            let outcome = match client {
+                Some(client) => {
+                    let (stored, outcome) = client.set_all(&items);
+                    self.acknowledged.extend(items.drain(..stored));
+                    outcome
+                }
+                None => self.client(id).map(|made| *client = Some(made)),
+            };
+            if items.is_empty() {
+                return Ok(());
+            }
+            if let Err(error) = outcome {
+                *client = None;
+                if Instant::now() > end {
+                    return Err(error).with_context(|| format!("writing through replica {id}"));
+                }
+                thread::sleep(POLL_INTERVAL);
+            }
+        }
     }
 
     /// Kills the leader while a client writes one value after the other through a follower; how long
@@ -185,20 +214,18 @@ impl Demo {
 
     /// Reads every acknowledged value back.
     fn verify(&mut self, when: &str) -> anyhow::Result<()> {
-        let leader = self.cluster.wait_for_leader(&self.interrupt)?.id;
-        let mut client = self.client(leader)?;
-        let items: Vec<(&String, &String)> = self.acknowledged.iter().collect();
-        let mut lost = Vec::new();
-        for batch in items.chunks(BATCH) {
-            self.interrupt.check()?;
-            let keys: Vec<&str> = batch.iter().map(|(key, _)| key.as_str()).collect();
-            let values = client.get_all(&keys)?;
-            for ((key, value), found) in batch.iter().zip(values) {
-                if found.as_ref() != Some(*value) {
-                    lost.push((*key).clone());
+        let end = Instant::now() + GAP_MAX;
+        let (leader, lost) = loop {
+            let leader = self.cluster.wait_for_leader(&self.interrupt)?.id;
+            match self.missing(leader) {
+                Ok(lost) => break (leader, lost),
+                // Leadership moved while reading; a value that is not there is no error here.
+                Err(error) if Instant::now() < end && !error.is::<Interrupted>() => {
+                    thread::sleep(POLL_INTERVAL);
                 }
+                Err(error) => return Err(error).context("reading the values back"),
             }
-        }
+        };
         ensure!(
             lost.is_empty(),
             "{} acknowledged values are lost {when}, such as {}",
@@ -210,6 +237,24 @@ impl Demo {
             self.acknowledged.len()
         ));
         Ok(())
+    }
+
+    /// The acknowledged keys whose values are not there.
+    fn missing(&self, leader: u16) -> anyhow::Result<Vec<String>> {
+        let mut client = self.client(leader)?;
+        let items: Vec<(&String, &String)> = self.acknowledged.iter().collect();
+        let mut missing = Vec::new();
+        for batch in items.chunks(BATCH) {
+            self.interrupt.check()?;
+            let keys: Vec<&str> = batch.iter().map(|(key, _)| key.as_str()).collect();
+            let values = client.get_all(&keys)?;
+            for ((key, value), found) in batch.iter().zip(values) {
+                if found.as_ref() != Some(*value) {
+                    missing.push((*key).clone());
+                }
+            }
+        }
+        Ok(missing)
     }
 
     /// Restarts a dead replica and waits until it has everything.

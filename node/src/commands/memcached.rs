@@ -95,3 +95,69 @@ impl Client {
         Ok(line.context("the connection has ended")?.to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Client;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// A client of a server that says this after the first line it is sent, and closes.
+    fn client_of(answer: &'static [u8]) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut stream = BufReader::new(stream);
+            stream.read_line(&mut String::new()).unwrap();
+            stream.get_mut().write_all(answer).unwrap();
+            // Reads on, so that closing does not cut off what was answered.
+            stream
+                .get_ref()
+                .shutdown(std::net::Shutdown::Write)
+                .unwrap();
+            while stream.read_line(&mut String::new()).unwrap() > 0 {}
+        });
+        Client::connect(&address).unwrap()
+    }
+
+    fn items(count: usize) -> Vec<(String, String)> {
+        let keys = 0..count;
+        keys.map(|n| (format!("k{n}"), "v".to_owned())).collect()
+    }
+
+    #[test]
+    fn only_what_was_acknowledged_counts() {
+        let (stored, outcome) = client_of(b"STORED\r\nSTORED\r\n").set_all(&items(2));
+        assert!(stored == 2 && outcome.is_ok());
+        let answer = b"STORED\r\nSERVER_ERROR outcome unknown\r\nSTORED\r\n";
+        let (stored, outcome) = client_of(answer).set_all(&items(3));
+        assert_eq!(stored, 1);
+        assert!(outcome.unwrap_err().to_string().contains("outcome unknown"));
+        let (stored, outcome) = client_of(b"STORED\r\nSTOR").set_all(&items(2));
+        assert!(stored == 1 && outcome.is_err());
+    }
+
+    #[test]
+    fn values_are_told_from_their_absence() {
+        let answer = b"VALUE a 0 4\r\n\r\nEN\r\nEND\r\nEND\r\n";
+        let values = client_of(answer).get_all(&["a", "b"]).unwrap();
+        assert_eq!(values, [Some("\r\nEN".to_owned()), None]);
+    }
+
+    #[test]
+    fn an_answer_that_makes_no_sense_is_an_error() {
+        let answers: [&[u8]; 6] = [
+            b"VALUE other 0 1\r\nv\r\nEND\r\n",
+            b"VALUE a 0 1\r\nvv\r\nEND\r\n",
+            b"VALUE a 0 99999999\r\n",
+            b"VALUE a 0 1\r\nv\r\n",
+            b"SERVER_ERROR no leader\r\n",
+            b"",
+        ];
+        for answer in answers {
+            client_of(answer).get_all(&["a"]).unwrap_err();
+        }
+    }
+}

@@ -256,3 +256,7 @@ pub fn try_again(error: &AskError) -> bool {
         AskError::Refused { status, .. } => matches!(status, 409 | 421),
     }
 }
+
+#[cfg(test)]
+#[path = "view_test.rs"]
+mod tests;

@@ -219,6 +219,13 @@ pub const TABLE: &[Spec] = &[
         help: "Memcached clients connected at once; more are refused.",
     },
     Spec {
+        name: "raise-priority",
+        kind: number(0, 20, ""),
+        unset: Unset::Value("10"),
+        help: "By how much the process's scheduling priority is raised (nice value lowered), so that \
+               a busy machine causes no elections. Where that is not permitted, a note is logged.",
+    },
+    Spec {
         name: "drain-timeout-ms",
         kind: number(0, 600_000, "ms"),
         unset: Unset::Value("5000"),

@@ -54,6 +54,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
+    raise_priority(options.raise_priority);
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
     let memory = open(options, &waker)?;
@@ -94,6 +95,15 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     let result = server.run();
     fs::remove_file(options.dir.join("http-address")).ok(); // stale addresses only mislead
     result.inspect(|()| tracing::info!("stopped"))
+}
+
+/// A leader that is not scheduled in time looks dead to its followers.
+fn raise_priority(by: i32) {
+    if by > 0
+        && let Err(error) = rustix::process::nice(-by)
+    {
+        tracing::info!(%error, "the scheduling priority stays as it is (option raise-priority)");
+    }
 }
 
 /// What was found in the data folder.

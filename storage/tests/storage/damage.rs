@@ -7,6 +7,7 @@ use quorumwire_interfaces::{Incarnation, Index};
 use quorumwire_storage::{
     Disk, FaultyDisk, LogJob, MemoryDisk, OpenError, Opened, Ready, Stored, Wal, open,
 };
+use quorumwire_wire::{Record, RecordKind};
 use std::collections::BTreeMap;
 use std::io::{IoSlice, Read, Write};
 use std::sync::Arc;
@@ -298,8 +299,9 @@ fn whole_records_in_anothers_place_are_seen() {
     }
 }
 
-#[test]
-fn a_last_record_in_anothers_place_is_seen_by_the_mark() {
+/// A log whose second record (same index, same term, same length) stands also where the first was,
+/// with a batch of so many bytes behind them, and without the mark if there is one.
+fn first_record_in_place_of_second(more_bytes: Option<usize>) -> (usize, Opened) {
     let folder = FaultyDisk::new(MemoryDisk::new());
     let mut wal = open_ready(Arc::new(folder.clone())).log.into_wal().unwrap();
     let write = |wal: &mut Wal, index, payload: &[u8]| {
@@ -314,14 +316,66 @@ fn a_last_record_in_anothers_place_is_seen_by_the_mark() {
     let first_end = usize::try_from(log_end(&folder)).unwrap();
     write(&mut wal, 1, &[2; 40]);
     let second_end = usize::try_from(log_end(&folder)).unwrap();
+    if let Some(bytes) = more_bytes {
+        write(&mut wal, 2, &vec![3; bytes]);
+    }
     let mut files = files_of(folder.inner());
-    let content = files
-        .get_mut(&segments(&files_of(folder.inner()))[0])
-        .unwrap();
+    if more_bytes.is_some() {
+        files.remove("mark");
+    }
+    let first_segment = segments(&files).remove(0);
+    let content = files.get_mut(&first_segment).unwrap();
     let copy = content[first_end - 72..first_end].to_vec();
     content[second_end - 72..second_end].copy_from_slice(&copy);
     let opened = open(Arc::new(folder_of(&files)), settings());
-    assert!(matches!(opened, Ok(Opened::Damaged(_))));
+    (wal.segment_count(), opened.unwrap())
+}
+
+#[test]
+fn a_record_in_place_of_one_just_like_it_is_seen_by_its_chain() {
+    // By the chain in the mark, in the next batch, and in the next segment.
+    for (more_bytes, segments) in [(None, 1), (Some(10), 1), (Some(1800), 2)] {
+        let (found, opened) = first_record_in_place_of_second(more_bytes);
+        assert_eq!(found, segments);
+        assert!(matches!(opened, Opened::Damaged(_)), "{more_bytes:?}");
+    }
+}
+
+/// A segment whose Base is another, with every checksum and chain made to fit.
+fn with_other_base(segment: &[u8]) -> Vec<u8> {
+    let mut forged = segment.to_vec();
+    let (mut at, mut chain) = (64, 0);
+    while let Ok(record) = Record::decode(&segment[at..]) {
+        let end = at + record.record_bytes;
+        match record.kind {
+            RecordKind::Base => forged[at + 23] ^= 1,
+            RecordKind::Durable => {
+                forged[end - 4..end].copy_from_slice(&u32::to_be_bytes(chain));
+            }
+            RecordKind::HardState
+            | RecordKind::NoOp
+            | RecordKind::Command
+            | RecordKind::Tick
+            | RecordKind::Membership => {}
+        }
+        let checksum = crc32c::crc32c(&forged[at + 4..end]).to_be_bytes();
+        forged[at..at + 4].copy_from_slice(&checksum);
+        chain = crc32c::crc32c_append(chain, &checksum);
+        at = end;
+    }
+    forged
+}
+
+#[test]
+fn a_segment_that_does_not_go_on_where_the_one_before_ends_is_seen() {
+    let mut sample = sample();
+    sample.files.remove("mark");
+    let last = segments(&sample.files).pop().unwrap();
+    let mut files = sample.files.clone();
+    let content = files.get_mut(&last).unwrap();
+    *content = with_other_base(content);
+    assert_ne!(files, sample.files);
+    assert_eq!(see(&sample, &files, "another base"), Seen::Damaged);
 }
 
 #[test]

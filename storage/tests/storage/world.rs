@@ -178,19 +178,18 @@ impl Model {
             ));
         }
         let covered = snapshot.map_or(0, |place| place.0);
-        let mut next = stored.entries.first().map_or(0, |entry| entry.index.0);
-        if next > covered + 1 {
+        let first = stored.entries.first().map_or(0, |entry| entry.index.0);
+        if first > covered + 1 {
             return Err(format!(
-                "entries from {next} behind a snapshot to {covered}"
+                "entries from {first} behind a snapshot to {covered}"
             ));
         }
-        for stored in &stored.entries {
+        for (next, stored) in (first..).zip(&stored.entries) {
             let record = Record::decode(stored.record()).map_err(|e| e.to_string())?;
             let found = (record.index.0, record.term.0);
             if found != (next, stored.term.0) || stored.index.0 != next {
                 return Err(format!("entry {found:?} at {next}"));
             }
-            next += 1;
             match self.entries.get(&record.index.0) {
                 Some((term, payload))
                     if (*term, payload.as_slice()) == (found.1, record.payload) => {}

@@ -236,8 +236,9 @@ fn made_up(incarnation: u64, at: u64, synced: u64) -> Bytes {
     buffer.freeze()
 }
 
-/// The folder after a batch with this value was torn: of its sectors all are there but the first.
-fn torn_with_value(value: &[u8]) -> Opened {
+/// A folder with four entries after a batch with these was torn: of its sectors all are there but the
+/// first.
+fn after_torn_batch(pieces: Vec<Bytes>) -> MemoryDisk {
     let disk = MemoryDisk::with_power_cuts();
     let folder = FaultyDisk::new(disk.clone());
     let mut wal = open_ready(Arc::new(folder.clone())).log.into_wal().unwrap();
@@ -247,12 +248,12 @@ fn torn_with_value(value: &[u8]) -> Opened {
     folder.faults().syncs_until_failure = Some(0);
     let last = LogJob {
         ticket: 5,
-        pieces: vec![entry(5, 1, value)],
+        pieces,
         ..LogJob::default()
     };
     assert!(wal.write(&[last]).is_err());
     let mut choices = 0;
-    let cut = disk.after_power_cut(&mut |below| {
+    disk.after_power_cut(&mut |below| {
         choices += 1;
         match below {
             // Names, then length, manner and place for the identity, the same for the log; then the
@@ -261,8 +262,24 @@ fn torn_with_value(value: &[u8]) -> Opened {
             4 => 3,
             _ => 0,
         }
-    });
-    open(Arc::new(cut), settings()).unwrap()
+    })
+}
+
+#[test]
+fn nothing_behind_a_torn_place_comes_back_later() {
+    // Entry 6 is whole on the disk, entry 5 before it is torn: both are left out.
+    let torn = vec![entry(5, 1, &[1; 600]), entry(6, 1, b"of the torn batch")];
+    let disk = after_torn_batch(torn);
+    let ready = open_ready(Arc::new(disk.clone()));
+    assert_eq!((ready.stored.entries.len(), ready.notes.len()), (4, 1));
+    // Another entry 5 of the same length ends where the old entry 6 began.
+    let another = LogJob {
+        ticket: 1,
+        pieces: vec![entry(5, 1, &[2; 600])],
+        ..LogJob::default()
+    };
+    ready.log.into_wal().unwrap().write(&[another]).unwrap();
+    assert_eq!(open_ready(Arc::new(disk)).stored.entries.len(), 5);
 }
 
 #[test]
@@ -280,7 +297,8 @@ fn a_value_cannot_pass_for_the_logs_own_records() {
     for (life, at, synced, harmless) in cases {
         let mut value = BytesMut::zeroed(512);
         value.extend_from_slice(&made_up(life, at, synced));
-        match torn_with_value(&value) {
+        let cut = after_torn_batch(vec![entry(5, 1, &value)]);
+        match open(Arc::new(cut), settings()).unwrap() {
             Opened::Ready(ready) => {
                 assert!(harmless, "the test does not test: this one is no forgery");
                 assert_eq!(ready.stored.entries.len(), 4);

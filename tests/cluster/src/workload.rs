@@ -1,6 +1,7 @@
 //! A bounded load of ordinary clients on a cluster, and what they saw of it. It asks and writes down;
 //! the judging is `linearizability`'s.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +22,9 @@ pub const RATE_PER_SECOND_MIN: f64 = 200.0;
 
 /// No client keeps more calls than this in memory.
 const CALLS_PER_CLIENT_MAX: usize = 200_000;
+
+/// How many different reasons of failure a client remembers.
+const REASONS_MAX: usize = 20;
 
 /// How many journal entries one request of the final check reads.
 const JOURNAL_READ_KEYS: usize = 50;
@@ -111,6 +115,8 @@ struct Seen {
     acknowledged: Vec<Acknowledged>,
     unknown: u64,
     refused: u64,
+    /// Why, and how often.
+    reasons: BTreeMap<String, u64>,
 }
 
 /// What all clients saw.
@@ -127,6 +133,8 @@ pub struct Report {
     pub unknown: u64,
     /// Operations that were refused.
     pub refused: u64,
+    /// Why operations were refused or their outcome is unknown, and how often.
+    pub reasons: BTreeMap<String, u64>,
 }
 
 impl Running {
@@ -194,6 +202,7 @@ impl Running {
             acknowledged: Vec::new(),
             unknown: 0,
             refused: 0,
+            reasons: BTreeMap::new(),
         };
         for client in self.clients.drain(..) {
             let Ok(seen) = client.join() else {
@@ -204,6 +213,9 @@ impl Running {
             report.acknowledged.extend(seen.acknowledged);
             report.unknown += seen.unknown;
             report.refused += seen.refused;
+            for (reason, count) in seen.reasons {
+                *report.reasons.entry(reason).or_default() += count;
+            }
         }
         report.acknowledged.sort_unstable();
         Ok(report)
@@ -232,6 +244,9 @@ impl Report {
             self.refused,
             self.unknown
         );
+        for (reason, count) in &self.reasons {
+            println!("  {count} times: {reason}");
+        }
         ensure!(
             rate >= RATE_PER_SECOND_MIN,
             "void: {rate:.0} operations a second, {RATE_PER_SECOND_MIN} needed"
@@ -555,10 +570,15 @@ impl Worker {
 
     /// Counts a failure. Never served: the connection is given up, for its replica may know no leader.
     fn failed<T>(&mut self, outcome: &Outcome<T>) -> bool {
-        match outcome {
-            Outcome::Unknown(_) => self.seen.unknown += 1,
-            Outcome::Refused(_) => self.seen.refused += 1,
+        let (count, reason) = match outcome {
+            Outcome::Unknown(reason) => (&mut self.seen.unknown, reason),
+            Outcome::Refused(reason) => (&mut self.seen.refused, reason),
             Outcome::Done(_) => unreachable!("not a failure"),
+        };
+        *count += 1;
+        let reasons = &mut self.seen.reasons;
+        if reasons.len() < REASONS_MAX || reasons.contains_key(reason) {
+            *reasons.entry(reason.clone()).or_default() += 1;
         }
         false
     }

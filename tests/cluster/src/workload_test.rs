@@ -214,6 +214,7 @@ fn gaps_run_to_the_first_write_asked_for_later() {
         acknowledged: vec![ack(1, 2), ack(3, 12), ack(11, 30), ack(29, 31)],
         unknown: 0,
         refused: 0,
+        reasons: BTreeMap::new(),
     };
     let moments = [start + ms(10), start + ms(29), start + ms(90)];
     assert_eq!(report.gaps_after(&moments), [ms(20), ms(2)]);

@@ -110,8 +110,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes all answers that are there.
-    pub fn receive(&mut self, measured: &mut Measured) -> io::Result<()> {
+    /// Takes all answers that are there. `ended` says that the server has closed its side: then an
+    /// error follows the last answer. (A read that is not filled has emptied the socket, and saves
+    /// asking again; but the end may lie behind it, and is announced only once.)
+    pub fn receive(&mut self, ended: bool, measured: &mut Measured) -> io::Result<()> {
         loop {
             let filled = self.received.len();
             self.received.resize(filled + READ_BYTES, 0);
@@ -122,7 +124,7 @@ impl Connection {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
                     self.take_answers(measured)?;
-                    if count < READ_BYTES {
+                    if count < READ_BYTES && !ended {
                         return Ok(());
                     }
                 }
@@ -158,6 +160,7 @@ impl Connection {
                 (_, Answer::Error(line)) => measured.failed(line, 1),
                 (Request::Set(_), Answer::Found | Answer::Missing)
                 | (Request::Get(_), Answer::Stored) => {
+                    self.waiting.push_front((request, sent_at)); // It fails with the connection.
                     return Err(invalid("an answer to another request"));
                 }
             }

@@ -143,7 +143,7 @@ impl Load {
         let mut measured = Measured::new()?;
         let end = measured.begun + self.duration;
         for lane in &mut lanes {
-            self.go_on(lane, &mut measured, true);
+            self.go_on(lane, &mut measured, true, false);
         }
         let mut events = Events::with_capacity(1024);
         loop {
@@ -160,7 +160,8 @@ impl Load {
             }
             for event in &events {
                 let lane = &mut lanes[event.token().0];
-                self.go_on(lane, &mut measured, Instant::now() < end);
+                let sending = Instant::now() < end;
+                self.go_on(lane, &mut measured, sending, event.is_read_closed());
             }
             if Instant::now() < end {
                 self.mend(&mut lanes, &mut measured, &poll)?;
@@ -190,11 +191,11 @@ impl Load {
     }
 
     /// Takes the answers that are there and sends as many new requests.
-    fn go_on(&self, lane: &mut Lane, measured: &mut Measured, sending: bool) {
+    fn go_on(&self, lane: &mut Lane, measured: &mut Measured, sending: bool, ended: bool) {
         let Some(connection) = &mut lane.connection else {
             return;
         };
-        let outcome = connection.receive(measured).and_then(|()| {
+        let outcome = connection.receive(ended, measured).and_then(|()| {
             if sending {
                 let now = Instant::now();
                 while connection.waiting_count() < self.in_flight && lane.left > 0 {
@@ -244,7 +245,7 @@ impl Load {
                         register(poll, &mut stream, token)?;
                         lane.connection = Some(Connection::new(stream, self.value_bytes)?);
                         lane.broken_at = None;
-                        self.go_on(lane, measured, true);
+                        self.go_on(lane, measured, true, false);
                     }
                     Err(_) => lane.broken_at = Some(Instant::now()),
                 }
@@ -272,3 +273,7 @@ fn register(poll: &Poll, stream: &mut mio::net::TcpStream, token: usize) -> anyh
     poll.registry().register(stream, Token(token), interest)?;
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "load_test.rs"]
+mod tests;

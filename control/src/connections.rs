@@ -1,0 +1,76 @@
+//! Who is connected, and in which life. What is said over the connections is decided elsewhere.
+use crate::mutants::mutant;
+use crate::{Output, Peer, Replica};
+use quorumwire_interfaces::{Incarnation, ReplicaId};
+
+/// Most replicas, members or not, whose connections are remembered.
+const CONNECTIONS_MAX: usize = 256;
+
+/// What is known of a replica one is or was connected to.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) incarnation: Incarnation,
+    pub(crate) up: bool,
+    /// The life of it that our last `Fresh` was addressed to.
+    pub(crate) fresh_sent_to: Option<Incarnation>,
+    /// The peer address in its last `Fresh` that fits a bootstrap.
+    pub(crate) fresh_from: Option<String>,
+}
+
+impl Replica {
+    pub(crate) fn peer_up(&mut self, peer: Peer, outputs: &mut Vec<Output>) {
+        if peer.id == self.config.me.id {
+            self.counters.ignored_unexpected += 1;
+            return;
+        }
+        if self.connections.len() >= CONNECTIONS_MAX && !self.connections.contains_key(&peer.id) {
+            self.connections.retain(|_, connection| connection.up);
+            if self.connections.len() >= CONNECTIONS_MAX {
+                self.counters.ignored_stranger += 1;
+                return;
+            }
+        }
+        let connection = self.connections.entry(peer.id).or_insert(Connection {
+            incarnation: peer.incarnation,
+            up: true,
+            fresh_sent_to: None,
+            fresh_from: None,
+        });
+        connection.up = true;
+        if connection.incarnation != peer.incarnation {
+            connection.incarnation = peer.incarnation;
+            connection.fresh_from = None;
+        }
+        if let Some(leading) = &mut self.leading {
+            leading.peer_up(peer);
+        }
+        if !self.members.is_known() {
+            self.say_fresh(peer, outputs);
+        }
+    }
+
+    pub(crate) fn peer_down(&mut self, peer: Peer) {
+        if let Some(connection) = self.connections.get_mut(&peer.id)
+            && connection.incarnation == peer.incarnation
+        {
+            connection.up = false;
+            connection.fresh_from = None;
+        }
+    }
+
+    /// The life in which a replica is connected now.
+    pub(crate) fn connected(&self, id: ReplicaId) -> Option<Incarnation> {
+        self.connections
+            .get(&id)
+            .filter(|connection| connection.up)
+            .map(|connection| connection.incarnation)
+    }
+
+    /// A replica has since connected in another life.
+    pub(crate) fn is_old_life(&self, peer: Peer) -> bool {
+        self.connections
+            .get(&peer.id)
+            .is_some_and(|connection| connection.incarnation != peer.incarnation)
+            && !mutant("old-life-heard")
+    }
+}

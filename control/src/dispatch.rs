@@ -1,0 +1,104 @@
+//! Takes messages apart and hands each to whom it concerns.
+use crate::{
+    Body, Message, Output, Peer, Replica, follower, replication, snapshot_receiver, snapshot_sender,
+};
+
+impl Replica {
+    pub(crate) fn on_message(&mut self, from: Peer, message: Message, outputs: &mut Vec<Output>) {
+        if self.is_old_life(from) || from.id == self.config.me.id {
+            self.counters.ignored_old_incarnation += 1;
+            return;
+        }
+        let Message { term, body } = message;
+        match body {
+            Body::Fresh {
+                to_incarnation,
+                peer_address,
+                join,
+            } => self.on_fresh(from, to_incarnation, peer_address, join, outputs),
+            Body::Bootstrap { record } => self.on_bootstrap(from, &record, outputs),
+            Body::VoteRequest {
+                last_index,
+                last_term,
+                pre_vote,
+                transfer,
+            } => {
+                let candidate_log = (last_term, last_index);
+                if pre_vote {
+                    self.on_pre_vote_request(from, term, candidate_log, outputs);
+                } else {
+                    self.on_vote_request(from, term, candidate_log, transfer, outputs);
+                }
+            }
+            Body::VoteReply { granted, pre_vote } => {
+                self.on_vote_reply(from, term, granted, pre_vote, outputs);
+            }
+            Body::Append {
+                previous_index,
+                previous_term,
+                commit_index,
+                round,
+                records,
+            } => {
+                let append = follower::Append {
+                    previous_index,
+                    previous_term,
+                    commit_index,
+                    round,
+                };
+                self.on_append(from, term, &append, &records, outputs);
+            }
+            Body::AppendReply {
+                round,
+                rejected,
+                index,
+                hint_index,
+                hint_term,
+            } => {
+                let reply = replication::Reply {
+                    round,
+                    rejected,
+                    index,
+                    hint_index,
+                    hint_term,
+                };
+                self.on_append_reply(from, term, &reply, outputs);
+            }
+            Body::SnapshotChunk {
+                last_index,
+                last_term,
+                offset,
+                total_bytes,
+                round,
+                bytes,
+            } => {
+                let chunk = snapshot_receiver::Chunk {
+                    last_index,
+                    last_term,
+                    offset,
+                    total_bytes,
+                    round,
+                    bytes,
+                };
+                self.on_snapshot_chunk(from, term, chunk, outputs);
+            }
+            Body::SnapshotReply {
+                last_index,
+                offset,
+                installed,
+                rejected,
+                round,
+            } => {
+                let reply = snapshot_sender::Reply {
+                    last_index,
+                    offset,
+                    installed,
+                    rejected,
+                    round,
+                };
+                self.on_snapshot_reply(from, term, &reply, outputs);
+            }
+            Body::TransferNow => self.on_transfer_now(from, term, outputs),
+        }
+    }
+}

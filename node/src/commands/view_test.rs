@@ -1,0 +1,171 @@
+//! Asking replicas made of a few lines: who is found, and that nothing is asked for twice which may
+//! have been carried out.
+use super::{ClusterView, Seen, Target, ask_leader};
+use crate::commands::ask::{self, AskError};
+use crate::report::{MemberReport, Report};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What a made-up replica answers to a change: status and body; `None` to close without a word.
+type Answers = Vec<Option<(u16, Value)>>;
+
+/// A replica of a few lines.
+struct Fake {
+    address: String,
+    report: Arc<Mutex<Report>>,
+    changes: Arc<AtomicUsize>,
+}
+
+/// Serves a report, and `answers` to changes one after the other, the last one for ever.
+fn fake(answers: Answers) -> Fake {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let report = Arc::new(Mutex::new(Report::default()));
+    let changes = Arc::new(AtomicUsize::new(0));
+    let (told, counted) = (Arc::clone(&report), Arc::clone(&changes));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            serve(stream.unwrap(), &answers, &told, &counted);
+        }
+    });
+    Fake {
+        address,
+        report,
+        changes,
+    }
+}
+
+fn serve(stream: TcpStream, answers: &Answers, report: &Mutex<Report>, changes: &AtomicUsize) {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    let (status, body) = if head.starts_with("GET ") {
+        (200, json!(*report.lock().unwrap()))
+    } else {
+        let length = head.to_lowercase();
+        let length = length.split("content-length: ").nth(1).unwrap();
+        let length = length.split("\r\n").next().unwrap().parse().unwrap();
+        reader.read_exact(&mut vec![0; length]).unwrap();
+        let count = changes.fetch_add(1, Ordering::SeqCst);
+        match answers.get(count).or(answers.last()).unwrap() {
+            Some((status, body)) => (*status, body.clone()),
+            None => return,
+        }
+    };
+    let body = body.to_string();
+    let answer = format!(
+        "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let _ = reader.get_mut().write_all(answer.as_bytes());
+}
+
+fn member(id: u16, http: Option<String>) -> MemberReport {
+    MemberReport {
+        id,
+        incarnation: "00".to_owned(),
+        voter: true,
+        role: "voter".to_owned(),
+        peer: String::new(),
+        memcached: None,
+        http,
+    }
+}
+
+/// A follower 0, the leader 1 and a member 2 nobody is connected to.
+fn cluster(answers: Answers) -> (Fake, Fake) {
+    let follower = fake(vec![None]);
+    let leader = fake(answers);
+    let members = vec![
+        member(0, Some(follower.address.clone())),
+        member(1, Some(leader.address.clone())),
+        member(2, None),
+    ];
+    *follower.report.lock().unwrap() = Report {
+        role: "follower".to_owned(),
+        http: follower.address.clone(),
+        members: members.clone(),
+        ..Report::default()
+    };
+    *leader.report.lock().unwrap() = Report {
+        id: 1,
+        role: "leader".to_owned(),
+        ready: true,
+        http: leader.address.clone(),
+        members,
+        ..Report::default()
+    };
+    (follower, leader)
+}
+
+fn target(fake: &Fake) -> Target {
+    Target {
+        addr: Some(fake.address.clone()),
+        dir: None,
+    }
+}
+
+fn refusal(status: u16) -> Option<(u16, Value)> {
+    let body = json!({ "error": "no", "leader": null, "leader_http": null });
+    Some((status, body))
+}
+
+#[test]
+fn any_replica_leads_to_all_others() {
+    let (follower, _leader) = cluster(vec![None]);
+    let view = ClusterView::gather(&target(&follower)).unwrap();
+    assert_eq!(view.leader().unwrap().id, 1);
+    assert_eq!(view.reports().count(), 2);
+    assert!(matches!(view.replicas[&2], Seen::Unreachable(_)));
+    assert!(view.strangers.is_empty());
+}
+
+#[test]
+fn a_change_goes_to_the_leader() {
+    let (follower, leader) = cluster(vec![Some((200, json!({ "done": true })))]);
+    let answer: Value = ask_leader(&target(&follower), "/v1/transfer", &json!({})).unwrap();
+    assert_eq!(answer["done"], true);
+    let changes = [&follower, &leader].map(|fake| fake.changes.load(Ordering::SeqCst));
+    assert_eq!(changes, [0, 1]);
+}
+
+#[test]
+fn what_certainly_has_not_happened_is_tried_again() {
+    let done = Some((200, json!({ "done": true })));
+    let (follower, leader) = cluster(vec![refusal(421), refusal(409), done]);
+    let _: Value = ask_leader(&target(&follower), "/v1/transfer", &json!({})).unwrap();
+    assert_eq!(leader.changes.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn what_may_have_happened_is_not_asked_for_twice() {
+    for first in [None, refusal(503), refusal(500), refusal(400)] {
+        let done = Some((200, json!({ "done": true })));
+        let (follower, leader) = cluster(vec![first.clone(), done]);
+        let outcome: anyhow::Result<Value> =
+            ask_leader(&target(&follower), "/v1/transfer", &json!({}));
+        assert!(outcome.is_err(), "{first:?}");
+        assert_eq!(leader.changes.load(Ordering::SeqCst), 1, "{first:?}");
+    }
+}
+
+#[test]
+fn silence_and_absence_are_told_apart() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    // Connected by the kernel, and never answered.
+    let silent = ask::report(&address, Duration::from_millis(200)).unwrap_err();
+    assert!(matches!(silent, AskError::Unanswered { .. }), "{silent}");
+    drop(listener);
+    let absent = ask::report(&address, Duration::from_millis(200)).unwrap_err();
+    assert!(matches!(absent, AskError::Unreachable { .. }), "{absent}");
+}
