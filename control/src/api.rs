@@ -117,7 +117,8 @@ pub struct Entry {
 /// What happens to a replica.
 #[derive(Debug)]
 pub enum Input {
-    /// Time has passed; nothing else happened.
+    /// Time has passed; nothing else happened. Elections, heartbeats and whatever else is due begin
+    /// upon this input only (see [`crate::Replica::next_wake`]): give first what has arrived meanwhile.
     Timeout,
     /// A connection to a replica stands, in this life of it. Anything from an earlier life of the
     /// same id is ignored from now on.
@@ -415,7 +416,7 @@ pub struct Status {
     pub snapshot_index: Index,
     /// The members in force.
     pub membership: Membership,
-    /// Whether the leader's lease holds.
+    /// Whether the leader's lease held at the time of the last input.
     pub lease: bool,
     /// Leader: how far each member is.
     pub followers: Vec<FollowerStatus>,

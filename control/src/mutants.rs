@@ -1,5 +1,5 @@
 //! Switches safety checks off by name, so that tests can show that each check is needed. Compiled
-//! only with the feature `mutants`; otherwise [`mutant`] is the constant `false`.
+//! only with the feature `mutants`; otherwise `mutant` is the constant `false`.
 
 #[cfg(feature = "mutants")]
 mod switch {

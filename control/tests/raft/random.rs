@@ -12,7 +12,7 @@ use std::time::Duration;
 const TROUBLE: Duration = Duration::from_secs(8);
 /// How long they may then take to be well again.
 const RECOVERY: Duration = Duration::from_secs(4);
-const SEEDS_DEFAULT: u64 = 200;
+const SEEDS_DEFAULT: u64 = 150;
 const NETWORK_MAX: usize = 3_000;
 
 /// Outcomes that must have been reached in a whole run.

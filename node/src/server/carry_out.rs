@@ -4,7 +4,7 @@ use super::requests;
 use super::{Server, answers, clock};
 use crate::admin::AdminError;
 use quorumwire_control::{Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
-use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine, Term};
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::peer::ForwardOutcome;
 
@@ -48,7 +48,7 @@ impl Server {
             }
             Output::Send { to, message } => {
                 let (message, attachment) = message.to_proto(self.core.group);
-                self.core.links.send(to, &message, attachment);
+                self.core.links.send(to, &message, &attachment);
             }
             Output::Committed(upto) => {
                 self.committed = self.committed.max(upto);
@@ -58,7 +58,7 @@ impl Server {
             Output::Done(ticket) => self.answer_admin(ticket, Ok(())),
             Output::Refused(ticket, refusal) => self.refused(ticket, refusal),
             Output::RoleChanged(change) => self.role_changed(change),
-            Output::Truncated(_) => {} // told apart by term when their index is applied
+            Output::Truncated(_) => {} // what becomes of them shows when their index is applied
             Output::MembershipChanged(membership) => self.membership_changed(&membership)?,
             Output::ReadSnapshot {
                 to,
@@ -108,6 +108,7 @@ impl Server {
             batch.push(entry.clone());
         }
         for entry in batch.drain(..) {
+            self.settle_orphans(entry.index, entry.term);
             let proposal = self.take_proposal(entry.index);
             let own = proposal
                 .as_ref()
@@ -174,6 +175,26 @@ impl Server {
             self.fail_proposal(&proposal);
         }
         None
+    }
+
+    /// Tells apart what earlier terms of ours proposed, now that this index is settled. An entry that
+    /// is cut off one log may still be committed from another one, so nothing is said earlier.
+    fn settle_orphans(&mut self, index: Index, term: Term) {
+        if self.core.orphans.is_empty() {
+            return;
+        }
+        let orphans = std::mem::take(&mut self.core.orphans);
+        for orphan in orphans {
+            if orphan.index > index {
+                self.core.orphans.push(orphan);
+            } else if orphan.index == index && orphan.term == term {
+                self.core.proposals.push_front(orphan); // it was committed after all
+            } else if orphan.index == index {
+                self.answer_proposal(&orphan, false);
+            } else {
+                self.fail_proposal(&orphan);
+            }
+        }
     }
 
     fn answer_proposal(&mut self, proposal: &Proposal, own: bool) {

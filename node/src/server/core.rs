@@ -23,6 +23,8 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const LEADER_WAIT: Duration = Duration::from_secs(1);
 /// Requests a follower may have sent to the leader without an answer yet.
 const FORWARDS_MAX: usize = 16 << 10;
+/// Forwarded commands are encoded into blocks of this size.
+const FORWARD_BLOCK_BYTES: usize = 16 << 10;
 /// Forwarded reads that may wait on the leader.
 const PEER_READS_MAX: usize = 16 << 10;
 /// A write takes the log's time with it if that is older than this.
@@ -94,8 +96,13 @@ pub struct Core {
     pub started: Now,
     pub outputs: Vec<Output>,
     pub applied: Index,
+    /// Of the term we lead (or led last), indexes ascending.
     pub proposals: VecDeque<Proposal>,
+    /// Of earlier terms that we led: may still turn out either way.
+    pub orphans: Vec<Proposal>,
     pub forwards: BTreeMap<u64, Forward>,
+    /// Where commands to forward are encoded; one allocation serves many.
+    forwarding: BytesMut,
     next_request: u64,
     next_ticket: u64,
     pub asked: BTreeMap<Ticket, Reader>,
@@ -119,6 +126,7 @@ pub struct Core {
 /// clock that nobody sets.
 #[derive(Clone, Copy, Default)]
 struct LeaderClock {
+    term: Term,
     base_wall_ms: u64,
     base: Now,
     last_tick: Option<Now>,
@@ -139,7 +147,9 @@ impl Core {
             outputs: Vec::new(),
             applied: Index(0),
             proposals: VecDeque::new(),
+            orphans: Vec::new(),
             forwards: BTreeMap::new(),
+            forwarding: BytesMut::new(),
             next_request: 0,
             next_ticket: 0,
             asked: BTreeMap::new(),
@@ -193,12 +203,15 @@ impl Core {
         match self.route() {
             Err(routed) => routed,
             Ok(leader) => {
-                let mut buffer = BytesMut::with_capacity(command_bytes);
-                encode(&mut buffer);
                 let Origin::Client(connection, slot_number) = origin else {
                     return Routed::Answer(answers::NOT_LEADER.into());
                 };
-                let command = buffer.freeze();
+                if self.forwarding.capacity() < command_bytes {
+                    self.forwarding
+                        .reserve(command_bytes.max(FORWARD_BLOCK_BYTES));
+                }
+                encode(&mut self.forwarding);
+                let command = self.forwarding.split().freeze();
                 match self.forward(leader, connection, slot_number, false, command) {
                     Some(_) => Routed::Pending,
                     None => self.stall(),
@@ -207,7 +220,26 @@ impl Core {
         }
     }
 
+    /// What a term that we lead begins with; called before anything is done as its leader.
+    fn begin_term(&mut self) {
+        let term = self.replica.term();
+        if self.clock.term == term {
+            return;
+        }
+        self.term_start = self.replica.last_index();
+        self.clock = LeaderClock {
+            term,
+            base_wall_ms: super::clock::wall_ms(),
+            base: self.now,
+            last_tick: None,
+            barrier: Index(0),
+        };
+        // What an earlier term proposed may stand at the same indexes as what this one will.
+        self.orphans.extend(self.proposals.drain(..));
+    }
+
     fn propose(&mut self, origin: Origin, encode: impl FnOnce(&mut BytesMut)) -> Routed {
+        self.begin_term();
         if self.journal.is_full() {
             return Routed::Answer(answers::DISK_FULL.into());
         }
@@ -260,7 +292,11 @@ impl Core {
 
     /// If the time of something in the store has come, has the log say so: no read may show it.
     pub fn tick_if_deadline_passed(&mut self) {
-        if !self.leads() || self.clock.barrier > self.applied {
+        if !self.leads() {
+            return;
+        }
+        self.begin_term();
+        if self.clock.barrier > self.applied {
             return;
         }
         let Some(deadline) = self.store.next_deadline() else {
@@ -286,7 +322,8 @@ impl Core {
         if !self.leads() {
             return Gate::NotLeader;
         }
-        if self.replica.lease_read(self.now).is_none() {
+        let has_begun = self.clock.term == self.replica.term();
+        if !has_begun || self.replica.lease_read(self.now).is_none() {
             return Gate::NoLease;
         }
         // What earlier leaders answered lies before our term's first entry; what we answered is applied.
@@ -390,7 +427,7 @@ impl Core {
             request,
             read: is_read,
         });
-        if !self.send_body(to, body, vec![attachment]) {
+        if !self.send_body(to, body, &[attachment]) {
             return None;
         }
         self.next_request += 1;
@@ -410,7 +447,7 @@ impl Core {
     }
 
     /// Sends a message of the node itself.
-    pub fn send_body(&mut self, to: Peer, body: Body, attachment: Vec<Bytes>) -> bool {
+    pub fn send_body(&mut self, to: Peer, body: Body, attachment: &[Bytes]) -> bool {
         let message = peer::PeerMessage {
             group: self.group.0,
             term: self.replica.term().0,
@@ -484,19 +521,13 @@ impl Core {
             request,
             outcome: outcome.into(),
         });
-        self.send_body(to, body, vec![answer]);
+        self.send_body(to, body, &[answer]);
     }
 
     /// Leadership changed hands, or may have.
     pub fn role_changed(&mut self, change: &RoleChange) {
-        if change.role == Role::Leader {
-            self.term_start = self.replica.last_index();
-            self.clock = LeaderClock {
-                base_wall_ms: super::clock::wall_ms(),
-                base: self.now,
-                last_tick: None,
-                barrier: Index(0),
-            };
+        if self.leads() {
+            self.begin_term();
         }
         if change.leader.is_some() {
             self.leaderless_since = None;

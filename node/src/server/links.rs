@@ -180,7 +180,7 @@ impl Links {
 
     /// Queues a message. Dropped, and counted, if that life is not connected or its queue is full:
     /// the protocol above lives with loss.
-    pub fn send(&mut self, to: Peer, message: &peer::PeerMessage, attachment: Vec<Bytes>) -> bool {
+    pub fn send(&mut self, to: Peer, message: &peer::PeerMessage, attachment: &[Bytes]) -> bool {
         let link = self
             .up
             .get(&to.id)
@@ -264,7 +264,7 @@ impl Links {
                 self.close(slot, "silent for too long", sink);
             } else if link.peer.is_some() && now.0.saturating_sub(link.last_sent.0) > self.keepalive
             {
-                link.queue(&peer::PeerMessage::default(), Vec::new());
+                link.queue(&peer::PeerMessage::default(), &[]);
             }
         }
         self.dial_due(now);
@@ -600,9 +600,9 @@ impl Links {
 }
 
 impl Link {
-    fn queue(&mut self, message: &peer::PeerMessage, attachment: Vec<Bytes>) {
+    fn queue(&mut self, message: &peer::PeerMessage, attachment: &[Bytes]) {
         self.output
-            .gather(|buffer| encode_frame(buffer, message, &attachment));
+            .gather(|buffer| encode_frame(buffer, message, attachment));
         for piece in attachment {
             self.output.push(piece);
         }
@@ -615,7 +615,7 @@ impl Link {
             term: 0,
             body: Some(body),
         };
-        self.queue(&message, Vec::new());
+        self.queue(&message, &[]);
     }
 
     fn say_hello(&mut self, hello: &peer::Hello) {

@@ -170,6 +170,8 @@ impl Server {
     /// What is to be done every now and then.
     fn housekeeping(&mut self) -> anyhow::Result<()> {
         let now = self.core.now;
+        self.clients.accept(); // those that failed before, such as for want of file descriptors
+        self.core.links.accept(now);
         self.next_housekeeping = Now(now.0 + HOUSEKEEPING_INTERVAL);
         self.core.links.housekeeping(now, &mut self.link_events);
         self.take_link_events();

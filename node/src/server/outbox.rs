@@ -36,14 +36,14 @@ impl Outbox {
     }
 
     /// Appends a piece, without copying it if it is large.
-    pub fn push(&mut self, piece: Bytes) {
+    pub fn push(&mut self, piece: &Bytes) {
         if piece.len() < COPY_BYTES_MAX {
-            self.gather(|buffer| buffer.extend_from_slice(&piece));
+            self.gather(|buffer| buffer.extend_from_slice(piece));
             return;
         }
         self.cut();
         self.bytes += piece.len();
-        self.pieces.push_back(piece);
+        self.pieces.push_back(piece.clone());
     }
 
     /// Writes as much as the connection takes. `WouldBlock` is not an error: what is left waits.
@@ -120,7 +120,7 @@ mod tests {
         for number in 0..50_u8 {
             let piece = vec![number; usize::from(number) * 97];
             expected.extend_from_slice(&piece);
-            outbox.push(Bytes::from(piece));
+            outbox.push(&Bytes::from(piece));
             outbox.gather(|buffer| buffer.extend_from_slice(&[number; 3]));
             expected.extend_from_slice(&[number; 3]);
         }

@@ -10,15 +10,23 @@ use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
+use std::time::Duration;
 
 /// Reads that may wait on a connection when a write behind them is put into the log: they will have
 /// to be answered in one go, before that write is applied.
 const READS_BEFORE_WRITE_MAX: usize = 32;
 
+/// Clients are served for this long, then replicas and timers have their turn.
+const SERVING_TIME_MAX: Duration = Duration::from_millis(5);
+
 impl Server {
     /// Looks at every connection that asked for it: takes requests in, answers, sends.
     pub fn serve_clients(&mut self) {
+        let begun = self.core.now;
         for _ in 0..self.clients.queue_len() {
+            if self.core.now.0.saturating_sub(begun.0) > SERVING_TIME_MAX {
+                return; // the rest keeps its place in the queue
+            }
             let Some(mut connection) = self.clients.take_next() else {
                 return;
             };

@@ -31,6 +31,9 @@ impl Server {
             }
             return Ok(false);
         }
+        if !self.core.proposals.is_empty() && !is_late {
+            return Ok(false); // forwarded by others, and about to be settled by the next leader
+        }
         if is_late {
             tracing::warn!("stopping although not everything was answered or handed over in time");
         }

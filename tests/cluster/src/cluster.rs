@@ -15,6 +15,7 @@ use rustix::process::Signal;
 use crate::client::{Client, Outcome};
 use crate::disk::{self, Scratch};
 use crate::network::{Network, Place};
+pub use crate::plan::{Durability, OnFollower, Plan};
 use crate::process::{self, Finished, Process};
 use crate::status::{self, Digest, Role, Status};
 
@@ -39,24 +40,6 @@ const HTTP_PORT: u16 = 8080;
 /// How far above a replica's ports those of a second server on its directory are.
 const SECOND_PORTS: u16 = 1000;
 
-/// When a replica may say that it has something.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Durability {
-    /// It is on disk.
-    Sync,
-    /// It is in memory.
-    Memory,
-}
-
-/// What a follower does with a client's request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum OnFollower {
-    /// Forwards it to the leader.
-    Forward,
-    /// Refuses it and names the leader.
-    Refuse,
-}
-
 /// How a server is started.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Start {
@@ -66,39 +49,6 @@ enum Start {
     Joining,
     /// As a founder that runs already, on other ports.
     Second,
-}
-
-/// What cluster a test wants.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// How many replicas it starts with, ids 0 and up.
-    pub replicas: u16,
-    /// How many more may join later.
-    pub spares: u16,
-    /// The durability of all.
-    pub durability: Durability,
-    /// What followers do with requests.
-    pub on_follower: OnFollower,
-    /// Further options of all servers: name without dashes, value.
-    pub options: Vec<(&'static str, &'static str)>,
-    /// Each replica gets a disk of its own of this many MiB; one directory on the machine's disk if
-    /// none is given.
-    pub disk_mib: Option<u32>,
-}
-
-impl Plan {
-    /// A cluster of `replicas` replicas and the server's defaults.
-    #[must_use]
-    pub fn new(replicas: u16, durability: Durability) -> Self {
-        Self {
-            replicas,
-            spares: 0,
-            durability,
-            on_follower: OnFollower::Forward,
-            options: Vec::new(),
-            disk_mib: None,
-        }
-    }
 }
 
 /// Held while a cluster runs: two at once would take each other's processor and time out.
@@ -582,14 +532,6 @@ impl<'n> Cluster<'n> {
             .founders()
             .map(|id| format!("{id}={}", self.peer(id)))
             .collect();
-        let durability = match self.plan.durability {
-            Durability::Sync => "sync",
-            Durability::Memory => "memory",
-        };
-        let on_follower = match self.plan.on_follower {
-            OnFollower::Forward => "forward",
-            OnFollower::Refuse => "refuse",
-        };
         let mut arguments: Vec<String> = ["server", "--insecure", "--cluster", CLUSTER_NAME]
             .map(String::from)
             .to_vec();
@@ -597,8 +539,8 @@ impl<'n> Cluster<'n> {
         option("id", id.to_string());
         option("dir", self.dir(id).display().to_string());
         option("members", members.join(","));
-        option("durability", durability.into());
-        option("on-follower", on_follower.into());
+        option("durability", self.plan.durability.word().into());
+        option("on-follower", self.plan.on_follower.word().into());
         option("listen-peer", beside(self.peer(id)));
         option("listen-memcached", beside(self.memcached(id)));
         option("listen-http", beside(self.http(id)));

@@ -8,6 +8,7 @@ pub mod disk;
 pub mod history;
 pub mod linearizability;
 pub mod network;
+pub mod plan;
 pub mod process;
 pub mod seed;
 pub mod status;

@@ -62,31 +62,69 @@ fn a_cluster_with_full_disks_says_so_and_recovers_when_space_returns() {
     });
 }
 
+fn reports_full_disk(cluster: &Cluster<'_>, id: u16) -> bool {
+    let faults = cluster.status(id).map(|status| status.faults);
+    faults.is_ok_and(|faults| faults.iter().any(|fault| fault.contains("disk full")))
+}
+
 #[test]
-fn one_full_disk_of_three_stops_nobody() {
+fn a_follower_with_a_full_disk_stops_nobody_and_catches_up() {
     let seed = seed();
     run_started(small_disks(), |cluster| {
         let load = Running::start(Load::modest("full"), &cluster.targets(), seed);
-        for leads in [false, true] {
-            load.wait_for_writes(100)?;
-            let leader = cluster.wait_for_leader()?;
-            let full = if leads { leader } else { (leader + 1) % 3 };
-            disk::fill(&cluster.disk(full))?;
-            // More than what its open log segment may still hold.
-            let value = "x".repeat(500_000);
-            for number in 0..20 {
-                cluster.put(&format!("large-{number}"), &value)?;
-            }
-            cluster.wait_for("the replica to report its full disk", || {
-                let faults = cluster.status(full).map(|s| s.faults).unwrap_or_default();
-                Ok(faults.iter().any(|fault| fault.contains("disk full")))
-            })?;
-            load.wait_for_writes(300)?;
-            disk::make_room(&cluster.disk(full))?;
-            cluster.wait_for_ready(&[full])?;
+        load.wait_for_writes(100)?;
+        let full = (cluster.wait_for_leader()? + 1) % 3;
+        disk::fill(&cluster.disk(full))?;
+        // More than what its open log segment may still hold.
+        let value = "x".repeat(500_000);
+        for number in 0..20 {
+            cluster.put(&format!("large-{number}"), &value)?;
         }
+        cluster.wait_for("the replica to report its full disk", || {
+            Ok(reports_full_disk(cluster, full))
+        })?;
+        load.wait_for_writes(300)?;
+        disk::make_room(&cluster.disk(full))?;
         load.wait_for_writes(100)?;
         load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        ensure!(
+            !reports_full_disk(cluster, full),
+            "the fault outlives its reason"
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn a_leader_with_a_full_disk_refuses_clearly_and_recovers() {
+    run_started(small_disks(), |cluster| {
+        cluster.put("before", "1")?;
+        let leader = cluster.wait_for_leader()?;
+        disk::fill(&cluster.disk(leader))?;
+        // Asked until it refuses, or until another one leads: both are right, a lie is not.
+        let value = vec![b'x'; 100_000];
+        let mut acknowledged = Vec::new();
+        cluster.wait_for("the leader to refuse or to hand over", || {
+            if cluster.leader() != Some(leader) {
+                return Ok(true);
+            }
+            let key = format!("large-{}", acknowledged.len());
+            match cluster.client(leader)?.set(&key, &value) {
+                Outcome::Done(_) => acknowledged.push(key),
+                Outcome::Refused(line) if line.contains("disk full") => return Ok(true),
+                Outcome::Refused(_) | Outcome::Unknown(_) => {}
+            }
+            Ok(false)
+        })?;
+        disk::make_room(&cluster.disk(leader))?;
+        cluster.put("after", "2")?;
+        for key in &acknowledged {
+            ensure!(
+                cluster.get(key)?.is_some_and(|v| v.len() == value.len()),
+                "{key} is lost"
+            );
+        }
         cluster.wait_for_equal(&[0, 1, 2])?;
         Ok(())
     });

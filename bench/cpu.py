@@ -1,0 +1,67 @@
+"""CPU time as the kernel counts it, in /proc (steps of 10 ms): of processes and of the machine. Linux only."""
+import os
+import resource
+from pathlib import Path
+from typing import NamedTuple
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class Used(NamedTuple):
+    """CPU seconds of a process, its ended threads included."""
+
+    user: float
+    system: float
+
+    def since(self, earlier):
+        return Used(self.user - earlier.user, self.system - earlier.system)
+
+    @property
+    def total(self):
+        return self.user + self.system
+
+
+class Machine(NamedTuple):
+    """CPU seconds of all cores together. What a hypervisor took away (steal) counts as busy."""
+
+    busy: float
+    idle: float
+
+    def since(self, earlier):
+        return Machine(self.busy - earlier.busy, self.idle - earlier.idle)
+
+
+def of_process(pid):
+    """What a process has used since it started."""
+    return parse_process(Path(f"/proc/{pid}/stat").read_text())
+
+
+def of_machine():
+    """What the machine has used since it started."""
+    return parse_machine(Path("/proc/stat").read_text())
+
+
+def of_ended_children_and_self():
+    """CPU seconds of this process and of the children it has waited for: the load program, not the servers."""
+    sums = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in sums)
+
+
+def parse_process(text):
+    # The second field, the program's name, is in parentheses and may contain anything.
+    fields = text.rsplit(")", 1)[1].split()
+    return Used(int(fields[11]) / TICKS_PER_SECOND, int(fields[12]) / TICKS_PER_SECOND)
+
+
+def parse_machine(text):
+    name, *fields = text.split("\n", 1)[0].split()
+    if name != "cpu" or len(fields) < 8:
+        raise ValueError(f"/proc/stat is not understood: {text[:80]!r}")
+    user, nice, system, idle, iowait, irq, softirq, steal = (int(field) / TICKS_PER_SECOND for field in fields[:8])
+    return Machine(user + nice + system + irq + softirq + steal, idle + iowait)
+
+
+def niceness(pid):
+    """The nice values of all threads of a process."""
+    stats = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat"))
+    return {int(text.rsplit(")", 1)[1].split()[16]) for text in stats}

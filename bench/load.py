@@ -1,0 +1,116 @@
+"""What load is put on, and what one run of a load program measured."""
+import contextlib
+import json
+from typing import NamedTuple
+
+import cpu
+from processes import Failed, output_of
+
+VALUE_BYTES = 64
+KEYS = 1000
+# Above the time it was told to take: connecting, and answers still in flight.
+LOAD_SECONDS_EXTRA = 30
+
+
+class Workload(NamedTuple):
+    """A closed loop: every connection keeps so many requests in flight."""
+
+    name: str
+    connections: int
+    in_flight: int
+
+    def __str__(self):
+        return f"{self.connections}×{self.in_flight}"
+
+
+LATENCY = Workload("latency", 1, 1)
+PIPELINED = Workload("pipelined", 8, 64)
+WIDE = Workload("wide", 32, 8)
+
+
+class Server(NamedTuple):
+    """A process that serves."""
+
+    pid: int
+    leads: bool
+
+
+class Cluster(NamedTuple):
+    """A peer that runs and is ready."""
+
+    servers: list
+    load_command: object  # (workload, seconds) -> list of words
+
+
+class Sample(NamedTuple):
+    """One run of a load program. CPU in microseconds per operation."""
+
+    operations: int
+    operations_per_second: float
+    p50_us: float
+    p99_us: float
+    server_cpu_us: float
+    leader_user_us: float
+    leader_system_us: float
+    followers_user_us: float
+    followers_system_us: float
+    client_cpu_us: float
+    failed_requests: int
+    others_percent: float
+    idle_percent: float
+
+
+def put_on(cluster, workload, seconds):
+    """Runs the load program; what it printed."""
+    text = output_of(cluster.load_command(workload, seconds), seconds + LOAD_SECONDS_EXTRA)
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Failed(f"the load program printed {text[:200]!r}") from None
+
+
+def measure(cluster, workload, seconds):
+    """Runs the load program and measures it, the servers and the machine meanwhile."""
+    pids = [server.pid for server in cluster.servers]
+    before, machine_before, ours_before = used_by(pids), cpu.of_machine(), cpu.of_ended_children_and_self()
+    printed = put_on(cluster, workload, seconds)
+    ours = cpu.of_ended_children_and_self() - ours_before
+    machine = cpu.of_machine().since(machine_before)
+    after = used_by(pids)
+    used = [(server.leads, now.since(then)) for server, now, then in zip(cluster.servers, after, before)]
+    return sample_of(printed, used, ours, machine)
+
+
+def used_by(pids):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return [cpu.of_process(pid) for pid in pids]
+    raise Failed("a server has ended while it was measured")
+
+
+def sample_of(printed, used, ours, machine):
+    """`used` is of each server, with whether it leads; `ours` of the load program and this one, seconds."""
+    operations = printed["operations"]
+    if operations < 1:
+        raise Failed(f"no request succeeded: {printed['errors']}")
+
+    def per_operation(seconds):
+        return sum(seconds) * 1e6 / operations
+
+    everything = machine.busy + machine.idle
+    others = machine.busy - ours - sum(of_server.total for _, of_server in used)
+    return Sample(
+        operations=operations,
+        operations_per_second=printed["operations_per_second"],
+        p50_us=printed["latency_us"]["p50"],
+        p99_us=printed["latency_us"]["p99"],
+        server_cpu_us=per_operation(of_server.total for _, of_server in used),
+        leader_user_us=per_operation(of_server.user for leads, of_server in used if leads),
+        leader_system_us=per_operation(of_server.system for leads, of_server in used if leads),
+        followers_user_us=per_operation(of_server.user for leads, of_server in used if not leads),
+        followers_system_us=per_operation(of_server.system for leads, of_server in used if not leads),
+        client_cpu_us=printed["client_cpu_us_per_operation"],
+        failed_requests=sum(printed["errors"].values()),
+        # The kernel's two ways of counting differ by some ticks.
+        others_percent=max(0.0, others) * 100 / everything,
+        idle_percent=machine.idle * 100 / everything,
+    )

@@ -1,0 +1,42 @@
+"""What the machine and this checkout are, for the report. Nothing that names a machine or a person."""
+import os
+import platform
+import re
+from pathlib import Path
+
+from processes import Failed, output_of
+
+COMMAND_SECONDS_MAX = 20
+
+
+def first_match(pattern, path, otherwise):
+    try:
+        found = re.search(pattern, Path(path).read_text(), re.MULTILINE)
+    except OSError:
+        return otherwise
+    return found.group(1).strip() if found else otherwise
+
+
+def describe():
+    """Lines of text: name and fact."""
+    kib = int(first_match(r"^MemTotal:\s+(\d+) kB", "/proc/meminfo", "0"))
+    virtual = "virtual" if first_match(r"^flags\s*:.*\b(hypervisor)\b", "/proc/cpuinfo", "") else "physical"
+    model = first_match(r"^model name\s*:\s*(.*)$", "/proc/cpuinfo", platform.machine())
+    return {
+        "processor": f"{model}, {virtual}",
+        "cores": str(len(os.sched_getaffinity(0))),
+        "memory": f"{kib / 2**20:.0f} GiB",
+        "system": first_match(r'^PRETTY_NAME="(.*)"$', "/etc/os-release", "unknown"),
+        "kernel": platform.release(),
+        "nice": str(os.nice(0)),
+    }
+
+
+def commit(root):
+    """The commit this checkout is at, and whether it has changes."""
+    try:
+        name = output_of(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"], COMMAND_SECONDS_MAX).strip()
+        changed = output_of(["git", "-C", str(root), "status", "--porcelain"], COMMAND_SECONDS_MAX).strip()
+    except Failed:
+        return "unknown"
+    return name + (" with changes" if changed else "")

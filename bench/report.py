@@ -1,0 +1,197 @@
+"""From samples to tables, ratios, CSV and RESULTS.md. A peer without samples is named as such, never shown as zero."""
+import csv
+import statistics
+from typing import NamedTuple
+
+from load import LATENCY, PIPELINED, Sample
+
+ROUNDS_MIN = 5
+# Above this share of the machine, others may have changed the figures.
+OTHERS_PERCENT_MAX = 10
+NOT_MEASURED = "not measured"
+
+
+class Results:
+    """All samples of a run, and why some are not there."""
+
+    def __init__(self, peers, workloads):
+        self.peers = [(peer.name, peer.note) for peer in peers]
+        self.workloads = workloads
+        self.rows = []  # (round, peer, workload, sample)
+        self.missing = {}
+        self.failures = []  # (round, peer, reason)
+        self.remarks = []
+
+    def add(self, round_number, peer_name, workload, sample):
+        self.rows.append((round_number, peer_name, workload, sample))
+
+    def of(self, peer_name, workload, field):
+        """Round and figure."""
+        return {
+            round_number: getattr(sample, field)
+            for round_number, name, done, sample in self.rows
+            if (name, done) == (peer_name, workload)
+        }
+
+    def missing_word(self, peer_name):
+        """What stands where the figures of this peer would be."""
+        if peer_name in self.missing:
+            return "missing"
+        return "failed" if any(name == peer_name for _, name, _ in self.failures) else NOT_MEASURED
+
+
+class Aim(NamedTuple):
+    """A figure that the design promises."""
+
+    what: str
+    workload: object
+    field: str
+    peer: str
+    other: object  # the peer to divide by; None for the figure itself
+    bound: object  # (is at most?, number); None if only to be looked at
+
+    def reached(self, value):
+        if self.bound is None:
+            return ""
+        at_most, number = self.bound
+        return "yes" if (value <= number if at_most else value >= number) else "**no**"
+
+    def wanted(self):
+        if self.bound is None:
+            return ""
+        at_most, number = self.bound
+        return f"{'≤' if at_most else '≥'} {number:g}"
+
+
+def aims():
+    found = []
+    for peer in ("quorumwire memory", "quorumwire sync"):
+        found += [
+            Aim("p50, 1×1, to etcd's", LATENCY, "p50_us", peer, "etcd", (True, 0.25)),
+            Aim("throughput, 8×64, to etcd's", PIPELINED, "operations_per_second", peer, "etcd", (False, 10)),
+            Aim("server CPU, 8×64, µs per operation", PIPELINED, "server_cpu_us", peer, None, (True, 5)),
+            Aim("p50, 1×1, to memcached's", LATENCY, "p50_us", peer, "memcached", None),
+            Aim("throughput, 8×64, to memcached's", PIPELINED, "operations_per_second", peer, "memcached", None),
+            Aim("server CPU, 8×64, to memcached's", PIPELINED, "server_cpu_us", peer, "memcached", None),
+        ]
+    return found
+
+
+def compare(results, aim):
+    """The value, of medians, and its spread over the rounds both took part in; None if there is none."""
+    ours = results.of(aim.peer, aim.workload, aim.field)
+    if not ours:
+        return None
+    if aim.other is None:
+        return statistics.median(ours.values()), min(ours.values()), max(ours.values())
+    theirs = results.of(aim.other, aim.workload, aim.field)
+    both = [ours[n] / theirs[n] for n in ours if theirs.get(n)]
+    if not both:
+        return None
+    return statistics.median(ours.values()) / statistics.median(theirs.values()), min(both), max(both)
+
+
+def number(value):
+    """Three digits that count, and no less than the whole part."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def spread(values):
+    values = list(values)
+    return f"{number(statistics.median(values))} ({number(min(values))}–{number(max(values))})"
+
+
+def table(headings, rows):
+    """A Markdown table that reads as text, too."""
+    cells = [headings, *rows]
+    widths = [max(len(row[n]) for row in cells) for n in range(len(headings))]
+    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in cells]
+    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(lines)
+
+
+def aims_table(results):
+    rows = []
+    for aim in aims():
+        value = compare(results, aim)
+        if value is None:
+            rows.append([aim.what, aim.peer, NOT_MEASURED, "", aim.wanted(), "?" if aim.bound else ""])
+        else:
+            median, low, high = value
+            rows.append([aim.what, aim.peer, number(median), f"{number(low)}–{number(high)}", aim.wanted(), aim.reached(median)])
+    return table(["figure", "of", "median", "rounds", "aim", "reached"], rows)
+
+
+def figures_table(results, workload):
+    shown = ["operations_per_second", "p50_us", "p99_us", "server_cpu_us", "client_cpu_us"]
+    headings = ["system", "operations/s", "p50 µs", "p99 µs", "server CPU µs/op", "client CPU µs/op", "failed", "rounds"]
+    rows = []
+    for name, _ in results.peers:
+        columns = [results.of(name, workload, field).values() for field in shown]
+        if not columns[0]:
+            rows.append([name, results.missing_word(name), *[""] * 6])
+            continue
+        failed = sum(results.of(name, workload, "failed_requests").values())
+        rows.append([name, *map(spread, columns), str(failed), str(len(columns[0]))])
+    return table(headings, rows)
+
+
+def places_table(results, workload):
+    shown = ["leader_user_us", "leader_system_us", "followers_user_us", "followers_system_us"]
+    headings = ["system", "leader, user", "leader, kernel", "followers, user", "followers, kernel", "machine idle %", "used by others %"]
+    rows = []
+    for name, _ in results.peers:
+        columns = [list(results.of(name, workload, field).values()) for field in [*shown, "idle_percent", "others_percent"]]
+        if columns[0]:
+            rows.append([name, *(number(statistics.median(column)) for column in columns[:-1]), spread(columns[-1])])
+    return table(headings, rows)
+
+
+def remarks(results):
+    """What whoever reads the figures must know."""
+    found = [f"{name} is missing: {reason}" for name, reason in results.missing.items()]
+    found += [f"round {n}, {name} failed: {reason}" for n, name, reason in results.failures]
+    found += results.remarks
+    for name, _ in results.peers:
+        for workload in results.workloads:
+            others = results.of(name, workload, "others_percent").values()
+            if others and statistics.median(others) > OTHERS_PERCENT_MAX:
+                found.append(f"{name}, {workload}: others used more than {OTHERS_PERCENT_MAX} % of the machine; measure again when it is quiet")
+            if others and len(others) < ROUNDS_MIN:
+                found.append(f"{name}, {workload}: {len(others)} rounds, fewer than {ROUNDS_MIN}: no more than a trial")
+    return found
+
+
+def markdown(results, facts, versions, where_the_time_goes):
+    """The whole report."""
+    parts = [
+        "<!-- Written by `bench/run`; do not edit. -->",
+        "# Measured",
+        "How: [README.md](README.md). Medians over the rounds, in parentheses the smallest and the largest. "
+        "`1×1` is one connection with one request in flight, `8×64` eight with 64 each.",
+        "## Aims",
+        aims_table(results),
+    ]
+    for workload in results.workloads:
+        parts += [f"## {workload}: {workload.name}", figures_table(results, workload)]
+        places = places_table(results, workload)
+        parts += ["Server CPU by place, µs per operation (medians), and who else used the machine:", places]
+    found = remarks(results)
+    parts += ["## Remarks", "\n".join(f"- {remark}" for remark in found) if found else "None: nothing was missing, nothing failed."]
+    lines = [f"- {name}: {fact}" for name, fact in facts.items()]
+    lines += [f"- {name}: {note}; {versions.get(name, 'version unknown')}" for name, note in results.peers]
+    parts += ["## What and where", "\n".join(lines)]
+    if where_the_time_goes:
+        parts.append(where_the_time_goes.strip())
+    return "\n\n".join(parts) + "\n"
+
+
+def write_csv(results, path):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["round", "system", "workload", "connections", "in_flight", *Sample._fields])
+        for round_number, name, workload, sample in results.rows:
+            figures = (f"{figure:.3f}" if isinstance(figure, float) else figure for figure in sample)
+            writer.writerow([round_number, name, workload.name, workload.connections, workload.in_flight, *figures])

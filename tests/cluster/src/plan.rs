@@ -1,0 +1,72 @@
+//! What cluster a test asks for. Starts nothing.
+
+/// When a replica may say that it has something.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Durability {
+    /// It is on disk.
+    Sync,
+    /// It is in memory.
+    Memory,
+}
+
+impl Durability {
+    /// As the command line has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// What a follower does with a client's request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OnFollower {
+    /// Forwards it to the leader.
+    Forward,
+    /// Refuses it and names the leader.
+    Refuse,
+}
+
+impl OnFollower {
+    /// As the command line has it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
+/// What cluster a test wants.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many replicas it starts with, ids 0 and up.
+    pub replicas: u16,
+    /// How many more may join later.
+    pub spares: u16,
+    /// The durability of all.
+    pub durability: Durability,
+    /// What followers do with requests.
+    pub on_follower: OnFollower,
+    /// Further options of all servers: name without dashes, value.
+    pub options: Vec<(&'static str, &'static str)>,
+    /// Each replica gets a disk of its own of this many MiB; one directory on the machine's disk if
+    /// none is given.
+    pub disk_mib: Option<u32>,
+}
+
+impl Plan {
+    /// A cluster of `replicas` replicas and the server's defaults.
+    #[must_use]
+    pub fn new(replicas: u16, durability: Durability) -> Self {
+        Self {
+            replicas,
+            spares: 0,
+            durability,
+            on_follower: OnFollower::Forward,
+            options: Vec::new(),
+            disk_mib: None,
+        }
+    }
+}
