@@ -27,7 +27,7 @@ def describe():
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{kib / 2**20:.0f} GiB",
         "system": first_match(r'^PRETTY_NAME="(.*)"$', "/etc/os-release", "unknown"),
-        "kernel": platform.release(),
+        "kernel": first_match(r"^([\d.]+)", "/proc/sys/kernel/osrelease", "unknown"),
         "nice": str(os.nice(0)),
     }
 

@@ -5,7 +5,6 @@ Every wait is limited. Knows nothing of what the programs are.
 import contextlib
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
@@ -54,7 +53,7 @@ def start(stack, command, log_path, **options):
     outputs = {"stdout": log, "stderr": log, **options}
     # A session of its own: Ctrl-C reaches this process only, which then stops them in order.
     process = subprocess.Popen(
-        [shutil.which("setpriv") or "setpriv", "--pdeathsig", "TERM", "--", *command],
+        ["setpriv", "--pdeathsig", "TERM", "--", *command],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         env=environment(),

@@ -154,13 +154,18 @@ def remarks(results):
     found = [f"{name} is missing: {reason}" for name, reason in results.missing.items()]
     found += [f"round {n}, {name} failed: {reason}" for n, name, reason in results.failures]
     found += results.remarks
+    crowded, few = [], []
     for name, _ in results.peers:
         for workload in results.workloads:
             others = results.of(name, workload, "others_percent").values()
             if others and statistics.median(others) > OTHERS_PERCENT_MAX:
-                found.append(f"{name}, {workload}: others used more than {OTHERS_PERCENT_MAX} % of the machine; measure again when it is quiet")
+                crowded.append(f"{name} {workload}")
             if others and len(others) < ROUNDS_MIN:
-                found.append(f"{name}, {workload}: {len(others)} rounds, fewer than {ROUNDS_MIN}: no more than a trial")
+                few.append(f"{name} {workload}")
+    if crowded:
+        found.append(f"others used more than {OTHERS_PERCENT_MAX} % of the machine, measure again when it is quiet: {', '.join(crowded)}")
+    if few:
+        found.append(f"fewer than {ROUNDS_MIN} rounds, no more than a trial: {', '.join(few)}")
     return found
 
 

@@ -6,6 +6,7 @@ from load import KEYS, VALUE_BYTES, Cluster, Server
 from processes import Failed, output_of, start, wait_until
 
 COMMAND_SECONDS_MAX = 20
+RAISE_PRIORITY = "--raise-priority"
 
 
 def load_command(binary, address):
@@ -55,9 +56,7 @@ class Quorumwire:
         return Cluster(servers, load_command(self.binary, leading[0]["memcached"]))
 
     def equal_priority(self):
-        """Replicas may raise their own priority; here everybody's is the same."""
-        if "--nice" in output_of([str(self.binary), "dev", "--help"], COMMAND_SECONDS_MAX):
-            return ["--nice", "0"]
-        if "--nice" in output_of([str(self.binary), "server", "--help"], COMMAND_SECONDS_MAX):
-            return ["--", "--nice", "0"]
+        """Replicas raise their own priority unless told not to; here everybody's is the same."""
+        if RAISE_PRIORITY in output_of([str(self.binary), "server", "--help"], COMMAND_SECONDS_MAX):
+            return ["--", RAISE_PRIORITY, "0"]
         return []

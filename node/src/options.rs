@@ -28,6 +28,18 @@ pub struct Refused {
     pub allowed: String,
 }
 
+impl Refused {
+    /// Of a flag.
+    pub fn flag(option: &str, given: impl Into<String>, allowed: impl Into<String>) -> Self {
+        Self {
+            option: option.to_owned(),
+            origin: Origin::Flag,
+            given: given.into(),
+            allowed: allowed.into(),
+        }
+    }
+}
+
 /// What an acknowledgement means.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Durability {
@@ -290,6 +302,11 @@ pub fn parse_reachable(text: &str) -> Option<String> {
         || host.contains(strange)
         || text.len() > ADDRESS_BYTES_MAX;
     (!refused).then(|| text.to_owned())
+}
+
+/// The same for the arguments of other commands.
+pub fn reachable_argument(text: &str) -> Result<String, &'static str> {
+    parse_reachable(text).ok_or("allowed: HOST:PORT to connect to")
 }
 
 /// The values of all options, to be read one by one.

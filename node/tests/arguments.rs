@@ -21,7 +21,7 @@ fn a_wrong_argument_names_option_value_and_allowed_values() {
         "0=127.0.0.1:1",
     ];
     let with = |base: &[&'static str], more: &[&'static str]| [base, more].concat();
-    let cases: [(Vec<&str>, &[&str]); 11] = [
+    let cases: [(Vec<&str>, &[&str]); 13] = [
         (with(&server, &[]), &["id", "0 to 65535"]),
         (with(&server, &["--id", "-1"]), &["id", "-1", "0 to 65535"]),
         (with(&check, &["--id", "x"]), &["id", "\"x\"", "0 to 65535"]),
@@ -49,6 +49,14 @@ fn a_wrong_argument_names_option_value_and_allowed_values() {
         (
             vec!["member", "add", "--id", "1", "--peer", "nowhere"],
             &["--peer", "nowhere", "HOST:PORT"],
+        ),
+        (
+            vec!["status", "--addr", "nowhere"],
+            &["--addr", "nowhere", "HOST:PORT"],
+        ),
+        (
+            vec!["bench", "--addr", "a:1,b"],
+            &["--addr", "b", "HOST:PORT"],
         ),
         (vec!["explode"], &["explode"]),
     ];

@@ -5,6 +5,7 @@ mod cpu;
 mod load;
 
 use super::status::columns;
+use crate::options::reachable_argument;
 use anyhow::{Context as _, bail};
 use cpu::CpuTime;
 use hdrhistogram::Histogram;
@@ -45,7 +46,8 @@ pub struct Arguments {
         long,
         value_name = "HOST:PORT,...",
         default_value = "127.0.0.1:11211",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = reachable_argument
     )]
     addr: Vec<String>,
     /// Connections
@@ -133,7 +135,7 @@ fn resolve(addresses: &[String]) -> anyhow::Result<Vec<SocketAddr>> {
     let resolved = addresses.iter().map(|text| {
         let mut found = text
             .to_socket_addrs()
-            .with_context(|| format!("addr: {text:?} is refused; allowed: HOST:PORT"))?;
+            .with_context(|| format!("looking up {text}"))?;
         found
             .next()
             .with_context(|| format!("{text} has no address"))

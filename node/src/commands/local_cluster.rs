@@ -3,7 +3,7 @@
 use super::ask;
 use super::progress::Progress;
 use super::view::{ClusterView, Seen};
-use crate::options::{Durability, TABLE};
+use crate::options::{Durability, Refused, TABLE};
 use crate::report::Report;
 use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -214,12 +214,11 @@ impl LocalCluster {
         let lock = lock(dir)?;
         let (recorded, opened) = match Recorded::read(dir)? {
             None => {
-                ensure!(
-                    holds_only_the_lock(dir)?,
-                    "dir: {} is not empty and no earlier cluster; allowed: a new or empty folder, \
-                     or one that `quorumwire dev` has used",
-                    dir.display()
-                );
+                if !holds_only_the_lock(dir)? {
+                    let allowed =
+                        "a new folder, an empty one, or one of an earlier `quorumwire dev`";
+                    bail!(Refused::flag("dir", dir.display().to_string(), allowed));
+                }
                 (
                     Recorded::new(replica_count.unwrap_or(3), durability)?,
                     Opened::New,
@@ -484,18 +483,12 @@ fn again(
     if let Some(count) = replica_count
         && usize::from(count) != there
     {
-        bail!(
-            "replicas: {count} is refused; {} holds a cluster of {there}",
-            dir.display()
-        );
+        let allowed = format!("{there}, as in {}", dir.display());
+        bail!(Refused::flag("replicas", count.to_string(), allowed));
     }
     if recorded.durability != word(durability) {
-        bail!(
-            "durability: {} is refused; {} holds a cluster with {}",
-            word(durability),
-            dir.display(),
-            recorded.durability
-        );
+        let allowed = format!("{}, as in {}", recorded.durability, dir.display());
+        bail!(Refused::flag("durability", word(durability), allowed));
     }
     match durability {
         Durability::Sync => Ok((recorded, Opened::Again)),

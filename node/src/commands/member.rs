@@ -4,7 +4,7 @@ use super::progress::Progress;
 use super::status::columns;
 use super::view::{ClusterView, POLL_INTERVAL, Target, ask_leader, ask_leader_while, try_again};
 use crate::http::MembersRequest;
-use crate::options::parse_reachable;
+use crate::options::reachable_argument;
 use crate::report::Report;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
@@ -39,7 +39,7 @@ Example: the replica is started first, and waits
         #[arg(long, value_name = "N")]
         id: u16,
         /// Where other replicas connect to it: its --listen-peer or --advertise-peer
-        #[arg(long, value_name = "HOST:PORT", value_parser = peer_address)]
+        #[arg(long, value_name = "HOST:PORT", value_parser = reachable_argument)]
         peer: String,
         /// It shall receive everything and not vote
         #[arg(long)]
@@ -67,10 +67,6 @@ Example: the replica is started first, and waits
         #[command(flatten)]
         target: Target,
     },
-}
-
-fn peer_address(text: &str) -> Result<String, &'static str> {
-    parse_reachable(text).ok_or("allowed: HOST:PORT to connect to")
 }
 
 /// Shows or changes the members.

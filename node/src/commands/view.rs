@@ -2,6 +2,7 @@
 use super::ask::{self, AskError};
 use super::local_cluster::Recorded;
 use super::progress::Progress;
+use crate::options::reachable_argument;
 use crate::report::{MemberReport, Report};
 use anyhow::{Context as _, bail};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX};
@@ -26,7 +27,8 @@ pub const HTTP_ADDRESS_FILE: &str = "http-address";
 #[derive(Clone, Debug, clap::Args)]
 pub struct Target {
     /// HTTP address of any replica [default: 127.0.0.1:7480, or what --dir says]
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "dir")]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "dir",
+          value_parser = reachable_argument)]
     addr: Option<String>,
     /// Folder of a cluster started by `quorumwire dev`, or of a server
     #[arg(long, value_name = "DIR")]

@@ -1,0 +1,108 @@
+"""The arithmetic of the report: medians, ratios, and that what was not measured is never a zero."""
+import unittest
+
+import cpu
+import report
+from load import LATENCY, PIPELINED, Sample, sample_of
+from processes import Failed
+
+
+class Peer:
+    note = "a peer"
+
+    def __init__(self, name):
+        self.name = name
+
+
+def sample(**figures):
+    return Sample(**{**dict.fromkeys(Sample._fields, 1.0), "failed_requests": 0, **figures})
+
+
+def results():
+    made = report.Results([Peer("quorumwire sync"), Peer("etcd"), Peer("memcached")], [LATENCY, PIPELINED])
+    for n, (ours, theirs) in enumerate([(10, 100), (30, 100), (20, 50), (15, 300), (90, 100)], start=1):
+        made.add(n, "quorumwire sync", LATENCY, sample(p50_us=ours))
+        made.add(n, "etcd", LATENCY, sample(p50_us=theirs))
+    return made
+
+
+def aim_of(other, bound=(True, 0.25)):
+    return report.Aim("p50", LATENCY, "p50_us", "quorumwire sync", other, bound)
+
+
+class Report(unittest.TestCase):
+    def test_a_ratio_is_of_medians_with_the_rounds_as_spread(self):
+        median, low, high = report.compare(results(), aim_of("etcd"))
+        self.assertEqual(median, 20 / 100)
+        self.assertEqual((low, high), (15 / 300, 90 / 100))
+
+    def test_an_aim_is_reached_on_its_own_side(self):
+        self.assertEqual(aim_of("etcd").reached(0.25), "yes")
+        self.assertEqual(aim_of("etcd").reached(0.26), "**no**")
+        self.assertEqual(aim_of("etcd", (False, 10)).reached(10), "yes")
+        self.assertEqual(aim_of("etcd", (False, 10)).reached(9.9), "**no**")
+
+    def test_what_was_not_measured_is_not_a_zero(self):
+        self.assertIsNone(report.compare(results(), aim_of("memcached")))
+        made = results()
+        made.missing["memcached"] = "not installed"
+        made.failures.append((1, "etcd", "no leader"))
+        text = report.figures_table(made, LATENCY)
+        (line,) = [line for line in text.splitlines() if "memcached" in line]
+        self.assertIn("missing", line)
+        self.assertNotIn("0", line)
+        self.assertIn("| failed", report.figures_table(made, PIPELINED))
+        self.assertIn(report.NOT_MEASURED, report.aims_table(made))
+        self.assertIn("memcached is missing: not installed", report.markdown(made, {}, {}, ""))
+
+    def test_rounds_that_one_of_two_missed_do_not_count_as_spread(self):
+        made = results()
+        made.add(6, "quorumwire sync", LATENCY, sample(p50_us=100_000))
+        self.assertEqual(report.compare(made, aim_of("etcd"))[2], 90 / 100)
+
+    def test_others_and_few_rounds_are_remarked(self):
+        made = results()
+        made.add(1, "memcached", LATENCY, sample(others_percent=11.0))
+        text = "\n".join(report.remarks(made))
+        self.assertIn("when it is quiet: memcached 1×1", text)
+        self.assertIn("a trial: memcached 1×1", text)
+        self.assertNotIn("etcd", text)
+
+
+class Cpu(unittest.TestCase):
+    def test_a_process_is_read_behind_any_name(self):
+        text = "42 (a) b (c)) S 1 42 42 0 -1 4194304 100 0 0 0 700 50 9 9 20 0 1 0 5 6 7"
+        used = cpu.parse_process(text)
+        self.assertEqual((used.user, used.system), (700 / cpu.TICKS_PER_SECOND, 50 / cpu.TICKS_PER_SECOND))
+
+    def test_a_machine_is_busy_with_all_but_idling_and_waiting(self):
+        machine = cpu.parse_machine("cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 0")
+        self.assertAlmostEqual(machine.busy * cpu.TICKS_PER_SECOND, 63)
+        self.assertAlmostEqual(machine.idle * cpu.TICKS_PER_SECOND, 3000)
+
+    def test_what_is_not_understood_is_refused(self):
+        self.assertRaises(ValueError, cpu.parse_machine, "intr 1 2 3")
+
+    def test_cpu_is_shared_out_per_operation_and_the_rest_is_others(self):
+        printed = {
+            "operations": 1000,
+            "operations_per_second": 500.0,
+            "latency_us": {"p50": 1.0, "p99": 2.0},
+            "client_cpu_us_per_operation": 3.0,
+            "errors": {"busy": 2, "lost": 1},
+        }
+        used = [(True, cpu.Used(0.5, 0.25)), (False, cpu.Used(0.125, 0.0)), (False, cpu.Used(0.125, 0.25))]
+        made = sample_of(printed, used, 0.5, cpu.Machine(2.75, 1.25))
+        self.assertEqual(made.server_cpu_us, 1250)
+        self.assertEqual((made.leader_user_us, made.leader_system_us), (500, 250))
+        self.assertEqual((made.followers_user_us, made.followers_system_us), (250, 250))
+        self.assertEqual(made.others_percent, 25)
+        self.assertEqual(made.idle_percent, 31.25)
+        self.assertEqual(made.failed_requests, 3)
+
+    def test_a_run_without_success_is_a_failure(self):
+        self.assertRaises(Failed, sample_of, {"operations": 0, "errors": {"busy": 2}}, [], 0, cpu.Machine(1, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
