@@ -18,13 +18,14 @@ generate: setup
 	cargo run --quiet --package quorumwire-node -- config docs >docs/configuration.md
 
 accept: setup
-	QUORUMWIRE_ACCEPT=1 cargo test --quiet --package quorumwire-control --test scenarios
+	QUORUMWIRE_ACCEPT=1 cargo test --quiet --package quorumwire-control --test raft scenarios
 
 check: setup
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
 	cargo run --quiet --locked --package quorumwire-wiregen -- --check
 	tools/tidy
+	python3 -m unittest discover --quiet --start-directory bench --pattern '*_test.py'
 
 build: setup
 	cargo build --quiet --release --locked --package quorumwire-node
@@ -32,6 +33,7 @@ build: setup
 # The cluster tests use network namespaces and real processes: as root, one at a time.
 test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests
+	cargo test --locked --package quorumwire-control --features mutants --test raft mutants
 	cargo build --locked --package quorumwire-node
 	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
 

@@ -14,8 +14,6 @@ pub const NOT_COMMITTED: &str =
     "SERVER_ERROR not executed: another leader took over, nothing was changed\r\n";
 /// A limit on requests under way is reached.
 pub const BUSY: &str = "SERVER_ERROR busy: too many requests under way, nothing was changed\r\n";
-/// As `BUSY`, for reads.
-pub const BUSY_READS: &str = "SERVER_ERROR busy: too many reads under way\r\n";
 /// The leader cannot store entries.
 pub const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until space returns\r\n";
 /// See `requests.rs`.

@@ -344,11 +344,11 @@ impl Core {
     }
 
     /// Starts a read index round for a connection's reads.
-    pub fn ask_read_index(&mut self, connection: ConnectionId) -> Option<Ticket> {
+    pub fn ask_read_index(&mut self, connection: ConnectionId) -> Ticket {
         let ticket = self.next_ticket();
         self.asked.insert(ticket, Reader::Client(connection));
         self.step(Input::Read(ticket));
-        Some(ticket)
+        ticket
     }
 
     /// Sends a read to the leader. The error is what became of it otherwise.
@@ -486,7 +486,7 @@ impl Core {
         }
         let origin = Origin::Peer(from, request);
         match self.write(origin, bytes.len(), |buffer| {
-            buffer.extend_from_slice(&bytes)
+            buffer.extend_from_slice(&bytes);
         }) {
             Routed::Pending => {}
             Routed::Stalled => self.reply_forward(from, request, Outcome::Busy, Bytes::new()),

@@ -103,7 +103,7 @@ pub struct Links {
     listener: TcpListener,
     registry: Registry,
     first_token: usize,
-    links: Vec<Option<Link>>,
+    slots: Vec<Option<Link>>,
     up: BTreeMap<ReplicaId, usize>,
     dials: BTreeMap<ReplicaId, Dial>,
     /// Dial every address, also those of replicas that would dial us.
@@ -129,7 +129,7 @@ impl Links {
             listener,
             registry,
             first_token,
-            links: (0..LINKS_MAX).map(|_| None).collect(),
+            slots: (0..LINKS_MAX).map(|_| None).collect(),
             up: BTreeMap::new(),
             dials: BTreeMap::new(),
             dial_all: false,
@@ -159,7 +159,7 @@ impl Links {
 
     /// What the connected replica `id` said about itself.
     pub fn info(&self, id: ReplicaId) -> Option<&PeerInfo> {
-        let link = self.links[*self.up.get(&id)?].as_ref()?;
+        let link = self.slots[*self.up.get(&id)?].as_ref()?;
         Some(&link.info)
     }
 
@@ -174,7 +174,7 @@ impl Links {
     pub fn is_up(&self, peer: Peer) -> bool {
         self.up
             .get(&peer.id)
-            .and_then(|slot| self.links[*slot].as_ref())
+            .and_then(|slot| self.slots[*slot].as_ref())
             .is_some_and(|link| link.peer == Some(peer))
     }
 
@@ -184,7 +184,7 @@ impl Links {
         let link = self
             .up
             .get(&to.id)
-            .and_then(|slot| self.links[*slot].as_mut());
+            .and_then(|slot| self.slots[*slot].as_mut());
         let Some(link) = link.filter(|link| link.peer == Some(to)) else {
             self.counters.dropped_not_connected += 1;
             return false;
@@ -201,7 +201,7 @@ impl Links {
     /// Handles readiness of one of our tokens.
     pub fn ready(&mut self, event: &Event, now: Now) {
         let slot = event.token().0 - self.first_token;
-        let Some(link) = self.links.get_mut(slot).and_then(Option::as_mut) else {
+        let Some(link) = self.slots.get_mut(slot).and_then(Option::as_mut) else {
             return; // closed earlier in this turn
         };
         link.readable = true;
@@ -216,7 +216,7 @@ impl Links {
 
     /// Whether something is left to read although no event will say so.
     pub fn has_more(&self) -> bool {
-        self.links
+        self.slots
             .iter()
             .flatten()
             .any(|link| link.readable && link.connected)
@@ -234,22 +234,20 @@ impl Links {
 
     /// Reads what has arrived and hands it to `sink`.
     pub fn read(&mut self, now: Now, sink: &mut Vec<LinkEvent>) {
-        for slot in 0..self.links.len() {
-            if self.links[slot]
-                .as_ref()
-                .is_some_and(|link| link.readable && link.connected)
+        for slot in 0..self.slots.len() {
+            let is_readable = |link: &Link| link.readable && link.connected;
+            if self.slots[slot].as_ref().is_some_and(is_readable)
+                && let Err(reason) = self.read_link(slot, now, sink)
             {
-                if let Err(reason) = self.read_link(slot, now, sink) {
-                    self.close(slot, &reason, sink);
-                }
+                self.close(slot, &reason, sink);
             }
         }
     }
 
     /// Dials, keeps alive, and closes what is silent.
     pub fn housekeeping(&mut self, now: Now, sink: &mut Vec<LinkEvent>) {
-        for slot in 0..self.links.len() {
-            let Some(link) = self.links[slot].as_mut() else {
+        for slot in 0..self.slots.len() {
+            let Some(link) = self.slots[slot].as_mut() else {
                 continue;
             };
             let silent = now.0.saturating_sub(link.last_heard.0);
@@ -272,8 +270,8 @@ impl Links {
 
     /// Writes what is queued.
     pub fn write(&mut self, now: Now, sink: &mut Vec<LinkEvent>) {
-        for slot in 0..self.links.len() {
-            let Some(link) = self.links[slot].as_mut() else {
+        for slot in 0..self.slots.len() {
+            let Some(link) = self.slots[slot].as_mut() else {
                 continue;
             };
             if !link.dirty || !link.connected {
@@ -296,7 +294,7 @@ impl Links {
     /// Tells everybody that this process stops.
     pub fn goodbye(&mut self, now: Now) {
         for link in self
-            .links
+            .slots
             .iter_mut()
             .flatten()
             .filter(|link| link.peer.is_some())
@@ -307,7 +305,7 @@ impl Links {
     }
 
     fn open(&mut self, stream: TcpStream, dialed: Option<ReplicaId>, now: Now) -> Option<usize> {
-        let slot = self.links.iter().position(Option::is_none)?;
+        let slot = self.slots.iter().position(Option::is_none)?;
         let mut stream = stream;
         let token = Token(self.first_token + slot);
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -334,7 +332,7 @@ impl Links {
             link.stream.set_nodelay(true).ok()?;
             link.say_hello(&self.hello);
         }
-        self.links[slot] = Some(link);
+        self.slots[slot] = Some(link);
         Some(slot)
     }
 
@@ -376,13 +374,14 @@ impl Links {
 
     /// A dialed socket became writable: it is connected, or it failed.
     fn finish_dial(&mut self, slot: usize, now: Now) {
-        let Some(link) = self.links[slot].as_mut() else {
+        let Some(link) = self.slots[slot].as_mut() else {
             return;
         };
         match link.stream.take_error() {
             Ok(None) => {}
-            Ok(Some(error)) => return self.close(slot, &error.to_string(), &mut Vec::new()),
-            Err(error) => return self.close(slot, &error.to_string(), &mut Vec::new()),
+            Ok(Some(error)) | Err(error) => {
+                return self.close(slot, &error.to_string(), &mut Vec::new());
+            }
         }
         if link.stream.peer_addr().is_ok() {
             link.connected = true;
@@ -400,7 +399,7 @@ impl Links {
     ) -> Result<(), String> {
         let mut taken = 0;
         while taken < READ_BYTES_PER_TURN {
-            let Some(link) = self.links[slot].as_mut() else {
+            let Some(link) = self.slots[slot].as_mut() else {
                 return Ok(());
             };
             match link.stream.read(&mut self.scratch) {
@@ -412,7 +411,7 @@ impl Links {
                     link.input.extend_from_slice(&self.scratch[..count]);
                     link.readable = count == self.scratch.len() || link.ending;
                     self.take_frames(slot, sink)?;
-                    if !self.links[slot].as_ref().is_some_and(|link| link.readable) {
+                    if !self.slots[slot].as_ref().is_some_and(|link| link.readable) {
                         return Ok(());
                     }
                 }
@@ -429,7 +428,7 @@ impl Links {
 
     fn take_frames(&mut self, slot: usize, sink: &mut Vec<LinkEvent>) -> Result<(), String> {
         loop {
-            let Some(link) = self.links[slot].as_mut() else {
+            let Some(link) = self.slots[slot].as_mut() else {
                 return Ok(());
             };
             let malformed = |error: &dyn std::fmt::Display| error.to_string();
@@ -467,7 +466,7 @@ impl Links {
         sink: &mut Vec<LinkEvent>,
     ) -> Result<(), String> {
         self.counters.messages_in += 1;
-        let from = self.links[slot].as_ref().and_then(|link| link.peer);
+        let from = self.slots[slot].as_ref().and_then(|link| link.peer);
         match (message.body, from) {
             (Some(Body::Goodbye(goodbye)), _) => {
                 let text = format!("it said goodbye: {} {}", goodbye.reason, goodbye.detail);
@@ -512,7 +511,7 @@ impl Links {
             id: ReplicaId(u16::try_from(hello.replica).expect("checked by check_hello")),
             incarnation: Incarnation(hello.incarnation),
         };
-        let dialed = self.links[slot].as_ref().and_then(|link| link.dialed);
+        let dialed = self.slots[slot].as_ref().and_then(|link| link.dialed);
         if let Some(wanted) = dialed.filter(|wanted| *wanted != peer.id) {
             let detail = format!("dialed replica {wanted}, reached replica {}", peer.id);
             return Err(self.refuse(slot, Goodbye::Malformed, detail));
@@ -523,7 +522,7 @@ impl Links {
             }
             self.close(older, "superseded by a newer connection", sink);
         }
-        let link = self.links[slot].as_mut().expect("open: it just read");
+        let link = self.slots[slot].as_mut().expect("open: it just read");
         link.peer = Some(peer);
         link.info = PeerInfo {
             client_address: hello.client_address,
@@ -538,7 +537,7 @@ impl Links {
 
     /// Two connections between the same two lives: both sides keep the one the higher id dialed.
     fn keeps_older(&self, older: usize, newer: usize, peer: Peer) -> bool {
-        let (Some(old), Some(new)) = (&self.links[older], &self.links[newer]) else {
+        let (Some(old), Some(new)) = (&self.slots[older], &self.slots[newer]) else {
             return false;
         };
         let dialed_by_higher =
@@ -548,7 +547,7 @@ impl Links {
 
     fn refuse(&mut self, slot: usize, reason: Goodbye, detail: String) -> String {
         let text = format!("{} {detail}", reason.name());
-        if let Some(link) = self.links[slot].as_mut() {
+        if let Some(link) = self.slots[slot].as_mut() {
             link.say_goodbye(reason, detail);
             link.output.write_to(&mut link.stream).ok();
             if reason != Goodbye::Superseded {
@@ -561,7 +560,7 @@ impl Links {
 
     /// Keeps, for people, why a peer is not connected.
     fn note_refusal(&mut self, slot: usize, text: String) {
-        let Some(link) = self.links[slot].as_ref() else {
+        let Some(link) = self.slots[slot].as_ref() else {
             return;
         };
         let who = match (link.dialed, link.stream.peer_addr()) {
@@ -576,7 +575,7 @@ impl Links {
     }
 
     fn close(&mut self, slot: usize, reason: &str, sink: &mut Vec<LinkEvent>) {
-        let Some(mut link) = self.links[slot].take() else {
+        let Some(mut link) = self.slots[slot].take() else {
             return;
         };
         self.registry.deregister(&mut link.stream).ok();

@@ -12,7 +12,7 @@ use std::io::Write;
 impl Server {
     pub fn report(&self) -> Report {
         let status = self.core.replica.status();
-        let stats = self.core.store.stats();
+        let store = self.core.store.stats();
         let me = self.options.id;
         let uptime = self.core.now.0.saturating_sub(self.started.0);
         Report {
@@ -56,8 +56,8 @@ impl Server {
             faults: self.faults(),
             uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
             log_time_ms: self.log_time.0,
-            items: stats.curr_items,
-            items_bytes: stats.bytes,
+            items: store.curr_items,
+            items_bytes: store.bytes,
             connections: self.clients.count() as u64,
             counters: self.counter_map(&status),
             durations: BTreeMap::from([

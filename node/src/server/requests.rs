@@ -183,7 +183,7 @@ fn take_write(
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
     let answer = match core.write(origin, command.encoded_bytes(), |buffer| {
-        command.encode(buffer)
+        command.encode(buffer);
     }) {
         Routed::Pending => None,
         Routed::Stalled => return false,
@@ -314,12 +314,8 @@ fn advance_read(
             false
         }
         Gate::NoLease => {
-            if let Some(ticket) = core.ask_read_index(connection.id) {
-                set_read_states(connection, ReadState::Asked(ticket));
-            } else {
-                set_front_answer(connection, answers::BUSY_READS);
-                core.attend_later.push(connection.id);
-            }
+            let ticket = core.ask_read_index(connection.id);
+            set_read_states(connection, ReadState::Asked(ticket));
             false
         }
         Gate::NotLeader => {

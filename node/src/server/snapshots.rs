@@ -173,7 +173,10 @@ impl Snapshots {
 
     fn piece(&mut self, job: Job) {
         let taken = self.pieces.try_send(job).is_ok();
-        assert!(taken, "consensus has one piece under way for each member, each is answered");
+        assert!(
+            taken,
+            "consensus has one piece under way for each member, each is answered"
+        );
     }
 }
 

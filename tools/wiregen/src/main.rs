@@ -1,7 +1,7 @@
 //! Generates `wire/src/generated/` from `wire/peer.proto`, or with `--check` tells whether the
 //! committed files are what it would generate.
 use anyhow::{Context, Result, bail};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{env, fs};
 
 const DO_NOT_EDIT: &str = "// Generated from wire/peer.proto by `make generate`; do not edit.\n";
@@ -29,7 +29,7 @@ fn main() -> Result<()> {
 
 fn generate(wire: &Path) -> Result<String> {
     let descriptors = protox::compile([wire.join("peer.proto")], [wire])?;
-    let out = PathBuf::from(env::temp_dir()).join(format!("wiregen-{}", std::process::id()));
+    let out = env::temp_dir().join(format!("wiregen-{}", std::process::id()));
     fs::create_dir_all(&out)?;
     let compiled = prost_build::Config::new()
         .bytes(["."])

@@ -1,5 +1,5 @@
-//! Memory mode: a replica that restarts has forgotten everything, and must not count until the others
-//! have told it.
+//! Amnesia: a replica that restarts in memory mode, or without its disk, has forgotten everything, and
+//! must not count until the others have told it.
 
 use std::time::Duration;
 
@@ -62,43 +62,59 @@ fn one_restarted_replica_at_a_time_comes_back_in_a_new_life() {
     });
 }
 
+/// A write is acknowledged by the leader and one follower; that follower forgets it, and meets the one
+/// that never knew it while the leader is away.
+fn forgets_and_meets_a_stale_replica(
+    cluster: &mut Cluster<'_>,
+    forget: impl FnOnce(&mut Cluster<'_>, u16) -> Result<()>,
+) -> Result<()> {
+    cluster.put("early", "1")?;
+    cluster.wait_for_equal(&[0, 1, 2])?;
+    let leader = cluster.wait_for_leader()?;
+    let [amnesiac, stale] = others(leader);
+    let before = cluster.status(amnesiac)?.incarnation;
+
+    cluster.network().unplug(stale)?;
+    let mut client = cluster.client(leader)?;
+    let answer = client.set("late", b"2");
+    answer.expect("the leader and one follower are a majority");
+    forget(cluster, amnesiac)?;
+
+    cluster.network().heal()?;
+    cluster.network().unplug(leader)?;
+    cluster.start(amnesiac)?;
+    cluster.wait_for("the amnesiac to run", || {
+        Ok(cluster.status(amnesiac).is_ok())
+    })?;
+    cluster.stays("nobody leads without knowing the write", WATCHED, || {
+        let statuses = [stale, amnesiac].map(|id| cluster.status(id));
+        Ok(statuses.iter().flatten().all(|s| s.role != Role::Leader))
+    })?;
+    let forgot = cluster.status(amnesiac)?;
+    ensure!(forgot.applied_index == 0, "it remembers: {forgot:?}");
+
+    cluster.network().heal()?;
+    wait_until_back(cluster, amnesiac, &before)?;
+    ensure!(cluster.get("late")?.as_deref() == Some("2"));
+    ensure!(cluster.get("early")?.as_deref() == Some("1"));
+    cluster.wait_for_equal(&[0, 1, 2])?;
+    Ok(())
+}
+
 #[test]
-fn an_amnesiac_and_a_stale_replica_do_not_forget_an_acknowledged_write() {
+fn a_restarted_and_a_stale_replica_do_not_forget_an_acknowledged_write() {
     run_started(plan(), |cluster| {
-        cluster.put("early", "1")?;
-        cluster.wait_for_equal(&[0, 1, 2])?;
-        let leader = cluster.wait_for_leader()?;
-        let [amnesiac, stale] = others(leader);
-        let before = cluster.status(amnesiac)?.incarnation;
+        forgets_and_meets_a_stale_replica(cluster, |cluster, id| cluster.kill(id))
+    });
+}
 
-        // Acknowledged by the leader and the replica that will forget it.
-        cluster.network().unplug(stale)?;
-        let mut client = cluster.client(leader)?;
-        client
-            .set("late", b"2")
-            .expect("the leader and one follower are a majority");
-        cluster.kill(amnesiac)?;
-
-        // Now the leader is cut off, and the two that do not know the write are together.
-        cluster.network().heal()?;
-        cluster.network().unplug(leader)?;
-        cluster.start(amnesiac)?;
-        cluster.wait_for("the amnesiac to run", || {
-            Ok(cluster.status(amnesiac).is_ok())
-        })?;
-        cluster.stays("nobody leads without knowing the write", WATCHED, || {
-            let statuses = [stale, amnesiac].map(|id| cluster.status(id));
-            Ok(statuses.iter().flatten().all(|s| s.role != Role::Leader))
-        })?;
-        let forgot = cluster.status(amnesiac)?;
-        ensure!(forgot.role == Role::Joining, "it is {:?}", forgot.role);
-
-        cluster.network().heal()?;
-        wait_until_back(cluster, amnesiac, &before)?;
-        ensure!(cluster.get("late")?.as_deref() == Some("2"));
-        ensure!(cluster.get("early")?.as_deref() == Some("1"));
-        cluster.wait_for_equal(&[0, 1, 2])?;
-        Ok(())
+#[test]
+fn a_wiped_and_a_stale_replica_do_not_forget_an_acknowledged_write() {
+    run_started(Plan::new(3, Durability::Sync), |cluster| {
+        forgets_and_meets_a_stale_replica(cluster, |cluster, id| {
+            cluster.kill(id)?;
+            cluster.wipe(id)
+        })
     });
 }
 
