@@ -64,7 +64,7 @@ impl Journal {
     /// A snapshot has been installed: the log begins behind it.
     pub fn begin_behind(&mut self, last_index: Index, last_term: Term) -> anyhow::Result<()> {
         self.submit(LogJob {
-            ticket: self.last_ticket.max(1),
+            ticket: self.last_ticket, // says nothing new about what is durable
             hard_state: None,
             begin_behind: Some((last_index, last_term)),
             pieces: Vec::new(),

@@ -12,6 +12,9 @@ pub struct Faults {
     pub syncs_until_failure: Option<u64>,
     /// So many bytes can be written or allocated, then there is no room: the write before is short.
     pub space_bytes: Option<u64>,
+    /// The file system sets no space aside: `allocate` does nothing, and room is found missing only
+    /// by writes.
+    pub no_allocation: bool,
     /// So many changes (writes, syncs, creations, ...) succeed, then everything fails for ever.
     pub changes_until_death: Option<u64>,
     /// So many writes succeed, then one is carried out so many bytes before its place (or at 0).
@@ -237,6 +240,9 @@ impl DiskFile for FaultyFile {
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         let mut faults = self.faults();
         faults.change()?;
+        if faults.no_allocation {
+            return Ok(());
+        }
         let wanted = bytes.saturating_sub(self.inner.file_bytes()?);
         let taken = faults.take_space(wanted)?;
         self.inner.allocate(bytes - (wanted - taken))?;

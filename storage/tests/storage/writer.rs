@@ -159,6 +159,46 @@ fn a_segment_stays_while_later_ones_cannot_be_read_without_it() {
 }
 
 #[test]
+fn a_segment_stays_while_a_later_one_drops_what_it_ends_with() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let ready = open_ready(Arc::new(folder.clone()));
+    let mut wal = ready.log.into_wal().unwrap();
+    let mut model = Model::default();
+    let mut write = |job: LogJob| {
+        wal.write(std::slice::from_ref(&job)).unwrap();
+        model.take_job(&job);
+        wal.segment_count()
+    };
+    let entry_job = |index, term| LogJob {
+        ticket: index,
+        pieces: vec![entry(index, term, &[1; 300])],
+        ..LogJob::default()
+    };
+    let mut index = 0;
+    while write(entry_job(index + 1, 1)) < 2 {
+        index += 1;
+    }
+    // The second segment begins behind `index`. A snapshot from before drops it all, and then another
+    // one lies beyond it, so that no entry is ever written again up to `index`.
+    for last in [index - 1, index + 5] {
+        ready.snapshots.create(&head(last, 2), |_| Ok(())).unwrap();
+        write(LogJob {
+            ticket: last,
+            begin_behind: Some((Index(last), Term(2))),
+            ..LogJob::default()
+        });
+    }
+    assert_eq!(write(entry_job(index + 6, 2)), 2);
+    for last in [index - 1, index + 5] {
+        model.take_snapshot((last, 2));
+    }
+    model.take_entry(&entry(index + 6, 2, &[1; 300]));
+    assert_eq!(wal.compact(Index(index + 5)).unwrap(), 0);
+    drop(wal);
+    model.is(&open_ready(Arc::new(folder)).stored).unwrap();
+}
+
+#[test]
 fn jobs_that_make_no_sense_are_refused_for_good() {
     let gap = vec![entry(3, 1, b"")];
     let falling_term = vec![entry(1, 5, b""), entry(2, 4, b"")];

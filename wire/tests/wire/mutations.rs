@@ -63,8 +63,9 @@ fn mutate(rng: &mut ChaCha8Rng, bytes: &[u8]) -> Vec<u8> {
         for _ in 0..rng.random_range(1..=3) {
             let at = rng.random_range(0..wrong.len().max(1));
             let to = rng.random_range(0..=wrong.len());
-            match rng.random_range(0..6) {
+            match rng.random_range(0..7) {
                 0 => wrong.truncate(at),
+                6 => wrong.push(rng.random()),
                 1 => wrong.insert(at.min(wrong.len()), rng.random()),
                 2 => wrong[at.min(to)..at.max(to)].fill(0),
                 3 => wrong[at.min(to)..at.max(to)].reverse(),
