@@ -76,6 +76,8 @@ struct Server {
     next_housekeeping: Now,
     stop: Arc<AtomicBool>,
     draining_since: Option<Now>,
+    /// Leadership was handed over, or that was tried, since the disk is full.
+    handed_over_full: bool,
 }
 
 /// Where this replica is reached.
@@ -180,6 +182,7 @@ impl Server {
             self.apply_some();
         }
         self.core.tick_if_deadline_passed();
+        self.hand_over_if_disk_full();
         self.time_out_requests();
         if std::mem::take(&mut self.core.stalled) {
             self.clients.attend_all();

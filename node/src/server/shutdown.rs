@@ -1,4 +1,5 @@
-//! Stopping without losing anything: answer what was taken on, hand leadership over, say goodbye.
+//! Stopping without losing anything: answer what was taken on, hand leadership over, say goodbye. A
+//! leader whose disk is full hands over too.
 use super::Server;
 use super::administration::Waiting;
 use quorumwire_control::Input;
@@ -39,6 +40,20 @@ impl Server {
         }
         self.core.links.goodbye(now);
         Ok(true)
+    }
+
+    /// A leader that cannot store lets another one lead; tried once, since the others' disks may be
+    /// full as well.
+    pub fn hand_over_if_disk_full(&mut self) {
+        if !self.core.journal.is_full() {
+            self.handed_over_full = false;
+        } else if self.core.leads() && self.has_other_voters() && !self.handed_over_full {
+            self.handed_over_full = true;
+            tracing::warn!("the disk is full: handing leadership over");
+            let ticket = self.core.next_ticket();
+            self.waiting.insert(ticket, Waiting::Nobody);
+            self.core.step(Input::Transfer(ticket, None));
+        }
     }
 
     fn has_other_voters(&self) -> bool {

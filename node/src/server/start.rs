@@ -298,6 +298,7 @@ fn join(
         next_housekeeping: quorumwire_control::Now(now.0 + HOUSEKEEPING_INTERVAL),
         stop: Arc::new(AtomicBool::new(false)),
         draining_since: None,
+        handed_over_full: false,
     };
     let membership = server.core.replica.membership().clone();
     server.membership_changed(&membership)?;

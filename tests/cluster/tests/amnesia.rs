@@ -64,9 +64,9 @@ fn one_restarted_replica_at_a_time_comes_back_in_a_new_life() {
 
 /// A write is acknowledged by the leader and one follower; that follower forgets it, and meets the one
 /// that never knew it while the leader is away.
-fn forgets_and_meets_a_stale_replica(
-    cluster: &mut Cluster<'_>,
-    forget: impl FnOnce(&mut Cluster<'_>, u16) -> Result<()>,
+fn forgets_and_meets_a_stale_replica<'n>(
+    cluster: &mut Cluster<'n>,
+    forget: impl FnOnce(&mut Cluster<'n>, u16) -> Result<()>,
 ) -> Result<()> {
     cluster.put("early", "1")?;
     cluster.wait_for_equal(&[0, 1, 2])?;
@@ -90,8 +90,8 @@ fn forgets_and_meets_a_stale_replica(
         let statuses = [stale, amnesiac].map(|id| cluster.status(id));
         Ok(statuses.iter().flatten().all(|s| s.role != Role::Leader))
     })?;
-    let forgot = cluster.status(amnesiac)?;
-    ensure!(forgot.applied_index == 0, "it remembers: {forgot:?}");
+    let returned = cluster.status(amnesiac)?;
+    ensure!(returned.applied_index == 0, "it remembers: {returned:?}");
 
     cluster.network().heal()?;
     wait_until_back(cluster, amnesiac, &before)?;
@@ -104,6 +104,7 @@ fn forgets_and_meets_a_stale_replica(
 #[test]
 fn a_restarted_and_a_stale_replica_do_not_forget_an_acknowledged_write() {
     run_started(plan(), |cluster| {
+        #[allow(clippy::redundant_closure_for_method_calls)] // the method is not general enough
         forgets_and_meets_a_stale_replica(cluster, |cluster, id| cluster.kill(id))
     });
 }
