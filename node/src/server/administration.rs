@@ -9,7 +9,9 @@ use tokio::sync::oneshot;
 pub enum Waiting {
     /// A change or a transfer.
     Plain(oneshot::Sender<Result<(), AdminError>>),
-    /// Nobody: the process itself, which is stopping.
+    /// The process itself, which is stopping.
+    Drain,
+    /// Nobody.
     Nobody,
 }
 
@@ -53,6 +55,8 @@ impl Server {
             Some(Waiting::Plain(reply)) => {
                 reply.send(result).ok(); // gone: whoever asked has stopped waiting
             }
+            // Not handed over in time: the next turn tries again.
+            Some(Waiting::Drain) => self.core.draining = result.is_ok(),
             Some(Waiting::Nobody) | None => {}
         }
     }

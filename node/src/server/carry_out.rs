@@ -114,7 +114,7 @@ impl Server {
                 .as_ref()
                 .is_some_and(|proposal| proposal.term == entry.term);
             if let Some(Proposal {
-                origin: Some(Origin::Client(id, slot)),
+                origin: Origin::Client(id, slot),
                 ..
             }) = &proposal
             {
@@ -200,7 +200,7 @@ impl Server {
     fn answer_proposal(&mut self, proposal: &Proposal, own: bool) {
         let waited = self.core.now.0.saturating_sub(proposal.at.0);
         match proposal.origin {
-            Some(Origin::Client(id, slot)) => {
+            Origin::Client(id, slot) => {
                 let reply = std::mem::take(&mut self.reply);
                 if own {
                     let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
@@ -211,33 +211,31 @@ impl Server {
                 }
                 self.reply = reply;
             }
-            Some(Origin::Peer(peer, request)) if own => {
+            Origin::Peer(peer, request) if own => {
                 let answer = bytes::Bytes::copy_from_slice(&self.reply);
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::Done, answer);
             }
-            Some(Origin::Peer(peer, request)) => {
+            Origin::Peer(peer, request) => {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
             }
-            None => {} // given up earlier
         }
     }
 
     /// Nobody can tell any more whether this proposal was or will be executed.
     pub fn fail_proposal(&mut self, proposal: &Proposal) {
-        self.core.counters.outcomes_unknown += u64::from(proposal.origin.is_some());
+        self.core.counters.outcomes_unknown += 1;
         match proposal.origin {
-            Some(Origin::Client(id, slot)) => {
+            Origin::Client(id, slot) => {
                 self.complete(id, slot, answers::UNKNOWN.as_bytes());
             }
-            Some(Origin::Peer(peer, request)) => {
+            Origin::Peer(peer, request) => {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::Unknown, nothing);
             }
-            None => {}
         }
     }
 
@@ -259,30 +257,31 @@ impl Server {
     }
 
     fn grant_read(&mut self, ticket: Ticket, index: Index) {
-        match self.core.asked.remove(&ticket) {
-            Some(Reader::Client(id)) => {
+        let Some((must_apply, reader)) = self.core.asked.remove(&ticket) else {
+            return; // its connection is gone
+        };
+        let index = index.max(must_apply);
+        match reader {
+            Reader::Client(id) => {
                 if let Some(connection) = self.clients.get(id) {
                     requests::grant(connection, ticket, index);
                 }
                 self.clients.attend(id);
             }
-            Some(reader @ Reader::Peer(..)) if index <= self.core.applied => {
-                self.core.answer_peer_read(reader);
-            }
-            Some(reader @ Reader::Peer(..)) => self.core.waiting_for_apply.push((index, reader)),
-            None => {} // its connection is gone
+            Reader::Peer(..) if index <= self.core.applied => self.core.answer_peer_read(reader),
+            Reader::Peer(..) => self.core.waiting_for_apply.push((index, reader)),
         }
     }
 
     fn refused(&mut self, ticket: Ticket, refusal: Refusal) {
         match self.core.asked.remove(&ticket) {
-            Some(Reader::Client(id)) => {
+            Some((_, Reader::Client(id))) => {
                 if let Some(connection) = self.clients.get(id) {
                     requests::ask_again(connection, ticket);
                 }
                 self.core.attend_later.push(id);
             }
-            Some(Reader::Peer(peer, request, _)) => {
+            Some((_, Reader::Peer(peer, request, _))) => {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);

@@ -46,6 +46,8 @@ pub enum SlotKind {
     Read {
         /// Length of the line.
         line_bytes: u32,
+        /// How many keys it asks for.
+        keys: u32,
         /// How many of its keys are answered already.
         keys_done: u32,
         /// Its keys are asked of the leader one at a time: together the answer is too large for a
@@ -99,9 +101,12 @@ pub struct Connection {
     pub reads_waiting: usize,
     /// The next request can go nowhere now (no leader, no room): looked at again when that changes.
     pub stalled: bool,
+    /// The answer of the read at the front was cut for want of room.
+    pub cut: bool,
+    /// Keys of the reads among `slots`.
+    pub keys_waiting: usize,
     readable: bool,
     ending: bool,
-    ended: bool,
     /// Nothing more is read; closed once all is answered and taken.
     pub closing: bool,
     queued: bool,
@@ -141,13 +146,15 @@ impl Connection {
     }
 
     /// Adds a read and keeps its line.
-    pub fn push_read(&mut self, line: &[u8], state: ReadState) {
+    pub fn push_read(&mut self, line: &[u8], keys: u32, state: ReadState) {
         self.lines.extend(line);
         self.reads_waiting += 1;
+        self.keys_waiting += keys as usize;
         let line_bytes = u32::try_from(line.len()).expect("a line is at most 64 KiB");
         self.slots.push_back(Slot {
             kind: SlotKind::Read {
                 line_bytes,
+                keys,
                 keys_done: 0,
                 one_by_one: false,
                 state,
@@ -169,9 +176,12 @@ impl Connection {
         };
         self.first_slot += 1;
         match slot.kind {
-            SlotKind::Read { line_bytes, .. } => {
+            SlotKind::Read {
+                line_bytes, keys, ..
+            } => {
                 self.lines.drain(..line_bytes as usize);
                 self.reads_waiting -= 1;
+                self.keys_waiting -= keys as usize;
             }
             SlotKind::Write { .. } => self.writes_waiting -= 1,
             SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => {}
@@ -206,7 +216,6 @@ impl Connection {
             };
             let count = match result {
                 Ok(0) => {
-                    self.ended = true;
                     self.readable = false;
                     self.closing = true;
                     return Intake::Drained;
@@ -246,10 +255,7 @@ impl Connection {
 
     /// Whether an answer was cut for want of room and there is room again.
     pub fn wants_output(&self) -> bool {
-        let is_cut = self.slots.front().is_some_and(
-            |slot| matches!(slot.kind, SlotKind::Read { keys_done, .. } if keys_done > 0),
-        );
-        is_cut && self.output_waiting() < OUTPUT_BYTES_MAX
+        self.cut && self.output_waiting() < OUTPUT_BYTES_MAX
     }
 
     fn reparse(&mut self, parse: &mut impl FnMut(&mut Self, &[u8]) -> (usize, usize)) {
@@ -287,7 +293,13 @@ impl Connection {
             match self.stream.write(&self.output[self.written..]) {
                 Ok(0) => return false,
                 Ok(count) => self.written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.written >= OUTPUT_BYTES_MAX / 2 {
+                        self.output.drain(..self.written); // or it would grow while it is taken slowly
+                        self.written = 0;
+                    }
+                    return true;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
@@ -301,7 +313,7 @@ impl Connection {
     }
 
     fn is_done(&self) -> bool {
-        self.closing && self.slots.is_empty() && (self.output_waiting() == 0 || self.ended)
+        self.closing && self.slots.is_empty() && self.output_waiting() == 0
     }
 }
 
@@ -412,9 +424,10 @@ impl Clients {
             writes_waiting: 0,
             reads_waiting: 0,
             stalled: false,
+            cut: false,
+            keys_waiting: 0,
             readable: true,
             ending: false,
-            ended: false,
             closing: false,
             queued: false,
         }));

@@ -65,7 +65,7 @@ pub enum Gate {
 pub struct Proposal {
     pub index: Index,
     pub term: Term,
-    pub origin: Option<Origin>,
+    pub origin: Origin,
     pub at: Now,
 }
 
@@ -91,7 +91,7 @@ pub struct Core {
     pub store: Box<Store>,
     pub journal: Journal,
     pub links: Links,
-    /// The clock as last read; refreshed after every read from a socket.
+    /// The clock as last read; refreshed after bytes were read from sockets and before they are judged.
     pub now: Now,
     pub started: Now,
     pub outputs: Vec<Output>,
@@ -105,13 +105,16 @@ pub struct Core {
     forwarding: BytesMut,
     next_request: u64,
     next_ticket: u64,
-    pub asked: BTreeMap<Ticket, Reader>,
+    /// Reads that wait for a read index round, and what else they must show.
+    pub asked: BTreeMap<Ticket, (Index, Reader)>,
     pub waiting_for_apply: Vec<(Index, Reader)>,
     /// Connections to look at again in the next turn.
     pub attend_later: Vec<ConnectionId>,
     /// Connections have stalled: look at all when leadership or room changes.
     pub stalled: bool,
     pub leaderless_since: Option<Now>,
+    /// The supposed leader has said that it is none: nothing more is sent to it until that changes.
+    pub not_leader: Option<Peer>,
     /// Leader: the first entry of its term.
     term_start: Index,
     pub refuse_on_follower: bool,
@@ -122,8 +125,8 @@ pub struct Core {
     pub counters: Counters,
 }
 
-/// The log's time as this leader tells it: the wall clock when its term began, and from then on the
-/// clock that nobody sets.
+/// The log's time as this leader tells it: the wall clock when its term began, or what the log had come
+/// to if that is later; from then on the clock that nobody sets.
 #[derive(Clone, Copy, Default)]
 struct LeaderClock {
     term: Term,
@@ -157,6 +160,7 @@ impl Core {
             attend_later: Vec::new(),
             stalled: false,
             leaderless_since: Some(now),
+            not_leader: None,
             term_start: Index(0),
             refuse_on_follower: false,
             draining: false,
@@ -229,7 +233,7 @@ impl Core {
         self.term_start = self.replica.last_index();
         self.clock = LeaderClock {
             term,
-            base_wall_ms: super::clock::wall_ms(),
+            base_wall_ms: super::clock::wall_ms().max(self.store.log_time().0),
             base: self.now,
             last_tick: None,
             barrier: Index(0),
@@ -250,7 +254,7 @@ impl Core {
                 self.proposals.push_back(Proposal {
                     index,
                     term,
-                    origin: Some(origin),
+                    origin,
                     at: self.now,
                 });
                 Routed::Pending
@@ -307,7 +311,9 @@ impl Core {
             .last_tick
             .map(|last| self.now.0.saturating_sub(last.0));
         if deadline.0 <= self.leader_time_ms() && since.is_none_or(|since| since >= TICK_INTERVAL) {
-            self.clock.barrier = self.propose_tick().unwrap_or(self.clock.barrier);
+            // Without room for a tick a read waits for what is under way, which the tick follows.
+            let last = self.replica.last_index();
+            self.clock.barrier = self.propose_tick().unwrap_or(last);
         }
     }
 
@@ -343,10 +349,12 @@ impl Core {
             .push((index, Reader::Client(connection)));
     }
 
-    /// Starts a read index round for a connection's reads.
+    /// Starts a read index round for the reads of a connection that have arrived by now.
     pub fn ask_read_index(&mut self, connection: ConnectionId) -> Ticket {
+        let must_apply = self.read_barrier();
         let ticket = self.next_ticket();
-        self.asked.insert(ticket, Reader::Client(connection));
+        self.asked
+            .insert(ticket, (must_apply, Reader::Client(connection)));
         self.step(Input::Read(ticket));
         ticket
     }
@@ -370,7 +378,8 @@ impl Core {
     /// The leader to send to; the error is what to do with the request instead.
     fn route(&mut self) -> Result<Peer, Routed> {
         let leader = self.replica.leader().and_then(|id| self.member(id));
-        match leader.filter(|leader| self.links.is_up(*leader)) {
+        let serves = |leader: &Peer| self.links.is_up(*leader) && self.not_leader != Some(*leader);
+        match leader.filter(serves) {
             Some(leader) if self.refuse_on_follower => {
                 let address = self
                     .links
@@ -398,12 +407,6 @@ impl Core {
     fn stall(&mut self) -> Routed {
         self.stalled = true;
         Routed::Stalled
-    }
-
-    /// Looks at the connection again when leadership or room changes, at the latest when the next
-    /// housekeeping is due.
-    pub fn retry_later(&mut self, _connection: ConnectionId) {
-        self.stalled = true;
     }
 
     fn member(&self, id: ReplicaId) -> Option<Peer> {
@@ -473,7 +476,7 @@ impl Core {
                 Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
                 Gate::NoLease => {
                     let ticket = self.next_ticket();
-                    self.asked.insert(ticket, reader);
+                    self.asked.insert(ticket, (must_apply, reader));
                     self.step(Input::Read(ticket));
                 }
                 Gate::NotLeader => {
@@ -529,6 +532,7 @@ impl Core {
         if self.leads() {
             self.begin_term();
         }
+        self.not_leader = None;
         if change.leader.is_some() {
             self.leaderless_since = None;
         } else {
@@ -543,7 +547,7 @@ impl Core {
             Reader::Peer(..) => false,
         };
         if !self.asked.is_empty() {
-            self.asked.retain(|_, reader| !is_its(reader));
+            self.asked.retain(|_, (_, reader)| !is_its(reader));
         }
         if !self.waiting_for_apply.is_empty() {
             self.waiting_for_apply.retain(|(_, reader)| !is_its(reader));

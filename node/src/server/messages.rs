@@ -75,9 +75,11 @@ impl Server {
             }
             ForwardOutcome::Done => self.complete(id, forward.slot_number, answer),
             ForwardOutcome::NotLeader if forward.is_read => {
+                self.core.not_leader = Some(from);
                 self.send_read_again(reply.request, &forward);
             }
             ForwardOutcome::NotLeader => {
+                self.core.not_leader = Some(from);
                 self.complete(id, forward.slot_number, answers::NOT_LEADER.as_bytes());
             }
             ForwardOutcome::Busy => {
@@ -138,6 +140,15 @@ impl Server {
                 self.fail_proposal(&proposal);
             }
         }
+        if self.core.orphans.iter().any(|orphan| is_late(orphan.at)) {
+            let (late, waiting) = std::mem::take(&mut self.core.orphans)
+                .into_iter()
+                .partition::<Vec<_>, _>(|orphan| is_late(orphan.at));
+            self.core.orphans = waiting;
+            for orphan in late {
+                self.fail_proposal(&orphan);
+            }
+        }
         if self
             .core
             .forwards
@@ -166,7 +177,8 @@ impl Server {
         }
     }
 
-    /// Index up to which a restarted replica must have applied before it calls itself ready.
+    /// Whether a client's request would be served: somebody leads, and what was committed when this
+    /// process started is applied.
     pub fn is_ready(&self) -> bool {
         self.core.replica.leader().is_some()
             && self.core.applied >= self.ready_once_applied

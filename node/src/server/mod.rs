@@ -71,6 +71,8 @@ struct Server {
     committed: Index,
     log_time: LogTime,
     bytes_since_snapshot: u64,
+    /// The last snapshot failed; when to try again.
+    snapshot_retry_at: Option<Now>,
     ready_once_applied: Index,
     started: Now,
     next_housekeeping: Now,
@@ -122,11 +124,17 @@ impl Server {
             self.take_completions()?;
         }
         self.core.links.read(begun, &mut self.link_events);
+        // What was read came before this moment: a leader's lease counts from before it was asked for,
+        // a voter's loyalty from after it heard.
+        self.core.now = clock::now();
         self.take_link_events();
-        if self.core.replica.next_wake() <= begun {
+        if self.core.replica.next_wake() <= self.core.now {
             self.core.step(Input::Timeout);
         }
         self.serve_clients();
+        if self.has_backlog() {
+            self.apply_some();
+        }
         self.carry_out_all()?;
         if self.core.now >= self.next_housekeeping {
             self.housekeeping()?;
@@ -178,16 +186,14 @@ impl Server {
         self.core.links.housekeeping(now, &mut self.link_events);
         self.take_link_events();
         self.core.journal.retry()?;
-        if self.has_backlog() {
-            self.apply_some();
-        }
         self.core.tick_if_deadline_passed();
         self.hand_over_if_disk_full();
         self.time_out_requests();
         if std::mem::take(&mut self.core.stalled) {
             self.clients.attend_all();
         }
-        if self.bytes_since_snapshot > self.options.snapshot_log_bytes {
+        let is_retry_due = self.snapshot_retry_at.is_some_and(|at| at <= now);
+        if is_retry_due || self.bytes_since_snapshot > self.options.snapshot_log_bytes {
             self.take_snapshot();
         }
         Ok(())

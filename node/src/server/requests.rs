@@ -2,8 +2,8 @@
 //!
 //! Within one connection the answers are those of executing its requests one after the other, also
 //! when many are sent ahead: a read waits for the writes before it, and the writes behind it do not
-//! show in it.
-use super::clients::{Connection, ConnectionId, Intake, ReadState, SlotKind};
+//! show in it (unless leadership moves meanwhile: then a read is asked anew, and may show one).
+use super::clients::{Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, SlotKind};
 use super::core::{Core, Gate, Origin, Routed};
 use super::{Server, answers, clock};
 use quorumwire_control::Ticket;
@@ -12,9 +12,9 @@ use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
 use std::time::Duration;
 
-/// Reads that may wait on a connection when a write behind them is put into the log: they will have
-/// to be answered in one go, before that write is applied.
-const READS_BEFORE_WRITE_MAX: usize = 32;
+/// Keys of reads that may wait on a connection when a write behind them is put into the log: they will
+/// have to be answered in one go, with or without room, before that write is applied.
+const KEYS_BEFORE_WRITE_MAX: usize = 16;
 
 /// Clients are served for this long, then replicas and timers have their turn.
 const SERVING_TIME_MAX: Duration = Duration::from_millis(5);
@@ -177,9 +177,13 @@ fn take_write(
     command: &Command<'_>,
     noreply: bool,
 ) -> bool {
-    let leads = core.leads();
-    if connection.reads_waiting > if leads { READS_BEFORE_WRITE_MAX } else { 0 } {
-        return false;
+    let keys_max = if core.leads() {
+        KEYS_BEFORE_WRITE_MAX
+    } else {
+        0
+    };
+    if connection.keys_waiting > keys_max {
+        return false; // offered again once some are answered
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
     let answer = match core.write(origin, command.encoded_bytes(), |buffer| {
@@ -195,9 +199,10 @@ fn take_write(
 }
 
 fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
+    let keys = u32::try_from(read.keys().iter().count()).expect("a line is at most 64 KiB");
     if core.leads() {
         let must_apply = core.read_barrier();
-        connection.push_read(read.line(), ReadState::Gated(must_apply));
+        connection.push_read(read.line(), keys, ReadState::Gated(must_apply));
         return true;
     }
     if connection.writes_waiting > 0 {
@@ -205,7 +210,7 @@ fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> b
     }
     let slot_number = connection.next_slot();
     match core.forward_read(connection.id, slot_number, read.line()) {
-        Ok(request) => connection.push_read(read.line(), ReadState::Forwarded(request)),
+        Ok(request) => connection.push_read(read.line(), keys, ReadState::Forwarded(request)),
         Err(Routed::Answer(text)) => {
             connection.push(
                 SlotKind::Write { noreply: false },
@@ -249,6 +254,7 @@ fn take_local(connection: &mut Connection, local: Local<'_>) {
 
 /// Answers what can be answered, in order.
 pub fn advance(core: &mut Core, connection: &mut Connection) {
+    connection.cut = false;
     while let Some(slot) = connection.slots.front_mut() {
         match (slot.kind, slot.answer.take()) {
             (SlotKind::Write { noreply }, Some(answer)) => {
@@ -264,6 +270,7 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
                     keys_done,
                     one_by_one,
                     state,
+                    ..
                 },
                 None,
             ) => {
@@ -319,6 +326,10 @@ fn advance_read(
             false
         }
         Gate::NotLeader => {
+            if place.one_by_one && connection.output_waiting() >= OUTPUT_BYTES_MAX {
+                connection.cut = true;
+                return false;
+            }
             let slot_number = connection.first_slot;
             let (line, _) = connection.front_line_and_output(place.line_bytes);
             let line = place.line_to_forward(line);
@@ -328,7 +339,7 @@ fn advance_read(
                     set_front_answer(connection, &text);
                     core.attend_later.push(connection.id);
                 }
-                Err(Routed::Stalled | Routed::Pending) => core.retry_later(connection.id),
+                Err(Routed::Stalled | Routed::Pending) => {} // looked at again with all that stall
             }
             false
         }
@@ -342,7 +353,7 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
     let room = if must_finish {
         usize::MAX
     } else {
-        super::clients::OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
+        OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
     };
     let (line, output) = connection.front_line_and_output(place.line_bytes);
     let Some(read) = Read::from_line(line) else {
@@ -371,6 +382,7 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
         return true;
     }
     drop(keys);
+    connection.cut = true;
     if let Some(slot) = connection.slots.front_mut()
         && let SlotKind::Read {
             keys_done: done, ..

@@ -17,8 +17,10 @@ impl Server {
             self.clients.close_all();
             now
         };
-        let is_late = now.0.saturating_sub(since.0) > self.options.drain_timeout;
-        if !self.clients.are_idle() && !is_late {
+        let waited = now.0.saturating_sub(since.0);
+        let is_late = waited > self.options.drain_timeout;
+        // A client that does not take its answers must not keep leadership here.
+        if !self.clients.are_idle() && waited < self.options.drain_timeout / 2 {
             return Ok(false);
         }
         if self.core.leads() && self.has_other_voters() && !is_late {
@@ -26,14 +28,15 @@ impl Server {
                 self.core.draining = true;
                 tracing::info!("stopping: handing leadership over");
                 let ticket = self.core.next_ticket();
-                self.waiting.insert(ticket, Waiting::Nobody);
+                self.waiting.insert(ticket, Waiting::Drain);
                 self.core.step(Input::Transfer(ticket, None));
                 self.carry_out_all()?;
             }
             return Ok(false);
         }
-        if !self.core.proposals.is_empty() && !is_late {
-            return Ok(false); // forwarded by others, and about to be settled by the next leader
+        let is_settled = self.core.proposals.is_empty() && self.clients.are_idle();
+        if !is_settled && !is_late {
+            return Ok(false); // about to be settled by the next leader
         }
         if is_late {
             tracing::warn!("stopping although not everything was answered or handed over in time");

@@ -2,9 +2,9 @@
 //! and takes results in. At most one snapshot is written and one piece moved at a time.
 use super::Server;
 use crate::admin::AdminError;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use bytes::Bytes;
-use quorumwire_control::{Input, SnapshotMeta};
+use quorumwire_control::{Input, Now, SnapshotMeta};
 use quorumwire_interfaces::{Frozen, GroupId, Index, ReplicaId, StateMachine, Term};
 use quorumwire_kv::Store;
 use quorumwire_storage as storage;
@@ -13,10 +13,13 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Pieces of snapshots that may wait to be read or written; more than members there can be.
 const PIECES_WAITING_MAX: usize = 64;
+/// A snapshot that could not be taken is tried again after this.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// People who may wait for a snapshot or a digest.
 const WAITING_MAX: usize = 16;
 
@@ -209,6 +212,7 @@ impl Server {
                 tracing::info!(last_index = last_index.0, "snapshot taken");
                 self.core.counters.snapshots_taken += 1;
                 self.snapshots.fault = None;
+                self.snapshot_retry_at = None;
                 self.core.step(Input::SnapshotTaken(meta));
                 self.core.journal.compact(last_index);
                 Ok(last_index.0)
@@ -217,6 +221,7 @@ impl Server {
                 tracing::error!(problem, "no snapshot could be taken; the log keeps growing");
                 self.core.counters.snapshots_failed += 1;
                 self.snapshots.fault = Some(format!("no snapshot could be taken: {problem}"));
+                self.snapshot_retry_at = Some(Now(self.core.now.0 + RETRY_PAUSE));
                 Err(AdminError::Failed(problem))
             }
         };
@@ -231,7 +236,12 @@ impl Server {
         result: Result<(SnapshotMeta, Box<Store>), String>,
     ) -> anyhow::Result<()> {
         let meta = match result {
-            Ok((meta, store)) if last_index > self.core.applied => {
+            Ok((meta, store)) => {
+                // The log stands still from the wish to install until its answer.
+                assert!(
+                    last_index > self.core.applied,
+                    "a snapshot installed over newer state"
+                );
                 tracing::info!(last_index = last_index.0, "snapshot installed");
                 self.core.journal.begin_behind(last_index, meta.last_term)?;
                 self.core.store = store;
@@ -241,7 +251,6 @@ impl Server {
                 self.bytes_since_snapshot = 0;
                 Some(meta)
             }
-            Ok((meta, _)) => Some(meta), // overtaken by the log meanwhile
             Err(problem) => {
                 tracing::error!(problem, "a received snapshot could not be installed");
                 self.core.counters.snapshots_failed += 1;
@@ -262,6 +271,10 @@ fn install(
     last_term: Term,
 ) -> anyhow::Result<(SnapshotMeta, Box<Store>)> {
     let head = files.install(last_index, last_term)?;
+    ensure!(
+        head.membership_index <= last_index,
+        "its members are newer than itself"
+    );
     let file = files
         .open(last_index)?
         .context("it is gone right after it came")?;

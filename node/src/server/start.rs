@@ -151,7 +151,8 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
     for note in &ready.notes {
         tracing::warn!(note, "data folder");
     }
-    let amnesiac = ready.fresh && options.dir.join(MEMBER_MARK).exists();
+    let was_member = fault.is_some() || options.dir.join(MEMBER_MARK).exists();
+    let amnesiac = ready.fresh && was_member;
     if amnesiac {
         tracing::warn!(
             "this replica was a member and remembers nothing of it: it counts for nothing until the \
@@ -293,6 +294,7 @@ fn join(
         committed: commit_index,
         log_time,
         bytes_since_snapshot: 0,
+        snapshot_retry_at: None,
         ready_once_applied: commit_index,
         started: now,
         next_housekeeping: quorumwire_control::Now(now.0 + HOUSEKEEPING_INTERVAL),

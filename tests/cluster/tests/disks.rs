@@ -117,6 +117,11 @@ fn a_leader_with_a_full_disk_refuses_clearly_and_recovers() {
             }
             Ok(false)
         })?;
+        // The others have room, so writes go on: under another leader.
+        cluster.wait_for("another leader than the one with the full disk", || {
+            Ok(cluster.leader().is_some_and(|now| now != leader))
+        })?;
+        cluster.put("meanwhile", "2")?;
         disk::make_room(&cluster.disk(leader))?;
         cluster.put("after", "2")?;
         for key in &acknowledged {
