@@ -180,3 +180,59 @@ fn hard_state_to_proto(state: &HardState) -> peer::HardState {
         commit_index: state.commit_index.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+    use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
+    use quorumwire_storage::{MemoryDisk, Opened, SEGMENT_BYTES, Settings, open};
+    use quorumwire_wire::{Membership, RecordKind, SnapshotHead, begin_record, finish_record};
+    use std::sync::{Arc, mpsc};
+
+    /// The job that begins the log behind an installed snapshot may be the first of a process. What it
+    /// makes durable must not be taken for the first thing that consensus wants to be durable.
+    #[test]
+    fn beginning_behind_a_snapshot_says_nothing_about_later_entries() {
+        let settings = Settings {
+            cluster: "test".to_owned(),
+            replica: ReplicaId(1),
+            group: GroupId(0),
+            new_incarnation: Incarnation(7),
+            segment_bytes: SEGMENT_BYTES,
+        };
+        let Opened::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {
+            panic!("a new folder is not damaged");
+        };
+        let head = SnapshotHead {
+            last_index: Index(10),
+            last_term: Term(2),
+            membership: Membership::default(),
+            ..SnapshotHead::default()
+        };
+        ready.snapshots.create(&head, |_| Ok(())).unwrap();
+        let (woken, wakes) = mpsc::channel();
+        let wake = move || woken.send(()).unwrap();
+        let writer = LogWriter::start(ready.log, Box::new(wake)).unwrap();
+        let mut journal = Journal::new(Some(writer));
+
+        journal.begin_behind(Index(10), Term(2)).unwrap();
+        wakes.recv().unwrap();
+        assert_eq!(journal.take_persisted().unwrap(), None);
+
+        let mut block = BytesMut::new();
+        let start = begin_record(&mut block, RecordKind::NoOp, GroupId(0), Term(2), Index(11));
+        finish_record(&mut block, start);
+        let entry = Entry {
+            index: Index(11),
+            term: Term(2),
+            kind: RecordKind::NoOp,
+            start: 0,
+            end: u32::try_from(block.len()).unwrap(),
+            block: block.freeze(),
+        };
+        assert_eq!(journal.persist(Ticket(1), None, &[entry]).unwrap(), None);
+        wakes.recv().unwrap();
+        assert_eq!(journal.take_persisted().unwrap(), Some(Ticket(1)));
+    }
+}
