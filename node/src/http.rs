@@ -33,7 +33,7 @@ const BODY_BYTES_MAX: usize = 4096;
 /// Largest head of a request.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Connections served at once; more wait in the listener's queue.
-const CONNECTIONS_MAX: usize = 64;
+const CONNECTIONS_MAX: usize = 512;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the event loop may take to describe itself.

@@ -24,6 +24,8 @@ pub enum Goodbye {
     RecordVersion,
     /// It writes snapshots of a version we cannot read.
     SnapshotVersion,
+    /// A member with its id, in another life, is connected.
+    IdInUse,
     /// The same replica has connected again; this connection is the older one.
     Superseded,
     /// The process is stopping.
@@ -41,6 +43,7 @@ impl Goodbye {
             Self::ProtocolVersion => "protocol_version",
             Self::RecordVersion => "record_version",
             Self::SnapshotVersion => "snapshot_version",
+            Self::IdInUse => "id_in_use",
             Self::Superseded => "superseded",
             Self::Stopping => "stopping",
         }

@@ -15,6 +15,8 @@ pub const SLOTS_MAX: usize = 1024;
 pub const OUTPUT_BYTES_MAX: usize = 2 << 20;
 /// Bytes taken from one connection in one turn, so that none starves the others.
 const READ_BYTES_PER_TURN: usize = 1 << 20;
+/// Room made at least for the rest of a request that came in pieces.
+const INPUT_BYTES_MIN: usize = 4 << 10;
 /// A connection keeps its buffer for answers from one to the next up to this size.
 const KEPT_BUFFER_BYTES: usize = 256 << 10;
 
@@ -107,6 +109,8 @@ pub struct Connection {
     pub keys_waiting: usize,
     readable: bool,
     ending: bool,
+    /// The client sends nothing more; it may still want its answers.
+    ended: bool,
     /// Nothing more is read; closed once all is answered and taken.
     pub closing: bool,
     queued: bool,
@@ -211,13 +215,16 @@ impl Connection {
             let result = if self.filled == 0 {
                 self.stream.read(scratch)
             } else {
-                self.input.resize(self.needed.max(self.filled + 1), 0);
+                // Room for as much again as came already: what was only announced takes no memory.
+                let more = self.filled.clamp(INPUT_BYTES_MIN, scratch.len());
+                let wanted = self.needed.saturating_sub(self.filled).max(1);
+                self.input.resize(self.filled + more.min(wanted), 0);
                 self.stream.read(&mut self.input[self.filled..])
             };
             let count = match result {
                 Ok(0) => {
                     self.readable = false;
-                    self.closing = true;
+                    self.ended = true;
                     return Intake::Drained;
                 }
                 Ok(count) => count,
@@ -249,8 +256,7 @@ impl Connection {
 
     /// Whether `take_in` has something to do, and room to do it.
     pub fn wants_intake(&self) -> bool {
-        let unparsed = self.filled > 0 && self.filled >= self.needed;
-        self.has_room() && !self.stalled && (self.readable || unparsed)
+        self.has_room() && !self.stalled && (self.readable || self.has_unparsed())
     }
 
     /// Whether an answer was cut for want of room and there is room again.
@@ -281,7 +287,6 @@ impl Connection {
         self.filled = rest.len();
         if !rest.is_empty() {
             self.input.clear();
-            self.input.reserve_exact(needed.max(rest.len()));
             self.input.extend_from_slice(rest);
         }
     }
@@ -313,7 +318,13 @@ impl Connection {
     }
 
     fn is_done(&self) -> bool {
-        self.closing && self.slots.is_empty() && self.output_waiting() == 0
+        let takes_no_more = self.closing || (self.ended && !self.has_unparsed());
+        takes_no_more && self.slots.is_empty() && self.output_waiting() == 0
+    }
+
+    /// Whether something came that has not been looked at in full.
+    fn has_unparsed(&self) -> bool {
+        self.filled > 0 && self.filled >= self.needed
     }
 }
 
@@ -428,6 +439,7 @@ impl Clients {
             keys_waiting: 0,
             readable: true,
             ending: false,
+            ended: false,
             closing: false,
             queued: false,
         }));

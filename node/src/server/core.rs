@@ -27,6 +27,11 @@ const FORWARDS_MAX: usize = 16 << 10;
 const FORWARD_BLOCK_BYTES: usize = 16 << 10;
 /// Forwarded reads that may wait on the leader.
 const PEER_READS_MAX: usize = 16 << 10;
+/// An answer to a follower larger than this is not sent while more than [`LINK_BULK_MAX`] bytes wait.
+/// No answer to a write is as large, but that of `gat`, which may then have an unknown outcome.
+const BULK_ANSWER_BYTES: usize = 4 << 10;
+/// See [`BULK_ANSWER_BYTES`]; half of what a connection between replicas may hold.
+const LINK_BULK_MAX: usize = 16 << 20;
 /// A write takes the log's time with it if that is older than this.
 const TICK_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -462,7 +467,8 @@ impl Core {
     /// A request that a follower forwarded.
     pub fn take_forward(&mut self, from: Peer, request: u64, is_read: bool, bytes: Bytes) {
         use peer::ForwardOutcome as Outcome;
-        if bytes.len() > COMMAND_BYTES_MAX || !self.leads() {
+        let is_member = self.member(from.id) == Some(from);
+        if bytes.len() > COMMAND_BYTES_MAX || !self.leads() || !is_member {
             return self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
         }
         if is_read {
@@ -520,6 +526,15 @@ impl Core {
         outcome: peer::ForwardOutcome,
         answer: Bytes,
     ) {
+        // A large answer gives way to the protocol's own messages. The follower asks again, and its
+        // question waits behind what is queued already.
+        let is_bulk =
+            answer.len() > BULK_ANSWER_BYTES && self.links.queued_bytes(to) > LINK_BULK_MAX;
+        let (outcome, answer) = if is_bulk {
+            (peer::ForwardOutcome::Busy, Bytes::new())
+        } else {
+            (outcome, answer)
+        };
         let body = Body::ForwardReply(peer::ForwardReply {
             request,
             outcome: outcome.into(),

@@ -27,6 +27,10 @@ const DIAL_TIMEOUT: Duration = Duration::from_millis(500);
 const DIAL_PAUSE: Duration = Duration::from_millis(100);
 /// Bytes on their way to one replica; further messages are dropped (and counted) until it drains.
 const LINK_QUEUE_BYTES_MAX: usize = 32 << 20;
+/// A refused connection is shown to people for this long.
+const REFUSAL_SHOWN: Duration = Duration::from_secs(30);
+/// Characters of a foreign text that are shown to people.
+const FOREIGN_TEXT_MAX: usize = 200;
 /// Bytes taken from one connection in one turn, so that none starves the others.
 const READ_BYTES_PER_TURN: usize = 4 << 20;
 
@@ -106,12 +110,16 @@ pub struct Links {
     slots: Vec<Option<Link>>,
     up: BTreeMap<ReplicaId, usize>,
     dials: BTreeMap<ReplicaId, Dial>,
+    /// The lives that are members.
+    pub members: BTreeMap<ReplicaId, Incarnation>,
     /// Dial every address, also those of replicas that would dial us.
     pub dial_all: bool,
     keepalive: Duration,
     silence_max: Duration,
     scratch: Box<[u8]>,
-    refused: BTreeMap<String, String>,
+    /// Why peers are not connected, for people, and since when.
+    refused: BTreeMap<String, (Now, String)>,
+    now: Now,
     pub counters: LinkCounters,
 }
 
@@ -132,11 +140,13 @@ impl Links {
             slots: (0..LINKS_MAX).map(|_| None).collect(),
             up: BTreeMap::new(),
             dials: BTreeMap::new(),
+            members: BTreeMap::new(),
             dial_all: false,
             keepalive,
             silence_max,
             scratch: vec![0; 256 << 10].into_boxed_slice(),
             refused: BTreeMap::new(),
+            now: Now::default(),
             counters: LinkCounters::default(),
         }
     }
@@ -167,7 +177,7 @@ impl Links {
     pub fn refusals(&self) -> impl Iterator<Item = String> {
         self.refused
             .iter()
-            .map(|(who, why)| format!("{who}: {why}"))
+            .map(|(who, (_, why))| format!("{who}: {why}"))
     }
 
     /// Whether this life of a replica is connected.
@@ -176,6 +186,16 @@ impl Links {
             .get(&peer.id)
             .and_then(|slot| self.slots[*slot].as_ref())
             .is_some_and(|link| link.peer == Some(peer))
+    }
+
+    /// Bytes on their way to this life of a replica.
+    pub fn queued_bytes(&self, to: Peer) -> usize {
+        let link = self
+            .up
+            .get(&to.id)
+            .and_then(|slot| self.slots[*slot].as_ref());
+        link.filter(|link| link.peer == Some(to))
+            .map_or(0, |link| link.output.len())
     }
 
     /// Queues a message. Dropped, and counted, if that life is not connected or its queue is full:
@@ -265,6 +285,9 @@ impl Links {
                 link.queue(&peer::PeerMessage::default(), &[]);
             }
         }
+        self.now = now;
+        self.refused
+            .retain(|_, (at, _)| now.0.saturating_sub(at.0) < REFUSAL_SHOWN);
         self.dial_due(now);
     }
 
@@ -359,7 +382,7 @@ impl Links {
                 Resolved::NotYet => continue,
                 Resolved::Unknown => {
                     let text = format!("{:?} does not resolve", dial.address);
-                    self.refused.insert(format!("replica {id}"), text);
+                    self.refused.insert(format!("replica {id}"), (now, text));
                     continue;
                 }
             };
@@ -469,7 +492,8 @@ impl Links {
         let from = self.slots[slot].as_ref().and_then(|link| link.peer);
         match (message.body, from) {
             (Some(Body::Goodbye(goodbye)), _) => {
-                let text = format!("it said goodbye: {} {}", goodbye.reason, goodbye.detail);
+                let reason = printable(&goodbye.reason);
+                let text = format!("it said goodbye: {reason} {}", printable(&goodbye.detail));
                 if goodbye.reason != Goodbye::Stopping.name()
                     && goodbye.reason != Goodbye::Superseded.name()
                 {
@@ -517,6 +541,10 @@ impl Links {
             return Err(self.refuse(slot, Goodbye::Malformed, detail));
         }
         if let Some(older) = self.up.get(&peer.id).copied() {
+            if self.is_impostor(older, peer) {
+                let detail = format!("replica {} is connected and a member", peer.id);
+                return Err(self.refuse(slot, Goodbye::IdInUse, detail));
+            }
             if self.keeps_older(older, slot, peer) {
                 return Err(self.refuse(slot, Goodbye::Superseded, String::new()));
             }
@@ -533,6 +561,15 @@ impl Links {
         tracing::info!(replica = peer.id.0, incarnation = %peer.incarnation, "peer connected");
         sink.push(LinkEvent::Up(peer));
         Ok(())
+    }
+
+    /// Whether another life claims the id of a member that is connected. If the member is gone in truth,
+    /// its silence ends its connection soon, and the new life is let in.
+    fn is_impostor(&self, older: usize, peer: Peer) -> bool {
+        let connected = self.slots[older].as_ref().and_then(|link| link.peer);
+        let member = self.members.get(&peer.id);
+        connected
+            .is_some_and(|connected| connected != peer && member == Some(&connected.incarnation))
     }
 
     /// Two connections between the same two lives: both sides keep the one the higher id dialed.
@@ -570,7 +607,7 @@ impl Links {
         };
         tracing::warn!(peer = who, text, "no connection");
         if self.refused.len() < LINKS_MAX {
-            self.refused.insert(who, text);
+            self.refused.insert(who, (self.now, text));
         }
     }
 
@@ -624,6 +661,12 @@ impl Link {
     fn say_goodbye(&mut self, reason: Goodbye, detail: String) {
         self.say(Body::Goodbye(reason.message(detail)));
     }
+}
+
+/// A text from outside, short and without control characters.
+fn printable(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().take(FOREIGN_TEXT_MAX).map(plain).collect()
 }
 
 enum Resolved {

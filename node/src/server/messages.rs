@@ -82,6 +82,9 @@ impl Server {
                 self.core.not_leader = Some(from);
                 self.complete(id, forward.slot_number, answers::NOT_LEADER.as_bytes());
             }
+            ForwardOutcome::Busy if forward.is_read => {
+                self.send_read_again(reply.request, &forward);
+            }
             ForwardOutcome::Busy => {
                 self.complete(id, forward.slot_number, answers::BUSY.as_bytes());
             }

@@ -99,9 +99,26 @@ impl Server {
     fn faults(&self) -> Vec<String> {
         let mut faults: Vec<String> = self.core.links.refusals().collect();
         faults.extend(self.core.journal.fault());
-        faults.extend(self.start_fault.clone());
+        if matches!(self.core.replica.role(), Role::Joining | Role::Learner) {
+            faults.extend(self.start_fault.clone());
+            faults.extend(self.missing_for_a_beginning());
+        }
         faults.extend(self.snapshots.fault());
         faults
+    }
+
+    /// A new cluster begins once all its initial members are connected: who is not?
+    fn missing_for_a_beginning(&self) -> Option<String> {
+        let begins = !self.options.join && self.core.replica.membership().members.is_empty();
+        let missing: Vec<String> = self
+            .options
+            .members
+            .keys()
+            .filter(|id| **id != self.options.id && self.core.links.info(**id).is_none())
+            .map(ToString::to_string)
+            .collect();
+        (begins && !missing.is_empty())
+            .then(|| format!("waits for replica {} to be connected", missing.join(", ")))
     }
 
     fn counter_map(&self, status: &Status) -> BTreeMap<String, u64> {

@@ -3,7 +3,9 @@
 //! Within one connection the answers are those of executing its requests one after the other, also
 //! when many are sent ahead: a read waits for the writes before it, and the writes behind it do not
 //! show in it (unless leadership moves meanwhile: then a read is asked anew, and may show one).
-use super::clients::{Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, SlotKind};
+use super::clients::{
+    Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind,
+};
 use super::core::{Core, Gate, Origin, Routed};
 use super::{Server, answers, clock};
 use quorumwire_control::Ticket;
@@ -16,6 +18,8 @@ use std::time::Duration;
 /// have to be answered in one go, with or without room, before that write is applied.
 const KEYS_BEFORE_WRITE_MAX: usize = 16;
 
+/// Reads of one connection that may be on their way to the leader.
+const FORWARDED_READS_MAX: usize = 16;
 /// Clients are served for this long, then replicas and timers have their turn.
 const SERVING_TIME_MAX: Duration = Duration::from_millis(5);
 
@@ -31,6 +35,7 @@ impl Server {
                 return;
             };
             let core = &mut self.core;
+            core.now = clock::now();
             advance(core, &mut connection);
             let intake = connection.take_in(&mut self.scratch, |connection, bytes| {
                 core.now = clock::now(); // after the bytes came: a lease is judged by this
@@ -74,11 +79,11 @@ impl Server {
             SlotKind::Write { .. } | SlotKind::Read { .. } => slot.answer = Some(answer.into()),
             SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => return,
         }
-        let is_read_next = connection.slots.front().is_some_and(|slot| {
-            matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none()
-        });
-        if is_read_next && connection.writes_waiting > 0 {
-            // The next entry may be a write behind this read: answer the read before it is applied.
+        let waits =
+            |slot: &Slot| matches!(slot.kind, SlotKind::Write { .. }) && slot.answer.is_none();
+        let is_next_due = connection.slots.front().is_some_and(|front| !waits(front));
+        if is_next_due && connection.writes_waiting > 0 {
+            // The next entry may be a write behind a read: answer the read before it is applied.
             if let Some(mut connection) = self.clients.take(id) {
                 advance(&mut self.core, &mut connection);
                 self.clients.put_back(connection);
@@ -204,6 +209,9 @@ fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> b
         let must_apply = core.read_barrier();
         connection.push_read(read.line(), keys, ReadState::Gated(must_apply));
         return true;
+    }
+    if connection.reads_waiting >= FORWARDED_READS_MAX {
+        return false; // each may be answered by as much as a message holds
     }
     if connection.writes_waiting > 0 {
         return false; // it must show those writes: offered again once they are answered

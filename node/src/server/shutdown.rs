@@ -45,18 +45,23 @@ impl Server {
         Ok(true)
     }
 
-    /// A leader that cannot store lets another one lead; tried once, since the others' disks may be
-    /// full as well.
+    /// A leader that cannot store lets another one lead if the others can.
     pub fn hand_over_if_disk_full(&mut self) {
         if !self.core.journal.is_full() {
             self.handed_over_full = false;
-        } else if self.core.leads() && self.has_other_voters() && !self.handed_over_full {
+        } else if self.core.leads() && !self.handed_over_full && self.others_can_store() {
             self.handed_over_full = true;
             tracing::warn!("the disk is full: handing leadership over");
             let ticket = self.core.next_ticket();
             self.waiting.insert(ticket, Waiting::Nobody);
             self.core.step(Input::Transfer(ticket, None));
         }
+    }
+
+    /// The others have committed what is not even on our disk: they have room.
+    fn others_can_store(&self) -> bool {
+        let status = self.core.replica.status();
+        status.commit_index > status.persisted_index
     }
 
     fn has_other_voters(&self) -> bool {

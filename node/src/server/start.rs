@@ -160,6 +160,13 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
              gone; remove their folders to begin anew"
         );
     }
+    if amnesiac && fault.is_none() {
+        fault = Some(
+            "it was a member and remembers nothing: it counts for nothing until the others have brought \
+             it up to date; if all have forgotten, the data is gone"
+                .to_owned(),
+        );
+    }
     let store = restore(&ready)?;
     let log = match options.durability {
         Durability::Memory => None,
@@ -360,6 +367,11 @@ impl Server {
         for member in &membership.members {
             addresses.insert(member.id, member.peer_address.clone());
         }
+        self.core.links.members = membership
+            .members
+            .iter()
+            .map(|member| (member.id, member.incarnation))
+            .collect();
         self.core.links.dial_all = own.is_none();
         self.core.links.set_addresses(&addresses);
         if own.is_some() {

@@ -230,6 +230,11 @@ impl<'n> Cluster<'n> {
             .map_or(Ok(false), Process::is_running)
     }
 
+    /// The process id of a replica that runs.
+    pub fn pid(&self, id: u16) -> Result<u32> {
+        self.process(id).map(Process::pid)
+    }
+
     /// Starts a second server on a replica's directory, on other ports, and gives what it said when it
     /// ended; an error if it does not end.
     pub fn start_second_on_dir_of(&self, id: u16) -> Result<Finished> {

@@ -12,4 +12,5 @@ pub mod plan;
 pub mod process;
 pub mod seed;
 pub mod status;
+pub mod usage;
 pub mod workload;

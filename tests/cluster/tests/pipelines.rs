@@ -1,0 +1,326 @@
+//! Many requests sent ahead on one connection: answered in order, as if one after the other, in bounded
+//! memory, and whether or not anybody leads.
+
+#[path = "pipelines/model.rs"]
+mod model;
+#[path = "pipelines/pipe.rs"]
+mod pipe;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::client::{Client, Outcome};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::seed::seed;
+use quorumwire_cluster_tests::status::Role;
+use quorumwire_cluster_tests::usage;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+use model::{Asked, Model};
+use pipe::Pipe;
+
+/// A value of the largest size.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// By how much the memory of a replica may grow for one connection, whatever it sends.
+const GROWTH_MAX: u64 = 64 << 20;
+
+/// How long a client that reads nothing is watched.
+const UNREAD: Duration = Duration::from_millis(1500);
+
+/// How long a server keeps a request before it gives up on it.
+const SERVER_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A cluster that two busy cores do not make change its leader.
+fn steady() -> Plan {
+    let mut plan = Plan::new(3, Durability::Memory);
+    plan.options = vec![("election-timeout-ms", "1500")];
+    plan
+}
+
+/// A leader and one of its followers, both ready.
+fn leader_and_follower(cluster: &Cluster<'_>) -> Result<[u16; 2]> {
+    let leader = cluster.wait_for_leader()?;
+    cluster.wait_for_ready(&[0, 1, 2])?;
+    Ok([leader, (leader + 1) % 3])
+}
+
+/// Sends pipelines as the seed has it and compares every byte; what the answers came to.
+fn follow(pipe: &mut Pipe, model: &mut Model, rng: &mut ChaCha8Rng) -> Result<()> {
+    const CHUNKS: usize = 120;
+    const REQUESTS_MAX: usize = 200;
+    for chunk in 0..CHUNKS {
+        let most = [4, 20, REQUESTS_MAX][rng.random_range(0..3)];
+        let asked: Vec<Asked> = (0..rng.random_range(1..=most))
+            .map(|_| model.ask(rng))
+            .collect();
+        let bytes: Vec<u8> = asked.iter().flat_map(|asked| asked.bytes.clone()).collect();
+        // A packet may end anywhere.
+        let (first, second) = bytes.split_at(rng.random_range(0..=bytes.len()));
+        pipe.send(first)?;
+        pipe.send(second)?;
+        for (number, asked) in asked.iter().enumerate() {
+            model.check(asked, pipe).with_context(|| {
+                let request = String::from_utf8_lossy(&asked.bytes);
+                format!("chunk {chunk}, request {number}: {request:?}")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_sent_ahead_is_answered_as_if_one_after_the_other() {
+    let seed = seed();
+    run_started(steady(), |cluster| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let ids = leader_and_follower(cluster)?;
+        let term = cluster.status(ids[0])?.term;
+        for (id, prefix) in ids.into_iter().zip(["leader", "follower"]) {
+            let mut model = Model::new(prefix);
+            let mut pipe = Pipe::connect(cluster.memcached(id))?;
+            let followed = follow(&mut pipe, &mut model, &mut rng);
+            ensure!(cluster.status(ids[0])?.term == term, "the leader changed");
+            followed.with_context(|| format!("at the {prefix}, replica {id}"))?;
+            println!("at the {prefix}: {:?}", model.outcomes);
+            let missed: Vec<_> = model.outcomes_missed().collect();
+            ensure!(missed.is_empty(), "never reached: {missed:?}");
+            pipe.expect_silence()?;
+        }
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}
+
+#[test]
+fn an_answer_cut_for_want_of_room_goes_on_by_itself() {
+    const ROUNDS: usize = 4;
+    const WARMING: usize = 30;
+    run_started(steady(), |cluster| {
+        let values = BTreeMap::from([("v", vec![b'y'; 700_000]), ("x", b"z".to_vec())]);
+        for id in leader_and_follower(cluster)? {
+            for (key, value) in &values {
+                ensure!(cluster.client(id)?.set(key, value).expect("set") == "STORED");
+            }
+            for round in 0..ROUNDS {
+                let mut pipe = Pipe::connect(cluster.memcached(id))?;
+                // The kernel's buffers grow to where a whole answer fits.
+                pipe.send(&b"get v\r\n".repeat(WARMING))?;
+                for _ in 0..WARMING {
+                    pipe.expect_items(&["v"], &values)?;
+                }
+                pipe.send(b"set a 0 0 1\r\nx\r\nget v v v\r\nset b 0 0 1\r\nx\r\nget x\r\n")?;
+                let mut answered = || -> Result<()> {
+                    pipe.expect(b"STORED\r\n")?;
+                    pipe.expect_items(&["v", "v", "v"], &values)?;
+                    pipe.expect(b"STORED\r\n")?;
+                    pipe.expect_items(&["x"], &values)
+                };
+                answered().with_context(|| format!("replica {id}, round {round}"))?;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Has `request` wait with nobody reading, then reads it with `read`; the replicas' memory is watched
+/// from the beginning to the end.
+fn in_bounded_memory(
+    cluster: &Cluster<'_>,
+    at: u16,
+    request: &[u8],
+    read: impl FnOnce(&mut Pipe) -> Result<()>,
+) -> Result<()> {
+    let mut before = Vec::new();
+    for id in 0..3 {
+        usage::reset_peak(cluster.pid(id)?)?;
+        before.push(usage::resident_bytes(cluster.pid(id)?)?);
+    }
+    let check = |when: &str| -> Result<()> {
+        for id in 0..3 {
+            let peak = usage::peak_bytes(cluster.pid(id)?)?;
+            let grown = peak.saturating_sub(before[usize::from(id)]);
+            println!(
+                "asked at {at}, {when}: replica {id} grew by {} MiB",
+                grown >> 20
+            );
+            ensure!(grown < GROWTH_MAX, "{when}: replica {id} grew by {grown}");
+        }
+        Ok(())
+    };
+    let mut pipe = Pipe::connect(cluster.memcached(at))?;
+    pipe.send(request)?;
+    pipe.wait_for_bytes()?;
+    let steady = cluster.stays("the memory is bounded", UNREAD, || {
+        let peak = usage::peak_bytes(cluster.pid(at)?)?;
+        Ok(peak < before[usize::from(at)] + GROWTH_MAX)
+    });
+    check("nothing read")?;
+    steady?;
+    read(&mut pipe)?;
+    check("all read")
+}
+
+/// Large values for the tests of memory, written.
+fn store_large(
+    cluster: &Cluster<'_>,
+    id: u16,
+    bytes: usize,
+) -> Result<BTreeMap<&'static str, Vec<u8>>> {
+    let value: Vec<u8> = (0..=u8::MAX).cycle().take(bytes).collect();
+    ensure!(cluster.client(id)?.set("big", &value).expect("set") == "STORED");
+    Ok(BTreeMap::from([("big", value), ("a", b"x".to_vec())]))
+}
+
+const GETS: usize = 300;
+
+/// Pipelines many reads of a large value with a write behind, first not reading at all.
+fn pipeline_unread(id_of: impl FnOnce([u16; 2]) -> u16 + Send) {
+    run_started(steady(), |cluster| {
+        let ids = leader_and_follower(cluster)?;
+        let values = store_large(cluster, ids[0], LARGE_BYTES)?;
+        let mut request = b"get big\r\n".repeat(GETS);
+        request.extend_from_slice(b"set a 0 0 1\r\nx\r\nget a\r\n");
+        in_bounded_memory(cluster, id_of(ids), &request, |pipe| {
+            for number in 0..GETS {
+                pipe.expect_items(&["big"], &values)
+                    .with_context(|| format!("read {number} of {GETS}"))?;
+            }
+            pipe.expect(b"STORED\r\n")?;
+            pipe.expect_items(&["a"], &values)
+        })
+    });
+}
+
+#[test]
+fn reads_nobody_takes_cost_the_leader_bounded_memory() {
+    pipeline_unread(|[leader, _]| leader);
+}
+
+#[test]
+fn reads_nobody_takes_cost_a_follower_bounded_memory() {
+    pipeline_unread(|[_, follower]| follower);
+}
+
+/// Asks for one key very often in one line, first not reading at all.
+fn one_line_unread(id_of: impl FnOnce([u16; 2]) -> u16 + Send) {
+    const COPIES: usize = 2000;
+    const VALUE_BYTES: usize = 200_000;
+    run_started(steady(), |cluster| {
+        let ids = leader_and_follower(cluster)?;
+        let values = store_large(cluster, ids[0], VALUE_BYTES)?;
+        let request = [b"get", b" big".repeat(COPIES).as_slice(), b"\r\n"].concat();
+        in_bounded_memory(cluster, id_of(ids), &request, |pipe| {
+            pipe.expect_items(&vec!["big"; COPIES], &values)
+        })
+    });
+}
+
+#[test]
+fn one_line_of_many_keys_costs_the_leader_bounded_memory() {
+    one_line_unread(|[leader, _]| leader);
+}
+
+#[test]
+fn one_line_of_many_keys_costs_a_follower_bounded_memory() {
+    one_line_unread(|[_, follower]| follower);
+}
+
+#[test]
+fn a_slow_reader_costs_bounded_memory() {
+    run_started(steady(), |cluster| {
+        let [leader, _] = leader_and_follower(cluster)?;
+        let values = store_large(cluster, leader, LARGE_BYTES)?;
+        // Between two bites the server has had a turn to answer more.
+        let mut other = cluster.client(leader)?;
+        in_bounded_memory(cluster, leader, &b"get big\r\n".repeat(GETS), |pipe| {
+            pipe.between_bites(move || other.get("a").map(drop).expect("another client"));
+            for _ in 0..GETS {
+                pipe.expect_items(&["big"], &values)?;
+            }
+            Ok(())
+        })
+    });
+}
+
+/// Fails unless these replicas, which have no leader, say so soon and at little cost.
+fn expect_refusals(cluster: &Cluster<'_>, ids: &[u16]) -> Result<()> {
+    const WATCHED: Duration = Duration::from_secs(2);
+    let begun = Instant::now();
+    let costs = |ids: &[u16]| -> Result<Vec<Duration>> {
+        ids.iter()
+            .map(|id| usage::processor_time(cluster.pid(*id)?))
+            .collect()
+    };
+    let before = costs(ids)?;
+    for id in ids {
+        let sent = Instant::now();
+        let patience = SERVER_REQUEST_TIMEOUT + Duration::from_secs(1);
+        let mut client = Client::connect(cluster.memcached(*id), patience)?;
+        let outcome = client.get("k");
+        println!("replica {id}: {outcome:?} after {:?}", sent.elapsed());
+        ensure!(
+            matches!(&outcome, Outcome::Refused(line) if line.starts_with("SERVER_ERROR")),
+            "replica {id}: {outcome:?} after {:?}",
+            sent.elapsed()
+        );
+        ensure!(
+            sent.elapsed() <= SERVER_REQUEST_TIMEOUT,
+            "{:?}",
+            sent.elapsed()
+        );
+    }
+    let rest = WATCHED.saturating_sub(begun.elapsed());
+    cluster.stays("nobody leads", rest, || Ok(cluster.leader().is_none()))?;
+    let (after, interval) = (costs(ids)?, begun.elapsed());
+    for ((id, before), after) in ids.iter().zip(before).zip(after) {
+        let cost = after.saturating_sub(before);
+        println!("replica {id} took {cost:?} of {interval:?}");
+        ensure!(
+            cost * 2 < interval,
+            "replica {id} took {cost:?} of {interval:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn without_a_quorum_reads_are_refused_soon_and_at_little_cost() {
+    const LEARNER: u16 = 3;
+    // Two of three that lose their memory would not come back.
+    let mut plan = Plan::new(3, Durability::Sync);
+    plan.spares = 1;
+    run_started(plan, |cluster| {
+        cluster.start_joining(LEARNER)?;
+        cluster.change_member(&["add", "--learner"], LEARNER)?;
+        cluster.put("k", "1")?;
+        cluster.wait_for("the learner to serve", || {
+            let served = cluster.client(LEARNER)?.get("k").done().flatten();
+            Ok(served.as_deref() == Some(b"1"))
+        })?;
+
+        // Its followers go, the leader stays and is none any more.
+        let leader = cluster.wait_for_leader()?;
+        let followers: Vec<_> = (0..3).filter(|id| *id != leader).collect();
+        for id in &followers {
+            cluster.kill(*id)?;
+        }
+        cluster.wait_for("the leader to notice", || {
+            Ok(cluster.status(leader)?.role != Role::Leader)
+        })?;
+        expect_refusals(cluster, &[LEARNER, leader])?;
+
+        // The other way round: a follower stays.
+        for id in &followers {
+            cluster.start(*id)?;
+        }
+        cluster.wait_for_ready(&[0, 1, 2, LEARNER])?;
+        let leader = cluster.wait_for_leader()?;
+        let follower = (leader + 1) % 3;
+        cluster.kill((leader + 2) % 3)?;
+        cluster.kill(leader)?;
+        expect_refusals(cluster, &[LEARNER, follower])
+    });
+}
