@@ -139,7 +139,7 @@ fn sixteen_groups_share_three_processes() {
         let replica = processes.replicas.get_mut(&(leader, *group)).unwrap();
         let text = format!("of group {group}");
         let proposed = replica.propose(RecordKind::Command, |b| {
-            b.extend_from_slice(text.as_bytes())
+            b.extend_from_slice(text.as_bytes());
         });
         proposed.expect("a leader takes a command");
     }
@@ -178,7 +178,7 @@ fn records_of_another_group_are_refused() {
     let replica = processes.replicas.get_mut(&(leader, other)).unwrap();
     replica
         .propose(RecordKind::Command, |buffer| {
-            buffer.extend_from_slice(b"stray")
+            buffer.extend_from_slice(b"stray");
         })
         .unwrap();
     processes.frames.clear();
