@@ -15,8 +15,7 @@ use std::time::Duration;
 use table::Kind;
 
 /// An option that makes no sense: exit code 2.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{option} (from {origin}): {given:?} is refused; allowed: {allowed}")]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refused {
     /// The option's name, without dashes in front.
     pub option: String,
@@ -26,6 +25,26 @@ pub struct Refused {
     pub given: String,
     /// What would be accepted.
     pub allowed: String,
+}
+
+impl std::error::Error for Refused {}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            option,
+            origin,
+            given,
+            allowed,
+        } = self;
+        if given.is_empty() && *origin == Origin::Default {
+            return write!(f, "{option} must be given; allowed: {allowed}");
+        }
+        write!(
+            f,
+            "{option} (from {origin}): {given:?} is refused; allowed: {allowed}"
+        )
+    }
 }
 
 impl Refused {

@@ -211,9 +211,14 @@ fn one_line_unread(id_of: impl FnOnce([u16; 2]) -> u16 + Send) {
     run_started(steady(), |cluster| {
         let ids = leader_and_follower(cluster)?;
         let values = store_large(cluster, ids[0], VALUE_BYTES)?;
-        let request = [b"get", b" big".repeat(COPIES).as_slice(), b"\r\n"].concat();
+        // Writes on both sides: the answer must be that of the moment between them, and yet wait.
+        let write = b"set a 0 0 1\r\nx\r\n".as_slice();
+        let copies = b" big".repeat(COPIES);
+        let request = [write, b"get", &copies, b"\r\n", write].concat();
         in_bounded_memory(cluster, id_of(ids), &request, |pipe| {
-            pipe.expect_items(&vec!["big"; COPIES], &values)
+            pipe.expect(b"STORED\r\n")?;
+            pipe.expect_items(&vec!["big"; COPIES], &values)?;
+            pipe.expect(b"STORED\r\n")
         })
     });
 }
