@@ -251,7 +251,7 @@ impl Server {
             }
             match reader {
                 Reader::Client(id) => self.clients.attend(id),
-                Reader::Peer(..) => self.core.answer_peer_read(reader),
+                Reader::Peer(..) => self.core.answer_peer_read_at(index, reader),
             }
         }
     }
@@ -268,8 +268,7 @@ impl Server {
                 }
                 self.clients.attend(id);
             }
-            Reader::Peer(..) if index <= self.core.applied => self.core.answer_peer_read(reader),
-            Reader::Peer(..) => self.core.waiting_for_apply.push((index, reader)),
+            Reader::Peer(..) => self.core.answer_peer_read_at(index, reader),
         }
     }
 

@@ -329,7 +329,7 @@ impl Core {
     }
 
     /// Whether a read that arrived when `must_apply` was the barrier may be answered.
-    pub fn gate(&self, must_apply: Index) -> Gate {
+    pub fn gate(&mut self, must_apply: Index, may_wait: bool) -> Gate {
         if !self.leads() {
             return Gate::NotLeader;
         }
@@ -338,15 +338,23 @@ impl Core {
             return Gate::NoLease;
         }
         // What earlier leaders answered lies before our term's first entry; what we answered is applied.
-        self.gate_granted(must_apply.max(self.term_start))
+        self.gate_granted(must_apply.max(self.term_start), may_wait)
     }
 
-    pub fn gate_granted(&self, index: Index) -> Gate {
-        if index <= self.applied {
-            Gate::Open
-        } else {
-            Gate::Wait(index)
+    /// Whether a read that has leave to be answered at `index` may be answered now. What has been
+    /// applied since it came may be past its time already: then the log says so first. Not for a read
+    /// that may not wait, because a write behind it is next: it shows what stands before that write.
+    pub fn gate_granted(&mut self, index: Index, may_wait: bool) -> Gate {
+        if index > self.applied {
+            return Gate::Wait(index);
         }
+        if may_wait {
+            self.tick_if_deadline_passed();
+        }
+        if may_wait && self.leads() && self.clock.barrier > self.applied {
+            return Gate::Wait(self.clock.barrier);
+        }
+        Gate::Open
     }
 
     pub fn wait_for_apply(&mut self, index: Index, connection: ConnectionId) {
@@ -477,7 +485,7 @@ impl Core {
             if self.asked.len() + self.waiting_for_apply.len() >= PEER_READS_MAX {
                 return self.reply_forward(from, request, Outcome::Busy, Bytes::new());
             }
-            return match self.gate(must_apply) {
+            return match self.gate(must_apply, true) {
                 Gate::Open => self.answer_peer_read(reader),
                 Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
                 Gate::NoLease => {
@@ -505,8 +513,16 @@ impl Core {
         }
     }
 
+    /// Answers a forwarded read that has leave to be answered at `index`, now or later.
+    pub fn answer_peer_read_at(&mut self, index: Index, reader: Reader) {
+        match self.gate_granted(index, true) {
+            Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
+            Gate::Open | Gate::NoLease | Gate::NotLeader => self.answer_peer_read(reader),
+        }
+    }
+
     /// Answers a forwarded read out of the store as it is now.
-    pub fn answer_peer_read(&mut self, reader: Reader) {
+    fn answer_peer_read(&mut self, reader: Reader) {
         let Reader::Peer(from, request, line) = reader else {
             return;
         };

@@ -312,14 +312,15 @@ fn advance_read(
     place: Place,
     state: ReadState,
 ) -> bool {
+    let may_wait = connection.writes_waiting == 0;
     let gate = match state {
         ReadState::Gated(Index(0)) if core.leads() => {
             let must_apply = core.read_barrier();
             set_front_state(connection, ReadState::Gated(must_apply));
-            core.gate(must_apply)
+            core.gate(must_apply, may_wait)
         }
-        ReadState::Gated(must_apply) => core.gate(must_apply),
-        ReadState::Granted(index) => core.gate_granted(index),
+        ReadState::Gated(must_apply) => core.gate(must_apply, may_wait),
+        ReadState::Granted(index) => core.gate_granted(index, may_wait),
         ReadState::Asked(_) | ReadState::Forwarded(_) => return false,
     };
     match gate {
