@@ -94,6 +94,52 @@ fn what_is_sent_ahead_is_answered_as_if_one_after_the_other() {
     });
 }
 
+/// A request that is answered on the spot stands between a write and a read: the read must not wait for
+/// the write behind it.
+#[test]
+fn requests_answered_on_the_spot_keep_their_place() {
+    const ROUNDS: usize = 50;
+    run_started(steady(), |cluster| {
+        for id in leader_and_follower(cluster)? {
+            let mut pipe = Pipe::connect(cluster.memcached(id))?;
+            for _ in 0..ROUNDS {
+                for (local, answer) in [("mn", "MN\r\n"), ("foo", "ERROR\r\n")] {
+                    pipe.send(
+                        format!(
+                            "set a 0 0 1\r\n1\r\n{local}\r\nget a\r\nset a 0 0 1\r\n2\r\nget a\r\n"
+                        )
+                        .as_bytes(),
+                    )?;
+                    let before = "VALUE a 0 1\r\n1\r\nEND\r\n";
+                    let behind = "VALUE a 0 1\r\n2\r\nEND\r\n";
+                    let all = format!("STORED\r\n{answer}{before}STORED\r\n{behind}");
+                    pipe.expect(all.as_bytes())?;
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A client that has said all it has to say still gets every answer.
+#[test]
+fn a_client_that_closed_its_side_gets_its_answers() {
+    const READS: usize = 20;
+    run_started(steady(), |cluster| {
+        let values = BTreeMap::from([("v", vec![b'y'; 700_000])]);
+        for id in leader_and_follower(cluster)? {
+            ensure!(cluster.client(id)?.set("v", &values["v"]).expect("set") == "STORED");
+            let mut pipe = Pipe::connect(cluster.memcached(id))?;
+            pipe.send(&b"get v\r\n".repeat(READS))?;
+            pipe.say_no_more()?;
+            for _ in 0..READS {
+                pipe.expect_items(&["v"], &values)?;
+            }
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn an_answer_cut_for_want_of_room_goes_on_by_itself() {
     const ROUNDS: usize = 4;

@@ -53,6 +53,11 @@ impl Pipe {
         })
     }
 
+    /// Closes our side; the other one may go on.
+    pub fn say_no_more(&self) -> Result<()> {
+        Ok(self.writer.shutdown(Shutdown::Write)?)
+    }
+
     /// Does this before every further read from the connection.
     pub fn between_bites(&mut self, work: impl FnMut() + Send + 'static) {
         self.reader.get_mut().between = Box::new(work);
