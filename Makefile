@@ -22,13 +22,13 @@ accept: setup
 
 check: setup
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo run --quiet --locked --package quorumwire-wiregen -- --check
 	tools/tidy
 	python3 -m unittest discover --quiet --start-directory bench --pattern '*_test.py'
 
 build: setup
-	cargo build --quiet --release --locked --package quorumwire-node
+	cargo build --release --locked --package quorumwire-node
 
 # The cluster tests use network namespaces and real processes: as root, one at a time.
 test: check
