@@ -1,5 +1,6 @@
 //! Connections between replicas: who dials whom, handshake, frames in and out. Knows no protocol
 //! beyond the handshake; messages are handed up and taken down as they are.
+use super::dial::{Dial, Resolved};
 use super::outbox::Outbox;
 use bytes::{Bytes, BytesMut};
 use mio::event::Event;
@@ -12,9 +13,6 @@ use quorumwire_wire::prost::Message;
 use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, Goodbye, check_hello, encode_frame, peer};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::mpsc::{self, Receiver, TryRecvError};
-use std::thread;
 use std::time::Duration;
 
 /// Connections at once, those still in the handshake included; more are closed at once.
@@ -93,14 +91,6 @@ struct Link {
     dirty: bool,
 }
 
-/// Where a replica is to be dialed, and when next.
-struct Dial {
-    address: String,
-    resolving: Option<Receiver<Option<SocketAddr>>>,
-    next: Now,
-    link: Option<usize>,
-}
-
 /// All connections to other replicas.
 pub struct Links {
     hello: peer::Hello,
@@ -157,12 +147,9 @@ impl Links {
             .retain(|id, dial| addresses.get(id) == Some(&dial.address));
         for (id, address) in addresses {
             if u32::from(id.0) != self.hello.replica {
-                self.dials.entry(*id).or_insert_with(|| Dial {
-                    address: address.clone(),
-                    resolving: None,
-                    next: Now::default(),
-                    link: None,
-                });
+                self.dials
+                    .entry(*id)
+                    .or_insert_with(|| Dial::new(address.clone()));
             }
         }
     }
@@ -669,168 +656,6 @@ fn printable(text: &str) -> String {
     text.chars().take(FOREIGN_TEXT_MAX).map(plain).collect()
 }
 
-enum Resolved {
-    Address(SocketAddr),
-    NotYet,
-    Unknown,
-}
-
-impl Dial {
-    /// The address to dial. Names are looked up by a thread of their own, one at a time for each
-    /// replica, because a name server may take seconds.
-    fn resolve(&mut self) -> Resolved {
-        if let Ok(address) = self.address.parse() {
-            return Resolved::Address(address);
-        }
-        let Some(answer) = &self.resolving else {
-            let (sender, receiver) = mpsc::sync_channel(1);
-            let name = self.address.clone();
-            let lookup = move || {
-                let address = name.to_socket_addrs().ok().and_then(|mut all| all.next());
-                sender.send(address).ok();
-            };
-            if thread::Builder::new()
-                .name("resolve".into())
-                .spawn(lookup)
-                .is_ok()
-            {
-                self.resolving = Some(receiver);
-            }
-            return Resolved::NotYet;
-        };
-        match answer.try_recv() {
-            Err(TryRecvError::Empty) => Resolved::NotYet,
-            Ok(Some(address)) => {
-                self.resolving = None;
-                Resolved::Address(address)
-            }
-            Ok(None) | Err(TryRecvError::Disconnected) => {
-                self.resolving = None;
-                Resolved::Unknown
-            }
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use mio::{Events, Poll};
-    use std::io::Write as _;
-    use std::time::Instant;
-
-    const FIRST_TOKEN: usize = 10;
-    const DEADLINE: Duration = Duration::from_secs(10);
-
-    struct Host {
-        poll: Poll,
-        links: Links,
-        address: SocketAddr,
-    }
-
-    impl Host {
-        /// Replica 0, with replica 1 a member in its life 5.
-        fn start() -> Self {
-            let poll = Poll::new().unwrap();
-            let mut listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-            let address = listener.local_addr().unwrap();
-            poll.registry()
-                .register(&mut listener, Token(0), Interest::READABLE)
-                .unwrap();
-            let mut links = Links::new(
-                quorumwire_wire::hello("test", 0, 1),
-                listener,
-                poll.registry().try_clone().unwrap(),
-                FIRST_TOKEN,
-                DEADLINE,
-                DEADLINE,
-            );
-            links.members.insert(ReplicaId(1), Incarnation(5));
-            Self {
-                poll,
-                links,
-                address,
-            }
-        }
-
-        fn connect(&self, incarnation: u64) -> std::net::TcpStream {
-            let mut stream = std::net::TcpStream::connect(self.address).unwrap();
-            let hello = peer::PeerMessage {
-                body: Some(Body::Hello(quorumwire_wire::hello("test", 1, incarnation))),
-                ..peer::PeerMessage::default()
-            };
-            let mut frame = BytesMut::new();
-            encode_frame(&mut frame, &hello, &[]);
-            stream.write_all(&frame).unwrap();
-            stream.set_read_timeout(Some(DEADLINE)).unwrap();
-            stream
-        }
-
-        /// Turns until an event tells what is waited for.
-        fn turn_until(&mut self, is_it: impl Fn(&LinkEvent) -> bool) {
-            let begun = Instant::now();
-            let mut ready = Events::with_capacity(16);
-            loop {
-                assert!(begun.elapsed() < DEADLINE, "it did not happen in time");
-                self.poll
-                    .poll(&mut ready, Some(Duration::from_millis(10)))
-                    .unwrap();
-                let (now, mut told) = (Now(begun.elapsed()), Vec::new());
-                for event in &ready {
-                    match event.token() {
-                        Token(0) => self.links.accept(now),
-                        Token(_) => self.links.ready(event, now),
-                    }
-                }
-                self.links.read(now, &mut told);
-                self.links.write(now, &mut told);
-                if told.iter().any(&is_it) {
-                    return;
-                }
-            }
-        }
-    }
-
-    fn peer_1(incarnation: u64) -> Peer {
-        Peer {
-            id: ReplicaId(1),
-            incarnation: Incarnation(incarnation),
-        }
-    }
-
-    #[test]
-    fn another_life_is_let_in_only_once_the_member_is_gone() {
-        let mut host = Host::start();
-        let member = host.connect(5);
-        host.turn_until(|event| matches!(event, LinkEvent::Up(peer) if *peer == peer_1(5)));
-
-        let mut impostor = host.connect(6);
-        let begun = Instant::now();
-        let mut told = Vec::new();
-        while host.links.counters.closed_handshake_refused == 0 {
-            assert!(begun.elapsed() < DEADLINE, "the impostor was not refused");
-            host.links.accept(Now::default());
-            for slot in host.links.slots.iter_mut().flatten() {
-                slot.readable = true;
-            }
-            host.links.read(Now::default(), &mut told);
-        }
-        assert!(told.is_empty(), "the member's connection must not change");
-        assert!(host.links.is_up(peer_1(5)));
-        let mut answer = Vec::new();
-        impostor.read_to_end(&mut answer).ok(); // a reset after the goodbye is as good as an end
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        assert!(answer.contains("id_in_use"), "{answer:?}");
-
-        drop(member);
-        host.turn_until(|event| matches!(event, LinkEvent::Down(peer) if *peer == peer_1(5)));
-        let _new_life = host.connect(6);
-        host.turn_until(|event| matches!(event, LinkEvent::Up(peer) if *peer == peer_1(6)));
-    }
-
-    #[test]
-    fn texts_from_outside_are_short_and_plain() {
-        let shown = printable(&format!("a\x1b[31m\n{}", "x".repeat(1000)));
-        assert!(shown.starts_with("a?[31m?x") && shown.len() == FOREIGN_TEXT_MAX);
-    }
-}
+#[path = "links_test.rs"]
+mod tests;

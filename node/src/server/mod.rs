@@ -8,6 +8,7 @@ mod clients;
 mod clock;
 mod core;
 mod counters;
+mod dial;
 mod journal;
 mod links;
 mod messages;

@@ -1,0 +1,70 @@
+//! Where another replica is dialed: its address, looked up without holding up the event loop.
+use quorumwire_control::Now;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::thread;
+
+/// Where a replica is to be dialed, and when next.
+pub struct Dial {
+    pub address: String,
+    resolving: Option<Receiver<Option<SocketAddr>>>,
+    pub next: Now,
+    pub link: Option<usize>,
+}
+
+/// What looking an address up has come to.
+pub enum Resolved {
+    /// Here it is.
+    Address(SocketAddr),
+    /// Still being looked up.
+    NotYet,
+    /// The name server knows none, this time.
+    Unknown,
+}
+
+impl Dial {
+    /// To be dialed at once.
+    pub fn new(address: String) -> Self {
+        Self {
+            address,
+            resolving: None,
+            next: Now::default(),
+            link: None,
+        }
+    }
+
+    /// The address to dial. Names are looked up by a thread of their own, one at a time for each
+    /// replica, because a name server may take seconds.
+    pub fn resolve(&mut self) -> Resolved {
+        if let Ok(address) = self.address.parse() {
+            return Resolved::Address(address);
+        }
+        let Some(answer) = &self.resolving else {
+            let (sender, receiver) = mpsc::sync_channel(1);
+            let name = self.address.clone();
+            let lookup = move || {
+                let address = name.to_socket_addrs().ok().and_then(|mut all| all.next());
+                sender.send(address).ok();
+            };
+            if thread::Builder::new()
+                .name("resolve".into())
+                .spawn(lookup)
+                .is_ok()
+            {
+                self.resolving = Some(receiver);
+            }
+            return Resolved::NotYet;
+        };
+        match answer.try_recv() {
+            Err(TryRecvError::Empty) => Resolved::NotYet,
+            Ok(Some(address)) => {
+                self.resolving = None;
+                Resolved::Address(address)
+            }
+            Ok(None) | Err(TryRecvError::Disconnected) => {
+                self.resolving = None;
+                Resolved::Unknown
+            }
+        }
+    }
+}
