@@ -69,4 +69,14 @@ impl Plan {
             disk_mib: None,
         }
     }
+
+    /// A cluster that keeps its leader although a busy machine stops it for a while now and then. The
+    /// first leader comes at once all the same: a cluster's first election waits for no timeout.
+    #[must_use]
+    pub fn steady(replicas: u16, durability: Durability) -> Self {
+        Self {
+            options: vec![("election-timeout-ms", "10000")],
+            ..Self::new(replicas, durability)
+        }
+    }
 }

@@ -42,7 +42,7 @@ fn sigterm_hands_leadership_over_and_exits_cleanly() {
 
 #[test]
 fn the_command_line_shows_and_moves_leadership() {
-    run_started(Plan::new(3, Durability::Sync), |cluster| {
+    run_started(Plan::steady(3, Durability::Sync), |cluster| {
         cluster.put("k", "1")?;
         let leader = cluster.wait_for_leader()?;
         let next = (leader + 1) % 3;
@@ -78,7 +78,7 @@ fn the_command_line_shows_and_moves_leadership() {
 
 #[test]
 fn a_follower_told_to_refuse_names_the_leader() {
-    let mut plan = Plan::new(3, Durability::Memory);
+    let mut plan = Plan::steady(3, Durability::Memory);
     plan.on_follower = OnFollower::Refuse;
     run_started(plan, |cluster| {
         let leader = cluster.wait_for_leader()?;
@@ -121,7 +121,7 @@ fn passes_memccapable(cluster: &Cluster<'_>, id: u16) -> Result<()> {
 
 #[test]
 fn memccapable_passes_in_full_against_leader_and_follower() {
-    run_started(Plan::new(3, Durability::Sync), |cluster| {
+    run_started(Plan::steady(3, Durability::Sync), |cluster| {
         let leader = cluster.wait_for_leader()?;
         cluster.wait_for_ready(&[0, 1, 2])?;
         passes_memccapable(cluster, leader)?;

@@ -33,13 +33,6 @@ const UNREAD: Duration = Duration::from_millis(1500);
 /// How long a server keeps a request before it gives up on it.
 const SERVER_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A cluster that two busy cores do not make change its leader.
-fn steady() -> Plan {
-    let mut plan = Plan::new(3, Durability::Memory);
-    plan.options = vec![("election-timeout-ms", "1500")];
-    plan
-}
-
 /// A leader and one of its followers, both ready.
 fn leader_and_follower(cluster: &Cluster<'_>) -> Result<[u16; 2]> {
     let leader = cluster.wait_for_leader()?;
@@ -74,7 +67,7 @@ fn follow(pipe: &mut Pipe, model: &mut Model, rng: &mut ChaCha8Rng) -> Result<()
 #[test]
 fn what_is_sent_ahead_is_answered_as_if_one_after_the_other() {
     let seed = seed();
-    run_started(steady(), |cluster| {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let ids = leader_and_follower(cluster)?;
         let term = cluster.status(ids[0])?.term;
@@ -99,7 +92,7 @@ fn what_is_sent_ahead_is_answered_as_if_one_after_the_other() {
 #[test]
 fn requests_answered_on_the_spot_keep_their_place() {
     const ROUNDS: usize = 50;
-    run_started(steady(), |cluster| {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
         for id in leader_and_follower(cluster)? {
             let mut pipe = Pipe::connect(cluster.memcached(id))?;
             for _ in 0..ROUNDS {
@@ -125,7 +118,7 @@ fn requests_answered_on_the_spot_keep_their_place() {
 #[test]
 fn a_client_that_closed_its_side_gets_its_answers() {
     const READS: usize = 20;
-    run_started(steady(), |cluster| {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
         let values = BTreeMap::from([("v", vec![b'y'; 700_000])]);
         for id in leader_and_follower(cluster)? {
             ensure!(cluster.client(id)?.set("v", &values["v"]).expect("set") == "STORED");
@@ -144,7 +137,7 @@ fn a_client_that_closed_its_side_gets_its_answers() {
 fn an_answer_cut_for_want_of_room_goes_on_by_itself() {
     const ROUNDS: usize = 4;
     const WARMING: usize = 30;
-    run_started(steady(), |cluster| {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
         let values = BTreeMap::from([("v", vec![b'y'; 700_000]), ("x", b"z".to_vec())]);
         for id in leader_and_follower(cluster)? {
             for (key, value) in &values {
@@ -224,7 +217,7 @@ const GETS: usize = 300;
 
 /// Pipelines many reads of a large value with a write behind, first not reading at all.
 fn pipeline_unread(id_of: impl FnOnce([u16; 2]) -> u16 + Send) {
-    run_started(steady(), |cluster| {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
         let ids = leader_and_follower(cluster)?;
         let values = store_large(cluster, ids[0], LARGE_BYTES)?;
         let mut request = b"get big\r\n".repeat(GETS);
@@ -254,7 +247,7 @@ fn reads_nobody_takes_cost_a_follower_bounded_memory() {
 fn one_line_unread(id_of: impl FnOnce([u16; 2]) -> u16 + Send) {
     const COPIES: usize = 2000;
     const VALUE_BYTES: usize = 200_000;
-    run_started(steady(), |cluster| {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
         let ids = leader_and_follower(cluster)?;
         let values = store_large(cluster, ids[0], VALUE_BYTES)?;
         // Writes on both sides: the answer must be that of the moment between them, and yet wait.
@@ -281,7 +274,7 @@ fn one_line_of_many_keys_costs_a_follower_bounded_memory() {
 
 #[test]
 fn a_slow_reader_costs_bounded_memory() {
-    run_started(steady(), |cluster| {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
         let [leader, _] = leader_and_follower(cluster)?;
         let values = store_large(cluster, leader, LARGE_BYTES)?;
         // Between two bites the server has had a turn to answer more.
