@@ -1,4 +1,8 @@
 //! The traits everything hangs on, and the words they share. No logic lives here.
+mod plane;
+
+pub use plane::*;
+
 use std::fmt;
 use std::io;
 

@@ -1,0 +1,226 @@
+//! Data planes: places where the common case runs. A plane moves entries of one *fast term* while it is
+//! engaged, and nothing at any other time.
+use crate::{GroupId, Index, ReplicaId, Term};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Most replicas in one fast term.
+pub const PLANE_REPLICAS_MAX: usize = 7;
+
+/// What a plane can do.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Most bytes of one command's piece.
+    pub payload_bytes_max: usize,
+    /// Most replicas in a grant.
+    pub replicas_max: usize,
+    /// Entries its ring holds: what the host has not taken, and what can be sent again.
+    pub ring_slots: u32,
+    /// Whether it checks authentication tags. If not, it belongs on an isolated network.
+    pub authenticates: bool,
+}
+
+/// One replica of a grant, as the others reach it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PlanePeer {
+    /// Who.
+    pub id: ReplicaId,
+    /// Where its plane listens (UDP).
+    pub address: SocketAddr,
+}
+
+/// What a plane is engaged with: it continues the log behind `last_index`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Grant {
+    /// Which log.
+    pub group: GroupId,
+    /// The fast term.
+    pub term: Term,
+    /// The last entry that software moved; durable here.
+    pub last_index: Index,
+    /// That entry's term.
+    pub last_term: Term,
+    /// What is known to be committed; at most `last_index`.
+    pub commit_index: Index,
+    /// Slot of this replica in `peers`.
+    pub me: u8,
+    /// Slot of the leader in `peers`.
+    pub leader: u8,
+    /// All voters, in the same order on all of them; at most [`PLANE_REPLICAS_MAX`].
+    pub peers: Vec<PlanePeer>,
+    /// How many of them must hold an entry to commit it, the leader included.
+    pub quorum: u8,
+    /// Acknowledge only what [`DataPlane::persisted`] covers (durability `sync`).
+    pub held: bool,
+}
+
+/// What a plane and its host share, as of one moment.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Registers {
+    /// The fast term; 0 if the plane was never engaged.
+    pub term: Term,
+    /// The last entry stored.
+    pub last_index: Index,
+    /// That entry's term.
+    pub last_term: Term,
+    /// Highest index known to be committed.
+    pub commit_index: Index,
+    /// Highest index ever acknowledged or counted for this replica itself.
+    pub persisted_index: Index,
+    /// Highest heartbeat round sent (leader) or heard (follower).
+    pub round: u64,
+    /// Follower: packets accepted from the leader of this term.
+    pub frames_heard: u64,
+    /// Leader: highest index each replica has acknowledged, by slot.
+    pub match_index: [Index; PLANE_REPLICAS_MAX],
+    /// Leader: highest heartbeat round each replica has answered, by slot.
+    pub heard_round: [u64; PLANE_REPLICAS_MAX],
+}
+
+/// What an entry holds.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum EntryKind {
+    /// A command for the state machine.
+    Command,
+    /// A piece of one: number and count of pieces (32 bits each, big-endian), then bytes.
+    Fragment,
+    /// The log's time: 8 bytes, milliseconds since 1970, big-endian.
+    Tick,
+}
+
+/// A command to be replicated.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a> {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Client session; 0: none.
+    pub session: u64,
+    /// Its number in the session; with session 0 a number the host recognises it by.
+    pub sequence: u64,
+    /// Its bytes, at most [`Limits::payload_bytes_max`].
+    pub payload: &'a [u8],
+}
+
+/// An entry the plane has stored.
+#[derive(Clone, Copy, Debug)]
+pub struct PlaneEntry<'a> {
+    /// Its place in the log.
+    pub index: Index,
+    /// The fast term.
+    pub term: Term,
+    /// What it holds.
+    pub command: Command<'a>,
+    /// Leader: the client that asked through the plane and waits for an answer from the host; `None`
+    /// for what was submitted, and for blind writes.
+    pub asked_by: Option<SocketAddr>,
+}
+
+/// What a plane tells its host.
+#[derive(Clone, Copy, Debug)]
+pub enum PlaneEvent<'a> {
+    /// An entry was stored. In the order of the log, each once.
+    Entry(PlaneEntry<'a>),
+    /// Everything up to here is committed. After the entries it covers.
+    Committed(Index),
+    /// Leader: a replica asks for entries that the ring holds no more, by its slot.
+    Behind(u8),
+    /// A client's request that the plane could not take: it is off, or a follower without a leader.
+    Request {
+        /// Who asks.
+        from: SocketAddr,
+        /// Client session; 0: none.
+        session: u64,
+        /// Its number in the session.
+        sequence: u64,
+        /// The command.
+        payload: &'a [u8],
+    },
+    /// A datagram that is none of the plane's packets, from a client that speaks another protocol.
+    Foreign {
+        /// Who sent it.
+        from: SocketAddr,
+        /// Its bytes.
+        bytes: &'a [u8],
+    },
+}
+
+/// An answer for a client that asked through the plane.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// To whom.
+    pub to: SocketAddr,
+    /// As in its request.
+    pub session: u64,
+    /// As in its request.
+    pub sequence: u64,
+    /// Where the command stands in the log; 0 if it does not.
+    pub index: Index,
+    /// It was not carried out; the payload says why.
+    pub refused: bool,
+    /// What the state machine said; cut off by none: at most [`Limits::payload_bytes_max`].
+    pub payload: &'a [u8],
+}
+
+/// Why a plane did not do what it was told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PlaneError {
+    /// No more room: later. Nothing was taken beyond what the answer says.
+    Full,
+    /// It is not engaged, or not as a leader.
+    NotEngaged,
+    /// It is engaged already.
+    Engaged,
+    /// The grant is nothing it can work with; the text says what would be.
+    Refused(&'static str),
+    /// The place it runs in failed: it moves nothing any more and must be disengaged.
+    Failed(&'static str),
+}
+
+/// A place where the common case runs.
+///
+/// Engaged, it alone moves the log: it stores, replicates, counts and commits entries of its grant's
+/// term. [`disengage`](Self::disengage) is a fence: when it returns, the registers account for every
+/// acknowledgement ever sent, and no more are sent; [`poll`](Self::poll) then still hands over what the
+/// ring holds up to the registers' last index. Engaging starts with an empty ring.
+pub trait DataPlane: Send {
+    /// What it can do.
+    fn limits(&self) -> Limits;
+
+    /// Starts moving the log behind the grant's last index. Answers nothing before it returns `Ok`.
+    /// Everything that an earlier term stored must have been taken by [`poll`](Self::poll).
+    fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError>;
+
+    /// Stops, for good, what this term moves. Idempotent.
+    fn disengage(&mut self) -> Registers;
+
+    /// The registers of this moment.
+    fn registers(&self) -> Registers;
+
+    /// Leader: takes commands in order, as many as there is room for; how many, and the first one's
+    /// index. [`PlaneError::Full`] if there is room for none.
+    fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError>;
+
+    /// Leader: tells the followers that it lives. Rounds ascend; what comes back shows in
+    /// [`Registers::heard_round`].
+    fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError>;
+
+    /// Takes in at most `budget` packets and hands over what has happened; how many events. Never
+    /// blocks.
+    fn poll(&mut self, budget: usize, sink: &mut dyn FnMut(PlaneEvent<'_>)) -> usize;
+
+    /// Everything up to here is durable: releases the acknowledgements held for it. Only with a grant
+    /// that says `held`.
+    fn persisted(&mut self, upto: Index) -> Result<(), PlaneError>;
+
+    /// The host has taken everything up to here and needs it no more: the slots may be reused.
+    fn release(&mut self, upto: Index) -> Result<(), PlaneError>;
+
+    /// Answers a client. Lost ones are asked for again by the client.
+    fn answer(&mut self, answer: &Answer<'_>);
+
+    /// The longest time [`poll`](Self::poll) may be left alone while nothing wakes the host; `None`:
+    /// any time.
+    fn poll_again_within(&self) -> Option<Duration> {
+        None
+    }
+}
