@@ -1,0 +1,228 @@
+//! What stands between the log and a state machine: commands of client sessions run once however often
+//! they were sent, and commands that came in pieces run when the last piece is there. It is part of the
+//! replicated state: equal logs give equal tables on every replica, and snapshots contain them.
+//!
+//! A client numbers the commands of its session from 1 on and keeps at most [`WINDOW`] of them
+//! unanswered, in any order. A repeated command is answered as it was the first time, unless that
+//! answer was longer than [`ANSWER_BYTES_MAX`]; then it is known only that it ran.
+mod pieces;
+mod snapshot;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use pieces::{PIECES_BYTES_MAX, PIECES_PER_COMMAND_MAX};
+
+use pieces::{Piece, Pieces};
+use quorumwire_interfaces::{Applied, Frozen, Index, LogTime, StateMachine};
+use std::io;
+use table::{Before, Table};
+
+/// Commands of one session that may be unanswered at a time.
+pub const WINDOW: u64 = 64;
+
+/// Longest answer that is kept for a repeated command, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 64;
+
+/// Sessions known at a time.
+pub const SESSIONS_MAX: usize = 8192;
+
+/// A session that sent nothing for this long (by the log's time, in milliseconds) may give way to a new
+/// one. A client must not send a command again that is older than this.
+pub const IDLE_MS_MIN: u64 = 60_000;
+
+/// Bytes of a session's payload before its command: session and sequence, big-endian.
+pub const SESSION_HEADER_BYTES: usize = 16;
+
+/// Bytes of a piece's payload before its bytes: session, sequence, number and count of pieces.
+pub const PIECE_HEADER_BYTES: usize = 24;
+
+/// What became of an entry.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// The command ran; its answer was appended.
+    Applied,
+    /// It had run before; its answer was appended.
+    Repeated,
+    /// A piece was kept; others are missing.
+    Incomplete,
+    /// It did not run, now or here; nothing was appended.
+    Refused(Refusal),
+}
+
+/// Why a command of a session did not run.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, thiserror::Error)]
+pub enum Refusal {
+    /// Its payload is shorter than its own header, or a piece has an impossible number or length.
+    #[error("malformed")]
+    Malformed,
+    /// It had run before, and its answer was too long to keep.
+    #[error("already executed; its answer is not kept")]
+    AnswerGone,
+    /// More than [`WINDOW`] behind the session's newest: whether it ran is not known any more.
+    #[error("sequence too old for its session")]
+    TooOld,
+    /// The first command seen of a session is far from number 1: the session is not known (any more).
+    #[error("unknown session")]
+    UnknownSession,
+    /// [`SESSIONS_MAX`] sessions are in use.
+    #[error("too many sessions")]
+    TooManySessions,
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its index.
+    pub index: Index,
+    /// The log's time there.
+    pub log_time: LogTime,
+}
+
+/// A state machine whose commands may belong to sessions and may come in pieces.
+#[derive(Debug, Default)]
+pub struct Sessions<S> {
+    inner: S,
+    table: Table,
+    pieces: Pieces,
+}
+
+impl<S: StateMachine> Sessions<S> {
+    /// Nothing known yet.
+    pub fn new(inner: S) -> Self {
+        Self {
+            inner,
+            table: Table::default(),
+            pieces: Pieces::default(),
+        }
+    }
+
+    /// The state machine, for reads.
+    pub const fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// How many sessions are known.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes of commands of which pieces are missing.
+    #[must_use]
+    pub fn pieces_bytes(&self) -> usize {
+        self.pieces.bytes()
+    }
+
+    /// Runs a command without a session.
+    pub fn command(&mut self, place: Place, command: &[u8], reply: &mut Vec<u8>) {
+        let applied = Applied {
+            index: place.index,
+            log_time: place.log_time,
+            command,
+        };
+        self.inner.apply(&applied, reply);
+    }
+
+    /// Runs a command with a session: its payload is session, sequence (8 bytes each, big-endian) and the
+    /// command.
+    pub fn in_session(&mut self, place: Place, payload: &[u8], reply: &mut Vec<u8>) -> Outcome {
+        let Some((name, command)) = Name::split(payload) else {
+            return Outcome::Refused(Refusal::Malformed);
+        };
+        self.named(place, name, command, reply)
+    }
+
+    /// Keeps a piece, and runs the command if it was the last one missing: the payload is session,
+    /// sequence (8 bytes each), number from 0 on and count (4 bytes each), and the piece's bytes. With
+    /// session 0 the sequence must never be used for another command.
+    pub fn piece(&mut self, place: Place, payload: &[u8], reply: &mut Vec<u8>) -> Outcome {
+        let Some((name, rest)) = Name::split(payload) else {
+            return Outcome::Refused(Refusal::Malformed);
+        };
+        let Some(piece) = Piece::split(rest) else {
+            return Outcome::Refused(Refusal::Malformed);
+        };
+        if self.table.has_run(name) {
+            // A repeated command: its pieces are not gathered again, and its last one answers.
+            if piece.number + 1 < piece.count {
+                return Outcome::Incomplete;
+            }
+            return self.named(place, name, &[], reply);
+        }
+        match self.pieces.take(place.index, name, &piece) {
+            None => Outcome::Incomplete,
+            Some(command) => self.named(place, name, &command, reply),
+        }
+    }
+
+    fn named(&mut self, place: Place, name: Name, command: &[u8], reply: &mut Vec<u8>) -> Outcome {
+        if name.session == 0 {
+            self.command(place, command, reply);
+            return Outcome::Applied;
+        }
+        match self.table.begin(place, name) {
+            Before::New => {}
+            Before::Ran(answer) => {
+                reply.extend_from_slice(&answer);
+                return Outcome::Repeated;
+            }
+            Before::Refused(refusal) => return Outcome::Refused(refusal),
+        }
+        let begin = reply.len();
+        self.command(place, command, reply);
+        self.table.finish(name, &reply[begin..]);
+        Outcome::Applied
+    }
+
+    /// As [`StateMachine::advance`].
+    pub fn advance(&mut self, log_time: LogTime) {
+        self.inner.advance(log_time);
+    }
+
+    /// As [`StateMachine::next_deadline`].
+    pub fn next_deadline(&self) -> Option<LogTime> {
+        self.inner.next_deadline()
+    }
+
+    /// As [`StateMachine::query`].
+    pub fn query(&self, request: &[u8], reply: &mut Vec<u8>) {
+        self.inner.query(request, reply);
+    }
+
+    /// As [`StateMachine::freeze`].
+    pub fn freeze(&self) -> Box<dyn Frozen> {
+        let inner = self.inner.freeze();
+        Box::new(snapshot::FrozenSessions::new(
+            self.table.clone(),
+            self.pieces.clone(),
+            inner,
+        ))
+    }
+
+    /// As [`StateMachine::restore`]. Invalid data: the bytes are none that a snapshot writes.
+    pub fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()> {
+        (self.table, self.pieces) = snapshot::read(reader)?;
+        self.inner.restore(reader)
+    }
+}
+
+/// What a command is known by.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Name {
+    pub(crate) session: u64,
+    pub(crate) sequence: u64,
+}
+
+impl Name {
+    fn split(payload: &[u8]) -> Option<(Self, &[u8])> {
+        let (session, rest) = payload.split_first_chunk()?;
+        let (sequence, rest) = rest.split_first_chunk()?;
+        let name = Self {
+            session: u64::from_be_bytes(*session),
+            sequence: u64::from_be_bytes(*sequence),
+        };
+        Some((name, rest))
+    }
+}

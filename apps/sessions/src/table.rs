@@ -1,0 +1,122 @@
+//! Which commands of which sessions have run, and what was answered.
+use crate::{ANSWER_BYTES_MAX, IDLE_MS_MIN, Name, Place, Refusal, SESSIONS_MAX, WINDOW};
+use quorumwire_interfaces::Index;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// All sessions. A copy is cheap: it shares them until they change.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    sessions: BTreeMap<u64, Arc<Session>>,
+    /// Sessions by the index of their newest command.
+    by_use: BTreeMap<Index, u64>,
+}
+
+/// One client's commands that may still be repeated.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Session {
+    pub(crate) used_at: Index,
+    pub(crate) used_ms: u64,
+    /// Those that ran, sequences ascending, all within [`WINDOW`] of the highest. `None`: the answer was
+    /// too long to keep.
+    pub(crate) ran: VecDeque<(u64, Option<Box<[u8]>>)>,
+}
+
+/// What is known of a command that is about to run.
+pub(crate) enum Before {
+    New,
+    Ran(Box<[u8]>),
+    Refused(Refusal),
+}
+
+impl Session {
+    fn highest(&self) -> u64 {
+        self.ran.back().map_or(0, |(sequence, _)| *sequence)
+    }
+
+    /// Where a command stands in `ran`, or would.
+    fn find(&self, sequence: u64) -> Result<usize, usize> {
+        self.ran
+            .binary_search_by_key(&sequence, |(sequence, _)| *sequence)
+    }
+}
+
+impl Table {
+    pub(crate) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Session)> {
+        self.sessions.iter().map(|(id, session)| (*id, &**session))
+    }
+
+    /// Puts a session back that a snapshot held. False: there is one of this name, or of this use.
+    pub(crate) fn insert(&mut self, id: u64, session: Session) -> bool {
+        self.by_use.insert(session.used_at, id).is_none()
+            && self.sessions.insert(id, Arc::new(session)).is_none()
+    }
+
+    /// Whether a command of a session is known to have run.
+    pub(crate) fn has_run(&self, name: Name) -> bool {
+        let session = self.sessions.get(&name.session);
+        session.is_some_and(|session| session.find(name.sequence).is_ok())
+    }
+
+    /// Looks a command up, and makes room for its session. After [`Before::New`] it must be finished.
+    pub(crate) fn begin(&mut self, place: Place, name: Name) -> Before {
+        if !self.sessions.contains_key(&name.session) {
+            if name.sequence == 0 || name.sequence > WINDOW {
+                return Before::Refused(Refusal::UnknownSession);
+            }
+            if self.sessions.len() >= SESSIONS_MAX && !self.drop_idle(place) {
+                return Before::Refused(Refusal::TooManySessions);
+            }
+        }
+        let session = self.sessions.entry(name.session).or_default();
+        let session = Arc::make_mut(session);
+        self.by_use.remove(&session.used_at);
+        self.by_use.insert(place.index, name.session);
+        session.used_at = place.index;
+        session.used_ms = place.log_time.0;
+        if name.sequence == 0 || session.highest().saturating_sub(name.sequence) >= WINDOW {
+            return Before::Refused(Refusal::TooOld);
+        }
+        match session.find(name.sequence) {
+            Err(_) => Before::New,
+            Ok(at) => match &session.ran[at].1 {
+                Some(answer) => Before::Ran(answer.clone()),
+                None => Before::Refused(Refusal::AnswerGone),
+            },
+        }
+    }
+
+    /// The command ran.
+    pub(crate) fn finish(&mut self, name: Name, answer: &[u8]) {
+        let session = self.sessions.entry(name.session).or_default();
+        let session = Arc::make_mut(session);
+        let kept = (answer.len() <= ANSWER_BYTES_MAX).then(|| answer.into());
+        if let Err(at) = session.find(name.sequence) {
+            session.ran.insert(at, (name.sequence, kept));
+        }
+        let highest = session.highest();
+        while let Some((oldest, _)) = session.ran.front()
+            && highest - oldest >= WINDOW
+        {
+            session.ran.pop_front();
+        }
+    }
+
+    /// Drops the session that was used longest ago, if that is long enough ago.
+    fn drop_idle(&mut self, place: Place) -> bool {
+        let Some((&used_at, &id)) = self.by_use.first_key_value() else {
+            return false;
+        };
+        let used_ms = self.sessions.get(&id).map_or(0, |session| session.used_ms);
+        let is_idle = place.log_time.0.saturating_sub(used_ms) >= IDLE_MS_MIN;
+        if is_idle {
+            self.by_use.remove(&used_at);
+            self.sessions.remove(&id);
+        }
+        is_idle
+    }
+}

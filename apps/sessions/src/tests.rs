@@ -1,0 +1,357 @@
+//! Rule by rule, and against a model that remembers everything.
+use super::*;
+use quorumwire_interfaces::{Frozen, LogTime};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+
+/// Answers each command with how many have run, and with as many bytes more as the command's first byte
+/// says.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+struct Log(Vec<Vec<u8>>);
+
+impl StateMachine for Log {
+    fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
+        self.0.push(entry.command.to_vec());
+        let more = entry.command.first().copied().unwrap_or(0);
+        reply.extend_from_slice(&u32::try_from(self.0.len()).unwrap().to_be_bytes());
+        reply.resize(reply.len() + usize::from(more), b'.');
+    }
+    fn advance(&mut self, _: LogTime) {}
+    fn next_deadline(&self) -> Option<LogTime> {
+        None
+    }
+    fn query(&self, _: &[u8], _: &mut Vec<u8>) {}
+    fn freeze(&self) -> Box<dyn Frozen> {
+        Box::new(FrozenLog(self.0.clone()))
+    }
+    fn restore(&mut self, reader: &mut dyn Read) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes)?;
+        self.0 = bytes.split(|byte| *byte == 0xff).map(Vec::from).collect();
+        self.0.pop();
+        Ok(())
+    }
+}
+
+struct FrozenLog(Vec<Vec<u8>>);
+
+impl Frozen for FrozenLog {
+    fn write(&self, writer: &mut dyn Write) -> io::Result<()> {
+        for command in &self.0 {
+            writer.write_all(command)?;
+            writer.write_all(&[0xff])?;
+        }
+        Ok(())
+    }
+}
+
+struct Bench {
+    sessions: Sessions<Log>,
+    place: Place,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            sessions: Sessions::new(Log::default()),
+            place: Place {
+                index: Index(0),
+                log_time: LogTime(1000),
+            },
+        }
+    }
+
+    fn next(&mut self) -> Place {
+        self.place.index = self.place.index.next();
+        self.place
+    }
+
+    fn command(&mut self, session: u64, sequence: u64, command: &[u8]) -> (Outcome, Vec<u8>) {
+        let payload = [&session.to_be_bytes()[..], &sequence.to_be_bytes(), command].concat();
+        let (place, mut reply) = (self.next(), Vec::new());
+        let outcome = self.sessions.in_session(place, &payload, &mut reply);
+        (outcome, reply)
+    }
+
+    fn piece(
+        &mut self,
+        (session, sequence): (u64, u64),
+        (number, count): (u32, u32),
+        bytes: &[u8],
+    ) -> (Outcome, Vec<u8>) {
+        let payload = [
+            &session.to_be_bytes()[..],
+            &sequence.to_be_bytes(),
+            &number.to_be_bytes(),
+            &count.to_be_bytes(),
+            bytes,
+        ]
+        .concat();
+        let (place, mut reply) = (self.next(), Vec::new());
+        let outcome = self.sessions.piece(place, &payload, &mut reply);
+        (outcome, reply)
+    }
+
+    fn ran(&self) -> usize {
+        self.sessions.inner().0.len()
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.sessions.freeze().write(&mut bytes).unwrap();
+        bytes
+    }
+}
+
+fn refused(refusal: Refusal) -> (Outcome, Vec<u8>) {
+    (Outcome::Refused(refusal), Vec::new())
+}
+
+#[test]
+fn a_command_sent_twice_runs_once_and_is_answered_alike() {
+    let mut bench = Bench::new();
+    let first = bench.command(7, 1, b"\0a");
+    assert_eq!(first, (Outcome::Applied, vec![0, 0, 0, 1]));
+    assert_eq!(bench.command(7, 1, b"\0a"), (Outcome::Repeated, first.1));
+    assert_eq!(bench.command(8, 1, b"\0a").0, Outcome::Applied);
+    assert_eq!(bench.ran(), 2);
+}
+
+#[test]
+fn without_a_session_a_command_runs_as_often_as_it_comes() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.command(0, 1, b"\0a").0, Outcome::Applied);
+    assert_eq!(bench.command(0, 1, b"\0a").0, Outcome::Applied);
+    assert_eq!((bench.ran(), bench.sessions.session_count()), (2, 0));
+}
+
+#[test]
+fn the_commands_of_a_window_run_in_any_order() {
+    let mut bench = Bench::new();
+    for sequence in (1..=WINDOW).rev() {
+        assert_eq!(bench.command(7, sequence, b"\0a").0, Outcome::Applied);
+    }
+    for sequence in 1..=WINDOW {
+        assert_eq!(bench.command(7, sequence, b"\0a").0, Outcome::Repeated);
+    }
+    assert_eq!(bench.command(7, WINDOW + 1, b"\0a").0, Outcome::Applied);
+    assert_eq!(bench.command(7, 1, b"\0a"), refused(Refusal::TooOld));
+    assert_eq!(bench.command(7, 2, b"\0a").0, Outcome::Repeated);
+    assert_eq!(bench.command(7, 0, b"\0a"), refused(Refusal::TooOld));
+    let far = bench.command(7, u64::MAX, b"\0a");
+    assert_eq!(far.0, Outcome::Applied);
+    assert_eq!(bench.command(7, 3, b"\0a"), refused(Refusal::TooOld));
+}
+
+#[test]
+fn a_long_answer_is_not_kept_and_the_command_still_runs_once() {
+    let mut bench = Bench::new();
+    let longest = u8::try_from(ANSWER_BYTES_MAX - 4).unwrap();
+    for (sequence, more, again) in [
+        (1, longest, Outcome::Repeated),
+        (2, longest + 1, Outcome::Refused(Refusal::AnswerGone)),
+    ] {
+        assert_eq!(bench.command(7, sequence, &[more]).0, Outcome::Applied);
+        assert_eq!(bench.command(7, sequence, &[more]).0, again);
+    }
+    assert_eq!(bench.ran(), 2);
+}
+
+#[test]
+fn an_unknown_session_does_not_begin_in_the_middle() {
+    let mut bench = Bench::new();
+    for sequence in [0, WINDOW + 1, u64::MAX] {
+        let expected = refused(Refusal::UnknownSession);
+        assert_eq!(bench.command(7, sequence, b"\0a"), expected);
+    }
+    assert_eq!((bench.ran(), bench.sessions.session_count()), (0, 0));
+}
+
+#[test]
+fn only_an_idle_session_gives_way() {
+    let mut bench = Bench::new();
+    for session in 1..=SESSIONS_MAX as u64 {
+        assert_eq!(bench.command(session, 1, b"\0a").0, Outcome::Applied);
+    }
+    let newcomer = SESSIONS_MAX as u64 + 1;
+    bench.place.log_time.0 += IDLE_MS_MIN - 1;
+    let full = refused(Refusal::TooManySessions);
+    assert_eq!(bench.command(newcomer, 1, b"\0a"), full);
+    assert_eq!(bench.command(1, 2, b"\0a").0, Outcome::Applied); // no longer the oldest
+    bench.place.log_time.0 += 1;
+    assert_eq!(bench.command(newcomer, 1, b"\0a").0, Outcome::Applied);
+    assert_eq!(bench.sessions.session_count(), SESSIONS_MAX);
+    assert_eq!(bench.command(1, 1, b"\0a").0, Outcome::Repeated);
+    let gone = refused(Refusal::UnknownSession);
+    assert_eq!(bench.command(2, WINDOW + 1, b"\0a"), gone);
+}
+
+#[test]
+fn pieces_in_any_order_make_one_command() {
+    let mut bench = Bench::new();
+    for (number, bytes) in [(2, b"c"), (0, b"\0"), (2, b"c")] {
+        let answer = bench.piece((7, 1), (number, 3), bytes);
+        assert_eq!(answer, (Outcome::Incomplete, vec![]));
+    }
+    let last = bench.piece((7, 1), (1, 3), b"b");
+    assert_eq!(last, (Outcome::Applied, vec![0, 0, 0, 1]));
+    assert_eq!(bench.sessions.inner().0, [b"\0bc".to_vec()]);
+    assert_eq!(bench.sessions.pieces_bytes(), 0);
+    // Repeated pieces are not gathered again; the last one is answered.
+    assert_eq!(bench.piece((7, 1), (0, 3), b"\0").0, Outcome::Incomplete);
+    assert_eq!(
+        bench.piece((7, 1), (2, 3), b"c"),
+        (Outcome::Repeated, last.1)
+    );
+    assert_eq!((bench.ran(), bench.sessions.pieces_bytes()), (1, 0));
+}
+
+#[test]
+fn pieces_of_two_commands_do_not_mix() {
+    let mut bench = Bench::new();
+    for (name, bytes) in [((7, 1), b"\0"), ((7, 2), b"\0"), ((0, 1), b"\0")] {
+        assert_eq!(bench.piece(name, (0, 2), bytes).0, Outcome::Incomplete);
+    }
+    assert_eq!(bench.piece((7, 2), (1, 2), b"x").0, Outcome::Applied);
+    assert_eq!(bench.piece((0, 1), (1, 2), b"y").0, Outcome::Applied);
+    assert_eq!(bench.piece((7, 1), (1, 2), b"z").0, Outcome::Applied);
+    let commands = [b"\0x".to_vec(), b"\0y".to_vec(), b"\0z".to_vec()];
+    assert_eq!(bench.sessions.inner().0, commands);
+}
+
+#[test]
+fn impossible_pieces_are_refused_and_another_count_begins_anew() {
+    let mut bench = Bench::new();
+    for place in [
+        (0, 0),
+        (2, 2),
+        (0, PIECES_PER_COMMAND_MAX + 1),
+        (u32::MAX, u32::MAX),
+    ] {
+        assert_eq!(
+            bench.piece((7, 1), place, b"a"),
+            refused(Refusal::Malformed)
+        );
+    }
+    let (place, mut reply) = (bench.next(), Vec::new());
+    let short = bench
+        .sessions
+        .piece(place, &[0; PIECE_HEADER_BYTES - 1], &mut reply);
+    assert_eq!(short, Outcome::Refused(Refusal::Malformed));
+    let short = bench
+        .sessions
+        .in_session(place, &[0; SESSION_HEADER_BYTES - 1], &mut reply);
+    assert_eq!(short, Outcome::Refused(Refusal::Malformed));
+
+    assert_eq!(bench.piece((7, 1), (0, 2), b"a").0, Outcome::Incomplete);
+    assert_eq!(bench.piece((7, 1), (1, 3), b"b").0, Outcome::Incomplete);
+    assert_eq!(bench.piece((7, 1), (2, 3), b"c").0, Outcome::Incomplete);
+    assert_eq!(bench.piece((7, 1), (0, 3), b"\0").0, Outcome::Applied);
+    assert_eq!(bench.sessions.inner().0, [b"\0bc".to_vec()]);
+}
+
+#[test]
+fn unfinished_commands_are_bounded_and_the_oldest_gives_way() {
+    let mut bench = Bench::new();
+    let large = vec![0; 1 << 20];
+    for sequence in 1..=40 {
+        assert_eq!(
+            bench.piece((0, sequence), (0, 2), &large).0,
+            Outcome::Incomplete
+        );
+        assert!(bench.sessions.pieces_bytes() <= PIECES_BYTES_MAX);
+    }
+    for sequence in 0..600_000_u64 {
+        bench.piece((0, 1000 + sequence), (0, 2), b"");
+    }
+    assert!(bench.sessions.pieces_bytes() <= PIECES_BYTES_MAX);
+    assert_eq!(
+        bench.piece((0, 40), (1, 2), b"").0,
+        Outcome::Incomplete,
+        "gone long ago"
+    );
+}
+
+#[test]
+fn a_snapshot_has_it_all_and_damage_is_noticed() {
+    let mut bench = Bench::new();
+    bench.command(7, 1, b"\0a");
+    bench.command(7, 3, b"\xf0");
+    bench.command(9, 2, b"\0b");
+    bench.piece((7, 2), (1, 2), b"z");
+    bench.piece((0, 5), (0, 3), b"");
+    let bytes = bench.snapshot();
+    let mut other = Bench::new();
+    other.sessions.restore(&mut &bytes[..]).unwrap();
+    other.place = bench.place;
+    assert_eq!(other.snapshot(), bytes);
+    for bench in [&mut bench, &mut other] {
+        assert_eq!(bench.command(7, 1, b"\0a").0, Outcome::Repeated);
+        assert_eq!(bench.command(7, 3, b"\xf0"), refused(Refusal::AnswerGone));
+        assert_eq!(bench.piece((7, 2), (0, 2), b"\0").0, Outcome::Applied);
+    }
+    let tables = bytes.len() - 8;
+    for end in 0..tables {
+        let result = Bench::new().sessions.restore(&mut &bytes[..end]);
+        assert!(result.is_err(), "cut at {end}");
+    }
+    for (at, flip) in [(0, 1), (1, 0x80), (29, 0xff)] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= flip;
+        let result = Bench::new().sessions.restore(&mut &damaged[..]);
+        assert!(result.is_err(), "byte {at}");
+    }
+}
+
+/// Many clients that send again and out of order, against a model that remembers every command.
+#[test]
+fn whatever_is_sent_again_runs_once() {
+    let seed = std::env::var("QUORUMWIRE_SEED").map_or_else(
+        |_| rand::random(),
+        |text| text.parse().expect("QUORUMWIRE_SEED is a number"),
+    );
+    println!("to run this again: QUORUMWIRE_SEED={seed}");
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut bench = Bench::new();
+    let mut ran: BTreeMap<(u64, u64), Vec<u8>> = BTreeMap::new();
+    let mut highest: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut reached = BTreeSet::new();
+    for step in 0..20_000_u32 {
+        let session = random.random_range(1..5_u64);
+        let top = highest.get(&session).copied().unwrap_or(0);
+        let sequence = random.random_range(top.saturating_sub(80).max(1)..=top + 3);
+        let command = [random.random_range(0..80), 0];
+        let before = bench.ran();
+        let (outcome, reply) = bench.command(session, sequence, &command);
+        let known = ran.get(&(session, sequence));
+        let is_old = sequence + WINDOW <= top;
+        match (&outcome, known) {
+            (Outcome::Applied, None) => assert!(!is_old && bench.ran() == before + 1),
+            (Outcome::Repeated, Some(answer)) => assert_eq!(&reply, answer),
+            (Outcome::Refused(Refusal::AnswerGone), Some(answer)) => {
+                assert!(answer.len() > ANSWER_BYTES_MAX);
+            }
+            (Outcome::Refused(Refusal::TooOld), _) => assert!(is_old),
+            _ => panic!("step {step}: {outcome:?}, known: {known:?}"),
+        }
+        if outcome == Outcome::Applied {
+            ran.insert((session, sequence), reply);
+            highest.insert(session, top.max(sequence));
+        } else {
+            assert_eq!(bench.ran(), before);
+        }
+        reached.insert(format!("{outcome:?}"));
+        if random.random_range(0..500) == 0 {
+            let bytes = bench.snapshot();
+            bench.sessions = Sessions::new(Log::default());
+            bench.sessions.restore(&mut &bytes[..]).unwrap();
+        }
+    }
+    assert_eq!(
+        reached.len(),
+        4,
+        "an outcome was never reached: {reached:?}"
+    );
+}
