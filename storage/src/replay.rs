@@ -347,9 +347,12 @@ impl Reading {
             return Err(self.damaged_here("a record is of another group"));
         }
         match record.kind {
-            RecordKind::NoOp | RecordKind::Command | RecordKind::Tick | RecordKind::Membership => {
-                self.take_entry(record, block, place)
-            }
+            RecordKind::NoOp
+            | RecordKind::Command
+            | RecordKind::Tick
+            | RecordKind::Membership
+            | RecordKind::SessionCommand
+            | RecordKind::Fragment => self.take_entry(record, block, place),
             RecordKind::HardState => {
                 let Ok(hard_state) = peer::HardState::decode(record.payload) else {
                     return Err(self.damaged_here("a hard state makes no sense"));

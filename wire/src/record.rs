@@ -28,6 +28,12 @@ pub enum RecordKind {
     Tick = 3,
     /// Log entry with a new membership.
     Membership = 4,
+    /// Log entry with a command of a client's session: session and sequence (8 bytes each, big-endian),
+    /// then the command.
+    SessionCommand = 5,
+    /// Log entry with a fragment of a command: session, sequence (8 bytes each), number from 0 on and
+    /// count of fragments (4 bytes each), then the fragment. Session 0: none.
+    Fragment = 6,
     /// Not an entry: term, vote and commit index; only on disk.
     HardState = 16,
     /// Not an entry: everything before it had reached the disk when it was written; only on disk.
@@ -43,6 +49,8 @@ impl RecordKind {
             2 => Self::Command,
             3 => Self::Tick,
             4 => Self::Membership,
+            5 => Self::SessionCommand,
+            6 => Self::Fragment,
             16 => Self::HardState,
             17 => Self::Durable,
             18 => Self::Base,
@@ -54,7 +62,12 @@ impl RecordKind {
     #[must_use]
     pub const fn is_entry(self) -> bool {
         match self {
-            Self::NoOp | Self::Command | Self::Tick | Self::Membership => true,
+            Self::NoOp
+            | Self::Command
+            | Self::Tick
+            | Self::Membership
+            | Self::SessionCommand
+            | Self::Fragment => true,
             Self::HardState | Self::Durable | Self::Base => false,
         }
     }

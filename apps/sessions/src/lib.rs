@@ -1,20 +1,20 @@
 //! What stands between the log and a state machine: commands of client sessions run once however often
-//! they were sent, and commands that came in pieces run when the last piece is there. It is part of the
+//! they were sent, and commands that came in fragments run when the last fragment is there. It is part of the
 //! replicated state: equal logs give equal tables on every replica, and snapshots contain them.
 //!
 //! A client numbers the commands of its session from 1 on and keeps at most [`WINDOW`] of them
 //! unanswered, in any order. A repeated command is answered as it was the first time, unless that
 //! answer was longer than [`ANSWER_BYTES_MAX`]; then it is known only that it ran.
-mod pieces;
+mod fragments;
 mod snapshot;
 mod table;
 
 #[cfg(test)]
 mod tests;
 
-pub use pieces::{PIECES_BYTES_MAX, PIECES_PER_COMMAND_MAX};
+pub use fragments::{FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX};
 
-use pieces::{Piece, Pieces};
+use fragments::{Fragment, Fragments};
 use quorumwire_interfaces::{Applied, Frozen, Index, LogTime, StateMachine};
 use std::io;
 use table::{Before, Table};
@@ -35,8 +35,8 @@ pub const IDLE_MS_MIN: u64 = 60_000;
 /// Bytes of a session's payload before its command: session and sequence, big-endian.
 pub const SESSION_HEADER_BYTES: usize = 16;
 
-/// Bytes of a piece's payload before its bytes: session, sequence, number and count of pieces.
-pub const PIECE_HEADER_BYTES: usize = 24;
+/// Bytes of a fragment's payload before its bytes: session, sequence, number and count of fragments.
+pub const FRAGMENT_HEADER_BYTES: usize = 24;
 
 /// What became of an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,7 +45,7 @@ pub enum Outcome {
     Applied,
     /// It had run before; its answer was appended.
     Repeated,
-    /// A piece was kept; others are missing.
+    /// A fragment was kept; others are missing.
     Incomplete,
     /// It did not run, now or here; nothing was appended.
     Refused(Refusal),
@@ -54,7 +54,7 @@ pub enum Outcome {
 /// Why a command of a session did not run.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, thiserror::Error)]
 pub enum Refusal {
-    /// Its payload is shorter than its own header, or a piece has an impossible number or length.
+    /// Its payload is shorter than its own header, or a fragment has an impossible number or length.
     #[error("malformed")]
     Malformed,
     /// It had run before, and its answer was too long to keep.
@@ -80,12 +80,12 @@ pub struct Place {
     pub log_time: LogTime,
 }
 
-/// A state machine whose commands may belong to sessions and may come in pieces.
+/// A state machine whose commands may belong to sessions and may come in fragments.
 #[derive(Debug, Default)]
 pub struct Sessions<S> {
     inner: S,
     table: Table,
-    pieces: Pieces,
+    fragments: Fragments,
 }
 
 impl<S: StateMachine> Sessions<S> {
@@ -94,7 +94,7 @@ impl<S: StateMachine> Sessions<S> {
         Self {
             inner,
             table: Table::default(),
-            pieces: Pieces::default(),
+            fragments: Fragments::default(),
         }
     }
 
@@ -109,10 +109,10 @@ impl<S: StateMachine> Sessions<S> {
         self.table.len()
     }
 
-    /// Bytes of commands of which pieces are missing.
+    /// Bytes of commands of which fragments are missing.
     #[must_use]
-    pub fn pieces_bytes(&self) -> usize {
-        self.pieces.bytes()
+    pub fn fragments_bytes(&self) -> usize {
+        self.fragments.bytes()
     }
 
     /// Runs a command without a session.
@@ -134,24 +134,24 @@ impl<S: StateMachine> Sessions<S> {
         self.named(place, name, command, reply)
     }
 
-    /// Keeps a piece, and runs the command if it was the last one missing: the payload is session,
-    /// sequence (8 bytes each), number from 0 on and count (4 bytes each), and the piece's bytes. With
+    /// Keeps a fragment, and runs the command if it was the last one missing: the payload is session,
+    /// sequence (8 bytes each), number from 0 on and count (4 bytes each), and the fragment's bytes. With
     /// session 0 the sequence must never be used for another command.
-    pub fn piece(&mut self, place: Place, payload: &[u8], reply: &mut Vec<u8>) -> Outcome {
+    pub fn fragment(&mut self, place: Place, payload: &[u8], reply: &mut Vec<u8>) -> Outcome {
         let Some((name, rest)) = Name::split(payload) else {
             return Outcome::Refused(Refusal::Malformed);
         };
-        let Some(piece) = Piece::split(rest) else {
+        let Some(fragment) = Fragment::split(rest) else {
             return Outcome::Refused(Refusal::Malformed);
         };
         if self.table.has_run(name) {
-            // A repeated command: its pieces are not gathered again, and its last one answers.
-            if piece.number + 1 < piece.count {
+            // A repeated command: its fragments are not gathered again, and its last one answers.
+            if fragment.number + 1 < fragment.count {
                 return Outcome::Incomplete;
             }
             return self.named(place, name, &[], reply);
         }
-        match self.pieces.take(place.index, name, &piece) {
+        match self.fragments.take(place.index, name, &fragment) {
             None => Outcome::Incomplete,
             Some(command) => self.named(place, name, &command, reply),
         }
@@ -196,14 +196,14 @@ impl<S: StateMachine> Sessions<S> {
         let inner = self.inner.freeze();
         Box::new(snapshot::FrozenSessions::new(
             self.table.clone(),
-            self.pieces.clone(),
+            self.fragments.clone(),
             inner,
         ))
     }
 
     /// As [`StateMachine::restore`]. Invalid data: the bytes are none that a snapshot writes.
     pub fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()> {
-        (self.table, self.pieces) = snapshot::read(reader)?;
+        (self.table, self.fragments) = snapshot::read(reader)?;
         self.inner.restore(reader)
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! version 1 | sessions 4 | { session 8 | used at 8 | used ms 8 | ran 1 | { sequence 8 | answer bytes 1, 255: none | answer } }
-//! commands 4 | { session 8 | sequence 8 | begun at 8 | count 4 | pieces 4 | { number 4 | bytes 4 | bytes } }
+//! commands 4 | { session 8 | sequence 8 | begun at 8 | count 4 | fragments 4 | { number 4 | bytes 4 | bytes } }
 //! ```
-use crate::pieces::{OVERHEAD_BYTES, PIECES_BYTES_MAX, PIECES_PER_COMMAND_MAX, Partial, Pieces};
+use crate::fragments::{
+    FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX, Fragments, OVERHEAD_BYTES, Partial,
+};
 use crate::table::{Session, Table};
 use crate::{ANSWER_BYTES_MAX, Name, SESSIONS_MAX, WINDOW};
 use quorumwire_interfaces::{Frozen, Index};
@@ -17,15 +19,15 @@ const _: () = assert!(ANSWER_BYTES_MAX < NO_ANSWER as usize && WINDOW < 256);
 
 pub(crate) struct FrozenSessions {
     table: Table,
-    pieces: Pieces,
+    fragments: Fragments,
     inner: Box<dyn Frozen>,
 }
 
 impl FrozenSessions {
-    pub(crate) fn new(table: Table, pieces: Pieces, inner: Box<dyn Frozen>) -> Self {
+    pub(crate) fn new(table: Table, fragments: Fragments, inner: Box<dyn Frozen>) -> Self {
         Self {
             table,
-            pieces,
+            fragments,
             inner,
         }
     }
@@ -38,12 +40,12 @@ impl Frozen for FrozenSessions {
         for (id, session) in self.table.iter() {
             write_session(writer, id, session)?;
         }
-        write_u32(writer, self.pieces.len())?;
-        for (name, partial) in self.pieces.iter() {
+        write_u32(writer, self.fragments.len())?;
+        for (name, partial) in self.fragments.iter() {
             write_u64s(writer, [name.session, name.sequence, partial.begun_at.0])?;
             write_u32(writer, partial.count as usize)?;
-            write_u32(writer, partial.pieces.len())?;
-            for (number, bytes) in &partial.pieces {
+            write_u32(writer, partial.fragments.len())?;
+            for (number, bytes) in &partial.fragments {
                 write_u32(writer, *number as usize)?;
                 write_u32(writer, bytes.len())?;
                 writer.write_all(bytes)?;
@@ -72,7 +74,7 @@ fn write_session(writer: &mut dyn Write, id: u64, session: &Session) -> io::Resu
 }
 
 /// Reads both tables; what follows is the state machine's.
-pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(Table, Pieces)> {
+pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(Table, Fragments)> {
     if read_u8(reader)? != VERSION {
         return Err(bad("a version of the session table that is not known here"));
     }
@@ -87,25 +89,25 @@ pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(Table, Pieces)> {
             return Err(bad("a session twice"));
         }
     }
-    let mut pieces = Pieces::default();
+    let mut fragments = Fragments::default();
     let command_count = read_u32(reader)? as usize;
-    if command_count > PIECES_BYTES_MAX / OVERHEAD_BYTES {
-        return Err(bad("too many commands in pieces"));
+    if command_count > FRAGMENTS_BYTES_MAX / OVERHEAD_BYTES {
+        return Err(bad("too many commands in fragments"));
     }
     for _ in 0..command_count {
         let name = Name {
             session: read_u64(reader)?,
             sequence: read_u64(reader)?,
         };
-        let room = PIECES_BYTES_MAX - pieces.bytes();
-        if !pieces.insert(name, read_partial(reader, room)?) {
-            return Err(bad("a command in pieces twice"));
+        let room = FRAGMENTS_BYTES_MAX - fragments.bytes();
+        if !fragments.insert(name, read_partial(reader, room)?) {
+            return Err(bad("a command in fragments twice"));
         }
-        if pieces.bytes() > PIECES_BYTES_MAX {
-            return Err(bad("too many bytes in pieces"));
+        if fragments.bytes() > FRAGMENTS_BYTES_MAX {
+            return Err(bad("too many bytes in fragments"));
         }
     }
-    Ok((table, pieces))
+    Ok((table, fragments))
 }
 
 fn read_session(reader: &mut dyn Read) -> io::Result<Session> {
@@ -134,29 +136,29 @@ fn read_session(reader: &mut dyn Read) -> io::Result<Session> {
 
 fn read_partial(reader: &mut dyn Read, room: usize) -> io::Result<Partial> {
     let begun_at = Index(read_u64(reader)?);
-    let (count, piece_count) = (read_u32(reader)?, read_u32(reader)?);
-    if count > PIECES_PER_COMMAND_MAX || piece_count >= count {
-        return Err(bad("an impossible number of pieces"));
+    let (count, fragment_count) = (read_u32(reader)?, read_u32(reader)?);
+    if count > FRAGMENTS_PER_COMMAND_MAX || fragment_count >= count {
+        return Err(bad("an impossible number of fragments"));
     }
-    let mut pieces = BTreeMap::new();
+    let mut fragments = BTreeMap::new();
     let mut left = room;
-    for _ in 0..piece_count {
+    for _ in 0..fragment_count {
         let (number, bytes) = (read_u32(reader)?, read_u32(reader)? as usize);
         left = left
             .checked_sub(bytes)
-            .ok_or_else(|| bad("too many bytes in pieces"))?;
+            .ok_or_else(|| bad("too many bytes in fragments"))?;
         if number >= count
-            || pieces
+            || fragments
                 .insert(number, read_bytes(reader, bytes)?.into())
                 .is_some()
         {
-            return Err(bad("an impossible piece"));
+            return Err(bad("an impossible fragment"));
         }
     }
     Ok(Partial {
         begun_at,
         count,
-        pieces,
+        fragments,
     })
 }
 

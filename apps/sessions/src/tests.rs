@@ -75,7 +75,7 @@ impl Bench {
         (outcome, reply)
     }
 
-    fn piece(
+    fn fragment(
         &mut self,
         (session, sequence): (u64, u64),
         (number, count): (u32, u32),
@@ -90,7 +90,7 @@ impl Bench {
         ]
         .concat();
         let (place, mut reply) = (self.next(), Vec::new());
-        let outcome = self.sessions.piece(place, &payload, &mut reply);
+        let outcome = self.sessions.fragment(place, &payload, &mut reply);
         (outcome, reply)
     }
 
@@ -189,66 +189,66 @@ fn only_an_idle_session_gives_way() {
 }
 
 #[test]
-fn pieces_in_any_order_make_one_command() {
+fn fragments_in_any_order_make_one_command() {
     let mut bench = Bench::new();
     for (number, bytes) in [(2, b"c"), (0, b"\0"), (2, b"c")] {
-        let answer = bench.piece((7, 1), (number, 3), bytes);
+        let answer = bench.fragment((7, 1), (number, 3), bytes);
         assert_eq!(answer, (Outcome::Incomplete, vec![]));
     }
-    let last = bench.piece((7, 1), (1, 3), b"b");
+    let last = bench.fragment((7, 1), (1, 3), b"b");
     assert_eq!(last, (Outcome::Applied, vec![0, 0, 0, 1]));
     assert_eq!(bench.sessions.inner().0, [b"\0bc".to_vec()]);
-    assert_eq!(bench.sessions.pieces_bytes(), 0);
-    // Repeated pieces are not gathered again; the last one is answered.
-    assert_eq!(bench.piece((7, 1), (0, 3), b"\0").0, Outcome::Incomplete);
+    assert_eq!(bench.sessions.fragments_bytes(), 0);
+    // Repeated fragments are not gathered again; the last one is answered.
+    assert_eq!(bench.fragment((7, 1), (0, 3), b"\0").0, Outcome::Incomplete);
     assert_eq!(
-        bench.piece((7, 1), (2, 3), b"c"),
+        bench.fragment((7, 1), (2, 3), b"c"),
         (Outcome::Repeated, last.1)
     );
-    assert_eq!((bench.ran(), bench.sessions.pieces_bytes()), (1, 0));
+    assert_eq!((bench.ran(), bench.sessions.fragments_bytes()), (1, 0));
 }
 
 #[test]
-fn pieces_of_two_commands_do_not_mix() {
+fn fragments_of_two_commands_do_not_mix() {
     let mut bench = Bench::new();
     for (name, bytes) in [((7, 1), b"\0"), ((7, 2), b"\0"), ((0, 1), b"\0")] {
-        assert_eq!(bench.piece(name, (0, 2), bytes).0, Outcome::Incomplete);
+        assert_eq!(bench.fragment(name, (0, 2), bytes).0, Outcome::Incomplete);
     }
-    assert_eq!(bench.piece((7, 2), (1, 2), b"x").0, Outcome::Applied);
-    assert_eq!(bench.piece((0, 1), (1, 2), b"y").0, Outcome::Applied);
-    assert_eq!(bench.piece((7, 1), (1, 2), b"z").0, Outcome::Applied);
+    assert_eq!(bench.fragment((7, 2), (1, 2), b"x").0, Outcome::Applied);
+    assert_eq!(bench.fragment((0, 1), (1, 2), b"y").0, Outcome::Applied);
+    assert_eq!(bench.fragment((7, 1), (1, 2), b"z").0, Outcome::Applied);
     let commands = [b"\0x".to_vec(), b"\0y".to_vec(), b"\0z".to_vec()];
     assert_eq!(bench.sessions.inner().0, commands);
 }
 
 #[test]
-fn impossible_pieces_are_refused_and_another_count_begins_anew() {
+fn impossible_fragments_are_refused_and_another_count_begins_anew() {
     let mut bench = Bench::new();
     for place in [
         (0, 0),
         (2, 2),
-        (0, PIECES_PER_COMMAND_MAX + 1),
+        (0, FRAGMENTS_PER_COMMAND_MAX + 1),
         (u32::MAX, u32::MAX),
     ] {
         assert_eq!(
-            bench.piece((7, 1), place, b"a"),
+            bench.fragment((7, 1), place, b"a"),
             refused(Refusal::Malformed)
         );
     }
     let (place, mut reply) = (bench.next(), Vec::new());
     let short = bench
         .sessions
-        .piece(place, &[0; PIECE_HEADER_BYTES - 1], &mut reply);
+        .fragment(place, &[0; FRAGMENT_HEADER_BYTES - 1], &mut reply);
     assert_eq!(short, Outcome::Refused(Refusal::Malformed));
     let short = bench
         .sessions
         .in_session(place, &[0; SESSION_HEADER_BYTES - 1], &mut reply);
     assert_eq!(short, Outcome::Refused(Refusal::Malformed));
 
-    assert_eq!(bench.piece((7, 1), (0, 2), b"a").0, Outcome::Incomplete);
-    assert_eq!(bench.piece((7, 1), (1, 3), b"b").0, Outcome::Incomplete);
-    assert_eq!(bench.piece((7, 1), (2, 3), b"c").0, Outcome::Incomplete);
-    assert_eq!(bench.piece((7, 1), (0, 3), b"\0").0, Outcome::Applied);
+    assert_eq!(bench.fragment((7, 1), (0, 2), b"a").0, Outcome::Incomplete);
+    assert_eq!(bench.fragment((7, 1), (1, 3), b"b").0, Outcome::Incomplete);
+    assert_eq!(bench.fragment((7, 1), (2, 3), b"c").0, Outcome::Incomplete);
+    assert_eq!(bench.fragment((7, 1), (0, 3), b"\0").0, Outcome::Applied);
     assert_eq!(bench.sessions.inner().0, [b"\0bc".to_vec()]);
 }
 
@@ -258,17 +258,17 @@ fn unfinished_commands_are_bounded_and_the_oldest_gives_way() {
     let large = vec![0; 1 << 20];
     for sequence in 1..=40 {
         assert_eq!(
-            bench.piece((0, sequence), (0, 2), &large).0,
+            bench.fragment((0, sequence), (0, 2), &large).0,
             Outcome::Incomplete
         );
-        assert!(bench.sessions.pieces_bytes() <= PIECES_BYTES_MAX);
+        assert!(bench.sessions.fragments_bytes() <= FRAGMENTS_BYTES_MAX);
     }
     for sequence in 0..600_000_u64 {
-        bench.piece((0, 1000 + sequence), (0, 2), b"");
+        bench.fragment((0, 1000 + sequence), (0, 2), b"");
     }
-    assert!(bench.sessions.pieces_bytes() <= PIECES_BYTES_MAX);
+    assert!(bench.sessions.fragments_bytes() <= FRAGMENTS_BYTES_MAX);
     assert_eq!(
-        bench.piece((0, 40), (1, 2), b"").0,
+        bench.fragment((0, 40), (1, 2), b"").0,
         Outcome::Incomplete,
         "gone long ago"
     );
@@ -280,8 +280,8 @@ fn a_snapshot_has_it_all_and_damage_is_noticed() {
     bench.command(7, 1, b"\0a");
     bench.command(7, 3, b"\xf0");
     bench.command(9, 2, b"\0b");
-    bench.piece((7, 2), (1, 2), b"z");
-    bench.piece((0, 5), (0, 3), b"");
+    bench.fragment((7, 2), (1, 2), b"z");
+    bench.fragment((0, 5), (0, 3), b"");
     let bytes = bench.snapshot();
     let mut other = Bench::new();
     other.sessions.restore(&mut &bytes[..]).unwrap();
@@ -290,7 +290,7 @@ fn a_snapshot_has_it_all_and_damage_is_noticed() {
     for bench in [&mut bench, &mut other] {
         assert_eq!(bench.command(7, 1, b"\0a").0, Outcome::Repeated);
         assert_eq!(bench.command(7, 3, b"\xf0"), refused(Refusal::AnswerGone));
-        assert_eq!(bench.piece((7, 2), (0, 2), b"\0").0, Outcome::Applied);
+        assert_eq!(bench.fragment((7, 2), (0, 2), b"\0").0, Outcome::Applied);
     }
     let tables = bytes.len() - 8;
     for end in 0..tables {

@@ -47,6 +47,14 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ("elections_won", "Elections this replica won"),
     ("entries_applied", "Log entries applied to the store"),
     (
+        "session_commands_refused",
+        "Commands of client sessions that were not executed",
+    ),
+    (
+        "session_commands_repeated",
+        "Commands of client sessions that had been executed before",
+    ),
+    (
         "forwarded_from_followers",
         "Requests that followers handed to this leader",
     ),

@@ -2,7 +2,7 @@
 use super::Server;
 use crate::admin::{AdminError, AdminRequest};
 use quorumwire_control::{Input, Ticket};
-use quorumwire_interfaces::{Index, StateMachine};
+use quorumwire_interfaces::Index;
 use tokio::sync::oneshot;
 
 /// Who waits for a ticket.

@@ -1,6 +1,7 @@
 //! What clients are told when a request could not be carried out. The first word after
 //! `SERVER_ERROR` classifies: `not`, `no`, `busy`, `disk`, `read` mean surely not executed;
 //! `outcome unknown` means it may have been, or may yet be.
+use quorumwire_sessions::Refusal;
 
 /// A write was in the log or on its way when leadership moved, or it took too long.
 pub const UNKNOWN: &str = "SERVER_ERROR outcome unknown: leadership moved before the write was \
@@ -20,3 +21,15 @@ pub const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until sp
 pub const LEASE_LOST: &[u8] = b"SERVER_ERROR read not executed: the leader's lease ran out\r\n";
 /// The process is stopping.
 pub const STOPPING: &str = "SERVER_ERROR not executed: this replica is stopping\r\n";
+
+/// A command of a session was not executed (again).
+pub fn refused(refusal: Refusal) -> Vec<u8> {
+    let text = match refusal {
+        Refusal::AnswerGone => format!("SERVER_ERROR {refusal}\r\n"),
+        Refusal::Malformed
+        | Refusal::TooOld
+        | Refusal::UnknownSession
+        | Refusal::TooManySessions => format!("SERVER_ERROR not executed: {refusal}\r\n"),
+    };
+    text.into_bytes()
+}

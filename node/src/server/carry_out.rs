@@ -4,7 +4,8 @@ use super::requests;
 use super::{Server, answers, clock};
 use crate::admin::AdminError;
 use quorumwire_control::{Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
-use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine, Term};
+use quorumwire_interfaces::{Index, LogTime, Term};
+use quorumwire_sessions::{Outcome, Place};
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::peer::ForwardOutcome;
 
@@ -123,12 +124,21 @@ impl Server {
             self.reply.clear();
             match entry.kind {
                 RecordKind::Command => {
-                    let applied = Applied {
-                        index: entry.index,
-                        log_time: self.log_time,
-                        command: entry.payload(),
-                    };
-                    self.core.store.apply(&applied, &mut self.reply);
+                    let place = self.place(entry.index);
+                    let store = &mut self.core.store;
+                    store.command(place, entry.payload(), &mut self.reply);
+                }
+                RecordKind::SessionCommand => {
+                    let place = self.place(entry.index);
+                    let store = &mut self.core.store;
+                    let outcome = store.in_session(place, entry.payload(), &mut self.reply);
+                    self.say_outcome(outcome);
+                }
+                RecordKind::Fragment => {
+                    let place = self.place(entry.index);
+                    let store = &mut self.core.store;
+                    let outcome = store.fragment(place, entry.payload(), &mut self.reply);
+                    self.say_outcome(outcome);
                 }
                 RecordKind::Tick => self.apply_tick(entry.payload()),
                 RecordKind::NoOp
@@ -152,6 +162,25 @@ impl Server {
     /// Whether committed entries wait to be applied.
     pub fn has_backlog(&self) -> bool {
         self.core.applied < self.committed
+    }
+
+    fn place(&self, index: Index) -> Place {
+        Place {
+            index,
+            log_time: self.log_time,
+        }
+    }
+
+    /// Counts what became of a command with a session or in fragments, and says so if it did not run.
+    fn say_outcome(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Applied | Outcome::Incomplete => {}
+            Outcome::Repeated => self.core.counters.commands_repeated += 1,
+            Outcome::Refused(refusal) => {
+                self.core.counters.session_refusals += 1;
+                self.reply.extend_from_slice(&answers::refused(refusal));
+            }
+        }
     }
 
     fn apply_tick(&mut self, payload: &[u8]) {

@@ -7,9 +7,10 @@ use super::journal::Journal;
 use super::links::Links;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
-use quorumwire_interfaces::{GroupId, Index, ReplicaId, StateMachine, Term};
+use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
 use quorumwire_kv::Store;
 use quorumwire_kv::memcached::reply;
+use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
 use quorumwire_wire::peer::{self, peer_message::Body};
@@ -34,6 +35,9 @@ const BULK_ANSWER_BYTES: usize = 4 << 10;
 const LINK_BULK_MAX: usize = 16 << 20;
 /// A write takes the log's time with it if that is older than this.
 const TICK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What is replicated.
+pub type Application = Sessions<Store>;
 
 /// Where an answer goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -93,7 +97,7 @@ pub enum Reader {
 pub struct Core {
     pub group: GroupId,
     pub replica: Replica,
-    pub store: Box<Store>,
+    pub store: Box<Application>,
     pub journal: Journal,
     pub links: Links,
     /// The clock as last read; refreshed after bytes were read from sockets and before they are judged.
@@ -147,7 +151,7 @@ impl Core {
         Self {
             group,
             replica,
-            store: Box::new(Store::new()),
+            store: Box::new(Application::default()),
             journal,
             links,
             now,
@@ -238,7 +242,7 @@ impl Core {
         self.term_start = self.replica.last_index();
         self.clock = LeaderClock {
             term,
-            base_wall_ms: super::clock::wall_ms().max(self.store.log_time().0),
+            base_wall_ms: super::clock::wall_ms().max(self.store.inner().log_time().0),
             base: self.now,
             last_tick: None,
             barrier: Index(0),

@@ -17,6 +17,10 @@ pub struct Counters {
     pub forwarded_here: u64,
     pub outcomes_unknown: u64,
     pub entries_applied: u64,
+    /// Commands of sessions that had run before.
+    pub commands_repeated: u64,
+    /// Commands of sessions, and fragments, that could not run.
+    pub session_refusals: u64,
     pub snapshots_taken: u64,
     pub snapshots_failed: u64,
     pub malformed_messages: u64,

@@ -12,7 +12,7 @@ use std::io::Write;
 impl Server {
     pub fn report(&self) -> Report {
         let status = self.core.replica.status();
-        let store = self.core.store.stats();
+        let store = self.core.store.inner().stats();
         let me = self.options.id;
         let uptime = self.core.now.0.saturating_sub(self.started.0);
         Report {
@@ -149,6 +149,8 @@ impl Server {
             ("forwarded_from_followers", own.forwarded_here),
             ("outcomes_unknown", own.outcomes_unknown),
             ("entries_applied", own.entries_applied),
+            ("session_commands_repeated", own.commands_repeated),
+            ("session_commands_refused", own.session_refusals),
             ("snapshots_taken", own.snapshots_taken),
             ("snapshots_failed", own.snapshots_failed),
             ("snapshots_sent", raft.snapshots_sent),
@@ -205,7 +207,7 @@ impl Server {
 impl Core {
     /// The answer to `stats`.
     pub fn write_stats(&self, output: &mut Vec<u8>) {
-        let stats = self.store.stats();
+        let stats = self.store.inner().stats();
         let own = &self.counters;
         let numbers = [
             ("pid", u64::from(std::process::id())),
@@ -213,7 +215,7 @@ impl Core {
                 "uptime",
                 self.now.0.saturating_sub(self.started.0).as_secs(),
             ),
-            ("time", self.store.log_time().0 / 1000),
+            ("time", self.store.inner().log_time().0 / 1000),
             ("pointer_size", u64::from(usize::BITS)),
             ("cmd_get", own.get_keys),
             ("cmd_set", own.set_commands),

@@ -381,7 +381,7 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
         };
         keys_done += 1;
         core.counters.get_keys += 1;
-        if let Some(item) = core.store.get(key) {
+        if let Some(item) = core.store.inner().get(key) {
             core.counters.get_hits += 1;
             reply::push_item(output, key, &item, read.with_unique());
         }

@@ -1,12 +1,12 @@
 //! Snapshots are written, read and checked by threads of their own: the event loop hands work over
 //! and takes results in. At most one snapshot is written and one piece moved at a time.
 use super::Server;
+use super::core::Application;
 use crate::admin::AdminError;
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, SnapshotMeta};
-use quorumwire_interfaces::{Frozen, GroupId, Index, ReplicaId, StateMachine, Term};
-use quorumwire_kv::Store;
+use quorumwire_interfaces::{Frozen, GroupId, Index, ReplicaId, Term};
 use quorumwire_storage as storage;
 use quorumwire_wire::SnapshotHead;
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ enum Event {
     Taken(Result<SnapshotMeta, String>),
     Read(Input),
     Stored(Input),
-    Installed(Index, Result<(SnapshotMeta, Box<Store>), String>),
+    Installed(Index, Result<(SnapshotMeta, Box<Application>), String>),
     Digest(
         u64,
         Result<String, String>,
@@ -233,7 +233,7 @@ impl Server {
     fn snapshot_installed(
         &mut self,
         last_index: Index,
-        result: Result<(SnapshotMeta, Box<Store>), String>,
+        result: Result<(SnapshotMeta, Box<Application>), String>,
     ) -> anyhow::Result<()> {
         let meta = match result {
             Ok((meta, store)) => {
@@ -269,7 +269,7 @@ fn install(
     files: &storage::Snapshots,
     last_index: Index,
     last_term: Term,
-) -> anyhow::Result<(SnapshotMeta, Box<Store>)> {
+) -> anyhow::Result<(SnapshotMeta, Box<Application>)> {
     let head = files.install(last_index, last_term)?;
     ensure!(
         head.membership_index <= last_index,
@@ -278,7 +278,7 @@ fn install(
     let file = files
         .open(last_index)?
         .context("it is gone right after it came")?;
-    let mut store = Box::new(Store::new());
+    let mut store = Box::new(Application::default());
     store.restore(&mut file.body()?)?;
     Ok((meta(&head), store))
 }

@@ -1,6 +1,6 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
 use super::clients::Clients;
-use super::core::Core;
+use super::core::{Application, Core};
 use super::journal::Journal;
 use super::links::Links;
 use super::snapshots::{self, Snapshots};
@@ -15,8 +15,7 @@ use anyhow::Context;
 use mio::net::TcpListener;
 use mio::{Interest, Poll, Waker};
 use quorumwire_control::{Config, Entry, HardState, Peer, Replica, Stored};
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, StateMachine, Term};
-use quorumwire_kv::Store;
+use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
 };
@@ -111,7 +110,7 @@ struct Memory {
     incarnation: Incarnation,
     journal: Journal,
     stored: Stored,
-    store: Box<Store>,
+    store: Box<Application>,
     snapshots: Snapshots,
     /// This replica was a member before and remembers nothing of it.
     amnesiac: bool,
@@ -190,8 +189,8 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
     })
 }
 
-fn restore(ready: &Ready) -> anyhow::Result<Box<Store>> {
-    let mut store = Box::new(Store::new());
+fn restore(ready: &Ready) -> anyhow::Result<Box<Application>> {
+    let mut store = Box::new(Application::default());
     if let Some(head) = &ready.stored.snapshot {
         let index = head.last_index;
         tracing::info!(last_index = index.0, "restoring the snapshot");

@@ -292,6 +292,15 @@ fn records() -> Vec<(&'static str, RecordKind, u64, u64, Vec<u8>)> {
     .concat();
     let durable = [durable, vec![0x12, 0x34, 0x56, 0x78]].concat();
     let time = 1_714_704_486_400_u64.to_be_bytes().to_vec();
+    let session = [1, 2, 3, 4, 5, 6, 7, 8];
+    let fragment = [
+        &session[..],
+        &10_u64.to_be_bytes(),
+        &2_u32.to_be_bytes(),
+        &3_u32.to_be_bytes(),
+        b"lo",
+    ]
+    .concat();
     let (term, index) = (0x0102_0304_0506_0708, 0x1112_1314_1516_1718);
     vec![
         ("no_op", RecordKind::NoOp, 3, 1, vec![]),
@@ -304,6 +313,14 @@ fn records() -> Vec<(&'static str, RecordKind, u64, u64, Vec<u8>)> {
             index,
             membership().encode(),
         ),
+        (
+            "session_command",
+            RecordKind::SessionCommand,
+            3,
+            4,
+            [&session[..], &9_u64.to_be_bytes(), b"hello"].concat(),
+        ),
+        ("fragment", RecordKind::Fragment, 3, 5, fragment),
         (
             "hard_state",
             RecordKind::HardState,
@@ -339,7 +356,7 @@ fn every_kind_of_record_is_its_vector() {
     let sections = all().into_keys().filter(|key| key.0 == "records").count();
     assert_eq!(sections, records().len());
     let entries = records().into_iter().filter(|record| record.1.is_entry());
-    assert_eq!(entries.count(), 4);
+    assert_eq!(entries.count(), 6);
 }
 
 #[test]

@@ -1,21 +1,21 @@
-//! Commands of which pieces are missing.
+//! Commands of which fragments are missing.
 use crate::Name;
 use quorumwire_interfaces::Index;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most pieces of one command.
-pub const PIECES_PER_COMMAND_MAX: u32 = 1024;
+/// Most fragments of one command.
+pub const FRAGMENTS_PER_COMMAND_MAX: u32 = 1024;
 
-/// Most bytes of all commands of which pieces are missing; the one begun first gives way.
-pub const PIECES_BYTES_MAX: usize = 32 << 20;
+/// Most bytes of all commands of which fragments are missing; the one begun first gives way.
+pub const FRAGMENTS_BYTES_MAX: usize = 32 << 20;
 
-/// Counted for each command and each piece besides its bytes, so that empty pieces are bounded too.
+/// Counted for each command and each fragment besides its bytes, so that empty fragments are bounded too.
 pub(crate) const OVERHEAD_BYTES: usize = 64;
 
-/// All commands of which pieces are missing. A copy is cheap: it shares the bytes.
+/// All commands of which fragments are missing. A copy is cheap: it shares the bytes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pieces {
+pub(crate) struct Fragments {
     commands: BTreeMap<Name, Partial>,
     by_begin: BTreeMap<Index, Name>,
     bytes: usize,
@@ -25,23 +25,23 @@ pub(crate) struct Pieces {
 pub(crate) struct Partial {
     pub(crate) begun_at: Index,
     pub(crate) count: u32,
-    pub(crate) pieces: BTreeMap<u32, Arc<[u8]>>,
+    pub(crate) fragments: BTreeMap<u32, Arc<[u8]>>,
 }
 
-/// One piece of a command.
-pub(crate) struct Piece<'a> {
+/// One fragment of a command.
+pub(crate) struct Fragment<'a> {
     pub(crate) number: u32,
     pub(crate) count: u32,
     bytes: &'a [u8],
 }
 
-impl<'a> Piece<'a> {
-    /// Number from 0 on, count (4 bytes each, big-endian), bytes. `None`: such a piece there cannot be.
+impl<'a> Fragment<'a> {
+    /// Number from 0 on, count (4 bytes each, big-endian), bytes. `None`: such a fragment there cannot be.
     pub(crate) fn split(rest: &'a [u8]) -> Option<Self> {
         let (number, rest) = rest.split_first_chunk()?;
         let (count, bytes) = rest.split_first_chunk()?;
         let (number, count) = (u32::from_be_bytes(*number), u32::from_be_bytes(*count));
-        let is_possible = number < count && count <= PIECES_PER_COMMAND_MAX;
+        let is_possible = number < count && count <= FRAGMENTS_PER_COMMAND_MAX;
         is_possible.then_some(Self {
             number,
             count,
@@ -52,15 +52,15 @@ impl<'a> Piece<'a> {
 
 impl Partial {
     fn bytes(&self) -> usize {
-        let pieces = self.pieces.values();
+        let fragments = self.fragments.values();
         OVERHEAD_BYTES
-            + pieces
-                .map(|piece| piece.len() + OVERHEAD_BYTES)
+            + fragments
+                .map(|fragment| fragment.len() + OVERHEAD_BYTES)
                 .sum::<usize>()
     }
 }
 
-impl Pieces {
+impl Fragments {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -80,22 +80,29 @@ impl Pieces {
             && self.commands.insert(name, partial).is_none()
     }
 
-    /// Keeps a piece; the command, if it was the last one missing. A command whose count differs from
-    /// what its earlier pieces said begins anew.
-    pub(crate) fn take(&mut self, index: Index, name: Name, piece: &Piece<'_>) -> Option<Vec<u8>> {
-        let begun = self.remove(name).filter(|it| it.count == piece.count);
+    /// Keeps a fragment; the command, if it was the last one missing. A command whose count differs from
+    /// what its earlier fragments said begins anew.
+    pub(crate) fn take(
+        &mut self,
+        index: Index,
+        name: Name,
+        fragment: &Fragment<'_>,
+    ) -> Option<Vec<u8>> {
+        let begun = self.remove(name).filter(|it| it.count == fragment.count);
         let mut partial = begun.unwrap_or_else(|| Partial {
             begun_at: index,
-            count: piece.count,
-            pieces: BTreeMap::new(),
+            count: fragment.count,
+            fragments: BTreeMap::new(),
         });
-        partial.pieces.insert(piece.number, piece.bytes.into());
-        if partial.pieces.len() == partial.count as usize {
-            let pieces: Vec<&[u8]> = partial.pieces.values().map(AsRef::as_ref).collect();
-            return Some(pieces.concat());
+        partial
+            .fragments
+            .insert(fragment.number, fragment.bytes.into());
+        if partial.fragments.len() == partial.count as usize {
+            let fragments: Vec<&[u8]> = partial.fragments.values().map(AsRef::as_ref).collect();
+            return Some(fragments.concat());
         }
         self.insert(name, partial);
-        while self.bytes > PIECES_BYTES_MAX {
+        while self.bytes > FRAGMENTS_BYTES_MAX {
             let Some((_, &oldest)) = self.by_begin.first_key_value() else {
                 break;
             };
