@@ -3,6 +3,7 @@
 mod admin;
 mod commands;
 mod http;
+mod keys;
 mod logging;
 mod options;
 mod report;

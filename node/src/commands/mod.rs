@@ -5,6 +5,7 @@ mod bench;
 mod config;
 mod demo;
 mod dev;
+mod keys;
 mod local_cluster;
 mod member;
 mod memcached;
@@ -47,6 +48,8 @@ enum Command {
     Snapshot(snapshot::Arguments),
     /// Set how many voters must hold a write before it is acknowledged
     Quorum(quorum::Arguments),
+    /// Make and rotate the secrets of the cluster's data planes
+    Keys(keys::Arguments),
     /// Check a server's configuration without starting it
     Config(config::Arguments),
     /// Measure throughput and latency over the memcached protocol
@@ -64,6 +67,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Transfer(arguments) => transfer::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),
         Command::Quorum(arguments) => quorum::run(&arguments),
+        Command::Keys(arguments) => keys::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }

@@ -1,0 +1,337 @@
+//! The cluster's secret file, and the keys of the data planes that are made from it. Talks to nobody:
+//! the file is the same on all replicas because an operator put it there.
+//!
+//! A rotation takes three steps, each done on every replica before the next: *add* (packets under the
+//! new key are accepted), *use* (they are sent), *remove* (the old key is no longer accepted).
+use anyhow::{Context, bail, ensure};
+use hkdf::Hkdf;
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+/// Bytes of a secret.
+const SECRET_BYTES: usize = 32;
+/// Bytes of a key.
+pub const KEY_BYTES: usize = 16;
+/// Largest secret file.
+const FILE_BYTES_MAX: u64 = 4096;
+
+/// What the file says.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretFile {
+    /// The epoch whose key packets are sent under.
+    #[serde(rename = "use")]
+    in_use: u32,
+    /// One, or two of consecutive epochs.
+    secret: Vec<Secret>,
+}
+
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Secret {
+    epoch: u32,
+    hex: String,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "secret of epoch {}", self.epoch)
+    }
+}
+
+/// The keys of one epoch.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub struct EpochKeys {
+    /// Its number; the lowest bit travels in packets.
+    pub epoch: u32,
+    /// Between replicas.
+    pub replicas: [u8; KEY_BYTES],
+    /// Between clients and replicas.
+    pub clients: [u8; KEY_BYTES],
+}
+
+/// All keys that are accepted, and which one is used.
+#[derive(Clone, Eq, PartialEq)]
+pub struct ClusterKeys {
+    /// The epoch to send under.
+    pub in_use: u32,
+    /// One, or two of consecutive epochs.
+    pub accepted: Vec<EpochKeys>,
+}
+
+impl SecretFile {
+    /// A first secret.
+    pub fn generate() -> anyhow::Result<Self> {
+        Ok(Self {
+            in_use: 1,
+            secret: vec![Secret::generate(1)?],
+        })
+    }
+
+    /// First step of a rotation: a new secret, accepted and not used.
+    pub fn add(&mut self) -> anyhow::Result<()> {
+        let [only] = &self.secret[..] else {
+            bail!("a rotation is under way: finish it with `keys use` and `keys remove` first");
+        };
+        let next = only.epoch.checked_add(1).context("no more epochs")?;
+        self.secret.push(Secret::generate(next)?);
+        Ok(())
+    }
+
+    /// Second step: packets are sent under the newer secret.
+    pub fn use_newest(&mut self) -> anyhow::Result<()> {
+        let [_, new] = &self.secret[..] else {
+            bail!("there is one secret only: `keys add` comes first");
+        };
+        ensure!(
+            self.in_use != new.epoch,
+            "the newer secret is in use already"
+        );
+        self.in_use = new.epoch;
+        Ok(())
+    }
+
+    /// Third step: the older secret is no longer accepted.
+    pub fn remove_oldest(&mut self) -> anyhow::Result<()> {
+        let [old, _] = &self.secret[..] else {
+            bail!("there is one secret only: nothing to remove");
+        };
+        ensure!(
+            self.in_use != old.epoch,
+            "the older secret is in use: `keys use` comes first"
+        );
+        self.secret.remove(0);
+        Ok(())
+    }
+
+    /// For people: the epochs, and which one is used.
+    pub fn describe(&self) -> String {
+        let epochs: Vec<_> = self.secret.iter().map(|it| it.epoch.to_string()).collect();
+        format!(
+            "accepted: epoch {}; used: epoch {}",
+            epochs.join(", "),
+            self.in_use
+        )
+    }
+
+    /// Reads and checks a file. Refused: others may read it, it is too long, it makes no sense.
+    pub fn load(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display();
+        let meta = fs::metadata(path).with_context(|| format!("reading {name}"))?;
+        let mode = meta.permissions().mode() & 0o777;
+        ensure!(
+            mode.trailing_zeros() >= 6,
+            "{name} can be read or written by others (mode {mode:03o}); allowed: 600 or less"
+        );
+        ensure!(
+            meta.len() <= FILE_BYTES_MAX,
+            "{name} has {} bytes; allowed: at most {FILE_BYTES_MAX}",
+            meta.len()
+        );
+        let text = fs::read_to_string(path).with_context(|| format!("reading {name}"))?;
+        // The parser's own message would show the line, and with it a secret.
+        let file: Self = toml::from_str(&text)
+            .map_err(|error| anyhow::anyhow!("{name} is no secret file: {}", error.message()))?;
+        file.check().with_context(|| format!("{name}"))?;
+        Ok(file)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        match &self.secret[..] {
+            [_] => {}
+            [old, new] if Some(new.epoch) == old.epoch.checked_add(1) => {}
+            _ => bail!("allowed: one secret, or two of consecutive epochs"),
+        }
+        let known = self.secret.iter().any(|it| it.epoch == self.in_use);
+        ensure!(
+            known,
+            "`use` names epoch {}, which has no secret",
+            self.in_use
+        );
+        for secret in &self.secret {
+            secret.bytes()?;
+        }
+        Ok(())
+    }
+
+    /// Writes a new file, readable by its owner only. Refused if there is one.
+    pub fn create(&self, path: &Path) -> anyhow::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .with_context(|| format!("creating {}", path.display()))?;
+        file.write_all(self.text()?.as_bytes())?;
+        file.sync_all()?;
+        Ok(())
+    }
+
+    /// Replaces a file in one step: a reader sees the old one or the new one.
+    pub fn replace(&self, path: &Path) -> anyhow::Result<()> {
+        let aside = path.with_extension("new");
+        fs::remove_file(&aside).ok(); // left by a crash
+        self.create(&aside)?;
+        fs::rename(&aside, path).with_context(|| format!("replacing {}", path.display()))
+    }
+
+    fn text(&self) -> anyhow::Result<String> {
+        let body = toml::to_string(self)?;
+        Ok(format!(
+            "# Secrets of a quorumwire cluster: the same file on every replica, readable by its owner only.\n\
+             {body}"
+        ))
+    }
+
+    /// The keys of a cluster of this name.
+    pub fn keys(&self, cluster: &str) -> anyhow::Result<ClusterKeys> {
+        let accepted: anyhow::Result<Vec<_>> =
+            self.secret.iter().map(|it| it.keys(cluster)).collect();
+        Ok(ClusterKeys {
+            in_use: self.in_use,
+            accepted: accepted?,
+        })
+    }
+}
+
+impl Secret {
+    fn generate(epoch: u32) -> anyhow::Result<Self> {
+        let mut bytes = [0; SECRET_BYTES];
+        getrandom::fill(&mut bytes)?;
+        let hex = hex::encode(bytes);
+        Ok(Self { epoch, hex })
+    }
+
+    fn bytes(&self) -> anyhow::Result<[u8; SECRET_BYTES]> {
+        let mut bytes = [0; SECRET_BYTES];
+        hex::decode_to_slice(&self.hex, &mut bytes).map_err(|error| {
+            let epoch = self.epoch;
+            anyhow::anyhow!(
+                "the secret of epoch {epoch} is not {SECRET_BYTES} bytes in hex: {error}"
+            )
+        })?;
+        Ok(bytes)
+    }
+
+    /// HKDF-SHA256 (RFC 5869) of the secret, salted with the cluster's name; a key for each use.
+    fn keys(&self, cluster: &str) -> anyhow::Result<EpochKeys> {
+        let hkdf = Hkdf::<Sha256>::new(Some(cluster.as_bytes()), &self.bytes()?);
+        let key = |used_between: &str| {
+            let info = format!("quorumwire packets 1 {used_between} {}", self.epoch);
+            let mut key = [0; KEY_BYTES];
+            hkdf.expand(info.as_bytes(), &mut key)
+                .map(|()| key)
+                .map_err(|error| anyhow::anyhow!("{error}"))
+        };
+        Ok(EpochKeys {
+            epoch: self.epoch,
+            replicas: key("replicas")?,
+            clients: key("clients")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str, mode: u32) -> anyhow::Result<SecretFile> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("secret.toml");
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+        SecretFile::load(&path)
+    }
+
+    fn secret(epoch: u32) -> String {
+        format!(
+            "[[secret]]\nepoch = {epoch}\nhex = \"{}\"\n",
+            "07".repeat(32)
+        )
+    }
+
+    #[test]
+    fn a_rotation_keeps_two_epochs_and_refuses_to_skip_steps() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret.toml");
+        let mut file = SecretFile::generate().unwrap();
+        file.create(&path).unwrap();
+        assert!(file.create(&path).is_err(), "an existing file is kept");
+        assert!(file.use_newest().is_err() && file.remove_oldest().is_err());
+        file.add().unwrap();
+        assert!(file.add().is_err() && file.remove_oldest().is_err());
+        assert_eq!(file.describe(), "accepted: epoch 1, 2; used: epoch 1");
+        file.replace(&path).unwrap();
+        let mut file = SecretFile::load(&path).unwrap();
+        file.use_newest().unwrap();
+        assert!(file.use_newest().is_err());
+        assert_eq!(file.keys("c").unwrap().in_use, 2);
+        file.remove_oldest().unwrap();
+        assert_eq!(file.describe(), "accepted: epoch 2; used: epoch 2");
+        file.replace(&path).unwrap();
+        assert_eq!(SecretFile::load(&path).unwrap(), file);
+    }
+
+    #[test]
+    fn every_cluster_epoch_and_use_has_its_own_key() {
+        let file = written(&format!("use = 1\n{}{}", secret(1), secret(2)), 0o600).unwrap();
+        let mut keys = Vec::new();
+        for cluster in ["a", "b"] {
+            for epoch in file.keys(cluster).unwrap().accepted {
+                keys.extend([epoch.replicas, epoch.clients]);
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 8);
+    }
+
+    /// Made with another implementation of RFC 5869.
+    #[test]
+    fn a_key_is_what_it_always_was() {
+        let file = written(&format!("use = 1\n{}", secret(1)), 0o400).unwrap();
+        let keys = file.keys("quorumwire").unwrap().accepted[0];
+        assert_eq!(hex::encode(keys.replicas), REPLICAS);
+        assert_eq!(hex::encode(keys.clients), CLIENTS);
+    }
+    const REPLICAS: &str = "b5695847ecdc0d993b20adebebbae54b";
+    const CLIENTS: &str = "225e30e6076484970bb80ff424b45df9";
+
+    #[test]
+    fn a_file_that_makes_no_sense_is_refused_without_showing_a_secret() {
+        let two_apart = format!("use = 1\n{}{}", secret(1), secret(3));
+        let none_used = format!("use = 2\n{}", secret(1));
+        let short = "use = 1\n[[secret]]\nepoch = 1\nhex = \"070707\"\n".to_owned();
+        let no_hex = format!("use = 1\n{}", secret(1).replace("07", "0g"));
+        let broken = format!("use = 1\n{}broken", secret(1));
+        let texts = [
+            String::new(),
+            "use = 1\n".into(),
+            two_apart,
+            none_used,
+            short,
+            no_hex,
+            broken,
+        ];
+        for text in texts {
+            let error = format!("{:#}", written(&text, 0o600).unwrap_err());
+            assert!(!error.contains("0707"), "{error}");
+        }
+        let long = format!("use = 1\n{}#{}", secret(1), "x".repeat(5000));
+        assert!(written(&long, 0o600).is_err());
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        let text = format!("use = 1\n{}", secret(1));
+        assert!(written(&text, 0o600).is_ok());
+        for mode in [0o640, 0o604, 0o620, 0o666, 0o601] {
+            let error = written(&text, mode).unwrap_err().to_string();
+            assert!(error.contains("600"), "{error}");
+        }
+    }
+}
