@@ -1,6 +1,7 @@
 //! What goes into a replica and what comes out of it.
+use crate::{Engage, FastCounters, FastTerm, LeaveReason};
 use bytes::Bytes;
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, Registers, ReplicaId, Term};
 use quorumwire_wire::{CommitQuorum, MemberRole, Membership, RecordKind};
 use std::time::Duration;
 
@@ -56,6 +57,18 @@ pub struct Config {
     pub log_tail_bytes: usize,
     /// Most membership and leadership requests and linearizable reads waiting for an answer.
     pub waiting_requests_max: usize,
+    /// Whether this replica has a data plane. A plane that an earlier run of the replica left engaged
+    /// must be stopped before the replica is made: from then on it counts as having just heard a
+    /// leader.
+    pub plane: bool,
+    /// How long a leader waits in its software term before it tries a fast one. Doubles with every
+    /// attempt that fails and with every fast term that ends within `engage_interval_max`.
+    pub engage_interval: Duration,
+    /// The longest such wait.
+    pub engage_interval_max: Duration,
+    /// A follower that lacks at most so many entries is offered to join the running fast term: no more
+    /// than half of what the planes' rings hold.
+    pub engage_window: u64,
 }
 
 /// What a replica had persisted when it stopped.
@@ -172,6 +185,41 @@ pub enum Input {
         /// What it stands for, as its own head says.
         meta: Option<SnapshotMeta>,
     },
+    /// The handshake told whether a connected replica has a data plane. To be given after each
+    /// [`Input::PeerUp`], which forgets it.
+    PlanePeer {
+        /// Who.
+        id: ReplicaId,
+        /// Whether it has one.
+        has_plane: bool,
+    },
+    /// Answer to [`Output::Engage`].
+    Engaged {
+        /// The fast term that was asked for.
+        term: Term,
+        /// Whether the plane is engaged in it.
+        engaged: bool,
+    },
+    /// Whole records (see `wire`), consecutive, of the fast term, out of the plane's ring in order:
+    /// commands and ticks. Each is given once.
+    PlaneEntries(Bytes),
+    /// The plane's registers of this moment. To be given before the other inputs of a turn, and before
+    /// [`crate::Replica::lease_read`] answers for reads that have arrived since: votes, leases and
+    /// reads rest on it.
+    PlaneProgress {
+        /// The registers.
+        registers: Registers,
+    },
+    /// Leader: the ring no longer holds what that replica asks for.
+    PlaneBehind(ReplicaId),
+    /// The plane broke: it moves nothing any more.
+    PlaneFailed,
+    /// Answer to [`Output::Disengage`]: the plane has stopped, and everything up to the registers' last
+    /// index was given before.
+    Disengaged {
+        /// As of when it stopped.
+        registers: Registers,
+    },
 }
 
 /// A wish to change who takes part, or how many must agree.
@@ -267,6 +315,18 @@ pub enum Output {
     },
     /// Someone needs a snapshot and there is none, or it is too old to continue from: take one now.
     TakeSnapshot,
+    /// Engage the data plane. Answered by [`Input::Engaged`].
+    Engage(Engage),
+    /// Stop the data plane, take everything out of its ring ([`Input::PlaneEntries`]), then answer
+    /// [`Input::Disengaged`]. Until then what happens waits in the replica.
+    Disengage(LeaveReason),
+    /// Leader: say this round to the followers through the plane.
+    PlaneHeartbeat {
+        /// Its number; ascending.
+        round: u64,
+    },
+    /// Entries are durable up to here: a plane that holds its acknowledgements may send them.
+    PlanePersisted(Index),
 }
 
 /// Where a replica stands after a change.
@@ -312,6 +372,9 @@ pub enum Refusal {
         /// Name of the limit.
         limit: &'static str,
     },
+    /// The data plane takes commands now.
+    #[error("the data plane takes commands in this term")]
+    FastTerm,
     /// Leadership is being handed over; try the next leader.
     #[error("leadership is being transferred")]
     Transferring,
@@ -354,11 +417,13 @@ pub enum Body {
         last_term: Term,
         pre_vote: bool,
         transfer: bool,
+        engage: bool,
     },
     /// A granted pre-vote bears the term asked about, anything else the sender's own.
     VoteReply {
         granted: bool,
         pre_vote: bool,
+        engaged: bool,
     },
     Append {
         previous_index: Index,
@@ -391,6 +456,13 @@ pub enum Body {
         round: u64,
     },
     TransferNow,
+    EngageOffer {
+        start_index: Index,
+    },
+    Engaged {
+        engaged: bool,
+        index: Index,
+    },
 }
 
 /// What people and metrics want to know.
@@ -424,6 +496,10 @@ pub struct Status {
     pub log_bytes: usize,
     /// What was ignored, by reason.
     pub counters: Counters,
+    /// The fast term its plane is engaged in, if it is.
+    pub fast_term: Option<FastTerm>,
+    /// What the handover between software and plane has done.
+    pub fast_counters: FastCounters,
 }
 
 /// How far a member is, as its leader sees it.
@@ -435,6 +511,8 @@ pub struct FollowerStatus {
     pub match_index: Index,
     /// It is being sent a snapshot.
     pub in_snapshot: bool,
+    /// Its plane takes part in the fast term.
+    pub engaged: bool,
     /// Heard from within the election timeout.
     pub active: bool,
 }

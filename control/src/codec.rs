@@ -62,15 +62,22 @@ fn body_to_proto(body: &Body) -> (peer_message::Body, Vec<Bytes>) {
             last_term,
             pre_vote,
             transfer,
+            engage,
         } => Proto::VoteRequest(peer::VoteRequest {
             last_index: last_index.0,
             last_term: last_term.0,
             pre_vote: *pre_vote,
             transfer: *transfer,
+            engage: *engage,
         }),
-        Body::VoteReply { granted, pre_vote } => Proto::VoteReply(peer::VoteReply {
+        Body::VoteReply {
+            granted,
+            pre_vote,
+            engaged,
+        } => Proto::VoteReply(peer::VoteReply {
             granted: *granted,
             pre_vote: *pre_vote,
+            engaged: *engaged,
         }),
         Body::Append {
             previous_index,
@@ -131,6 +138,13 @@ fn body_to_proto(body: &Body) -> (peer_message::Body, Vec<Bytes>) {
             round: *round,
         }),
         Body::TransferNow => Proto::TransferNow(peer::TransferNow {}),
+        Body::EngageOffer { start_index } => Proto::EngageOffer(peer::EngageOffer {
+            start_index: start_index.0,
+        }),
+        Body::Engaged { engaged, index } => Proto::Engaged(peer::Engaged {
+            engaged: *engaged,
+            index: index.0,
+        }),
     };
     (proto, attachment)
 }
@@ -149,7 +163,9 @@ fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, 
         | Proto::VoteReply(_)
         | Proto::AppendReply(_)
         | Proto::SnapshotReply(_)
-        | Proto::TransferNow(_) => {
+        | Proto::TransferNow(_)
+        | Proto::EngageOffer(_)
+        | Proto::Engaged(_) => {
             if !attachment.is_empty() {
                 return Err(malformed("attachment where none belongs"));
             }
@@ -172,10 +188,12 @@ fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, 
             last_term: Term(within_range("last_term", request.last_term)?),
             pre_vote: request.pre_vote,
             transfer: request.transfer,
+            engage: request.engage,
         },
         Proto::VoteReply(reply) => Body::VoteReply {
             granted: reply.granted,
             pre_vote: reply.pre_vote,
+            engaged: reply.engaged,
         },
         Proto::Append(append) => Body::Append {
             previous_index: Index(within_range("previous_index", append.previous_index)?),
@@ -211,6 +229,13 @@ fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, 
             round: within_range("round", reply.round)?,
         },
         Proto::TransferNow(_) => Body::TransferNow,
+        Proto::EngageOffer(offer) => Body::EngageOffer {
+            start_index: Index(within_range("start_index", offer.start_index)?),
+        },
+        Proto::Engaged(engaged) => Body::Engaged {
+            engaged: engaged.engaged,
+            index: Index(within_range("index", engaged.index)?),
+        },
         Proto::Hello(_) | Proto::Goodbye(_) | Proto::Forward(_) | Proto::ForwardReply(_) => {
             return Err(malformed("the node's own message, not a replica's"));
         }

@@ -15,6 +15,8 @@ pub(crate) struct Connection {
     pub(crate) fresh_sent_to: Option<Incarnation>,
     /// The peer address in its last `Fresh` that fits a bootstrap.
     pub(crate) fresh_from: Option<String>,
+    /// It said in the handshake of this connection that it has a data plane.
+    pub(crate) has_plane: bool,
 }
 
 impl Replica {
@@ -35,8 +37,10 @@ impl Replica {
             up: true,
             fresh_sent_to: None,
             fresh_from: None,
+            has_plane: false,
         });
         connection.up = true;
+        connection.has_plane = false;
         if connection.incarnation != peer.incarnation {
             connection.incarnation = peer.incarnation;
             connection.fresh_from = None;
@@ -55,6 +59,13 @@ impl Replica {
         {
             connection.up = false;
             connection.fresh_from = None;
+        }
+    }
+
+    pub(crate) fn plane_peer(&mut self, id: ReplicaId, has_plane: bool) {
+        match self.connections.get_mut(&id) {
+            Some(connection) if connection.up => connection.has_plane = has_plane,
+            Some(_) | None => self.counters.ignored_unexpected += 1,
         }
     }
 

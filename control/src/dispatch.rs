@@ -22,6 +22,7 @@ impl Replica {
                 last_term,
                 pre_vote,
                 transfer,
+                engage: _,
             } => {
                 let candidate_log = (last_term, last_index);
                 if pre_vote {
@@ -30,7 +31,11 @@ impl Replica {
                     self.on_vote_request(from, term, candidate_log, transfer, outputs);
                 }
             }
-            Body::VoteReply { granted, pre_vote } => {
+            Body::VoteReply {
+                granted,
+                pre_vote,
+                engaged: _,
+            } => {
                 self.on_vote_reply(from, term, granted, pre_vote, outputs);
             }
             Body::Append {
@@ -99,6 +104,9 @@ impl Replica {
                 self.on_snapshot_reply(from, term, &reply, outputs);
             }
             Body::TransferNow => self.on_transfer_now(from, term, outputs),
+            Body::EngageOffer { .. } | Body::Engaged { .. } => {
+                self.counters.ignored_unexpected += 1;
+            }
         }
     }
 }

@@ -102,6 +102,7 @@ impl Replica {
             last_term: self.log.last_term(),
             pre_vote,
             transfer: self.votes.transfer && !pre_vote,
+            engage: false,
         }
     }
 
@@ -137,6 +138,7 @@ impl Replica {
             body: Body::VoteReply {
                 granted,
                 pre_vote: true,
+                engaged: false,
             },
         };
         outputs.push(Output::Send { to: from, message });
@@ -167,6 +169,7 @@ impl Replica {
         let reply = Body::VoteReply {
             granted,
             pre_vote: false,
+            engaged: false,
         };
         if granted {
             self.vote = Some(from);

@@ -380,6 +380,7 @@ impl Replica {
                 id: p.peer.id,
                 match_index: p.match_index,
                 in_snapshot: matches!(p.state, Sending::Snapshot(_)),
+                engaged: false,
                 active: self.is_active(p.peer),
             })
             .collect()

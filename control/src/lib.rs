@@ -17,6 +17,7 @@ mod codec;
 mod connections;
 mod dispatch;
 mod election;
+mod fast_term;
 mod follower;
 mod leader;
 mod log;
@@ -32,6 +33,7 @@ mod snapshot_sender;
 mod stored;
 
 pub use api::*;
+pub use fast_term::*;
 
 use blocks::Building;
 use bytes::BytesMut;
@@ -56,6 +58,7 @@ pub struct Replica {
     now: Now,
     random: u64,
     counters: Counters,
+    fast_counters: FastCounters,
     term: Term,
     vote: Option<Peer>,
     commit_index: Index,
@@ -107,6 +110,7 @@ impl Replica {
             now,
             random: config.seed,
             counters: Counters::default(),
+            fast_counters: FastCounters::default(),
             term: stored.hard_state.term,
             vote: stored.hard_state.vote,
             commit_index: stored.hard_state.commit_index,
@@ -180,6 +184,13 @@ impl Replica {
             Input::SnapshotInstalled { last_index, meta } => {
                 self.on_snapshot_installed(last_index, meta, outputs);
             }
+            Input::PlanePeer { id, has_plane } => self.plane_peer(id, has_plane),
+            Input::Engaged { .. }
+            | Input::PlaneEntries(_)
+            | Input::PlaneProgress { .. }
+            | Input::PlaneBehind(_)
+            | Input::PlaneFailed
+            | Input::Disengaged { .. } => self.counters.ignored_unexpected += 1,
         }
         self.settle(outputs);
     }
@@ -294,6 +305,12 @@ impl Replica {
         self.log.term_at(index)
     }
 
+    /// The fast term its data plane is engaged in, if it is.
+    #[must_use]
+    pub fn fast_term(&self) -> Option<FastTerm> {
+        None
+    }
+
     /// What people and metrics want to know.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -312,6 +329,8 @@ impl Replica {
             followers: self.follower_status(),
             log_bytes: self.log.bytes() + self.building.block.len(),
             counters: self.counters,
+            fast_term: self.fast_term(),
+            fast_counters: self.fast_counters,
         }
     }
 

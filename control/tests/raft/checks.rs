@@ -138,7 +138,11 @@ impl Checks {
                 | Output::ReadSnapshot { .. }
                 | Output::StoreSnapshotChunk { .. }
                 | Output::InstallSnapshot { .. }
-                | Output::TakeSnapshot => {}
+                | Output::TakeSnapshot
+                | Output::Engage(_)
+                | Output::Disengage(_)
+                | Output::PlaneHeartbeat { .. }
+                | Output::PlanePersisted(_) => {}
             }
         }
     }
@@ -182,6 +186,7 @@ impl Checks {
             Body::VoteReply {
                 granted: true,
                 pre_vote: false,
+                ..
             } => {
                 let durable = hard.term == term && hard.vote == Some(to);
                 self.require(durable, || format!("{peer:?} votes before it is durable"));
@@ -212,7 +217,9 @@ impl Checks {
             | Body::AppendReply { .. }
             | Body::SnapshotChunk { .. }
             | Body::SnapshotReply { .. }
-            | Body::TransferNow => {}
+            | Body::TransferNow
+            | Body::EngageOffer { .. }
+            | Body::Engaged { .. } => {}
         }
     }
 
@@ -306,6 +313,9 @@ fn name(output: &Output) -> &'static str {
             } => "snapshot installed",
             Body::SnapshotReply { .. } => "snapshot reply",
             Body::TransferNow => "transfer now",
+            Body::EngageOffer { .. } => "engage offer",
+            Body::Engaged { engaged: true, .. } => "joined a fast term",
+            Body::Engaged { engaged: false, .. } => "not in the fast term",
         },
         Output::Committed(_) => "commit",
         Output::Read(..) => "read served",
@@ -325,6 +335,10 @@ fn name(output: &Output) -> &'static str {
         Output::StoreSnapshotChunk { .. } => "snapshot chunk stored",
         Output::InstallSnapshot { .. } => "snapshot whole",
         Output::TakeSnapshot => "snapshot asked for",
+        Output::Engage(_) => "engage",
+        Output::Disengage(_) => "disengage",
+        Output::PlaneHeartbeat { .. } => "plane heartbeat",
+        Output::PlanePersisted(_) => "plane persisted",
     }
 }
 

@@ -90,7 +90,11 @@ impl Processes {
                     | Output::ReadSnapshot { .. }
                     | Output::StoreSnapshotChunk { .. }
                     | Output::InstallSnapshot { .. }
-                    | Output::TakeSnapshot => {}
+                    | Output::TakeSnapshot
+                    | Output::Engage(_)
+                    | Output::Disengage(_)
+                    | Output::PlaneHeartbeat { .. }
+                    | Output::PlanePersisted(_) => {}
                 }
             }
         }

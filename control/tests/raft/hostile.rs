@@ -96,7 +96,7 @@ impl Random {
     }
 
     fn body(&mut self) -> Body {
-        match self.next() % 12 {
+        match self.next() % 14 {
             0 => Body::Fresh {
                 to_incarnation: Incarnation(1 + self.next() % 2),
                 peer_address: "elsewhere".repeat((self.next() % 40) as usize),
@@ -110,10 +110,12 @@ impl Random {
                 last_term: Term(self.number()),
                 pre_vote: self.flag(),
                 transfer: self.flag(),
+                engage: self.flag(),
             },
             3 | 4 => Body::VoteReply {
                 granted: self.flag(),
                 pre_vote: self.flag(),
+                engaged: self.flag(),
             },
             5 | 6 => {
                 let previous = self.number();
@@ -146,6 +148,13 @@ impl Random {
                 installed: self.flag(),
                 rejected: self.flag(),
                 round: self.number(),
+            },
+            11 => Body::EngageOffer {
+                start_index: Index(self.number()),
+            },
+            12 => Body::Engaged {
+                engaged: self.flag(),
+                index: Index(self.number()),
             },
             _ => Body::TransferNow,
         }
@@ -269,7 +278,11 @@ fn answer(replica: &mut Replica, now: Now, outputs: &mut Vec<Output>) {
             | Output::RoleChanged(_)
             | Output::Truncated(_)
             | Output::MembershipChanged(_)
-            | Output::TakeSnapshot => continue,
+            | Output::TakeSnapshot
+            | Output::Engage(_)
+            | Output::Disengage(_)
+            | Output::PlaneHeartbeat { .. }
+            | Output::PlanePersisted(_) => continue,
         };
         replica.step(now, done, outputs);
     }

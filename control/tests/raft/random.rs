@@ -258,6 +258,7 @@ impl Cluster {
                 Body::VoteReply {
                     granted: true,
                     pre_vote: false,
+                    ..
                 } if !self.healthy && self.random.permille(3 * self.trouble.faults) => {
                     struck = Some((from, true));
                 }

@@ -425,6 +425,7 @@ impl Script {
             Some("vote") => quorumwire_control::Body::VoteReply {
                 granted: true,
                 pre_vote: false,
+                engaged: false,
             },
             Some("ack") => quorumwire_control::Body::AppendReply {
                 round: 1,
@@ -528,7 +529,14 @@ fn job(done: &Input) -> String {
         | Input::ChangeMembers(..)
         | Input::Transfer(..)
         | Input::SnapshotTaken(_)
-        | Input::SnapshotRead { .. } => "something else".into(),
+        | Input::SnapshotRead { .. }
+        | Input::PlanePeer { .. }
+        | Input::Engaged { .. }
+        | Input::PlaneEntries(_)
+        | Input::PlaneProgress { .. }
+        | Input::PlaneBehind(_)
+        | Input::PlaneFailed
+        | Input::Disengaged { .. } => "something else".into(),
     }
 }
 

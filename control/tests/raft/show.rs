@@ -44,6 +44,19 @@ pub fn output(output: &Output) -> String {
         } => format!("store snapshot {last_index} at {offset} +{}", bytes.len()),
         Output::InstallSnapshot { last_index, .. } => format!("install snapshot {last_index}"),
         Output::TakeSnapshot => "asks for a snapshot".into(),
+        Output::Engage(engage) => format!(
+            "engage t{} after {}@{} slot {} of {}, leader {}, quorum {}",
+            engage.term,
+            engage.last_index,
+            engage.last_term,
+            engage.me,
+            engage.voters.len(),
+            engage.leader,
+            engage.quorum
+        ),
+        Output::Disengage(reason) => format!("disengage: {}", reason.name()),
+        Output::PlaneHeartbeat { round } => format!("plane heartbeat round={round}"),
+        Output::PlanePersisted(index) => format!("plane persisted {index}"),
     }
 }
 
@@ -105,15 +118,22 @@ pub fn body(body: &Body) -> String {
             last_term,
             pre_vote,
             transfer,
+            engage,
         } => {
             let kind = if *pre_vote { "PreVote" } else { "Vote" };
             let transfer = if *transfer { " transfer" } else { "" };
-            format!("{kind}Request last={last_index}@{last_term}{transfer}")
+            let engage = if *engage { " engage" } else { "" };
+            format!("{kind}Request last={last_index}@{last_term}{transfer}{engage}")
         }
-        Body::VoteReply { granted, pre_vote } => {
+        Body::VoteReply {
+            granted,
+            pre_vote,
+            engaged,
+        } => {
             let kind = if *pre_vote { "PreVote" } else { "Vote" };
             let answer = if *granted { "granted" } else { "refused" };
-            format!("{kind}Reply {answer}")
+            let engaged = if *engaged { " engaged" } else { "" };
+            format!("{kind}Reply {answer}{engaged}")
         }
         Body::Append {
             previous_index,
@@ -165,6 +185,13 @@ pub fn body(body: &Body) -> String {
             }
         }
         Body::TransferNow => "TransferNow".into(),
+        Body::EngageOffer { start_index } => format!("EngageOffer start={start_index}"),
+        Body::Engaged { engaged, index } => {
+            format!(
+                "{} at {index}",
+                if *engaged { "Engaged" } else { "NotEngaged" }
+            )
+        }
     }
 }
 

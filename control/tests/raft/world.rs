@@ -149,6 +149,10 @@ pub fn config(id: u16, incarnation: u64, initial: &[u16]) -> Config {
         append_bytes_in_flight_max: 1 << 20,
         log_tail_bytes: 100,
         waiting_requests_max: 16,
+        plane: false,
+        engage_interval: 2 * HEARTBEAT,
+        engage_interval_max: 32 * HEARTBEAT,
+        engage_window: 8,
     }
 }
 
@@ -395,7 +399,11 @@ impl World {
             | Output::Refused(..)
             | Output::RoleChanged(_)
             | Output::Truncated(_)
-            | Output::MembershipChanged(_) => {}
+            | Output::MembershipChanged(_)
+            | Output::Engage(_)
+            | Output::Disengage(_)
+            | Output::PlaneHeartbeat { .. }
+            | Output::PlanePersisted(_) => {}
         }
     }
 

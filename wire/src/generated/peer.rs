@@ -46,7 +46,7 @@ pub struct PeerMessage {
     pub term: u64,
     #[prost(
         oneof = "peer_message::Body",
-        tags = "8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
+        tags = "8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22"
     )]
     pub body: ::core::option::Option<peer_message::Body>,
 }
@@ -80,6 +80,10 @@ pub mod peer_message {
         Forward(super::Forward),
         #[prost(message, tag = "20")]
         ForwardReply(super::ForwardReply),
+        #[prost(message, tag = "21")]
+        EngageOffer(super::EngageOffer),
+        #[prost(message, tag = "22")]
+        Engaged(super::Engaged),
     }
 }
 /// "I know nothing yet." Sent by a replica without a membership until it has one.
@@ -110,6 +114,10 @@ pub struct VoteRequest {
     /// The leader itself asked for this election; a recent leader is no reason to refuse.
     #[prost(bool, tag = "4")]
     pub transfer: bool,
+    /// The leader itself wants the next term to be a fast one; who grants it and has the very same log
+    /// engages its data plane at the log's end.
+    #[prost(bool, tag = "5")]
+    pub engage: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct VoteReply {
@@ -117,6 +125,9 @@ pub struct VoteReply {
     pub granted: bool,
     #[prost(bool, tag = "2")]
     pub pre_vote: bool,
+    /// Granted, and the voter's data plane is engaged.
+    #[prost(bool, tag = "3")]
+    pub engaged: bool,
 }
 /// Attachment: whole records with consecutive indexes, the first at previous_index + 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -181,6 +192,22 @@ pub struct SnapshotReply {
 /// The leader hands over: stand for election at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TransferNow {}
+/// The leader of a fast term to one who is close behind: engage your data plane at your log's end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EngageOffer {
+    /// The last entry before the fast term; who ends before it must not engage.
+    #[prost(uint64, tag = "1")]
+    pub start_index: u64,
+}
+/// Answer to an EngageOffer; without being asked: the sender's data plane has left the fast term.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Engaged {
+    #[prost(bool, tag = "1")]
+    pub engaged: bool,
+    /// Where its log ended when it engaged or left: equal to the leader's and durable upto here.
+    #[prost(uint64, tag = "2")]
+    pub index: u64,
+}
 /// A client's request that arrived at a follower. Attachment: the command or the read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Forward {

@@ -52,6 +52,7 @@ fn section(file: &'static str, name: &str) -> Vec<u8> {
 fn expected_bodies() -> Vec<(&'static str, Body)> {
     let mut bodies = session_bodies();
     bodies.extend(replication_bodies());
+    bodies.extend(handover_bodies());
     bodies
 }
 
@@ -113,6 +114,7 @@ fn replication_bodies() -> Vec<(&'static str, Body)> {
                 last_term: 2,
                 pre_vote: true,
                 transfer: true,
+                engage: false,
             }),
         ),
         (
@@ -120,6 +122,7 @@ fn replication_bodies() -> Vec<(&'static str, Body)> {
             Body::VoteReply(peer::VoteReply {
                 granted: true,
                 pre_vote: true,
+                engaged: false,
             }),
         ),
         ("append", append_body()),
@@ -166,6 +169,40 @@ fn append_body() -> Body {
     })
 }
 
+/// Between software and the data planes.
+fn handover_bodies() -> Vec<(&'static str, Body)> {
+    vec![
+        (
+            "engaging_vote_request",
+            Body::VoteRequest(peer::VoteRequest {
+                last_index: 128,
+                last_term: 2,
+                engage: true,
+                ..Default::default()
+            }),
+        ),
+        (
+            "engaged_vote_reply",
+            Body::VoteReply(peer::VoteReply {
+                granted: true,
+                engaged: true,
+                ..Default::default()
+            }),
+        ),
+        (
+            "engage_offer",
+            Body::EngageOffer(peer::EngageOffer { start_index: 128 }),
+        ),
+        (
+            "engaged",
+            Body::Engaged(peer::Engaged {
+                engaged: true,
+                index: 130,
+            }),
+        ),
+    ]
+}
+
 /// The name of a body's vector. A new kind of message does not compile here without one.
 fn vector_name(body: &Body) -> &'static str {
     match body {
@@ -173,8 +210,12 @@ fn vector_name(body: &Body) -> &'static str {
         Body::Goodbye(_) => "goodbye",
         Body::Fresh(_) => "fresh",
         Body::Bootstrap(_) => "bootstrap",
+        Body::VoteRequest(request) if request.engage => "engaging_vote_request",
         Body::VoteRequest(_) => "vote_request",
+        Body::VoteReply(reply) if reply.engaged => "engaged_vote_reply",
         Body::VoteReply(_) => "vote_reply",
+        Body::EngageOffer(_) => "engage_offer",
+        Body::Engaged(_) => "engaged",
         Body::Append(_) => "append",
         Body::AppendReply(_) => "append_reply",
         Body::SnapshotChunk(_) => "snapshot_chunk",
