@@ -77,6 +77,20 @@ pub struct Registers {
     pub heard_round: [u64; PLANE_REPLICAS_MAX],
 }
 
+/// Bytes of a key.
+pub const PLANE_KEY_BYTES: usize = 16;
+
+/// The keys that packets are authenticated with, by the lowest bit of their epoch.
+#[derive(Clone, Copy, Default, Eq, PartialEq)]
+pub struct PlaneKeys {
+    /// Which one packets are sent under: 0 or 1.
+    pub epoch: u8,
+    /// Between replicas; `None` is accepted from nobody.
+    pub replicas: [Option<[u8; PLANE_KEY_BYTES]>; 2],
+    /// Between clients and replicas.
+    pub clients: [Option<[u8; PLANE_KEY_BYTES]>; 2],
+}
+
 /// What an entry holds.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum EntryKind {
@@ -192,6 +206,12 @@ pub trait DataPlane: Send {
 
     /// Stops, for good, what this term moves. Idempotent.
     fn disengage(&mut self) -> Registers;
+
+    /// Takes keys that hold from now on.
+    fn set_keys(&mut self, keys: &PlaneKeys);
+
+    /// A replica of the running grant is reached elsewhere from now on.
+    fn set_peer(&mut self, slot: u8, address: SocketAddr);
 
     /// The registers of this moment.
     fn registers(&self) -> Registers;

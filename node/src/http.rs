@@ -422,7 +422,9 @@ fn status_of(error: &AdminError) -> StatusCode {
     match error {
         AdminError::Refused(refusal) => match refusal {
             Refusal::NotLeader { .. } => StatusCode::MISDIRECTED_REQUEST,
-            Refusal::Transferring | Refusal::ChangeInProgress => StatusCode::CONFLICT,
+            Refusal::FastTerm | Refusal::Transferring | Refusal::ChangeInProgress => {
+                StatusCode::CONFLICT
+            }
             Refusal::Invalid(_) => StatusCode::BAD_REQUEST,
             Refusal::Busy { .. } | Refusal::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
         },

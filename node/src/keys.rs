@@ -5,6 +5,7 @@
 //! new key are accepted), *use* (they are sent), *remove* (the old key is no longer accepted).
 use anyhow::{Context, bail, ensure};
 use hkdf::Hkdf;
+use quorumwire_interfaces::{PLANE_KEY_BYTES, PlaneKeys};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use std::fs::{self, OpenOptions};
@@ -14,8 +15,6 @@ use std::path::Path;
 
 /// Bytes of a secret.
 const SECRET_BYTES: usize = 32;
-/// Bytes of a key.
-pub const KEY_BYTES: usize = 16;
 /// Largest secret file.
 const FILE_BYTES_MAX: u64 = 4096;
 
@@ -49,9 +48,9 @@ pub struct EpochKeys {
     /// Its number; the lowest bit travels in packets.
     pub epoch: u32,
     /// Between replicas.
-    pub replicas: [u8; KEY_BYTES],
+    pub replicas: [u8; PLANE_KEY_BYTES],
     /// Between clients and replicas.
-    pub clients: [u8; KEY_BYTES],
+    pub clients: [u8; PLANE_KEY_BYTES],
 }
 
 /// All keys that are accepted, and which one is used.
@@ -61,6 +60,22 @@ pub struct ClusterKeys {
     pub in_use: u32,
     /// One, or two of consecutive epochs.
     pub accepted: Vec<EpochKeys>,
+}
+
+impl ClusterKeys {
+    /// As planes want them: by the lowest bit of their epoch.
+    pub fn for_planes(&self) -> PlaneKeys {
+        let mut keys = PlaneKeys {
+            epoch: u8::from(self.in_use % 2 == 1),
+            ..PlaneKeys::default()
+        };
+        for epoch in &self.accepted {
+            let at = usize::from(epoch.epoch % 2 == 1);
+            keys.replicas[at] = Some(epoch.replicas);
+            keys.clients[at] = Some(epoch.clients);
+        }
+        keys
+    }
 }
 
 impl SecretFile {
@@ -222,7 +237,7 @@ impl Secret {
         let hkdf = Hkdf::<Sha256>::new(Some(cluster.as_bytes()), &self.bytes()?);
         let key = |used_between: &str| {
             let info = format!("quorumwire packets 1 {used_between} {}", self.epoch);
-            let mut key = [0; KEY_BYTES];
+            let mut key = [0; PLANE_KEY_BYTES];
             hkdf.expand(info.as_bytes(), &mut key)
                 .map(|()| key)
                 .map_err(|error| anyhow::anyhow!("{error}"))

@@ -4,8 +4,10 @@ mod resolve;
 mod table;
 
 pub use resolve::{Flags, Origin, Value, resolve};
-pub use table::{TABLE, documentation};
+pub use table::{PLANES, TABLE, documentation};
 
+use crate::keys::{ClusterKeys, SecretFile};
+use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use std::collections::BTreeMap;
@@ -68,6 +70,15 @@ pub enum Durability {
     Memory,
 }
 
+/// Where the common case runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PlaneKind {
+    /// In the server.
+    None,
+    /// In the step, over UDP.
+    Socket,
+}
+
 /// What a follower does with a client's request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OnFollower {
@@ -115,6 +126,14 @@ pub struct ServerOptions {
     pub advertise_memcached: Option<String>,
     /// See [`Self::http_address`].
     pub advertise_http: Option<String>,
+    /// Where the common case runs.
+    pub plane: PlaneKind,
+    /// Where the data plane listens.
+    pub listen_plane: SocketAddr,
+    /// See [`Self::plane_address`].
+    pub advertise_plane: Option<SocketAddr>,
+    /// The cluster's secret.
+    pub secret_file: Option<PathBuf>,
     /// What a follower does with a client's request.
     pub on_follower: OnFollower,
     /// Silence after which a follower stands for election.
@@ -169,6 +188,14 @@ impl ServerOptions {
             advertise_peer: given.reachable("advertise-peer")?,
             advertise_memcached: given.reachable("advertise-memcached")?,
             advertise_http: given.reachable("advertise-http")?,
+            plane: given.choice("plane", |word| match word {
+                "none" => Some(PlaneKind::None),
+                "socket" => Some(PlaneKind::Socket),
+                _ => None,
+            })?,
+            listen_plane: given.listen("listen-plane")?,
+            advertise_plane: given.ip_address("advertise-plane")?,
+            secret_file: given.optional("secret-file").map(PathBuf::from),
             on_follower: given.choice("on-follower", |word| match word {
                 "forward" => Some(OnFollower::Forward),
                 "refuse" => Some(OnFollower::Refuse),
@@ -218,6 +245,23 @@ impl ServerOptions {
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
+    /// What others are told to reach the data plane, which was bound to `bound`.
+    #[must_use]
+    pub fn plane_address(&self, bound: SocketAddr) -> SocketAddr {
+        self.advertise_plane.unwrap_or(bound)
+    }
+
+    /// The keys out of the secret file.
+    pub fn load_keys(&self) -> anyhow::Result<ClusterKeys> {
+        let file = self
+            .secret_file
+            .as_ref()
+            .context("option secret-file is not given")?;
+        SecretFile::load(file)
+            .and_then(|secrets| secrets.keys(&self.cluster))
+            .context("option secret-file")
+    }
+
     fn check_together(&self, given: &Given<'_>) -> Result<(), Refused> {
         if self.heartbeat_interval * 2 >= self.election_timeout {
             let allowed = format!(
@@ -243,6 +287,17 @@ impl ServerOptions {
                 return Err(given.refused(name, allowed));
             }
         }
+        if self.plane != PlaneKind::None && self.secret_file.is_none() {
+            let allowed = "a file made by `quorumwire keys new`: a data plane needs one";
+            return Err(given.refused("secret-file", allowed.to_owned()));
+        }
+        let advertised = self.advertise_plane.map(|address| address.to_string());
+        self.check_reachable(
+            given,
+            "advertise-plane",
+            self.listen_plane,
+            advertised.as_ref(),
+        )?;
         let own_entry = self.members.get(&self.id);
         self.check_reachable(
             given,
@@ -264,8 +319,9 @@ impl ServerOptions {
         )
     }
 
-    const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 3] {
+    const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 4] {
         [
+            ("listen-plane", self.listen_plane),
             ("listen-peer", self.listen_peer),
             ("listen-memcached", self.listen_memcached),
             ("listen-http", self.listen_http),
@@ -408,6 +464,20 @@ impl Given<'_> {
         let text = self.value(name).text.as_deref();
         let parsed = text.map(|text| parse_reachable(text).ok_or_else(|| self.refused_value(name)));
         parsed.transpose()
+    }
+
+    /// As [`Self::reachable`], without names that would have to be looked up.
+    fn ip_address(&self, name: &str) -> Result<Option<SocketAddr>, Refused> {
+        let parse = |text: String| {
+            let allowed = "an IP address and port that others can send to";
+            text.parse().map_err(|_| self.refused(name, allowed))
+        };
+        self.reachable(name)?.map(parse).transpose()
+    }
+
+    /// The text of an option that need not be given.
+    fn optional(&self, name: &str) -> Option<&str> {
+        self.value(name).text.as_deref()
     }
 
     fn members(&self, name: &str) -> Result<BTreeMap<ReplicaId, String>, Refused> {

@@ -36,6 +36,12 @@ pub struct Report {
     pub durability: String,
     /// What carries the common case: `software` while no data plane is engaged.
     pub plane: String,
+    /// Where this replica's data plane listens (UDP), if it has one.
+    pub plane_address: Option<String>,
+    /// The fast term that its plane runs in, if it does.
+    pub fast_term: Option<FastTermReport>,
+    /// Why the last fast term here ended; none if none did.
+    pub fast_term_ended: Option<String>,
     /// majority or all.
     pub quorum: String,
     /// This life of the replica, 16 hexadecimal digits.
@@ -72,6 +78,17 @@ pub struct Report {
     pub durations: BTreeMap<String, Durations>,
 }
 
+/// A fast term, as one replica sees it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct FastTermReport {
+    /// The term.
+    pub term: u64,
+    /// Milliseconds since this replica's plane was engaged.
+    pub for_ms: u64,
+    /// The last entry that software moved.
+    pub start_index: u64,
+}
+
 /// One member of the group.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct MemberReport {
@@ -102,6 +119,9 @@ pub struct FollowerReport {
     pub lag: u64,
     /// It is receiving a snapshot.
     pub in_snapshot: bool,
+    /// Its data plane takes part in the fast term.
+    #[serde(default)]
+    pub engaged: bool,
     /// Heard from within the election timeout.
     pub active: bool,
 }

@@ -72,15 +72,20 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         snapshot_version: SNAPSHOT_VERSION,
         client_address: String::new(),
         http_address: String::new(),
+        plane_address: String::new(),
     }
 }
 
 /// Decides whether `theirs` can be spoken to: the version to use, or the reason to refuse with what
 /// was given and what would be accepted.
 pub fn check_hello(ours: &peer::Hello, theirs: &peer::Hello) -> Result<u32, (Goodbye, String)> {
-    let long = [&theirs.client_address, &theirs.http_address]
-        .iter()
-        .any(|address| address.len() > ADDRESS_BYTES_MAX);
+    let long = [
+        &theirs.client_address,
+        &theirs.http_address,
+        &theirs.plane_address,
+    ]
+    .iter()
+    .any(|address| address.len() > ADDRESS_BYTES_MAX);
     if long || theirs.cluster.len() > CLUSTER_NAME_BYTES_MAX {
         return Err((Goodbye::Malformed, "a text is too long".to_owned()));
     }

@@ -1,12 +1,15 @@
 //! `quorumwire dev`: a cluster on this machine in one command, until it is told to stop.
 use super::local_cluster::{Interrupt, Interrupted, LocalCluster, Opened, ending};
-use crate::options::Durability;
+use crate::keys::SecretFile;
+use crate::options::{Durability, PLANES};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+/// Made once for each cluster.
+const SECRET_FILE: &str = "secret.toml";
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Starts replicas as processes of their own on loopback, waits until one leads, and stops them all on
@@ -16,9 +19,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 Examples:
   quorumwire dev                                    # three replicas, gone when it ends
   quorumwire dev --dir /tmp/try                     # the next start finds the data again
+  quorumwire dev --plane socket                     # replicate in data planes over UDP
   quorumwire dev --json -- --election-timeout-ms 500
 
-In DIR: dev.json (addresses), N/ (data of replica N), N.log (what it logged).")]
+In DIR: dev.json (addresses), secret.toml (keys of data planes), N/ (data of replica N), N.log (what it logged).")]
 pub struct Arguments {
     /// How many [default: what DIR holds, or 3]
     #[arg(long, value_name = "N", value_parser = ["1", "3", "5", "7"])]
@@ -26,6 +30,9 @@ pub struct Arguments {
     /// What an acknowledgement means: on disk, or in memory, at a majority
     #[arg(long, value_enum, value_name = "WORD", default_value = "sync")]
     durability: DurabilityWord,
+    /// Where the common case runs: in the servers over TCP, or in data planes
+    #[arg(long, value_name = "WORD", value_parser = PLANES, default_value = "none")]
+    plane: String,
     /// Folder to keep the cluster in [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -61,8 +68,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             .tempdir()?;
         (made.path().to_owned(), Some(made))
     };
-    let (mut cluster, opened) =
-        LocalCluster::open(&dir, count, durability, &arguments.server_options)?;
+    let options = server_options(arguments, &dir);
+    let (mut cluster, opened) = LocalCluster::open(&dir, count, durability, &options)?;
+    let secret_file = dir.join(SECRET_FILE);
+    if !secret_file.exists() {
+        SecretFile::generate()?.create(&secret_file)?;
+    }
     match opened {
         Opened::New => {}
         Opened::Again => eprintln!("starting the cluster in {} again", dir.display()),
@@ -92,6 +103,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     cluster.stop()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What each server is told besides its own addresses.
+fn server_options(arguments: &Arguments, dir: &Path) -> Vec<String> {
+    let secret_file = dir.join(SECRET_FILE).display().to_string();
+    let plane = [
+        ("--plane", arguments.plane.as_str()),
+        ("--listen-plane", "127.0.0.1:0"),
+        ("--secret-file", &secret_file),
+    ];
+    let plane = plane.iter().flat_map(|(name, value)| [*name, value]);
+    let more = arguments.server_options.iter().map(String::as_str);
+    plane.chain(more).map(str::to_owned).collect()
 }
 
 /// Reports replicas that die, until a signal comes; whether none is left before.

@@ -15,6 +15,7 @@ fn view() -> ClusterView {
             match_index: 83,
             lag: 7,
             in_snapshot: false,
+            engaged: false,
             active: true,
         }],
         ..Report::default()

@@ -32,6 +32,7 @@ fn report() -> Report {
             id: 4,
             match_index: 40,
             lag: 2,
+            engaged: false,
             in_snapshot: false,
             active: true,
         }],

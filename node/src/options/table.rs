@@ -67,6 +67,8 @@ pub const CONFIG: Spec = Spec {
 };
 
 const DURABILITIES: &[&str] = &["sync", "memory"];
+/// Words of the option `plane`.
+pub const PLANES: [&str; 2] = ["none", "socket"];
 const FOLLOWER_ANSWERS: &[&str] = &["forward", "refuse"];
 const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 const LOG_FORMATS: &[&str] = &["text", "json"];
@@ -152,6 +154,32 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Reachable,
         unset: Unset::Otherwise("the listen address"),
         help: "The address at which the command line reaches this replica.",
+    },
+    Spec {
+        name: "plane",
+        kind: Kind::Choice(&PLANES),
+        unset: Unset::Value("none"),
+        help: "Where the common case runs: `none`, in the server over TCP; `socket`, in the fast path's \
+               step over UDP. Replicas without a plane are served all the same.",
+    },
+    Spec {
+        name: "listen-plane",
+        kind: Kind::Listen,
+        unset: Unset::Value("127.0.0.1:7401"),
+        help: "Where the data plane listens (UDP). Port 0 takes a free one.",
+    },
+    Spec {
+        name: "advertise-plane",
+        kind: Kind::Reachable,
+        unset: Unset::Otherwise("the listen address"),
+        help: "The IP address and port at which other replicas and clients reach the data plane.",
+    },
+    Spec {
+        name: "secret-file",
+        kind: Kind::Path,
+        unset: Unset::Otherwise("no data plane can run"),
+        help: "The cluster's secret, which authenticates the data plane's packets; made by \
+               `quorumwire keys new`, the same on all replicas. Read again upon SIGHUP.",
     },
     Spec {
         name: "insecure",

@@ -83,6 +83,20 @@ impl Server {
                 self.snapshots.install(last_index, last_term);
             }
             Output::TakeSnapshot => self.take_snapshot(),
+            Output::Engage(engage) => self.engage_plane(&engage),
+            Output::Disengage(reason) => self.disengage_plane(reason),
+            Output::PlaneHeartbeat { round } => {
+                let result = self.core.plane.as_mut().map(|it| it.heartbeat(round));
+                if let Some(Err(error)) = result {
+                    self.core.plane_failed(error);
+                }
+            }
+            Output::PlanePersisted(upto) => {
+                let result = self.core.plane.as_mut().map(|it| it.set_persisted(upto));
+                if let Some(Err(error)) = result {
+                    self.core.plane_failed(error);
+                }
+            }
         }
         Ok(())
     }
@@ -236,7 +250,7 @@ impl Server {
                     self.core.counters.commit.record(waited_us);
                     self.complete(id, slot, &reply);
                 } else {
-                    self.complete(id, slot, answers::NOT_COMMITTED.as_bytes());
+                    self.answer_not_executed(proposal.origin);
                 }
                 self.reply = reply;
             }
@@ -245,11 +259,28 @@ impl Server {
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::Done, answer);
             }
+            Origin::Plane(..) if own => {
+                let reply = std::mem::take(&mut self.reply);
+                let origin = proposal.origin;
+                self.core
+                    .answer_plane(origin, false, proposal.index, &reply);
+                self.reply = reply;
+            }
+            Origin::Peer(..) | Origin::Plane(..) => self.answer_not_executed(proposal.origin),
+        }
+    }
+
+    /// It has no place in the log and will not get one.
+    pub fn answer_not_executed(&mut self, origin: Origin) {
+        let answer = answers::NOT_COMMITTED.as_bytes();
+        match origin {
+            Origin::Client(id, slot) => self.complete(id, slot, answer),
             Origin::Peer(peer, request) => {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
             }
+            Origin::Plane(..) => self.core.answer_plane(origin, true, Index(0), answer),
         }
     }
 
@@ -264,6 +295,11 @@ impl Server {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::Unknown, nothing);
+            }
+            Origin::Plane(..) => {
+                let answer = answers::UNKNOWN.as_bytes();
+                self.core
+                    .answer_plane(proposal.origin, true, Index(0), answer);
             }
         }
     }

@@ -5,6 +5,7 @@ use super::clients::ConnectionId;
 use super::counters::Counters;
 use super::journal::Journal;
 use super::links::Links;
+use super::plane::Plane;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
@@ -16,6 +17,7 @@ use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
 use quorumwire_wire::peer::{self, peer_message::Body};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A request that is not answered by then is answered as *outcome unknown*.
@@ -46,6 +48,8 @@ pub enum Origin {
     Client(ConnectionId, u64),
     /// To the replica that forwarded it, under its number for it.
     Peer(Peer, u64),
+    /// To a client that asked through the data plane: its address, session and sequence.
+    Plane(SocketAddr, u64, u64),
 }
 
 /// What became of a request.
@@ -100,6 +104,8 @@ pub struct Core {
     pub store: Box<Application>,
     pub journal: Journal,
     pub links: Links,
+    /// Where the common case runs in fast terms; none: there are only software terms.
+    pub plane: Option<Plane>,
     /// The clock as last read; refreshed after bytes were read from sockets and before they are judged.
     pub now: Now,
     pub started: Now,
@@ -119,6 +125,8 @@ pub struct Core {
     pub waiting_for_apply: Vec<(Index, Reader)>,
     /// Connections to look at again in the next turn.
     pub attend_later: Vec<ConnectionId>,
+    /// The plane had no room for all that waits.
+    pub stalled_for_plane: bool,
     /// Connections have stalled: look at all when leadership or room changes.
     pub stalled: bool,
     pub leaderless_since: Option<Now>,
@@ -154,6 +162,7 @@ impl Core {
             store: Box::new(Application::default()),
             journal,
             links,
+            plane: None,
             now,
             started: now,
             outputs: Vec::new(),
@@ -167,6 +176,7 @@ impl Core {
             asked: BTreeMap::new(),
             waiting_for_apply: Vec::new(),
             attend_later: Vec::new(),
+            stalled_for_plane: false,
             stalled: false,
             leaderless_since: Some(now),
             not_leader: None,
@@ -210,8 +220,11 @@ impl Core {
         if self.draining {
             return Routed::Answer(answers::STOPPING.into());
         }
+        if self.leads_fast_term() {
+            return self.enqueue(origin, command_bytes, encode);
+        }
         if self.leads() {
-            return self.propose(origin, encode);
+            return self.propose(RecordKind::Command, origin, encode);
         }
         match self.route() {
             Err(routed) => routed,
@@ -234,12 +247,12 @@ impl Core {
     }
 
     /// What a term that we lead begins with; called before anything is done as its leader.
-    fn begin_term(&mut self) {
+    pub fn begin_term(&mut self) {
         let term = self.replica.term();
         if self.clock.term == term {
             return;
         }
-        self.term_start = self.replica.last_index();
+        self.term_start = self.last_index();
         self.clock = LeaderClock {
             term,
             base_wall_ms: super::clock::wall_ms().max(self.store.inner().log_time().0),
@@ -251,13 +264,19 @@ impl Core {
         self.orphans.extend(self.proposals.drain(..));
     }
 
-    fn propose(&mut self, origin: Origin, encode: impl FnOnce(&mut BytesMut)) -> Routed {
+    /// Into the log of a software term.
+    pub fn propose(
+        &mut self,
+        kind: RecordKind,
+        origin: Origin,
+        encode: impl FnOnce(&mut BytesMut),
+    ) -> Routed {
         self.begin_term();
         if self.journal.is_full() {
             return Routed::Answer(answers::DISK_FULL.into());
         }
         self.tick_before_write();
-        match self.replica.propose(RecordKind::Command, encode) {
+        match self.replica.propose(kind, encode) {
             Ok((index, term)) => {
                 self.proposed = true;
                 self.proposals.push_back(Proposal {
@@ -268,7 +287,7 @@ impl Core {
                 });
                 Routed::Pending
             }
-            Err(Refusal::Busy { .. } | Refusal::Transferring) => self.stall(),
+            Err(Refusal::Busy { .. } | Refusal::Transferring | Refusal::FastTerm) => self.stall(),
             Err(Refusal::NotLeader { .. }) => Routed::Answer(answers::NOT_LEADER.into()),
             Err(Refusal::ChangeInProgress | Refusal::Invalid(_) | Refusal::TimedOut) => {
                 Routed::Answer(answers::BUSY.into())
@@ -278,17 +297,32 @@ impl Core {
 
     /// Takes the log's time along before a write, so that a life span counts from now.
     fn tick_before_write(&mut self) {
-        let due = self
-            .clock
-            .last_tick
-            .is_none_or(|last| self.now.0.saturating_sub(last.0) >= TICK_INTERVAL);
-        if due {
+        if self.is_tick_due() {
             self.propose_tick();
         }
     }
 
+    fn is_tick_due(&self) -> bool {
+        self.clock
+            .last_tick
+            .is_none_or(|last| self.now.0.saturating_sub(last.0) >= TICK_INTERVAL)
+    }
+
+    /// The time to put into the log before a write, if the last one is too long ago.
+    pub fn take_due_tick(&mut self) -> Option<u64> {
+        let time_ms = self.is_tick_due().then(|| self.leader_time_ms());
+        if time_ms.is_some() {
+            self.clock.last_tick = Some(self.now);
+        }
+        time_ms
+    }
+
     fn propose_tick(&mut self) -> Option<Index> {
         let time_ms = self.leader_time_ms();
+        if self.leads_fast_term() {
+            self.clock.last_tick = Some(self.now);
+            return self.submit_tick(time_ms);
+        }
         let payload = |buffer: &mut BytesMut| buffer.extend_from_slice(&time_ms.to_be_bytes());
         let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
         self.clock.last_tick = Some(self.now);
@@ -321,7 +355,7 @@ impl Core {
             .map(|last| self.now.0.saturating_sub(last.0));
         if deadline.0 <= self.leader_time_ms() && since.is_none_or(|since| since >= TICK_INTERVAL) {
             // Without room for a tick a read waits for what is under way, which the tick follows.
-            let last = self.replica.last_index();
+            let last = self.last_index();
             self.clock.barrier = self.propose_tick().unwrap_or(last);
         }
     }
@@ -329,7 +363,12 @@ impl Core {
     /// A read that arrives now must show everything up to here.
     pub fn read_barrier(&mut self) -> Index {
         self.tick_if_deadline_passed();
-        self.replica.commit_index().max(self.clock.barrier)
+        // The plane may have answered a write that is not known here yet.
+        let in_plane = self
+            .plane_registers()
+            .map_or(Index(0), |it| it.commit_index);
+        let committed = self.replica.commit_index().max(in_plane);
+        committed.max(self.clock.barrier)
     }
 
     /// Whether a read that arrived when `must_apply` was the barrier may be answered.
@@ -398,10 +437,7 @@ impl Core {
         let serves = |leader: &Peer| self.links.is_up(*leader) && self.not_leader != Some(*leader);
         match leader.filter(serves) {
             Some(leader) if self.refuse_on_follower => {
-                let address = self
-                    .links
-                    .info(leader.id)
-                    .map(|info| info.client_address.clone());
+                let address = self.links.info(leader.id).map(|info| info.client.clone());
                 let text = format!(
                     "SERVER_ERROR not leader: replica {} leads, at {}\r\n",
                     leader.id,
@@ -421,7 +457,7 @@ impl Core {
         }
     }
 
-    fn stall(&mut self) -> Routed {
+    pub fn stall(&mut self) -> Routed {
         self.stalled = true;
         Routed::Stalled
     }

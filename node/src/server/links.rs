@@ -13,6 +13,7 @@ use quorumwire_wire::prost::Message;
 use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, Goodbye, check_hello, encode_frame, peer};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Connections at once, those still in the handshake included; more are closed at once.
@@ -49,13 +50,15 @@ pub enum LinkEvent {
     },
 }
 
-/// What a connected replica said about itself.
+/// Addresses that a connected replica said it has.
 #[derive(Clone, Debug)]
 pub struct PeerInfo {
     /// Where memcached clients connect.
-    pub client_address: String,
+    pub client: String,
     /// Where it reports its status.
-    pub http_address: String,
+    pub http: String,
+    /// Where its data plane listens; `None`: it has none.
+    pub plane: Option<SocketAddr>,
 }
 
 /// Counted since the start.
@@ -326,8 +329,9 @@ impl Links {
             connected: dialed.is_none(),
             peer: None,
             info: PeerInfo {
-                client_address: String::new(),
-                http_address: String::new(),
+                client: String::new(),
+                http: String::new(),
+                plane: None,
             },
             input: BytesMut::new(),
             output: Outbox::default(),
@@ -540,8 +544,9 @@ impl Links {
         let link = self.slots[slot].as_mut().expect("open: it just read");
         link.peer = Some(peer);
         link.info = PeerInfo {
-            client_address: hello.client_address,
-            http_address: hello.http_address,
+            client: hello.client_address,
+            http: hello.http_address,
+            plane: hello.plane_address.parse().ok(),
         };
         self.up.insert(peer.id, slot);
         self.refused.remove(&format!("replica {}", peer.id));

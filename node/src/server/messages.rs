@@ -17,6 +17,7 @@ impl Server {
             match event {
                 LinkEvent::Up(peer) => {
                     self.core.step(Input::PeerUp(peer));
+                    self.learn_plane_of(peer);
                     self.core.stalled = true;
                 }
                 LinkEvent::Down(peer) => {
@@ -33,6 +34,17 @@ impl Server {
             }
         }
         self.link_events = events;
+    }
+
+    /// A replica that has just connected said where its plane is, if it has one.
+    fn learn_plane_of(&mut self, peer: Peer) {
+        let id = peer.id;
+        let address = self.core.links.info(id).and_then(|info| info.plane);
+        let has_plane = address.is_some();
+        if let Some(plane) = &mut self.core.plane {
+            plane.set_address(id, address);
+            self.core.step(Input::PlanePeer { id, has_plane });
+        }
     }
 
     fn take_message(&mut self, from: Peer, message: PeerMessage, attachment: Bytes) {

@@ -13,6 +13,8 @@ mod journal;
 mod links;
 mod messages;
 mod outbox;
+mod plane;
+mod plane_turn;
 mod reporting;
 mod requests;
 mod shutdown;
@@ -41,6 +43,7 @@ pub use start::run;
 const TOKEN_WAKE: Token = Token(0);
 const TOKEN_CLIENTS: Token = Token(1);
 const TOKEN_PEERS: Token = Token(2);
+const TOKEN_PLANE: Token = Token(3);
 const TOKEN_FIRST_LINK: usize = 16;
 const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
 
@@ -78,6 +81,8 @@ struct Server {
     started: Now,
     next_housekeeping: Now,
     stop: Arc<AtomicBool>,
+    /// SIGHUP: the secret file is to be read again.
+    reload: Arc<AtomicBool>,
     draining_since: Option<Now>,
     /// Leadership was handed over, or that was tried, since the disk is full.
     handed_over_full: bool,
@@ -117,6 +122,7 @@ impl Server {
                 TOKEN_WAKE => woken = true,
                 TOKEN_CLIENTS => self.clients.accept(),
                 TOKEN_PEERS => self.core.links.accept(begun),
+                TOKEN_PLANE => {} // looked at in every turn
                 Token(number) if number >= TOKEN_FIRST_CLIENT => self.clients.ready(event),
                 Token(_) => self.core.links.ready(event, begun),
             }
@@ -128,6 +134,7 @@ impl Server {
         // What was read came before this moment: a leader's lease counts from before it was asked for,
         // a voter's loyalty from after it heard.
         self.core.now = clock::now();
+        self.poll_plane();
         self.take_link_events();
         if self.core.replica.next_wake() <= self.core.now {
             self.core.step(Input::Timeout);
@@ -136,6 +143,7 @@ impl Server {
         if self.has_backlog() {
             self.apply_some();
         }
+        self.submit_to_plane();
         self.carry_out_all()?;
         if self.core.now >= self.next_housekeeping {
             self.housekeeping()?;
@@ -157,7 +165,8 @@ impl Server {
             || self.has_backlog()
             || !self.link_events.is_empty()
             || self.core.has_unflushed()
-            || self.core.links.has_more();
+            || self.core.links.has_more()
+            || self.core.plane.as_ref().is_some_and(|plane| plane.has_more);
         if busy {
             return Duration::ZERO;
         }
@@ -187,6 +196,7 @@ impl Server {
         self.core.links.housekeeping(now, &mut self.link_events);
         self.take_link_events();
         self.core.journal.retry()?;
+        self.reload_keys_if_asked();
         self.core.tick_if_deadline_passed();
         self.hand_over_if_disk_full();
         self.time_out_requests();

@@ -2,12 +2,13 @@
 use super::Server;
 use super::core::Core;
 use crate::options::Durability;
-use crate::report::{FollowerReport, MemberReport, Report};
-use quorumwire_control::{Role, Status};
+use crate::report::{FastTermReport, FollowerReport, MemberReport, Report};
+use quorumwire_control::{FastCounters, LeaveReason, Role, Status};
 use quorumwire_kv::memcached::reply;
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::time::Duration;
 
 impl Server {
     pub fn report(&self) -> Report {
@@ -34,7 +35,21 @@ impl Server {
                 Durability::Memory => "memory",
             }
             .to_owned(),
-            plane: "software".to_owned(),
+            plane: match (&status.fast_term, &self.core.plane) {
+                (Some(_), Some(plane)) => plane.name,
+                (Some(_) | None, _) => "software",
+            }
+            .to_owned(),
+            plane_address: self.core.plane.as_ref().map(|plane| plane.address.clone()),
+            fast_term: status.fast_term.map(|fast| FastTermReport {
+                term: fast.term.0,
+                for_ms: milliseconds(self.core.now.0.saturating_sub(fast.since.0)),
+                start_index: fast.start_index.0,
+            }),
+            fast_term_ended: status
+                .fast_counters
+                .last_left
+                .map(|it| it.name().to_owned()),
             quorum: match status.membership.quorum {
                 CommitQuorum::Majority => "majority",
                 CommitQuorum::All => "all",
@@ -54,7 +69,7 @@ impl Server {
                 .collect(),
             followers: follower_reports(&status),
             faults: self.faults(),
-            uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
+            uptime_ms: milliseconds(uptime),
             log_time_ms: self.log_time.0,
             items: store.curr_items,
             items_bytes: store.bytes,
@@ -88,11 +103,8 @@ impl Server {
             }
             .to_owned(),
             peer: member.peer_address.clone(),
-            memcached: address(
-                &self.addresses.memcached,
-                info.map(|info| &info.client_address),
-            ),
-            http: address(&self.addresses.http, info.map(|info| &info.http_address)),
+            memcached: address(&self.addresses.memcached, info.map(|info| &info.client)),
+            http: address(&self.addresses.http, info.map(|info| &info.http)),
         }
     }
 
@@ -200,6 +212,7 @@ impl Server {
         .map(|(name, count)| (name.to_owned(), count))
         .collect();
         self.core.journal.add_counters(&mut counters);
+        add_fast_counters(&status.fast_counters, &mut counters);
         counters
     }
 }
@@ -250,9 +263,32 @@ fn follower_reports(status: &Status) -> Vec<FollowerReport> {
             match_index: follower.match_index.0,
             lag: status.last_index.0.saturating_sub(follower.match_index.0),
             in_snapshot: follower.in_snapshot,
+            engaged: follower.engaged,
             active: follower.active,
         })
         .collect()
+}
+
+/// What the handover between software terms and fast terms has done.
+fn add_fast_counters(fast: &FastCounters, counters: &mut BTreeMap<String, u64>) {
+    let left = LeaveReason::ALL.into_iter().zip(fast.left);
+    counters
+        .extend(left.map(|(reason, count)| (format!("fast_term_left_{}", reason.name()), count)));
+    let others = [
+        ("fast_term_attempts", fast.engage_attempts),
+        ("fast_term_attempts_failed", fast.engage_failures),
+        ("plane_engaged", fast.engaged),
+        ("plane_engage_refused", fast.engage_refused),
+        ("plane_offers", fast.offers),
+        ("plane_members_lost", fast.members_lost),
+        ("plane_fence_waited", fast.fence_waited),
+        ("message_dropped_plane_fence_full", fast.fence_dropped),
+    ];
+    counters.extend(others.map(|(name, count)| (name.to_owned(), count)));
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 pub fn role_name(role: Role) -> &'static str {

@@ -3,19 +3,22 @@ use super::clients::Clients;
 use super::core::{Application, Core};
 use super::journal::Journal;
 use super::links::Links;
+use super::plane::Plane;
 use super::snapshots::{self, Snapshots};
 use super::{
     Addresses, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK,
-    TOKEN_PEERS, TOKEN_WAKE, clock,
+    TOKEN_PEERS, TOKEN_PLANE, TOKEN_WAKE, clock,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use crate::http;
-use crate::options::{Durability, OnFollower, ServerOptions};
+use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use anyhow::Context;
 use mio::net::TcpListener;
-use mio::{Interest, Poll, Waker};
+use mio::unix::SourceFd;
+use mio::{Interest, Poll, Registry, Waker};
 use quorumwire_control::{Config, Entry, HardState, Peer, Replica, Stored};
 use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_plane_socket::SocketPlane;
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
 };
@@ -23,6 +26,7 @@ use quorumwire_wire::Membership;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,6 +43,12 @@ const APPENDS_IN_FLIGHT_MAX: usize = 256;
 const APPEND_BYTES_IN_FLIGHT_MAX: usize = 8 << 20;
 /// People's requests and reads waiting for consensus.
 const WAITING_REQUESTS_MAX: usize = 64 << 10;
+/// A leader waits this long in its software term before it tries a fast one.
+const ENGAGE_INTERVAL: Duration = Duration::from_millis(100);
+/// After fast terms that ended early it waits longer, up to this.
+const ENGAGE_INTERVAL_MAX: Duration = Duration::from_secs(10);
+/// A follower that lacks at most so many entries joins a running fast term; half of a plane's ring.
+const ENGAGE_WINDOW: u64 = 4096;
 /// Bytes taken from a client's socket at once.
 const SCRATCH_BYTES: usize = 256 << 10;
 /// Name of the file that says that this replica has been a member.
@@ -53,6 +63,8 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
+    let reload = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&reload))?;
     raise_priority(options.raise_priority);
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
@@ -76,6 +88,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     let mut server = join(options, memory, (poll, &waker), (peers, clients), addresses)?;
     server.admin = admin;
     server.stop = stop;
+    server.reload = reload;
     let _http = http::start(http_listener, handle)?;
     fs::write(
         options.dir.join("http-address"),
@@ -262,6 +275,10 @@ fn join(
     let mut hello = quorumwire_wire::hello(&options.cluster, options.id.0, memory.incarnation.0);
     hello.client_address.clone_from(&addresses.memcached);
     hello.http_address.clone_from(&addresses.http);
+    let data_plane = open_plane(options, registry)?;
+    if let Some(plane) = &data_plane {
+        hello.plane_address.clone_from(&plane.address);
+    }
     let links = Links::new(
         hello,
         peers,
@@ -280,6 +297,7 @@ fn join(
     let mut core = Core::new(replica, memory.journal, links, GROUP, now);
     core.store = memory.store;
     core.applied = applied;
+    core.plane = data_plane;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
     let mut server = Server {
         options: options.clone(),
@@ -305,6 +323,7 @@ fn join(
         started: now,
         next_housekeeping: quorumwire_control::Now(now.0 + HOUSEKEEPING_INTERVAL),
         stop: Arc::new(AtomicBool::new(false)),
+        reload: Arc::new(AtomicBool::new(false)),
         draining_since: None,
         handed_over_full: false,
     };
@@ -340,7 +359,36 @@ fn config(
         append_bytes_in_flight_max: APPEND_BYTES_IN_FLIGHT_MAX,
         log_tail_bytes: options.log_tail_bytes,
         waiting_requests_max: WAITING_REQUESTS_MAX,
+        plane: options.plane != PlaneKind::None,
+        engage_interval: ENGAGE_INTERVAL,
+        engage_interval_max: ENGAGE_INTERVAL_MAX,
+        engage_window: ENGAGE_WINDOW,
     })
+}
+
+/// The data plane that was asked for, bound and with its keys.
+fn open_plane(options: &ServerOptions, registry: &Registry) -> anyhow::Result<Option<Plane>> {
+    let (socket, name, bound) = match options.plane {
+        PlaneKind::None => return Ok(None),
+        PlaneKind::Socket => {
+            let listen = options.listen_plane;
+            let socket = SocketPlane::bind(listen)
+                .with_context(|| format!("option listen-plane: cannot listen on {listen}"))?;
+            let descriptor = socket.as_fd().as_raw_fd();
+            registry.register(
+                &mut SourceFd(&descriptor),
+                TOKEN_PLANE,
+                Interest::READABLE | Interest::WRITABLE,
+            )?;
+            let bound = socket.local_address()?;
+            (Box::new(socket), "socket", bound)
+        }
+    };
+    let address = options.plane_address(bound).to_string();
+    let held = options.durability == Durability::Sync;
+    let mut plane = Plane::new(socket, name, address, GROUP, held, random_number()?);
+    plane.set_keys(&options.load_keys()?);
+    Ok(Some(plane))
 }
 
 fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {

@@ -26,6 +26,9 @@ pub struct Hello {
     pub client_address: ::prost::alloc::string::String,
     #[prost(string, tag = "9")]
     pub http_address: ::prost::alloc::string::String,
+    /// Where the speaker's data plane listens (UDP), an IP address and port; empty: it has none.
+    #[prost(string, tag = "10")]
+    pub plane_address: ::prost::alloc::string::String,
 }
 /// Sent before a connection is closed on purpose.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -70,6 +70,7 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
                 snapshot_version: 2,
                 client_address: "127.0.0.1:9011".to_owned(),
                 http_address: "127.0.0.1:9021".to_owned(),
+                plane_address: "127.0.0.1:9031".to_owned(),
             }),
         ),
         (

@@ -1,0 +1,423 @@
+//! The data plane as the server sees it: what waits to be submitted, what it has stored (as log
+//! records), and where the planes of the other replicas are. Consensus decides when it is engaged.
+use super::core::Origin;
+use crate::keys::ClusterKeys;
+use bytes::{BufMut, Bytes, BytesMut};
+use quorumwire_control::{Engage, Now};
+use quorumwire_interfaces::{
+    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneEntry, PlaneError,
+    PlaneEvent, PlanePeer, Registers, ReplicaId, Term,
+};
+use quorumwire_wire::{RecordKind, begin_record, finish_record};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Packets taken in at once.
+const POLL_BUDGET: usize = 256;
+/// Rounds of that in one turn of the event loop.
+const POLLS_PER_TURN: usize = 8;
+/// Bytes of commands that may wait until the plane has room; then clients wait.
+const WAITING_BYTES_MAX: usize = 8 << 20;
+/// Bytes of one fragment before its part of the command: number and count.
+const FRAGMENT_HEADER_BYTES: usize = 8;
+/// Records are built in blocks of this size.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// A command on its way into the plane.
+pub struct Submission {
+    pub kind: EntryKind,
+    pub sequence: u64,
+    pub payload: Bytes,
+    /// Who waits for its answer; none for all but the last fragment of a command, and for ticks.
+    pub origin: Option<Origin>,
+    pub at: Now,
+}
+
+/// A client's request that the plane itself could not take.
+pub struct PlaneRequest {
+    pub from: SocketAddr,
+    pub session: u64,
+    pub sequence: u64,
+    pub payload: Bytes,
+}
+
+/// A client's request that the plane has put into the log.
+pub struct PlaneAsked {
+    pub index: Index,
+    pub term: Term,
+    pub origin: Origin,
+}
+
+/// What one look at the plane has brought.
+#[derive(Default)]
+pub struct Brought {
+    /// Records of the entries stored, in order.
+    pub records: BytesMut,
+    pub asked: Vec<PlaneAsked>,
+    pub requests: Vec<PlaneRequest>,
+    pub behind: Vec<ReplicaId>,
+}
+
+pub struct Plane {
+    place: Box<dyn DataPlane>,
+    /// As options and status call it.
+    pub name: &'static str,
+    /// Where others reach it.
+    pub address: String,
+    group: GroupId,
+    held: bool,
+    payload_bytes_max: usize,
+    /// Where the planes of connected replicas are.
+    addresses: BTreeMap<ReplicaId, SocketAddr>,
+    /// The voters by slot, while engaged.
+    slots: Vec<ReplicaId>,
+    /// The last entry handed over.
+    taken: Index,
+    persisted: Index,
+    pub waiting: VecDeque<Submission>,
+    waiting_bytes: usize,
+    /// Names commands in fragments; begins at random so that no two runs use the same.
+    next_sequence: u64,
+    pub brought: Brought,
+    /// More may be there although nothing wakes us for it.
+    pub has_more: bool,
+}
+
+impl Plane {
+    pub fn new(
+        place: Box<dyn DataPlane>,
+        name: &'static str,
+        address: String,
+        group: GroupId,
+        held: bool,
+        first_sequence: u64,
+    ) -> Self {
+        let payload_bytes_max = place.limits().payload_bytes_max;
+        assert!(
+            payload_bytes_max > FRAGMENT_HEADER_BYTES,
+            "a plane carries payloads"
+        );
+        Self {
+            place,
+            name,
+            address,
+            group,
+            held,
+            payload_bytes_max,
+            addresses: BTreeMap::new(),
+            slots: Vec::new(),
+            taken: Index(0),
+            persisted: Index(0),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            next_sequence: first_sequence,
+            brought: Brought::default(),
+            has_more: false,
+        }
+    }
+
+    /// A replica said where its plane is. What is running uses it from now on.
+    pub fn set_address(&mut self, id: ReplicaId, address: Option<SocketAddr>) {
+        let Some(address) = address else {
+            self.addresses.remove(&id);
+            return;
+        };
+        self.addresses.insert(id, address);
+        if let Some(slot) = self.slots.iter().position(|known| *known == id)
+            && let Ok(slot) = u8::try_from(slot)
+        {
+            self.place.set_peer(slot, address);
+        }
+    }
+
+    pub fn set_keys(&mut self, keys: &ClusterKeys) {
+        self.place.set_keys(&keys.for_planes());
+    }
+
+    /// Whether the plane runs now as it was asked to.
+    pub fn engage(&mut self, engage: &Engage) -> bool {
+        let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        let own = self.address.parse().unwrap_or(nowhere);
+        let slot_of = |(slot, peer): (usize, &quorumwire_control::Peer)| PlanePeer {
+            id: peer.id,
+            address: if slot == usize::from(engage.me) {
+                own
+            } else {
+                // Nothing reaches a replica that was never connected, until it is.
+                self.addresses.get(&peer.id).copied().unwrap_or(nowhere)
+            },
+        };
+        let grant = Grant {
+            group: engage.group,
+            term: engage.term,
+            last_index: engage.last_index,
+            last_term: engage.last_term,
+            commit_index: engage.commit_index,
+            me: engage.me,
+            leader: engage.leader,
+            peers: engage.voters.iter().enumerate().map(slot_of).collect(),
+            quorum: engage.quorum,
+            held: self.held,
+        };
+        let result = self.place.engage(&grant);
+        if let Err(error) = result {
+            tracing::warn!(
+                ?error,
+                term = engage.term.0,
+                "the data plane was not engaged"
+            );
+            return false;
+        }
+        self.slots = engage.voters.iter().map(|peer| peer.id).collect();
+        self.taken = engage.last_index;
+        self.persisted = engage.last_index;
+        true
+    }
+
+    /// Stops the plane and takes everything out of its ring.
+    pub fn disengage(&mut self) -> Registers {
+        let registers = self.place.disengage();
+        while self.taken < registers.last_index && !self.slots.is_empty() {
+            let before = self.taken;
+            self.poll_once();
+            assert!(
+                self.taken > before,
+                "a stopped plane hands over what its ring holds"
+            );
+        }
+        self.slots.clear();
+        registers
+    }
+
+    pub fn registers(&self) -> Registers {
+        self.place.registers()
+    }
+
+    pub fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
+        self.place.heartbeat(round)
+    }
+
+    /// Entries are durable up to here.
+    pub fn set_persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
+        self.persisted = self.persisted.max(upto);
+        if self.held {
+            self.place.persisted(upto)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What is durable and applied need not be kept: so a slow disk and a slow state machine hold up
+    /// those who submit.
+    pub fn release(&mut self, applied: Index) -> Result<(), PlaneError> {
+        if self.slots.is_empty() {
+            return Ok(());
+        }
+        self.place
+            .release(applied.min(self.persisted).min(self.taken))
+    }
+
+    pub fn answer(&mut self, answer: &Answer<'_>) {
+        if answer.payload.len() <= self.payload_bytes_max {
+            return self.place.answer(answer);
+        }
+        self.place.answer(&Answer {
+            refused: true,
+            payload: b"SERVER_ERROR executed: the answer does not fit a packet\r\n",
+            ..*answer
+        });
+    }
+
+    /// Looks at what has come, a bounded amount of it; it gathers in `brought`.
+    pub fn poll(&mut self) {
+        for _ in 0..POLLS_PER_TURN {
+            self.has_more = self.poll_once() > 0;
+            if !self.has_more {
+                return;
+            }
+        }
+    }
+
+    fn poll_once(&mut self) -> usize {
+        let (brought, taken, slots) = (&mut self.brought, &mut self.taken, &self.slots);
+        let group = self.group;
+        self.place.poll(POLL_BUDGET, &mut |event| match event {
+            PlaneEvent::Entry(entry) => {
+                assert!(
+                    entry.index == taken.next(),
+                    "a plane hands entries over in order"
+                );
+                *taken = entry.index;
+                append_record(&mut brought.records, group, &entry);
+                let command = entry.command;
+                brought.asked.extend(entry.asked_by.map(|from| PlaneAsked {
+                    index: entry.index,
+                    term: entry.term,
+                    origin: Origin::Plane(from, command.session, command.sequence),
+                }));
+            }
+            PlaneEvent::Behind(slot) => {
+                brought.behind.extend(slots.get(usize::from(slot)));
+            }
+            PlaneEvent::Request {
+                from,
+                session,
+                sequence,
+                payload,
+            } => brought.requests.push(PlaneRequest {
+                from,
+                session,
+                sequence,
+                payload: Bytes::copy_from_slice(payload),
+            }),
+            // The registers say the one, the plane has counted the other.
+            PlaneEvent::Committed(_) | PlaneEvent::Foreign { .. } => {}
+        })
+    }
+
+    /// Whether a command of this size may wait to be submitted.
+    pub fn has_room(&self, command_bytes: usize) -> bool {
+        self.waiting_bytes == 0 || self.waiting_bytes + command_bytes <= WAITING_BYTES_MAX
+    }
+
+    /// Has a command wait until [`submit`](Self::submit); a long one in fragments.
+    pub fn enqueue(&mut self, command: Bytes, origin: Origin, at: Now) {
+        self.next_sequence = self.next_sequence.wrapping_add(1);
+        let sequence = self.next_sequence;
+        if command.len() <= self.payload_bytes_max {
+            return self.push(EntryKind::Command, sequence, command, Some(origin), at);
+        }
+        let chunk_bytes = self.payload_bytes_max - FRAGMENT_HEADER_BYTES;
+        let count = command.len().div_ceil(chunk_bytes);
+        for (number, chunk) in command.chunks(chunk_bytes).enumerate() {
+            let mut payload = BytesMut::with_capacity(FRAGMENT_HEADER_BYTES + chunk.len());
+            payload.put_u32(u32::try_from(number).expect("a command has few fragments"));
+            payload.put_u32(u32::try_from(count).expect("a command has few fragments"));
+            payload.extend_from_slice(chunk);
+            let origin = (number + 1 == count).then_some(origin);
+            self.push(EntryKind::Fragment, sequence, payload.freeze(), origin, at);
+        }
+    }
+
+    /// Has a tick wait.
+    pub fn enqueue_tick(&mut self, time_ms: u64, at: Now) {
+        let payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
+        self.push(EntryKind::Tick, 0, payload, None, at);
+    }
+
+    fn push(
+        &mut self,
+        kind: EntryKind,
+        sequence: u64,
+        payload: Bytes,
+        origin: Option<Origin>,
+        at: Now,
+    ) {
+        self.waiting_bytes += payload.len();
+        self.waiting.push_back(Submission {
+            kind,
+            sequence,
+            payload,
+            origin,
+            at,
+        });
+    }
+
+    /// Takes the next submission back, to go another way.
+    pub fn take_back(&mut self) -> Option<Submission> {
+        let next = self.waiting.pop_front()?;
+        self.waiting_bytes -= next.payload.len();
+        Some(next)
+    }
+
+    /// Puts one back at the front.
+    pub fn put_back(&mut self, submission: Submission) {
+        self.waiting_bytes += submission.payload.len();
+        self.waiting.push_front(submission);
+    }
+
+    /// Hands over what waits, as much as there is room for; each with the index it got.
+    pub fn submit(
+        &mut self,
+        mut submitted: impl FnMut(Index, Submission),
+    ) -> Result<(), PlaneError> {
+        while !self.waiting.is_empty() {
+            let commands: Vec<Command<'_>> = self
+                .waiting
+                .iter()
+                .take(POLL_BUDGET)
+                .map(Submission::command)
+                .collect();
+            let (mut index, count) = match self.place.submit(&commands) {
+                Ok(taken) => taken,
+                Err(PlaneError::Full) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            if count == 0 {
+                return Ok(());
+            }
+            for _ in 0..count {
+                let Some(submission) = self.take_back() else {
+                    break;
+                };
+                submitted(index, submission);
+                index = index.next();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Submission {
+    fn command(&self) -> Command<'_> {
+        Command {
+            kind: self.kind,
+            session: 0,
+            sequence: self.sequence,
+            payload: &self.payload,
+        }
+    }
+
+    /// What kind of record it is in a software term.
+    pub fn record_kind(&self) -> RecordKind {
+        record_kind(&self.command())
+    }
+
+    /// The payload of that record.
+    pub fn put_payload(&self, bytes: &mut BytesMut) {
+        put_payload(bytes, &self.command());
+    }
+}
+
+/// What kind of record a command is.
+const fn record_kind(command: &Command<'_>) -> RecordKind {
+    match command.kind {
+        EntryKind::Tick => RecordKind::Tick,
+        EntryKind::Fragment => RecordKind::Fragment,
+        EntryKind::Command if command.session == 0 => RecordKind::Command,
+        EntryKind::Command => RecordKind::SessionCommand,
+    }
+}
+
+/// The payload of a command's record.
+fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
+    if matches!(
+        record_kind(command),
+        RecordKind::Fragment | RecordKind::SessionCommand
+    ) {
+        bytes.put_u64(command.session);
+        bytes.put_u64(command.sequence);
+    }
+    bytes.extend_from_slice(command.payload);
+}
+
+/// Builds the record of an entry: the same bytes on every replica.
+fn append_record(block: &mut BytesMut, group: GroupId, entry: &PlaneEntry<'_>) {
+    if block.capacity() == 0 {
+        block.reserve(BLOCK_BYTES);
+    }
+    let kind = record_kind(&entry.command);
+    let start = begin_record(block, kind, group, entry.term, entry.index);
+    put_payload(block, &entry.command);
+    finish_record(block, start);
+}

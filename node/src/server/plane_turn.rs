@@ -1,0 +1,344 @@
+//! A server's turn with its data plane: what has come out of it goes to consensus, what clients want goes
+//! in, and consensus starts and stops it.
+use super::core::{Core, Origin, Proposal, Routed};
+use super::plane::{Brought, Plane, PlaneRequest, Submission};
+use super::{Server, answers};
+use bytes::BytesMut;
+use quorumwire_control::{Engage, Input, LeaveReason};
+use quorumwire_interfaces::{Answer, EntryKind, Index, PlaneError, Registers};
+use quorumwire_wire::RecordKind;
+use std::sync::atomic::Ordering;
+
+/// Requests that the plane could not take and that are looked at in one turn; the rest is dropped, and
+/// their clients ask again.
+const REQUESTS_PER_TURN: usize = 1024;
+
+impl Server {
+    /// Takes in what the plane has stored, and shows consensus its registers.
+    pub fn poll_plane(&mut self) {
+        let Some(plane) = &mut self.core.plane else {
+            return;
+        };
+        plane.poll();
+        self.core.take_from_plane();
+        let requests = match &mut self.core.plane {
+            Some(plane) => std::mem::take(&mut plane.brought.requests),
+            None => return,
+        };
+        if self.core.replica.fast_term().is_some()
+            && let Some(registers) = self.core.plane_registers()
+        {
+            self.core.step(Input::PlaneProgress { registers });
+        }
+        for request in requests.into_iter().take(REQUESTS_PER_TURN) {
+            self.core.take_plane_request(&request);
+        }
+    }
+
+    /// Hands over what clients have asked for in this turn, and frees what is done with.
+    pub fn submit_to_plane(&mut self) {
+        let core = &mut self.core;
+        if core.plane.is_none() {
+            return;
+        }
+        if core.leads_fast_term() {
+            core.submit_waiting();
+        } else {
+            self.submit_to_software();
+        }
+        let core = &mut self.core;
+        let applied = core.applied;
+        if let Some(plane) = &mut core.plane
+            && let Err(error) = plane.release(applied)
+        {
+            core.plane_failed(error);
+        }
+    }
+
+    /// The fast term is over: what had not reached the plane goes the ordinary way.
+    fn submit_to_software(&mut self) {
+        loop {
+            let next = self.core.plane.as_mut().and_then(Plane::take_back);
+            let Some(submission) = next else {
+                return;
+            };
+            if !self.core.leads() {
+                self.refuse_submission(&submission);
+                continue;
+            }
+            if submission.kind == EntryKind::Tick {
+                continue; // the next write takes one along
+            }
+            if let Err(submission) = self.core.propose_submission(submission) {
+                if let Some(plane) = &mut self.core.plane {
+                    plane.put_back(submission);
+                }
+                return; // there is no room now
+            }
+        }
+    }
+
+    /// It never reached a log.
+    fn refuse_submission(&mut self, submission: &Submission) {
+        if let Some(origin) = submission.origin {
+            self.answer_not_executed(origin);
+        }
+    }
+
+    /// Takes the secret file in again, if the process was told to.
+    pub fn reload_keys_if_asked(&mut self) {
+        if !self.reload.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let Some(plane) = &mut self.core.plane else {
+            tracing::info!("SIGHUP: there is no secret file to read again");
+            return;
+        };
+        match self.options.load_keys() {
+            Ok(keys) => {
+                plane.set_keys(&keys);
+                tracing::info!(in_use = keys.in_use, "the secret file was read again");
+            }
+            Err(error) => {
+                tracing::error!(
+                    "the secret file is not used: {error:#}; the keys stay as they were"
+                );
+            }
+        }
+    }
+
+    /// Consensus wants the plane to run.
+    pub fn engage_plane(&mut self, engage: &Engage) {
+        let term = engage.term;
+        let engaged = match &mut self.core.plane {
+            Some(plane) => plane.engage(engage),
+            None => false,
+        };
+        if engaged {
+            tracing::info!(
+                term = term.0,
+                behind = engage.last_index.0,
+                leads = engage.me == engage.leader,
+                "data plane engaged"
+            );
+        }
+        self.core.step(Input::Engaged { term, engaged });
+    }
+
+    /// Consensus wants the plane to stop: everything it has is taken first.
+    pub fn disengage_plane(&mut self, reason: LeaveReason) {
+        let registers = match &mut self.core.plane {
+            Some(plane) => plane.disengage(),
+            None => Registers::default(),
+        };
+        tracing::info!(
+            term = registers.term.0,
+            last_index = registers.last_index.0,
+            reason = reason.name(),
+            "data plane disengaged"
+        );
+        self.core.take_from_plane();
+        self.core.step(Input::Disengaged { registers });
+        self.core.stalled = true;
+    }
+}
+
+impl Core {
+    /// Whether writes go to the plane.
+    pub fn leads_fast_term(&self) -> bool {
+        self.plane.is_some() && self.replica.fast_term().is_some_and(|fast| fast.leading)
+    }
+
+    /// The plane's registers, in a fast term.
+    pub fn plane_registers(&self) -> Option<Registers> {
+        self.replica.fast_term()?;
+        self.plane.as_ref().map(Plane::registers)
+    }
+
+    /// The last index given out, by the plane too.
+    pub fn last_index(&self) -> Index {
+        let in_plane = self.plane_registers().map_or(Index(0), |it| it.last_index);
+        self.replica.last_index().max(in_plane)
+    }
+
+    /// Gives consensus what the plane has stored.
+    fn take_from_plane(&mut self) {
+        let Some(plane) = &mut self.plane else {
+            return;
+        };
+        let Brought {
+            records,
+            asked,
+            requests: _,
+            behind,
+        } = &mut plane.brought;
+        let records = records.split().freeze();
+        let (asked, behind) = (std::mem::take(asked), std::mem::take(behind));
+        if !records.is_empty() {
+            self.step(Input::PlaneEntries(records));
+        }
+        for asked in asked {
+            let proposal = Proposal {
+                index: asked.index,
+                term: asked.term,
+                origin: asked.origin,
+                at: self.now,
+            };
+            self.insert_proposal(proposal);
+        }
+        for id in behind {
+            self.step(Input::PlaneBehind(id));
+        }
+    }
+
+    /// What clients ask through the plane and what was submitted come to light in different orders.
+    fn insert_proposal(&mut self, proposal: Proposal) {
+        let at = self
+            .proposals
+            .partition_point(|other| other.index < proposal.index);
+        self.proposals.insert(at, proposal);
+    }
+
+    /// A write of a fast term: it leaves at the end of the turn.
+    pub fn enqueue(
+        &mut self,
+        origin: Origin,
+        command_bytes: usize,
+        encode: impl FnOnce(&mut BytesMut),
+    ) -> Routed {
+        self.begin_term();
+        if self.journal.is_full() {
+            return Routed::Answer(answers::DISK_FULL.into());
+        }
+        if !self
+            .plane
+            .as_ref()
+            .is_some_and(|it| it.has_room(command_bytes))
+        {
+            return self.stall();
+        }
+        let tick_ms = self.take_due_tick();
+        let now = self.now;
+        let mut command = BytesMut::with_capacity(command_bytes);
+        encode(&mut command);
+        if let Some(plane) = &mut self.plane {
+            if let Some(time_ms) = tick_ms {
+                plane.enqueue_tick(time_ms, now);
+            }
+            plane.enqueue(command.freeze(), origin, now);
+        }
+        Routed::Pending
+    }
+
+    /// Hands waiting commands over to the plane.
+    pub fn submit_waiting(&mut self) {
+        let term = self.replica.term();
+        let Some(plane) = &mut self.plane else {
+            return;
+        };
+        let mut given = Vec::new();
+        let result = plane.submit(|index, submission| {
+            given.extend(submission.origin.map(|origin| Proposal {
+                index,
+                term,
+                origin,
+                at: submission.at,
+            }));
+        });
+        let has_room = plane.waiting.is_empty();
+        for proposal in given {
+            self.insert_proposal(proposal);
+        }
+        if let Err(error) = result {
+            self.plane_failed(error);
+        }
+        self.stalled |= has_room && self.stalled_for_plane;
+        self.stalled_for_plane = !has_room;
+    }
+
+    /// Puts a tick into the log behind all that waits; its index, if there is room.
+    pub fn submit_tick(&mut self, time_ms: u64) -> Option<Index> {
+        let now = self.now;
+        self.plane.as_mut()?.enqueue_tick(time_ms, now);
+        self.submit_waiting();
+        let plane = self.plane.as_ref()?;
+        let is_in = plane.waiting.is_empty();
+        is_in.then(|| plane.registers().last_index)
+    }
+
+    /// A submission that goes into the log of a software term after all; back if there is no room.
+    fn propose_submission(&mut self, submission: Submission) -> Result<(), Submission> {
+        let kind = submission.record_kind();
+        let now = self.now;
+        match self
+            .replica
+            .propose(kind, |bytes| submission.put_payload(bytes))
+        {
+            Ok((index, term)) => {
+                self.proposed = true;
+                self.proposals
+                    .extend(submission.origin.map(|origin| Proposal {
+                        index,
+                        term,
+                        origin,
+                        at: now,
+                    }));
+                Ok(())
+            }
+            Err(_) => Err(submission),
+        }
+    }
+
+    /// A client's request that came to a plane which does not lead a fast term.
+    fn take_plane_request(&mut self, request: &PlaneRequest) {
+        let (session, sequence) = (request.session, request.sequence);
+        let origin = Origin::Plane(request.from, session, sequence);
+        let kind = if session == 0 {
+            RecordKind::Command
+        } else {
+            RecordKind::SessionCommand
+        };
+        let routed = if self.leads() {
+            self.propose(kind, origin, |bytes| {
+                if session != 0 {
+                    bytes.extend_from_slice(&session.to_be_bytes());
+                    bytes.extend_from_slice(&sequence.to_be_bytes());
+                }
+                bytes.extend_from_slice(&request.payload);
+            })
+        } else {
+            Routed::Answer(answers::NOT_LEADER.into())
+        };
+        match routed {
+            Routed::Pending => {}
+            Routed::Stalled => self.answer_plane(origin, true, Index(0), answers::BUSY.as_bytes()),
+            Routed::Answer(text) => self.answer_plane(origin, true, Index(0), text.as_bytes()),
+        }
+    }
+
+    /// Answers a client that asked through the plane.
+    pub fn answer_plane(&mut self, origin: Origin, refused: bool, index: Index, payload: &[u8]) {
+        let Origin::Plane(to, session, sequence) = origin else {
+            return;
+        };
+        if let Some(plane) = &mut self.plane {
+            plane.answer(&Answer {
+                to,
+                session,
+                sequence,
+                index,
+                refused,
+                payload,
+            });
+        }
+    }
+
+    /// The plane did not do what it was told.
+    pub fn plane_failed(&mut self, error: PlaneError) {
+        if self.replica.fast_term().is_none() {
+            return; // it has stopped meanwhile, as it was told
+        }
+        tracing::error!(?error, "the data plane failed");
+        self.step(Input::PlaneFailed);
+    }
+}
