@@ -1,7 +1,7 @@
 //! Seeded random clusters: lossy, repeating, reordering, cut networks; crashes with and without disk;
 //! slow disks; paused replicas; drifting clocks; membership changes, transfers and snapshots all the
 //! time. Invariants are checked after every step, and in the end everything must work again.
-use crate::world::{Disk, ELECTION_TIMEOUT, World, config};
+use crate::world::{Content, Disk, ELECTION_TIMEOUT, World, config};
 use quorumwire_control::{Body, Input, MemberChange, Peer, Role, Ticket};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_wire::{CommitQuorum, MemberRole};
@@ -253,16 +253,20 @@ impl Cluster {
                 place += 1;
                 continue;
             }
-            let (from, body) = (envelope.from.id.0, &envelope.message.body);
+            let from = envelope.from.id.0;
+            let body = match &envelope.content {
+                Content::Message(message) => Some(&message.body),
+                Content::Frame(_) => None,
+            };
             match body {
-                Body::VoteReply {
+                Some(Body::VoteReply {
                     granted: true,
                     pre_vote: false,
                     ..
-                } if !self.healthy && self.random.permille(3 * self.trouble.faults) => {
+                }) if !self.healthy && self.random.permille(3 * self.trouble.faults) => {
                     struck = Some((from, true));
                 }
-                Body::Append { records, .. }
+                Some(Body::Append { records, .. })
                     if !records.is_empty()
                         && !self.healthy
                         && self.random.permille(self.trouble.faults / 4) =>
@@ -289,7 +293,7 @@ impl Cluster {
                 let copy = crate::world::Envelope {
                     from: envelope.from,
                     to: envelope.to,
-                    message: envelope.message.clone(),
+                    content: envelope.content.clone(),
                     due: now + again,
                     held: true,
                 };
