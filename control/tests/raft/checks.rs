@@ -2,7 +2,7 @@
 use crate::plane::Plane;
 use crate::world::{Disk, Node};
 use quorumwire_control::{
-    Body, Entry, HardState, Output, Peer, Replica, Role, SnapshotMeta, Ticket,
+    Body, Entry, HardState, LeaveReason, Output, Peer, Replica, Role, SnapshotMeta, Ticket,
 };
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::RecordKind;
@@ -317,7 +317,8 @@ impl Checks {
             });
             let holders = grant.voters.iter().filter(|voter| {
                 let holder = nodes.get(&voter.id.0);
-                holder.is_some_and(|node| node.holds(index, registers.term))
+                self.wiped.contains(&key(**voter))
+                    || holder.is_some_and(|node| node.holds(index, registers.term))
             });
             let (held, needed) = (holders.count(), usize::from(grant.quorum));
             self.require(held >= needed, || {
@@ -379,7 +380,15 @@ fn name(output: &Output) -> &'static str {
         Output::InstallSnapshot { .. } => "snapshot whole",
         Output::TakeSnapshot => "snapshot asked for",
         Output::Engage(_) => "engage",
-        Output::Disengage(_) => "disengage",
+        Output::Disengage(reason) => match reason {
+            LeaveReason::HigherTerm => "disengaged: higher_term",
+            LeaveReason::LeaderSilent => "disengaged: leader_silent",
+            LeaveReason::Software => "disengaged: software",
+            LeaveReason::MembershipChange => "disengaged: membership_change",
+            LeaveReason::Transfer => "disengaged: transfer",
+            LeaveReason::TooFewEngaged => "disengaged: too_few_engaged",
+            LeaveReason::PlaneFailed => "disengaged: plane_failed",
+        },
         Output::PlaneHeartbeat { .. } => "plane heartbeat",
         Output::PlanePersisted(_) => "plane persisted",
     }

@@ -295,6 +295,7 @@ impl World {
         self.checks.wiped(node.peer);
         node.disk = Disk::default();
         node.snapshot_damaged = false;
+        node.plane = node.plane.as_ref().map(|plane| Plane::new(plane.held));
         node.config.me.incarnation.0 += 1;
         node.peer = node.config.me;
     }
@@ -455,6 +456,9 @@ impl World {
                 let term = grant.term;
                 let plane = node.plane.as_mut().expect("a replica with a plane");
                 let engaged = plane.engage(grant);
+                if !engaged {
+                    *self.checks.seen.entry("engage refused").or_default() += 1;
+                }
                 inputs.push_back(Input::Engaged { term, engaged });
             }
             Output::Disengage(_) if node.slow_fence => node.fence_due = true,
@@ -496,7 +500,7 @@ impl World {
         }
     }
 
-    fn node(&mut self, id: u16) -> &mut Node {
+    pub fn node(&mut self, id: u16) -> &mut Node {
         self.nodes.get_mut(&id).expect("known replica")
     }
 
