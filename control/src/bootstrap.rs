@@ -232,10 +232,16 @@ impl Replica {
     /// Leader: a member came back without its memory. Its old life, silent for long enough, gives way
     /// to the new one.
     fn replace_old_life(&mut self, fresh: Peer, peer_address: &str, outputs: &mut Vec<Output>) {
-        let Some(leading) = &self.leading else { return };
-        let Some(member) = self.members.current().member(fresh.id) else {
-            return;
-        };
+        if self.would_replace(fresh).is_some() && self.may_propose().is_ok() {
+            let next = changed_life(self.members.current(), fresh, peer_address);
+            self.append_membership(next, outputs);
+        }
+    }
+
+    /// The old life that is to give way to this one, if it is time.
+    pub(crate) fn would_replace(&self, fresh: Peer) -> Option<Peer> {
+        let leading = self.leading.as_ref()?;
+        let member = self.members.current().member(fresh.id)?;
         let old = peer_of(member);
         let timeout = self.config.election_timeout;
         let silent = leading
@@ -245,12 +251,8 @@ impl Replica {
         let possible = old != fresh
             && silent
             && self.connected(fresh.id) == Some(fresh.incarnation)
-            && self.may_change_members()
-            && self.may_propose().is_ok();
-        if possible {
-            let next = changed_life(self.members.current(), fresh, peer_address);
-            self.append_membership(next, outputs);
-        }
+            && self.may_change_members();
+        possible.then_some(old)
     }
 }
 

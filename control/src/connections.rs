@@ -77,6 +77,12 @@ impl Replica {
             .map(|connection| connection.incarnation)
     }
 
+    /// Whether a replica is connected in this life and has a data plane.
+    pub(crate) fn has_plane(&self, peer: Peer) -> bool {
+        let connection = self.connections.get(&peer.id);
+        connection.is_some_and(|c| c.up && c.incarnation == peer.incarnation && c.has_plane)
+    }
+
     /// A replica has since connected in another life.
     pub(crate) fn is_old_life(&self, peer: Peer) -> bool {
         self.connections

@@ -22,21 +22,22 @@ impl Replica {
                 last_term,
                 pre_vote,
                 transfer,
-                engage: _,
+                engage,
             } => {
                 let candidate_log = (last_term, last_index);
                 if pre_vote {
                     self.on_pre_vote_request(from, term, candidate_log, outputs);
                 } else {
-                    self.on_vote_request(from, term, candidate_log, transfer, outputs);
+                    let wanted = (transfer, engage);
+                    self.on_vote_request(from, term, candidate_log, wanted, outputs);
                 }
             }
             Body::VoteReply {
                 granted,
                 pre_vote,
-                engaged: _,
+                engaged,
             } => {
-                self.on_vote_reply(from, term, granted, pre_vote, outputs);
+                self.on_vote_reply(from, term, granted, pre_vote, engaged, outputs);
             }
             Body::Append {
                 previous_index,
@@ -104,8 +105,11 @@ impl Replica {
                 self.on_snapshot_reply(from, term, &reply, outputs);
             }
             Body::TransferNow => self.on_transfer_now(from, term, outputs),
-            Body::EngageOffer { .. } | Body::Engaged { .. } => {
-                self.counters.ignored_unexpected += 1;
+            Body::EngageOffer { start_index } => {
+                self.on_engage_offer(from, term, start_index, outputs);
+            }
+            Body::Engaged { engaged, index } => {
+                self.on_engaged_message(from, term, (engaged, index), outputs);
             }
         }
     }

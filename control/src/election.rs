@@ -4,9 +4,10 @@
 //! Votes are asked of and given to lives of replicas. A voter gives its vote to any peer of the
 //! cluster whose log is up to date, member or not: a candidate may know a newer membership than the
 //! voter. A candidate counts only lives that are voters in its own newest membership.
+use crate::handover::Asker;
 use crate::members::{majority_of, peer_of};
 use crate::mutants::mutant;
-use crate::{Body, Now, Output, Peer, Replica, Role};
+use crate::{Body, LeaveReason, Now, Output, Peer, Replica, Role};
 use quorumwire_interfaces::{Index, Term};
 
 /// Answers gathered by a (pre-)candidate.
@@ -15,6 +16,55 @@ pub(crate) struct Votes {
     granted: Vec<Peer>,
     /// The leader itself asked for this election.
     transfer: bool,
+    /// The term is to be a fast one.
+    pub(crate) engaging: Option<Engaging>,
+}
+
+/// What becomes of an election that is to begin a fast term.
+#[derive(Debug)]
+pub(crate) struct Engaging {
+    /// Until then answers are waited for.
+    pub(crate) until: Now,
+    /// Whose logs were equal.
+    pub(crate) asked: Vec<Peer>,
+    /// Who has engaged.
+    pub(crate) engaged: Vec<Peer>,
+}
+
+/// Why one stands for election.
+#[derive(Debug)]
+pub(crate) enum Campaign {
+    /// No leader was heard.
+    Silence,
+    /// The leader hands over.
+    Transfer,
+    /// The leader itself wants a fast term.
+    Engage {
+        /// How long to wait for planes to engage.
+        until: Now,
+        /// Whose are expected to.
+        asked: Vec<Peer>,
+    },
+}
+
+impl Votes {
+    pub(crate) fn give_up_engaging(&mut self) {
+        self.engaging = None;
+    }
+
+    pub(crate) fn engaging_until(&self) -> Option<Now> {
+        self.engaging.as_ref().map(|engaging| engaging.until)
+    }
+
+    pub(crate) fn has_answered(&self, peer: Peer) -> bool {
+        self.granted.contains(&peer)
+    }
+
+    /// Who has engaged, and who was expected to.
+    pub(crate) fn engaged_and_asked(&mut self) -> (Vec<Peer>, Vec<Peer>) {
+        let engaging = self.engaging.take();
+        engaging.map_or_else(Default::default, |e| (e.engaged, e.asked))
+    }
 }
 
 impl Replica {
@@ -61,7 +111,7 @@ impl Replica {
     pub(crate) fn ask_before_election(&mut self, outputs: &mut Vec<Output>) {
         self.put_off_election();
         if self.is_sole_voter() || mutant("no-pre-vote") {
-            self.campaign(false, outputs);
+            self.campaign(Campaign::Silence, outputs);
             return;
         }
         self.step_down(outputs);
@@ -79,15 +129,31 @@ impl Replica {
     }
 
     /// Stands for election in a new term. The requests leave once term and own vote are durable.
-    pub(crate) fn campaign(&mut self, transfer: bool, outputs: &mut Vec<Output>) {
+    pub(crate) fn campaign(&mut self, why: Campaign, outputs: &mut Vec<Output>) {
         assert!(self.may_campaign(), "only a voter stands for election");
         self.enter_term(Term(self.term.0 + 1), outputs);
         self.put_off_election();
         self.role = Role::Candidate;
         self.vote = Some(self.config.me);
+        let (transfer, engaging) = match why {
+            Campaign::Silence => (false, None),
+            Campaign::Transfer => (true, None),
+            Campaign::Engage { until, asked } => {
+                let engaged = Vec::new();
+                (
+                    false,
+                    Some(Engaging {
+                        until,
+                        asked,
+                        engaged,
+                    }),
+                )
+            }
+        };
         self.votes = Votes {
             granted: Vec::new(),
             transfer,
+            engaging,
         };
         self.counters.elections_started += 1;
         let request = self.vote_request(false);
@@ -102,7 +168,7 @@ impl Replica {
             last_term: self.log.last_term(),
             pre_vote,
             transfer: self.votes.transfer && !pre_vote,
-            engage: false,
+            engage: self.votes.engaging.is_some() && !pre_vote,
         }
     }
 
@@ -144,12 +210,19 @@ impl Replica {
         outputs.push(Output::Send { to: from, message });
     }
 
+    /// Whether a candidate is to be heeded: not while another leader counts on this voter, unless that
+    /// leader asks for the election, for somebody else or for its own next term.
+    pub(crate) fn heeds_candidate(&self, from: Peer, transfer: bool, engage: bool) -> bool {
+        let own_leader = engage && self.leader == Some(from);
+        transfer || own_leader || !self.is_loyal()
+    }
+
     pub(crate) fn on_vote_request(
         &mut self,
         from: Peer,
         term: Term,
         candidate_log: (Term, Index),
-        transfer: bool,
+        (transfer, engage): (bool, bool),
         outputs: &mut Vec<Output>,
     ) {
         if !self.members.is_known() {
@@ -157,11 +230,16 @@ impl Replica {
             return;
         }
         if term > self.term {
-            if !transfer && self.is_loyal() {
+            if !self.heeds_candidate(from, transfer, engage) {
                 self.counters.vote_refused_recent_leader += 1;
                 return;
             }
             self.enter_term(term, outputs);
+        }
+        if self.plane.engagement.is_some() || self.plane.wish.is_some() {
+            // Its vote in this term is given, or its leader known: this is a repetition.
+            self.counters.ignored_unexpected += 1;
+            return;
         }
         let free = self.vote.is_none() || self.vote == Some(from) || mutant("vote-twice");
         let leaderless = self.leader.is_none() && self.role != Role::Leader;
@@ -174,7 +252,12 @@ impl Replica {
         if granted {
             self.vote = Some(from);
             self.put_off_election();
-            self.promise(from, reply);
+            if engage && self.may_engage_for(from, candidate_log) {
+                // The vote is told along with whether the plane is engaged.
+                self.plane.wish = Some(Asker::Candidate(from));
+            } else {
+                self.promise(from, reply);
+            }
         } else {
             self.send(from, reply, outputs);
         }
@@ -186,6 +269,7 @@ impl Replica {
         term: Term,
         granted: bool,
         pre_vote: bool,
+        engaged: bool,
         outputs: &mut Vec<Output>,
     ) {
         if !self.members.is_voter(from) && !mutant("votes-of-strangers") {
@@ -195,6 +279,10 @@ impl Replica {
         if term > self.term && !(granted && pre_vote) {
             self.enter_term(term, outputs);
             self.put_off_election();
+            return;
+        }
+        if self.role == Role::Leader && term == self.term && granted && !pre_vote {
+            self.on_member_engaged(from, engaged);
             return;
         }
         let asked = match self.role {
@@ -210,6 +298,12 @@ impl Replica {
         }
         if !self.votes.granted.contains(&from) {
             self.votes.granted.push(from);
+        }
+        if let Some(engaging) = &mut self.votes.engaging
+            && engaged
+            && !engaging.engaged.contains(&from)
+        {
+            engaging.engaged.push(from);
         }
         self.count_votes(outputs);
     }
@@ -243,21 +337,35 @@ impl Replica {
             return;
         }
         if self.role == Role::PreCandidate {
-            self.campaign(false, outputs);
-        } else {
+            self.stand(outputs);
+        } else if !self.engage_after_majority(outputs) {
             self.counters.elections_won += 1;
             self.begin_to_lead();
         }
     }
 
+    /// Enough would vote for it: stands for election, but not before its plane has stopped, because only
+    /// then it knows where its log ends.
+    fn stand(&mut self, outputs: &mut Vec<Output>) {
+        if self.plane.engagement.is_some() && !mutant("stand-before-fence") {
+            self.leave(LeaveReason::LeaderSilent, outputs);
+        } else {
+            self.campaign(Campaign::Silence, outputs);
+        }
+    }
+
+    pub(crate) fn is_told_to_take_over(&self, from: Peer, term: Term) -> bool {
+        let mine = term == self.term && self.leader == Some(from) && self.role == Role::Follower;
+        mine && self.may_campaign()
+    }
+
     /// The leader hands over: stands for election at once, without asking before.
     pub(crate) fn on_transfer_now(&mut self, from: Peer, term: Term, outputs: &mut Vec<Output>) {
-        let mine = term == self.term && self.leader == Some(from) && self.role == Role::Follower;
-        if !mine || !self.may_campaign() {
+        if !self.is_told_to_take_over(from, term) {
             self.counters.ignored_unexpected += 1;
             return;
         }
-        self.campaign(true, outputs);
+        self.campaign(Campaign::Transfer, outputs);
     }
 
     /// Someone who is no member, or a member in another life, said something that cannot count.

@@ -73,17 +73,23 @@ impl Replica {
             return false;
         }
         if self.leader.is_none() {
-            self.step_down(outputs);
-            self.leader = Some(from);
-            // Whoever leads has every committed entry.
-            self.following.matched = self.commit_index;
-            self.forget_transfer_of_snapshot();
-            if let Some(handover) = self.handover.take() {
-                outputs.push(Output::Done(handover.ticket));
-            }
+            self.follow(from, outputs);
         }
+        self.plane.wish = None;
         self.hear_leader();
         true
+    }
+
+    /// Has learned who leads its term.
+    pub(crate) fn follow(&mut self, leader: Peer, outputs: &mut Vec<Output>) {
+        self.step_down(outputs);
+        self.leader = Some(leader);
+        // Whoever leads has every committed entry.
+        self.following.matched = self.commit_index;
+        self.forget_transfer_of_snapshot();
+        if let Some(handover) = self.handover.take() {
+            outputs.push(Output::Done(handover.ticket));
+        }
     }
 
     /// Tells the leader of an older term that its time is over.
@@ -224,8 +230,12 @@ impl Replica {
         self.following.matched.min(self.persistence.persisted_index)
     }
 
-    /// Entries have arrived on the disk: the leader wants to know.
-    pub(crate) fn entries_persisted(&mut self) {
+    /// Entries have arrived on the disk: the leader wants to know, by the plane if that moves the log.
+    pub(crate) fn entries_persisted(&mut self, outputs: &mut Vec<Output>) {
+        if self.plane.engagement.is_some() {
+            self.tell_plane_persisted(outputs);
+            return;
+        }
         if self.leader.is_some() && self.durable_match() > self.following.acknowledged {
             self.following.owed = true;
         }

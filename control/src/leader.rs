@@ -1,11 +1,13 @@
 //! The leader's state, how leading begins, goes on and ends. Sending and counting is in
 //! `replication.rs`, leases and reads in `reads.rs`.
+use crate::handover::Phase;
 use crate::members::{majority_of, peer_of};
 use crate::mutants::mutant;
-use crate::progress::{Progress, Rounds, Sending};
+use crate::progress::{Part, Progress, Rounds, Sending};
 use crate::reads::WaitingRead;
 use crate::{
-    Body, FollowerStatus, Handover, MemberChange, Now, Output, Peer, Refusal, Replica, Role, Ticket,
+    Body, FollowerStatus, Handover, LeaveReason, MemberChange, Now, Output, Peer, Refusal, Replica,
+    Role, Ticket,
 };
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::{MemberRole, Membership, RecordKind};
@@ -14,7 +16,8 @@ use std::collections::VecDeque;
 /// What only a leader has.
 #[derive(Debug)]
 pub(crate) struct Leading {
-    /// The no-op its term began with.
+    /// Once this is committed, it knows all that is: the no-op its term began with, or the last entry
+    /// before a fast term.
     pub(crate) first_index: Index,
     pub(crate) progress: Vec<Progress>,
     pub(crate) rounds: Rounds,
@@ -83,6 +86,19 @@ impl Replica {
     /// The election is won: leads, and begins with an entry of its own, because only entries of its
     /// own term tell a leader what is committed (Raft section 5.4.2).
     pub(crate) fn begin_to_lead(&mut self) {
+        self.take_the_lead(self.log.last_index().next());
+        if let Some(leading) = &mut self.leading {
+            // The no-op goes to everyone and is the first sign of life.
+            leading.heartbeat_due = false;
+        }
+        self.note_no_fast_term();
+        self.build(RecordKind::NoOp, |_| {})
+            .expect("an empty payload fits");
+        self.seal();
+    }
+
+    /// Leads its term. Once `first_index` is committed, it knows all that is.
+    pub(crate) fn take_the_lead(&mut self, first_index: Index) {
         assert!(
             self.promises_are_durable(),
             "leading before the own vote is durable"
@@ -96,7 +112,7 @@ impl Replica {
             .map(|entry| entry.record().len())
             .sum();
         self.leading = Some(Box::new(Leading {
-            first_index: self.log.last_index().next(),
+            first_index,
             progress: Vec::new(),
             rounds: Rounds::default(),
             lease_until: None,
@@ -111,13 +127,6 @@ impl Replica {
             commit_at_heartbeat: self.commit_index,
         }));
         self.follow_members();
-        if let Some(leading) = &mut self.leading {
-            // The no-op goes to everyone and is the first sign of life.
-            leading.heartbeat_due = false;
-        }
-        self.build(RecordKind::NoOp, |_| {})
-            .expect("an empty payload fits");
-        self.seal();
     }
 
     /// Leading is over. Entries that neither disk nor anyone else has seen are dropped: they surely
@@ -166,19 +175,22 @@ impl Replica {
         if let Some(transfer) = &mut leading.transfer {
             transfer.told = false;
         }
-        if !self.hears_quorum() && !mutant("no-check-quorum") {
+        if self.leads_fast() {
+            self.watch_engaged_members(outputs);
+        } else if !self.hears_quorum() && !mutant("no-check-quorum") {
             self.counters.stepped_down_without_quorum += 1;
             self.step_down(outputs);
             return;
         }
         self.promote_who_caught_up(outputs);
+        self.try_fast_term();
         if let Some(leading) = &mut self.leading {
             leading.commit_at_heartbeat = self.commit_index;
         }
     }
 
     /// Whether a majority was heard within the election timeout (check-quorum).
-    fn hears_quorum(&self) -> bool {
+    pub(crate) fn hears_quorum(&self) -> bool {
         self.hears_quorum_of(self.members.current())
     }
 
@@ -194,7 +206,7 @@ impl Replica {
         active_count >= majority_of(membership.voters().count())
     }
 
-    fn is_active(&self, peer: Peer) -> bool {
+    pub(crate) fn is_active(&self, peer: Peer) -> bool {
         let progress = self
             .leading
             .as_ref()
@@ -204,7 +216,11 @@ impl Replica {
 
     /// A turn of leading: everything that has gathered leaves.
     pub(crate) fn lead(&mut self, outputs: &mut Vec<Output>) {
-        self.advance_commit(outputs);
+        match self.plane.phase() {
+            Some(Phase::Stopping) => return,
+            Some(Phase::Asked | Phase::Running) => {}
+            None => self.advance_commit(outputs),
+        }
         self.serve_reads(outputs);
         self.begin_round_if_due();
         self.serve_reads(outputs);
@@ -219,6 +235,7 @@ impl Replica {
         self.persistence.give(hard_state, news, outputs);
         self.hand_over(outputs);
         self.leave_if_removed(outputs);
+        self.engage_if_quiet(outputs);
     }
 
     /// Whether an entry of its own term is committed: only then it knows all that is.
@@ -236,6 +253,7 @@ impl Replica {
         if leading.transfer.is_some() {
             return Err(Refusal::Transferring);
         }
+        self.may_propose_beside_plane()?;
         let limit_bytes = self.config.uncommitted_bytes_max;
         if leading.uncommitted_bytes >= limit_bytes
             || self.persistence.waiting_bytes() >= limit_bytes
@@ -328,7 +346,11 @@ impl Replica {
         };
         let change = MemberChange::Promote(id);
         if let Ok(next) = crate::members::changed(membership, &change, |_| None) {
-            self.append_membership(next, outputs);
+            if self.plane.engagement.is_some() {
+                self.leave(LeaveReason::MembershipChange, outputs);
+            } else {
+                self.append_membership(next, outputs);
+            }
         }
     }
 
@@ -380,7 +402,7 @@ impl Replica {
                 id: p.peer.id,
                 match_index: p.match_index,
                 in_snapshot: matches!(p.state, Sending::Snapshot(_)),
-                engaged: false,
+                engaged: p.part == Part::Engaged,
                 active: self.is_active(p.peer),
             })
             .collect()

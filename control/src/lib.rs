@@ -17,8 +17,11 @@ mod codec;
 mod connections;
 mod dispatch;
 mod election;
+mod fast_leader;
 mod fast_term;
+mod fence;
 mod follower;
+mod handover;
 mod leader;
 mod log;
 mod members;
@@ -40,6 +43,7 @@ use bytes::BytesMut;
 use connections::Connection;
 use election::Votes;
 use follower::Following;
+use handover::{Phase, Plane};
 use leader::Leading;
 use log::Log;
 use members::Members;
@@ -87,6 +91,7 @@ pub struct Replica {
     fresh_at: Now,
     bootstrap: bootstrap::Progress,
     handover: Option<Handover>,
+    plane: Plane,
 }
 
 /// A handover whose leader has stepped down and waits to see who leads next.
@@ -139,6 +144,7 @@ impl Replica {
             fresh_at: now,
             bootstrap: bootstrap::Progress::default(),
             handover: None,
+            plane: Plane::new(&config),
             config,
         };
         if mutant("vote-right-after-restart") {
@@ -157,41 +163,7 @@ impl Replica {
     pub fn step(&mut self, now: Now, input: Input, outputs: &mut Vec<Output>) {
         self.seal();
         self.now = self.now.max(now);
-        match input {
-            Input::Timeout => self.pass_time(outputs),
-            Input::PeerUp(peer) => self.peer_up(peer, outputs),
-            Input::PeerDown(peer) => self.peer_down(peer),
-            Input::Message { from, message } => self.on_message(from, message, outputs),
-            Input::Persisted(ticket) => self.on_persisted(ticket, outputs),
-            Input::Applied(index) => self.applied_index = self.applied_index.max(index),
-            Input::Read(ticket) => self.on_read(ticket, outputs),
-            Input::ChangeMembers(ticket, change) => {
-                self.on_change_members(ticket, &change, outputs);
-            }
-            Input::Transfer(ticket, target) => self.on_transfer(ticket, target, outputs),
-            Input::SnapshotTaken(meta) => self.on_snapshot_taken(meta),
-            Input::SnapshotRead {
-                to,
-                last_index,
-                offset,
-                chunk,
-            } => self.on_snapshot_read(to, last_index, offset, chunk, outputs),
-            Input::SnapshotChunkStored {
-                last_index,
-                next_offset,
-                stored,
-            } => self.on_snapshot_chunk_stored(last_index, next_offset, stored, outputs),
-            Input::SnapshotInstalled { last_index, meta } => {
-                self.on_snapshot_installed(last_index, meta, outputs);
-            }
-            Input::PlanePeer { id, has_plane } => self.plane_peer(id, has_plane),
-            Input::Engaged { .. }
-            | Input::PlaneEntries(_)
-            | Input::PlaneProgress { .. }
-            | Input::PlaneBehind(_)
-            | Input::PlaneFailed
-            | Input::Disengaged { .. } => self.counters.ignored_unexpected += 1,
-        }
+        self.take_in(input, outputs);
         self.settle(outputs);
     }
 
@@ -231,7 +203,9 @@ impl Replica {
             let now = now.max(self.now);
             leading.lease_until.is_some_and(|until| now < until)
         };
-        usable.then_some(self.commit_index)
+        // While the plane stops, it is not known what it has committed and answered.
+        let known = self.plane.phase() != Some(Phase::Stopping);
+        (usable && known).then(|| self.read_index())
     }
 
     /// The entries from `first` to `last`, both included, as far as they are in memory.
@@ -246,6 +220,12 @@ impl Replica {
         let mut wake = Now(self.now.0 + self.config.election_timeout);
         if let Some(handover) = &self.handover {
             wake = wake.min(handover.deadline);
+        }
+        if matches!(self.plane.phase(), Some(Phase::Asked | Phase::Stopping)) {
+            return wake;
+        }
+        if let Some(until) = self.votes.engaging_until() {
+            wake = wake.min(until);
         }
         match &self.leading {
             Some(leading) => wake = wake.min(leading.next_wake()),
@@ -305,12 +285,6 @@ impl Replica {
         self.log.term_at(index)
     }
 
-    /// The fast term its data plane is engaged in, if it is.
-    #[must_use]
-    pub fn fast_term(&self) -> Option<FastTerm> {
-        None
-    }
-
     /// What people and metrics want to know.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -334,6 +308,45 @@ impl Replica {
         }
     }
 
+    /// Acts upon an input that need not wait for the plane.
+    fn dispatch(&mut self, input: Input, outputs: &mut Vec<Output>) {
+        match input {
+            Input::Timeout => self.pass_time(outputs),
+            Input::PeerUp(peer) => self.peer_up(peer, outputs),
+            Input::PeerDown(peer) => self.peer_down(peer),
+            Input::Message { from, message } => self.on_message(from, message, outputs),
+            Input::Persisted(ticket) => self.on_persisted(ticket, outputs),
+            Input::Applied(index) => self.applied_index = self.applied_index.max(index),
+            Input::Read(ticket) => self.on_read(ticket, outputs),
+            Input::ChangeMembers(ticket, change) => {
+                self.on_change_members(ticket, &change, outputs);
+            }
+            Input::Transfer(ticket, target) => self.on_transfer(ticket, target, outputs),
+            Input::SnapshotTaken(meta) => self.on_snapshot_taken(meta),
+            Input::SnapshotRead {
+                to,
+                last_index,
+                offset,
+                chunk,
+            } => self.on_snapshot_read(to, last_index, offset, chunk, outputs),
+            Input::SnapshotChunkStored {
+                last_index,
+                next_offset,
+                stored,
+            } => self.on_snapshot_chunk_stored(last_index, next_offset, stored, outputs),
+            Input::SnapshotInstalled { last_index, meta } => {
+                self.on_snapshot_installed(last_index, meta, outputs);
+            }
+            Input::PlanePeer { id, has_plane } => self.plane_peer(id, has_plane),
+            Input::Engaged { term, engaged } => self.on_engaged(term, engaged, outputs),
+            Input::PlaneEntries(block) => self.on_plane_entries(&block, outputs),
+            Input::PlaneProgress { registers } => self.on_plane_progress(registers, outputs),
+            Input::PlaneBehind(id) => self.on_plane_behind(id),
+            Input::PlaneFailed => self.leave(LeaveReason::PlaneFailed, outputs),
+            Input::Disengaged { registers } => self.on_disengaged(&registers, outputs),
+        }
+    }
+
     /// Ends every step and flush: what must be durable goes to the disk, what was held back and may
     /// leave now leaves, and a change of role is told.
     fn settle(&mut self, outputs: &mut Vec<Output>) {
@@ -347,6 +360,7 @@ impl Replica {
             }
             self.acknowledge_if_owed(outputs);
         }
+        self.engage_if_wished(outputs);
         let change = RoleChange {
             role: self.role,
             term: self.term,
@@ -400,7 +414,7 @@ impl Replica {
         self.persistence.persisted(ticket);
         self.bootstrap_persisted(outputs);
         self.count_votes(outputs);
-        self.entries_persisted();
+        self.entries_persisted(outputs);
     }
 
     /// Begins what is due. Not upon other inputs: a replica that was stopped for a while should first
@@ -413,6 +427,14 @@ impl Replica {
             && let Some(handover) = self.handover.take()
         {
             outputs.push(Output::Refused(handover.ticket, Refusal::TimedOut));
+        }
+        if matches!(self.plane.phase(), Some(Phase::Asked | Phase::Stopping)) {
+            return;
+        }
+        let engaging_until = self.votes.engaging_until();
+        if engaging_until.is_some_and(|until| self.now >= until) {
+            self.votes.give_up_engaging();
+            self.count_votes(outputs);
         }
         if self.leading.is_some() {
             self.lead_on(outputs);
@@ -427,6 +449,13 @@ impl Replica {
     /// in the old term is over.
     fn enter_term(&mut self, term: Term, outputs: &mut Vec<Output>) {
         assert!(term > self.term, "terms only rise");
+        assert!(
+            self.plane.engagement.is_none() || mutant("vote-before-fence"),
+            "a new term before the plane has stopped"
+        );
+        self.plane.wish = None;
+        self.note_no_fast_term();
+        self.votes = Votes::default();
         self.step_down(outputs);
         self.term = term;
         self.vote = None;
@@ -440,6 +469,7 @@ impl Replica {
             self.stop_leading(*leading, outputs);
         }
         self.leader = None;
+        self.votes.give_up_engaging();
         self.role = self.passive_role();
     }
 

@@ -25,6 +25,24 @@ pub(crate) struct Progress {
     pub(crate) acked_sent_at: Option<Now>,
     /// When it last answered anything in this term.
     pub(crate) heard_at: Now,
+    /// Its part in a fast term.
+    pub(crate) part: Part,
+    /// When its plane was last heard, or joined.
+    pub(crate) plane_heard_at: Now,
+}
+
+/// Which of the two moves a member's log: software and plane never do at once.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Part {
+    /// Software, also beside a fast term.
+    Software,
+    /// It was asked to engage; software keeps still until it answers, but no longer than this.
+    Asked {
+        /// Until when.
+        until: Now,
+    },
+    /// Its plane.
+    Engaged,
 }
 
 /// How a member is being served.
@@ -78,6 +96,8 @@ impl Progress {
             acked_round: 0,
             acked_sent_at: None,
             heard_at: now,
+            part: Part::Software,
+            plane_heard_at: now,
         }
     }
 
@@ -87,6 +107,15 @@ impl Progress {
         self.state = Sending::Probe { paused: false };
         self.in_flight.clear();
         self.in_flight_bytes = 0;
+    }
+
+    /// Its plane is out of the fast term, or was never in it: software finds out where its log ends.
+    pub(crate) fn take_over_by_software(&mut self) {
+        self.part = Part::Software;
+        match self.state {
+            Sending::Probe { .. } | Sending::Replicate => self.probe_from(self.match_index.next()),
+            Sending::Snapshot(_) => {}
+        }
     }
 
     /// Whether another message with entries may be sent now.

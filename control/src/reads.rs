@@ -57,6 +57,7 @@ impl Replica {
         if !self.committed_in_own_term() && !mutant("read-before-own-commit") {
             return;
         }
+        let index = self.read_index();
         let Some(leading) = &mut self.leading else {
             return;
         };
@@ -64,7 +65,7 @@ impl Replica {
             if read.round > confirmed && !leased {
                 break;
             }
-            outputs.push(Output::Read(read.ticket, self.commit_index));
+            outputs.push(Output::Read(read.ticket, index));
             leading.reads.pop_front();
         }
     }

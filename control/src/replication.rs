@@ -2,7 +2,7 @@
 //! (Raft sections 5.3 and 5.4.2). Everything is sent from `flush`, so that batches form.
 use crate::members::majority_of;
 use crate::mutants::mutant;
-use crate::progress::{Progress, Sending, SnapshotTransfer};
+use crate::progress::{Part, Progress, Sending, SnapshotTransfer};
 use crate::{Body, Message, Output, Peer, Replica};
 use bytes::Bytes;
 use quorumwire_interfaces::{Index, Term};
@@ -188,7 +188,13 @@ impl Replica {
         };
         let heartbeat = std::mem::take(&mut leading.heartbeat_due);
         let round = leading.rounds.current();
+        if heartbeat && self.plane.running().is_some() {
+            outputs.push(Output::PlaneHeartbeat { round });
+        }
         for progress in &mut leading.progress {
+            if progress.part != Part::Software && !mutant("software-beside-plane") {
+                continue;
+            }
             self.send_entries(progress, round, outputs);
             if heartbeat {
                 self.send_heartbeat(progress, round, outputs);

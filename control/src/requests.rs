@@ -3,7 +3,7 @@ use crate::leader::Transfer;
 use crate::members::{changed, peer_of};
 use crate::{Body, MemberChange, Now, Output, Peer, Refusal, Replica, Ticket};
 use quorumwire_interfaces::{Index, ReplicaId};
-use quorumwire_wire::{Member, MemberRole};
+use quorumwire_wire::{Member, MemberRole, Membership};
 
 impl Replica {
     pub(crate) fn on_change_members(
@@ -12,6 +12,7 @@ impl Replica {
         change: &MemberChange,
         outputs: &mut Vec<Output>,
     ) {
+        self.stop_quiescing();
         match self.change_members(change, outputs) {
             Ok(index) => {
                 if let Some(leading) = &mut self.leading {
@@ -28,6 +29,15 @@ impl Replica {
         outputs: &mut Vec<Output>,
     ) -> Result<Index, Refusal> {
         self.may_propose()?;
+        let next = self.plan_change(change)?;
+        Ok(self.append_membership(next, outputs))
+    }
+
+    /// What the members would be, or why this change is not to be begun.
+    pub(crate) fn plan_change(&self, change: &MemberChange) -> Result<Membership, Refusal> {
+        if self.leading.as_ref().is_some_and(|l| l.transfer.is_some()) {
+            return Err(Refusal::Transferring);
+        }
         if !self.may_change_members() {
             return Err(Refusal::ChangeInProgress);
         }
@@ -43,7 +53,7 @@ impl Replica {
                     .to_string(),
             ));
         }
-        Ok(self.append_membership(next, outputs))
+        Ok(next)
     }
 
     /// A voter that is far behind would only hold up the others.
@@ -68,6 +78,7 @@ impl Replica {
     ) {
         match self.transfer_target(target) {
             Ok(target) => {
+                self.stop_quiescing();
                 let deadline = Now(self.now.0 + self.config.election_timeout);
                 if let Some(leading) = &mut self.leading {
                     leading.transfer = Some(Transfer {
@@ -82,7 +93,7 @@ impl Replica {
         }
     }
 
-    fn transfer_target(&self, wished: Option<ReplicaId>) -> Result<Peer, Refusal> {
+    pub(crate) fn transfer_target(&self, wished: Option<ReplicaId>) -> Result<Peer, Refusal> {
         let Some(leading) = &self.leading else {
             let leader = self.leader();
             return Err(Refusal::NotLeader { leader });

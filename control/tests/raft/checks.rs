@@ -1,7 +1,8 @@
 //! What must hold whatever happens, checked after every step of every replica.
+use crate::plane::Plane;
 use crate::world::{Disk, Node};
 use quorumwire_control::{
-    Body, Entry, HardState, Output, Peer, Replica, Role, SnapshotMeta, Ticket,
+    Body, Entry, HardState, LeaveReason, Output, Peer, Replica, Role, SnapshotMeta, Ticket,
 };
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::RecordKind;
@@ -24,6 +25,7 @@ pub struct Checks {
     /// The lives that have taken up the group's first entry.
     founded: BTreeSet<(u16, u64)>,
     reads: BTreeMap<Ticket, Index>,
+    plane_commits: BTreeMap<Term, Index>,
     /// How often what came out, by name.
     pub seen: BTreeMap<&'static str, u64>,
     /// The first thing found wrong.
@@ -120,6 +122,15 @@ impl Checks {
         });
         if replica.role() == Role::Leader {
             self.check_leader(peer, replica);
+        }
+        if let (Some(fast), Some(plane)) = (replica.fast_term(), &node.plane) {
+            let same = fast.term == term && plane.registers.term == term;
+            self.require(same, || {
+                format!(
+                    "{peer:?} is in term {term} while its plane moves {}",
+                    fast.term
+                )
+            });
         }
         for output in outputs {
             *self.seen.entry(name(output)).or_default() += 1;
@@ -262,7 +273,7 @@ impl Checks {
         let holders = membership.voters().filter(|voter| {
             let holder = nodes.get(&voter.id.0);
             self.wiped.contains(&(voter.id.0, voter.incarnation.0))
-                || holder.is_some_and(|node| node.disk.holds(index, term))
+                || holder.is_some_and(|node| node.holds(index, term))
         });
         let (held, needed) = (holders.count(), membership.voters().count() / 2 + 1);
         self.require(held >= needed, || {
@@ -280,6 +291,39 @@ impl Checks {
                     )
                 });
             }
+        }
+    }
+
+    /// What a leader's plane commits is committed for ever, and held as firmly as it should be.
+    pub fn plane_moved(&mut self, node: &Node, plane: &Plane, nodes: &BTreeMap<u16, Node>) {
+        let Some(grant) = plane.grant.as_ref().filter(|g| g.me == g.leader) else {
+            return;
+        };
+        let registers = &plane.registers;
+        let known = self
+            .plane_commits
+            .insert(registers.term, registers.commit_index);
+        let first = known.unwrap_or(grant.last_index).next();
+        for index in (first.0..=registers.commit_index.0).map(Index) {
+            *self.seen.entry("plane commit").or_default() += 1;
+            let Some(payload) = plane.payload(index) else {
+                continue;
+            };
+            let found = (registers.term, content(RecordKind::Command, payload));
+            let known = *self.committed.entry(index).or_insert(found);
+            let peer = node.peer;
+            self.require(known == found, || {
+                format!("the plane of {peer:?} commits another entry {index}")
+            });
+            let holders = grant.voters.iter().filter(|voter| {
+                let holder = nodes.get(&voter.id.0);
+                self.wiped.contains(&key(**voter))
+                    || holder.is_some_and(|node| node.holds(index, registers.term))
+            });
+            let (held, needed) = (holders.count(), usize::from(grant.quorum));
+            self.require(held >= needed, || {
+                format!("the plane of {peer:?} commits {index} held by {held} of {needed} needed")
+            });
         }
     }
 
@@ -336,7 +380,15 @@ fn name(output: &Output) -> &'static str {
         Output::InstallSnapshot { .. } => "snapshot whole",
         Output::TakeSnapshot => "snapshot asked for",
         Output::Engage(_) => "engage",
-        Output::Disengage(_) => "disengage",
+        Output::Disengage(reason) => match reason {
+            LeaveReason::HigherTerm => "disengaged: higher_term",
+            LeaveReason::LeaderSilent => "disengaged: leader_silent",
+            LeaveReason::Software => "disengaged: software",
+            LeaveReason::MembershipChange => "disengaged: membership_change",
+            LeaveReason::Transfer => "disengaged: transfer",
+            LeaveReason::TooFewEngaged => "disengaged: too_few_engaged",
+            LeaveReason::PlaneFailed => "disengaged: plane_failed",
+        },
         Output::PlaneHeartbeat { .. } => "plane heartbeat",
         Output::PlanePersisted(_) => "plane persisted",
     }

@@ -5,6 +5,7 @@ mod groups;
 mod hostile;
 #[cfg(feature = "mutants")]
 mod mutants;
+mod plane;
 mod random;
 mod scenarios;
 mod script;

@@ -1,9 +1,9 @@
 //! Seeded random clusters: lossy, repeating, reordering, cut networks; crashes with and without disk;
 //! slow disks; paused replicas; drifting clocks; membership changes, transfers and snapshots all the
 //! time. Invariants are checked after every step, and in the end everything must work again.
-use crate::world::{Disk, ELECTION_TIMEOUT, World, config};
+use crate::world::{Content, Disk, ELECTION_TIMEOUT, World, config};
 use quorumwire_control::{Body, Input, MemberChange, Peer, Role, Ticket};
-use quorumwire_interfaces::ReplicaId;
+use quorumwire_interfaces::{Index, ReplicaId};
 use quorumwire_wire::{CommitQuorum, MemberRole};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,18 +22,41 @@ const WANTED: &[&str] = &[
     "candidate",
     "commit",
     "crash after a vote",
+    "crash after engaging",
     "crash",
+    "disengaged: higher_term",
+    "disengaged: leader_silent",
+    "disengaged: membership_change",
+    "disengaged: plane_failed",
+    "disengaged: software",
+    "disengaged: too_few_engaged",
+    "disengaged: transfer",
+    "engage offer",
+    "engage refused",
+    "engage",
+    "fast term in the end",
+    "fence waited",
     "isolated after an append",
+    "isolated while fast",
+    "joined a fast term",
     "leader",
     "learner",
+    "lease read in a fast term",
     "lease read",
     "left out",
     "log cut",
     "membership changed",
     "message lost",
     "message repeated",
+    "not in the fast term",
+    "packet lost",
     "partition",
     "pause",
+    "plane alone",
+    "plane commit",
+    "plane heartbeat",
+    "plane persisted",
+    "planes cut",
     "pre-vote",
     "read served",
     "recovered from amnesia",
@@ -90,6 +113,10 @@ struct Trouble {
     changes: bool,
     snapshots: u64,
     stalls: u64,
+    /// In how many of a thousand replicas there is a data plane.
+    planes: u64,
+    /// Whether stopping one takes time.
+    slow_fences: bool,
 }
 
 pub struct Cluster {
@@ -120,6 +147,8 @@ impl Cluster {
             changes: random.permille(600),
             snapshots: random.pick(&[0, 10, 40]).expect("a list"),
             stalls: random.pick(&[0, 5, 20]).expect("a list"),
+            planes: random.pick(&[0, 850, 1000, 1000]).expect("a list"),
+            slow_fences: random.permille(300),
         };
         let mut world = World::new();
         world.loud = std::env::var_os("QUORUMWIRE_TRACE").is_some();
@@ -128,9 +157,11 @@ impl Cluster {
             let members: &[u16] = if id < voter_count { &initial } else { &[] };
             let mut config = config(id, 1, members);
             config.seed ^= seed;
+            world.planes = random.permille(trouble.planes).then_some(true);
             world.start(config, Disk::default());
             let node = world.nodes.get_mut(&id).expect("just started");
             node.slow_disk = true;
+            node.slow_fence = trouble.slow_fences;
             node.clock_offset = random.micros(0, 50_000);
             // Two clocks differ by less than 9.5 %; the leases allow for 10 %.
             node.clock_ppm = i64::try_from(random.below(90_000)).expect("small") - 45_000;
@@ -188,12 +219,19 @@ impl Cluster {
 
     /// Whatever comes next: a message, a wake-up, a piece of disk work, or something going wrong.
     fn one_event(&mut self) {
+        for (id, node) in &mut self.world.nodes {
+            node.looks = !self.paused.contains_key(id);
+        }
         let message = self
             .world
             .network
             .iter()
             .enumerate()
-            .filter(|(_, envelope)| !self.paused.contains_key(&envelope.to.id.0))
+            .filter(|(_, envelope)| {
+                // A plane takes its packets also while its host is stopped.
+                let frame = matches!(envelope.content, Content::Frame(_));
+                frame || !self.paused.contains_key(&envelope.to.id.0)
+            })
             .map(|(place, envelope)| (envelope.due, place))
             .min();
         let awake = |id: &u16| !self.paused.contains_key(id);
@@ -221,6 +259,9 @@ impl Cluster {
         if times[0] == Some(next) {
             let place = message.expect("is next").1;
             let envelope = self.world.network.swap_remove(place);
+            if self.paused.contains_key(&envelope.to.id.0) {
+                self.count("plane alone");
+            }
             self.world.deliver(envelope);
         } else if times[1] == Some(next) {
             self.world.input(wake.expect("is next").1, Input::Timeout);
@@ -233,6 +274,7 @@ impl Cluster {
         } else {
             self.next_action = self.world.time + self.random.micros(500, 6_000);
             if self.healthy {
+                self.finish_fences(1000);
                 self.propose_anywhere();
             } else {
                 self.act();
@@ -246,6 +288,7 @@ impl Cluster {
     /// after its vote, a leader right after it appended.
     fn route(&mut self) {
         let mut struck = None;
+        let (mut engaging, mut fast) = (None, None);
         let mut place = 0;
         while place < self.world.network.len() {
             let envelope = &self.world.network[place];
@@ -253,26 +296,41 @@ impl Cluster {
                 place += 1;
                 continue;
             }
-            let (from, body) = (envelope.from.id.0, &envelope.message.body);
+            let from = envelope.from.id.0;
+            let body = match &envelope.content {
+                Content::Message(message) => Some(&message.body),
+                Content::Frame(_) => None,
+            };
             match body {
-                Body::VoteReply {
+                Some(Body::VoteReply {
                     granted: true,
                     pre_vote: false,
                     ..
-                } if !self.healthy && self.random.permille(3 * self.trouble.faults) => {
+                }) if !self.healthy && self.random.permille(3 * self.trouble.faults) => {
                     struck = Some((from, true));
                 }
-                Body::Append { records, .. }
+                Some(Body::Append { records, .. })
                     if !records.is_empty()
                         && !self.healthy
                         && self.random.permille(self.trouble.faults / 4) =>
                 {
                     struck = Some((from, false));
                 }
+                Some(
+                    Body::VoteReply { engaged: true, .. }
+                    | Body::EngageOffer { .. }
+                    | Body::Engaged { engaged: true, .. },
+                ) if !self.healthy && self.random.permille(2 * self.trouble.faults) => {
+                    engaging = Some(from);
+                }
+                None if !self.healthy && self.random.permille(self.trouble.faults / 10) => {
+                    fast = Some(from);
+                }
                 _ => {}
             }
             if !self.healthy && self.random.permille(self.trouble.loss) {
-                self.count("message lost");
+                let frame = matches!(self.world.network[place].content, Content::Frame(_));
+                self.count(if frame { "packet lost" } else { "message lost" });
                 self.world.network.swap_remove(place);
                 continue;
             }
@@ -289,7 +347,7 @@ impl Cluster {
                 let copy = crate::world::Envelope {
                     from: envelope.from,
                     to: envelope.to,
-                    message: envelope.message.clone(),
+                    content: envelope.content.clone(),
                     due: now + again,
                     held: true,
                 };
@@ -311,6 +369,14 @@ impl Cluster {
                 self.isolate(leader);
             }
             None => {}
+        }
+        if let Some(id) = engaging {
+            self.count("crash after engaging");
+            self.crash(id);
+        }
+        if let Some(id) = fast {
+            self.count("isolated while fast");
+            self.isolate(id);
         }
     }
 
@@ -339,6 +405,7 @@ impl Cluster {
     fn act(&mut self) {
         let now = self.world.time;
         self.paused.retain(|_, until| *until > now);
+        self.finish_fences(500);
         self.propose_anywhere();
         self.read_anywhere();
         self.note_recovery();
@@ -378,12 +445,33 @@ impl Cluster {
             .collect()
     }
 
+    /// Planes that were told to stop do, some of them.
+    fn finish_fences(&mut self, chance: u64) {
+        let nodes = self.world.nodes.iter();
+        let due: Vec<u16> = nodes
+            .filter(|(id, node)| node.fence_due && !self.paused.contains_key(id))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in due {
+            if self.random.permille(chance) {
+                self.count("fence waited");
+                self.world.finish_fence(id);
+            }
+        }
+    }
+
+    /// To the leader's software, or to its plane.
+    fn give_command(&mut self, id: u16, payload: &[u8]) -> Option<Index> {
+        let proposed = self.world.propose(id, payload).ok();
+        proposed.or_else(|| self.world.submit(id, payload))
+    }
+
     fn propose_anywhere(&mut self) {
         for id in self.leaders() {
             for _ in 0..self.random.below(3) {
                 self.commands += 1;
                 let payload = format!("command {}", self.commands);
-                let _ = self.world.propose(id, payload.as_bytes());
+                self.give_command(id, payload.as_bytes());
             }
             self.world.flush(id);
         }
@@ -392,11 +480,19 @@ impl Cluster {
     fn read_anywhere(&mut self) {
         for id in self.leaders() {
             let now = self.world.now(id);
+            self.world.turn(id);
             let node = &self.world.nodes[&id];
             let served = node.replica.as_ref().and_then(|r| r.lease_read(now));
             if let Some(index) = served {
                 let peer = node.peer;
+                let fast = node
+                    .replica
+                    .as_ref()
+                    .is_some_and(|r| r.fast_term().is_some());
                 self.world.checks.lease_read(peer, index);
+                if fast {
+                    self.count("lease read in a fast term");
+                }
                 self.count("lease read");
             }
             if self.random.permille(200) {
@@ -444,7 +540,24 @@ impl Cluster {
 
     fn break_something(&mut self) {
         let Some(id) = self.anyone() else { return };
-        match self.random.below(7) {
+        match self.random.below(10) {
+            7 => {
+                if let Some(other) = self.anyone().filter(|other| *other != id) {
+                    self.count("planes cut");
+                    self.world.plane_cut.extend([(id, other), (other, id)]);
+                }
+            }
+            8 => {
+                if let Some(plane) = &mut self.world.node(id).plane {
+                    plane.failed = true;
+                    self.world.input(id, Input::PlaneFailed);
+                }
+            }
+            9 => {
+                if let Some(plane) = &mut self.world.node(id).plane {
+                    plane.refuses = true;
+                }
+            }
             0 => self.crash(id),
             1 => self.isolate(id),
             2 => {
@@ -559,6 +672,12 @@ impl Cluster {
 
     fn heal(&mut self) {
         self.world.cut.clear();
+        self.world.plane_cut.clear();
+        for node in self.world.nodes.values_mut() {
+            if let Some(plane) = &mut node.plane {
+                plane.refuses = false;
+            }
+        }
         let ids: Vec<u16> = self.world.nodes.keys().copied().collect();
         for (place, a) in ids.iter().enumerate() {
             for b in &ids[place + 1..] {
@@ -578,6 +697,34 @@ impl Cluster {
         self.heal();
     }
 
+    /// A leader on its way into a fast term takes it a little later.
+    fn give_the_last_command(&mut self, leader: u16) -> Option<Index> {
+        for _ in 0..20 {
+            if let Some(index) = self.give_command(leader, b"the last") {
+                return Some(index);
+            }
+            let end = self.world.time + ELECTION_TIMEOUT / 10;
+            if self.run_until(end).is_some() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Where every voter has a plane, the group is in a fast term in the end.
+    fn check_fast_term(&mut self, leader: u16) -> Option<String> {
+        let replica = self.world.nodes[&leader].replica.as_ref()?;
+        let with_planes = |id: u16| self.world.nodes[&id].plane.is_some();
+        let expected = replica.membership().voters().all(|v| with_planes(v.id.0));
+        if expected && replica.fast_term().is_none() {
+            return Some("no fast term in the end".into());
+        }
+        if expected {
+            self.count("fast term in the end");
+        }
+        None
+    }
+
     /// One leader; it commits; every member has what it has.
     fn check_all_is_well(&mut self) -> Option<String> {
         let leaders = self.leaders();
@@ -585,7 +732,7 @@ impl Cluster {
             return Some(format!("leaders in the end: {leaders:?}"));
         };
         let before = self.world.checks.committed_upto();
-        let Ok(index) = self.world.propose(leader, b"the last") else {
+        let Some(index) = self.give_the_last_command(leader) else {
             return Some("the leader takes no proposal in the end".into());
         };
         self.world.flush(leader);
@@ -611,7 +758,7 @@ impl Cluster {
                 return Some(format!("{member:?} never became a voter"));
             }
         }
-        None
+        self.check_fast_term(leader)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The language of the scenarios: one command a line. What each does is in `tests/scenarios/README.md`.
 use crate::show;
-use crate::world::{Disk, ELECTION_TIMEOUT, GROUP, HEARTBEAT, World, config};
+use crate::world::{Content, Disk, ELECTION_TIMEOUT, GROUP, HEARTBEAT, World, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Entry, HardState, Input, MemberChange, Message, Peer, Role, Ticket};
 use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
@@ -89,9 +89,22 @@ impl Script {
             "connect" => self.world.connect(number(words, 0)?, number(words, 1)?),
             "say" => return self.forge(words),
             "corrupt" => self.mark(words, |world, place| {
-                corrupt(&mut world.network[place].message);
+                if let Content::Message(message) = &mut world.network[place].content {
+                    corrupt(message);
+                }
             })?,
             "state" => self.state(),
+            "planes" => self.world.planes = Some(words.first() != Some(&"memory")),
+            "submit" => return self.submit(words),
+            "look-away" => self.node(number(words, 0)?).looks = false,
+            "look" => self.look(number(words, 0)?),
+            "fence" => return self.fence(words),
+            "plane" => return self.plane(words),
+            "cut-plane" => {
+                let pair = (number(words, 0)?, number(words, 1)?);
+                self.world.plane_cut.extend([pair, (pair.1, pair.0)]);
+            }
+            "heal-plane" => self.world.plane_cut.clear(),
             _ => return Err("no such command".into()),
         }
         Ok(())
@@ -330,6 +343,48 @@ impl Script {
         Ok(())
     }
 
+    fn submit(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        for word in &words[1..] {
+            if self.world.submit(id, word.as_bytes()).is_none() {
+                self.world.say(format!("  {id}: the plane takes nothing"));
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, id: u16) {
+        self.node(id).looks = true;
+        self.world.turn(id);
+    }
+
+    /// `fence ID slow`: stopping its plane takes until `fence ID done`.
+    fn fence(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        match words.get(1).copied() {
+            Some("slow") => self.node(id).slow_fence = true,
+            Some("done") => self.world.finish_fence(id),
+            _ => return Err("slow or done?".into()),
+        }
+        Ok(())
+    }
+
+    /// `plane ID fails`, `plane ID refuses`, `plane ID works`.
+    fn plane(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        let plane = self.node(id).plane.as_mut().ok_or("it has no plane")?;
+        match words.get(1).copied() {
+            Some("fails") => {
+                plane.failed = true;
+                self.world.input(id, Input::PlaneFailed);
+            }
+            Some("refuses") => plane.refuses = true,
+            Some("works") => plane.refuses = false,
+            _ => return Err("fails, refuses or works?".into()),
+        }
+        Ok(())
+    }
+
     fn ticket(&mut self) -> Ticket {
         self.tickets += 1;
         Ticket(self.tickets)
@@ -487,7 +542,7 @@ impl Script {
                 base => format!("(..{base}) "),
             };
             lines.push(format!(
-                "  {id}: {:?} term={} log: {snapshot}{} commit={} durable={} members {}{}",
+                "  {id}: {:?} term={} log: {snapshot}{} commit={} durable={} members {}{}{}",
                 status.role,
                 status.term,
                 terms.join(" "),
@@ -495,11 +550,30 @@ impl Script {
                 status.persisted_index,
                 show::membership(&status.membership),
                 if status.lease { " lease" } else { "" },
+                fast_state(&status),
             ));
         }
         for line in lines {
             self.world.say(line);
         }
+    }
+}
+
+/// What the plane is doing, for replicas that have one that was ever used.
+fn fast_state(status: &quorumwire_control::Status) -> String {
+    let engaged = status
+        .followers
+        .iter()
+        .filter(|follower| follower.engaged)
+        .map(|follower| format!(" +{}", follower.id));
+    match (status.fast_term, status.fast_counters.last_left) {
+        (Some(fast), _) => format!(
+            " fast after {}{}",
+            fast.start_index,
+            engaged.collect::<String>()
+        ),
+        (None, Some(reason)) => format!(" left: {}", reason.name()),
+        (None, None) => String::new(),
     }
 }
 

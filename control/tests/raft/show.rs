@@ -1,4 +1,5 @@
 //! Outputs and messages as one readable line each.
+use crate::plane::{Frame, Packet};
 use quorumwire_control::{Body, Entry, Message, Output};
 use quorumwire_wire::{CommitQuorum, MemberRole, Membership, Record, RecordKind};
 
@@ -103,6 +104,30 @@ fn entry(index: u64, term: u64, kind: RecordKind, payload: &[u8]) -> String {
         RecordKind::HardState | RecordKind::Durable | RecordKind::Base => "not an entry".into(),
     };
     format!("{index}@{term}:{content}")
+}
+
+/// A plane's packet.
+pub fn frame(frame: &Frame) -> String {
+    let packet = match &frame.packet {
+        Packet::Append {
+            index,
+            previous_term,
+            commit_index,
+            payload,
+        } => {
+            let content = String::from_utf8_lossy(payload);
+            format!("APPEND {index}:{content} after @{previous_term} commit={commit_index}")
+        }
+        Packet::AppendOk { index } => format!("APPEND_OK {index}"),
+        Packet::Retransmit { index } => format!("RETRANSMIT from {index}"),
+        Packet::Heartbeat {
+            round,
+            last_index,
+            commit_index,
+        } => format!("HEARTBEAT round={round} last={last_index} commit={commit_index}"),
+        Packet::HeartbeatOk { round, index } => format!("HEARTBEAT_OK round={round} has {index}"),
+    };
+    format!("t{} {packet}", frame.term)
 }
 
 pub fn message(message: &Message) -> String {

@@ -1,6 +1,7 @@
 //! Replicas with simulated disks, clocks and a network of single messages. Who moves when is decided
 //! by the scenario or the random schedule.
 use crate::checks::Checks;
+use crate::plane::{Frame, Plane, Sent};
 use crate::show;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quorumwire_control::{
@@ -34,6 +35,10 @@ pub struct World {
     pub loud: bool,
     pub trace: Vec<String>,
     pub snapshot_bytes: usize,
+    /// Whether replicas started from now on have data planes, and those hold acknowledgements.
+    pub planes: Option<bool>,
+    /// Directed links on which the planes' packets are lost.
+    pub plane_cut: BTreeSet<(u16, u16)>,
 }
 
 pub struct Node {
@@ -51,6 +56,12 @@ pub struct Node {
     /// Whether snapshots asked for are taken by themselves.
     pub takes_snapshots: bool,
     pub snapshot_damaged: bool,
+    pub plane: Option<Plane>,
+    /// The host looks at its plane before it does anything else. If not, it is busy elsewhere.
+    pub looks: bool,
+    /// Stopping the plane takes until told.
+    pub slow_fence: bool,
+    pub fence_due: bool,
     receiving: (Index, Vec<u8>),
 }
 
@@ -80,10 +91,16 @@ pub enum Job {
 pub struct Envelope {
     pub from: Peer,
     pub to: Peer,
-    pub message: Message,
+    pub content: Content,
     /// Not before this true time.
     pub due: Duration,
     pub held: bool,
+}
+
+#[derive(Clone)]
+pub enum Content {
+    Message(Message),
+    Frame(Frame),
 }
 
 impl Disk {
@@ -112,6 +129,12 @@ impl Disk {
 }
 
 impl Node {
+    /// Whether it has this entry as firmly as an acknowledgement says.
+    pub fn holds(&self, index: Index, term: Term) -> bool {
+        let plane = self.plane.as_ref();
+        self.disk.holds(index, term) || plane.is_some_and(|plane| plane.holds(index, term))
+    }
+
     pub fn local(&self, time: Duration) -> Now {
         let shift_ns =
             i128::try_from(time.as_nanos()).expect("fits") * i128::from(self.clock_ppm) / 1_000_000;
@@ -167,6 +190,8 @@ impl World {
             loud: true,
             trace: Vec::new(),
             snapshot_bytes: 100,
+            planes: None,
+            plane_cut: BTreeSet::new(),
         }
     }
 
@@ -177,8 +202,9 @@ impl World {
     }
 
     /// Starts a replica from its disk, and connects it with all that run.
-    pub fn start(&mut self, config: Config, disk: Disk) {
+    pub fn start(&mut self, mut config: Config, disk: Disk) {
         let id = config.me.id.0;
+        config.plane = self.planes.is_some();
         let node = Node {
             peer: config.me,
             config,
@@ -190,6 +216,10 @@ impl World {
             clock_ppm: 0,
             takes_snapshots: true,
             snapshot_damaged: false,
+            plane: self.planes.map(Plane::new),
+            looks: true,
+            slow_fence: false,
+            fence_due: false,
             receiving: (Index(0), Vec::new()),
         };
         assert!(!self.nodes.contains_key(&id), "replica {id} exists");
@@ -227,6 +257,19 @@ impl World {
         let (peer_a, peer_b) = (self.nodes[&a].peer, self.nodes[&b].peer);
         self.input(a, Input::PeerUp(peer_b));
         self.input(b, Input::PeerUp(peer_a));
+        for (id, other) in [(a, peer_b), (b, peer_a)] {
+            if self.nodes[&other.id.0].plane.is_some() {
+                let has_plane = true;
+                let id_of_other = other.id;
+                self.input(
+                    id,
+                    Input::PlanePeer {
+                        id: id_of_other,
+                        has_plane,
+                    },
+                );
+            }
+        }
     }
 
     /// Stops a replica; what its disk has not done yet is lost.
@@ -234,6 +277,10 @@ impl World {
         let node = self.nodes.get_mut(&id).expect("known replica");
         node.replica = None;
         node.jobs.clear();
+        node.fence_due = false;
+        if let Some(plane) = &mut node.plane {
+            plane.disengage();
+        }
         let peer = node.peer;
         let others: Vec<u16> = self.nodes.keys().copied().filter(|o| *o != id).collect();
         for other in others {
@@ -248,6 +295,7 @@ impl World {
         self.checks.wiped(node.peer);
         node.disk = Disk::default();
         node.snapshot_damaged = false;
+        node.plane = node.plane.as_ref().map(|plane| Plane::new(plane.held));
         node.config.me.incarnation.0 += 1;
         node.peer = node.config.me;
     }
@@ -258,7 +306,11 @@ impl World {
 
     /// Hands an input to a replica, if it runs, and carries out all that follows at once.
     pub fn input(&mut self, id: u16, input: Input) {
-        let mut inputs = VecDeque::from([input]);
+        let mut inputs = VecDeque::new();
+        if self.nodes[&id].looks {
+            self.look(id, &mut inputs);
+        }
+        inputs.push_back(input);
         let mut reactions = 0;
         while let Some(input) = inputs.pop_front() {
             reactions += 1;
@@ -346,7 +398,7 @@ impl World {
                     self.network.push(Envelope {
                         from: node.peer,
                         to,
-                        message,
+                        content: Content::Message(message),
                         due: self.time,
                         held: false,
                     });
@@ -399,12 +451,128 @@ impl World {
             | Output::Refused(..)
             | Output::RoleChanged(_)
             | Output::Truncated(_)
-            | Output::MembershipChanged(_)
-            | Output::Engage(_)
-            | Output::Disengage(_)
-            | Output::PlaneHeartbeat { .. }
-            | Output::PlanePersisted(_) => {}
+            | Output::MembershipChanged(_) => {}
+            Output::Engage(grant) => {
+                let term = grant.term;
+                let plane = node.plane.as_mut().expect("a replica with a plane");
+                let engaged = plane.engage(grant);
+                if !engaged {
+                    *self.checks.seen.entry("engage refused").or_default() += 1;
+                }
+                inputs.push_back(Input::Engaged { term, engaged });
+            }
+            Output::Disengage(_) if node.slow_fence => node.fence_due = true,
+            Output::Disengage(_) => self.stop_plane(id, inputs),
+            Output::PlaneHeartbeat { round } => {
+                let plane = node.plane.as_mut().expect("a replica with a plane");
+                let sent = plane.heartbeat(round);
+                self.transmit(id, sent);
+            }
+            Output::PlanePersisted(index) => {
+                let plane = node.plane.as_mut().expect("a replica with a plane");
+                let sent = plane.persisted(index);
+                self.transmit(id, sent);
+            }
         }
+    }
+
+    /// Stops a plane and hands over all it has.
+    fn stop_plane(&mut self, id: u16, inputs: &mut VecDeque<Input>) {
+        let node = self.nodes.get_mut(&id).expect("known replica");
+        let plane = node.plane.as_mut().expect("a replica with a plane");
+        plane.disengage();
+        inputs.extend(plane.take_entries().map(Input::PlaneEntries));
+        let registers = plane.registers;
+        inputs.push_back(Input::Disengaged { registers });
+    }
+
+    /// A plane that was told to stop has stopped.
+    pub fn finish_fence(&mut self, id: u16) {
+        let node = self.nodes.get_mut(&id).expect("known replica");
+        if std::mem::take(&mut node.fence_due) {
+            let mut inputs = VecDeque::new();
+            self.stop_plane(id, &mut inputs);
+            let looked = std::mem::replace(&mut self.node(id).looks, false);
+            for input in inputs {
+                self.input(id, input);
+            }
+            self.node(id).looks = looked;
+        }
+    }
+
+    pub fn node(&mut self, id: u16) -> &mut Node {
+        self.nodes.get_mut(&id).expect("known replica")
+    }
+
+    /// What the host does first in every turn: takes what its plane has.
+    fn look(&mut self, id: u16, inputs: &mut VecDeque<Input>) {
+        let node = self.nodes.get_mut(&id).expect("known replica");
+        if node.replica.is_none() || node.fence_due {
+            return;
+        }
+        let Some(plane) = &mut node.plane else { return };
+        let Some(voters) = plane.grant.as_ref().map(|grant| grant.voters.clone()) else {
+            return;
+        };
+        inputs.extend(plane.take_entries().map(Input::PlaneEntries));
+        let registers = plane.registers;
+        inputs.push_back(Input::PlaneProgress { registers });
+        let behind = plane.take_behind();
+        inputs.extend(
+            behind
+                .iter()
+                .map(|slot| Input::PlaneBehind(voters[*slot].id)),
+        );
+    }
+
+    /// Puts a plane's packets on the network.
+    fn transmit(&mut self, id: u16, sent: Sent) {
+        self.check_plane(id);
+        let node = &self.nodes[&id];
+        let (from, grant) = (node.peer, node.plane.as_ref().and_then(|p| p.grant.clone()));
+        let Some(grant) = grant else { return };
+        for (slot, frame) in sent {
+            let to = grant.voters[slot];
+            let link = (id, to.id.0);
+            if !self.cut.contains(&link) && !self.plane_cut.contains(&link) {
+                self.network.push(Envelope {
+                    from,
+                    to,
+                    content: Content::Frame(frame),
+                    due: self.time,
+                    held: false,
+                });
+            }
+        }
+    }
+
+    fn check_plane(&mut self, id: u16) {
+        let node = &self.nodes[&id];
+        if let Some(plane) = &node.plane {
+            self.checks.plane_moved(node, plane, &self.nodes);
+        }
+    }
+
+    /// Gives a command to a leader's plane.
+    pub fn submit(&mut self, id: u16, payload: &[u8]) -> Option<Index> {
+        let plane = self.node(id).plane.as_mut()?;
+        let (index, sent) = plane.submit(payload)?;
+        self.transmit(id, sent);
+        if self.nodes[&id].looks {
+            self.turn(id);
+        }
+        Some(index)
+    }
+
+    /// A turn in which the host only looks at its plane.
+    pub fn turn(&mut self, id: u16) {
+        let mut inputs = VecDeque::new();
+        self.look(id, &mut inputs);
+        let looked = std::mem::replace(&mut self.node(id).looks, false);
+        for input in inputs {
+            self.input(id, input);
+        }
+        self.node(id).looks = looked;
     }
 
     /// The disk does its oldest piece of work.
@@ -489,19 +657,32 @@ impl World {
             .nodes
             .get(&id)
             .is_some_and(|node| node.peer == envelope.to && node.replica.is_some());
-        if alive && !self.cut.contains(&(envelope.from.id.0, id)) {
-            if self.loud {
-                let line = show::body(&envelope.message.body);
-                self.trace
-                    .push(format!("  {} -> {id} {line}", envelope.from.id));
+        let link = (envelope.from.id.0, id);
+        if !alive || self.cut.contains(&link) {
+            return;
+        }
+        match envelope.content {
+            Content::Message(message) => {
+                if self.loud {
+                    let line = show::body(&message.body);
+                    self.trace.push(format!("  {} -> {id} {line}", link.0));
+                }
+                let from = envelope.from;
+                self.input(id, Input::Message { from, message });
             }
-            self.input(
-                id,
-                Input::Message {
-                    from: envelope.from,
-                    message: envelope.message,
-                },
-            );
+            Content::Frame(frame) => {
+                let node = self.nodes.get_mut(&id).expect("known replica");
+                let Some(plane) = &mut node.plane else { return };
+                if self.loud {
+                    let line = show::frame(&frame);
+                    self.trace.push(format!("  {} ~> {id} {line}", link.0));
+                }
+                let sent = plane.take(frame);
+                self.transmit(id, sent);
+                if self.nodes[&id].looks {
+                    self.turn(id);
+                }
+            }
         }
     }
 }
