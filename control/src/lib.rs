@@ -179,15 +179,21 @@ impl Replica {
     }
 
     /// Leader: appends one entry, whose payload the closure writes straight into the block being
-    /// built. Kinds `Command` and `Tick` only. It leaves with the next [`flush`](Self::flush).
+    /// built. Commands, fragments of them and ticks only. It leaves with the next [`flush`](Self::flush).
     pub fn propose(
         &mut self,
         kind: RecordKind,
         payload: impl FnOnce(&mut BytesMut),
     ) -> Result<(Index, Term), Refusal> {
         assert!(
-            matches!(kind, RecordKind::Command | RecordKind::Tick),
-            "only commands and ticks are proposed"
+            matches!(
+                kind,
+                RecordKind::Command
+                    | RecordKind::Tick
+                    | RecordKind::SessionCommand
+                    | RecordKind::Fragment
+            ),
+            "only commands, fragments of them and ticks are proposed"
         );
         self.may_propose()?;
         self.build(kind, payload)

@@ -194,7 +194,7 @@ impl ServerOptions {
                 _ => None,
             })?,
             listen_plane: given.listen("listen-plane")?,
-            advertise_plane: given.ip_address("advertise-plane")?,
+            advertise_plane: given.address("advertise-plane")?,
             secret_file: given.optional("secret-file").map(PathBuf::from),
             on_follower: given.choice("on-follower", |word| match word {
                 "forward" => Some(OnFollower::Forward),
@@ -419,6 +419,7 @@ impl Given<'_> {
             | Kind::Path
             | Kind::Listen
             | Kind::Reachable
+            | Kind::Address
             | Kind::Members => usize::MAX,
         };
         if text.is_empty() || text.len() > bytes_max {
@@ -466,12 +467,8 @@ impl Given<'_> {
         parsed.transpose()
     }
 
-    /// As [`Self::reachable`], without names that would have to be looked up.
-    fn ip_address(&self, name: &str) -> Result<Option<SocketAddr>, Refused> {
-        let parse = |text: String| {
-            let allowed = "an IP address and port that others can send to";
-            text.parse().map_err(|_| self.refused(name, allowed))
-        };
+    fn address(&self, name: &str) -> Result<Option<SocketAddr>, Refused> {
+        let parse = |text: String| text.parse().map_err(|_| self.refused_value(name));
         self.reachable(name)?.map(parse).transpose()
     }
 

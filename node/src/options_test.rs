@@ -86,6 +86,7 @@ fn a_file_can_hold_every_option() {
             Kind::Text { .. } | Kind::Path => "\"text\"".to_owned(),
             Kind::Listen => "\"[::1]:0\"".to_owned(),
             Kind::Reachable => "\"host:1\"".to_owned(),
+            Kind::Address => "\"[::1]:1\"".to_owned(),
             Kind::Members => "\"0=a:1,65535=[::1]:2\"".to_owned(),
         };
         writeln!(text, "{} = {value}", spec.key()).unwrap();
@@ -179,7 +180,7 @@ fn every_choice_takes_its_words_and_no_other() {
             continue;
         };
         for word in words {
-            load(&[(spec.name, word)], &[]).unwrap();
+            load(&[(spec.name, word), ("secret-file", "f")], &[]).unwrap();
         }
         let error = refused(&[(spec.name, "other")]);
         assert_eq!(error.option, spec.name);

@@ -47,12 +47,68 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ("elections_won", "Elections this replica won"),
     ("entries_applied", "Log entries applied to the store"),
     (
+        "plane_engaged",
+        "Times this replica's data plane was engaged",
+    ),
+    (
+        "plane_engage_refused",
+        "Times this replica's data plane was not engaged although it was asked to",
+    ),
+    (
+        "plane_fence_waited",
+        "Inputs of consensus that waited for the data plane to stop",
+    ),
+    (
+        "plane_members_lost",
+        "Engaged members that fell silent or behind and were taken over by software",
+    ),
+    (
+        "plane_offers",
+        "Offers to members close behind to join the running fast term",
+    ),
+    (
         "session_commands_refused",
         "Commands of client sessions that were not executed",
     ),
     (
         "session_commands_repeated",
         "Commands of client sessions that had been executed before",
+    ),
+    (
+        "fast_term_attempts",
+        "Times this leader stopped taking requests in order to engage data planes",
+    ),
+    (
+        "fast_term_attempts_failed",
+        "Times that led to no fast term",
+    ),
+    (
+        "fast_term_left_higher_term",
+        "Data plane stopped: somebody took part in a higher term",
+    ),
+    (
+        "fast_term_left_leader_silent",
+        "Data plane stopped: the leader was not heard and others agreed",
+    ),
+    (
+        "fast_term_left_membership_change",
+        "Data plane stopped: the members were to be changed",
+    ),
+    (
+        "fast_term_left_plane_failed",
+        "Data plane stopped: it had failed",
+    ),
+    (
+        "fast_term_left_software",
+        "Data plane stopped: its leader went on in software, or repaired this replica by software",
+    ),
+    (
+        "fast_term_left_too_few_engaged",
+        "Data plane stopped: too few engaged replicas answered",
+    ),
+    (
+        "fast_term_left_transfer",
+        "Data plane stopped: leadership was to be handed over",
     ),
     (
         "forwarded_from_followers",
@@ -90,6 +146,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "message_dropped_old_term",
         "Peer messages dropped because their term is over",
+    ),
+    (
+        "message_dropped_plane_fence_full",
+        "Peer messages dropped because too many waited for the data plane to stop",
     ),
     (
         "message_dropped_queue_full",

@@ -165,6 +165,7 @@ fn parse_file(path: &Path, text: &str) -> Result<BTreeMap<&'static str, String>,
                 | Kind::Path
                 | Kind::Listen
                 | Kind::Reachable
+                | Kind::Address
                 | Kind::Members,
                 toml::Value::String(text),
             ) => text.clone(),
@@ -191,6 +192,7 @@ const fn toml_type(kind: Kind) -> &'static str {
         | Kind::Path
         | Kind::Listen
         | Kind::Reachable
+        | Kind::Address
         | Kind::Members => "a string in quotes",
     }
 }
@@ -248,6 +250,7 @@ fn argument(spec: &'static Spec) -> Arg {
         | Kind::Path
         | Kind::Listen
         | Kind::Reachable
+        | Kind::Address
         | Kind::Members => argument,
     }
 }

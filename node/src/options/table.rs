@@ -43,6 +43,8 @@ pub enum Kind {
     Listen,
     /// A host and port that others can connect to.
     Reachable,
+    /// An IP address and port that others can send to.
+    Address,
     /// Replicas with their addresses.
     Members,
 }
@@ -170,7 +172,7 @@ pub const TABLE: &[Spec] = &[
     },
     Spec {
         name: "advertise-plane",
-        kind: Kind::Reachable,
+        kind: Kind::Address,
         unset: Unset::Otherwise("the listen address"),
         help: "The IP address and port at which other replicas and clients reach the data plane.",
     },
@@ -311,6 +313,7 @@ impl Kind {
             Self::Reachable => {
                 format!("HOST:PORT that others can connect to, at most {ADDRESS_BYTES_MAX} bytes")
             }
+            Self::Address => "IP:PORT that others can send to".to_owned(),
             Self::Members => format!(
                 "ID=HOST:PORT,ID=HOST:PORT,... with 1 to {VOTERS_MAX} replicas, each id once \
                  (with `join`: up to {MEMBERS_MAX})"
@@ -327,7 +330,7 @@ impl Kind {
             Self::Choice(_) => "WORD",
             Self::Text { .. } => "NAME",
             Self::Path => "PATH",
-            Self::Listen => "IP:PORT",
+            Self::Listen | Self::Address => "IP:PORT",
             Self::Reachable => "HOST:PORT",
             Self::Members => "ID=HOST:PORT,...",
         }
