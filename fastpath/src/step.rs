@@ -48,11 +48,9 @@ impl SipKey {
     /// The key made of these bytes, as `SipHash`'s authors read them.
     #[must_use]
     pub fn new(bytes: [u8; 16]) -> Self {
-        let [a, b, c, d, e, f, g, h, rest @ ..] = bytes;
-        Self {
-            low: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            high: u64::from_le_bytes(rest),
-        }
+        let [low, high] =
+            [0, 8].map(|from| u64::from_le_bytes(std::array::from_fn(|place| bytes[from + place])));
+        Self { low, high }
     }
 }
 
