@@ -6,7 +6,7 @@ help:
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
 	@echo 'make bench     side by side with etcd and memcached: bench/RESULTS.md'
-	@echo 'make generate  the committed code that is made from wire/peer.proto'
+	@echo 'make generate  the committed code that is made from the schemas in wire/'
 	@echo 'make accept    rewrite the expected traces of tests/scenarios: read the diff'
 	@echo 'make setup     install what the others need (they do it themselves)'
 
@@ -34,6 +34,7 @@ build: setup
 test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests
 	cargo test --locked --package quorumwire-control --features mutants --test raft mutants
+	cargo test --locked --package quorumwire-fastpath --features mutants --test step mutants
 	cargo build --locked --package quorumwire-node
 	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
 

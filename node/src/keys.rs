@@ -5,7 +5,7 @@
 //! new key are accepted), *use* (they are sent), *remove* (the old key is no longer accepted).
 use anyhow::{Context, bail, ensure};
 use hkdf::Hkdf;
-use quorumwire_interfaces::{PLANE_KEY_BYTES, PlaneKeys};
+use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use std::fs::{self, OpenOptions};
@@ -15,6 +15,8 @@ use std::path::Path;
 
 /// Bytes of a secret.
 const SECRET_BYTES: usize = 32;
+/// Bytes of a key.
+pub const KEY_BYTES: usize = 16;
 /// Largest secret file.
 const FILE_BYTES_MAX: u64 = 4096;
 
@@ -48,9 +50,9 @@ pub struct EpochKeys {
     /// Its number; the lowest bit travels in packets.
     pub epoch: u32,
     /// Between replicas.
-    pub replicas: [u8; PLANE_KEY_BYTES],
+    pub replicas: [u8; KEY_BYTES],
     /// Between clients and replicas.
-    pub clients: [u8; PLANE_KEY_BYTES],
+    pub clients: [u8; KEY_BYTES],
 }
 
 /// All keys that are accepted, and which one is used.
@@ -63,18 +65,23 @@ pub struct ClusterKeys {
 }
 
 impl ClusterKeys {
-    /// As planes want them: by the lowest bit of their epoch.
+    /// As planes want them.
     pub fn for_planes(&self) -> PlaneKeys {
-        let mut keys = PlaneKeys {
-            epoch: u8::from(self.in_use % 2 == 1),
-            ..PlaneKeys::default()
+        let pair = |key: fn(&EpochKeys) -> [u8; KEY_BYTES]| {
+            let of = |in_use| {
+                let mut accepted = self.accepted.iter();
+                accepted.find(|it| (it.epoch == self.in_use) == in_use).map(key)
+            };
+            PlaneKeyPair {
+                epoch: u64::from(self.in_use),
+                key: of(true).expect("a secret file has the secret it uses"),
+                other: of(false),
+            }
         };
-        for epoch in &self.accepted {
-            let at = usize::from(epoch.epoch % 2 == 1);
-            keys.replicas[at] = Some(epoch.replicas);
-            keys.clients[at] = Some(epoch.clients);
+        PlaneKeys {
+            cluster: pair(|it| it.replicas),
+            clients: pair(|it| it.clients),
         }
-        keys
     }
 }
 
@@ -237,7 +244,7 @@ impl Secret {
         let hkdf = Hkdf::<Sha256>::new(Some(cluster.as_bytes()), &self.bytes()?);
         let key = |used_between: &str| {
             let info = format!("quorumwire packets 1 {used_between} {}", self.epoch);
-            let mut key = [0; PLANE_KEY_BYTES];
+            let mut key = [0; KEY_BYTES];
             hkdf.expand(info.as_bytes(), &mut key)
                 .map(|()| key)
                 .map_err(|error| anyhow::anyhow!("{error}"))

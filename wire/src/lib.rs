@@ -13,6 +13,12 @@ mod snapshot;
 #[path = "generated/peer.rs"]
 pub mod peer;
 
+/// The packets of `format.toml`, as generated.
+#[allow(clippy::pedantic)]
+#[rustfmt::skip]
+#[path = "generated/packet.rs"]
+pub mod packet;
+
 pub use frame::{FRAME_HEADER_BYTES, FrameError, FrameHeader, encode_frame};
 pub use handshake::{
     Goodbye, PROTOCOL_VERSION_MAX, PROTOCOL_VERSION_MIN, SNAPSHOT_VERSION, check_hello, hello,

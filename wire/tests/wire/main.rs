@@ -2,5 +2,6 @@
 mod handshakes;
 mod limits;
 mod mutations;
+mod packets;
 mod snapshots;
 mod vectors;

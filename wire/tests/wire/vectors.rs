@@ -18,6 +18,7 @@ pub fn all() -> BTreeMap<(&'static str, String), Vec<u8>> {
     let files = [
         ("frames", include_str!("../../vectors/frames.txt")),
         ("messages", include_str!("../../vectors/messages.txt")),
+        ("packets", include_str!("../../vectors/packets.txt")),
         ("records", include_str!("../../vectors/records.txt")),
         ("snapshots", include_str!("../../vectors/snapshots.txt")),
         ("stored", include_str!("../../vectors/stored.txt")),

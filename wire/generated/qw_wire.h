@@ -1,0 +1,357 @@
+/* Generated from wire/format.toml by `make generate`; do not edit.
+ * The packets of the fast path and the registers that a plane shares with its host. */
+#ifndef QW_WIRE_H
+#define QW_WIRE_H
+
+#include <linux/types.h>
+
+#define QW_MAGIC 0x5157
+#define QW_VERSION 1
+#define QW_HEADER_BYTES 72
+#define QW_TAG_OFFSET 64
+#define QW_REASON_COUNT 20
+/* FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped), then a port of 16 bits. The payload's checksum does not cover them. */
+#define QW_ORIGIN_BYTES 18
+/* Most bytes behind the header: the whole packet fits an MTU of 1500 over IPv4 and IPv6. */
+#define QW_PAYLOAD_BYTES_MAX 1376
+/* Most replicas in one fast term. */
+#define QW_REPLICAS_MAX 7
+/* Most entries resent for one RETRANSMIT. */
+#define QW_RESEND_ENTRIES_MAX 32
+/* The sender of a packet that comes from a client. */
+#define QW_SENDER_CLIENT 255
+
+enum qw_kind {
+	/* Client to any replica: replicate this command. */
+	QW_KIND_REQUEST = 1,
+	/* Leader to followers: store this entry. */
+	QW_KIND_APPEND = 2,
+	/* Follower to leader: everything up to here is stored as firmly as the durability asks. */
+	QW_KIND_APPEND_OK = 3,
+	/* Follower to leader: send again from here on. */
+	QW_KIND_RETRANSMIT = 4,
+	/* Leader to followers: it lives; its last index and commit index. */
+	QW_KIND_HEARTBEAT = 5,
+	/* Follower to leader: heard the round in `sequence`; also says what append_ok says. */
+	QW_KIND_HEARTBEAT_OK = 6,
+	/* Replica to client: what became of the command. */
+	QW_KIND_ANSWER = 7,
+	/* Follower to leader: a client's request; the payload begins with who asked. */
+	QW_KIND_FORWARD = 8,
+};
+
+enum qw_flag {
+	/* Lowest bit of the number of the key that made the tag. */
+	QW_FLAG_EPOCH = 1,
+	/* REQUEST, APPEND: answer as soon as it is committed, without what the state machine says. */
+	QW_FLAG_BLIND = 2,
+	/* The payload moves the log's time. */
+	QW_FLAG_TICK = 4,
+	/* The payload is a piece of a command: number and count of pieces (32 bits each), then bytes. */
+	QW_FLAG_FRAGMENT = 8,
+	/* ANSWER: it was not carried out; the payload is a text that says why. */
+	QW_FLAG_REFUSED = 16,
+};
+
+enum qw_role {
+	/* The plane moves nothing; only then the host may write the registers. */
+	QW_ROLE_OFF = 0,
+	/* Assigns indexes, counts acknowledgements. */
+	QW_ROLE_LEADER = 1,
+	/* Stores and acknowledges. */
+	QW_ROLE_FOLLOWER = 2,
+};
+
+enum qw_action {
+	/* Put the payload into the ring at `index`. */
+	QW_STORE = 1,
+	/* Send `header` with the payload to all other replicas of the grant. */
+	QW_FANOUT = 2,
+	/* Send `header` to the sender; in a follower, to the leader. */
+	QW_REPLY = 4,
+	/* The commit index went from `commit_from` to the registers' value: answer the blind writes between, tell the host. */
+	QW_COMMIT = 8,
+	/* Hand the packet, unchanged, to software. Comes alone; the registers are untouched. */
+	QW_TO_SOFTWARE = 16,
+	/* Send the request on to the leader. */
+	QW_FORWARD = 32,
+	/* Send the entries from `index` on to the sender again, at most resend_entries_max and not beyond the last. */
+	QW_RESEND = 64,
+};
+
+enum qw_reason {
+	/* Neither. */
+	QW_REASON_NONE = 0,
+	/* Short, cut, or another magic. */
+	QW_REASON_NOT_OURS = 1,
+	/* A format version unknown here. */
+	QW_REASON_VERSION = 2,
+	/* Lengths or fields that no sender of ours makes. */
+	QW_REASON_MALFORMED = 3,
+	/* The authentication tag is wrong. */
+	QW_REASON_TAG = 4,
+	/* The payload's checksum is wrong. */
+	QW_REASON_CHECKSUM = 5,
+	/* Another group. */
+	QW_REASON_GROUP = 6,
+	/* No fast term runs here. */
+	QW_REASON_OFF = 7,
+	/* A term before ours. */
+	QW_REASON_TERM_OLD = 8,
+	/* A term after ours. */
+	QW_REASON_TERM_NEW = 9,
+	/* The sender has no slot in the grant, or not the one such a packet comes from. */
+	QW_REASON_STRANGER = 10,
+	/* A kind that this role does not take. */
+	QW_REASON_UNEXPECTED = 11,
+	/* An index that software moved. */
+	QW_REASON_BEFORE_START = 12,
+	/* The entry before is not the one the sender means. */
+	QW_REASON_HISTORY = 13,
+	/* An index that was never assigned. */
+	QW_REASON_BEYOND_LAST = 14,
+	/* Asked for again, but the ring holds it no more. */
+	QW_REASON_BEHIND_RING = 15,
+	/* The host has not taken enough yet. */
+	QW_REASON_RING_FULL = 16,
+	/* Too many entries wait for a commit. */
+	QW_REASON_WINDOW_FULL = 17,
+	/* Had already; acknowledged again. */
+	QW_REASON_REPEATED = 18,
+	/* Entries before it are missing; asked for. */
+	QW_REASON_GAP = 19,
+};
+
+#define QW_FLAGS_KNOWN 0x1f
+
+/* One header, in the byte order of the machine. */
+struct qw_header {
+	/* Always 0x5157; anything else is not ours. */
+	__u16 magic;
+	/* Format version; an unknown one goes to software. */
+	__u8 version;
+	/* What the packet says, see [kinds]. */
+	__u8 kind;
+	/* Slot of the sending replica in the grant, 0 to 6; 255 from a client. */
+	__u8 sender;
+	/* See [flags]. */
+	__u8 flags;
+	/* Bytes behind the header, 0 to payload_bytes_max. */
+	__u16 payload_bytes;
+	/* Which replicated log. */
+	__u32 group;
+	/* CRC32C of the payload, set by whoever made it and carried untouched; 0 without payload. */
+	__u32 payload_crc32c;
+	/* The fast term; 0 in a REQUEST. */
+	__u64 term;
+	/* APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT: first one missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown. */
+	__u64 index;
+	/* APPEND: term of the entry before. Zero otherwise. */
+	__u64 previous_term;
+	/* Highest index the sender knows to be committed. */
+	__u64 commit_index;
+	/* Client session of the command; 0: none, then it may be applied twice if sent twice. */
+	__u64 session;
+	/* Number of the command in its session. Between replicas, except in APPEND: the heartbeat round. */
+	__u64 sequence;
+	/* SipHash-2-4 of the 64 bytes before it and of the payload; 0 where nothing is authenticated. */
+	__u64 tag;
+};
+_Static_assert(sizeof(struct qw_header) == 72, "qw_header has 72 bytes");
+_Static_assert(__builtin_offsetof(struct qw_header, magic) == 0, "magic is at 0");
+_Static_assert(__builtin_offsetof(struct qw_header, version) == 2, "version is at 2");
+_Static_assert(__builtin_offsetof(struct qw_header, kind) == 3, "kind is at 3");
+_Static_assert(__builtin_offsetof(struct qw_header, sender) == 4, "sender is at 4");
+_Static_assert(__builtin_offsetof(struct qw_header, flags) == 5, "flags is at 5");
+_Static_assert(__builtin_offsetof(struct qw_header, payload_bytes) == 6, "payload_bytes is at 6");
+_Static_assert(__builtin_offsetof(struct qw_header, group) == 8, "group is at 8");
+_Static_assert(__builtin_offsetof(struct qw_header, payload_crc32c) == 12, "payload_crc32c is at 12");
+_Static_assert(__builtin_offsetof(struct qw_header, term) == 16, "term is at 16");
+_Static_assert(__builtin_offsetof(struct qw_header, index) == 24, "index is at 24");
+_Static_assert(__builtin_offsetof(struct qw_header, previous_term) == 32, "previous_term is at 32");
+_Static_assert(__builtin_offsetof(struct qw_header, commit_index) == 40, "commit_index is at 40");
+_Static_assert(__builtin_offsetof(struct qw_header, session) == 48, "session is at 48");
+_Static_assert(__builtin_offsetof(struct qw_header, sequence) == 56, "sequence is at 56");
+_Static_assert(__builtin_offsetof(struct qw_header, tag) == 64, "tag is at 64");
+
+/* What a plane and its host share about one group. */
+struct qw_registers {
+	/* The fast term. */
+	__u64 term;
+	/* The last entry that software moved: the plane's first is the one after. */
+	__u64 start_index;
+	/* The last entry stored. */
+	__u64 last_index;
+	/* Its term. */
+	__u64 last_term;
+	/* Highest index known to be committed; at most last_index. */
+	__u64 commit_index;
+	/* Highest index that may be acknowledged. */
+	__u64 persisted_index;
+	/* The host has taken everything up to here: those slots may be reused. */
+	__u64 released_index;
+	/* Follower: highest heartbeat round heard. Leader: last one sent. */
+	__u64 round;
+	/* Follower: packets accepted from the leader of this term. */
+	__u64 frames_heard;
+	/* Leader: highest index each replica has acknowledged. */
+	__u64 match_index[7];
+	/* Leader: highest heartbeat round each replica has answered. */
+	__u64 heard_round[7];
+	/* Which replicated log. */
+	__u32 group;
+	/* Entries the ring holds; a power of two. */
+	__u32 ring_slots;
+	/* Most entries stored and not committed; at most ring_slots. */
+	__u32 window;
+	/* See [roles]. */
+	__u8 role;
+	/* Own slot in the grant. */
+	__u8 me;
+	/* The leader's slot. */
+	__u8 leader;
+	/* Slots in the grant, 1 to 7. */
+	__u8 replicas;
+	/* Replicas that must hold an entry to commit it, the leader included. */
+	__u8 quorum;
+	/* 1: acknowledge only what the host says is persisted (durability `sync`). */
+	__u8 held;
+	/* Zero. */
+	__u16 reserved[3];
+};
+_Static_assert(sizeof(struct qw_registers) == 208, "qw_registers has 208 bytes");
+_Static_assert(__builtin_offsetof(struct qw_registers, term) == 0, "term is at 0");
+_Static_assert(__builtin_offsetof(struct qw_registers, start_index) == 8, "start_index is at 8");
+_Static_assert(__builtin_offsetof(struct qw_registers, last_index) == 16, "last_index is at 16");
+_Static_assert(__builtin_offsetof(struct qw_registers, last_term) == 24, "last_term is at 24");
+_Static_assert(__builtin_offsetof(struct qw_registers, commit_index) == 32, "commit_index is at 32");
+_Static_assert(__builtin_offsetof(struct qw_registers, persisted_index) == 40, "persisted_index is at 40");
+_Static_assert(__builtin_offsetof(struct qw_registers, released_index) == 48, "released_index is at 48");
+_Static_assert(__builtin_offsetof(struct qw_registers, round) == 56, "round is at 56");
+_Static_assert(__builtin_offsetof(struct qw_registers, frames_heard) == 64, "frames_heard is at 64");
+_Static_assert(__builtin_offsetof(struct qw_registers, match_index) == 72, "match_index is at 72");
+_Static_assert(__builtin_offsetof(struct qw_registers, heard_round) == 128, "heard_round is at 128");
+_Static_assert(__builtin_offsetof(struct qw_registers, group) == 184, "group is at 184");
+_Static_assert(__builtin_offsetof(struct qw_registers, ring_slots) == 188, "ring_slots is at 188");
+_Static_assert(__builtin_offsetof(struct qw_registers, window) == 192, "window is at 192");
+_Static_assert(__builtin_offsetof(struct qw_registers, role) == 196, "role is at 196");
+_Static_assert(__builtin_offsetof(struct qw_registers, me) == 197, "me is at 197");
+_Static_assert(__builtin_offsetof(struct qw_registers, leader) == 198, "leader is at 198");
+_Static_assert(__builtin_offsetof(struct qw_registers, replicas) == 199, "replicas is at 199");
+_Static_assert(__builtin_offsetof(struct qw_registers, quorum) == 200, "quorum is at 200");
+_Static_assert(__builtin_offsetof(struct qw_registers, held) == 201, "held is at 201");
+_Static_assert(__builtin_offsetof(struct qw_registers, reserved) == 202, "reserved is at 202");
+
+static inline __attribute__((always_inline)) __u8
+qw_load_u8(const __u8 *bytes)
+{
+	return (__u8)((__u8)bytes[0]);
+}
+
+static inline __attribute__((always_inline)) void
+qw_store_u8(__u8 *bytes, __u8 value)
+{
+	bytes[0] = (__u8)value;
+}
+
+static inline __attribute__((always_inline)) __u16
+qw_load_u16(const __u8 *bytes)
+{
+	return (__u16)((__u16)bytes[0] << 8 |
+		       (__u16)bytes[1]);
+}
+
+static inline __attribute__((always_inline)) void
+qw_store_u16(__u8 *bytes, __u16 value)
+{
+	bytes[0] = (__u8)(value >> 8);
+	bytes[1] = (__u8)value;
+}
+
+static inline __attribute__((always_inline)) __u32
+qw_load_u32(const __u8 *bytes)
+{
+	return (__u32)((__u32)bytes[0] << 24 |
+		       (__u32)bytes[1] << 16 |
+		       (__u32)bytes[2] << 8 |
+		       (__u32)bytes[3]);
+}
+
+static inline __attribute__((always_inline)) void
+qw_store_u32(__u8 *bytes, __u32 value)
+{
+	bytes[0] = (__u8)(value >> 24);
+	bytes[1] = (__u8)(value >> 16);
+	bytes[2] = (__u8)(value >> 8);
+	bytes[3] = (__u8)value;
+}
+
+static inline __attribute__((always_inline)) __u64
+qw_load_u64(const __u8 *bytes)
+{
+	return (__u64)((__u64)bytes[0] << 56 |
+		       (__u64)bytes[1] << 48 |
+		       (__u64)bytes[2] << 40 |
+		       (__u64)bytes[3] << 32 |
+		       (__u64)bytes[4] << 24 |
+		       (__u64)bytes[5] << 16 |
+		       (__u64)bytes[6] << 8 |
+		       (__u64)bytes[7]);
+}
+
+static inline __attribute__((always_inline)) void
+qw_store_u64(__u8 *bytes, __u64 value)
+{
+	bytes[0] = (__u8)(value >> 56);
+	bytes[1] = (__u8)(value >> 48);
+	bytes[2] = (__u8)(value >> 40);
+	bytes[3] = (__u8)(value >> 32);
+	bytes[4] = (__u8)(value >> 24);
+	bytes[5] = (__u8)(value >> 16);
+	bytes[6] = (__u8)(value >> 8);
+	bytes[7] = (__u8)value;
+}
+
+/* Reads all fields; checks none. */
+static inline __attribute__((always_inline)) void
+qw_header_decode(struct qw_header *header, const __u8 bytes[QW_HEADER_BYTES])
+{
+	header->magic = qw_load_u16(bytes + 0);
+	header->version = qw_load_u8(bytes + 2);
+	header->kind = qw_load_u8(bytes + 3);
+	header->sender = qw_load_u8(bytes + 4);
+	header->flags = qw_load_u8(bytes + 5);
+	header->payload_bytes = qw_load_u16(bytes + 6);
+	header->group = qw_load_u32(bytes + 8);
+	header->payload_crc32c = qw_load_u32(bytes + 12);
+	header->term = qw_load_u64(bytes + 16);
+	header->index = qw_load_u64(bytes + 24);
+	header->previous_term = qw_load_u64(bytes + 32);
+	header->commit_index = qw_load_u64(bytes + 40);
+	header->session = qw_load_u64(bytes + 48);
+	header->sequence = qw_load_u64(bytes + 56);
+	header->tag = qw_load_u64(bytes + 64);
+}
+
+/* Writes all fields, big-endian. */
+static inline __attribute__((always_inline)) void
+qw_header_encode(const struct qw_header *header, __u8 bytes[QW_HEADER_BYTES])
+{
+	qw_store_u16(bytes + 0, header->magic);
+	qw_store_u8(bytes + 2, header->version);
+	qw_store_u8(bytes + 3, header->kind);
+	qw_store_u8(bytes + 4, header->sender);
+	qw_store_u8(bytes + 5, header->flags);
+	qw_store_u16(bytes + 6, header->payload_bytes);
+	qw_store_u32(bytes + 8, header->group);
+	qw_store_u32(bytes + 12, header->payload_crc32c);
+	qw_store_u64(bytes + 16, header->term);
+	qw_store_u64(bytes + 24, header->index);
+	qw_store_u64(bytes + 32, header->previous_term);
+	qw_store_u64(bytes + 40, header->commit_index);
+	qw_store_u64(bytes + 48, header->session);
+	qw_store_u64(bytes + 56, header->sequence);
+	qw_store_u64(bytes + 64, header->tag);
+}
+
+#endif
