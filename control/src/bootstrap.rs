@@ -189,15 +189,11 @@ impl Replica {
             return;
         }
         let (index, term) = FIRST;
-        let first = self.log.get(index);
-        let Some(entry) = first.filter(|e| e.term == term && e.kind == RecordKind::Membership)
-        else {
-            return;
-        };
-        let names = Membership::decode(entry.payload())
-            .is_ok_and(|membership| membership.is_voter(to.id, to.incarnation));
-        if names {
-            let record = entry.block.slice(entry.start as usize..entry.end as usize);
+        let (set_at, membership) = self.members.at(index);
+        let known = set_at == index && self.log.term_at(index) == Some(term);
+        if known && membership.is_voter(to.id, to.incarnation) {
+            // The same members give the same bytes, also when a snapshot stands for them now.
+            let record = first_record(self.config.group, membership);
             self.send(to, Body::Bootstrap { record }, outputs);
         }
     }

@@ -136,7 +136,7 @@ impl Replica {
             return;
         }
         let last_index = self.last_index();
-        let committed = self.commit_index == last_index || mutant("engage-uncommitted");
+        let committed = self.commit_index == last_index;
         let durable = self.persistence.persisted_index == last_index;
         let idle = self.leading.as_ref().is_some_and(|l| l.reads.is_empty());
         if !committed || !durable || !idle || !self.may_lead_fast() {
@@ -229,12 +229,12 @@ impl Replica {
             self.counters.ignored_unexpected += 1;
             return;
         }
-        self.fast_counters.members_lost += 1;
         if let Some(leading) = &mut self.leading
             && let Some(progress) = leading.progress.iter_mut().find(|p| p.peer.id == id)
+            && progress.part != Part::Software
         {
+            self.fast_counters.members_lost += 1;
             progress.take_over_by_software();
-            leading.heartbeat_due = true;
         }
     }
 

@@ -28,6 +28,10 @@ impl Replica {
         change: &MemberChange,
         outputs: &mut Vec<Output>,
     ) -> Result<Index, Refusal> {
+        if self.leads_fast() {
+            // Software is not asked, but a change that makes no sense is refused as such.
+            self.plan_change(change)?;
+        }
         self.may_propose()?;
         let next = self.plan_change(change)?;
         Ok(self.append_membership(next, outputs))

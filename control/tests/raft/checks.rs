@@ -5,7 +5,7 @@ use quorumwire_control::{
     Body, Entry, HardState, LeaveReason, Output, Peer, Replica, Role, SnapshotMeta, Ticket,
 };
 use quorumwire_interfaces::{Index, Term};
-use quorumwire_wire::RecordKind;
+use quorumwire_wire::{Membership, RecordKind};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -132,14 +132,24 @@ impl Checks {
                 )
             });
         }
-        for output in outputs {
+        for (place, output) in outputs.iter().enumerate() {
             *self.seen.entry(name(output)).or_default() += 1;
             match output {
                 Output::Persist { entries, .. } => self.check_written(peer, replica, entries),
                 Output::Send { to, message } => {
                     self.check_promise(node, *to, message.term, &message.body);
                 }
-                Output::Committed(index) => self.check_commit(node, replica, *index, nodes),
+                Output::Committed(index) => {
+                    // What was committed before the members changed, in one step, was counted over
+                    // those before.
+                    let changed = |o: &Output| matches!(o, Output::MembershipChanged(_));
+                    let members = if outputs[place..].iter().any(changed) {
+                        replica.membership_at(*index).1
+                    } else {
+                        replica.membership()
+                    };
+                    self.check_commit((node, replica), *index, members, nodes);
+                }
                 Output::Read(ticket, index) => self.check_read(peer, *ticket, *index),
                 Output::Done(_)
                 | Output::Refused(..)
@@ -245,9 +255,9 @@ impl Checks {
     /// says so; in the log of whoever leads a later term.
     fn check_commit(
         &mut self,
-        node: &Node,
-        replica: &Replica,
+        (node, replica): (&Node, &Replica),
         index: Index,
+        membership: &Membership,
         nodes: &BTreeMap<u16, Node>,
     ) {
         let peer = node.peer;
@@ -269,7 +279,6 @@ impl Checks {
         let Some(term) = replica.term_at(index) else {
             return;
         };
-        let membership = replica.membership();
         let holders = membership.voters().filter(|voter| {
             let holder = nodes.get(&voter.id.0);
             self.wiped.contains(&(voter.id.0, voter.incarnation.0))

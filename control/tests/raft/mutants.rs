@@ -19,6 +19,7 @@ const MUTANTS: &[(&str, &str)] = &[
         "an old message cutting off acknowledged entries",
     ),
     ("append-of-old-term", "a deposed leader writing on"),
+    ("append-unfenced", "software and plane writing one log"),
     (
         "append-without-match",
         "logs that differ behind equal entries",
@@ -36,15 +37,48 @@ const MUTANTS: &[(&str, &str)] = &[
         "two memberships without a common voter",
     ),
     (
+        "change-members-unfenced",
+        "members changed while a plane counts over the old ones",
+    ),
+    (
         "commit-beyond-verified",
         "a commit of entries the leader does not have",
     ),
     ("commit-by-half", "a commit that a later leader lacks"),
     ("commit-old-term", "figure 8 of the Raft paper"),
+    (
+        "disturber-ends-fast-term",
+        "a fast term ended by anyone who calls out a term",
+    ),
     ("election-by-half", "two leaders in one term"),
+    (
+        "engage-before-log-is-durable",
+        "an acknowledgement of entries that a crash takes back",
+    ),
+    (
+        "engage-before-start",
+        "a plane behind the beginning of its fast term",
+    ),
+    (
+        "engage-before-vote-is-durable",
+        "entries of a term that a crash forgets",
+    ),
+    ("engage-unequal-log", "a plane that continues another log"),
+    (
+        "engage-unverified-log",
+        "a plane that continues another log",
+    ),
+    (
+        "fence-forgets-frames",
+        "a vote despite a leader whose plane was just heard",
+    ),
     (
         "leader-counts-unpersisted",
         "an acknowledged entry lost with the leader",
+    ),
+    (
+        "leader-engages-first",
+        "a fast term that cannot commit anything",
     ),
     ("learners-count", "a commit held by learners only"),
     (
@@ -66,6 +100,11 @@ const MUTANTS: &[(&str, &str)] = &[
         "overlapping-changes",
         "two memberships without a common voter",
     ),
+    ("plane-frames-unheard", "a leader disturbed, a lease broken"),
+    (
+        "plane-persisted-early",
+        "an acknowledged entry lost by a crash",
+    ),
     (
         "promise-before-persist",
         "two votes in one term after a crash",
@@ -73,12 +112,36 @@ const MUTANTS: &[(&str, &str)] = &[
     ("read-before-own-commit", "a new leader's stale read"),
     ("read-by-earlier-round", "a deposed leader's stale read"),
     (
+        "read-ignores-plane",
+        "a stale read of what the plane has answered",
+    ),
+    (
         "removed-leader-counts-itself",
         "a commit without a quorum of the members",
     ),
     (
         "removed-voter-never-stands",
         "a group of two stuck after one was removed",
+    ),
+    (
+        "software-beside-plane",
+        "software and plane writing one log",
+    ),
+    (
+        "stand-before-fence",
+        "a candidate that forgets what its plane acknowledged",
+    ),
+    (
+        "stay-with-too-few",
+        "a fast term that cannot commit anything",
+    ),
+    (
+        "transfer-unfenced",
+        "a leader that hands over while its plane goes on",
+    ),
+    (
+        "vote-before-fence",
+        "a leader without what a plane acknowledged",
     ),
     ("vote-despite-leader", "a leader disturbed, a lease broken"),
     ("vote-for-any-log", "a leader without committed entries"),

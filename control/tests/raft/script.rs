@@ -98,6 +98,12 @@ impl Script {
             "submit" => return self.submit(words),
             "look-away" => self.node(number(words, 0)?).looks = false,
             "look" => self.look(number(words, 0)?),
+            "peek" => {
+                let id = number(words, 0)?;
+                let plane = self.node(id).plane.as_ref().ok_or("it has no plane")?;
+                let registers = plane.registers;
+                self.world.input(id, Input::PlaneProgress { registers });
+            }
             "fence" => return self.fence(words),
             "plane" => return self.plane(words),
             "cut-plane" => {
@@ -504,7 +510,17 @@ impl Script {
                 peer_address: format!("host{}:7400", from.id),
                 join: false,
             },
-            _ => return Err("vote, ack, append or fresh?".into()),
+            Some("stand") => quorumwire_control::Body::VoteRequest {
+                last_index: Index(parse(words.get(3).ok_or("last index?")?)?),
+                last_term: Term(parse(words.get(4).ok_or("last term?")?)?),
+                pre_vote: false,
+                transfer: false,
+                engage: false,
+            },
+            Some("offer") => quorumwire_control::Body::EngageOffer {
+                start_index: Index(parse(words.get(3).ok_or("which start?")?)?),
+            },
+            _ => return Err("vote, ack, append, fresh, stand or offer?".into()),
         };
         if let quorumwire_control::Body::Fresh { .. } = body {
             let message = Message {
