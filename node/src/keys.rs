@@ -70,7 +70,9 @@ impl ClusterKeys {
         let pair = |key: fn(&EpochKeys) -> [u8; KEY_BYTES]| {
             let of = |in_use| {
                 let mut accepted = self.accepted.iter();
-                accepted.find(|it| (it.epoch == self.in_use) == in_use).map(key)
+                accepted
+                    .find(|it| (it.epoch == self.in_use) == in_use)
+                    .map(key)
             };
             PlaneKeyPair {
                 epoch: u64::from(self.in_use),
