@@ -22,6 +22,9 @@ fn main() {
         let rule = Rule::ALL.iter().find(|x| format!("{x:?}") == *r).unwrap();
         m = m.without(*rule);
     }
+    if let Ok(p) = std::env::var("PROP") {
+        m = m.checking(*Safety::ALL.iter().find(|s| format!("{s:?}") == p).unwrap());
+    }
     let t = std::time::Instant::now();
     let c = m.checker().threads(1).target_state_count(target);
     let c = if a.len() > 6 {

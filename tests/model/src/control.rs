@@ -255,8 +255,9 @@ impl Handover {
     /// Begins with an entry of its own term; where the bound leaves no room for it, nobody leads.
     fn lead_in_software(&self, state: &mut State, me: u8) -> bool {
         note_leader(state, me);
-        let replica = &mut state.replicas[usize::from(me)];
-        replica.role = Role::Leader { commit: 0 };
+        state.replicas[usize::from(me)].role = Role::Leader { commit: 0 };
+        // A message holds so many entries and no more: the first may end before that entry.
+        send_log(state, me);
         self.assign(state, me)
     }
 

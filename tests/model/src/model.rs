@@ -1,5 +1,6 @@
 //! The model as the checker sees it: which actions there are in a state, and what comes of them.
 use crate::log::LOG_CAPACITY;
+use crate::properties::Safety;
 use crate::rule::Rule;
 use crate::state::{FIRST_TERM, Message, REPLICAS, Role, State, TERMS};
 use stateright::{Model, Property};
@@ -33,6 +34,8 @@ pub struct Handover {
     pub bounds: Bounds,
     /// Rules that are not obeyed.
     pub removed: Vec<Rule>,
+    /// What is checked: this, or, for `None`, everything.
+    pub checked: Option<Safety>,
     /// What has happened before the search begins: each must be possible when it is its turn.
     pub lead_in: Vec<Action>,
 }
@@ -103,6 +106,7 @@ impl Handover {
             durability,
             bounds,
             removed: Vec::new(),
+            checked: None,
             lead_in: Vec::new(),
         }
     }
@@ -111,6 +115,13 @@ impl Handover {
     #[must_use]
     pub fn without(mut self, rule: Rule) -> Self {
         self.removed.push(rule);
+        self
+    }
+
+    /// The same, with only this being checked.
+    #[must_use]
+    pub fn checking(mut self, safety: Safety) -> Self {
+        self.checked = Some(safety);
         self
     }
 
@@ -265,6 +276,6 @@ impl Model for Handover {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        crate::properties::all()
+        crate::properties::of(self.checked)
     }
 }

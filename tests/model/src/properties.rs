@@ -67,11 +67,13 @@ impl Safety {
     }
 }
 
-/// Everything that is checked.
-pub(crate) fn all() -> Vec<Property<Handover>> {
-    let mut all: Vec<Property<Handover>> = Safety::ALL
-        .map(|safety| Property::always(safety.name(), safety.condition()))
-        .into();
+/// What is checked: one property, or everything.
+pub(crate) fn of(checked: Option<Safety>) -> Vec<Property<Handover>> {
+    let always = |safety: Safety| Property::always(safety.name(), safety.condition());
+    if let Some(safety) = checked {
+        return vec![always(safety)];
+    }
+    let mut all: Vec<Property<Handover>> = Safety::ALL.map(always).into();
     all.extend([
         Property::sometimes("a fast term commits", |_, s: &State| plane_committed(s, 0)),
         Property::sometimes(
