@@ -25,6 +25,9 @@ fn main() {
     if let Ok(p) = std::env::var("PROP") {
         m = m.checking(*Safety::ALL.iter().find(|s| format!("{s:?}") == p).unwrap());
     }
+    if std::env::var("SYM").is_ok() {
+        m = m.nameless();
+    }
     let t = std::time::Instant::now();
     let c = m.checker().threads(1).target_state_count(target);
     let c = if a.len() > 6 {

@@ -29,7 +29,8 @@ impl Handover {
             self.write(state, me);
         }
         let replica = state.replicas[usize::from(me)];
-        if replica.leading_plane().is_some() {
+        let leads = matches!(replica.role, Role::Leader { .. });
+        if leads && replica.leading_plane().is_some() {
             // A straggler is repaired out of control's log while the plane runs.
             send_log(state, me);
         }

@@ -7,6 +7,7 @@ mod plane;
 mod properties;
 mod rule;
 mod state;
+mod symmetry;
 
 pub use log::{Entry, LOG_CAPACITY, Log, Mover};
 pub use model::{Action, Bounds, Durability, Handover};

@@ -34,6 +34,8 @@ pub struct Handover {
     pub bounds: Bounds,
     /// Rules that are not obeyed.
     pub removed: Vec<Rule>,
+    /// States that differ only in the replicas' names are one. Steps of a path then rename.
+    pub nameless: bool,
     /// What is checked: this, or, for `None`, everything.
     pub checked: Option<Safety>,
     /// What has happened before the search begins: each must be possible when it is its turn.
@@ -106,6 +108,7 @@ impl Handover {
             durability,
             bounds,
             removed: Vec::new(),
+            nameless: false,
             checked: None,
             lead_in: Vec::new(),
         }
@@ -115,6 +118,13 @@ impl Handover {
     #[must_use]
     pub fn without(mut self, rule: Rule) -> Self {
         self.removed.push(rule);
+        self
+    }
+
+    /// The same, with states that differ only in the replicas' names taken for one.
+    #[must_use]
+    pub fn nameless(mut self) -> Self {
+        self.nameless = true;
         self
     }
 
@@ -167,7 +177,14 @@ impl Handover {
             }
         }
         self.forget_dead_messages(&mut state);
-        (state != *before).then_some(state)
+        if state == *before {
+            return None;
+        }
+        Some(if self.nameless {
+            state.representative()
+        } else {
+            state
+        })
     }
 
     /// Drops what can never again have an effect. This joins states that differ in nothing that
