@@ -1,6 +1,7 @@
 //! What software does: elections, replication in software, the fence.
 use crate::log::{Entry, Mover};
 use crate::model::{Durability, Handover};
+use crate::plane::{majority_holds, persisted};
 use crate::rule::Rule;
 use crate::state::{FastTerm, Message, OwedVote, Plane, Role, State};
 
@@ -26,7 +27,7 @@ impl Handover {
     pub(crate) fn persist(&self, state: &mut State, me: u8) -> bool {
         take_ring(state, me);
         if self.durability == Durability::Sync {
-            self.write(state, me);
+            write(state, me);
         }
         let replica = state.replicas[usize::from(me)];
         let leads = matches!(replica.role, Role::Leader { .. });
@@ -35,22 +36,6 @@ impl Handover {
             send_log(state, me);
         }
         true
-    }
-
-    /// What was given to the disk arrives there, and what waited for it leaves.
-    pub(crate) fn write(&self, state: &mut State, me: u8) {
-        let replica = &mut state.replicas[usize::from(me)];
-        replica.disk = replica.written();
-        let term = replica.term;
-        if replica.verified > 0 {
-            let acks = &mut state.network.software_acks[usize::from(term)];
-            acks[usize::from(me)] = acks[usize::from(me)].max(replica.verified);
-        }
-        self.ask_for_votes(state, me);
-        if let Some(owed) = state.replicas[usize::from(me)].owed_vote.take() {
-            self.give_vote(state, me, owed);
-        }
-        self.plane_persisted(state, me);
     }
 
     pub(crate) fn crash(&self, state: &mut State, me: u8) -> bool {
@@ -107,51 +92,9 @@ impl Handover {
             engaged: 1 << me,
         };
         if !self.holds(Rule::VoteIsPersisted) {
-            self.ask_for_votes(state, me);
+            ask_for_votes(state, me);
         }
         true
-    }
-
-    fn ask_for_votes(&self, state: &mut State, me: u8) {
-        let replica = &mut state.replicas[usize::from(me)];
-        let Role::Candidate { engage, asked, .. } = &mut replica.role else {
-            return;
-        };
-        if *asked {
-            return;
-        }
-        *asked = true;
-        let request = Message::VoteRequest {
-            term: replica.term,
-            from: me,
-            last_index: replica.log.last_index(),
-            last_term: replica.log.last_term(),
-            engage: *engage,
-        };
-        state.network.messages.insert(request);
-    }
-
-    fn give_vote(&self, state: &mut State, me: u8, owed: OwedVote) {
-        let replica = &mut state.replicas[usize::from(me)];
-        let engages = owed.engage && replica.plane.is_none();
-        if engages {
-            replica.plane = Some(Plane {
-                term: replica.term,
-                leads: false,
-                log: replica.log,
-                promised: replica.log.last_index(),
-                commit: 0,
-                joined: false,
-            });
-            replica.verified = replica.log.last_index();
-        }
-        let vote = Message::Vote {
-            term: replica.term,
-            from: me,
-            to: owed.to,
-            engaged: engages,
-        };
-        state.network.messages.insert(vote);
     }
 
     pub(crate) fn receive(&self, state: &mut State, me: u8, message: Message) -> bool {
@@ -207,7 +150,7 @@ impl Handover {
         if self.holds(Rule::VoteIsPersisted) {
             replica.owed_vote = Some(owed);
         } else {
-            self.give_vote(state, me, owed);
+            give_vote(state, me, owed);
         }
         true
     }
@@ -228,15 +171,15 @@ impl Handover {
         }
         *granted |= 1 << from;
         *engaged |= u8::from(engages) << from;
-        let (fast, granted, engaged) = (*engage, *granted, *engaged);
-        let counted = if self.holds(Rule::MajorityEngagesFirst) {
-            engaged
+        let voters_count = granted.count_ones();
+        let ready_count = if self.holds(Rule::MajorityEngagesFirst) {
+            engaged.count_ones()
         } else {
-            granted
+            voters_count
         };
-        if fast && counted.count_ones() >= MAJORITY {
+        if *engage && ready_count >= MAJORITY {
             lead_fast(state, me);
-        } else if !fast && granted.count_ones() >= MAJORITY {
+        } else if !*engage && voters_count >= MAJORITY {
             return self.lead_in_software(state, me);
         }
         true
@@ -343,8 +286,7 @@ impl Handover {
         let acks = state.network.software_acks[usize::from(replica.term)];
         let mut held: Vec<u8> = State::others(me).map(|id| acks[usize::from(id)]).collect();
         held.push(replica.disk.log.common_with(&replica.log));
-        held.sort_unstable();
-        let index = held[held.len() - MAJORITY as usize];
+        let index = majority_holds(held);
         let own = replica
             .log
             .at(index)
@@ -356,6 +298,22 @@ impl Handover {
         state.note_commit(&replica.log, index, replica.term);
         true
     }
+}
+
+/// What was given to the disk arrives there, and what waited for it leaves.
+pub(crate) fn write(state: &mut State, me: u8) {
+    let replica = &mut state.replicas[usize::from(me)];
+    replica.disk = replica.written();
+    let term = replica.term;
+    if replica.verified > 0 {
+        let acks = &mut state.network.software_acks[usize::from(term)];
+        acks[usize::from(me)] = acks[usize::from(me)].max(replica.verified);
+    }
+    ask_for_votes(state, me);
+    if let Some(owed) = state.replicas[usize::from(me)].owed_vote.take() {
+        give_vote(state, me, owed);
+    }
+    persisted(state, me);
 }
 
 /// Control takes from the ring, in order, what its log does not have.
@@ -372,6 +330,48 @@ fn take_ring(state: &mut State, me: u8) {
         // Its leader's plane made them all.
         replica.verified = replica.log.last_index();
     }
+}
+
+fn ask_for_votes(state: &mut State, me: u8) {
+    let replica = &mut state.replicas[usize::from(me)];
+    let Role::Candidate { engage, asked, .. } = &mut replica.role else {
+        return;
+    };
+    if *asked {
+        return;
+    }
+    *asked = true;
+    let request = Message::VoteRequest {
+        term: replica.term,
+        from: me,
+        last_index: replica.log.last_index(),
+        last_term: replica.log.last_term(),
+        engage: *engage,
+    };
+    state.network.messages.insert(request);
+}
+
+fn give_vote(state: &mut State, me: u8, owed: OwedVote) {
+    let replica = &mut state.replicas[usize::from(me)];
+    let engages = owed.engage && replica.plane.is_none();
+    if engages {
+        replica.plane = Some(Plane {
+            term: replica.term,
+            leads: false,
+            log: replica.log,
+            promised: replica.log.last_index(),
+            commit: 0,
+            joined: false,
+        });
+        replica.verified = replica.log.last_index();
+    }
+    let vote = Message::Vote {
+        term: replica.term,
+        from: me,
+        to: owed.to,
+        engaged: engages,
+    };
+    state.network.messages.insert(vote);
 }
 
 fn enter_term(state: &mut State, me: u8, term: u8) {

@@ -1,6 +1,7 @@
 //! A model of the handover between software terms and fast terms, for exhaustive search: which states
 //! three replicas can reach, and that none of them is unsafe. It knows nothing of the product's code.
 mod control;
+mod forgetting;
 mod log;
 mod model;
 mod plane;

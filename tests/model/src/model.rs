@@ -1,8 +1,9 @@
 //! The model as the checker sees it: which actions there are in a state, and what comes of them.
+use crate::control::write;
 use crate::log::LOG_CAPACITY;
 use crate::properties::Safety;
 use crate::rule::Rule;
-use crate::state::{FIRST_TERM, Message, REPLICAS, Role, State, TERMS};
+use crate::state::{FIRST_TERM, Message, Role, State, TERMS};
 use stateright::{Model, Property};
 
 /// What an acknowledgement means.
@@ -146,6 +147,40 @@ impl Handover {
         !self.removed.contains(&rule)
     }
 
+    /// Tells quickly, of most actions that cannot happen, that they cannot: the state is not copied.
+    fn is_plausible(&self, state: &State, action: Action) -> bool {
+        let replica = |id: u8| &state.replicas[usize::from(id)];
+        let leads = |id: u8| matches!(replica(id).role, Role::Leader { .. });
+        let takes_packets = |id: u8| replica(id).plane.is_some_and(|plane| !plane.leads);
+        match action {
+            Action::Persist(me) => {
+                replica(me).plane.is_some() || self.durability == Durability::Sync
+            }
+            Action::Crash(_) => state.history.crashes < self.bounds.crashes_max,
+            Action::Stand(me) => !leads(me) && replica(me).term < self.bounds.term_max,
+            Action::StandFast(me) => {
+                replica(me).plane.is_none() && replica(me).term < self.bounds.term_max
+            }
+            Action::LeadInSoftware(me) => matches!(replica(me).role, Role::Candidate { .. }),
+            Action::Leave(me) | Action::Submit(me) | Action::CommitInPlane(me) => {
+                replica(me).leading_plane().is_some()
+            }
+            Action::Propose(me) | Action::CommitInSoftware(me) => leads(me),
+            Action::Receive(to, message) => match message {
+                Message::VoteRequest { term, from, .. } | Message::Append { term, from, .. } => {
+                    from != to && term >= replica(to).term
+                }
+                Message::Vote {
+                    term,
+                    to: candidate,
+                    ..
+                } => candidate == to && term == replica(to).term,
+            },
+            Action::PlaneAppend { to, .. } | Action::Heartbeat { to, .. } => takes_packets(to),
+            Action::Offer { to, .. } => replica(to).plane.is_none(),
+        }
+    }
+
     /// What comes of an action; `None` if it cannot happen or changes nothing.
     fn step(&self, before: &State, action: Action) -> Option<State> {
         let mut state = before.clone();
@@ -173,10 +208,10 @@ impl Handover {
         if self.durability == Durability::Memory {
             // Nothing waits for a disk.
             for me in 0..state.replicas.len() {
-                self.write(&mut state, u8::try_from(me).unwrap_or(u8::MAX));
+                write(&mut state, u8::try_from(me).unwrap_or(u8::MAX));
             }
         }
-        self.forget_dead_messages(&mut state);
+        self.forget_dead(&mut state);
         if state == *before {
             return None;
         }
@@ -185,56 +220,6 @@ impl Handover {
         } else {
             state
         })
-    }
-
-    /// Drops what can never again have an effect. This joins states that differ in nothing that
-    /// matters. Terms on disk never go back, so a message of a term before the disk's is dead.
-    fn forget_dead_messages(&self, state: &mut State) {
-        let replicas = state.replicas;
-        let past = |id: u8, term: u8| replicas[usize::from(id)].disk.term > term;
-        let all_past =
-            |term: u8, but: Option<u8>| (0..3).all(|id| Some(id) == but || past(id, term));
-        state.network.messages.retain(|message| match *message {
-            Message::VoteRequest { term, from, .. } => State::others(from).any(|id| {
-                let disk = replicas[usize::from(id)].disk;
-                let given_away = disk.term == term && disk.vote.is_some_and(|to| to != from);
-                disk.term <= term && !given_away
-            }),
-            Message::Vote { term, to, .. } => {
-                let candidate = replicas[usize::from(to)];
-                let decided = candidate.disk.term == term
-                    && candidate.term == term
-                    && !matches!(candidate.role, Role::Candidate { .. });
-                !past(to, term) && !decided
-            }
-            Message::Append { term, from, .. } => !all_past(term, Some(from)),
-        });
-        let needed = [
-            Rule::PlaneDropsOtherTerms,
-            Rule::OwnTermCounts,
-            Rule::OfferOfOwnTerm,
-        ];
-        if !needed.iter().all(|rule| self.holds(*rule)) {
-            return;
-        }
-        for term in FIRST_TERM..=self.bounds.term_max {
-            let slot = usize::from(term);
-            let engaged = replicas
-                .iter()
-                .any(|r| r.plane.is_some_and(|p| p.term == term));
-            if !engaged && all_past(term, None) {
-                state.network.fast[slot] = None;
-                state.network.plane_acks[slot] = [0; REPLICAS];
-            }
-            let leads =
-                |r: &crate::state::Replica| r.term == term && matches!(r.role, Role::Leader { .. });
-            if all_past(term, None) && !replicas.iter().any(leads) {
-                state.network.software_acks[slot] = [0; REPLICAS];
-                if !engaged {
-                    state.network.commits[slot] = 0;
-                }
-            }
-        }
     }
 }
 
@@ -286,6 +271,7 @@ impl Model for Handover {
                 }));
             }
         }
+        actions.retain(|action| self.is_plausible(state, *action));
     }
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {

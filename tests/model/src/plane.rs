@@ -66,7 +66,7 @@ impl Handover {
         let log = plane.log;
         if at_once {
             plane.promised = index;
-            self.acknowledge(state, me, term);
+            acknowledge(state, me, term);
         }
         let commit = state.network.commits[usize::from(term)];
         state.note_applied(&log, commit.min(index));
@@ -80,7 +80,7 @@ impl Handover {
         if plane.leads || !self.takes(&plane, term) {
             return false;
         }
-        self.acknowledge(state, me, term);
+        acknowledge(state, me, term);
         let commit = state.network.commits[usize::from(term)];
         state.note_applied(&plane.log, commit.min(plane.log.last_index()));
         true
@@ -88,34 +88,6 @@ impl Handover {
 
     fn takes(&self, plane: &Plane, term: u8) -> bool {
         plane.term == term || !self.holds(Rule::PlaneDropsOtherTerms)
-    }
-
-    /// Answers in the packet's term, which is the plane's own unless that rule is gone.
-    fn acknowledge(&self, state: &mut State, me: u8, term: u8) {
-        let replica = &state.replicas[usize::from(me)];
-        let Some(plane) = replica.plane else {
-            return;
-        };
-        state.history.late_ack |= replica.term > term;
-        let ack = &mut state.network.plane_acks[usize::from(term)][usize::from(me)];
-        *ack = (*ack).max(plane.promised);
-    }
-
-    /// The disk has what control took from the ring: held acknowledgements leave.
-    pub(crate) fn plane_persisted(&self, state: &mut State, me: u8) {
-        let replica = &mut state.replicas[usize::from(me)];
-        let Some(plane) = &mut replica.plane else {
-            return;
-        };
-        let durable = plane.log.common_with(&replica.disk.log);
-        if durable <= plane.promised {
-            return;
-        }
-        plane.promised = durable;
-        let (leads, term) = (plane.leads, plane.term);
-        if !leads {
-            self.acknowledge(state, me, term);
-        }
     }
 
     /// A straggler that software has repaired engages in the term that runs.
@@ -149,23 +121,16 @@ impl Handover {
             return false;
         };
         let last = plane.log.last_index();
-        let mut held = vec![(me, plane.promised)];
-        held.extend(State::others(me).map(|id| (id, self.counted(state, plane, id))));
+        let mut held = vec![plane.promised];
+        held.extend(State::others(me).map(|id| self.counted(state, plane, id)));
         if !self.holds(Rule::MembersCount) {
-            held.push((u8::try_from(REPLICAS).unwrap_or(u8::MAX), last));
+            // Someone who was a member once, and says anything.
+            held.push(last);
         }
-        let index = majority_holds(held.iter().map(|(_, index)| *index));
+        let index = majority_holds(held);
         if index <= plane.commit {
             return false;
         }
-        let joined = |id: u8| {
-            let replica = state.replicas.get(usize::from(id)).and_then(|r| r.plane);
-            replica.is_some_and(|p| p.joined && p.term == plane.term)
-        };
-        let without = held
-            .iter()
-            .map(|(id, index)| if joined(*id) { 0 } else { *index });
-        state.history.joined_decided |= majority_holds(without) < index;
         if let Some(plane) = &mut state.replicas[usize::from(me)].plane {
             plane.commit = index;
         }
@@ -195,9 +160,36 @@ impl Handover {
     }
 }
 
+/// Answers in the packet's term, which is the plane's own unless that rule is gone.
+fn acknowledge(state: &mut State, me: u8, term: u8) {
+    let replica = &state.replicas[usize::from(me)];
+    let Some(plane) = replica.plane else {
+        return;
+    };
+    state.history.late_ack |= replica.term > term;
+    let ack = &mut state.network.plane_acks[usize::from(term)][usize::from(me)];
+    *ack = (*ack).max(plane.promised);
+}
+
+/// The disk has what control took from the ring: held acknowledgements leave.
+pub(crate) fn persisted(state: &mut State, me: u8) {
+    let replica = &mut state.replicas[usize::from(me)];
+    let Some(plane) = &mut replica.plane else {
+        return;
+    };
+    let durable = plane.log.common_with(&replica.disk.log);
+    if durable <= plane.promised {
+        return;
+    }
+    plane.promised = durable;
+    let (leads, term) = (plane.leads, plane.term);
+    if !leads {
+        acknowledge(state, me, term);
+    }
+}
+
 /// The highest index that a majority holds.
-fn majority_holds(held: impl Iterator<Item = u8>) -> u8 {
-    let mut held: Vec<u8> = held.collect();
+pub(crate) fn majority_holds(mut held: Vec<u8>) -> u8 {
     held.sort_unstable_by(|a, b| b.cmp(a));
     held[MAJORITY - 1]
 }

@@ -1,7 +1,8 @@
 //! What must hold in every state, and what must happen in some state.
 use crate::log::{Log, Mover};
 use crate::model::Handover;
-use crate::state::{Role, State};
+use crate::plane::majority_holds;
+use crate::state::{Replica, Role, State};
 use stateright::Property;
 
 /// What must never be violated.
@@ -93,7 +94,7 @@ pub(crate) fn of(checked: Option<Safety>) -> Vec<Property<Handover>> {
         ),
         Property::sometimes(
             "a straggler that joined decides a commit",
-            |_, s: &State| s.history.joined_decided,
+            |_, s: &State| s.replicas.iter().any(|leader| joined_decided(s, leader)),
         ),
         Property::sometimes(
             "a fast leader is deposed and its entries survive",
@@ -120,6 +121,25 @@ fn plane_committed(state: &State, before: u8) -> bool {
     entries
         .iter()
         .any(|e| e.by == Mover::Plane && (before == 0 || e.term < before))
+}
+
+/// Whether this leader's plane has committed something that it could not have without a straggler that
+/// has joined.
+fn joined_decided(state: &State, leader: &Replica) -> bool {
+    let Some(plane) = leader.leading_plane() else {
+        return false;
+    };
+    let acks = state.network.plane_acks[usize::from(plane.term)];
+    let held = state
+        .replicas
+        .iter()
+        .zip(acks)
+        .map(|(replica, ack)| match replica.plane {
+            Some(own) if own.leads && own.term == plane.term => own.promised,
+            Some(own) if own.joined && own.term == plane.term => 0,
+            Some(_) | None => ack,
+        });
+    majority_holds(held.collect()) < plane.commit
 }
 
 /// All the logs there are: software's, the planes', and those on disk.

@@ -194,8 +194,6 @@ pub struct History {
     pub diverged: bool,
     /// A plane has acknowledged in a term older than what its replica had promised.
     pub late_ack: bool,
-    /// An acknowledgement of a straggler that had joined decided a commit.
-    pub joined_decided: bool,
     /// How often a replica has crashed.
     pub crashes: u8,
 }

@@ -69,8 +69,9 @@ fn removal(rule: Rule) -> Option<Removal> {
         | Rule::Contiguous
         | Rule::StragglerVerified
         | Rule::LeaderFences => Removal::violates(StateMachineSafety),
-        Rule::PlaneDropsOtherTerms => Removal::violates(StateMachineSafety).upto_term(4),
-        Rule::OfferOfOwnTerm => Removal::violates(StateMachineSafety).upto_term(4),
+        Rule::PlaneDropsOtherTerms | Rule::OfferOfOwnTerm => {
+            Removal::violates(StateMachineSafety).upto_term(4)
+        }
         Rule::CandidateFences | Rule::VoterComparesLogs | Rule::MembersCount => {
             Removal::violates(LeaderCompleteness)
         }
