@@ -180,29 +180,32 @@ impl Handover {
         if *engage && ready_count >= MAJORITY {
             lead_fast(state, me);
         } else if !*engage && voters_count >= MAJORITY {
-            return self.lead_in_software(state, me);
+            self.lead_in_software(state, me);
         }
         true
     }
 
     pub(crate) fn settle_for_software(&self, state: &mut State, me: u8) -> bool {
-        match state.replicas[usize::from(me)].role {
+        let elected = match state.replicas[usize::from(me)].role {
             Role::Candidate {
-                engage: true,
-                granted,
-                ..
-            } if granted.count_ones() >= MAJORITY => self.lead_in_software(state, me),
-            Role::Candidate { .. } | Role::Follower | Role::Leader { .. } => false,
+                engage, granted, ..
+            } => engage && granted.count_ones() >= MAJORITY,
+            Role::Follower | Role::Leader { .. } => false,
+        };
+        if elected {
+            self.lead_in_software(state, me);
         }
+        elected
     }
 
-    /// Begins with an entry of its own term; where the bound leaves no room for it, nobody leads.
-    fn lead_in_software(&self, state: &mut State, me: u8) -> bool {
+    /// Begins with an entry of its own term. Where the bound leaves no room for it, this leader commits
+    /// nothing; that its log is complete is checked all the same.
+    fn lead_in_software(&self, state: &mut State, me: u8) {
         note_leader(state, me);
         state.replicas[usize::from(me)].role = Role::Leader { commit: 0 };
         // A message holds so many entries and no more: the first may end before that entry.
         send_log(state, me);
-        self.assign(state, me)
+        self.assign(state, me);
     }
 
     pub(crate) fn propose(&self, state: &mut State, me: u8) -> bool {

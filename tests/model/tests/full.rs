@@ -42,7 +42,7 @@ const SPACES: [Space; 3] = [
         },
         reached: &[COMMITS, LEFT, JOINED, SURVIVES],
     },
-    // Somebody crashes. No room for a new leader's own entry behind one of the fast term.
+    // Somebody crashes. There is no room for a new leader's own entry behind one of the fast term.
     Space {
         durability: Durability::Sync,
         bounds: Bounds {
@@ -62,6 +62,21 @@ fn every_reachable_state_is_safe() {
     }
     println!("{state_count} unique states in all");
     assert!(state_count >= STATES_MIN, "the model has become too small");
+}
+
+/// A crash, and room for a new leader's own entry: too long for every day.
+#[test]
+#[ignore = "takes many minutes"]
+fn a_crash_with_room_for_two_entries_is_safe() {
+    search(&Space {
+        durability: Durability::Sync,
+        bounds: Bounds {
+            term_max: 3,
+            index_max: 2,
+            crashes_max: 1,
+        },
+        reached: &[COMMITS, LEFT, JOINED, SURVIVES],
+    });
 }
 
 /// Searches all of a space; how many states it has.
