@@ -18,7 +18,7 @@ pub enum Durability {
 /// How far the search goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The highest term, below [`TERMS`].
+    /// The highest term, at most 5.
     pub term_max: u8,
     /// The highest index, at most [`LOG_CAPACITY`].
     pub index_max: u8,

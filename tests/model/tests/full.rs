@@ -64,6 +64,32 @@ fn every_reachable_state_is_safe() {
     assert!(state_count >= STATES_MIN, "the model has become too small");
 }
 
+/// Six names are the most that a state can go by: if more states became one, the reduction would hide some.
+#[test]
+fn names_make_no_difference() {
+    let bounds = Bounds {
+        term_max: 3,
+        index_max: 1,
+        crashes_max: 0,
+    };
+    let named = Handover::new(Durability::Memory, bounds)
+        .checker()
+        .spawn_bfs()
+        .join();
+    let nameless = Handover::new(Durability::Memory, bounds)
+        .nameless()
+        .checker()
+        .spawn_bfs()
+        .join();
+    let (named_count, count) = (named.unique_state_count(), nameless.unique_state_count());
+    println!("{named_count} states with names, {count} without");
+    assert!(count < named_count && named_count <= 6 * count);
+    for reached in [COMMITS, LEFT, JOINED] {
+        named.assert_any_discovery(reached);
+        nameless.assert_any_discovery(reached);
+    }
+}
+
 /// A crash, and room for a new leader's own entry: too long for every day.
 #[test]
 #[ignore = "takes many minutes"]
