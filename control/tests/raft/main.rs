@@ -11,4 +11,5 @@ mod random;
 mod scenarios;
 mod script;
 mod show;
+mod trouble;
 mod world;
