@@ -325,7 +325,8 @@ pub enum Output {
         /// Its number; ascending.
         round: u64,
     },
-    /// Entries are durable up to here: a plane that holds its acknowledgements may send them.
+    /// Entries are durable up to here: a plane that holds its acknowledgements may send them. A node
+    /// that releases ring slots no earlier bounds by the ring what waits for its disk.
     PlanePersisted(Index),
 }
 

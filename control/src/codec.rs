@@ -11,13 +11,12 @@ impl Message {
     /// The wire form: the protobuf part, and the pieces whose concatenation is the attachment.
     #[must_use]
     pub fn to_proto(&self, group: GroupId) -> (PeerMessage, Vec<Bytes>) {
-        let (body, attachment) = body_to_proto(&self.body);
         let message = PeerMessage {
             group: group.0,
             term: self.term.0,
-            body: Some(body),
+            body: Some(body_to_proto(&self.body)),
         };
-        (message, attachment)
+        (message, attachment_of(&self.body))
     }
 
     /// Reads the wire form. Malformed: no body, a body that is the node's own affair (`Hello`,
@@ -40,10 +39,26 @@ impl Message {
     }
 }
 
-fn body_to_proto(body: &Body) -> (peer_message::Body, Vec<Bytes>) {
+/// The pieces of a message that travel as they are.
+fn attachment_of(body: &Body) -> Vec<Bytes> {
+    match body {
+        Body::Bootstrap { record } => vec![record.clone()],
+        Body::Append { records, .. } => records.clone(),
+        Body::SnapshotChunk { bytes, .. } => vec![bytes.clone()],
+        Body::Fresh { .. }
+        | Body::VoteRequest { .. }
+        | Body::VoteReply { .. }
+        | Body::AppendReply { .. }
+        | Body::SnapshotReply { .. }
+        | Body::TransferNow
+        | Body::EngageOffer { .. }
+        | Body::Engaged { .. } => Vec::new(),
+    }
+}
+
+fn body_to_proto(body: &Body) -> peer_message::Body {
     use peer_message::Body as Proto;
-    let mut attachment = Vec::new();
-    let proto = match body {
+    match body {
         Body::Fresh {
             to_incarnation,
             peer_address,
@@ -53,10 +68,7 @@ fn body_to_proto(body: &Body) -> (peer_message::Body, Vec<Bytes>) {
             peer_address: peer_address.clone(),
             join: *join,
         }),
-        Body::Bootstrap { record } => {
-            attachment.push(record.clone());
-            Proto::Bootstrap(peer::Bootstrap {})
-        }
+        Body::Bootstrap { .. } => Proto::Bootstrap(peer::Bootstrap {}),
         Body::VoteRequest {
             last_index,
             last_term,
@@ -84,16 +96,13 @@ fn body_to_proto(body: &Body) -> (peer_message::Body, Vec<Bytes>) {
             previous_term,
             commit_index,
             round,
-            records,
-        } => {
-            attachment.clone_from(records);
-            Proto::Append(peer::Append {
-                previous_index: previous_index.0,
-                previous_term: previous_term.0,
-                commit_index: commit_index.0,
-                round: *round,
-            })
-        }
+            ..
+        } => Proto::Append(peer::Append {
+            previous_index: previous_index.0,
+            previous_term: previous_term.0,
+            commit_index: commit_index.0,
+            round: *round,
+        }),
         Body::AppendReply {
             round,
             rejected,
@@ -113,17 +122,14 @@ fn body_to_proto(body: &Body) -> (peer_message::Body, Vec<Bytes>) {
             offset,
             total_bytes,
             round,
-            bytes,
-        } => {
-            attachment.push(bytes.clone());
-            Proto::SnapshotChunk(peer::SnapshotChunk {
-                last_index: last_index.0,
-                last_term: last_term.0,
-                offset: *offset,
-                total_bytes: *total_bytes,
-                round: *round,
-            })
-        }
+            ..
+        } => Proto::SnapshotChunk(peer::SnapshotChunk {
+            last_index: last_index.0,
+            last_term: last_term.0,
+            offset: *offset,
+            total_bytes: *total_bytes,
+            round: *round,
+        }),
         Body::SnapshotReply {
             last_index,
             offset,
@@ -145,8 +151,7 @@ fn body_to_proto(body: &Body) -> (peer_message::Body, Vec<Bytes>) {
             engaged: *engaged,
             index: index.0,
         }),
-    };
-    (proto, attachment)
+    }
 }
 
 fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, Malformed> {

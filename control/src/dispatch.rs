@@ -2,6 +2,7 @@
 use crate::{
     Body, Message, Output, Peer, Replica, follower, replication, snapshot_receiver, snapshot_sender,
 };
+use quorumwire_interfaces::Term;
 
 impl Replica {
     pub(crate) fn on_message(&mut self, from: Peer, message: Message, outputs: &mut Vec<Output>) {
@@ -9,7 +10,10 @@ impl Replica {
             self.counters.ignored_old_incarnation += 1;
             return;
         }
-        let Message { term, body } = message;
+        self.heed(from, message.term, message.body, outputs);
+    }
+
+    fn heed(&mut self, from: Peer, term: Term, body: Body, outputs: &mut Vec<Output>) {
         match body {
             Body::Fresh {
                 to_incarnation,
@@ -18,19 +22,20 @@ impl Replica {
             } => self.on_fresh(from, to_incarnation, peer_address, join, outputs),
             Body::Bootstrap { record } => self.on_bootstrap(from, &record, outputs),
             Body::VoteRequest {
-                last_index,
+                last_index: index,
                 last_term,
-                pre_vote,
+                pre_vote: true,
+                ..
+            } => self.on_pre_vote_request(from, term, (last_term, index), outputs),
+            Body::VoteRequest {
+                last_index: index,
+                last_term,
                 transfer,
                 engage,
+                ..
             } => {
-                let candidate_log = (last_term, last_index);
-                if pre_vote {
-                    self.on_pre_vote_request(from, term, candidate_log, outputs);
-                } else {
-                    let wanted = (transfer, engage);
-                    self.on_vote_request(from, term, candidate_log, wanted, outputs);
-                }
+                let wanted = (transfer, engage);
+                self.on_vote_request(from, term, (last_term, index), wanted, outputs);
             }
             Body::VoteReply {
                 granted,
@@ -105,12 +110,8 @@ impl Replica {
                 self.on_snapshot_reply(from, term, &reply, outputs);
             }
             Body::TransferNow => self.on_transfer_now(from, term, outputs),
-            Body::EngageOffer { start_index } => {
-                self.on_engage_offer(from, term, start_index, outputs);
-            }
-            Body::Engaged { engaged, index } => {
-                self.on_engaged_message(from, term, (engaged, index), outputs);
-            }
+            Body::EngageOffer { start_index: start } => self.on_offer(from, term, start, outputs),
+            Body::Engaged { engaged, index } => self.on_joined(from, term, engaged, index, outputs),
         }
     }
 }

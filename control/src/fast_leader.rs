@@ -204,11 +204,13 @@ impl Replica {
         }
     }
 
-    pub(crate) fn on_engaged_message(
+    /// A straggler's answer to an offer, or a member's word that its plane has stopped.
+    pub(crate) fn on_joined(
         &mut self,
         from: Peer,
         term: Term,
-        (engaged, index): (bool, Index),
+        engaged: bool,
+        index: Index,
         outputs: &mut Vec<Output>,
     ) {
         if !self.is_reply_to_me(from, term, outputs) {

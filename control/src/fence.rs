@@ -24,9 +24,8 @@ impl Replica {
     /// Looks at everything that happens before it is acted upon: it may have to wait.
     pub(crate) fn take_in(&mut self, input: Input, outputs: &mut Vec<Output>) {
         match self.plane.phase() {
-            None => self.dispatch(input, outputs),
             Some(Phase::Stopping) if touches_the_log(&input) => self.wait(input, outputs),
-            Some(Phase::Stopping) => self.dispatch(input, outputs),
+            Some(Phase::Stopping) | None => self.dispatch(input, outputs),
             Some(Phase::Asked | Phase::Running) => match self.reason_to_leave(&input) {
                 Some(reason) => {
                     self.leave(reason, outputs);

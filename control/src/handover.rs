@@ -195,8 +195,9 @@ impl Replica {
 
     pub(crate) fn on_engaged(&mut self, term: Term, engaged: bool, outputs: &mut Vec<Output>) {
         let now = self.now;
-        let asked = self.plane.engagement.as_mut();
-        let Some(engagement) = asked.filter(|e| e.term == term && e.phase != Phase::Running) else {
+        let engagement = self.plane.engagement.as_mut();
+        let Some(engagement) = engagement.filter(|e| e.term == term && e.phase != Phase::Running)
+        else {
             self.counters.ignored_unexpected += 1;
             return;
         };
@@ -238,7 +239,7 @@ impl Replica {
     }
 
     /// A straggler's leader offers to take it into the running fast term.
-    pub(crate) fn on_engage_offer(
+    pub(crate) fn on_offer(
         &mut self,
         from: Peer,
         term: Term,

@@ -16,6 +16,8 @@ pub struct Checks {
     leaders: BTreeMap<Term, Peer>,
     /// For every index ever committed, its term and content.
     committed: BTreeMap<Index, (Term, u64)>,
+    /// The term of whoever reported that first.
+    committed_in: BTreeMap<Index, Term>,
     /// For every entry ever written, its content and the term of the one before it.
     written: BTreeMap<(Index, Term), (u64, Option<Term>)>,
     votes: BTreeMap<((u16, u64), Term), Peer>,
@@ -179,7 +181,9 @@ impl Checks {
             format!("term {term} has two leaders, {known:?} and {peer:?}")
         });
         for (index, (entry_term, _)) in self.committed.clone() {
-            let has = has(replica, index, entry_term);
+            // Who wins an election late may lack what a later term has committed meanwhile.
+            let later = self.committed_in.get(&index).is_some_and(|by| *by > term);
+            let has = later || has(replica, index, entry_term);
             self.require(has, || {
                 format!("{peer:?} leads term {term} without committed entry {index}@{entry_term}")
             });
@@ -269,6 +273,9 @@ impl Checks {
         for entry in replica.entries(previous.next(), index) {
             let found = (entry.term, content(entry.kind, entry.payload()));
             let known = *self.committed.entry(entry.index).or_insert(found);
+            self.committed_in
+                .entry(entry.index)
+                .or_insert(replica.term());
             self.require(known == found, || {
                 format!("{peer:?} commits another entry {}", entry.index)
             });
@@ -320,6 +327,7 @@ impl Checks {
             };
             let found = (registers.term, content(RecordKind::Command, payload));
             let known = *self.committed.entry(index).or_insert(found);
+            self.committed_in.entry(index).or_insert(registers.term);
             let peer = node.peer;
             self.require(known == found, || {
                 format!("the plane of {peer:?} commits another entry {index}")

@@ -2,7 +2,7 @@
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Body, Input, Message, Now, Output, Peer, Replica, Role, Stored};
-use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
+use quorumwire_interfaces::{Incarnation, Index, Registers, ReplicaId, Term};
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::{
     CommitQuorum, Member, MemberRole, Membership, RecordKind, begin_record, finish_record,
@@ -188,7 +188,7 @@ fn member_record(random: &mut Random) -> Stored {
 }
 
 /// One replica among peers that say anything at all; what roles it was in.
-fn torment(seed: u64, roles: &mut BTreeMap<Role, u64>) {
+fn torment(seed: u64, roles: &mut BTreeMap<Role, u64>) -> u64 {
     let mut random = Random(seed);
     let stored = if seed.is_multiple_of(4) {
         Stored::default()
@@ -196,12 +196,19 @@ fn torment(seed: u64, roles: &mut BTreeMap<Role, u64>) {
         member_record(&mut random)
     };
     let initial: &[u16] = if random.flag() { &[0, 1, 2] } else { &[] };
-    let mut replica = Replica::new(config(0, 1, initial), Now::default(), stored).expect("sound");
+    let mut config = config(0, 1, initial);
+    config.plane = seed.is_multiple_of(3);
+    let mut replica = Replica::new(config, Now::default(), stored).expect("sound");
     let mut now = Duration::ZERO;
     let mut outputs = Vec::new();
     for _ in 0..MESSAGES {
         let from = random.peer();
-        let input = match random.next() % 16 {
+        let input = match random.next() % 18 {
+            16 => Input::PlanePeer {
+                id: from.id,
+                has_plane: random.flag(),
+            },
+            17 => Input::PlaneBehind(from.id),
             0 => {
                 now += ELECTION_TIMEOUT;
                 Input::Timeout
@@ -236,6 +243,7 @@ fn torment(seed: u64, roles: &mut BTreeMap<Role, u64>) {
         answer(&mut replica, Now(now), &mut outputs);
         assert!(replica.commit_index() <= replica.last_index());
     }
+    replica.status().fast_counters.engaged
 }
 
 /// The disk does what it is asked, at once.
@@ -272,6 +280,14 @@ fn answer(replica: &mut Replica, now: Now, outputs: &mut Vec<Output>) {
                 check_codec(&message);
                 continue;
             }
+            Output::Engage(engage) => Input::Engaged {
+                term: engage.term,
+                engaged: !engage.last_index.0.is_multiple_of(3),
+            },
+            // A plane that has moved nothing.
+            Output::Disengage(_) => Input::Disengaged {
+                registers: Registers::default(),
+            },
             Output::Read(..)
             | Output::Done(_)
             | Output::Refused(..)
@@ -279,8 +295,6 @@ fn answer(replica: &mut Replica, now: Now, outputs: &mut Vec<Output>) {
             | Output::Truncated(_)
             | Output::MembershipChanged(_)
             | Output::TakeSnapshot
-            | Output::Engage(_)
-            | Output::Disengage(_)
             | Output::PlaneHeartbeat { .. }
             | Output::PlanePersisted(_) => continue,
         };
@@ -315,13 +329,15 @@ fn nothing_a_peer_says_breaks_a_replica() {
     let (first, last) = only.map_or((1, SEEDS), |seed| (seed, seed));
     println!("seeds {first} to {last}");
     let mut roles = BTreeMap::new();
+    let mut engaged_count = 0;
     for seed in first..=last {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            torment(seed, &mut roles);
+            engaged_count += torment(seed, &mut roles);
         }));
         assert!(outcome.is_ok(), "QUORUMWIRE_SEED={seed}");
     }
-    println!("{roles:?}");
+    println!("{roles:?}, engaged {engaged_count} times");
+    assert!(only.is_some() || engaged_count > 0, "never engaged");
     for role in [
         Role::Joining,
         Role::Follower,

@@ -1,6 +1,7 @@
 //! Tests of the replica as a whole: scripted scenarios and seeded random clusters, in a world of
 //! simulated disks, clocks and network.
 mod checks;
+mod fence;
 mod groups;
 mod hostile;
 #[cfg(feature = "mutants")]
@@ -10,4 +11,5 @@ mod random;
 mod scenarios;
 mod script;
 mod show;
+mod trouble;
 mod world;

@@ -1,6 +1,7 @@
 //! Seeded random clusters: lossy, repeating, reordering, cut networks; crashes with and without disk;
 //! slow disks; paused replicas; drifting clocks; membership changes, transfers and snapshots all the
 //! time. Invariants are checked after every step, and in the end everything must work again.
+use crate::trouble::{Random, Trouble};
 use crate::world::{Content, Disk, ELECTION_TIMEOUT, World, config};
 use quorumwire_control::{Body, Input, MemberChange, Peer, Role, Ticket};
 use quorumwire_interfaces::{Index, ReplicaId};
@@ -71,54 +72,6 @@ const WANTED: &[&str] = &[
     "wipe",
 ];
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-
-    fn permille(&mut self, chance: u64) -> bool {
-        self.below(1000) < chance
-    }
-
-    fn micros(&mut self, from: u64, to: u64) -> Duration {
-        Duration::from_micros(from + self.below(to - from))
-    }
-
-    fn pick<T: Copy>(&mut self, list: &[T]) -> Option<T> {
-        if list.is_empty() {
-            return None;
-        }
-        let place = self.below(list.len() as u64);
-        Some(list[usize::try_from(place).expect("small")])
-    }
-}
-
-/// What goes wrong in one run, in chances out of a thousand, and how often.
-struct Trouble {
-    loss: u64,
-    repeat: u64,
-    late: u64,
-    faults: u64,
-    wipes: bool,
-    changes: bool,
-    snapshots: u64,
-    stalls: u64,
-    /// In how many of a thousand replicas there is a data plane.
-    planes: u64,
-    /// Whether stopping one takes time.
-    slow_fences: bool,
-}
-
 pub struct Cluster {
     world: World,
     random: Random,
@@ -138,18 +91,7 @@ impl Cluster {
     pub fn new(seed: u64) -> Self {
         let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
         let voter_count = random.pick(&[1, 2, 3, 3, 3, 5]).expect("a list");
-        let trouble = Trouble {
-            loss: random.pick(&[0, 0, 20, 100, 250]).expect("a list"),
-            repeat: random.pick(&[0, 50, 200]).expect("a list"),
-            late: random.pick(&[0, 20, 100]).expect("a list"),
-            faults: random.pick(&[0, 5, 15, 40]).expect("a list"),
-            wipes: random.permille(500),
-            changes: random.permille(600),
-            snapshots: random.pick(&[0, 10, 40]).expect("a list"),
-            stalls: random.pick(&[0, 5, 20]).expect("a list"),
-            planes: random.pick(&[0, 850, 1000, 1000]).expect("a list"),
-            slow_fences: random.permille(300),
-        };
+        let trouble = Trouble::new(&mut random);
         let mut world = World::new();
         world.loud = std::env::var_os("QUORUMWIRE_TRACE").is_some();
         let initial: Vec<u16> = (0..voter_count).collect();

@@ -657,15 +657,15 @@ impl World {
             .nodes
             .get(&id)
             .is_some_and(|node| node.peer == envelope.to && node.replica.is_some());
-        let link = (envelope.from.id.0, id);
-        if !alive || self.cut.contains(&link) {
+        let path = (envelope.from.id.0, id);
+        if !alive || self.cut.contains(&path) {
             return;
         }
         match envelope.content {
             Content::Message(message) => {
                 if self.loud {
                     let line = show::body(&message.body);
-                    self.trace.push(format!("  {} -> {id} {line}", link.0));
+                    self.trace.push(format!("  {} -> {id} {line}", path.0));
                 }
                 let from = envelope.from;
                 self.input(id, Input::Message { from, message });
@@ -675,7 +675,7 @@ impl World {
                 let Some(plane) = &mut node.plane else { return };
                 if self.loud {
                     let line = show::frame(&frame);
-                    self.trace.push(format!("  {} ~> {id} {line}", link.0));
+                    self.trace.push(format!("  {} ~> {id} {line}", path.0));
                 }
                 let sent = plane.take(frame);
                 self.transmit(id, sent);

@@ -1,0 +1,172 @@
+//! What waits for a plane to stop is bounded, keeps its order, and what does not fit is refused or
+//! counted.
+use crate::world::{ELECTION_TIMEOUT, HEARTBEAT, config};
+use bytes::Bytes;
+use quorumwire_control::{
+    Body, Input, LeaveReason, Message, Now, Output, Peer, Refusal, Replica, Role, Stored, Ticket,
+};
+use quorumwire_interfaces::{Incarnation, Index, Registers, ReplicaId, Term};
+use quorumwire_wire::RecordKind;
+
+/// A group of one that leads a fast term.
+fn fast_leader() -> (Replica, Now) {
+    let mut config = config(0, 1, &[0]);
+    config.plane = true;
+    let mut now = Now(ELECTION_TIMEOUT);
+    let mut replica = Replica::new(config, now, Stored::default()).expect("sound");
+    for _ in 0..20 {
+        now.0 += HEARTBEAT;
+        turn(&mut replica, now, Input::Timeout);
+    }
+    assert!(replica.fast_term().is_some_and(|fast| fast.leading));
+    (replica, now)
+}
+
+/// One input and what follows at once; the plane never stops by itself.
+fn turn(replica: &mut Replica, now: Now, input: Input) -> Vec<Output> {
+    let mut seen = Vec::new();
+    let mut inputs = vec![input];
+    while let Some(input) = inputs.pop() {
+        let mut outputs = Vec::new();
+        replica.step(now, input, &mut outputs);
+        replica.flush(now, &mut outputs);
+        for output in &outputs {
+            match output {
+                Output::Persist { ticket, .. } => inputs.push(Input::Persisted(*ticket)),
+                Output::Committed(index) => inputs.push(Input::Applied(*index)),
+                Output::Engage(engage) => inputs.push(Input::Engaged {
+                    term: engage.term,
+                    engaged: true,
+                }),
+                Output::Send { .. }
+                | Output::Read(..)
+                | Output::Done(_)
+                | Output::Refused(..)
+                | Output::RoleChanged(_)
+                | Output::Truncated(_)
+                | Output::MembershipChanged(_)
+                | Output::ReadSnapshot { .. }
+                | Output::StoreSnapshotChunk { .. }
+                | Output::InstallSnapshot { .. }
+                | Output::TakeSnapshot
+                | Output::Disengage(_)
+                | Output::PlaneHeartbeat { .. }
+                | Output::PlanePersisted(_) => {}
+            }
+        }
+        seen.extend(outputs);
+    }
+    seen
+}
+
+fn from_elsewhere(term: u64, records: Vec<Bytes>) -> Input {
+    Input::Message {
+        from: Peer {
+            id: ReplicaId(1),
+            incarnation: Incarnation(1),
+        },
+        message: Message {
+            term: Term(term),
+            body: Body::Append {
+                previous_index: Index(9),
+                previous_term: Term(9),
+                commit_index: Index(0),
+                round: 1,
+                records,
+            },
+        },
+    }
+}
+
+fn begin_to_stop(replica: &mut Replica, now: Now) {
+    let outputs = turn(replica, now, from_elsewhere(50, Vec::new()));
+    let told = |o: &Output| matches!(o, Output::Disengage(LeaveReason::HigherTerm));
+    assert!(outputs.iter().any(told), "{outputs:?}");
+    let before = replica.term();
+    assert!(
+        before < Term(50),
+        "no new term before the plane has stopped"
+    );
+}
+
+fn stop(replica: &mut Replica, now: Now) -> Vec<Output> {
+    let registers = Registers {
+        term: replica.term(),
+        last_index: replica.last_index(),
+        ..Registers::default()
+    };
+    turn(replica, now, Input::Disengaged { registers })
+}
+
+#[test]
+fn proposals_go_to_the_plane_and_wait_while_it_stops() {
+    let (mut replica, now) = fast_leader();
+    let proposed = replica.propose(RecordKind::Command, |_| {});
+    assert_eq!(proposed, Err(Refusal::FastTerm));
+    begin_to_stop(&mut replica, now);
+    let proposed = replica.propose(RecordKind::Command, |_| {});
+    assert!(
+        matches!(proposed, Err(Refusal::Busy { .. })),
+        "{proposed:?}"
+    );
+    assert_eq!(
+        replica.lease_read(now),
+        None,
+        "the plane may have committed more"
+    );
+}
+
+#[test]
+fn inputs_that_wait_are_bounded_by_count() {
+    let (mut replica, now) = fast_leader();
+    begin_to_stop(&mut replica, now);
+    let mut refused = 0;
+    for number in 0..6_000 {
+        let outputs = turn(&mut replica, now, Input::Read(Ticket(number)));
+        refused += outputs
+            .iter()
+            .filter(|o| matches!(o, Output::Refused(_, Refusal::Busy { .. })))
+            .count();
+        turn(&mut replica, now, from_elsewhere(40, Vec::new()));
+    }
+    let counters = replica.status().fast_counters;
+    assert_eq!(counters.fence_waited, 4096);
+    assert_eq!(refused as u64 + counters.fence_dropped + 4096, 12_001);
+    // All that waited is answered in its order, then the replica takes part in the new term.
+    let outputs = stop(&mut replica, now);
+    assert_eq!(replica.term(), Term(50));
+    let answered = outputs.iter().filter_map(|o| match o {
+        Output::Refused(ticket, _) | Output::Read(ticket, _) => Some(*ticket),
+        _ => None,
+    });
+    let answered: Vec<Ticket> = answered.collect();
+    assert_eq!(answered.len() + refused, 6_000);
+    assert!(answered.is_sorted(), "in the order in which they came");
+}
+
+#[test]
+fn inputs_that_wait_are_bounded_by_bytes() {
+    let (mut replica, now) = fast_leader();
+    begin_to_stop(&mut replica, now);
+    let big = Bytes::from(vec![0; 1 << 20]);
+    for _ in 0..20 {
+        turn(&mut replica, now, from_elsewhere(50, vec![big.clone()]));
+    }
+    let counters = replica.status().fast_counters;
+    assert_eq!((counters.fence_waited, counters.fence_dropped), (17, 4));
+    stop(&mut replica, now);
+    assert_ne!(replica.role(), Role::Leader);
+}
+
+#[test]
+#[should_panic(expected = "kept entries back")]
+fn a_plane_that_keeps_entries_back_stops_the_replica() {
+    let (mut replica, now) = fast_leader();
+    begin_to_stop(&mut replica, now);
+    let registers = Registers {
+        term: replica.term(),
+        last_index: replica.last_index().next(),
+        ..Registers::default()
+    };
+    turn(&mut replica, now, Input::Disengaged { registers });
+}
