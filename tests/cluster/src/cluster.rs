@@ -37,6 +37,7 @@ const CLUSTER_NAME: &str = "harness";
 const PEER_PORT: u16 = 7400;
 const MEMCACHED_PORT: u16 = 11211;
 const HTTP_PORT: u16 = 8080;
+const PLANE_PORT: u16 = 7401;
 /// How far above a replica's ports those of a second server on its directory are.
 const SECOND_PORTS: u16 = 1000;
 
@@ -105,6 +106,8 @@ impl<'n> Cluster<'n> {
                 None => fs::create_dir(cluster.disk(id))?,
             }
         }
+        let secret_file = cluster.secret_file().display().to_string();
+        cluster.command(&["keys", "new", "--file", &secret_file])?;
         Ok(cluster)
     }
 
@@ -153,6 +156,18 @@ impl<'n> Cluster<'n> {
     #[must_use]
     pub fn peer(&self, id: u16) -> SocketAddr {
         (self.ip(id), PEER_PORT).into()
+    }
+
+    /// Where the replica's data plane listens.
+    #[must_use]
+    pub fn plane(&self, id: u16) -> SocketAddr {
+        (self.ip(id), PLANE_PORT).into()
+    }
+
+    /// The secret that all replicas have.
+    #[must_use]
+    pub fn secret_file(&self) -> PathBuf {
+        self.scratch.path().join("secret.toml")
     }
 
     /// The memcached addresses of all founders.
@@ -398,6 +413,28 @@ impl<'n> Cluster<'n> {
         last.pop().context("at least one replica")
     }
 
+    /// Waits until these replicas run the same fast term, and one of them leads it; that one.
+    pub fn wait_for_fast_term(&self, ids: &[u16]) -> Result<u16> {
+        let mut leader = None;
+        self.wait_for(&format!("replicas {ids:?} to run a fast term"), || {
+            let statuses: Vec<_> = self.statuses();
+            let of = |id: &u16| statuses.iter().find(|status| status.id == *id);
+            let terms: BTreeSet<_> = ids
+                .iter()
+                .map(|id| of(id).and_then(|status| status.fast_term.as_ref()))
+                .map(|fast| fast.map(|fast| fast.term))
+                .collect();
+            let is_leader = |status: &&Status| status.role == Role::Leader;
+            leader = ids
+                .iter()
+                .filter_map(of)
+                .find(is_leader)
+                .map(|status| status.id);
+            Ok(terms.len() == 1 && !terms.contains(&None) && leader.is_some())
+        })?;
+        leader.context("the condition names one")
+    }
+
     /// Waits until `condition` holds, or fails after [`SETTLE_DEADLINE`], naming what was waited for.
     pub fn wait_for(&self, what: &str, condition: impl FnMut() -> Result<bool>) -> Result<()> {
         self.wait_for_within(what, SETTLE_DEADLINE, condition)
@@ -549,6 +586,9 @@ impl<'n> Cluster<'n> {
         option("listen-peer", beside(self.peer(id)));
         option("listen-memcached", beside(self.memcached(id)));
         option("listen-http", beside(self.http(id)));
+        option("plane", self.plan.plane.clone());
+        option("listen-plane", beside(self.plane(id)));
+        option("secret-file", self.secret_file().display().to_string());
         option("log-format", "json".into());
         for (name, value) in &self.plan.options {
             option(name, (*value).into());

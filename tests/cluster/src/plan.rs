@@ -38,6 +38,10 @@ impl OnFollower {
     }
 }
 
+/// The environment variable that names the data plane of all clusters whose test does not choose one:
+/// the same tests hold with each.
+pub const PLANE_VARIABLE: &str = "QUORUMWIRE_TEST_PLANE";
+
 /// What cluster a test wants.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -51,13 +55,16 @@ pub struct Plan {
     pub on_follower: OnFollower,
     /// Further options of all servers: name without dashes, value.
     pub options: Vec<(&'static str, &'static str)>,
+    /// Which data plane they have, as the option `plane` calls it.
+    pub plane: String,
     /// Each replica gets a disk of its own of this many MiB; one directory on the machine's disk if
     /// none is given.
     pub disk_mib: Option<u32>,
 }
 
 impl Plan {
-    /// A cluster of `replicas` replicas and the server's defaults.
+    /// A cluster of `replicas` replicas, with the data plane that [`PLANE_VARIABLE`] names and else the
+    /// server's defaults.
     #[must_use]
     pub fn new(replicas: u16, durability: Durability) -> Self {
         Self {
@@ -66,7 +73,17 @@ impl Plan {
             durability,
             on_follower: OnFollower::Forward,
             options: Vec::new(),
+            plane: std::env::var(PLANE_VARIABLE).unwrap_or_else(|_| "none".into()),
             disk_mib: None,
+        }
+    }
+
+    /// The same with the common case in data planes over UDP, whatever the environment says.
+    #[must_use]
+    pub fn fast(replicas: u16, durability: Durability) -> Self {
+        Self {
+            plane: "socket".into(),
+            ..Self::new(replicas, durability)
         }
     }
 

@@ -1,5 +1,6 @@
 //! Asks replicas how they are, by HTTP, and gives the answers names. Asks only; decides nothing.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -55,11 +56,24 @@ pub struct Status {
     pub durability: String,
     /// Which life of its memory this is, hexadecimal.
     pub incarnation: String,
+    /// The fast term its data plane runs, if it does.
+    pub fast_term: Option<FastTerm>,
+    /// What it has counted, by name.
+    pub counters: BTreeMap<String, u64>,
     /// The members it knows.
     pub members: Vec<Member>,
     /// What is wrong with it, in words.
     #[serde(default)]
     pub faults: Vec<String>,
+}
+
+/// A fast term, as one replica sees it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct FastTerm {
+    /// The term.
+    pub term: u64,
+    /// How long its plane has been engaged, in milliseconds.
+    pub for_ms: u64,
 }
 
 /// A member as a replica knows it.

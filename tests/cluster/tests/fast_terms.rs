@@ -1,0 +1,180 @@
+//! Data planes carry the common case: fast terms begin by themselves, end whenever they must, and begin
+//! again, under load, with nothing lost on the way.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::network::Place::Replica;
+use quorumwire_cluster_tests::seed::seed;
+use quorumwire_cluster_tests::workload::{Load, Running};
+
+/// How often leadership is handed over, and members changed, under load.
+const ROUNDS: u16 = 5;
+
+const ALL: [u16; 3] = [0, 1, 2];
+
+/// The cluster writes, and is back in a fast term.
+fn goes_on_fast(cluster: &Cluster<'_>, load: &Running, what: &str) -> Result<u16> {
+    println!("{what}");
+    load.wait_for_writes(100)?;
+    let leader = cluster.wait_for_fast_term(&ALL)?;
+    load.wait_for_writes(200)?;
+    Ok(leader)
+}
+
+/// A counter of one replica.
+fn counter(cluster: &Cluster<'_>, id: u16, name: &str) -> Result<u64> {
+    let status = cluster.status(id)?;
+    Ok(status.counters.get(name).copied().unwrap_or(0))
+}
+
+#[test]
+fn a_fast_term_begins_by_itself_and_carries_writes_of_every_size() {
+    for durability in [Durability::Sync, Durability::Memory] {
+        run_started(Plan::fast(3, durability), |cluster| {
+            let leader = cluster.wait_for_fast_term(&ALL)?;
+            let mut clients = [cluster.client(leader)?, cluster.client((leader + 1) % 3)?];
+            for (index, bytes) in [0, 1, 1376, 1377, 100_000, 1 << 20].into_iter().enumerate() {
+                let value = vec![b'a' + u8::try_from(index)?; bytes];
+                let key = format!("size-{bytes}");
+                let stored = clients[index % 2].set(&key, &value).expect("a set");
+                ensure!(stored == "STORED", "{stored}");
+                for client in &mut clients {
+                    ensure!(client.get(&key).expect("a get").as_ref() == Some(&value));
+                }
+            }
+            let digest = cluster.wait_for_equal(&ALL)?;
+            let fast = cluster.status(leader)?.fast_term;
+            ensure!(fast.is_some(), "the fast term ended meanwhile");
+            // A value of 1 MiB is more than seven hundred entries of the plane.
+            ensure!(digest.applied_index > 800, "{digest:?}");
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn leaving_and_returning_under_load_loses_nothing() {
+    let seed = seed();
+    let mut plan = Plan::fast(3, Durability::Sync);
+    plan.spares = 1;
+    run_started(plan, |cluster| {
+        cluster.wait_for_fast_term(&ALL)?;
+        let load = Running::start(Load::modest("handover"), &cluster.targets(), seed);
+        let mut leader = goes_on_fast(cluster, &load, "begun")?;
+        for round in 0..ROUNDS {
+            let to = ((leader + 1) % 3).to_string();
+            let http = cluster.http(leader).to_string();
+            cluster.command(&["transfer", "--to", &to, "--addr", &http])?;
+            leader = goes_on_fast(cluster, &load, "leadership was handed over")?;
+            if round == 0 {
+                cluster.start_joining(3)?;
+            }
+            let change: &[&str] = if round % 2 == 0 {
+                &["add"]
+            } else {
+                &["remove"]
+            };
+            cluster.change_member(change, 3)?;
+            goes_on_fast(cluster, &load, "a member came or went")?;
+        }
+        for id in ALL {
+            let left = counter(cluster, id, "fast_term_left_membership_change")?;
+            println!("replica {id} left {left} times for a change of members");
+        }
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&ALL)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_fast_cluster_endures_pauses_cuts_and_loss() {
+    let seed = seed();
+    run_started(Plan::fast(3, Durability::Sync), |cluster| {
+        cluster.wait_for_fast_term(&ALL)?;
+        let load = Running::start(Load::modest("faults"), &cluster.targets(), seed);
+        let leader = goes_on_fast(cluster, &load, "begun")?;
+
+        cluster.pause(leader)?;
+        cluster.wait_for_leader_other_than(leader)?;
+        load.wait_for_writes(100)?;
+        cluster.resume(leader)?;
+        let leader = goes_on_fast(cluster, &load, "the leader was paused")?;
+
+        let network = cluster.network();
+        network.isolate(leader)?;
+        cluster.wait_for_leader_other_than(leader)?;
+        load.wait_for_writes(100)?;
+        network.heal()?;
+        let leader = goes_on_fast(cluster, &load, "the leader was isolated")?;
+
+        let follower = (leader + 1) % 3;
+        network.cut_one_way(Replica(leader), Replica(follower))?;
+        load.wait_for_writes(200)?;
+        network.heal()?;
+        let leader = goes_on_fast(cluster, &load, "a follower could not hear the leader")?;
+
+        network.cut_one_way(Replica((leader + 2) % 3), Replica(leader))?;
+        load.wait_for_writes(200)?;
+        network.heal()?;
+        goes_on_fast(cluster, &load, "the leader could not hear a follower")?;
+
+        network.lose(10)?;
+        load.wait_for_writes(300)?;
+        network.heal()?;
+        goes_on_fast(cluster, &load, "one frame in ten was lost")?;
+
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&ALL)?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_replica_that_forgot_is_taken_into_a_fast_term_again() {
+    let seed = seed();
+    run_started(Plan::fast(3, Durability::Memory), |cluster| {
+        let leader = cluster.wait_for_fast_term(&ALL)?;
+        let load = Running::start(Load::modest("amnesia"), &cluster.targets(), seed);
+        load.wait_for_writes(200)?;
+        let follower = (leader + 1) % 3;
+        cluster.kill(follower)?;
+        load.wait_for_writes(200)?;
+        cluster.start(follower)?;
+        goes_on_fast(cluster, &load, "a follower forgot everything")?;
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&ALL)?;
+        Ok(())
+    });
+}
+
+/// A straggler is repaired, and joins, while the plane goes on: the leader never leaves its fast term.
+#[test]
+fn a_restarted_follower_joins_the_running_fast_term() {
+    const SILENT: Duration = Duration::from_millis(500);
+    let seed = seed();
+    let mut plan = Plan::fast(3, Durability::Sync);
+    // Long enough that a busy machine does not end the term this test watches.
+    plan.options = vec![("election-timeout-ms", "5000")];
+    run_started(plan, |cluster| {
+        let leader = cluster.wait_for_fast_term(&ALL)?;
+        let term = cluster.status(leader)?.term;
+        let load = Running::start(Load::modest("straggler"), &cluster.targets(), seed);
+        let follower = (leader + 1) % 3;
+        load.wait_for_writes(200)?;
+        cluster.kill(follower)?;
+        load.wait_for_writes(500)?;
+        cluster.stays("the leader's fast term", SILENT, || {
+            Ok(cluster.status(leader)?.fast_term.is_some())
+        })?;
+        cluster.start(follower)?;
+        cluster.wait_for_fast_term(&ALL)?;
+        let now = cluster.status(leader)?;
+        ensure!(now.term == term, "term {term} ended: {}", now.term);
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&ALL)?;
+        Ok(())
+    });
+}
