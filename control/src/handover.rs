@@ -261,7 +261,7 @@ impl Replica {
         let last_index = self.log.last_index();
         let verified = self.following.matched == last_index || mutant("engage-unverified-log");
         let within = last_index >= start_index || mutant("engage-before-start");
-        let same_members = self.members.index() <= start_index;
+        let same_members = self.members.index() <= start_index || mutant("engage-other-members");
         if verified && within && same_members && self.may_engage(from) {
             self.plane.wish = Some(Asker::Leader(from));
         } else {

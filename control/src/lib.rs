@@ -10,6 +10,12 @@
 //! A vote, a request for votes and an acknowledgement are promises: they leave only once the term
 //! and vote they stand on are durable, and an acknowledgement names only entries that are durable
 //! too. Everything else (appends, pre-votes, refusals) promises nothing and leaves at once.
+//!
+//! # Beside a data plane
+//! After [`Output::Engage`] the plane moves the log. In every turn the node first gives what the plane
+//! has stored ([`Input::PlaneEntries`]) and its registers ([`Input::PlaneProgress`]), then whatever else
+//! has happened. After [`Output::Disengage`] it stops the plane, gives all that is left in its ring, and
+//! [`Input::Disengaged`]; nothing that touches the log is acted upon before that.
 mod api;
 mod blocks;
 mod bootstrap;

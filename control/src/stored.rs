@@ -36,6 +36,10 @@ pub(crate) fn check_config(config: &Config) -> Result<(), Malformed> {
         || config.heartbeat_interval >= config.election_timeout
     {
         "heartbeat_interval: above zero and below election_timeout".to_string()
+    } else if config.plane
+        && (config.engage_interval.is_zero() || config.engage_interval > config.engage_interval_max)
+    {
+        "engage_interval: above zero and at most engage_interval_max".to_string()
     } else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 use crate::plane::Plane;
 use crate::world::{Disk, Node};
 use quorumwire_control::{
-    Body, Entry, HardState, LeaveReason, Output, Peer, Replica, Role, SnapshotMeta, Ticket,
+    Body, Engage, Entry, HardState, LeaveReason, Output, Peer, Replica, Role, SnapshotMeta, Ticket,
 };
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::{Membership, RecordKind};
@@ -14,6 +14,8 @@ use std::hash::{Hash, Hasher};
 #[derive(Default)]
 pub struct Checks {
     leaders: BTreeMap<Term, Peer>,
+    /// For whom planes were engaged.
+    fast_leaders: BTreeMap<Term, Peer>,
     /// For every index ever committed, its term and content.
     committed: BTreeMap<Index, (Term, u64)>,
     /// The term of whoever reported that first.
@@ -153,6 +155,11 @@ impl Checks {
                     self.check_commit((node, replica), *index, members, nodes);
                 }
                 Output::Read(ticket, index) => self.check_read(peer, *ticket, *index),
+                Output::Engage(engage) => self.check_engage(node, engage),
+                Output::PlanePersisted(index) => {
+                    let durable = node.disk.last_index() >= *index;
+                    self.require(durable, || format!("{peer:?}: {index} is not durable"));
+                }
                 Output::Done(_)
                 | Output::Refused(..)
                 | Output::RoleChanged(_)
@@ -162,12 +169,32 @@ impl Checks {
                 | Output::StoreSnapshotChunk { .. }
                 | Output::InstallSnapshot { .. }
                 | Output::TakeSnapshot
-                | Output::Engage(_)
                 | Output::Disengage(_)
-                | Output::PlaneHeartbeat { .. }
-                | Output::PlanePersisted(_) => {}
+                | Output::PlaneHeartbeat { .. } => {}
             }
         }
+    }
+
+    /// A plane begins at the end of a durable log, in a durable term, and only one replica leads there.
+    fn check_engage(&mut self, node: &Node, engage: &Engage) {
+        let (peer, disk) = (node.peer, &node.disk);
+        let durable = disk.hard_state.term == engage.term
+            && disk.holds(engage.last_index, engage.last_term)
+            && disk.last_index() == engage.last_index;
+        self.require(durable, || {
+            format!(
+                "{peer:?} engages at {} before that is durable",
+                engage.last_index
+            )
+        });
+        let leader = engage.voters[usize::from(engage.leader)];
+        let known = *self.fast_leaders.entry(engage.term).or_insert(leader);
+        self.require(known == leader, || {
+            format!(
+                "term {} is fast under {known:?} and {leader:?}",
+                engage.term
+            )
+        });
     }
 
     /// One leader a term, and it has everything committed.

@@ -7,6 +7,7 @@ use quorumwire_control::{
 };
 use quorumwire_interfaces::{Incarnation, Index, Registers, ReplicaId, Term};
 use quorumwire_wire::RecordKind;
+use std::time::Duration;
 
 /// A group of one that leads a fast term.
 fn fast_leader() -> (Replica, Now) {
@@ -156,6 +157,19 @@ fn inputs_that_wait_are_bounded_by_bytes() {
     assert_eq!((counters.fence_waited, counters.fence_dropped), (17, 4));
     stop(&mut replica, now);
     assert_ne!(replica.role(), Role::Leader);
+}
+
+#[test]
+fn engage_intervals_that_could_not_work_are_refused() {
+    for (interval, longest) in [(Duration::ZERO, HEARTBEAT), (2 * HEARTBEAT, HEARTBEAT)] {
+        let mut config = config(0, 1, &[0]);
+        config.plane = true;
+        config.engage_interval = interval;
+        config.engage_interval_max = longest;
+        let refused = Replica::new(config, Now::default(), Stored::default());
+        let problem = refused.expect_err("refused").problem;
+        assert!(problem.starts_with("engage_interval"), "{problem}");
+    }
 }
 
 #[test]

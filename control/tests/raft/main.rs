@@ -4,6 +4,7 @@ mod checks;
 mod fence;
 mod groups;
 mod hostile;
+mod hosts;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod plane;

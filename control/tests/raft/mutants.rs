@@ -63,6 +63,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "engage-before-vote-is-durable",
         "entries of a term that a crash forgets",
     ),
+    (
+        "engage-other-members",
+        "planes that count by different members",
+    ),
     ("engage-unequal-log", "a plane that continues another log"),
     (
         "engage-unverified-log",
