@@ -34,6 +34,7 @@ build: setup
 test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests
 	cargo test --locked --package quorumwire-control --features mutants --test raft mutants
+	cargo test --locked --package quorumwire-fastpath --features mutants --test step mutants
 	cargo build --locked --package quorumwire-node
 	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
 

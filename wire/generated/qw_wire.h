@@ -18,6 +18,8 @@
 #define QW_REPLICAS_MAX 7
 /* Most entries resent for one RETRANSMIT. */
 #define QW_RESEND_ENTRIES_MAX 32
+/* The sender of a packet that comes from a client. */
+#define QW_SENDER_CLIENT 255
 
 enum qw_kind {
 	/* Client to any replica: replicate this command. */

@@ -16,6 +16,8 @@ pub const PAYLOAD_BYTES_MAX: usize = 1376;
 pub const REPLICAS_MAX: usize = 7;
 /// Most entries resent for one RETRANSMIT.
 pub const RESEND_ENTRIES_MAX: usize = 32;
+/// The sender of a packet that comes from a client.
+pub const SENDER_CLIENT: usize = 255;
 /// Flag. Lowest bit of the number of the key that made the tag.
 pub const FLAG_EPOCH: u8 = 0x1;
 /// Flag. REQUEST, APPEND: answer as soon as it is committed, without what the state machine says.

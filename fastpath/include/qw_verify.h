@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is checked of a packet before any state is read: its form, then its tag. What it means is
+ * qw_step.h's; the payload's checksum is the plane's, whose hardware may have an instruction for it. */
+#ifndef QW_VERIFY_H
+#define QW_VERIFY_H
+
+#include "qw_mutants.h"
+#include "qw_siphash.h"
+#include "qw_wire.h"
+
+/* Keys of one kind, by the lowest bit of their epoch's number; `valid` has a bit for each that is there. */
+struct qw_key_pair {
+	struct qw_key key[2];
+	__u64 valid;
+};
+
+/* All keys of a plane: what replicas say to each other, and what passes between clients and replicas. */
+struct qw_keys {
+	struct qw_key_pair cluster;
+	struct qw_key_pair clients;
+};
+
+/* Whether a kind is one whose tag is made with the clients' key. The kind decides, not the sender: else
+ * a client could sign a replica's words with its own key. */
+static inline __attribute__((always_inline)) int qw_is_clients(__u8 kind)
+{
+	return kind == QW_KIND_REQUEST || kind == QW_KIND_ANSWER;
+}
+
+/* Whether a kind's payload has a size that its sender can have made. */
+static inline __attribute__((always_inline)) int qw_payload_fits(const struct qw_header *header)
+{
+	switch (header->kind) {
+	case QW_KIND_REQUEST:
+	case QW_KIND_APPEND:
+	case QW_KIND_ANSWER:
+		return header->payload_bytes <= QW_PAYLOAD_BYTES_MAX;
+	case QW_KIND_FORWARD:
+		return header->payload_bytes >= QW_ORIGIN_BYTES &&
+		       header->payload_bytes <= QW_PAYLOAD_BYTES_MAX;
+	case QW_KIND_APPEND_OK:
+	case QW_KIND_RETRANSMIT:
+	case QW_KIND_HEARTBEAT:
+	case QW_KIND_HEARTBEAT_OK:
+		return header->payload_bytes == 0;
+	default:
+		return 0; /* a kind unknown here */
+	}
+}
+
+/* Decodes and checks the form of a packet of `frame_bytes` bytes; `frame` has at least
+ * QW_HEADER_BYTES. The reason why it is not taken, or QW_REASON_NONE. */
+static inline enum qw_reason
+qw_check_form(const __u8 *frame, __u32 frame_bytes, struct qw_header *header)
+{
+	__u32 packet_bytes;
+
+	if (frame_bytes < QW_HEADER_BYTES)
+		return QW_REASON_NOT_OURS;
+	qw_header_decode(header, frame);
+	if (header->magic != QW_MAGIC)
+		return QW_REASON_NOT_OURS;
+	if (header->version != QW_VERSION && !qw_mutant(QW_WITHOUT_VERSION))
+		return QW_REASON_VERSION;
+	if (!qw_payload_fits(header))
+		return QW_REASON_MALFORMED;
+	/* A cut packet must not be stored, and what stands behind one is covered by no tag. */
+	packet_bytes = (__u32)QW_HEADER_BYTES + header->payload_bytes;
+	if (packet_bytes > frame_bytes)
+		return QW_REASON_MALFORMED;
+	if (packet_bytes != frame_bytes && !qw_mutant(QW_WITHOUT_EXACT_LENGTH))
+		return QW_REASON_MALFORMED;
+	if ((header->flags & ~QW_FLAGS_KNOWN) != 0 && !qw_mutant(QW_WITHOUT_FLAGS_KNOWN))
+		return QW_REASON_MALFORMED;
+	return QW_REASON_NONE;
+}
+
+/* Whether the tag of a packet of sound form is right under the key that its kind and epoch name. */
+static inline enum qw_reason qw_check_tag(const struct qw_keys *keys, const struct qw_header *header,
+					  const __u8 *frame, const __u8 *payload)
+{
+	const struct qw_key_pair *pair = &keys->cluster;
+	__u32 epoch = header->flags & QW_FLAG_EPOCH;
+
+	if (qw_mutant(QW_WITHOUT_KEY_OF_KIND))
+		pair = header->sender == QW_SENDER_CLIENT ? &keys->clients : &keys->cluster;
+	else if (qw_is_clients(header->kind))
+		pair = &keys->clients;
+	if ((pair->valid & (1ULL << epoch)) == 0)
+		return QW_REASON_TAG;
+	if (header->tag != qw_tag(&pair->key[epoch], frame, payload, header->payload_bytes) &&
+	    !qw_mutant(QW_WITHOUT_TAG))
+		return QW_REASON_TAG;
+	return QW_REASON_NONE;
+}
+
+#endif

@@ -1,0 +1,169 @@
+//! The safety checks of the C that a test build can leave out one at a time, to show that each is needed:
+//! the numbers of `include/qw_mutants.h`. Without the feature `mutants` nothing can be left out.
+
+/// A safety check of the C. `README.md` says what goes wrong without each.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(i32)]
+pub enum Mutant {
+    /// Leader: an entry that the host has not taken is not overwritten.
+    RequestRing = 1,
+    /// Leader: a bounded number of entries waits for a commit.
+    RequestWindow = 2,
+    /// Follower: an entry that the host has not taken is not overwritten.
+    AppendRing = 3,
+    /// Follower: only the leader says what to store.
+    LeaderSender = 4,
+    /// A packet of an earlier term moves nothing.
+    OldTerm = 5,
+    /// A packet of a later term moves nothing.
+    NewTerm = 6,
+    /// A packet of another log moves nothing.
+    Group = 7,
+    /// A plane that is off moves nothing.
+    RoleOff = 8,
+    /// Follower: the entry before is of the term that the leader means.
+    History = 9,
+    /// Follower: no entry is left out.
+    NextIndex = 10,
+    /// Follower: an entry that is there already is not stored again.
+    Repeated = 11,
+    /// Follower: what software moved is not acknowledged by the plane.
+    BeforeStart = 12,
+    /// Only members of the grant say anything.
+    Member = 13,
+    /// A replica's own words do not count as another's.
+    NotMyself = 14,
+    /// Leader: only slots of the grant are counted.
+    CountMembers = 15,
+    /// Leader: a quorum holds what is committed.
+    Quorum = 16,
+    /// Leader: only entries of its own term are committed by counting.
+    OwnTerm = 17,
+    /// Leader: nobody holds what was never assigned.
+    BeyondLast = 18,
+    /// Leader: an old acknowledgement takes nothing back.
+    MatchMonotone = 19,
+    /// Leader: nobody has heard a round that was never sent.
+    RoundSent = 20,
+    /// Leader: an old answer to a round takes nothing back.
+    HeardMonotone = 21,
+    /// Follower: an old heartbeat takes no round back.
+    RoundMonotone = 22,
+    /// Follower: what is not here is not committed here.
+    CommitWithinLast = 23,
+    /// Follower: what is committed stays so.
+    CommitMonotone = 24,
+    /// Follower: with `held`, storing alone acknowledges nothing.
+    HeldFollower = 25,
+    /// Follower: an acknowledgement says only what is persisted.
+    HeldReply = 26,
+    /// Leader: with `held`, storing alone does not count.
+    HeldLeader = 27,
+    /// A request comes from a client.
+    ClientSender = 28,
+    /// A client neither moves the log's time nor makes pieces.
+    ClientFlags = 29,
+    /// Leader: what the ring holds no more is not sent again.
+    BehindRing = 30,
+    /// Leader: what software moved is not sent again by the plane.
+    ResendStart = 31,
+    /// What was never stored is not persisted.
+    PersistedWithinLast = 32,
+    /// What is acknowledged is not taken back.
+    PersistedMonotone = 33,
+    /// What was never stored is not released.
+    ReleasedWithinLast = 34,
+    /// There is an index after every index.
+    LastIndexEver = 35,
+    /// Leader: no round is sent twice.
+    AscendingRounds = 36,
+    /// The tag is right.
+    Tag = 37,
+    /// The kind decides which key counts.
+    KeyOfKind = 38,
+    /// Nothing stands behind a packet.
+    ExactLength = 39,
+    /// The format is known.
+    Version = 40,
+    /// All flags are known.
+    FlagsKnown = 41,
+}
+
+impl Mutant {
+    /// All of them, ascending.
+    pub const ALL: [Self; 41] = [
+        Self::RequestRing,
+        Self::RequestWindow,
+        Self::AppendRing,
+        Self::LeaderSender,
+        Self::OldTerm,
+        Self::NewTerm,
+        Self::Group,
+        Self::RoleOff,
+        Self::History,
+        Self::NextIndex,
+        Self::Repeated,
+        Self::BeforeStart,
+        Self::Member,
+        Self::NotMyself,
+        Self::CountMembers,
+        Self::Quorum,
+        Self::OwnTerm,
+        Self::BeyondLast,
+        Self::MatchMonotone,
+        Self::RoundSent,
+        Self::HeardMonotone,
+        Self::RoundMonotone,
+        Self::CommitWithinLast,
+        Self::CommitMonotone,
+        Self::HeldFollower,
+        Self::HeldReply,
+        Self::HeldLeader,
+        Self::ClientSender,
+        Self::ClientFlags,
+        Self::BehindRing,
+        Self::ResendStart,
+        Self::PersistedWithinLast,
+        Self::PersistedMonotone,
+        Self::ReleasedWithinLast,
+        Self::LastIndexEver,
+        Self::AscendingRounds,
+        Self::Tag,
+        Self::KeyOfKind,
+        Self::ExactLength,
+        Self::Version,
+        Self::FlagsKnown,
+    ];
+}
+
+#[cfg(feature = "mutants")]
+mod switch {
+    use super::Mutant;
+    use crate::ffi;
+    use std::cell::Cell;
+
+    thread_local! {
+        static ACTIVE: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Chooses the check to leave out on this thread; `None` for the real thing.
+    pub fn activate(mutant: Option<Mutant>) {
+        ACTIVE.set(mutant.is_some());
+        ffi::mutant_set(mutant.map_or(0, |mutant| mutant as i32));
+    }
+
+    /// Whether leaving the chosen check out has made a difference to a branch since [`activate`].
+    #[must_use]
+    pub fn reached() -> bool {
+        ffi::mutant_was_reached()
+    }
+
+    pub(crate) fn any_active() -> bool {
+        ACTIVE.get()
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub(crate) use switch::any_active;
+#[cfg(feature = "mutants")]
+pub use switch::{activate, reached};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The headers' functions under names that Rust can call; adds nothing. Compiled once as it is, and for
+ * the mutants' tests a second time with QW_MUTANTS. */
+#include "qw_step.h"
+#include "qw_verify.h"
+
+#ifdef QW_MUTANTS
+#define QW_EXPORT(name) qw_mutated_##name
+_Thread_local int qw_mutant_active;
+_Thread_local int qw_mutant_reached;
+
+void qw_mutant_set(int mutant);
+int qw_mutant_was_reached(void);
+
+void qw_mutant_set(int mutant)
+{
+	qw_mutant_active = mutant;
+	qw_mutant_reached = 0;
+}
+
+int qw_mutant_was_reached(void)
+{
+	return qw_mutant_reached;
+}
+#else
+#define QW_EXPORT(name) qw_real_##name
+#endif
+
+void QW_EXPORT(step)(struct qw_registers *, const struct qw_header *, struct qw_outcome *);
+void QW_EXPORT(submit)(struct qw_registers *, const struct qw_header *, struct qw_outcome *);
+void QW_EXPORT(persisted)(struct qw_registers *, __u64, struct qw_outcome *);
+void QW_EXPORT(heartbeat)(struct qw_registers *, __u64, struct qw_outcome *);
+int QW_EXPORT(release)(struct qw_registers *, __u64);
+int QW_EXPORT(registers_sound)(const struct qw_registers *);
+int QW_EXPORT(check_form)(const __u8 *, __u32, struct qw_header *);
+int QW_EXPORT(check_tag)(const struct qw_keys *, const struct qw_header *, const __u8 *, const __u8 *);
+__u64 QW_EXPORT(tag)(const struct qw_key *, const __u8 *, const __u8 *, __u32);
+__u64 QW_EXPORT(siphash)(const struct qw_key *, const __u8 *, __u32);
+void QW_EXPORT(encode)(const struct qw_header *, __u8 *);
+
+void QW_EXPORT(step)(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
+{
+	qw_step(state, in, out);
+}
+
+void QW_EXPORT(submit)(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
+{
+	qw_submit(state, in, out);
+}
+
+void QW_EXPORT(persisted)(struct qw_registers *state, __u64 upto, struct qw_outcome *out)
+{
+	qw_persisted(state, upto, out);
+}
+
+void QW_EXPORT(heartbeat)(struct qw_registers *state, __u64 round, struct qw_outcome *out)
+{
+	qw_heartbeat(state, round, out);
+}
+
+int QW_EXPORT(release)(struct qw_registers *state, __u64 upto)
+{
+	return qw_release(state, upto);
+}
+
+int QW_EXPORT(registers_sound)(const struct qw_registers *state)
+{
+	return qw_registers_sound(state);
+}
+
+int QW_EXPORT(check_form)(const __u8 *frame, __u32 frame_bytes, struct qw_header *header)
+{
+	return (int)qw_check_form(frame, frame_bytes, header);
+}
+
+int QW_EXPORT(check_tag)(const struct qw_keys *keys, const struct qw_header *header, const __u8 *frame,
+			 const __u8 *payload)
+{
+	return (int)qw_check_tag(keys, header, frame, payload);
+}
+
+__u64 QW_EXPORT(tag)(const struct qw_key *key, const __u8 *header, const __u8 *payload, __u32 bytes)
+{
+	return qw_tag(key, header, payload, bytes);
+}
+
+__u64 QW_EXPORT(siphash)(const struct qw_key *key, const __u8 *bytes, __u32 count)
+{
+	return qw_siphash(key, bytes, count);
+}
+
+void QW_EXPORT(encode)(const struct qw_header *header, __u8 *bytes)
+{
+	qw_header_encode(header, bytes);
+}

@@ -1,0 +1,189 @@
+//! The C step as safe Rust: values in, values out. Nothing is decided here.
+use crate::ffi;
+use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Reason, Registers};
+
+/// Most bytes that [`siphash`] takes.
+pub const SIPHASH_BYTES_MAX: usize = PAYLOAD_BYTES_MAX;
+
+/// What a step decided: `struct qw_outcome`.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[repr(C)]
+pub struct Outcome {
+    /// What to send, without tag.
+    pub header: Header,
+    /// Of the entry to store; the first to send again.
+    pub index: u64,
+    /// The commit index before it moved.
+    pub commit_from: u64,
+    /// The bits `packet::ACTION_*`, to be carried out in ascending order.
+    pub actions: u32,
+    /// The number of a [`Reason`].
+    pub reason: u32,
+}
+const _: () = assert!(size_of::<Outcome>() == 96);
+
+impl Outcome {
+    /// Why the packet was not taken, or not as the sender meant it.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        reason(self.reason)
+    }
+
+    /// Whether one of these actions is to be carried out.
+    #[must_use]
+    pub fn has(&self, actions: u32) -> bool {
+        self.actions & actions != 0
+    }
+}
+
+/// A `SipHash` key: `struct qw_key`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct SipKey {
+    low: u64,
+    high: u64,
+}
+
+impl SipKey {
+    /// The key made of these bytes, as `SipHash`'s authors read them.
+    #[must_use]
+    pub fn new(bytes: [u8; 16]) -> Self {
+        let [low, high] =
+            [0, 8].map(|from| u64::from_le_bytes(std::array::from_fn(|place| bytes[from + place])));
+        Self { low, high }
+    }
+}
+
+/// Keys of two epochs: `struct qw_key_pair`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct SipKeyPair {
+    key: [SipKey; 2],
+    valid: u64,
+}
+
+impl SipKeyPair {
+    /// Keys by the lowest bit of their epoch's number; `None` where none is valid.
+    #[must_use]
+    pub fn new(keys: [Option<[u8; 16]>; 2]) -> Self {
+        let mut pair = Self::default();
+        for (epoch, key) in keys.into_iter().enumerate() {
+            if let Some(key) = key {
+                pair.key[epoch] = SipKey::new(key);
+                pair.valid |= 1 << epoch;
+            }
+        }
+        pair
+    }
+
+    /// The key of an epoch, if it is valid.
+    #[must_use]
+    pub fn key(&self, epoch: usize) -> Option<&SipKey> {
+        let key = self.key.get(epoch)?;
+        (self.valid >> epoch & 1 == 1).then_some(key)
+    }
+}
+
+/// All keys of a plane: `struct qw_keys`.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct Keys {
+    /// Of what replicas say to each other.
+    pub cluster: SipKeyPair,
+    /// Of requests and answers.
+    pub clients: SipKeyPair,
+}
+
+fn reason(number: u32) -> Reason {
+    u8::try_from(number)
+        .ok()
+        .and_then(Reason::from_byte)
+        .expect("the C gives only reasons of the schema")
+}
+
+fn reason_of(number: i32) -> Reason {
+    reason(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+/// What a plane does about one packet that has passed [`check`].
+#[must_use]
+pub fn step(registers: &mut Registers, header: &Header) -> Outcome {
+    let mut outcome = Outcome::default();
+    ffi::step(registers, header, &mut outcome);
+    outcome
+}
+
+/// Leader: gives a command of its own host its place; the fields are those of a REQUEST.
+#[must_use]
+pub fn submit(registers: &mut Registers, header: &Header) -> Outcome {
+    let mut outcome = Outcome::default();
+    ffi::submit(registers, header, &mut outcome);
+    outcome
+}
+
+/// Everything up to here is durable.
+#[must_use]
+pub fn persisted(registers: &mut Registers, upto: u64) -> Outcome {
+    let mut outcome = Outcome::default();
+    ffi::persisted(registers, upto, &mut outcome);
+    outcome
+}
+
+/// Leader: begins a heartbeat round, which must be above the last.
+#[must_use]
+pub fn heartbeat(registers: &mut Registers, round: u64) -> Outcome {
+    let mut outcome = Outcome::default();
+    ffi::heartbeat(registers, round, &mut outcome);
+    outcome
+}
+
+/// The slots of everything up to here may be reused; `false` if that was never stored.
+#[must_use]
+pub fn release(registers: &mut Registers, upto: u64) -> bool {
+    ffi::release(registers, upto) != 0
+}
+
+/// Whether a plane may be switched on with these registers.
+#[must_use]
+pub fn registers_sound(registers: &Registers) -> bool {
+    ffi::registers_sound(registers) != 0
+}
+
+/// Checks a datagram's form, then its tag, and splits it. Reads no state.
+pub fn check<'a>(keys: &Keys, datagram: &'a [u8]) -> Result<(Header, &'a [u8]), Reason> {
+    let Some(frame) = datagram.first_chunk::<HEADER_BYTES>() else {
+        return Err(Reason::NotOurs);
+    };
+    let mut header = Header::default();
+    match reason_of(ffi::check_form(datagram, &mut header)) {
+        Reason::None => {}
+        refused => return Err(refused),
+    }
+    let payload = datagram
+        .get(HEADER_BYTES..HEADER_BYTES + usize::from(header.payload_bytes))
+        .ok_or(Reason::Malformed)?;
+    match reason_of(ffi::check_tag(keys, &header, frame, payload)) {
+        Reason::None => Ok((header, payload)),
+        refused => Err(refused),
+    }
+}
+
+/// The tag of an encoded header and its payload, of at most `PAYLOAD_BYTES_MAX` bytes.
+#[must_use]
+pub fn tag(key: &SipKey, header: &[u8; HEADER_BYTES], payload: &[u8]) -> u64 {
+    ffi::tag(key, header, payload)
+}
+
+/// SipHash-2-4 of at most [`SIPHASH_BYTES_MAX`] bytes.
+#[must_use]
+pub fn siphash(key: &SipKey, message: &[u8]) -> u64 {
+    ffi::siphash(key, message)
+}
+
+/// The header's bytes as the C writes them.
+#[must_use]
+pub fn encode(header: &Header) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    ffi::encode(header, &mut bytes);
+    bytes
+}

@@ -1,0 +1,121 @@
+//! Every small state and packet: the C against the model and the invariants, each outcome counted.
+use crate::cases::{Call, compare};
+use crate::states::each_case;
+use quorumwire_fastpath::Outcome;
+use quorumwire_wire::packet::{Kind, Reason, Registers, Role};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// How often each outcome came: role, what happened, reason, actions.
+type Reached = BTreeMap<(&'static str, &'static str, &'static str, u32), u64>;
+
+fn name(registers: &Registers, call: &Call) -> (&'static str, &'static str) {
+    let role = Role::from_byte(registers.role).map_or("off", Role::name);
+    let call = match call {
+        Call::Step(header) => Kind::from_byte(header.kind).map_or("unknown", Kind::name),
+        Call::Submit(_) => "submit",
+        Call::Persisted(_) => "persisted",
+        Call::Heartbeat(_) => "begin_heartbeat",
+        Call::Release(_) => "release",
+    };
+    (role, call)
+}
+
+fn note(reached: &mut Reached, registers: &Registers, call: &Call, outcome: &Outcome) {
+    let (role, call) = name(registers, call);
+    *reached
+        .entry((role, call, outcome.reason().name(), outcome.actions))
+        .or_default() += 1;
+}
+
+/// Actions as numbers, to be compared with the schema by reading.
+const STORE_FANOUT: u32 = 1 + 2;
+const STORE_REPLY: u32 = 1 + 4;
+const SOFTWARE: u32 = 16;
+
+/// What must have been reached at least once.
+const EXPECTED: [(&str, &str, &str, u32); 52] = [
+    ("off", "request", "off", SOFTWARE),
+    ("off", "append", "off", SOFTWARE),
+    ("off", "persisted", "off", 0),
+    ("off", "begin_heartbeat", "off", 0),
+    ("off", "submit", "off", SOFTWARE),
+    ("follower", "request", "none", 32),
+    ("follower", "request", "stranger", SOFTWARE),
+    ("follower", "request", "malformed", SOFTWARE),
+    ("follower", "request", "group", SOFTWARE),
+    ("follower", "request", "version", SOFTWARE),
+    ("follower", "append", "none", 1),
+    ("follower", "append", "none", 1 + 8),
+    ("follower", "append", "none", STORE_REPLY),
+    ("follower", "append", "none", STORE_REPLY + 8),
+    ("follower", "append", "repeated", 4),
+    ("follower", "append", "repeated", 4 + 8),
+    ("follower", "append", "gap", 4),
+    ("follower", "append", "gap", 4 + 8),
+    ("follower", "append", "before_start", 0),
+    ("follower", "append", "ring_full", 0),
+    ("follower", "append", "history", SOFTWARE),
+    ("follower", "append", "malformed", SOFTWARE),
+    ("follower", "append", "stranger", SOFTWARE),
+    ("follower", "append", "term_old", SOFTWARE),
+    ("follower", "append", "term_new", SOFTWARE),
+    ("follower", "heartbeat", "none", 4),
+    ("follower", "heartbeat", "none", 4 + 8),
+    ("follower", "heartbeat", "gap", 4),
+    ("follower", "forward", "unexpected", 0),
+    ("follower", "answer", "unexpected", SOFTWARE),
+    ("follower", "persisted", "none", 4),
+    ("follower", "persisted", "unexpected", 0),
+    ("follower", "persisted", "beyond_last", 0),
+    ("follower", "persisted", "repeated", 0),
+    ("leader", "request", "none", STORE_FANOUT),
+    ("leader", "request", "none", STORE_FANOUT + 8),
+    ("leader", "request", "ring_full", 0),
+    ("leader", "request", "window_full", 0),
+    ("leader", "forward", "none", STORE_FANOUT),
+    ("leader", "forward", "malformed", SOFTWARE),
+    ("leader", "append", "unexpected", SOFTWARE),
+    ("leader", "append_ok", "none", 0),
+    ("leader", "append_ok", "none", 8),
+    ("leader", "append_ok", "beyond_last", SOFTWARE),
+    ("leader", "append_ok", "malformed", SOFTWARE),
+    ("leader", "append_ok", "stranger", SOFTWARE),
+    ("leader", "heartbeat_ok", "none", 8),
+    ("leader", "retransmit", "none", 64),
+    ("leader", "retransmit", "behind_ring", SOFTWARE),
+    ("leader", "submit", "none", STORE_FANOUT),
+    ("leader", "persisted", "none", 8),
+    ("leader", "begin_heartbeat", "none", 2),
+];
+
+#[test]
+fn every_small_state_and_packet_is_as_the_model_says() {
+    let mut reached = Reached::new();
+    let mut cases = 0_u64;
+    let ended = each_case(&mut |registers, call| {
+        match compare(registers, call) {
+            Ok(outcome) => note(&mut reached, registers, call, &outcome),
+            Err(difference) => panic!("{difference}\nfrom {registers:?}\nby {call:?}"),
+        }
+        cases += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!(ended, ControlFlow::Continue(()));
+    println!("{cases} cases, {} outcomes", reached.len());
+    for (outcome, times) in &reached {
+        println!("{outcome:?} {times}");
+    }
+    for expected in EXPECTED {
+        assert!(
+            reached.contains_key(&expected),
+            "never reached: {expected:?}"
+        );
+    }
+    for reason in Reason::ALL {
+        let elsewhere = matches!(reason, Reason::NotOurs | Reason::Tag | Reason::Checksum);
+        let here = reached.keys().any(|outcome| outcome.2 == reason.name());
+        assert!(here != elsewhere, "{}", reason.name());
+    }
+    assert!(cases > 5_000_000, "only {cases} cases");
+}

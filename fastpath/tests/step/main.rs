@@ -1,0 +1,11 @@
+//! Tests of the C: every small state and packet against a model, the published hashes, the checks before
+//! the step, and what goes wrong without each check.
+mod cases;
+mod exhaustive;
+mod model;
+#[cfg(feature = "mutants")]
+mod mutants;
+mod random;
+mod siphash;
+mod states;
+mod verify;

@@ -1,0 +1,260 @@
+//! The checks before the step: what is short, long, unknown or wrongly signed is refused by its reason.
+use crate::siphash::vectors;
+use quorumwire_fastpath::{Keys, SipKeyPair, check, tag};
+use quorumwire_wire::packet::{
+    FLAG_EPOCH, HEADER_BYTES, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, Reason, TAG_OFFSET, VERSION,
+};
+
+const CLUSTER: [[u8; 16]; 2] = [[1; 16], [2; 16]];
+const CLIENTS: [[u8; 16]; 2] = [[3; 16], [4; 16]];
+
+/// Both epochs of both kinds are valid.
+pub fn keys() -> Keys {
+    Keys {
+        cluster: SipKeyPair::new(CLUSTER.map(Some)),
+        clients: SipKeyPair::new(CLIENTS.map(Some)),
+    }
+}
+
+/// A header of a kind, with the smallest payload it can have.
+pub fn plain(kind: Kind) -> Header {
+    Header {
+        magic: MAGIC,
+        version: VERSION,
+        kind: kind as u8,
+        payload_bytes: if kind == Kind::Forward { 18 } else { 0 },
+        ..Header::default()
+    }
+}
+
+/// The datagram of a header and as many payload bytes as it says, signed by one of the pair.
+pub fn signed(header: &Header, pair: &SipKeyPair) -> Vec<u8> {
+    let payload = vec![7; usize::from(header.payload_bytes)];
+    let epoch = usize::from(header.flags & FLAG_EPOCH);
+    let key = pair.key(epoch).expect("a valid epoch");
+    let unsigned = header.encode();
+    let covered = &payload[..payload.len().min(PAYLOAD_BYTES_MAX)];
+    let header = Header {
+        tag: tag(key, &unsigned, covered),
+        ..*header
+    };
+    [&header.encode()[..], &payload].concat()
+}
+
+fn pair_of(keys: &Keys, kind: Kind) -> SipKeyPair {
+    match kind {
+        Kind::Request | Kind::Answer => keys.clients,
+        Kind::Append
+        | Kind::AppendOk
+        | Kind::Retransmit
+        | Kind::Heartbeat
+        | Kind::HeartbeatOk
+        | Kind::Forward => keys.cluster,
+    }
+}
+
+fn other_pair_of(keys: &Keys, kind: Kind) -> SipKeyPair {
+    match kind {
+        Kind::Request | Kind::Answer => keys.cluster,
+        Kind::Append
+        | Kind::AppendOk
+        | Kind::Retransmit
+        | Kind::Heartbeat
+        | Kind::HeartbeatOk
+        | Kind::Forward => keys.clients,
+    }
+}
+
+#[test]
+fn what_is_signed_with_the_key_of_its_kind_and_epoch_passes() {
+    let keys = keys();
+    for kind in Kind::ALL {
+        for flags in [0, FLAG_EPOCH] {
+            let header = Header {
+                flags,
+                ..plain(kind)
+            };
+            let datagram = signed(&header, &pair_of(&keys, kind));
+            let (found, payload) = check(&keys, &datagram).unwrap();
+            assert_eq!(Header { tag: 0, ..found }, header);
+            assert_eq!(payload.len(), usize::from(header.payload_bytes));
+            // A client must not speak for a replica, nor a replica's key for a client.
+            let other = signed(&header, &other_pair_of(&keys, kind));
+            assert_eq!(check(&keys, &other), Err(Reason::Tag), "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_client_cannot_sign_as_a_replica_by_naming_itself_one() {
+    let keys = keys();
+    for sender in [0, 255] {
+        let append = Header {
+            sender,
+            ..plain(Kind::Append)
+        };
+        assert_eq!(
+            check(&keys, &signed(&append, &keys.clients)),
+            Err(Reason::Tag)
+        );
+    }
+}
+
+#[test]
+fn an_epoch_that_is_over_counts_no_more() {
+    let keys = keys();
+    let datagram = signed(&plain(Kind::Heartbeat), &keys.cluster);
+    let rotated = Keys {
+        cluster: SipKeyPair::new([None, Some(CLUSTER[1])]),
+        ..keys
+    };
+    assert!(check(&keys, &datagram).is_ok());
+    assert_eq!(check(&rotated, &datagram), Err(Reason::Tag));
+    assert_eq!(check(&Keys::default(), &datagram), Err(Reason::Tag));
+}
+
+#[test]
+fn no_bit_can_be_flipped() {
+    let keys = keys();
+    let header = Header {
+        payload_bytes: 9,
+        ..plain(Kind::Append)
+    };
+    let datagram = signed(&header, &keys.cluster);
+    assert_eq!(datagram.len(), HEADER_BYTES + 9);
+    for bit in 0..datagram.len() * 8 {
+        let mut wrong = datagram.clone();
+        wrong[bit / 8] ^= 1 << (bit % 8);
+        assert!(check(&keys, &wrong).is_err(), "bit {bit}");
+    }
+    assert_eq!(datagram[TAG_OFFSET..HEADER_BYTES].len(), 8);
+}
+
+#[test]
+fn form_is_checked_first() {
+    let keys = keys();
+    let append = Header {
+        payload_bytes: 5,
+        ..plain(Kind::Append)
+    };
+    let signed_append = signed(&append, &keys.cluster);
+    for bytes in 0..signed_append.len() {
+        let expected = if bytes < HEADER_BYTES {
+            Reason::NotOurs
+        } else {
+            Reason::Malformed
+        };
+        assert_eq!(
+            check(&keys, &signed_append[..bytes]),
+            Err(expected),
+            "{bytes} bytes"
+        );
+    }
+    let longer = [&signed_append[..], &[0]].concat();
+    assert_eq!(check(&keys, &longer), Err(Reason::Malformed));
+}
+
+#[test]
+fn fields_that_no_sender_makes_are_refused() {
+    let keys = keys();
+    let append = Header {
+        payload_bytes: 5,
+        ..plain(Kind::Append)
+    };
+    let most = u16::try_from(PAYLOAD_BYTES_MAX).unwrap();
+    let cases = [
+        (
+            Header {
+                magic: MAGIC + 1,
+                ..append
+            },
+            Reason::NotOurs,
+        ),
+        (
+            Header {
+                version: VERSION + 1,
+                ..append
+            },
+            Reason::Version,
+        ),
+        (Header { kind: 0, ..append }, Reason::Malformed),
+        (Header { kind: 9, ..append }, Reason::Malformed),
+        (
+            Header {
+                flags: 0x20,
+                ..append
+            },
+            Reason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: most + 1,
+                ..append
+            },
+            Reason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: u16::MAX,
+                ..append
+            },
+            Reason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: 17,
+                ..plain(Kind::Forward)
+            },
+            Reason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: 1,
+                ..plain(Kind::AppendOk)
+            },
+            Reason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: 1,
+                ..plain(Kind::Retransmit)
+            },
+            Reason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: 1,
+                ..plain(Kind::Heartbeat)
+            },
+            Reason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: 1,
+                ..plain(Kind::HeartbeatOk)
+            },
+            Reason::Malformed,
+        ),
+    ];
+    for (header, expected) in cases {
+        let datagram = signed(&header, &keys.cluster);
+        assert_eq!(check(&keys, &datagram), Err(expected), "{header:?}");
+    }
+    let largest = Header {
+        payload_bytes: most,
+        ..append
+    };
+    assert!(check(&keys, &signed(&largest, &keys.cluster)).is_ok());
+}
+
+#[test]
+fn the_vectors_pass_with_their_key() {
+    let pair = SipKeyPair::new([Some(std::array::from_fn(|at| u8::try_from(at).unwrap())); 2]);
+    let keys = Keys {
+        cluster: pair,
+        clients: pair,
+    };
+    for (name, bytes) in vectors() {
+        assert!(check(&keys, &bytes).is_ok(), "{name}");
+    }
+}
