@@ -1,12 +1,21 @@
 //! The common case. `include/` holds the step in freestanding C, which every plane compiles; this crate
 //! calls it and wraps the plane in ordinary memory around it. No I/O, clock or randomness.
+mod asking;
+mod counters;
+mod engine;
 mod ffi;
 mod mutants;
+mod ring;
+mod signing;
 mod step;
 
+pub use asking::{Answered, Asking, Request};
+pub use counters::Counters;
+pub use engine::{Engine, Options, Outbox, Sink};
 pub use mutants::Mutant;
 #[cfg(feature = "mutants")]
 pub use mutants::{activate, reached};
+pub use ring::RING_SLOTS_MAX;
 pub use step::{
     Keys, Outcome, SIPHASH_BYTES_MAX, SipKey, SipKeyPair, check, encode, heartbeat, persisted,
     registers_sound, release, siphash, step, submit, tag,

@@ -1,6 +1,7 @@
 //! Data planes: places where the common case runs. A plane moves entries of one *fast term* while it is
 //! engaged, and nothing at any other time.
 use crate::{GroupId, Index, ReplicaId, Term};
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -27,6 +28,35 @@ pub struct PlanePeer {
     pub id: ReplicaId,
     /// Where its plane listens (UDP).
     pub address: SocketAddr,
+}
+
+/// The keys that sign and check one kind of packet. Two can be valid at once, so that one can be replaced
+/// by the next while packets are on their way: first all replicas learn the next one as `other`, then they
+/// sign with it, then they forget the one before.
+#[derive(Clone, Copy, Default, Eq, PartialEq)]
+pub struct PlaneKeyPair {
+    /// Number of the key that signs. Its lowest bit travels in every packet.
+    pub epoch: u64,
+    /// That key.
+    pub key: [u8; 16],
+    /// The key of the epoch before or after, if packets signed with it are taken too.
+    pub other: Option<[u8; 16]>,
+}
+
+impl fmt::Debug for PlaneKeyPair {
+    /// Shows no key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "keys of epoch {}", self.epoch)
+    }
+}
+
+/// All keys of a plane.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PlaneKeys {
+    /// What replicas say to each other.
+    pub cluster: PlaneKeyPair,
+    /// Requests of clients and answers to them.
+    pub clients: PlaneKeyPair,
 }
 
 /// What a plane is engaged with: it continues the log behind `last_index`.
@@ -185,6 +215,10 @@ pub enum PlaneError {
 pub trait DataPlane: Send {
     /// What it can do.
     fn limits(&self) -> Limits;
+
+    /// Signs and checks packets with these keys from now on. Before the first ones nothing is taken and
+    /// nothing can be engaged.
+    fn set_keys(&mut self, keys: &PlaneKeys);
 
     /// Starts moving the log behind the grant's last index. Answers nothing before it returns `Ok`.
     /// Everything that an earlier term stored must have been taken by [`poll`](Self::poll).

@@ -1,0 +1,419 @@
+//! The plane in ordinary memory: ring, keys and counters around the C step. Takes datagrams and gives
+//! datagrams; has no socket, clock or thread, so the socket plane and a simulated one are thin around it.
+use crate::counters::Counters;
+use crate::ring::{RING_SLOTS_MAX, Ring, Stored};
+use crate::signing::{Signing, checksum};
+use crate::step::{self, Outcome};
+use quorumwire_interfaces::{
+    Answer, Command, EntryKind, Grant, GroupId, Index, Limits, PLANE_REPLICAS_MAX, PlaneEntry,
+    PlaneError, PlaneEvent, PlaneKeys, Registers as Shown, Term,
+};
+use quorumwire_wire::packet::{
+    ACTION_FANOUT, ACTION_STORE, ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED,
+    FLAG_TICK, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, REPLICAS_MAX, Reason, Registers, Role,
+    SENDER_CLIENT, VERSION,
+};
+use std::net::SocketAddr;
+
+mod carry_out;
+
+const _: () = assert!(PLANE_REPLICAS_MAX == REPLICAS_MAX);
+
+/// Where an engine's datagrams go. A datagram that cannot be sent is lost; the protocol asks again.
+pub trait Outbox {
+    /// Sends one datagram.
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]);
+}
+
+/// What takes an engine's events.
+pub type Sink<'a> = &'a mut dyn FnMut(PlaneEvent<'_>);
+
+/// What an engine is made with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Options {
+    /// The log it serves.
+    pub group: GroupId,
+    /// Entries its ring holds: a power of two, at most 65,536.
+    pub ring_slots: u32,
+    /// Leader: most entries that wait for a commit, 1 to `ring_slots`.
+    pub window: u32,
+}
+
+/// A data plane without a network.
+pub struct Engine {
+    registers: Registers,
+    peers: Vec<SocketAddr>,
+    ring: Ring,
+    signing: Signing,
+    counters: Counters,
+    options: Options,
+    /// Last entry handed to the host.
+    taken_index: u64,
+    /// Commit index that the host was told.
+    told_commit: u64,
+    /// Follower: highest index the leader has named.
+    leader_last: u64,
+    asked: Asked,
+    /// Where datagrams are put together.
+    datagram: Vec<u8>,
+}
+
+/// What a follower has last asked its leader for.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    index: u64,
+    /// Packets behind the same gap since.
+    quiet: u32,
+}
+
+impl Engine {
+    /// An engine that is off. Refuses options outside of their ranges.
+    pub fn new(options: Options) -> Result<Self, PlaneError> {
+        if !options.ring_slots.is_power_of_two() || options.ring_slots > RING_SLOTS_MAX {
+            return Err(PlaneError::Refused(
+                "ring_slots must be a power of two, at most 65536",
+            ));
+        }
+        if options.window == 0 || options.window > options.ring_slots {
+            return Err(PlaneError::Refused("window must be 1 to ring_slots"));
+        }
+        Ok(Self {
+            registers: Registers {
+                group: options.group.0,
+                ..Registers::default()
+            },
+            peers: Vec::new(),
+            ring: Ring::new(options.ring_slots),
+            signing: Signing::default(),
+            counters: Counters::default(),
+            options,
+            taken_index: 0,
+            told_commit: 0,
+            leader_last: 0,
+            asked: Asked::default(),
+            datagram: Vec::new(),
+        })
+    }
+
+    /// As [`quorumwire_interfaces::DataPlane::limits`].
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+            replicas_max: REPLICAS_MAX,
+            ring_slots: self.options.ring_slots,
+            authenticates: true,
+        }
+    }
+
+    /// Signs and checks with these from now on.
+    pub fn set_keys(&mut self, keys: &PlaneKeys) {
+        self.signing.set(keys);
+    }
+
+    /// As [`quorumwire_interfaces::DataPlane::engage`].
+    pub fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError> {
+        if self.is_engaged() {
+            return Err(PlaneError::Engaged);
+        }
+        if self.taken_index != self.registers.last_index {
+            return Err(PlaneError::Refused(
+                "the entries of the last fast term must be taken first",
+            ));
+        }
+        if !self.signing.is_set() {
+            return Err(PlaneError::Refused("keys must be set first"));
+        }
+        if grant.group != self.options.group {
+            return Err(PlaneError::Refused("the grant is of another group"));
+        }
+        let registers = self.granted(grant)?;
+        if !step::registers_sound(&registers) {
+            return Err(PlaneError::Refused(
+                "the grant needs slots below the number of peers, a quorum that is a majority, and \
+                 last_term and commit_index that fit term and last_index",
+            ));
+        }
+        self.registers = registers;
+        self.peers = grant.peers.iter().map(|peer| peer.address).collect();
+        self.ring.clear();
+        self.taken_index = grant.last_index.0;
+        self.told_commit = grant.commit_index.0;
+        self.leader_last = grant.last_index.0;
+        self.asked = Asked::default();
+        Ok(())
+    }
+
+    fn granted(&self, grant: &Grant) -> Result<Registers, PlaneError> {
+        let replicas = u8::try_from(grant.peers.len())
+            .ok()
+            .filter(|replicas| usize::from(*replicas) <= REPLICAS_MAX)
+            .ok_or(PlaneError::Refused("the grant has more than 7 peers"))?;
+        let leads = grant.me == grant.leader;
+        let mut registers = Registers {
+            term: grant.term.0,
+            start_index: grant.last_index.0,
+            last_index: grant.last_index.0,
+            last_term: grant.last_term.0,
+            commit_index: grant.commit_index.0,
+            persisted_index: grant.last_index.0,
+            released_index: grant.last_index.0,
+            group: grant.group.0,
+            ring_slots: self.options.ring_slots,
+            window: self.options.window,
+            role: if leads { Role::Leader } else { Role::Follower } as u8,
+            me: grant.me,
+            leader: grant.leader,
+            replicas,
+            quorum: grant.quorum,
+            held: u8::from(grant.held),
+            ..Registers::default()
+        };
+        if let Some(own) = registers.match_index.get_mut(usize::from(grant.me)) {
+            *own = grant.last_index.0;
+        }
+        Ok(registers)
+    }
+
+    /// As [`quorumwire_interfaces::DataPlane::disengage`]. Everything an engine says it has handed to
+    /// its outbox before, so nothing is on its way here.
+    pub fn disengage(&mut self) -> Shown {
+        self.registers.role = Role::Off as u8;
+        self.registers()
+    }
+
+    /// The registers as the host sees them.
+    #[must_use]
+    pub fn registers(&self) -> Shown {
+        let registers = &self.registers;
+        Shown {
+            term: Term(registers.term),
+            last_index: Index(registers.last_index),
+            last_term: Term(registers.last_term),
+            commit_index: Index(registers.commit_index),
+            persisted_index: Index(registers.persisted_index),
+            round: registers.round,
+            frames_heard: registers.frames_heard,
+            match_index: registers.match_index.map(Index),
+            heard_round: registers.heard_round,
+        }
+    }
+
+    /// Whether it moves anything.
+    #[must_use]
+    pub fn is_engaged(&self) -> bool {
+        self.registers.role != Role::Off as u8
+    }
+
+    /// What it has done and not done.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn leads(&self) -> bool {
+        self.registers.role == Role::Leader as u8
+    }
+
+    /// As [`quorumwire_interfaces::DataPlane::submit`].
+    pub fn submit(
+        &mut self,
+        commands: &[Command<'_>],
+        outbox: &mut dyn Outbox,
+    ) -> Result<(Index, usize), PlaneError> {
+        if !self.leads() {
+            return Err(PlaneError::NotEngaged);
+        }
+        let first = Index(self.registers.last_index.saturating_add(1));
+        for (taken, command) in commands.iter().enumerate() {
+            match self.submit_one(command, outbox) {
+                Ok(()) => {}
+                Err(error) if taken == 0 => return Err(error),
+                Err(_) => return Ok((first, taken)),
+            }
+        }
+        Ok((first, commands.len()))
+    }
+
+    fn submit_one(
+        &mut self,
+        command: &Command<'_>,
+        outbox: &mut dyn Outbox,
+    ) -> Result<(), PlaneError> {
+        let payload_bytes = u16::try_from(command.payload.len())
+            .ok()
+            .filter(|bytes| usize::from(*bytes) <= PAYLOAD_BYTES_MAX)
+            .ok_or(PlaneError::Refused("a payload is longer than the limit"))?;
+        let header = Header {
+            magic: MAGIC,
+            version: VERSION,
+            kind: Kind::Request as u8,
+            sender: u8::try_from(SENDER_CLIENT).unwrap_or(u8::MAX),
+            flags: match command.kind {
+                EntryKind::Command => 0,
+                EntryKind::Fragment => FLAG_FRAGMENT,
+                EntryKind::Tick => FLAG_TICK,
+            },
+            payload_bytes,
+            group: self.registers.group,
+            payload_crc32c: checksum(command.payload),
+            session: command.session,
+            sequence: command.sequence,
+            ..Header::default()
+        };
+        let outcome = step::submit(&mut self.registers, &header);
+        if outcome.has(ACTION_TO_SOFTWARE) {
+            return Err(PlaneError::Failed("the log has no index left"));
+        }
+        if !outcome.has(ACTION_STORE) {
+            self.counters.note(outcome.reason());
+            return Err(PlaneError::Full);
+        }
+        self.store(&header, &outcome, command.payload, None);
+        self.say(&outcome, command.payload, outbox);
+        Ok(())
+    }
+
+    /// As [`quorumwire_interfaces::DataPlane::heartbeat`].
+    pub fn heartbeat(&mut self, round: u64, outbox: &mut dyn Outbox) -> Result<(), PlaneError> {
+        if !self.leads() {
+            return Err(PlaneError::NotEngaged);
+        }
+        let outcome = step::heartbeat(&mut self.registers, round);
+        if !outcome.has(ACTION_FANOUT) {
+            return Err(PlaneError::Refused("heartbeat rounds must ascend"));
+        }
+        self.say(&outcome, &[], outbox);
+        Ok(())
+    }
+
+    /// As [`quorumwire_interfaces::DataPlane::persisted`].
+    pub fn persisted(&mut self, upto: Index, outbox: &mut dyn Outbox) -> Result<(), PlaneError> {
+        if !self.is_engaged() {
+            return Err(PlaneError::NotEngaged);
+        }
+        let outcome = step::persisted(&mut self.registers, upto.0);
+        match outcome.reason() {
+            Reason::None | Reason::Repeated => {}
+            _ => {
+                return Err(PlaneError::Refused(
+                    "only what was stored can be persisted, and only where that is held",
+                ));
+            }
+        }
+        self.say(&outcome, &[], outbox);
+        Ok(())
+    }
+
+    /// As [`quorumwire_interfaces::DataPlane::release`].
+    pub fn release(&mut self, upto: Index) -> Result<(), PlaneError> {
+        if upto.0 > self.taken_index || !step::release(&mut self.registers, upto.0) {
+            return Err(PlaneError::Refused("only what was taken can be released"));
+        }
+        Ok(())
+    }
+
+    /// As [`quorumwire_interfaces::DataPlane::answer`]. A longer payload than the limit is not sent.
+    pub fn answer(&mut self, answer: &Answer<'_>, outbox: &mut dyn Outbox) {
+        let Some(payload_bytes) = u16::try_from(answer.payload.len())
+            .ok()
+            .filter(|bytes| usize::from(*bytes) <= PAYLOAD_BYTES_MAX)
+        else {
+            self.counters.note(Reason::Malformed);
+            return;
+        };
+        let header = Header {
+            flags: if answer.refused { FLAG_REFUSED } else { 0 },
+            payload_bytes,
+            payload_crc32c: checksum(answer.payload),
+            index: answer.index.0,
+            session: answer.session,
+            sequence: answer.sequence,
+            ..self.said(Kind::Answer)
+        };
+        self.send(answer.to, header, [answer.payload, &[]], outbox);
+    }
+
+    /// Hands over what has happened: entries in the order of the log, then how far they are committed.
+    /// How many events.
+    pub fn take(&mut self, sink: Sink<'_>) -> usize {
+        let mut events = 0;
+        while self.taken_index < self.registers.last_index {
+            let index = self.taken_index + 1;
+            let (stored, payload) = self
+                .ring
+                .get(index)
+                .expect("the step overwrites no entry that was not taken");
+            let blind = stored.flags & FLAG_BLIND != 0;
+            sink(PlaneEvent::Entry(PlaneEntry {
+                index: Index(index),
+                term: Term(self.registers.term),
+                command: Command {
+                    kind: kind_of(stored.flags),
+                    session: stored.session,
+                    sequence: stored.sequence,
+                    payload,
+                },
+                asked_by: stored.asked_by.filter(|_| !blind),
+            }));
+            self.taken_index = index;
+            events += 1;
+        }
+        if self.registers.commit_index > self.told_commit {
+            self.told_commit = self.registers.commit_index;
+            sink(PlaneEvent::Committed(Index(self.told_commit)));
+            events += 1;
+        }
+        events
+    }
+
+    /// What every packet of this replica begins with.
+    fn said(&self, kind: Kind) -> Header {
+        Header {
+            magic: MAGIC,
+            version: VERSION,
+            kind: kind as u8,
+            sender: self.registers.me,
+            group: self.registers.group,
+            term: self.registers.term,
+            commit_index: self.registers.commit_index,
+            ..Header::default()
+        }
+    }
+
+    /// Puts an entry into the ring. `from` has the command's own fields.
+    fn store(
+        &mut self,
+        from: &Header,
+        outcome: &Outcome,
+        payload: &[u8],
+        asked_by: Option<SocketAddr>,
+    ) {
+        let previous_term = match Kind::from_byte(from.kind) {
+            Some(Kind::Append) => from.previous_term,
+            _ => outcome.header.previous_term,
+        };
+        let entry = Stored {
+            index: outcome.index,
+            previous_term,
+            session: from.session,
+            sequence: from.sequence,
+            payload_crc32c: from.payload_crc32c,
+            payload_bytes: u16::try_from(payload.len()).expect("within the limit"),
+            flags: from.flags & (FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT),
+            asked_by,
+        };
+        self.ring.put(entry, payload);
+        self.counters.stored += 1;
+    }
+}
+
+fn kind_of(flags: u8) -> EntryKind {
+    if flags & FLAG_TICK != 0 {
+        EntryKind::Tick
+    } else if flags & FLAG_FRAGMENT != 0 {
+        EntryKind::Fragment
+    } else {
+        EntryKind::Command
+    }
+}

@@ -1,0 +1,216 @@
+//! Engines joined by a queue in memory: datagrams arrive in the order in which they were sent, unless a
+//! test takes some out.
+use quorumwire_fastpath::{Engine, Options, Outbox};
+use quorumwire_interfaces::{
+    Command, EntryKind, Grant, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer,
+    ReplicaId, Term,
+};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+pub const GROUP: GroupId = GroupId(7);
+
+/// What a test remembers of an event.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Seen {
+    Entry(u64, Vec<u8>, Option<SocketAddr>),
+    Committed(u64),
+    Behind(u8),
+    Request(SocketAddr, u64, Vec<u8>),
+    Foreign(Vec<u8>),
+}
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+pub struct Flying {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+    pub bytes: Vec<u8>,
+}
+
+struct Sending<'a> {
+    from: SocketAddr,
+    queue: &'a mut VecDeque<Flying>,
+}
+
+impl Outbox for Sending<'_> {
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+        self.queue.push_back(Flying {
+            from: self.from,
+            to,
+            bytes: datagram.to_vec(),
+        });
+    }
+}
+
+pub struct Network {
+    pub engines: Vec<Engine>,
+    pub seen: Vec<Vec<Seen>>,
+    pub queue: VecDeque<Flying>,
+    /// What came to somebody who is no engine.
+    pub elsewhere: Vec<Flying>,
+}
+
+pub fn address(slot: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 1000 + u16::try_from(slot).unwrap()))
+}
+
+pub fn keys() -> PlaneKeys {
+    let pair = |byte| PlaneKeyPair {
+        epoch: 0,
+        key: [byte; 16],
+        other: None,
+    };
+    PlaneKeys {
+        cluster: pair(1),
+        clients: pair(2),
+    }
+}
+
+pub fn grant(replicas: usize, me: usize) -> Grant {
+    Grant {
+        group: GROUP,
+        term: Term(5),
+        last_index: Index(10),
+        last_term: Term(3),
+        commit_index: Index(10),
+        me: u8::try_from(me).unwrap(),
+        leader: 0,
+        peers: (0..replicas)
+            .map(|slot| PlanePeer {
+                id: ReplicaId(u16::try_from(slot).unwrap()),
+                address: address(slot),
+            })
+            .collect(),
+        quorum: u8::try_from(replicas / 2 + 1).unwrap(),
+        held: false,
+    }
+}
+
+impl Network {
+    /// Engines with keys, not engaged.
+    pub fn new(replicas: usize, ring_slots: u32) -> Self {
+        let options = Options {
+            group: GROUP,
+            ring_slots,
+            window: ring_slots,
+        };
+        let engines = (0..replicas)
+            .map(|_| {
+                let mut engine = Engine::new(options).unwrap();
+                engine.set_keys(&keys());
+                engine
+            })
+            .collect();
+        Self {
+            engines,
+            seen: vec![Vec::new(); replicas],
+            queue: VecDeque::new(),
+            elsewhere: Vec::new(),
+        }
+    }
+
+    pub fn engaged(replicas: usize, ring_slots: u32) -> Self {
+        let mut network = Self::new(replicas, ring_slots);
+        for (me, engine) in network.engines.iter_mut().enumerate() {
+            engine.engage(&grant(replicas, me)).unwrap();
+        }
+        network
+    }
+
+    pub fn submit(&mut self, payload: &[u8]) -> Index {
+        let command = Command {
+            kind: EntryKind::Command,
+            session: 0,
+            sequence: 0,
+            payload,
+        };
+        let mut sending = Sending {
+            from: address(0),
+            queue: &mut self.queue,
+        };
+        let (index, taken) = self.engines[0].submit(&[command], &mut sending).unwrap();
+        assert_eq!(taken, 1);
+        index
+    }
+
+    pub fn heartbeat(&mut self, round: u64) {
+        let mut sending = Sending {
+            from: address(0),
+            queue: &mut self.queue,
+        };
+        self.engines[0].heartbeat(round, &mut sending).unwrap();
+    }
+
+    pub fn persisted(&mut self, slot: usize, upto: u64) {
+        let mut sending = Sending {
+            from: address(slot),
+            queue: &mut self.queue,
+        };
+        self.engines[slot]
+            .persisted(Index(upto), &mut sending)
+            .unwrap();
+    }
+
+    pub fn send(&mut self, from: SocketAddr, slot: usize, bytes: Vec<u8>) {
+        let to = address(slot);
+        self.queue.push_back(Flying { from, to, bytes });
+    }
+
+    /// Delivers one datagram.
+    pub fn deliver(&mut self, flying: Flying) {
+        let slot = (0..self.engines.len()).find(|slot| address(*slot) == flying.to);
+        let Some(slot) = slot else {
+            self.elsewhere.push(flying);
+            return;
+        };
+        let mut sending = Sending {
+            from: flying.to,
+            queue: &mut self.queue,
+        };
+        let seen = &mut self.seen[slot];
+        self.engines[slot].receive(flying.from, &flying.bytes, &mut sending, &mut |event| {
+            seen.push(remember(&event));
+        });
+    }
+
+    /// Delivers until nothing is on its way, then hands over what has happened.
+    pub fn settle(&mut self) {
+        let mut delivered = 0;
+        while let Some(flying) = self.queue.pop_front() {
+            self.deliver(flying);
+            delivered += 1;
+            assert!(delivered < 100_000, "the engines talk without end");
+        }
+        for (engine, seen) in self.engines.iter_mut().zip(&mut self.seen) {
+            engine.take(&mut |event| seen.push(remember(&event)));
+        }
+    }
+
+    pub fn entries(&self, slot: usize) -> Vec<u64> {
+        let indexes = self.seen[slot].iter().filter_map(|seen| match seen {
+            Seen::Entry(index, ..) => Some(*index),
+            _ => None,
+        });
+        indexes.collect()
+    }
+}
+
+fn remember(event: &PlaneEvent<'_>) -> Seen {
+    match event {
+        PlaneEvent::Entry(entry) => Seen::Entry(
+            entry.index.0,
+            entry.command.payload.to_vec(),
+            entry.asked_by,
+        ),
+        PlaneEvent::Committed(index) => Seen::Committed(index.0),
+        PlaneEvent::Behind(slot) => Seen::Behind(*slot),
+        PlaneEvent::Request {
+            from,
+            sequence,
+            payload,
+            ..
+        } => Seen::Request(*from, *sequence, payload.to_vec()),
+        PlaneEvent::Foreign { bytes, .. } => Seen::Foreign(bytes.to_vec()),
+    }
+}
