@@ -19,7 +19,7 @@ struct qw_outcome {
 	__u32 actions; /* enum qw_action */
 	__u32 reason; /* enum qw_reason */
 };
-_Static_assert(sizeof(struct qw_outcome) == 96, "as in ffi.rs");
+_Static_assert(sizeof(struct qw_outcome) == 96, "as in src/step.rs");
 
 /* The last index there ever may be, so that one more is still a number. */
 #define QW_INDEX_MAX (~0ULL - 1)
@@ -167,9 +167,11 @@ static inline __attribute__((always_inline)) void
 qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_bytes,
 	  struct qw_outcome *out)
 {
+	__u32 me = state->me;
+
 	if (state->last_index >= QW_INDEX_MAX && !qw_mutant(QW_WITHOUT_LAST_INDEX_EVER))
 		return qw_to_software(out, QW_REASON_BEYOND_LAST);
-	if (state->me >= state->replicas || state->me >= QW_REPLICAS_MAX)
+	if (me >= state->replicas || me >= QW_REPLICAS_MAX)
 		return qw_to_software(out, QW_REASON_STRANGER);
 	if (qw_ring_full(state) && !qw_mutant(QW_WITHOUT_REQUEST_RING))
 		return qw_drop(out, QW_REASON_RING_FULL);
@@ -188,7 +190,7 @@ qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_
 	state->last_term = state->term;
 	if (!state->held || qw_mutant(QW_WITHOUT_HELD_LEADER)) {
 		state->persisted_index = out->index;
-		state->match_index[state->me] = out->index;
+		state->match_index[me] = out->index;
 		qw_count(state, out);
 	}
 }
@@ -289,9 +291,14 @@ qw_on_heartbeat(struct qw_registers *state, const struct qw_header *in, struct q
 static inline __attribute__((always_inline)) void
 qw_on_answer(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
-	__u64 *heard = &state->heard_round[in->sender];
-	__u64 *match = &state->match_index[in->sender];
+	__u32 slot = in->sender;
+	__u64 *heard;
+	__u64 *match;
 
+	if (slot >= QW_REPLICAS_MAX) /* checked already; here where the verifier sees it */
+		return qw_to_software(out, QW_REASON_STRANGER);
+	heard = &state->heard_round[slot];
+	match = &state->match_index[slot];
 	if (in->index > state->last_index && !qw_mutant(QW_WITHOUT_BEYOND_LAST))
 		return qw_to_software(out, QW_REASON_BEYOND_LAST);
 	/* A round that was never sent would be a lease that nobody gave. */
@@ -392,12 +399,14 @@ qw_submit(struct qw_registers *state, const struct qw_header *in, struct qw_outc
 static inline void
 qw_persisted(struct qw_registers *state, __u64 upto, struct qw_outcome *out)
 {
+	__u32 me = state->me;
+
 	qw_clear(out);
 	if (state->role != QW_ROLE_LEADER && state->role != QW_ROLE_FOLLOWER)
 		return qw_drop(out, QW_REASON_OFF);
 	if (!state->held)
 		return qw_drop(out, QW_REASON_UNEXPECTED);
-	if (state->me >= state->replicas || state->me >= QW_REPLICAS_MAX)
+	if (me >= state->replicas || me >= QW_REPLICAS_MAX)
 		return qw_drop(out, QW_REASON_STRANGER);
 	if (upto > state->last_index && !qw_mutant(QW_WITHOUT_PERSISTED_WITHIN_LAST))
 		return qw_drop(out, QW_REASON_BEYOND_LAST);
@@ -405,7 +414,7 @@ qw_persisted(struct qw_registers *state, __u64 upto, struct qw_outcome *out)
 		return qw_drop(out, QW_REASON_REPEATED);
 	state->persisted_index = upto;
 	if (state->role == QW_ROLE_LEADER) {
-		state->match_index[state->me] = upto;
+		state->match_index[me] = upto;
 		qw_count(state, out);
 	} else {
 		out->actions = QW_REPLY;
@@ -416,16 +425,18 @@ qw_persisted(struct qw_registers *state, __u64 upto, struct qw_outcome *out)
 /* Leader: says that it lives. Rounds ascend. */
 static inline void qw_heartbeat(struct qw_registers *state, __u64 round, struct qw_outcome *out)
 {
+	__u32 me = state->me;
+
 	qw_clear(out);
 	if (state->role != QW_ROLE_LEADER)
 		return qw_drop(out, QW_REASON_OFF);
-	if (state->me >= state->replicas || state->me >= QW_REPLICAS_MAX)
+	if (me >= state->replicas || me >= QW_REPLICAS_MAX)
 		return qw_drop(out, QW_REASON_STRANGER);
 	/* An answer to the first sending of a round would count for the second. */
 	if (round <= state->round && !qw_mutant(QW_WITHOUT_ASCENDING_ROUNDS))
 		return qw_drop(out, QW_REASON_REPEATED);
 	state->round = round;
-	state->heard_round[state->me] = round;
+	state->heard_round[me] = round;
 	out->actions = QW_FANOUT;
 	qw_say(state, QW_KIND_HEARTBEAT, state->last_index, round, out);
 }

@@ -31,6 +31,23 @@ impl Counters {
         self.by_reason[reason as usize]
     }
 
+    /// All of them, by name.
+    pub fn each(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("received", self.received);
+        sink("foreign", self.foreign);
+        sink("sent", self.sent);
+        sink("entries_stored", self.stored);
+        sink("entries_resent", self.resent);
+        sink("blind_answers", self.blind_answers);
+        sink("gaps_not_asked", self.gaps_not_asked);
+        sink("not_sent_without_key", self.without_key);
+        for reason in Reason::ALL {
+            if reason != Reason::None {
+                sink(reason.name(), self.reason(reason));
+            }
+        }
+    }
+
     pub(crate) fn note(&mut self, reason: Reason) {
         if reason != Reason::None {
             self.by_reason[reason as usize] += 1;

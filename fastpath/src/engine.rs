@@ -199,6 +199,13 @@ impl Engine {
         }
     }
 
+    /// As [`quorumwire_interfaces::DataPlane::set_peer`].
+    pub fn set_peer(&mut self, slot: u8, address: SocketAddr) {
+        if let Some(peer) = self.peers.get_mut(usize::from(slot)) {
+            *peer = address;
+        }
+    }
+
     /// Whether it moves anything.
     #[must_use]
     pub fn is_engaged(&self) -> bool {

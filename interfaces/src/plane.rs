@@ -255,6 +255,10 @@ pub trait DataPlane: Send {
     /// Answers a client. Lost ones are asked for again by the client.
     fn answer(&mut self, answer: &Answer<'_>);
 
+    /// What it has done, taken and dropped since it was made, by name; what a name counts is packets
+    /// unless it says otherwise.
+    fn counters(&self, sink: &mut dyn FnMut(&'static str, u64));
+
     /// The longest time [`poll`](Self::poll) may be left alone while nothing wakes the host; `None`:
     /// any time.
     fn poll_again_within(&self) -> Option<Duration> {

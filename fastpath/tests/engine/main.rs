@@ -1,5 +1,6 @@
 //! The plane in ordinary memory, between queues in memory.
 mod network;
+mod nonsense;
 
 use network::{GROUP, Network, Seen, address, grant, keys};
 use quorumwire_fastpath::{Asking, Engine, Options, Request};

@@ -152,6 +152,30 @@ impl Network {
             .unwrap();
     }
 
+    /// As [`persisted`](Self::persisted), also where that makes no sense.
+    pub fn try_persisted(&mut self, slot: usize, upto: u64) {
+        let mut sending = Sending {
+            from: address(slot),
+            queue: &mut self.queue,
+        };
+        let _ = self.engines[slot].persisted(Index(upto), &mut sending);
+    }
+
+    /// As [`heartbeat`](Self::heartbeat), also where that makes no sense.
+    pub fn try_heartbeat(&mut self, round: u64) {
+        let mut sending = Sending {
+            from: address(0),
+            queue: &mut self.queue,
+        };
+        let _ = self.engines[0].heartbeat(round, &mut sending);
+    }
+
+    /// Hands over what has happened at one engine.
+    pub fn take(&mut self, slot: usize) {
+        let seen = &mut self.seen[slot];
+        self.engines[slot].take(&mut |event| seen.push(remember(&event)));
+    }
+
     pub fn send(&mut self, from: SocketAddr, slot: usize, bytes: Vec<u8>) {
         let to = address(slot);
         self.queue.push_back(Flying { from, to, bytes });

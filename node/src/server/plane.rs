@@ -231,14 +231,15 @@ impl Plane {
     /// Looks at what has come, a bounded amount of it; it gathers in `brought`.
     pub fn poll(&mut self) {
         for _ in 0..POLLS_PER_TURN {
-            self.has_more = self.poll_once() > 0;
+            self.poll_once();
+            self.has_more = self.place.poll_again_within().is_some();
             if !self.has_more {
                 return;
             }
         }
     }
 
-    fn poll_once(&mut self) -> usize {
+    fn poll_once(&mut self) {
         let (brought, taken, slots) = (&mut self.brought, &mut self.taken, &self.slots);
         let group = self.group;
         self.place.poll(POLL_BUDGET, &mut |event| match event {
@@ -272,7 +273,16 @@ impl Plane {
             }),
             // The registers say the one, the plane has counted the other.
             PlaneEvent::Committed(_) | PlaneEvent::Foreign { .. } => {}
-        })
+        });
+    }
+
+    /// The plane's own counters, named for a report.
+    pub fn counters(&self) -> BTreeMap<String, u64> {
+        let mut counters = BTreeMap::new();
+        self.place.counters(&mut |name, count| {
+            counters.insert(format!("plane_{name}"), count);
+        });
+        counters
     }
 
     /// Whether a command of this size may wait to be submitted.

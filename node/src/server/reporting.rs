@@ -1,6 +1,7 @@
 //! What the replica tells about itself, made when somebody asks.
 use super::Server;
 use super::core::Core;
+use super::plane::Plane;
 use crate::options::Durability;
 use crate::report::{FastTermReport, FollowerReport, MemberReport, Report};
 use quorumwire_control::{FastCounters, LeaveReason, Role, Status};
@@ -212,6 +213,7 @@ impl Server {
         .map(|(name, count)| (name.to_owned(), count))
         .collect();
         self.core.journal.add_counters(&mut counters);
+        counters.extend(self.core.plane.iter().flat_map(Plane::counters));
         add_fast_counters(&status.fast_counters, &mut counters);
         counters
     }

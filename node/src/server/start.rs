@@ -49,6 +49,12 @@ const ENGAGE_INTERVAL: Duration = Duration::from_millis(100);
 const ENGAGE_INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// A follower that lacks at most so many entries joins a running fast term; half of a plane's ring.
 const ENGAGE_WINDOW: u64 = 4096;
+/// What a data plane holds.
+const PLANE_OPTIONS: quorumwire_plane_socket::Options = quorumwire_plane_socket::Options {
+    group: GROUP,
+    ring_slots: 16 << 10,
+    window: 8 << 10,
+};
 /// Bytes taken from a client's socket at once.
 const SCRATCH_BYTES: usize = 256 << 10;
 /// Name of the file that says that this replica has been a member.
@@ -372,7 +378,7 @@ fn open_plane(options: &ServerOptions, registry: &Registry) -> anyhow::Result<Op
         PlaneKind::None => return Ok(None),
         PlaneKind::Socket => {
             let listen = options.listen_plane;
-            let socket = SocketPlane::bind(listen)
+            let socket = SocketPlane::bind(listen, PLANE_OPTIONS)
                 .with_context(|| format!("option listen-plane: cannot listen on {listen}"))?;
             let descriptor = socket.as_fd().as_raw_fd();
             registry.register(
