@@ -413,6 +413,16 @@ impl<'n> Cluster<'n> {
         last.pop().context("at least one replica")
     }
 
+    /// As [`Cluster::wait_for_leader`], and, with data planes, until all founders run its fast term: then
+    /// no further term comes by itself.
+    pub fn wait_for_settled_leader(&self) -> Result<u16> {
+        if self.plan.plane == "none" {
+            return self.wait_for_leader();
+        }
+        let founders: Vec<_> = self.founders().collect();
+        self.wait_for_fast_term(&founders)
+    }
+
     /// Waits until these replicas run the same fast term, and one of them leads it; that one.
     pub fn wait_for_fast_term(&self, ids: &[u16]) -> Result<u16> {
         let mut leader = None;

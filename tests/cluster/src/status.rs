@@ -59,6 +59,7 @@ pub struct Status {
     /// The fast term its data plane runs, if it does.
     pub fast_term: Option<FastTerm>,
     /// What it has counted, by name.
+    #[serde(default)]
     pub counters: BTreeMap<String, u64>,
     /// The members it knows.
     pub members: Vec<Member>,

@@ -160,7 +160,7 @@ fn check_life(client: &mut Client, key: &str, begun: Instant, life: Duration) ->
 #[test]
 fn touch_and_gat_extend_a_life_on_all_replicas() {
     run_started(Plan::steady(3, Durability::Sync), |cluster| {
-        let leader = cluster.wait_for_leader()?;
+        let leader = cluster.wait_for_settled_leader()?;
         cluster.wait_for_ready(&[0, 1, 2])?;
         let mut client = cluster.client(leader)?;
         for key in ["plain", "touched", "gat"] {
@@ -204,7 +204,7 @@ fn a_life_counts_from_now_also_after_an_idle_time() {
     const IDLE: Duration = Duration::from_millis(1500);
     const LIFE: Duration = Duration::from_secs(2);
     run_started(Plan::steady(3, Durability::Sync), |cluster| {
-        let leader = cluster.wait_for_leader()?;
+        let leader = cluster.wait_for_settled_leader()?;
         cluster.wait_for_ready(&[0, 1, 2])?;
         let mut client = cluster.client(leader)?;
         ensure!(client.set("old", b"x").expect("set") == "STORED");

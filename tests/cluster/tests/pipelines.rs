@@ -35,7 +35,7 @@ const SERVER_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A leader and one of its followers, both ready.
 fn leader_and_follower(cluster: &Cluster<'_>) -> Result<[u16; 2]> {
-    let leader = cluster.wait_for_leader()?;
+    let leader = cluster.wait_for_settled_leader()?;
     cluster.wait_for_ready(&[0, 1, 2])?;
     Ok([leader, (leader + 1) % 3])
 }
@@ -346,7 +346,7 @@ fn without_a_quorum_reads_are_refused_soon_and_at_little_cost() {
         })?;
 
         // Its followers go, the leader stays and is none any more.
-        let leader = cluster.wait_for_leader()?;
+        let leader = cluster.wait_for_settled_leader()?;
         let followers: Vec<_> = (0..3).filter(|id| *id != leader).collect();
         for id in &followers {
             cluster.kill(*id)?;
@@ -361,7 +361,7 @@ fn without_a_quorum_reads_are_refused_soon_and_at_little_cost() {
             cluster.start(*id)?;
         }
         cluster.wait_for_ready(&[0, 1, 2, LEARNER])?;
-        let leader = cluster.wait_for_leader()?;
+        let leader = cluster.wait_for_settled_leader()?;
         let follower = (leader + 1) % 3;
         cluster.kill((leader + 2) % 3)?;
         cluster.kill(leader)?;
