@@ -1,9 +1,11 @@
 //! Is a history linearizable? Exact, by the search of Wing and Gong with Lowe's memory of states seen,
 //! one key at a time. It judges what clients saw, not what replicas hold.
 
+pub mod history;
 mod preparation;
 mod register;
 mod search;
+pub mod seed;
 #[cfg(test)]
 mod search_test;
 

@@ -1,0 +1,32 @@
+//! Makes a failing plan small: leaves out faults as long as something still goes wrong.
+use crate::plan::Plan;
+use crate::run::{Verdict, run};
+
+/// Runs tried at most.
+const TRIES_MAX: u32 = 400;
+
+/// The numbers of the faults that suffice for a failure, and that failure.
+#[must_use]
+pub fn shrink(seed: u64, failed: Verdict) -> (Vec<usize>, Verdict) {
+    let mut kept: Vec<usize> = (0..Plan::new(seed).faults.len()).collect();
+    let mut last = failed;
+    let mut piece = kept.len().div_ceil(2);
+    let mut tries = 0;
+    while piece > 0 && tries < TRIES_MAX {
+        let mut at = 0;
+        while at < kept.len() && tries < TRIES_MAX {
+            let end = (at + piece).min(kept.len());
+            let fewer = [&kept[..at], &kept[end..]].concat();
+            let verdict = run(Plan::new(seed).keep(&fewer), false);
+            tries += 1;
+            if verdict.violation.is_some() {
+                kept = fewer;
+                last = verdict;
+            } else {
+                at = end;
+            }
+        }
+        piece /= 2;
+    }
+    (kept, last)
+}
