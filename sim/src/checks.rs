@@ -13,8 +13,9 @@ pub const DIGEST_EVERY: u64 = 128;
 pub struct Checks {
     /// I1: who led each term.
     leaders: BTreeMap<Term, Peer>,
-    /// I4: the entry committed at each index: term and checksum. The first has index 1.
-    committed: Vec<(Term, u32)>,
+    /// I4: the entry committed at each index: term, checksum, and the term of who said so first. The
+    /// first has index 1.
+    committed: Vec<(Term, u32, Term)>,
     /// I2: the entries ever written at each index: term, checksum and the term before.
     written: Vec<Vec<(Term, u32, Option<Term>)>>,
     /// I10: each life's last vote.
@@ -107,12 +108,13 @@ impl Checks {
             format!("I1: term {term} has two leaders, {known:?} and {peer:?}")
         });
         let first = replica.status().first_index;
+        // Who is elected late may lack what a later term has committed; it can commit nothing.
         let lacks = (first.0..=self.committed.len() as u64).find(|index| {
             let committed = self.committed[place(Index(*index))];
-            replica.term_at(Index(*index)) != Some(committed.0)
+            committed.2 < term && replica.term_at(Index(*index)) != Some(committed.0)
         });
         self.require(lacks.is_none(), || {
-            format!("I3: {peer:?} leads term {term} without committed entry {lacks:?}")
+            format!("I3: {peer:?} leads term {term} without committed entry {lacks:?}, its log ends with {}", replica.last_index())
         });
     }
 
@@ -222,7 +224,7 @@ impl Checks {
             format!("I12: {peer:?} commits {index} after {before}")
         });
         for entry in replica.entries(before.next(), index) {
-            self.commit(peer, entry);
+            self.commit(peer, entry, replica.term());
         }
         let Some(term) = replica.term_at(index) else {
             return;
@@ -245,11 +247,11 @@ impl Checks {
         }
     }
 
-    fn commit(&mut self, peer: Peer, entry: &Entry) {
+    fn commit(&mut self, peer: Peer, entry: &Entry, said_in: Term) {
         let found = (entry.term, checksum(entry));
         let at = place(entry.index);
         if let Some(known) = self.committed.get(at) {
-            let same = *known == found;
+            let same = (known.0, known.1) == found;
             let known = known.0;
             self.require(same, || {
                 format!(
@@ -263,7 +265,7 @@ impl Checks {
         self.require(!gap, || {
             format!("I12: {peer:?} commits {} with a gap before it", entry.index)
         });
-        self.committed.push(found);
+        self.committed.push((found.0, found.1, said_in));
         if entry.kind == RecordKind::Membership
             && let Ok(membership) = Membership::decode(entry.payload())
         {
@@ -305,13 +307,19 @@ impl Checks {
         });
     }
 
-    /// I13: what a leader of the newest term acts on and what is committed have common voters.
+    /// I13: what a leader of the newest term acts on and what is committed have common voters. Where all
+    /// must agree, a change is settled by a majority before it is committed: then only the order of the
+    /// committed ones is judged.
     fn members_change(&mut self, peer: Peer, replica: &Replica, membership: &Membership) {
         let newest = self.leaders.keys().next_back().copied();
         if replica.role() != Role::Leader || newest != Some(replica.term()) {
             return;
         }
         if let Some((_, committed)) = self.membership.clone() {
+            let all = |m: &Membership| m.quorum == CommitQuorum::All;
+            if all(&committed) || all(membership) {
+                return;
+            }
             let overlap = overlaps(&committed, membership);
             self.require(overlap, || {
                 format!("I13: {peer:?} goes from committed {committed:?} to {membership:?}")

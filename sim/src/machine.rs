@@ -28,6 +28,8 @@ pub struct Machine {
     pub initial: Vec<ReplicaId>,
     /// What survives the process.
     pub disk: FaultyDisk<MemoryDisk>,
+    /// Nothing is meant to survive the process.
+    pub in_memory: bool,
     /// It was a member in some life, and a file beside the folder says so.
     pub was_member: bool,
     /// Lives begun.
@@ -210,6 +212,7 @@ impl Machine {
             },
             initial: if wait { Vec::new() } else { initial.to_vec() },
             disk: FaultyDisk::new(MemoryDisk::with_power_cuts()),
+            in_memory: settings.durability == Durability::Memory,
             was_member: false,
             lives: 0,
             durable: Durable::default(),
@@ -316,14 +319,16 @@ impl Machine {
         Start::Runs
     }
 
-    /// Whether this very entry would survive whatever its durability is meant to survive.
+    /// Whether this very entry would survive whatever its durability is meant to survive. A life in
+    /// memory that is over may have had it.
     #[must_use]
     pub fn holds(&self, index: Index, term: Term) -> bool {
         match &self.process {
-            Some(process) if !process.journal.is_durable() => {
+            Some(process) if self.in_memory => {
                 let replica = &process.replica;
                 replica.term_at(index) == Some(term) || index <= replica.status().snapshot_index
             }
+            None if self.in_memory => true,
             Some(_) | None => self.durable.holds(index, term),
         }
     }

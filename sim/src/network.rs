@@ -288,12 +288,12 @@ fn to_frame(message: &Message) -> BytesMut {
     frame
 }
 
-fn from_frame(frame: Bytes) -> Option<Message> {
+fn from_frame(mut frame: Bytes) -> Option<Message> {
     let header = FrameHeader::decode(&frame).ok()??;
     if frame.len() < header.frame_bytes() || frame.len() < FRAME_HEADER_BYTES {
         return None;
     }
-    let (meta, attachment) = header.open(frame).ok()?;
+    let (meta, attachment) = header.open(frame.split_to(header.frame_bytes())).ok()?;
     let message = PeerMessage::decode(meta).ok()?;
     Message::from_proto(message, attachment).ok()
 }

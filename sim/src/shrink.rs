@@ -9,6 +9,7 @@ const TRIES_MAX: u32 = 400;
 #[must_use]
 pub fn shrink(seed: u64, failed: Verdict) -> (Vec<usize>, Verdict) {
     let mut kept: Vec<usize> = (0..Plan::new(seed).faults.len()).collect();
+    let wanted = kind(&failed);
     let mut last = failed;
     let mut piece = kept.len().div_ceil(2);
     let mut tries = 0;
@@ -19,7 +20,7 @@ pub fn shrink(seed: u64, failed: Verdict) -> (Vec<usize>, Verdict) {
             let fewer = [&kept[..at], &kept[end..]].concat();
             let verdict = run(Plan::new(seed).keep(&fewer), false);
             tries += 1;
-            if verdict.violation.is_some() {
+            if kind(&verdict) == wanted {
                 kept = fewer;
                 last = verdict;
             } else {
@@ -29,4 +30,11 @@ pub fn shrink(seed: u64, failed: Verdict) -> (Vec<usize>, Verdict) {
         piece /= 2;
     }
     (kept, last)
+}
+
+/// Which invariant does not hold: what stands before the first colon.
+fn kind(verdict: &Verdict) -> Option<String> {
+    let violation = verdict.violation.as_ref()?;
+    let (kind, _) = violation.split_once(':')?;
+    Some(kind.to_owned())
 }

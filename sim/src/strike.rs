@@ -468,11 +468,16 @@ impl World {
             machine.stalled_until = 0;
             machine.dies_after = None;
             machine.dies_in_write = None;
+            let run = machine.run;
+            let writing = machine.process.as_ref().is_some_and(|p| p.journal.writing);
+            if writing {
+                // A disk that stood still goes on now.
+                self.queue.set(self.now, Event::LogDone(place, run));
+            }
             if machine.process.is_none() {
                 self.queue.set(self.now, Event::Boot(place));
             } else if machine.busy_until > self.now {
                 machine.busy_until = self.now;
-                let run = machine.run;
                 self.queue.set(self.now, Event::GoesOn(place, run));
             }
         }

@@ -336,6 +336,9 @@ impl World {
         let Some(process) = &mut machine.process else {
             return;
         };
+        if !process.journal.writing {
+            return; // it was done earlier than planned
+        }
         let was_full = process.journal.full;
         match process.journal.write(&mut machine.durable) {
             Written::Done => {
