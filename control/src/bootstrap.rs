@@ -246,7 +246,7 @@ impl Replica {
             && silent
             && self.connected(fresh.id) == Some(fresh.incarnation)
             && self.may_change_members()
-            && self.may_propose().is_ok();
+            && self.may_append_membership().is_ok();
         if possible {
             let next = changed_life(self.members.current(), fresh, peer_address);
             self.append_membership(next, outputs);

@@ -247,6 +247,15 @@ impl Replica {
         Ok(())
     }
 
+    /// Whether a membership may be appended. Not held up by what waits to be committed: where all must
+    /// agree, nothing commits until the member that is gone is replaced or removed.
+    pub(crate) fn may_append_membership(&self) -> Result<(), Refusal> {
+        match self.may_propose() {
+            Err(Refusal::Busy { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
     /// Appends a membership, which takes effect at once.
     pub(crate) fn append_membership(
         &mut self,

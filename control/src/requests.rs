@@ -27,7 +27,7 @@ impl Replica {
         change: &MemberChange,
         outputs: &mut Vec<Output>,
     ) -> Result<Index, Refusal> {
-        self.may_propose()?;
+        self.may_append_membership()?;
         if !self.may_change_members() {
             return Err(Refusal::ChangeInProgress);
         }
