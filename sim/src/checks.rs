@@ -86,7 +86,7 @@ impl Checks {
                 Output::Committed(index) => self.commits(machines, machine, process, *index),
                 Output::Read(ticket, index) => self.grants_read(peer, *ticket, *index),
                 Output::MembershipChanged(membership) => {
-                    self.members_change(peer, replica, membership);
+                    self.members_change(machines, peer, replica, membership);
                 }
                 Output::Done(_)
                 | Output::Refused(..)
@@ -289,14 +289,10 @@ impl Checks {
         (index, term): (Index, Term),
     ) {
         let (_, membership) = replica.membership_at(replica.last_index());
-        let holds = |id: ReplicaId, incarnation: Incarnation| {
-            let holder = machines.iter().find(|machine| machine.peer.id == id);
-            holder.is_some_and(|holder| {
-                holder.peer.incarnation != incarnation || holder.holds(index, term)
-            })
-        };
         let voters = membership.voters();
-        let held = voters.filter(|v| holds(v.id, v.incarnation)).count();
+        let held = voters
+            .filter(|v| is_held_by(machines, v.id, v.incarnation, (index, term)))
+            .count();
         let voter_count = membership.voters().count();
         let needed = match membership.quorum {
             CommitQuorum::Majority => voter_count / 2 + 1,
@@ -307,24 +303,39 @@ impl Checks {
         });
     }
 
-    /// I13: what a leader of the newest term acts on and what is committed have common voters. Where all
-    /// must agree, a change is settled by a majority before it is committed: then only the order of the
-    /// committed ones is judged.
-    fn members_change(&mut self, peer: Peer, replica: &Replica, membership: &Membership) {
+    /// I13: what a leader of the newest term acts on has common voters with what is committed, unless a
+    /// majority already holds a change between them, which settles that one before it is committed.
+    fn members_change(
+        &mut self,
+        machines: &[Machine],
+        peer: Peer,
+        replica: &Replica,
+        membership: &Membership,
+    ) {
         let newest = self.leaders.keys().next_back().copied();
         if replica.role() != Role::Leader || newest != Some(replica.term()) {
             return;
         }
-        if let Some((_, committed)) = self.membership.clone() {
-            let all = |m: &Membership| m.quorum == CommitQuorum::All;
-            if all(&committed) || all(membership) {
-                return;
-            }
-            let overlap = overlaps(&committed, membership);
-            self.require(overlap, || {
-                format!("I13: {peer:?} goes from committed {committed:?} to {membership:?}")
+        let (set_at, _) = replica.membership_at(replica.last_index());
+        let (before_at, before) = replica.membership_at(set_at.previous());
+        let Some((committed_at, committed)) = self.membership.clone() else {
+            return;
+        };
+        let term = replica.term_at(before_at);
+        let needed = before.voters().count() / 2 + 1;
+        let settled = term.is_some_and(|term| {
+            let held = before.voters().filter(|voter| {
+                is_held_by(machines, voter.id, voter.incarnation, (before_at, term))
             });
+            held.count() >= needed
+        });
+        if before_at > committed_at && settled {
+            return;
         }
+        let overlap = overlaps(&committed, membership);
+        self.require(overlap, || {
+            format!("I13: {peer:?} goes from committed {committed:?} to {membership:?}")
+        });
     }
 
     /// A read by a round was asked for: it must show all that is committed now.
@@ -392,6 +403,19 @@ impl Checks {
             format!("I4: {peer:?} installs a snapshot of {last_index}@{last_term}, committed was {known:?}")
         });
     }
+}
+
+/// Whether this life has the entry, or is over and may have had it.
+fn is_held_by(
+    machines: &[Machine],
+    id: ReplicaId,
+    incarnation: Incarnation,
+    (index, term): (Index, Term),
+) -> bool {
+    let holder = machines.iter().find(|machine| machine.peer.id == id);
+    holder.is_some_and(|holder| {
+        holder.peer.incarnation != incarnation || holder.holds(index, term)
+    })
 }
 
 /// Whether any majority of one has a voter in common with any majority of the other.
