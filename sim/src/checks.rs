@@ -143,7 +143,10 @@ impl Checks {
                 }
             };
             self.require(same, || {
-                format!("I2: {peer:?} writes another entry {}@{}", entry.index, entry.term)
+                format!(
+                    "I2: {peer:?} writes another entry {}@{}",
+                    entry.index, entry.term
+                )
             });
             previous = Some(entry.term);
         }
@@ -182,8 +185,7 @@ impl Checks {
                 index,
                 ..
             } => {
-                let kept =
-                    in_memory || (durable.last_index() >= *index && durable.term >= term);
+                let kept = in_memory || (durable.last_index() >= *index && durable.term >= term);
                 self.require(kept, || {
                     format!("I5: {peer:?} acknowledges {index} before it is durable")
                 });
@@ -235,14 +237,17 @@ impl Checks {
         self.is_held(machines, peer, replica, (index, term));
         for other in machines {
             let later = other.process.as_ref().map(|process| &process.replica);
-            let Some(later) = later.filter(|later| {
-                later.role() == Role::Leader && later.term() > replica.term()
-            }) else {
+            let Some(later) =
+                later.filter(|later| later.role() == Role::Leader && later.term() > replica.term())
+            else {
                 continue;
             };
             let has = later.term_at(index) == Some(term) || later.status().first_index > index;
             self.require(has, || {
-                format!("I3: {peer:?} commits {index}, which leader {:?} lacks", other.peer)
+                format!(
+                    "I3: {peer:?} commits {index}, which leader {:?} lacks",
+                    other.peer
+                )
             });
         }
     }
@@ -413,9 +418,7 @@ fn is_held_by(
     (index, term): (Index, Term),
 ) -> bool {
     let holder = machines.iter().find(|machine| machine.peer.id == id);
-    holder.is_some_and(|holder| {
-        holder.peer.incarnation != incarnation || holder.holds(index, term)
-    })
+    holder.is_some_and(|holder| holder.peer.incarnation != incarnation || holder.holds(index, term))
 }
 
 /// Whether any majority of one has a voter in common with any majority of the other.

@@ -76,7 +76,7 @@ impl World {
             self.clients[place].asks = usize::try_from(self.random.below(machines)).unwrap_or(0);
         }
         let settings = &self.plan.settings;
-        let (keys, think) = (settings.keys, settings.think);
+        let keys = settings.keys;
         let epoch = u32::try_from(now / KEYS_LAST).unwrap_or(0);
         let key = epoch * 16 + u32::try_from(self.random.below(u64::from(keys))).unwrap_or(0);
         let operation = self.choose(place, key);
@@ -97,7 +97,6 @@ impl World {
         let delay = self.random.between(20, 400) * MICROSECOND;
         let to = self.clients[place].asks;
         self.queue.set(now + delay, Event::Request(to, id));
-        let _ = think;
         self.queue.set(now + PATIENCE, Event::Impatient(number, id));
     }
 
@@ -176,7 +175,8 @@ impl World {
             self.reached(place, Moment::Answered);
         }
         let delay = self.random.between(20, 400) * MICROSECOND;
-        self.queue.set(self.now + delay, Event::Answer(operation, told));
+        self.queue
+            .set(self.now + delay, Event::Answer(operation, told));
     }
 
     /// A process is asked for something by a client.
@@ -411,7 +411,6 @@ impl World {
 
 fn encode(asked: &Asked, key: &str, operation: u32, buffer: &mut bytes::BytesMut) {
     let key = Key::new(key.as_bytes()).expect("a short word is a key");
-    let written = |value: &'_ str| value.len();
     let text;
     let item = |value| Written {
         key,
@@ -440,7 +439,6 @@ fn encode(asked: &Asked, key: &str, operation: u32, buffer: &mut bytes::BytesMut
         Operation::Increment(delta) => Command::Increment { key, delta }.encode(buffer),
         Operation::Delete | Operation::Get => Command::Delete { key }.encode(buffer),
     }
-    let _ = written;
 }
 
 fn number(value: &[u8]) -> Option<u64> {

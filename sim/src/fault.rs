@@ -108,11 +108,19 @@ pub struct Fault {
 #[allow(missing_docs)]
 pub enum Kind {
     /// So many messages of a thousand are lost.
-    Loss { permille: u16 },
+    Loss {
+        permille: u16,
+    },
     /// So many are delivered twice, the second time up to `late` later.
-    Repeat { permille: u16, late: Nanos },
+    Repeat {
+        permille: u16,
+        late: Nanos,
+    },
     /// So many take up to so much longer.
-    Late { permille: u16, late: Nanos },
+    Late {
+        permille: u16,
+        late: Nanos,
+    },
     Partition(Shape),
     /// What one replica is sent arrives all at once when it is over.
     Clog,
@@ -129,21 +137,33 @@ pub enum Kind {
     Strike(Strike, Target),
     PowerCutOfAll,
     /// A sync fails, after so many have succeeded.
-    SyncFails { after: u8 },
+    SyncFails {
+        after: u8,
+    },
     DiskFull,
     /// Bits flip, sectors vanish, a file is cut short, behind the back of a replica that is down.
     Damage,
-    Misdirected { after: u8 },
+    Misdirected {
+        after: u8,
+    },
     Stall,
     Wipe,
     /// The time of day jumps by so many seconds.
-    WallClock { seconds: i32 },
+    WallClock {
+        seconds: i32,
+    },
     Members(Change),
     /// A snapshot is taken now.
     Snapshot,
-    Overload { commands: u16 },
+    Overload {
+        commands: u16,
+    },
     /// When this happens for the so-many-th time, that follows.
-    Trigger { on: Moment, skip: u8, then: Strike },
+    Trigger {
+        on: Moment,
+        skip: u8,
+        then: Strike,
+    },
 }
 
 /// How the network falls apart.

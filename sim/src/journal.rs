@@ -136,6 +136,7 @@ pub enum Written {
 
 impl Journal {
     /// A journal over a log, or over nothing.
+    #[must_use]
     pub fn new(wal: Option<Wal>) -> Self {
         Self {
             wal,

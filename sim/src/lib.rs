@@ -10,12 +10,15 @@
 //!
 //! Each machine does what the node does, in the node's order: see `turn.rs` beside the node's
 //! `carry_out.rs`.
+mod background;
 pub mod checks;
 pub mod clients;
 pub mod counts;
 pub mod fault;
 pub mod journal;
 pub mod machine;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 pub mod network;
 pub mod plan;
 pub mod queue;

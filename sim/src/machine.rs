@@ -202,6 +202,7 @@ pub enum Start {
 
 impl Machine {
     /// A machine with an empty disk.
+    #[must_use]
     pub fn new(id: u16, initial: &[ReplicaId], settings: &Settings) -> Self {
         let id = ReplicaId(id);
         let wait = !initial.contains(&id);
@@ -266,13 +267,17 @@ impl Machine {
         (DAY_MS + time / 1_000_000).saturating_add_signed(self.wall_offset_ms)
     }
 
-    /// Starts a process from what is on the disk.
-    pub fn start(&mut self, time: Nanos, settings: &Settings) -> Start {
+    /// Starts a process from what is on the disk, which a fault has damaged (`spoiled`) or not.
+    pub fn start(&mut self, time: Nanos, settings: &Settings, spoiled: bool) -> Start {
         let begun = match self.open(settings) {
             Ok(begun) => begun,
             Err(problem) => return Start::Later(problem),
         };
         let Begun { ready, damaged } = begun;
+        if damaged && !spoiled {
+            let peer = self.peer;
+            return Start::Violation(format!("I15: {peer:?} finds damage that nobody did"));
+        }
         let forgot = ready.incarnation != self.peer.incarnation;
         let fresh = ready.fresh;
         self.peer.incarnation = ready.incarnation;
@@ -369,7 +374,8 @@ impl Machine {
         }
         let (found, durable) = (&stored.hard_state, &self.durable);
         let kept = found.term > durable.term
-            || (found.term == durable.term && (found.vote == durable.vote || durable.vote.is_none()));
+            || (found.term == durable.term
+                && (found.vote == durable.vote || durable.vote.is_none()));
         if !kept {
             return Some(format!(
                 "I10: {:?} was in term {} with vote {:?}, finds {found:?}",
@@ -378,7 +384,8 @@ impl Machine {
         }
         let snapshot = stored.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
         let first = stored.entries.first().map_or(Index(u64::MAX), |e| e.index);
-        let sure = |(index, _): &(Index, Term)| durable.unsure_from.is_none_or(|from| *index < from);
+        let sure =
+            |(index, _): &(Index, Term)| durable.unsure_from.is_none_or(|from| *index < from);
         let lost = durable.entries().filter(sure).find(|(index, term)| {
             let place = usize::try_from(index.0.wrapping_sub(first.0)).unwrap_or(usize::MAX);
             let there = stored.entries.get(place);
@@ -462,7 +469,9 @@ fn restore(ready: &storage::Ready) -> Result<Box<Store>, String> {
         let file = file.map_err(|error| error.to_string())?;
         let file = file.ok_or("the newest snapshot is gone")?;
         let mut body = file.body().map_err(|error| error.to_string())?;
-        store.restore(&mut body).map_err(|error| error.to_string())?;
+        store
+            .restore(&mut body)
+            .map_err(|error| error.to_string())?;
     }
     Ok(store)
 }
@@ -496,6 +505,7 @@ fn to_control(stored: storage::Stored) -> Stored {
 }
 
 /// What a snapshot's head says, in `control`'s words.
+#[must_use]
 pub fn meta(head: &SnapshotHead) -> SnapshotMeta {
     SnapshotMeta {
         last_index: head.last_index,

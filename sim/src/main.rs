@@ -3,7 +3,7 @@ use clap::Parser;
 use quorumwire_sim::plan::Plan;
 use quorumwire_sim::report::Report;
 use quorumwire_sim::run::{Verdict, catch_panics, run};
-use quorumwire_sim::shrink::shrink;
+use quorumwire_sim::shrink::{TRIES_MAX, shrink};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,6 +37,14 @@ struct Options {
     /// Make a failing plan as small as possible.
     #[arg(long)]
     shrink: bool,
+    /// Hunt planted bugs: all, or the one of this name.
+    #[cfg(feature = "mutants")]
+    #[arg(long, num_args = 0..=1, default_missing_value = "all")]
+    mutants: Option<String>,
+    /// Seeds run at most against each planted bug.
+    #[cfg(feature = "mutants")]
+    #[arg(long, default_value_t = quorumwire_sim::mutants::SEEDS_MAX)]
+    mutant_seeds: u64,
     /// Seeds run at the same time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -45,6 +53,10 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     catch_panics();
+    #[cfg(feature = "mutants")]
+    if let Some(name) = &options.mutants {
+        return hunt(name, &options);
+    }
     match options.seed {
         Some(seed) => one(seed, &options),
         None => many(&options),
@@ -52,7 +64,9 @@ fn main() -> ExitCode {
 }
 
 fn numbers(text: &str) -> Vec<usize> {
-    text.split(',').filter_map(|part| part.trim().parse().ok()).collect()
+    text.split(',')
+        .filter_map(|part| part.trim().parse().ok())
+        .collect()
 }
 
 fn one(seed: u64, options: &Options) -> ExitCode {
@@ -99,7 +113,7 @@ fn print(report: &Report, json: bool) {
 
 /// The smallest plan that still fails, and how it goes.
 fn explain(seed: u64, verdict: Verdict) {
-    let (kept, smaller) = shrink(seed, verdict);
+    let (kept, smaller) = shrink(seed, verdict, TRIES_MAX);
     let text: Vec<String> = kept.iter().map(usize::to_string).collect();
     let keep = if text.is_empty() {
         "none".to_owned()
@@ -141,7 +155,9 @@ fn many(options: &Options) -> ExitCode {
                         return;
                     }
                     let verdict = run(Plan::new(seed), false);
-                    let Ok(mut report) = report.lock() else { return };
+                    let Ok(mut report) = report.lock() else {
+                        return;
+                    };
                     report.add(&verdict);
                     if report.failed().len() >= FAILURES_MAX {
                         enough.store(true, Ordering::Relaxed);
@@ -161,6 +177,40 @@ fn many(options: &Options) -> ExitCode {
         explain(*seed, run(Plan::new(*seed), false));
     }
     if report.is_sound() && report.never_hit().is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Hunts planted bugs; fails if one survives.
+#[cfg(feature = "mutants")]
+fn hunt(name: &str, options: &Options) -> ExitCode {
+    let names: Vec<_> = quorumwire_sim::mutants::all()
+        .filter(|known| name == "all" || name == *known)
+        .collect();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let survivors = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.max(1) {
+            scope.spawn(|| {
+                while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let hunted = quorumwire_sim::mutants::hunt(name, options.mutant_seeds);
+                    let (seeds, reached) = (hunted.seeds, hunted.reached);
+                    if let Some((_, violation)) = hunted.killed {
+                        let what: String = violation.chars().take(90).collect();
+                        println!("{name:<36} killed after {seeds:>4} seeds: {what}");
+                    } else {
+                        survivors.fetch_add(1, Ordering::Relaxed);
+                        println!("{name:<36} SURVIVES {seeds} seeds, reached: {reached}");
+                    }
+                }
+            });
+        }
+    });
+    let survivors = survivors.load(Ordering::Relaxed);
+    println!("{} planted bugs, {survivors} survive", names.len());
+    if survivors == 0 && !names.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -62,6 +62,7 @@ pub struct Fate {
 
 impl Network {
     /// A network without connections.
+    #[must_use]
     pub fn new(size: usize, delay: (Nanos, Nanos)) -> Self {
         Self {
             size,
@@ -158,7 +159,7 @@ impl Network {
             fate.breaks = true;
             return fate;
         }
-        if random.next() % AS_BYTES_ONE_IN == 0 && !survives_as_bytes(&envelope.message) {
+        if random.next().is_multiple_of(AS_BYTES_ONE_IN) && !survives_as_bytes(&envelope.message) {
             fate.codec_fails = true;
             return fate;
         }
@@ -228,13 +229,9 @@ impl Network {
     }
 
     /// Does something to a message's bytes, as faults ask. False: the receiver could not read it.
-    fn spoil(
-        &mut self,
-        envelope: &mut Envelope,
-        random: &mut Random,
-        counts: &mut Counts,
-    ) -> bool {
-        let has_records = matches!(&envelope.message.body, Body::Append { records, .. } if !records.is_empty());
+    fn spoil(&mut self, envelope: &mut Envelope, random: &mut Random, counts: &mut Counts) -> bool {
+        let has_records =
+            matches!(&envelope.message.body, Body::Append { records, .. } if !records.is_empty());
         let wanted = |kind: &Kind| *kind != Kind::CorruptRecords || has_records;
         let Some(place) = self.byte_faults.iter().position(wanted) else {
             return true;
@@ -304,9 +301,12 @@ fn survives_as_bytes(message: &Message) -> bool {
     };
     match (&message.body, &back.body) {
         // Pieces are joined on the way.
-        (Body::Append { records, .. }, Body::Append { records: joined, .. }) => {
-            records.concat() == joined.concat() && message.term == back.term
-        }
+        (
+            Body::Append { records, .. },
+            Body::Append {
+                records: joined, ..
+            },
+        ) => records.concat() == joined.concat() && message.term == back.term,
         _ => *message == back,
     }
 }

@@ -37,7 +37,8 @@ impl Report {
         self.simulated += verdict.simulated;
         self.took += verdict.took;
         if verdict.healed_in > 0 {
-            let timeouts = verdict.healed_in * 100 / Plan::new(verdict.seed).settings.election_timeout;
+            let timeouts =
+                verdict.healed_in * 100 / Plan::new(verdict.seed).settings.election_timeout;
             self.healed_max = self.healed_max.max((timeouts, verdict.seed));
             self.healed_sum += timeouts;
             self.healed += 1;
@@ -54,7 +55,10 @@ impl Report {
     /// Names of classes of faults that no seed has met: then the run says nothing.
     #[must_use]
     pub fn never_hit(&self) -> Vec<&'static str> {
-        let missing = CLASSES.iter().zip(self.hit_in).filter(|(_, seeds)| *seeds == 0);
+        let missing = CLASSES
+            .iter()
+            .zip(self.hit_in)
+            .filter(|(_, seeds)| *seeds == 0);
         missing.map(|(class, _)| class.name()).collect()
     }
 

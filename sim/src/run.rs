@@ -8,6 +8,7 @@ use quorumwire_interfaces::{Index, StateMachine};
 use quorumwire_kv::Store;
 use quorumwire_linearizability::history::{Call, Operation};
 use quorumwire_linearizability::{Failure, check};
+use quorumwire_wire::limits::VOTERS_MAX;
 use quorumwire_wire::{CommitQuorum, MemberRole};
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -164,12 +165,23 @@ impl World {
         let settings = &self.plan.settings;
         let usual = 2 * settings.election_timeout * COMMIT_FACTOR;
         let majority_suffices = self.forgetful.is_none() && !self.all_must_agree();
-        let patience = if majority_suffices { usual } else { EQUAL_WITHIN };
+        let patience = if majority_suffices {
+            usual
+        } else {
+            EQUAL_WITHIN
+        };
         while self.applied_first <= before && self.checks.violation.is_none() {
             let late = self.now - begun > patience;
             self.checks.require(!late, || {
-                format!("I14: nothing committed within {} ms of peace", patience / MILLISECOND)
+                format!(
+                    "I14: nothing committed within {} ms of peace",
+                    patience / MILLISECOND
+                )
             });
+            // Somebody wants something, whatever the clients do.
+            if let Some(leader) = self.leader() {
+                self.flood(leader, 1);
+            }
             self.run_until(self.now + 10 * MILLISECOND);
         }
         if majority_suffices {
@@ -180,8 +192,13 @@ impl World {
     fn all_must_agree(&self) -> bool {
         let processes = self.machines.iter().filter_map(|m| m.process.as_ref());
         let quorums = processes.map(|process| process.replica.membership().quorum);
-        quorums.into_iter().any(|quorum| quorum == CommitQuorum::All)
-            || self.machines.iter().any(|machine| machine.process.is_none())
+        quorums
+            .into_iter()
+            .any(|quorum| quorum == CommitQuorum::All)
+            || self
+                .machines
+                .iter()
+                .any(|machine| machine.process.is_none())
                 && self.plan.settings.durability == Durability::Memory
     }
 
@@ -195,7 +212,10 @@ impl World {
             };
             let late = self.now - begun > EQUAL_WITHIN;
             self.checks.require(!late, || {
-                format!("I14: not equal {} s after peace: {different}", EQUAL_WITHIN / SECOND)
+                format!(
+                    "I14: not equal {} s after peace: {different}",
+                    EQUAL_WITHIN / SECOND
+                )
             });
             self.run_until(self.now + 500 * MILLISECOND);
         }
@@ -212,13 +232,14 @@ impl World {
         if process.applied < replica.last_index() {
             return Some(format!("{leader} has not applied {}", replica.last_index()));
         }
+        let is_full = replica.membership().voters().count() >= VOTERS_MAX;
         for member in &replica.membership().members {
             let machine = &self.machines[usize::from(member.id.0)];
             let Some(other) = &machine.process else {
                 return Some(format!("{:?} does not run", machine.peer));
             };
             if machine.peer.incarnation != member.incarnation
-                || member.role == MemberRole::Joining
+                || (member.role == MemberRole::Joining && !is_full)
                 || other.applied != process.applied
             {
                 return Some(format!(

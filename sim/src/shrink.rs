@@ -2,20 +2,20 @@
 use crate::plan::Plan;
 use crate::run::{Verdict, run};
 
-/// Runs tried at most.
-const TRIES_MAX: u32 = 400;
+/// Runs usually tried at most.
+pub const TRIES_MAX: u32 = 400;
 
-/// The numbers of the faults that suffice for a failure, and that failure.
+/// The numbers of the faults that suffice for a failure, and that failure; after at most so many runs.
 #[must_use]
-pub fn shrink(seed: u64, failed: Verdict) -> (Vec<usize>, Verdict) {
+pub fn shrink(seed: u64, failed: Verdict, tries_max: u32) -> (Vec<usize>, Verdict) {
     let mut kept: Vec<usize> = (0..Plan::new(seed).faults.len()).collect();
     let wanted = kind(&failed);
     let mut last = failed;
     let mut piece = kept.len().div_ceil(2);
     let mut tries = 0;
-    while piece > 0 && tries < TRIES_MAX {
+    while piece > 0 && tries < tries_max {
         let mut at = 0;
-        while at < kept.len() && tries < TRIES_MAX {
+        while at < kept.len() && tries < tries_max {
             let end = (at + piece).min(kept.len());
             let fewer = [&kept[..at], &kept[end..]].concat();
             let verdict = run(Plan::new(seed).keep(&fewer), false);

@@ -171,17 +171,20 @@ impl World {
         let armed = self.armed.swap_remove(at);
         self.counts.see(moment.name());
         if self.loud {
-            self.say(place, &format!("fault {} at {moment:?}: {:?}", armed.fault, armed.then));
+            self.say(
+                place,
+                &format!("fault {} at {moment:?}: {:?}", armed.fault, armed.then),
+            );
         }
         self.strike(place, armed.then, armed.lasts, armed.luck);
     }
 
     /// Something is done to one machine.
     pub fn strike(&mut self, place: usize, strike: Strike, lasts: Nanos, luck: u64) {
-        let (now, peace) = (self.now, self.peace);
+        let (now, is_over) = (self.now, self.peace);
         let may_die = self.may_die(place);
         let machine = &mut self.machines[place];
-        if machine.process.is_none() || peace {
+        if machine.process.is_none() || is_over {
             return;
         }
         machine.down_for = lasts;
@@ -400,7 +403,8 @@ impl World {
                 let bytes = luck.between(1, 4_000);
                 machine.disk.faults().misdirect = Some((u64::from(after), bytes));
                 machine.down_for = fault.lasts;
-                machine.dies_after = Some((u8::try_from(luck.between(20, 200)).unwrap_or(99), false));
+                machine.dies_after =
+                    Some((u8::try_from(luck.between(20, 200)).unwrap_or(99), false));
                 self.counts.hit(Class::F16Misdirected);
             }
             _ => {}
@@ -425,7 +429,10 @@ impl World {
             return false;
         };
         let replica = &process.replica;
-        let terms = self.machines.iter().filter_map(|machine| machine.process.as_ref());
+        let terms = self
+            .machines
+            .iter()
+            .filter_map(|machine| machine.process.as_ref());
         let newest = terms.map(|process| process.replica.term()).max();
         let (set_at, membership) = replica.membership_at(replica.last_index());
         let own_term = replica.term_at(replica.commit_index()) == Some(replica.term());

@@ -16,6 +16,8 @@ use quorumwire_interfaces::{Index, ReplicaId};
 const DIAL_EVERY: Nanos = 50 * MILLISECOND;
 /// A connection over which nothing comes is given up after this.
 const SILENCE_MAX: Nanos = SECOND;
+/// Sets the world's chance apart from the plan's.
+const WORLD: u64 = 0x005e_ed0f_7e57;
 /// Lines of a trace that are kept.
 const TRACE_LINES_MAX: usize = 4_000_000;
 
@@ -126,7 +128,7 @@ impl World {
     #[must_use]
     pub fn new(plan: Plan, loud: bool) -> Self {
         let settings = &plan.settings;
-        let mut random = Random::new(mix(settings.seed ^ 0x5eed_0f_7e57));
+        let mut random = Random::new(mix(settings.seed ^ WORLD));
         let count = settings.voters + settings.spares;
         let initial: Vec<ReplicaId> = (0..settings.voters).map(ReplicaId).collect();
         let mut machines: Vec<_> = (0..count)
@@ -255,7 +257,8 @@ impl World {
             return;
         };
         let place = usize::from(to.id.0);
-        self.hash = mix(self.hash ^ (message.term.0 << 16 ^ u64::from(from.id.0) << 8) ^ summary(&message));
+        self.hash =
+            mix(self.hash ^ (message.term.0 << 16 ^ u64::from(from.id.0) << 8) ^ summary(&message));
         if self.machines[place].peer != to {
             return; // for another life
         }
@@ -352,7 +355,8 @@ impl World {
             return;
         }
         let before = machine.peer;
-        match machine.start(now, &self.plan.settings) {
+        let spoiled = self.forgetful == Some(place);
+        match machine.start(now, &self.plan.settings, spoiled) {
             Start::Runs => {
                 self.failed_starts[place] = 0;
                 let peer = self.machines[place].peer;

@@ -5,9 +5,9 @@ pub mod history;
 mod preparation;
 mod register;
 mod search;
-pub mod seed;
 #[cfg(test)]
 mod search_test;
+pub mod seed;
 
 use std::collections::BTreeMap;
 use std::fmt;
