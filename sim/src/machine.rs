@@ -2,7 +2,7 @@
 //! how a process begins; what it does is in `turn.rs`.
 use crate::journal::{Durable, Journal};
 use crate::plan::{Durability, Settings};
-use crate::queue::Nanos;
+use crate::queue::{Nanos, SECOND};
 use crate::random::mix;
 use quorumwire_control::{
     Config, Entry, HardState, Message, Now, Output, Peer, Replica, SnapshotMeta, Stored, Ticket,
@@ -244,19 +244,20 @@ impl Machine {
     /// What its clock shows.
     #[must_use]
     pub fn clock(&self, time: Nanos) -> Now {
-        let shift = i128::from(time) * i128::from(self.clock_ppm) / 1_000_000;
-        let local = i128::from(time + self.clock_offset) + shift;
-        Now(Duration::from_nanos(u64::try_from(local).unwrap_or(0)))
+        // Some days of nanoseconds times the largest drift fit 64 bits.
+        let shift = i64::try_from(time).unwrap_or(i64::MAX) / 1_000 * self.clock_ppm / 1_000;
+        let local = (time + self.clock_offset).saturating_add_signed(shift);
+        Now(Duration::from_nanos(local))
     }
 
     /// The true time at which its clock shows this.
     #[must_use]
     pub fn true_time(&self, local: Now) -> Nanos {
-        let local = u64::try_from(local.0.as_nanos()).unwrap_or(u64::MAX);
-        let since = u128::from(local.saturating_sub(self.clock_offset));
-        let rate = u128::try_from(1_000_000 + self.clock_ppm).unwrap_or(1_000_000);
-        let time = (since * 1_000_000).div_ceil(rate) + 1;
-        u64::try_from(time).unwrap_or(u64::MAX)
+        let local = local.0.as_secs() * SECOND + u64::from(local.0.subsec_nanos());
+        let since = local.saturating_sub(self.clock_offset);
+        let rate = u64::try_from(1_000_000 + self.clock_ppm).unwrap_or(1_000_000);
+        // The clock moves in steps of a few microseconds of true time at most.
+        since.saturating_mul(1_000).div_ceil(rate) * 1_000 + 2_000
     }
 
     /// The time of day as it believes.

@@ -227,7 +227,7 @@ impl Wal {
                 needed_bytes: bytes_max,
             });
         }
-        self.sync_batch(&*self.active.file)?;
+        sync_batch(&*self.active.file)?;
         self.active.offset += batch.bytes;
         self.active.chain = batch.chain;
         self.active.empty = false;
@@ -268,7 +268,7 @@ impl Wal {
             }
             Err(error) => return Err(failed("write")(error)),
         };
-        self.sync_batch(&*file)?;
+        sync_batch(&*file)?;
         if !mutant("segment-name-not-synced") {
             self.disk.sync_folder().map_err(failed("folder sync"))?;
         }
@@ -288,18 +288,6 @@ impl Wal {
             lowest_later: Index(u64::MAX),
         });
         self.accept(batch)
-    }
-
-    /// Makes a batch durable. A sync that fails is never tried again.
-    fn sync_batch(&self, file: &dyn DiskFile) -> Result<(), WalError> {
-        if mutant("acknowledged-before-sync") {
-            return Ok(());
-        }
-        let synced = file.sync_data();
-        if mutant("failed-sync-tried-again") && synced.is_err() {
-            return file.sync_data().map_err(failed("fdatasync"));
-        }
-        synced.map_err(failed("fdatasync"))
     }
 
     /// The batch is durable: from now on it counts.
@@ -482,6 +470,18 @@ impl Layout {
 pub(crate) fn batch_bytes_max(jobs: &[LogJob]) -> u64 {
     let fixed = 2 * RECORD_HEADER_BYTES as u64 + crate::segment::DURABLE_PAYLOAD_BYTES as u64;
     jobs.iter().fold(fixed, |sum, job| sum + job.bytes_max())
+}
+
+/// Makes a batch durable. A sync that fails is never tried again.
+fn sync_batch(file: &dyn DiskFile) -> Result<(), WalError> {
+    if mutant("acknowledged-before-sync") {
+        return Ok(());
+    }
+    let synced = file.sync_data();
+    if mutant("failed-sync-tried-again") && synced.is_err() {
+        return file.sync_data().map_err(failed("fdatasync"));
+    }
+    synced.map_err(failed("fdatasync"))
 }
 
 fn failed(what: &'static str) -> impl Fn(io::Error) -> WalError {
