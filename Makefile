@@ -1,9 +1,11 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup generate accept check build test bench demo ci
+.PHONY: help setup generate accept check build test sim mutants bench demo ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
+	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
+	@echo 'make mutants   planted bugs: each must be noticed by the simulator'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
 	@echo 'make bench     side by side with etcd and memcached: bench/RESULTS.md'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
@@ -35,8 +37,17 @@ test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests
 	cargo test --locked --package quorumwire-control --features mutants --test raft mutants
 	cargo test --locked --package quorumwire-fastpath --features mutants --test step mutants
+	$(MAKE) sim
 	cargo build --locked --package quorumwire-node
 	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
+
+SEEDS ?= 1..3001
+sim: setup
+	cargo run --quiet --release --locked --package quorumwire-sim -- \
+		$(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) --shrink $(ARGS)
+
+mutants: setup
+	cargo run --quiet --release --locked --package quorumwire-sim --features mutants -- --mutants $(ARGS)
 
 bench: build
 	@tools/setup bench

@@ -51,7 +51,21 @@ impl Replica {
         !self.members.is_known() && self.log.last_index() == Index(0)
     }
 
-    /// Says that it knows nothing, to everyone, every heartbeat interval.
+    /// Whether it is to say that nobody should count on what it remembers: it knows no membership, or
+    /// it is listed as one that does not vote, or in an earlier life, and hears no leader. The leader
+    /// that had begun to bring it up to date may have taken that change with it.
+    pub(crate) fn says_fresh(&self) -> bool {
+        if !self.members.is_known() {
+            return true;
+        }
+        let me = self.config.me;
+        let is_listed = self.members.current().member(me.id).is_some();
+        let timeout = self.config.election_timeout;
+        let heard = |heard: Now| self.now.0 < heard.0 + timeout;
+        is_listed && !self.members.is_voter(me) && !self.leader_heard_at.is_some_and(heard)
+    }
+
+    /// Says so, to everyone, every heartbeat interval.
     pub(crate) fn say_fresh_if_due(&mut self, outputs: &mut Vec<Output>) {
         if self.now < self.fresh_at {
             return;
@@ -74,7 +88,8 @@ impl Replica {
         let body = Body::Fresh {
             to_incarnation: to.incarnation,
             peer_address: self.config.peer_address.clone(),
-            join: self.config.initial_members.is_empty(),
+            // No first entry may rest on one that knows something.
+            join: self.config.initial_members.is_empty() || !self.knows_nothing(),
         };
         if let Some(connection) = self.connections.get_mut(&to.id) {
             connection.fresh_sent_to = Some(to.incarnation);
@@ -228,7 +243,7 @@ impl Replica {
     /// Leader: a member came back without its memory. Its old life, silent for long enough, gives way
     /// to the new one.
     fn replace_old_life(&mut self, fresh: Peer, peer_address: &str, outputs: &mut Vec<Output>) {
-        if self.would_replace(fresh).is_some() && self.may_propose().is_ok() {
+        if self.would_replace(fresh).is_some() && self.may_append_membership().is_ok() {
             let next = changed_life(self.members.current(), fresh, peer_address);
             self.append_membership(next, outputs);
         }

@@ -246,6 +246,20 @@ impl Replica {
     }
 
     pub(crate) fn may_propose(&self) -> Result<(), Refusal> {
+        self.may_append_membership()?;
+        let limit_bytes = self.config.uncommitted_bytes_max;
+        let uncommitted_bytes = self.leading.as_ref().map_or(0, |l| l.uncommitted_bytes);
+        if uncommitted_bytes >= limit_bytes || self.persistence.waiting_bytes() >= limit_bytes {
+            return Err(Refusal::Busy {
+                limit: "uncommitted_bytes_max",
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether a membership may be appended. Not held up by what waits to be committed: where all must
+    /// agree, nothing commits until the member that is gone is replaced or removed.
+    pub(crate) fn may_append_membership(&self) -> Result<(), Refusal> {
         let Some(leading) = &self.leading else {
             let leader = self.leader();
             return Err(Refusal::NotLeader { leader });
@@ -253,16 +267,7 @@ impl Replica {
         if leading.transfer.is_some() {
             return Err(Refusal::Transferring);
         }
-        self.may_propose_beside_plane()?;
-        let limit_bytes = self.config.uncommitted_bytes_max;
-        if leading.uncommitted_bytes >= limit_bytes
-            || self.persistence.waiting_bytes() >= limit_bytes
-        {
-            return Err(Refusal::Busy {
-                limit: "uncommitted_bytes_max",
-            });
-        }
-        Ok(())
+        self.may_propose_beside_plane()
     }
 
     /// Appends a membership, which takes effect at once.

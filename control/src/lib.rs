@@ -450,7 +450,7 @@ impl Replica {
         }
         if self.leading.is_some() {
             self.lead_on(outputs);
-        } else if !self.members.is_known() {
+        } else if self.says_fresh() {
             self.say_fresh_if_due(outputs);
         } else if self.may_campaign() && self.now >= self.election_deadline {
             self.ask_before_election(outputs);

@@ -32,7 +32,7 @@ impl Replica {
             // Software is not asked, but a change that makes no sense is refused as such.
             self.plan_change(change)?;
         }
-        self.may_propose()?;
+        self.may_append_membership()?;
         let next = self.plan_change(change)?;
         Ok(self.append_membership(next, outputs))
     }

@@ -79,6 +79,7 @@ mod disk;
 mod identity;
 mod log_writer;
 mod mark;
+pub mod mutants;
 mod open;
 mod replay;
 mod segment;

@@ -2,6 +2,7 @@
 use crate::disk::{ASIDE_SUFFIX, Disk, DiskFile, is_disk_full, read_full_at, write_all_at};
 use crate::identity::{Found, IDENTITY_NAME, read_identity, write_identity};
 use crate::mark::{MARK_NAME, Mark};
+use crate::mutants::mutant;
 use crate::replay::{ReplayError, Replayed, replay};
 use crate::segment::{SEGMENT_HEADER_BYTES, SEGMENT_VERSION, parse_segment_name, segment_name};
 use crate::snapshots::{SnapshotError, snapshot_name, snapshot_places};
@@ -221,10 +222,12 @@ fn settle(
             segment_name(tail.position.sequence)
         ));
     }
-    if file.file_bytes()? > tail.position.offset {
+    if file.file_bytes()? > tail.position.offset && !mutant("torn-end-stays") {
         file.truncate(tail.position.offset)?;
     }
-    write_again(&*file, replayed.synced_offset, tail.position.offset)?;
+    if !mutant("unsynced-not-written-again") {
+        write_again(&*file, replayed.synced_offset, tail.position.offset)?;
+    }
     match file.allocate(settings.segment_bytes) {
         Err(error) if !is_disk_full(&error) => return Err(error),
         Ok(()) | Err(_) => {}

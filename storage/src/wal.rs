@@ -2,6 +2,7 @@
 //! files. Starts no thread and knows no time: [`LogWriter`](crate::LogWriter) does.
 use crate::disk::{Disk, DiskFile, is_disk_full, write_all_at};
 use crate::mark::{Mark, Tail};
+use crate::mutants::mutant;
 use crate::segment::{
     DurableNote, Position, SegmentHeader, chain_on, prologue, put_hard_state, put_record,
     segment_name, u32_at, u64_at,
@@ -173,7 +174,9 @@ impl Wal {
     pub fn compact(&mut self, upto: Index) -> io::Result<usize> {
         let mut removed = 0;
         let removable = |sealed: &Sealed| {
-            sealed.next_base.0 <= upto && sealed.lowest_later > sealed.next_base.0
+            let covered = sealed.next_base.0 <= upto || mutant("compacted-beyond-the-snapshot");
+            let replaced = sealed.lowest_later <= sealed.next_base.0;
+            covered && (!replaced || mutant("compacted-what-was-replaced"))
         };
         if let Some(newest) = self.sealed.iter().rposition(removable) {
             // The newest goes first: whatever is left of the older ones then lies before a gap, and
@@ -224,7 +227,7 @@ impl Wal {
                 needed_bytes: bytes_max,
             });
         }
-        self.active.file.sync_data().map_err(failed("fdatasync"))?;
+        sync_batch(&*self.active.file)?;
         self.active.offset += batch.bytes;
         self.active.chain = batch.chain;
         self.active.empty = false;
@@ -265,8 +268,10 @@ impl Wal {
             }
             Err(error) => return Err(failed("write")(error)),
         };
-        file.sync_data().map_err(failed("fdatasync"))?;
-        self.disk.sync_folder().map_err(failed("folder sync"))?;
+        sync_batch(&*file)?;
+        if !mutant("segment-name-not-synced") {
+            self.disk.sync_folder().map_err(failed("folder sync"))?;
+        }
         let active = Active {
             sequence: header.sequence,
             file,
@@ -402,7 +407,9 @@ impl Layout {
                     self.hard_state.term, hard_state.term
                 ));
             }
-            put_hard_state(&mut self.own, &mut self.chain, self.group, hard_state);
+            if !mutant("vote-not-written") {
+                put_hard_state(&mut self.own, &mut self.chain, self.group, hard_state);
+            }
             self.hard_state = *hard_state;
         }
         if let Some(base) = job.begin_behind {
@@ -418,6 +425,9 @@ impl Layout {
 
     fn put_base(&mut self, base: (Index, Term)) {
         let kind = RecordKind::Base;
+        if mutant("base-not-written") {
+            return;
+        }
         put_record(&mut self.own, &mut self.chain, kind, self.group, base, &[]);
         if !self.runs.begin_behind(base) {
             self.lowest = self.lowest.min(base.0);
@@ -460,6 +470,18 @@ impl Layout {
 pub(crate) fn batch_bytes_max(jobs: &[LogJob]) -> u64 {
     let fixed = 2 * RECORD_HEADER_BYTES as u64 + crate::segment::DURABLE_PAYLOAD_BYTES as u64;
     jobs.iter().fold(fixed, |sum, job| sum + job.bytes_max())
+}
+
+/// Makes a batch durable. A sync that fails is never tried again.
+fn sync_batch(file: &dyn DiskFile) -> Result<(), WalError> {
+    if mutant("acknowledged-before-sync") {
+        return Ok(());
+    }
+    let synced = file.sync_data();
+    if mutant("failed-sync-tried-again") && synced.is_err() {
+        return file.sync_data().map_err(failed("fdatasync"));
+    }
+    synced.map_err(failed("fdatasync"))
 }
 
 fn failed(what: &'static str) -> impl Fn(io::Error) -> WalError {

@@ -5,12 +5,11 @@
 pub mod client;
 pub mod cluster;
 pub mod disk;
-pub mod history;
-pub mod linearizability;
 pub mod network;
 pub mod plan;
 pub mod process;
-pub mod seed;
 pub mod status;
 pub mod usage;
 pub mod workload;
+
+pub use quorumwire_linearizability::{self as linearizability, history, seed};

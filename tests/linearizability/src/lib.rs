@@ -1,11 +1,13 @@
 //! Is a history linearizable? Exact, by the search of Wing and Gong with Lowe's memory of states seen,
 //! one key at a time. It judges what clients saw, not what replicas hold.
 
+pub mod history;
 mod preparation;
 mod register;
 mod search;
 #[cfg(test)]
 mod search_test;
+pub mod seed;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,0 +1,359 @@
+//! What disks and snapshot threads do for a process, and what it makes of that; and what operators ask
+//! of it.
+use crate::fault::{Change, Class, Moment};
+use crate::journal::Written;
+use crate::machine::{Arrival, GROUP, Process, SnapshotEvent, SnapshotJob};
+use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use crate::world::{Event, World};
+use quorumwire_control::{Input, MemberChange, Role, SnapshotMeta, Ticket};
+use quorumwire_interfaces::{Index, ReplicaId, StateMachine, Term};
+use quorumwire_kv::Store;
+use quorumwire_wire::{CommitQuorum, MemberRole, SnapshotHead};
+
+/// A snapshot that could not be taken is tried again after this.
+const SNAPSHOT_RETRY: Nanos = SECOND;
+
+impl World {
+    /// The disk has done something, or cannot.
+    pub fn log_has_news(&mut self, place: usize) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let journal = &mut process.journal;
+        if journal.persisted != journal.told {
+            journal.told = journal.persisted;
+            let ticket = Ticket(journal.persisted);
+            self.step(place, Input::Persisted(ticket));
+        }
+    }
+
+    /// The disk does what was begun.
+    pub fn log_done(&mut self, place: usize) {
+        if self.dies_in_write(place) {
+            return;
+        }
+        let machine = &mut self.machines[place];
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        if !process.journal.writing {
+            return; // it was done earlier than planned
+        }
+        let was_full = process.journal.full;
+        match process.journal.write(&mut machine.durable) {
+            Written::Done => {
+                process.journal.full = false;
+                self.reached(place, Moment::Persisted);
+                self.arrive(place, Arrival::Log);
+            }
+            Written::Full => {
+                process.journal.full = true;
+                if !was_full {
+                    self.counts.hit(Class::F14DiskFull);
+                }
+                let wait = self.random.between(20, 200) * MILLISECOND;
+                let run = machine.run;
+                self.queue.set(self.now + wait, Event::LogDone(place, run));
+                self.hand_over_if_full(place);
+            }
+            Written::Failed(problem) => {
+                let line = format!("the log failed: {problem}");
+                self.say(place, &line);
+                self.log_failed(place);
+            }
+        }
+    }
+
+    fn hand_over_if_full(&mut self, place: usize) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if process.handed_over_full || process.replica.role() != Role::Leader {
+            return;
+        }
+        process.handed_over_full = true;
+        let ticket = process.ticket();
+        self.step(place, Input::Transfer(ticket, None));
+        self.carry_out_all(place);
+        self.plan_ahead(place);
+    }
+
+    /// Hands work to the snapshot threads.
+    pub fn snapshot_work(&mut self, place: usize, now: Nanos, job: SnapshotJob) {
+        let took = self.random.between(50, 2_000) * MICROSECOND;
+        let machine = &mut self.machines[place];
+        let run = machine.run;
+        let stalled_until = machine.stalled_until;
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let begins = match job {
+            // It has a thread of its own.
+            SnapshotJob::Take(..) => now.max(stalled_until),
+            SnapshotJob::Read(..) | SnapshotJob::Store(..) | SnapshotJob::Install(..) => {
+                process.pieces_until = process.pieces_until.max(now).max(stalled_until) + took;
+                process.pieces_until - took
+            }
+        };
+        let number = process.next_job;
+        process.next_job += 1;
+        process.jobs.insert(number, job);
+        let event = Event::SnapshotDone(place, run, number);
+        self.queue.set(begins + took, event);
+    }
+
+    /// Takes a snapshot of what is applied, unless one is being taken.
+    pub fn take_snapshot(&mut self, place: usize) {
+        let now = self.now;
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if process.taking || process.applied == Index(0) {
+            return;
+        }
+        let last_index = process.applied;
+        let Some(last_term) = process.replica.term_at(last_index) else {
+            return; // exactly what the newest snapshot has
+        };
+        let (membership_index, membership) = process.replica.membership_at(last_index);
+        let head = SnapshotHead {
+            group: GROUP,
+            last_index,
+            last_term,
+            log_time: process.log_time,
+            membership: membership.clone(),
+            membership_index,
+        };
+        let meta = crate::machine::meta(&head);
+        process.bytes_since_snapshot = 0;
+        process.taking = true;
+        let frozen = process.store.freeze();
+        self.snapshot_work(place, now, SnapshotJob::Take(head, meta, frozen));
+    }
+
+    /// A snapshot thread does its work.
+    pub fn snapshot_done(&mut self, place: usize, number: u32) {
+        if self.dies_in_write(place) {
+            return;
+        }
+        let machine = &mut self.machines[place];
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let Some(job) = process.jobs.remove(&number) else {
+            return;
+        };
+        let event = process.work(job);
+        match &event {
+            SnapshotEvent::Taken(Some(meta)) => machine.durable.covered(meta.last_index),
+            SnapshotEvent::Installed(_, Some((meta, _))) => {
+                machine
+                    .durable
+                    .begin_behind((meta.last_index, meta.last_term));
+            }
+            SnapshotEvent::Taken(None)
+            | SnapshotEvent::Installed(_, None)
+            | SnapshotEvent::Answer(_) => {}
+        }
+        let moment = match &event {
+            SnapshotEvent::Taken(_) => Some(Moment::SnapshotTaken),
+            SnapshotEvent::Installed(..) => Some(Moment::SnapshotInstalled),
+            SnapshotEvent::Answer(_) => None,
+        };
+        if let Some(moment) = moment {
+            self.reached(place, moment);
+            self.die_if_doomed(place);
+        }
+        self.arrive(place, Arrival::Snapshot(event));
+    }
+
+    /// A snapshot thread has finished something.
+    pub fn take_snapshot_event(&mut self, place: usize, event: SnapshotEvent) {
+        let now = self.now;
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        match event {
+            SnapshotEvent::Taken(Some(meta)) => {
+                process.taking = false;
+                process.snapshot_retry_at = 0;
+                self.snapshot_taken(place, meta);
+            }
+            SnapshotEvent::Taken(None) => {
+                process.taking = false;
+                process.snapshot_retry_at = now + SNAPSHOT_RETRY;
+                self.counts.see("snapshot failed");
+            }
+            SnapshotEvent::Answer(input) => self.step(place, input),
+            SnapshotEvent::Installed(last_index, result) => {
+                let meta = result.map(|(meta, store)| {
+                    process.journal.begin_behind(last_index, meta.last_term);
+                    process.store = store;
+                    process.applied = last_index;
+                    process.committed = process.committed.max(last_index);
+                    process.log_time = process.log_time.max(meta.log_time);
+                    process.bytes_since_snapshot = 0;
+                    meta
+                });
+                self.snapshot_installed(place, last_index, meta);
+            }
+        }
+    }
+
+    fn snapshot_taken(&mut self, place: usize, meta: SnapshotMeta) {
+        let last_index = meta.last_index;
+        self.counts.see("snapshot taken");
+        self.step(place, Input::SnapshotTaken(meta));
+        let machine = &mut self.machines[place];
+        if let Some(process) = &mut machine.process {
+            process.journal.compact(last_index);
+        }
+    }
+
+    fn snapshot_installed(&mut self, place: usize, last_index: Index, meta: Option<SnapshotMeta>) {
+        let machine = &mut self.machines[place];
+        let peer = machine.peer;
+        if let (Some(meta), Some(process)) = (&meta, &machine.process) {
+            self.counts.see("snapshot installed");
+            let (known, _) = process
+                .replica
+                .membership_at(process.replica.commit_index());
+            if meta.membership_index > known {
+                self.counts.hit(Class::F22SnapshotAcrossChange);
+            }
+            let term = meta.last_term;
+            self.checks.installs(peer, last_index, term);
+            let digest = crate::run::digest(&process.store);
+            if last_index.0.is_multiple_of(crate::checks::DIGEST_EVERY) {
+                self.checks.digest(peer, last_index, digest);
+            }
+        }
+        self.step(place, Input::SnapshotInstalled { last_index, meta });
+        let machine = &mut self.machines[place];
+        if let Some(process) = &mut machine.process {
+            process.journal.compact(last_index);
+        }
+    }
+
+    /// An operator asks the replica for something.
+    pub fn administer(&mut self, place: usize, change: Change, luck: u64) {
+        let Some(wish) = self.wish(place, change, luck) else {
+            return;
+        };
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let ticket = process.ticket();
+        let input = match wish {
+            Wish::Change(change) => Input::ChangeMembers(ticket, change),
+            Wish::Transfer(target) => Input::Transfer(ticket, target),
+        };
+        self.counts.hit(Class::F20Members);
+        self.step(place, input);
+    }
+
+    fn wish(&mut self, place: usize, change: Change, luck: u64) -> Option<Wish> {
+        let me = self.machines[place].peer.id;
+        let process = self.machines[place].process.as_ref()?;
+        let members = process.replica.membership();
+        let mut random = crate::random::Random::new(luck);
+        let ids: Vec<_> = self.machines.iter().map(|m| m.peer.id).collect();
+        let (inside, outside): (Vec<_>, Vec<_>) = ids
+            .into_iter()
+            .partition(|id| members.member(*id).is_some());
+        let learners = members
+            .members
+            .iter()
+            .filter(|m| m.role != MemberRole::Voter);
+        let learners: Vec<_> = learners.map(|member| member.id).collect();
+        let add = |id: ReplicaId, role| MemberChange::Add {
+            id,
+            role,
+            peer_address: format!("m{}:7400", id.0),
+        };
+        let voter_count = members.voters().count();
+        let change = match change {
+            Change::AddVoter => add(random.pick(&outside)?, MemberRole::Joining),
+            Change::AddLearner => add(random.pick(&outside)?, MemberRole::Learner),
+            Change::Return => {
+                let id = random.pick(&outside)?;
+                let machine = self.machines.iter().find(|machine| machine.peer.id == id)?;
+                if machine.was_member {
+                    self.counts.hit(Class::F21Returns);
+                }
+                add(id, MemberRole::Joining)
+            }
+            Change::Promote => MemberChange::Promote(random.pick(&learners)?),
+            // With a voter's memory lost, another one is not to be taken away.
+            Change::Remove | Change::RemoveLeader
+                if self.forgetful.is_some() || voter_count <= 2 =>
+            {
+                return None;
+            }
+            Change::Remove => MemberChange::Remove(random.pick(&inside)?),
+            Change::RemoveLeader => MemberChange::Remove(me),
+            Change::QuorumAll => MemberChange::Quorum(CommitQuorum::All),
+            Change::QuorumMajority => MemberChange::Quorum(CommitQuorum::Majority),
+            Change::Transfer => {
+                let target = random.pick(&inside).filter(|_| random.permille(700));
+                return Some(Wish::Transfer(target));
+            }
+        };
+        Some(Wish::Change(change))
+    }
+}
+
+enum Wish {
+    Change(MemberChange),
+    Transfer(Option<ReplicaId>),
+}
+
+impl Process {
+    /// A number for the next question to the replica.
+    pub fn ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        Ticket(self.next_ticket)
+    }
+
+    fn work(&mut self, job: SnapshotJob) -> SnapshotEvent {
+        match job {
+            SnapshotJob::Take(head, meta, frozen) => {
+                let written = self.files.create(&head, |out| frozen.write(out));
+                SnapshotEvent::Taken(written.ok().map(|()| meta))
+            }
+            SnapshotJob::Read(to, last_index, offset, bytes_max) => {
+                let chunk = self.files.read_chunk(last_index, offset, bytes_max);
+                SnapshotEvent::Answer(Input::SnapshotRead {
+                    to,
+                    last_index,
+                    offset,
+                    chunk: chunk.unwrap_or(None),
+                })
+            }
+            SnapshotJob::Store(last_index, offset, bytes) => {
+                let result = self.files.store_chunk(last_index, offset, bytes);
+                let stored = result.is_ok();
+                SnapshotEvent::Answer(Input::SnapshotChunkStored {
+                    last_index,
+                    next_offset: result.unwrap_or(0),
+                    stored,
+                })
+            }
+            SnapshotJob::Install(last_index, last_term) => {
+                let installed = self.install(last_index, last_term);
+                SnapshotEvent::Installed(last_index, installed)
+            }
+        }
+    }
+
+    fn install(&self, last_index: Index, last_term: Term) -> Option<(SnapshotMeta, Box<Store>)> {
+        let head = self.files.install(last_index, last_term).ok()?;
+        if head.membership_index > last_index {
+            return None;
+        }
+        let file = self.files.open(last_index).ok()??;
+        let mut store = Box::new(Store::new());
+        store.restore(&mut file.body().ok()?).ok()?;
+        Some((crate::machine::meta(&head), store))
+    }
+}

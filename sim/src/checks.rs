@@ -1,0 +1,433 @@
+//! What must hold whatever happens, checked after every step of every replica. Judges; changes nothing.
+use crate::machine::{Machine, Process};
+use quorumwire_control::{Body, Entry, Output, Peer, Replica, Role, Ticket};
+use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
+use quorumwire_wire::{CommitQuorum, Membership, RecordKind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Replicas' states are compared whenever they have applied a multiple of this many entries.
+pub const DIGEST_EVERY: u64 = 128;
+
+/// What has been seen so far in one run.
+#[derive(Default)]
+pub struct Checks {
+    /// I1: who led each term.
+    leaders: BTreeMap<Term, Peer>,
+    /// I4: the entry committed at each index: term, checksum, and the term of who said so first. The
+    /// first has index 1.
+    committed: Vec<(Term, u32, Term)>,
+    /// I2: the entries ever written at each index: term, checksum and the term before.
+    written: Vec<Vec<(Term, u32, Option<Term>)>>,
+    /// I10: each life's last vote.
+    votes: BTreeMap<(ReplicaId, Incarnation), (Term, Peer)>,
+    /// I9: what applying each index answered.
+    replies: Vec<u32>,
+    /// I9: the whole state at some indexes.
+    digests: BTreeMap<u64, u64>,
+    /// I13: the members as of the last committed change.
+    membership: Option<(Index, Membership)>,
+    /// I8: operations that were committed.
+    operations: BTreeSet<u32>,
+    /// I7: what must show in reads by a round.
+    reads: BTreeMap<(ReplicaId, Ticket), Index>,
+    /// Whether stale reads are errors: clocks keep to what is allowed.
+    pub reads_judged: bool,
+    /// The first thing found wrong.
+    pub violation: Option<String>,
+}
+
+fn checksum(entry: &Entry) -> u32 {
+    let record = entry.record();
+    u32::from_be_bytes([record[0], record[1], record[2], record[3]])
+}
+
+const fn life(peer: Peer) -> (ReplicaId, Incarnation) {
+    (peer.id, peer.incarnation)
+}
+
+fn place(index: Index) -> usize {
+    usize::try_from(index.0.saturating_sub(1)).unwrap_or(usize::MAX)
+}
+
+impl Checks {
+    /// Notes that something does not hold, unless something was noted before.
+    pub fn require(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds && self.violation.is_none() {
+            self.violation = Some(what());
+        }
+    }
+
+    /// The highest index anyone has reported as committed.
+    #[must_use]
+    pub fn committed_upto(&self) -> Index {
+        Index(self.committed.len() as u64)
+    }
+
+    /// Judges what a step of a replica has put out: the outputs from `first` on.
+    pub fn after_step(&mut self, machines: &[Machine], place: usize, first: usize) {
+        let machine = &machines[place];
+        let Some(process) = &machine.process else {
+            return;
+        };
+        let replica = &process.replica;
+        let (peer, seen, term) = (machine.peer, process.seen, replica.term());
+        self.require(term >= seen.term, || {
+            format!("I10: {peer:?} went back from term {} to {term}", seen.term)
+        });
+        if replica.role() == Role::Leader && !(seen.led && seen.term == term) {
+            self.leads(peer, replica);
+        }
+        for output in &process.outputs[first..] {
+            match output {
+                Output::Persist { entries, .. } => self.writes(peer, entries),
+                Output::Send { to, message } => {
+                    self.promises(machine, *to, message.term, &message.body);
+                }
+                Output::Committed(index) => self.commits(machines, machine, process, *index),
+                Output::Read(ticket, index) => self.grants_read(peer, *ticket, *index),
+                Output::MembershipChanged(membership) => {
+                    self.members_change(machines, peer, replica, membership);
+                }
+                Output::Done(_)
+                | Output::Refused(..)
+                | Output::RoleChanged(_)
+                | Output::Truncated(_)
+                | Output::ReadSnapshot { .. }
+                | Output::StoreSnapshotChunk { .. }
+                | Output::InstallSnapshot { .. }
+                | Output::TakeSnapshot => {}
+            }
+        }
+    }
+
+    /// I1 and I3: one leader a term, and it has everything committed.
+    fn leads(&mut self, peer: Peer, replica: &Replica) {
+        let term = replica.term();
+        let known = *self.leaders.entry(term).or_insert(peer);
+        self.require(known == peer, || {
+            format!("I1: term {term} has two leaders, {known:?} and {peer:?}")
+        });
+        let first = replica.status().first_index;
+        // Who is elected late may lack what a later term has committed; it can commit nothing.
+        let lacks = (first.0..=self.committed.len() as u64).find(|index| {
+            let committed = self.committed[place(Index(*index))];
+            committed.2 < term && replica.term_at(Index(*index)) != Some(committed.0)
+        });
+        self.require(lacks.is_none(), || {
+            format!("I3: {peer:?} leads term {term} without committed entry {lacks:?}, its log ends with {}", replica.last_index())
+        });
+    }
+
+    /// I2: index and term name one entry, and one history before it.
+    fn writes(&mut self, peer: Peer, entries: &[Entry]) {
+        let mut previous = None;
+        for entry in entries {
+            let at = place(entry.index);
+            if self.written.len() <= at {
+                self.written.resize(at + 1, Vec::new());
+            }
+            let found = (entry.term, checksum(entry), previous);
+            let known = self.written[at]
+                .iter_mut()
+                .find(|known| known.0 == entry.term);
+            let same = match known {
+                None => {
+                    self.written[at].push(found);
+                    true
+                }
+                Some(known) => {
+                    let same_before =
+                        known.2.is_none() || previous.is_none() || known.2 == previous;
+                    known.2 = known.2.or(previous);
+                    known.1 == found.1 && same_before
+                }
+            };
+            self.require(same, || {
+                format!(
+                    "I2: {peer:?} writes another entry {}@{}",
+                    entry.index, entry.term
+                )
+            });
+            previous = Some(entry.term);
+        }
+    }
+
+    /// Votes and acknowledgements are durable when they leave, and a vote is given once a term.
+    fn promises(&mut self, machine: &Machine, to: Peer, term: Term, body: &Body) {
+        let peer = machine.peer;
+        let in_memory = machine
+            .process
+            .as_ref()
+            .is_none_or(|process| !process.journal.is_durable());
+        let durable = &machine.durable;
+        match body {
+            Body::VoteReply {
+                granted: true,
+                pre_vote: false,
+            } => {
+                let kept = in_memory || (durable.term == term && durable.vote == Some(to));
+                self.require(kept, || {
+                    format!("I10: {peer:?} votes in term {term} before that is durable")
+                });
+                self.note_vote(peer, term, to);
+            }
+            Body::VoteRequest {
+                pre_vote: false, ..
+            } => {
+                let kept = in_memory || (durable.term == term && durable.vote == Some(peer));
+                self.require(kept, || {
+                    format!("I10: {peer:?} stands in term {term} before that is durable")
+                });
+                self.note_vote(peer, term, peer);
+            }
+            Body::AppendReply {
+                rejected: false,
+                index,
+                ..
+            } => {
+                let kept = in_memory || (durable.last_index() >= *index && durable.term >= term);
+                self.require(kept, || {
+                    format!("I5: {peer:?} acknowledges {index} before it is durable")
+                });
+            }
+            Body::Fresh { .. }
+            | Body::Bootstrap { .. }
+            | Body::VoteRequest { .. }
+            | Body::VoteReply { .. }
+            | Body::Append { .. }
+            | Body::AppendReply { .. }
+            | Body::SnapshotChunk { .. }
+            | Body::SnapshotReply { .. }
+            | Body::TransferNow => {}
+        }
+    }
+
+    fn note_vote(&mut self, peer: Peer, term: Term, candidate: Peer) {
+        let known = *self.votes.entry(life(peer)).or_insert((term, candidate));
+        let once = known.0 < term || known == (term, candidate);
+        self.votes.insert(life(peer), (term, candidate));
+        self.require(once, || {
+            format!("I10: {peer:?} votes for {candidate:?} in term {term} after {known:?}")
+        });
+    }
+
+    /// I4, I12: one entry per index for ever; held by a quorum when the leader says so; known to
+    /// whoever leads a later term.
+    fn commits(
+        &mut self,
+        machines: &[Machine],
+        machine: &Machine,
+        process: &Process,
+        index: Index,
+    ) {
+        let (peer, replica) = (machine.peer, &process.replica);
+        let before = process.seen.commit_index;
+        self.require(index > before, || {
+            format!("I12: {peer:?} commits {index} after {before}")
+        });
+        for entry in replica.entries(before.next(), index) {
+            self.commit(peer, entry, replica.term());
+        }
+        let Some(term) = replica.term_at(index) else {
+            return;
+        };
+        if replica.role() != Role::Leader {
+            return;
+        }
+        self.is_held(machines, peer, replica, (index, term));
+        for other in machines {
+            let later = other.process.as_ref().map(|process| &process.replica);
+            let Some(later) =
+                later.filter(|later| later.role() == Role::Leader && later.term() > replica.term())
+            else {
+                continue;
+            };
+            let has = later.term_at(index) == Some(term) || later.status().first_index > index;
+            self.require(has, || {
+                format!(
+                    "I3: {peer:?} commits {index}, which leader {:?} lacks",
+                    other.peer
+                )
+            });
+        }
+    }
+
+    fn commit(&mut self, peer: Peer, entry: &Entry, said_in: Term) {
+        let found = (entry.term, checksum(entry));
+        let at = place(entry.index);
+        if let Some(known) = self.committed.get(at) {
+            let same = (known.0, known.1) == found;
+            let known = known.0;
+            self.require(same, || {
+                format!(
+                    "I4: {peer:?} commits {}@{}, committed was one of term {known}",
+                    entry.index, entry.term
+                )
+            });
+            return;
+        }
+        let gap = self.committed.len() != at;
+        self.require(!gap, || {
+            format!("I12: {peer:?} commits {} with a gap before it", entry.index)
+        });
+        self.committed.push((found.0, found.1, said_in));
+        if entry.kind == RecordKind::Membership
+            && let Ok(membership) = Membership::decode(entry.payload())
+        {
+            let last = self.membership.replace((entry.index, membership.clone()));
+            if let Some((_, last)) = last {
+                let overlap = overlaps(&last, &membership);
+                self.require(overlap, || {
+                    format!("I13: members {last:?} and then {membership:?}")
+                });
+            }
+        }
+    }
+
+    /// The entry is in so many voters' stores that no later leader can lack it. A life that was lost
+    /// since may have had it.
+    fn is_held(
+        &mut self,
+        machines: &[Machine],
+        peer: Peer,
+        replica: &Replica,
+        (index, term): (Index, Term),
+    ) {
+        let (_, membership) = replica.membership_at(replica.last_index());
+        let voters = membership.voters();
+        let held = voters
+            .filter(|v| is_held_by(machines, v.id, v.incarnation, (index, term)))
+            .count();
+        let voter_count = membership.voters().count();
+        let needed = match membership.quorum {
+            CommitQuorum::Majority => voter_count / 2 + 1,
+            CommitQuorum::All => voter_count,
+        };
+        self.require(held >= needed, || {
+            format!("I5: {peer:?} commits {index}@{term} held by {held} of {needed} needed")
+        });
+    }
+
+    /// I13: what a leader of the newest term acts on has common voters with what is committed, unless a
+    /// majority already holds a change between them, which settles that one before it is committed.
+    fn members_change(
+        &mut self,
+        machines: &[Machine],
+        peer: Peer,
+        replica: &Replica,
+        membership: &Membership,
+    ) {
+        let newest = self.leaders.keys().next_back().copied();
+        if replica.role() != Role::Leader || newest != Some(replica.term()) {
+            return;
+        }
+        let (set_at, _) = replica.membership_at(replica.last_index());
+        let (before_at, before) = replica.membership_at(set_at.previous());
+        let Some((committed_at, committed)) = self.membership.clone() else {
+            return;
+        };
+        let term = replica.term_at(before_at);
+        let needed = before.voters().count() / 2 + 1;
+        let settled = term.is_some_and(|term| {
+            let held = before.voters().filter(|voter| {
+                is_held_by(machines, voter.id, voter.incarnation, (before_at, term))
+            });
+            held.count() >= needed
+        });
+        if before_at > committed_at && settled {
+            return;
+        }
+        let overlap = overlaps(&committed, membership);
+        self.require(overlap, || {
+            format!("I13: {peer:?} goes from committed {committed:?} to {membership:?}")
+        });
+    }
+
+    /// A read by a round was asked for: it must show all that is committed now.
+    pub fn asks_read(&mut self, peer: Peer, ticket: Ticket) {
+        self.reads.insert((peer.id, ticket), self.committed_upto());
+    }
+
+    fn grants_read(&mut self, peer: Peer, ticket: Ticket, index: Index) {
+        let needed = self.reads.remove(&(peer.id, ticket)).unwrap_or_default();
+        let judged = self.reads_judged;
+        self.require(!judged || index >= needed, || {
+            format!("I7: {peer:?} grants {ticket:?} at {index}, {needed} was committed before")
+        });
+    }
+
+    /// A read is answered out of a state that has applied so much.
+    pub fn answers_read(&mut self, peer: Peer, applied: Index, needed: Index) {
+        let judged = self.reads_judged;
+        self.require(!judged || applied >= needed, || {
+            format!("I7: {peer:?} answers a read at {applied}, {needed} was committed before")
+        });
+    }
+
+    /// A process starts anew: what was asked of it before is forgotten.
+    pub fn starts(&mut self, peer: Peer) {
+        self.reads.retain(|(id, _), _| *id != peer.id);
+    }
+
+    /// I9: every replica's answer at an index is the same.
+    pub fn applies(&mut self, peer: Peer, index: Index, reply: &[u8]) {
+        let answer = crc32c::crc32c(reply);
+        let at = place(index);
+        if self.replies.len() <= at {
+            self.replies.resize(at + 1, 0);
+        }
+        let known = self.replies[at];
+        self.replies[at] = answer;
+        self.require(known == 0 || known == answer || answer == 0, || {
+            format!("I9: {peer:?} answers differently at {index}")
+        });
+    }
+
+    /// I9: every replica's state after an index is the same.
+    pub fn digest(&mut self, peer: Peer, index: Index, digest: u64) {
+        let known = *self.digests.entry(index.0).or_insert(digest);
+        self.require(known == digest, || {
+            format!("I9: {peer:?} has another state after {index}")
+        });
+    }
+
+    /// I8: an operation is committed once.
+    pub fn carries_out(&mut self, index: Index, operation: u32, first: bool) {
+        if first {
+            let new = self.operations.insert(operation);
+            self.require(new, || {
+                format!("I8: operation {operation} is committed again at {index}")
+            });
+        }
+    }
+
+    /// A snapshot is put in place: it must stand for what was committed.
+    pub fn installs(&mut self, peer: Peer, last_index: Index, last_term: Term) {
+        let known = self.committed.get(place(last_index)).map(|known| known.0);
+        self.require(known == Some(last_term), || {
+            format!("I4: {peer:?} installs a snapshot of {last_index}@{last_term}, committed was {known:?}")
+        });
+    }
+}
+
+/// Whether this life has the entry, or is over and may have had it.
+fn is_held_by(
+    machines: &[Machine],
+    id: ReplicaId,
+    incarnation: Incarnation,
+    (index, term): (Index, Term),
+) -> bool {
+    let holder = machines.iter().find(|machine| machine.peer.id == id);
+    holder.is_some_and(|holder| holder.peer.incarnation != incarnation || holder.holds(index, term))
+}
+
+/// Whether any majority of one has a voter in common with any majority of the other.
+fn overlaps(a: &Membership, b: &Membership) -> bool {
+    let lives = |membership: &Membership| -> BTreeSet<(ReplicaId, Incarnation)> {
+        let voters = membership.voters();
+        voters.map(|voter| (voter.id, voter.incarnation)).collect()
+    };
+    let (a, b) = (lives(a), lives(b));
+    let majorities = a.len() / 2 + 1 + b.len() / 2 + 1;
+    majorities > a.union(&b).count()
+}

@@ -1,0 +1,470 @@
+//! Clients: each asks one thing at a time and writes down what it was told. And how a process serves
+//! them, as the node does.
+use crate::fault::Moment;
+use crate::machine::{Arrival, Proposal};
+use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use crate::world::{Event, World};
+use quorumwire_control::{Input, Now, Refusal, Role};
+use quorumwire_interfaces::{Index, StateMachine, Term};
+use quorumwire_kv::{Command, Exptime, Key, Written};
+use quorumwire_linearizability::history::{Answer, Operation};
+use quorumwire_wire::RecordKind;
+use std::time::Duration;
+
+/// A write takes the log's time with it if that is older than this.
+const TICK_INTERVAL: Duration = Duration::from_millis(10);
+/// Keys are given up for new ones this often, so that no key's history is long.
+const KEYS_LAST: Nanos = 30 * SECOND;
+/// A client that is told nothing for this long goes on; the outcome is unknown.
+const PATIENCE: Nanos = 700 * MILLISECOND;
+/// The operation of commands whose client does not wait.
+const NOBODY: u32 = u32::MAX;
+
+/// One operation, as its client knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Who.
+    pub client: u16,
+    /// Of which key.
+    pub key: u32,
+    /// What.
+    pub operation: Operation,
+    /// For a cas: the number that goes with the value expected.
+    pub unique: u64,
+    /// When.
+    pub invoked: Nanos,
+    /// What it was told, and when; `None`: nothing.
+    pub outcome: Option<(Nanos, Answer)>,
+    /// It certainly never happened.
+    pub withdrawn: bool,
+    /// What was committed when the server began to read.
+    pub needed: Index,
+}
+
+/// What a server tells a client.
+#[derive(Clone, Copy, Debug)]
+pub enum Told {
+    /// It is done; the number is the one to use for a cas.
+    Done(Answer, u64),
+    /// It was not done and never will be; who leads, perhaps.
+    NotDone(Option<u16>),
+    /// Nobody knows.
+    Unknown,
+}
+
+/// One client.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Client {
+    /// Whom it asks.
+    asks: usize,
+    /// What it waits for.
+    waits_for: Option<u32>,
+    /// The last value it saw: key, value, and the number that goes with it.
+    saw: Option<(u32, u64, u64)>,
+}
+
+impl World {
+    /// A client has thought, or has lost patience.
+    pub fn client_acts(&mut self, number: u16) {
+        let now = self.now;
+        if now >= self.clients_stop_at {
+            return;
+        }
+        let place = usize::from(number);
+        if self.clients[place].waits_for.take().is_some() {
+            let machines = self.machines.len() as u64;
+            self.clients[place].asks = usize::try_from(self.random.below(machines)).unwrap_or(0);
+        }
+        let settings = &self.plan.settings;
+        let keys = settings.keys;
+        let epoch = u32::try_from(now / KEYS_LAST).unwrap_or(0);
+        let key = epoch * 16 + u32::try_from(self.random.below(u64::from(keys))).unwrap_or(0);
+        let operation = self.choose(place, key);
+        let unique = self.clients[place].saw.map_or(0, |saw| saw.2);
+        let id = u32::try_from(self.asked.len()).unwrap_or(NOBODY - 1);
+        self.asked.push(Asked {
+            client: number,
+            key,
+            operation,
+            unique,
+            invoked: now,
+            outcome: None,
+            withdrawn: false,
+            needed: Index(0),
+        });
+        self.counts.operations += 1;
+        self.clients[place].waits_for = Some(id);
+        let delay = self.random.between(20, 400) * MICROSECOND;
+        let to = self.clients[place].asks;
+        self.queue.set(now + delay, Event::Request(to, id));
+        self.queue.set(now + PATIENCE, Event::Impatient(number, id));
+    }
+
+    fn choose(&mut self, place: usize, key: u32) -> Operation {
+        let value = self.asked.len() as u64 + 1;
+        let saw = self.clients[place].saw.filter(|saw| saw.0 == key);
+        match self.random.below(20) {
+            0..=6 => Operation::Get,
+            7..=13 => Operation::Set(value),
+            14 => Operation::Add(value),
+            15 => Operation::Delete,
+            _ => match saw {
+                Some((_, expected, _)) => Operation::Cas {
+                    expected,
+                    new: value,
+                },
+                None => Operation::Get,
+            },
+        }
+    }
+
+    /// A client has waited for this for too long.
+    pub fn client_gives_up(&mut self, number: u16, operation: u32) {
+        if self.clients[usize::from(number)].waits_for == Some(operation) {
+            self.counts.see("operation without answer");
+            self.client_acts(number);
+        }
+    }
+
+    /// A client hears what became of its operation.
+    pub fn client_hears(&mut self, operation: u32, told: Told) {
+        let now = self.now;
+        let Some(asked) = self.asked.get_mut(operation as usize) else {
+            return;
+        };
+        let number = asked.client;
+        let place = usize::from(number);
+        if self.clients[place].waits_for != Some(operation) {
+            return; // it has gone on
+        }
+        match told {
+            Told::Done(answer, unique) => {
+                asked.outcome = Some((now, answer));
+                self.counts.answered += 1;
+                self.counts.see(word(answer));
+                let value = match (asked.operation, answer) {
+                    (Operation::Get, Answer::Value(Some(value))) => Some(value),
+                    _ => None,
+                };
+                self.clients[place].saw = value.map(|value| (asked.key, value, unique));
+            }
+            Told::NotDone(leader) => {
+                asked.withdrawn = true;
+                let machines = self.machines.len() as u64;
+                let guess = usize::try_from(self.random.below(machines)).unwrap_or(0);
+                let known = leader.map(usize::from).filter(|l| *l < self.machines.len());
+                self.clients[place].asks = known.unwrap_or(guess);
+            }
+            Told::Unknown => self.counts.see("outcome unknown"),
+        }
+        self.clients[place].waits_for = None;
+        let think = match told {
+            Told::NotDone(Some(_)) => MILLISECOND,
+            Told::NotDone(None) => 20 * MILLISECOND,
+            Told::Done(..) | Told::Unknown => self.plan.settings.think,
+        };
+        let think = self.random.between(think / 4, think * 2);
+        self.queue.set(now + think, Event::Client(number));
+    }
+
+    fn answer(&mut self, place: usize, operation: u32, told: Told) {
+        if operation == NOBODY {
+            return;
+        }
+        if matches!(told, Told::Done(..)) {
+            self.reached(place, Moment::Answered);
+        }
+        let delay = self.random.between(20, 400) * MICROSECOND;
+        self.queue
+            .set(self.now + delay, Event::Answer(operation, told));
+    }
+
+    /// A process is asked for something by a client.
+    pub fn serve(&mut self, place: usize, operation: u32) {
+        let Some(asked) = self.asked.get(operation as usize).copied() else {
+            return;
+        };
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        let clock = machine.clock(now);
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        if process.replica.role() != Role::Leader || process.journal.full {
+            return self.refuse(place, operation);
+        }
+        if asked.operation == Operation::Get {
+            return self.serve_read(place, operation);
+        }
+        self.begin_term(place);
+        self.tick_before_write(place, clock);
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let key = format!("key{}", asked.key);
+        let proposed = process.replica.propose(RecordKind::Command, |buffer| {
+            encode(&asked, &key, operation, buffer);
+        });
+        match proposed {
+            Ok((index, term)) => process.proposals.push(Proposal {
+                index,
+                term,
+                operation,
+            }),
+            Err(refusal) => {
+                if matches!(refusal, Refusal::Busy { .. }) {
+                    self.counts.see("write refused as busy");
+                }
+                self.refuse(place, operation);
+            }
+        }
+    }
+
+    /// A client that does not wait for answers sends this many commands.
+    pub fn serve_flood(&mut self, place: usize, commands: u16) {
+        let clock = self.machines[place].clock(self.now);
+        self.begin_term(place);
+        self.tick_before_write(place, clock);
+        for number in 0..commands {
+            let bytes = usize::try_from(self.random.between(1, 700)).unwrap_or(1);
+            let seconds = i64::try_from(self.random.below(4)).unwrap_or(0);
+            let Some(process) = &mut self.machines[place].process else {
+                return;
+            };
+            let key = format!("flood{}", number % 24);
+            let value = vec![b'x'; bytes];
+            let proposed = process.replica.propose(RecordKind::Command, |buffer| {
+                let key = Key::new(key.as_bytes()).expect("a short word is a key");
+                let item = Written {
+                    key,
+                    flags: 0,
+                    exptime: Exptime(seconds),
+                    value: &value,
+                };
+                Command::Set(item).encode(buffer);
+            });
+            if let Err(Refusal::Busy { .. }) = proposed {
+                self.counts.hit(crate::fault::Class::F30Overload);
+                break;
+            }
+        }
+    }
+
+    /// It was not done here and will not be.
+    pub fn refuse(&mut self, place: usize, operation: u32) {
+        let process = self.machines[place].process.as_ref();
+        let leader = process.and_then(|process| process.replica.leader());
+        let me = self.machines[place].peer.id;
+        let leader = leader.filter(|leader| *leader != me).map(|leader| leader.0);
+        self.answer(place, operation, Told::NotDone(leader));
+    }
+
+    /// Takes the log's time along before a write, so that a life span counts from now.
+    fn tick_before_write(&mut self, place: usize, clock: Now) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let since = |last: Now| clock.0.saturating_sub(last.0);
+        let last = process.clock.last_tick;
+        if last.is_none_or(|last| since(last) >= TICK_INTERVAL) {
+            process.propose_tick(clock);
+        }
+    }
+
+    /// If the time of something in the store has come, has the log say so.
+    pub fn tick_if_deadline_passed(&mut self, place: usize) {
+        let clock = self.machines[place].clock(self.now);
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if process.replica.role() != Role::Leader
+            || process.clock.term != process.replica.term()
+            || process.clock.barrier > process.applied
+        {
+            return;
+        }
+        let Some(deadline) = process.store.next_deadline() else {
+            return;
+        };
+        let since = process.clock.last_tick;
+        let since = since.map(|last| clock.0.saturating_sub(last.0));
+        if deadline.0 <= process.leader_time_ms(clock)
+            && since.is_none_or(|since| since >= TICK_INTERVAL)
+        {
+            let last = process.replica.last_index();
+            process.clock.barrier = process.propose_tick(clock).unwrap_or(last);
+        }
+    }
+
+    fn serve_read(&mut self, place: usize, operation: u32) {
+        self.begin_term(place);
+        self.tick_if_deadline_passed(place);
+        let needed = self.checks.committed_upto();
+        self.asked[operation as usize].needed = needed;
+        let machine = &mut self.machines[place];
+        let (clock, peer) = (machine.clock(self.now), machine.peer);
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let replica = &process.replica;
+        let must_apply = replica.commit_index().max(process.clock.barrier);
+        let has_begun = process.clock.term == replica.term();
+        if has_begun && replica.lease_read(clock).is_some() {
+            self.counts.see("lease read");
+            let index = must_apply.max(process.term_start);
+            return self.read_granted(place, operation, index);
+        }
+        self.counts.see("read by a round");
+        let ticket = process.ticket();
+        process.asked.insert(ticket, (must_apply, operation));
+        self.checks.asks_read(peer, ticket);
+        self.step(place, Input::Read(ticket));
+    }
+
+    /// A read may be answered once this is applied.
+    pub fn read_granted(&mut self, place: usize, operation: u32, index: Index) {
+        let machine = &mut self.machines[place];
+        let peer = machine.peer;
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        if index > process.applied {
+            process.waiting.push((index, operation));
+            return;
+        }
+        let Some(asked) = self.asked.get(operation as usize).copied() else {
+            return;
+        };
+        let key = format!("key{}", asked.key);
+        let item = Key::new(key.as_bytes()).and_then(|key| process.store.get(key));
+        let (value, unique) = item.map_or((None, 0), |item| (number(item.value), item.unique));
+        let applied = process.applied;
+        self.checks.answers_read(peer, applied, asked.needed);
+        self.answer(place, operation, Told::Done(Answer::Value(value), unique));
+    }
+
+    /// Serves the reads whose time has come.
+    pub fn serve_waiting(&mut self, place: usize) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if process.waiting.is_empty() {
+            return;
+        }
+        for (index, operation) in std::mem::take(&mut process.waiting) {
+            self.read_granted(place, operation, index);
+        }
+    }
+
+    /// This index is settled: whoever proposed something there is told what became of it.
+    pub fn settle_proposals(&mut self, place: usize, index: Index, term: Term) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if process.proposals.is_empty() {
+            return;
+        }
+        let all = std::mem::take(&mut process.proposals);
+        let (settled, later): (Vec<_>, Vec<_>) = all.into_iter().partition(|p| p.index <= index);
+        process.proposals = later;
+        for proposal in settled {
+            let told = if proposal.index < index {
+                Told::Unknown // a snapshot took its place
+            } else if proposal.term == term {
+                match answer_of(&self.reply) {
+                    Some(answer) => Told::Done(answer, 0),
+                    None => Told::Unknown,
+                }
+            } else {
+                self.counts.see("certainly not done");
+                Told::NotDone(None)
+            };
+            self.answer(place, proposal.operation, told);
+        }
+    }
+}
+
+impl crate::machine::Process {
+    fn propose_tick(&mut self, clock: Now) -> Option<Index> {
+        let time_ms = self.leader_time_ms(clock);
+        let payload = |buffer: &mut bytes::BytesMut| {
+            buffer.extend_from_slice(&time_ms.to_be_bytes());
+        };
+        let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
+        self.clock.last_tick = Some(clock);
+        Some(index)
+    }
+
+    fn leader_time_ms(&self, clock: Now) -> u64 {
+        let elapsed = clock.0.saturating_sub(self.clock.base.0).as_millis();
+        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        self.clock.base_wall_ms.saturating_add(elapsed)
+    }
+}
+
+impl World {
+    /// Sends commands to a machine, as an overload.
+    pub fn flood(&mut self, place: usize, commands: u16) {
+        self.arrive(place, Arrival::Flood(commands));
+    }
+}
+
+fn encode(asked: &Asked, key: &str, operation: u32, buffer: &mut bytes::BytesMut) {
+    let key = Key::new(key.as_bytes()).expect("a short word is a key");
+    let text;
+    let item = |value| Written {
+        key,
+        // Recognised by it when it is committed.
+        flags: operation + 1,
+        exptime: Exptime(0),
+        value,
+    };
+    match asked.operation {
+        Operation::Set(value) => {
+            text = value.to_string();
+            Command::Set(item(text.as_bytes())).encode(buffer);
+        }
+        Operation::Add(value) => {
+            text = value.to_string();
+            Command::Add(item(text.as_bytes())).encode(buffer);
+        }
+        Operation::Cas { new, .. } => {
+            text = new.to_string();
+            let command = Command::Cas {
+                item: item(text.as_bytes()),
+                unique: asked.unique,
+            };
+            command.encode(buffer);
+        }
+        Operation::Increment(delta) => Command::Increment { key, delta }.encode(buffer),
+        Operation::Delete | Operation::Get => Command::Delete { key }.encode(buffer),
+    }
+}
+
+fn number(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+fn answer_of(reply: &[u8]) -> Option<Answer> {
+    Some(match reply {
+        b"STORED\r\n" => Answer::Stored,
+        b"NOT_STORED\r\n" => Answer::NotStored,
+        b"EXISTS\r\n" => Answer::Exists,
+        b"NOT_FOUND\r\n" => Answer::NotFound,
+        b"DELETED\r\n" => Answer::Deleted,
+        _ => Answer::Number(number(reply.strip_suffix(b"\r\n")?)?),
+    })
+}
+
+const fn word(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Value(Some(_)) => "answered value",
+        Answer::Value(None) => "answered nothing there",
+        Answer::Stored => "answered stored",
+        Answer::NotStored => "answered not stored",
+        Answer::Exists => "answered exists",
+        Answer::NotFound => "answered not found",
+        Answer::Deleted => "answered deleted",
+        Answer::Number(_) => "answered number",
+    }
+}

@@ -1,0 +1,69 @@
+//! What a run has reached: faults by class, operations, and whatever else must not be zero.
+use crate::fault::{CLASSES, Class};
+use std::collections::BTreeMap;
+
+/// Counted over one run, or added up over many.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    faults: [u64; CLASSES.len()],
+    /// Outcomes by name.
+    pub seen: BTreeMap<&'static str, u64>,
+    /// Messages sent between replicas.
+    pub messages: u64,
+    /// Messages lost because too many were under way.
+    pub messages_dropped: u64,
+    /// Events of all kinds.
+    pub events: u64,
+    /// Operations begun by clients.
+    pub operations: u64,
+    /// Operations answered: done.
+    pub answered: u64,
+    /// Entries committed.
+    pub committed: u64,
+    /// Items of the plan that were carried out.
+    pub planned: u64,
+    /// Steps of replicas.
+    pub steps: u64,
+}
+
+impl Counts {
+    /// A fault of this class has met something.
+    pub const fn hit(&mut self, class: Class) {
+        self.faults[class as usize] += 1;
+    }
+
+    /// How often a class was hit.
+    #[must_use]
+    pub const fn hits(&self, class: Class) -> u64 {
+        self.faults[class as usize]
+    }
+
+    /// All faults.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults.iter().sum()
+    }
+
+    /// Something was reached.
+    pub fn see(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, others) in self.faults.iter_mut().zip(other.faults) {
+            *mine += others;
+        }
+        for (name, count) in &other.seen {
+            *self.seen.entry(name).or_default() += count;
+        }
+        self.messages += other.messages;
+        self.messages_dropped += other.messages_dropped;
+        self.events += other.events;
+        self.operations += other.operations;
+        self.answered += other.answered;
+        self.committed += other.committed;
+        self.planned += other.planned;
+        self.steps += other.steps;
+    }
+}

@@ -1,0 +1,297 @@
+//! What can go wrong, as data: a plan is a list of these, and a shorter list is a smaller plan.
+use crate::queue::{MILLISECOND, Nanos};
+use std::fmt;
+
+/// The classes of faults; every run must have hit each of them.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[allow(missing_docs)]
+pub enum Class {
+    F1Loss,
+    F2Repeat,
+    F3Late,
+    F4Partition,
+    F5Clog,
+    F6Corrupt,
+    F7Cut,
+    F8Crash,
+    F9PowerCutOfAll,
+    F10Pause,
+    F12TornWrite,
+    F13SyncFails,
+    F14DiskFull,
+    F15Damage,
+    F16Misdirected,
+    F17Stall,
+    F18Wipe,
+    F19Clock,
+    F20Members,
+    F21Returns,
+    F22SnapshotAcrossChange,
+    F23Version,
+    F30Overload,
+}
+
+/// All classes.
+pub const CLASSES: [Class; 23] = [
+    Class::F1Loss,
+    Class::F2Repeat,
+    Class::F3Late,
+    Class::F4Partition,
+    Class::F5Clog,
+    Class::F6Corrupt,
+    Class::F7Cut,
+    Class::F8Crash,
+    Class::F9PowerCutOfAll,
+    Class::F10Pause,
+    Class::F12TornWrite,
+    Class::F13SyncFails,
+    Class::F14DiskFull,
+    Class::F15Damage,
+    Class::F16Misdirected,
+    Class::F17Stall,
+    Class::F18Wipe,
+    Class::F19Clock,
+    Class::F20Members,
+    Class::F21Returns,
+    Class::F22SnapshotAcrossChange,
+    Class::F23Version,
+    Class::F30Overload,
+];
+
+impl Class {
+    /// Its number and a few words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F1Loss => "F1 loss",
+            Self::F2Repeat => "F2 repeats, old ones too",
+            Self::F3Late => "F3 late and out of order",
+            Self::F4Partition => "F4 partitions",
+            Self::F5Clog => "F5 clogs, swizzled too",
+            Self::F6Corrupt => "F6 corrupt bytes",
+            Self::F7Cut => "F7 cut or oversized frames",
+            Self::F8Crash => "F8 crash between outputs",
+            Self::F9PowerCutOfAll => "F9 power cut of all",
+            Self::F10Pause => "F10 pause",
+            Self::F12TornWrite => "F12 torn or lost writes",
+            Self::F13SyncFails => "F13 a sync fails once",
+            Self::F14DiskFull => "F14 disk full",
+            Self::F15Damage => "F15 flipped, zeroed, cut files",
+            Self::F16Misdirected => "F16 misdirected write",
+            Self::F17Stall => "F17 disk stalls",
+            Self::F18Wipe => "F18 disk wiped",
+            Self::F19Clock => "F19 clocks jump and drift",
+            Self::F20Members => "F20 members change",
+            Self::F21Returns => "F21 a removed one returns",
+            Self::F22SnapshotAcrossChange => "F22 snapshot across a change",
+            Self::F23Version => "F23 frames of another version",
+            Self::F30Overload => "F30 overload",
+        }
+    }
+}
+
+/// Something that goes wrong at some time, for some time.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// When.
+    pub at: Nanos,
+    /// For how long, where that means something.
+    pub lasts: Nanos,
+    /// What.
+    pub what: Kind,
+    /// Decides what is left open, such as which replica: so it does not depend on other faults.
+    pub luck: u64,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub enum Kind {
+    /// So many messages of a thousand are lost.
+    Loss {
+        permille: u16,
+    },
+    /// So many are delivered twice, the second time up to `late` later.
+    Repeat {
+        permille: u16,
+        late: Nanos,
+    },
+    /// So many take up to so much longer.
+    Late {
+        permille: u16,
+        late: Nanos,
+    },
+    Partition(Shape),
+    /// What one replica is sent arrives all at once when it is over.
+    Clog,
+    /// Some are clogged one after the other, and freed in another order.
+    SwizzleClog,
+    /// The next message loses a bit on the way.
+    CorruptFrame,
+    /// The next message with records loses a bit of them before its frame is made.
+    CorruptRecords,
+    /// The next message's frame ends early, or says it is longer than any.
+    CutFrame,
+    /// The next message comes from another version.
+    OtherVersion,
+    Strike(Strike, Target),
+    PowerCutOfAll,
+    /// A sync fails, after so many have succeeded.
+    SyncFails {
+        after: u8,
+    },
+    DiskFull,
+    /// Bits flip, sectors vanish, a file is cut short, behind the back of a replica that is down.
+    Damage,
+    Misdirected {
+        after: u8,
+    },
+    Stall,
+    Wipe,
+    /// The time of day jumps by so many seconds.
+    WallClock {
+        seconds: i32,
+    },
+    Members(Change),
+    /// A snapshot is taken now.
+    Snapshot,
+    Overload {
+        commands: u16,
+    },
+    /// When this happens for the so-many-th time, that follows.
+    Trigger {
+        on: Moment,
+        skip: u8,
+        then: Strike,
+    },
+}
+
+/// How the network falls apart.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub enum Shape {
+    /// Two halves that do not hear each other.
+    Halves,
+    /// One direction between two replicas.
+    OneWay,
+    /// One replica hears nobody, and is heard by all.
+    Deaf,
+    /// Two halves and one replica that hears both.
+    Bridge,
+    /// Each hears its neighbours in a ring only.
+    Ring,
+    LeaderAlone,
+}
+
+/// What is done to one replica.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub enum Strike {
+    /// The process is killed after so many more outputs; what it wrote is there.
+    Kill { after: u8 },
+    /// The power is cut after so many more outputs; what was not synced may be gone.
+    PowerCut { after: u8 },
+    /// Killed in the middle of the next write to its disk, after so many operations.
+    KillInWrite { after: u8 },
+    /// The same, by a power cut.
+    PowerCutInWrite { after: u8 },
+    /// It stands still.
+    Pause,
+    /// Nobody hears it, and it hears nobody.
+    Isolate,
+}
+
+/// Whom a strike meets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub enum Target {
+    Leader,
+    Anyone,
+}
+
+/// A moment in the protocol at which a fault hurts most. The replica struck is the one that gets there.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[allow(missing_docs)]
+pub enum Moment {
+    VoteGiven,
+    Stands,
+    Elected,
+    Appended,
+    /// The disk is done, and the replica has not heard of it yet.
+    Persisted,
+    Acknowledged,
+    Committed,
+    Answered,
+    LogCut,
+    MembersChanged,
+    SnapshotTaken,
+    SnapshotPiece,
+    SnapshotInstall,
+    SnapshotInstalled,
+    TransferAsked,
+}
+
+/// All moments.
+pub const MOMENTS: [Moment; 15] = [
+    Moment::VoteGiven,
+    Moment::Stands,
+    Moment::Elected,
+    Moment::Appended,
+    Moment::Persisted,
+    Moment::Acknowledged,
+    Moment::Committed,
+    Moment::Answered,
+    Moment::LogCut,
+    Moment::MembersChanged,
+    Moment::SnapshotTaken,
+    Moment::SnapshotPiece,
+    Moment::SnapshotInstall,
+    Moment::SnapshotInstalled,
+    Moment::TransferAsked,
+];
+
+impl Moment {
+    /// What is counted when something struck then.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::VoteGiven => "struck: vote given",
+            Self::Stands => "struck: stands for election",
+            Self::Elected => "struck: elected",
+            Self::Appended => "struck: appended",
+            Self::Persisted => "struck: persisted, not told",
+            Self::Acknowledged => "struck: acknowledged",
+            Self::Committed => "struck: committed",
+            Self::Answered => "struck: client answered",
+            Self::LogCut => "struck: log cut",
+            Self::MembersChanged => "struck: members changed",
+            Self::SnapshotTaken => "struck: snapshot taken",
+            Self::SnapshotPiece => "struck: snapshot piece",
+            Self::SnapshotInstall => "struck: snapshot to install",
+            Self::SnapshotInstalled => "struck: snapshot installed",
+            Self::TransferAsked => "struck: transfer asked",
+        }
+    }
+}
+
+/// What an operator asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[allow(missing_docs)]
+pub enum Change {
+    AddVoter,
+    AddLearner,
+    Promote,
+    Remove,
+    RemoveLeader,
+    Return,
+    QuorumAll,
+    QuorumMajority,
+    Transfer,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (at, lasts) = (self.at / MILLISECOND, self.lasts / MILLISECOND);
+        write!(f, "{at:>7} ms, for {lasts:>5} ms: {:?}", self.what)
+    }
+}

@@ -1,0 +1,32 @@
+//! Whole clusters in one process: the real consensus, storage and store over a simulated network,
+//! disks and clocks, driven through faults by a seed. Knows nothing of real time, sockets or files.
+//!
+//! # How it is built
+//! A seed becomes a [`plan::Plan`]: the sizes of a cluster and a list of faults, which is plain data.
+//! [`run::run`] makes a [`world::World`] of it, lets it live through its faults, heals everything, and
+//! gives a [`run::Verdict`]. Every random choice comes from the seed, so two runs of one plan are
+//! equal to the last event, which [`run::Verdict::hash`] shows. A plan that fails is made smaller by
+//! leaving out faults ([`shrink::shrink`]).
+//!
+//! Each machine does what the node does, in the node's order: see `turn.rs` beside the node's
+//! `carry_out.rs`.
+mod background;
+pub mod checks;
+pub mod clients;
+pub mod counts;
+pub mod fault;
+pub mod journal;
+pub mod machine;
+#[cfg(feature = "mutants")]
+pub mod mutants;
+pub mod network;
+pub mod plan;
+pub mod queue;
+pub mod random;
+pub mod report;
+pub mod run;
+mod show;
+pub mod shrink;
+mod strike;
+mod turn;
+pub mod world;

@@ -1,0 +1,518 @@
+//! One machine of the cluster: a disk, a clock, and most of the time a process with a replica. Says
+//! how a process begins; what it does is in `turn.rs`.
+use crate::journal::{Durable, Journal};
+use crate::plan::{Durability, Settings};
+use crate::queue::{Nanos, SECOND};
+use crate::random::mix;
+use quorumwire_control::{
+    Config, Entry, HardState, Message, Now, Output, Peer, Replica, SnapshotMeta, Stored, Ticket,
+};
+use quorumwire_interfaces::{
+    Frozen, GroupId, Incarnation, Index, LogTime, ReplicaId, StateMachine, Term,
+};
+use quorumwire_kv::Store;
+use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, Opened, Snapshots};
+use quorumwire_wire::SnapshotHead;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The one group.
+pub const GROUP: GroupId = GroupId(0);
+
+/// One host.
+pub struct Machine {
+    /// The replica in its present life.
+    pub peer: Peer,
+    /// The members a new cluster begins with; empty for one that waits to be added.
+    pub initial: Vec<ReplicaId>,
+    /// What survives the process.
+    pub disk: FaultyDisk<MemoryDisk>,
+    /// Nothing is meant to survive the process.
+    pub in_memory: bool,
+    /// It was a member in some life, and a file beside the folder says so.
+    pub was_member: bool,
+    /// Lives begun.
+    lives: u64,
+    /// What the simulator knows to be on the disk.
+    pub durable: Durable,
+    /// The clock: local time is `offset + true time * (1 + ppm / 1e6)`.
+    pub clock_offset: Nanos,
+    /// See `clock_offset`.
+    pub clock_ppm: i64,
+    /// The time of day is wrong by so many milliseconds.
+    pub wall_offset_ms: i64,
+    /// The process, if it runs.
+    pub process: Option<Process>,
+    /// Numbers the processes; what an earlier one waited for concerns nobody.
+    pub run: u32,
+    /// It stands still until then; what arrives waits.
+    pub busy_until: Nanos,
+    /// When it is to be woken, as far as that is set already.
+    pub wake_at: Nanos,
+    /// What has arrived and was not looked at.
+    pub inbox: VecDeque<Arrival>,
+    /// The disk does nothing before this.
+    pub stalled_until: Nanos,
+    /// The next write dies after so many operations.
+    pub dies_in_write: Option<(u8, bool)>,
+    /// The process dies after so many more outputs; whether by a power cut.
+    pub dies_after: Option<(u8, bool)>,
+    /// How long it is down when it dies.
+    pub down_for: Nanos,
+}
+
+/// What a process is told from outside.
+pub enum Arrival {
+    /// The disk has done something.
+    Log,
+    /// A snapshot's file was written, read or checked.
+    Snapshot(SnapshotEvent),
+    /// A connection stands.
+    Up(Peer),
+    /// A connection is gone.
+    Down(Peer),
+    /// A message of another replica.
+    Message(Peer, Message),
+    /// A client's operation, by number.
+    Request(u32),
+    /// Commands of a client that does not wait for answers.
+    Flood(u16),
+    /// What an operator asks for.
+    Admin(crate::fault::Change, u64),
+    /// Take a snapshot.
+    TakeSnapshot,
+}
+
+/// What the snapshot threads have finished.
+pub enum SnapshotEvent {
+    /// One was taken, or not.
+    Taken(Option<SnapshotMeta>),
+    /// An answer for the replica.
+    Answer(quorumwire_control::Input),
+    /// A received one was checked and restored, or was not good.
+    Installed(Index, Option<(SnapshotMeta, Box<Store>)>),
+}
+
+/// Work for the snapshot threads.
+pub enum SnapshotJob {
+    /// Write this state.
+    Take(SnapshotHead, SnapshotMeta, Box<dyn Frozen>),
+    /// Read a piece to send.
+    Read(ReplicaId, Index, u64, usize),
+    /// Write a received piece.
+    Store(Index, u64, bytes::Bytes),
+    /// Check and restore what was received.
+    Install(Index, Term),
+}
+
+/// A write in the log that is not applied yet.
+pub struct Proposal {
+    /// Where it stands.
+    pub index: Index,
+    /// In which term.
+    pub term: Term,
+    /// Whose operation; `None` for those nobody waits for.
+    pub operation: u32,
+}
+
+/// The log's time as this leader tells it.
+#[derive(Clone, Copy, Default)]
+pub struct LeaderClock {
+    /// Of this term.
+    pub term: Term,
+    /// The time of day when the term began here.
+    pub base_wall_ms: u64,
+    /// The clock then.
+    pub base: Now,
+    /// When the last tick was proposed.
+    pub last_tick: Option<Now>,
+    /// Index of the last tick proposed because something's time had come.
+    pub barrier: Index,
+}
+
+/// A process: everything that is gone when it stops.
+pub struct Process {
+    /// Consensus.
+    pub replica: Replica,
+    /// The state machine.
+    pub store: Box<Store>,
+    /// The log.
+    pub journal: Journal,
+    /// The snapshots' files.
+    pub files: Snapshots,
+    /// Work of the snapshot threads, by number.
+    pub jobs: BTreeMap<u32, SnapshotJob>,
+    /// The number of the next job.
+    pub next_job: u32,
+    /// The thread for pieces is at work until then.
+    pub pieces_until: Nanos,
+    /// A snapshot is being written.
+    pub taking: bool,
+    /// What the replica wants, in order.
+    pub outputs: Vec<Output>,
+    /// Last entry applied.
+    pub applied: Index,
+    /// Everything up to here may be applied.
+    pub committed: Index,
+    /// The log's time.
+    pub log_time: LogTime,
+    /// Since the last snapshot.
+    pub bytes_since_snapshot: u64,
+    /// Not another snapshot before this.
+    pub snapshot_retry_at: Nanos,
+    /// Writes of ours that wait to be applied.
+    pub proposals: Vec<Proposal>,
+    /// Reads that wait for a round.
+    pub asked: BTreeMap<Ticket, (Index, u32)>,
+    /// Reads that wait to be applied up to an index.
+    pub waiting: Vec<(Index, u32)>,
+    /// The number of the next question to the replica.
+    pub next_ticket: u64,
+    /// Leader: its clock.
+    pub clock: LeaderClock,
+    /// Leader: the first entry of its term.
+    pub term_start: Index,
+    /// Leadership was handed over since the disk is full.
+    pub handed_over_full: bool,
+    /// What the checks last saw of it.
+    pub seen: Seen,
+}
+
+/// What the checks last saw of a process.
+#[derive(Clone, Copy, Default)]
+pub struct Seen {
+    /// Its term.
+    pub term: Term,
+    /// Its commit index.
+    pub commit_index: Index,
+    /// It was a leader in that term.
+    pub led: bool,
+}
+
+/// How a start went.
+pub enum Start {
+    /// It runs.
+    Runs,
+    /// The disk does not let it; to be tried again.
+    Later(String),
+    /// Something is wrong that no fault explains.
+    Violation(String),
+}
+
+impl Machine {
+    /// A machine with an empty disk.
+    #[must_use]
+    pub fn new(id: u16, initial: &[ReplicaId], settings: &Settings) -> Self {
+        let id = ReplicaId(id);
+        let wait = !initial.contains(&id);
+        let mut machine = Self {
+            peer: Peer {
+                id,
+                incarnation: Incarnation(0),
+            },
+            initial: if wait { Vec::new() } else { initial.to_vec() },
+            disk: FaultyDisk::new(MemoryDisk::with_power_cuts()),
+            in_memory: settings.durability == Durability::Memory,
+            was_member: false,
+            lives: 0,
+            durable: Durable::default(),
+            clock_offset: 0,
+            clock_ppm: 0,
+            wall_offset_ms: 0,
+            process: None,
+            run: 0,
+            busy_until: 0,
+            wake_at: Nanos::MAX,
+            inbox: VecDeque::new(),
+            stalled_until: 0,
+            dies_in_write: None,
+            dies_after: None,
+            down_for: 0,
+        };
+        let _ = machine.next_life(settings);
+        machine
+    }
+
+    /// A life that was never lived.
+    fn next_life(&mut self, settings: &Settings) -> Incarnation {
+        self.lives += 1;
+        let number = self.lives << 16 | u64::from(self.peer.id.0);
+        Incarnation(mix(settings.seed.wrapping_add(number)) | 1)
+    }
+
+    /// What its clock shows.
+    #[must_use]
+    pub fn clock(&self, time: Nanos) -> Now {
+        // Some days of nanoseconds times the largest drift fit 64 bits.
+        let shift = i64::try_from(time).unwrap_or(i64::MAX) / 1_000 * self.clock_ppm / 1_000;
+        let local = (time + self.clock_offset).saturating_add_signed(shift);
+        Now(Duration::from_nanos(local))
+    }
+
+    /// The true time at which its clock shows this.
+    #[must_use]
+    pub fn true_time(&self, local: Now) -> Nanos {
+        let local = local.0.as_secs() * SECOND + u64::from(local.0.subsec_nanos());
+        let since = local.saturating_sub(self.clock_offset);
+        let rate = u64::try_from(1_000_000 + self.clock_ppm).unwrap_or(1_000_000);
+        // The clock moves in steps of a few microseconds of true time at most.
+        since.saturating_mul(1_000).div_ceil(rate) * 1_000 + 2_000
+    }
+
+    /// The time of day as it believes.
+    #[must_use]
+    pub fn wall_ms(&self, time: Nanos) -> u64 {
+        /// The day of the first simulated second.
+        const DAY_MS: u64 = 1_700_000_000_000;
+        (DAY_MS + time / 1_000_000).saturating_add_signed(self.wall_offset_ms)
+    }
+
+    /// Starts a process from what is on the disk, which a fault has damaged (`spoiled`) or not.
+    pub fn start(&mut self, time: Nanos, settings: &Settings, spoiled: bool) -> Start {
+        let begun = match self.open(settings) {
+            Ok(begun) => begun,
+            Err(problem) => return Start::Later(problem),
+        };
+        let Begun { ready, damaged } = begun;
+        if damaged && !spoiled {
+            let peer = self.peer;
+            return Start::Violation(format!("I15: {peer:?} finds damage that nobody did"));
+        }
+        let forgot = ready.incarnation != self.peer.incarnation;
+        let fresh = ready.fresh;
+        self.peer.incarnation = ready.incarnation;
+        let store = match restore(&ready) {
+            Ok(store) => store,
+            Err(problem) => return Start::Later(problem),
+        };
+        let stored = to_control(ready.stored);
+        let applied = stored.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
+        let log_time = stored
+            .snapshot
+            .as_ref()
+            .map_or(LogTime(0), |meta| meta.log_time);
+        if let Some(problem) = self.missing(&stored, forgot || damaged) {
+            return Start::Violation(problem);
+        }
+        self.durable = Durable::found(&stored.hard_state, applied, &stored.entries);
+        let amnesiac = fresh && (damaged || self.was_member);
+        let config = self.config(settings, amnesiac);
+        let now = self.clock(time);
+        let replica = match Replica::new(config, now, stored) {
+            Ok(replica) => replica,
+            Err(problem) => {
+                return Start::Violation(format!("{:?} cannot start: {problem}", self.peer));
+            }
+        };
+        let wal = match settings.durability {
+            Durability::Sync => ready.log.into_wal(),
+            Durability::Memory => None,
+        };
+        self.process = Some(Process::new(replica, store, wal, ready.snapshots));
+        if let Some(process) = &mut self.process {
+            process.applied = applied;
+            process.log_time = log_time;
+            process.committed = process.replica.commit_index();
+            process.seen.term = process.replica.term();
+            process.seen.commit_index = process.replica.commit_index();
+        }
+        self.inbox.clear();
+        self.wake_at = Nanos::MAX;
+        self.busy_until = 0;
+        self.dies_in_write = None;
+        self.dies_after = None;
+        Start::Runs
+    }
+
+    /// Whether this very entry would survive whatever its durability is meant to survive. A life in
+    /// memory that is over may have had it.
+    #[must_use]
+    pub fn holds(&self, index: Index, term: Term) -> bool {
+        match &self.process {
+            Some(process) if self.in_memory => {
+                let replica = &process.replica;
+                replica.term_at(index) == Some(term) || index <= replica.status().snapshot_index
+            }
+            None if self.in_memory => true,
+            Some(_) | None => self.durable.holds(index, term),
+        }
+    }
+
+    fn open(&mut self, settings: &Settings) -> Result<Begun, String> {
+        let disk = Arc::new(self.disk.clone());
+        let of_folder = storage::Settings {
+            cluster: "sim".to_owned(),
+            replica: self.peer.id,
+            group: GROUP,
+            new_incarnation: self.next_life(settings),
+            segment_bytes: settings.segment_bytes,
+        };
+        let opened = match settings.durability {
+            Durability::Memory => storage::open_memory(disk, &of_folder).map(Opened::Ready),
+            Durability::Sync => storage::open(disk, of_folder),
+        };
+        match opened.map_err(|error| error.to_string())? {
+            Opened::Ready(ready) => Ok(Begun {
+                ready,
+                damaged: false,
+            }),
+            Opened::Damaged(folder) => {
+                let life = self.next_life(settings);
+                let ready = folder.start_over(life).map_err(|error| error.to_string())?;
+                Ok(Begun {
+                    ready,
+                    damaged: true,
+                })
+            }
+        }
+    }
+
+    /// What was durable and is not there any more, in the same life.
+    fn missing(&self, stored: &Stored, forgot: bool) -> Option<String> {
+        if forgot {
+            return None;
+        }
+        let (found, durable) = (&stored.hard_state, &self.durable);
+        let kept = found.term > durable.term
+            || (found.term == durable.term
+                && (found.vote == durable.vote || durable.vote.is_none()));
+        if !kept {
+            return Some(format!(
+                "I10: {:?} was in term {} with vote {:?}, finds {found:?}",
+                self.peer, durable.term, durable.vote
+            ));
+        }
+        let snapshot = stored.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
+        let first = stored.entries.first().map_or(Index(u64::MAX), |e| e.index);
+        let sure =
+            |(index, _): &(Index, Term)| durable.unsure_from.is_none_or(|from| *index < from);
+        let lost = durable.entries().filter(sure).find(|(index, term)| {
+            let place = usize::try_from(index.0.wrapping_sub(first.0)).unwrap_or(usize::MAX);
+            let there = stored.entries.get(place);
+            *index > snapshot && there.is_none_or(|entry| entry.term != *term)
+        });
+        lost.map(|(index, term)| {
+            format!(
+                "I5: {:?} had entry {index}@{term} on its disk and has it no more",
+                self.peer
+            )
+        })
+    }
+
+    fn config(&self, settings: &Settings, amnesiac: bool) -> Config {
+        let initial = if amnesiac {
+            Vec::new()
+        } else {
+            self.initial.clone()
+        };
+        Config {
+            group: GROUP,
+            me: self.peer,
+            peer_address: format!("m{}:7400", self.peer.id.0),
+            initial_members: initial,
+            seed: mix(settings.seed ^ (u64::from(self.run) << 32 | u64::from(self.peer.id.0))),
+            election_timeout: Duration::from_nanos(settings.election_timeout),
+            heartbeat_interval: Duration::from_nanos(settings.heartbeat),
+            clock_drift_ppm: settings.drift_allowed_ppm,
+            uncommitted_bytes_max: settings.uncommitted_bytes_max,
+            appends_in_flight_max: settings.appends_in_flight_max,
+            append_bytes_in_flight_max: 1 << 20,
+            log_tail_bytes: settings.log_tail_bytes,
+            waiting_requests_max: 64,
+        }
+    }
+}
+
+struct Begun {
+    ready: storage::Ready,
+    damaged: bool,
+}
+
+impl Process {
+    fn new(
+        replica: Replica,
+        store: Box<Store>,
+        wal: Option<storage::Wal>,
+        files: Snapshots,
+    ) -> Self {
+        Self {
+            replica,
+            store,
+            journal: Journal::new(wal),
+            files,
+            jobs: BTreeMap::new(),
+            next_job: 0,
+            pieces_until: 0,
+            taking: false,
+            outputs: Vec::new(),
+            applied: Index(0),
+            committed: Index(0),
+            log_time: LogTime(0),
+            bytes_since_snapshot: 0,
+            snapshot_retry_at: 0,
+            proposals: Vec::new(),
+            asked: BTreeMap::new(),
+            waiting: Vec::new(),
+            next_ticket: 0,
+            clock: LeaderClock::default(),
+            term_start: Index(0),
+            handed_over_full: false,
+            seen: Seen::default(),
+        }
+    }
+}
+
+fn restore(ready: &storage::Ready) -> Result<Box<Store>, String> {
+    let mut store = Box::new(Store::new());
+    if let Some(head) = &ready.stored.snapshot {
+        let file = ready.snapshots.open(head.last_index);
+        let file = file.map_err(|error| error.to_string())?;
+        let file = file.ok_or("the newest snapshot is gone")?;
+        let mut body = file.body().map_err(|error| error.to_string())?;
+        store
+            .restore(&mut body)
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(store)
+}
+
+fn to_control(stored: storage::Stored) -> Stored {
+    let state = &stored.hard_state;
+    let vote = Peer {
+        id: ReplicaId(u16::try_from(state.vote_replica).unwrap_or(u16::MAX)),
+        incarnation: Incarnation(state.vote_incarnation),
+    };
+    Stored {
+        hard_state: HardState {
+            term: Term(state.term),
+            vote: state.voted.then_some(vote),
+            commit_index: Index(state.commit_index),
+        },
+        snapshot: stored.snapshot.as_ref().map(meta),
+        entries: stored
+            .entries
+            .into_iter()
+            .map(|entry| Entry {
+                index: entry.index,
+                term: entry.term,
+                kind: entry.kind,
+                block: entry.block,
+                start: entry.start,
+                end: entry.end,
+            })
+            .collect(),
+    }
+}
+
+/// What a snapshot's head says, in `control`'s words.
+#[must_use]
+pub fn meta(head: &SnapshotHead) -> SnapshotMeta {
+    SnapshotMeta {
+        last_index: head.last_index,
+        last_term: head.last_term,
+        membership: head.membership.clone(),
+        membership_index: head.membership_index,
+        log_time: head.log_time,
+    }
+}

@@ -1,0 +1,218 @@
+//! The command line of the simulator.
+use clap::Parser;
+use quorumwire_sim::plan::Plan;
+use quorumwire_sim::report::Report;
+use quorumwire_sim::run::{Verdict, catch_panics, run};
+use quorumwire_sim::shrink::{TRIES_MAX, shrink};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Lines of a trace shown at a failure.
+const TRACE_TAIL: usize = 120;
+/// More failures than these end a run.
+const FAILURES_MAX: usize = 10;
+
+/// Runs seeded clusters through faults and judges them.
+#[derive(Parser)]
+struct Options {
+    /// Run this seed.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Run the seeds from the first up to, but not, the last.
+    #[arg(long, value_name = "A..B", default_value = "1..101")]
+    seeds: String,
+    /// Only these faults of the seed's plan, by number, separated by commas; `none` for none.
+    #[arg(long, requires = "seed")]
+    keep: Option<String>,
+    /// Print everything that happens (with --seed).
+    #[arg(long)]
+    trace: bool,
+    /// Print the plan of the seed and run nothing.
+    #[arg(long, requires = "seed")]
+    plan: bool,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Make a failing plan as small as possible.
+    #[arg(long)]
+    shrink: bool,
+    /// Hunt planted bugs: all, or the one of this name.
+    #[cfg(feature = "mutants")]
+    #[arg(long, num_args = 0..=1, default_missing_value = "all")]
+    mutants: Option<String>,
+    /// Seeds run at most against each planted bug.
+    #[cfg(feature = "mutants")]
+    #[arg(long, default_value_t = quorumwire_sim::mutants::SEEDS_MAX)]
+    mutant_seeds: u64,
+    /// Seeds run at the same time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    catch_panics();
+    #[cfg(feature = "mutants")]
+    if let Some(name) = &options.mutants {
+        return hunt(name, &options);
+    }
+    match options.seed {
+        Some(seed) => one(seed, &options),
+        None => many(&options),
+    }
+}
+
+fn numbers(text: &str) -> Vec<usize> {
+    text.split(',')
+        .filter_map(|part| part.trim().parse().ok())
+        .collect()
+}
+
+fn one(seed: u64, options: &Options) -> ExitCode {
+    let mut plan = Plan::new(seed);
+    if options.plan {
+        print_plan(&plan);
+        return ExitCode::SUCCESS;
+    }
+    if let Some(keep) = &options.keep {
+        plan = plan.keep(&numbers(keep));
+    }
+    let verdict = run(plan, options.trace);
+    for line in &verdict.trace {
+        println!("{line}");
+    }
+    let mut report = Report::default();
+    report.add(&verdict);
+    print(&report, options.json);
+    if verdict.violation.is_some() && options.shrink {
+        explain(seed, verdict);
+        return ExitCode::FAILURE;
+    }
+    if report.is_sound() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn print_plan(plan: &Plan) {
+    println!("{:#?}", plan.settings);
+    for (number, fault) in plan.faults.iter().enumerate() {
+        println!("{number:>4} {fault}");
+    }
+}
+
+fn print(report: &Report, json: bool) {
+    if json {
+        println!("{}", report.to_json());
+    } else {
+        println!("{}", report.to_text());
+    }
+}
+
+/// The smallest plan that still fails, and how it goes.
+fn explain(seed: u64, verdict: Verdict) {
+    let (kept, smaller) = shrink(seed, verdict, TRIES_MAX);
+    let text: Vec<String> = kept.iter().map(usize::to_string).collect();
+    let keep = if text.is_empty() {
+        "none".to_owned()
+    } else {
+        text.join(",")
+    };
+    let plan = Plan::new(seed).keep(&kept);
+    println!("\nseed {seed} still fails with {} faults:", kept.len());
+    for fault in &plan.faults {
+        println!("  {fault}");
+    }
+    let loud = run(plan, true);
+    let from = loud.trace.len().saturating_sub(TRACE_TAIL);
+    for line in &loud.trace[from..] {
+        println!("{line}");
+    }
+    println!("{}", smaller.violation.unwrap_or_default());
+    println!("again: quorumwire-sim --seed {seed} --keep {keep} --trace");
+}
+
+fn many(options: &Options) -> ExitCode {
+    let Some((first, last)) = options
+        .seeds
+        .split_once("..")
+        .and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)))
+    else {
+        eprintln!("option seeds: given {:?}, allowed: A..B", options.seeds);
+        return ExitCode::from(2);
+    };
+    let next = AtomicU64::new(first);
+    let enough = AtomicBool::new(false);
+    let report = Mutex::new(Report::default());
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.max(1) {
+            scope.spawn(|| {
+                while !enough.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= last {
+                        return;
+                    }
+                    let verdict = run(Plan::new(seed), false);
+                    let Ok(mut report) = report.lock() else {
+                        return;
+                    };
+                    report.add(&verdict);
+                    if report.failed().len() >= FAILURES_MAX {
+                        enough.store(true, Ordering::Relaxed);
+                    }
+                    if let Some(violation) = &verdict.violation {
+                        eprintln!("seed {seed}: {violation}");
+                    }
+                }
+            });
+        }
+    });
+    let Ok(report) = report.into_inner() else {
+        return ExitCode::FAILURE;
+    };
+    print(&report, options.json);
+    if let (true, Some((seed, _))) = (options.shrink, report.failed().first()) {
+        explain(*seed, run(Plan::new(*seed), false));
+    }
+    if report.is_sound() && report.never_hit().is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Hunts planted bugs; fails if one survives.
+#[cfg(feature = "mutants")]
+fn hunt(name: &str, options: &Options) -> ExitCode {
+    let names: Vec<_> = quorumwire_sim::mutants::all()
+        .filter(|known| name == "all" || name == *known)
+        .collect();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let survivors = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.max(1) {
+            scope.spawn(|| {
+                while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let hunted = quorumwire_sim::mutants::hunt(name, options.mutant_seeds);
+                    let (seeds, reached) = (hunted.seeds, hunted.reached);
+                    if let Some((_, violation)) = hunted.killed {
+                        let what: String = violation.chars().take(90).collect();
+                        println!("{name:<36} killed after {seeds:>4} seeds: {what}");
+                    } else {
+                        survivors.fetch_add(1, Ordering::Relaxed);
+                        println!("{name:<36} SURVIVES {seeds} seeds, reached: {reached}");
+                    }
+                }
+            });
+        }
+    });
+    let survivors = survivors.load(Ordering::Relaxed);
+    println!("{} planted bugs, {survivors} survive", names.len());
+    if survivors == 0 && !names.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,368 @@
+//! What a seed stands for: the sizes of a cluster and the list of what goes wrong in it. Runs nothing.
+use crate::fault::{Change, Fault, Kind, MOMENTS, Shape, Strike, Target};
+use crate::queue::{MILLISECOND, Nanos, SECOND};
+use crate::random::Random;
+
+/// How long things go wrong, in simulated time.
+pub const TROUBLE: Nanos = 350 * SECOND;
+/// Nothing goes wrong before this: the cluster has begun.
+const CALM_START: Nanos = 2 * SECOND;
+/// Faults planned for a seed.
+const FAULTS: u64 = 420;
+
+/// What an acknowledgement of a write means.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Durability {
+    /// On disk at a majority.
+    Sync,
+    /// In memory at a majority.
+    Memory,
+}
+
+/// The sizes of one cluster.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What everything else follows from.
+    pub seed: u64,
+    /// Members at the beginning: 3, 5 or 7.
+    pub voters: u16,
+    /// Replicas that wait to be added: 0 to 2.
+    pub spares: u16,
+    /// What acknowledgements mean.
+    pub durability: Durability,
+    /// In nanoseconds.
+    pub election_timeout: Nanos,
+    /// In nanoseconds.
+    pub heartbeat: Nanos,
+    /// By how much the replicas believe two clocks may drift apart, parts per million.
+    pub drift_allowed_ppm: u32,
+    /// By how much one clock differs from true time at most, parts per million.
+    pub drift_ppm_max: u64,
+    /// The clocks keep to what is allowed: no read may be stale.
+    pub clocks_are_sound: bool,
+    /// Bytes of a log segment.
+    pub segment_bytes: u64,
+    /// Bytes applied between two snapshots.
+    pub snapshot_log_bytes: u64,
+    /// Bytes of entries kept in memory behind a snapshot.
+    pub log_tail_bytes: usize,
+    /// Most bytes proposed and not committed.
+    pub uncommitted_bytes_max: usize,
+    /// Appends under way to one follower.
+    pub appends_in_flight_max: usize,
+    /// Clients.
+    pub clients: u16,
+    /// Keys in use at a time.
+    pub keys: u32,
+    /// Mean time between two operations of a client.
+    pub think: Nanos,
+    /// Usual time of a message under way: from, to.
+    pub delay: (Nanos, Nanos),
+    /// Usual time of a write to disk: from, to.
+    pub disk: (Nanos, Nanos),
+}
+
+/// A seed, spelled out.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The cluster.
+    pub settings: Settings,
+    /// What goes wrong, by time.
+    pub faults: Vec<Fault>,
+    /// When peace begins.
+    pub trouble: Nanos,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let settings = settings(seed, &mut random);
+        let mut faults = Vec::new();
+        let menu = menu(&settings, &mut random);
+        for _ in 0..FAULTS {
+            let at = CALM_START + random.below(TROUBLE - CALM_START - SECOND);
+            faults.push(fault(at, &settings, &menu, &mut random));
+        }
+        faults.sort_by_key(|fault| fault.at);
+        Self {
+            settings,
+            faults,
+            trouble: TROUBLE,
+        }
+    }
+
+    /// The same with only these of its faults, by number.
+    #[must_use]
+    pub fn keep(mut self, numbers: &[usize]) -> Self {
+        let mut number = 0;
+        self.faults.retain(|_| {
+            number += 1;
+            numbers.contains(&(number - 1))
+        });
+        self
+    }
+}
+
+fn settings(seed: u64, random: &mut Random) -> Settings {
+    let one = |random: &mut Random, list: &[u64]| random.pick(list).unwrap_or_default();
+    let voters = one(random, &[3, 3, 3, 3, 5, 5, 7]);
+    let heartbeat = one(random, &[30, 30, 30, 40, 60, 100]) * MILLISECOND;
+    let timeouts = one(random, &[5, 5, 5, 4, 8]);
+    let durability = match random.below(10) {
+        0 => Durability::Memory,
+        _ => Durability::Sync,
+    };
+    let clocks_are_sound = !random.permille(60);
+    let drift_ppm_max = one(random, &[0, 100, 5_000, 45_000]);
+    let allowed = u32::try_from(drift_ppm_max * 21 / 10).unwrap_or(0);
+    let delay = one(random, &[50, 100, 300, 1_000]) * 1_000;
+    let disk = one(random, &[20, 100, 500, 2_000]) * 1_000;
+    Settings {
+        seed,
+        voters: u16::try_from(voters).unwrap_or(3),
+        spares: u16::try_from(random.below(3)).unwrap_or(0),
+        durability,
+        election_timeout: heartbeat * timeouts,
+        heartbeat,
+        drift_allowed_ppm: if clocks_are_sound { allowed } else { 100 },
+        drift_ppm_max: if clocks_are_sound {
+            drift_ppm_max
+        } else {
+            200_000
+        },
+        clocks_are_sound,
+        segment_bytes: one(random, &[4, 8, 16, 32]) << 10,
+        snapshot_log_bytes: one(random, &[4, 16, 64]) << 10,
+        log_tail_bytes: usize::try_from(one(random, &[0, 1, 8]) << 10).unwrap_or(0),
+        uncommitted_bytes_max: usize::try_from(one(random, &[4, 64, 1024]) << 10).unwrap_or(4096),
+        appends_in_flight_max: usize::try_from(one(random, &[1, 4, 256])).unwrap_or(4),
+        clients: u16::try_from(random.between(2, 5)).unwrap_or(2),
+        keys: u32::try_from(random.between(2, 6)).unwrap_or(2),
+        think: one(random, &[200, 400, 800]) * MILLISECOND,
+        delay: (delay / 2, delay * 2),
+        disk: (disk / 2, disk * 3),
+    }
+}
+
+/// Which faults this seed has, as a list to pick from: a fault may stand there more than once.
+fn menu(settings: &Settings, random: &mut Random) -> Vec<Dish> {
+    let mut menu = Vec::new();
+    for (dish, weight) in DISHES {
+        let wanted = match dish {
+            Dish::SyncFails | Dish::DiskFull | Dish::Damage | Dish::Misdirected | Dish::Stall => {
+                settings.durability == Durability::Sync
+            }
+            Dish::Weather
+            | Dish::Partition
+            | Dish::Clog
+            | Dish::Bytes
+            | Dish::Strike
+            | Dish::PowerCutOfAll
+            | Dish::Wipe
+            | Dish::Clock
+            | Dish::Members
+            | Dish::Snapshot
+            | Dish::Overload
+            | Dish::Trigger => true,
+        };
+        if wanted && random.permille(700) {
+            let times = weight * random.between(1, 4);
+            menu.extend((0..times).map(|_| *dish));
+        }
+    }
+    if menu.is_empty() {
+        menu.push(Dish::Trigger);
+    }
+    menu
+}
+
+/// Kinds of faults that are chosen together.
+#[derive(Clone, Copy, Debug)]
+enum Dish {
+    Weather,
+    Partition,
+    Clog,
+    Bytes,
+    Strike,
+    PowerCutOfAll,
+    SyncFails,
+    DiskFull,
+    Damage,
+    Misdirected,
+    Stall,
+    Wipe,
+    Clock,
+    Members,
+    Snapshot,
+    Overload,
+    Trigger,
+}
+
+const DISHES: &[(Dish, u64)] = &[
+    (Dish::Weather, 8),
+    (Dish::Partition, 8),
+    (Dish::Clog, 3),
+    (Dish::Bytes, 6),
+    (Dish::Strike, 8),
+    (Dish::PowerCutOfAll, 1),
+    (Dish::SyncFails, 2),
+    (Dish::DiskFull, 2),
+    (Dish::Damage, 3),
+    (Dish::Misdirected, 2),
+    (Dish::Stall, 3),
+    (Dish::Wipe, 2),
+    (Dish::Clock, 2),
+    (Dish::Members, 8),
+    (Dish::Snapshot, 4),
+    (Dish::Overload, 2),
+    (Dish::Trigger, 24),
+];
+
+fn fault(at: Nanos, settings: &Settings, menu: &[Dish], random: &mut Random) -> Fault {
+    let timeout = settings.election_timeout;
+    let lasts = match random.below(12) {
+        0..=4 => random.between(timeout / 8, timeout),
+        5..=9 => random.between(timeout, 6 * timeout),
+        10 => random.between(6 * timeout, 20 * timeout),
+        _ => random.between(timeout / 100, timeout / 8),
+    };
+    let dish = random.pick(menu).unwrap_or(Dish::Trigger);
+    let what = kind(dish, random);
+    let lasts = match what {
+        Kind::Loss { .. } | Kind::Repeat { .. } | Kind::Late { .. } => {
+            lasts + random.below(4 * SECOND)
+        }
+        Kind::Stall if random.permille(100) => random.between(SECOND, 30 * SECOND),
+        Kind::Strike(Strike::Pause, _) if random.permille(40) => {
+            random.between(2 * SECOND, 60 * SECOND)
+        }
+        _ => lasts,
+    };
+    let luck = random.next();
+    Fault {
+        at,
+        lasts,
+        what,
+        luck,
+    }
+}
+
+fn small(random: &mut Random, bound: u64) -> u8 {
+    u8::try_from(random.below(bound)).unwrap_or(u8::MAX)
+}
+
+fn permille(random: &mut Random, list: &[u16]) -> u16 {
+    random.pick(list).unwrap_or(10)
+}
+
+fn kind(dish: Dish, random: &mut Random) -> Kind {
+    match dish {
+        Dish::Weather => weather(random),
+        Dish::Partition => Kind::Partition(
+            random
+                .pick(&[
+                    Shape::Halves,
+                    Shape::OneWay,
+                    Shape::Deaf,
+                    Shape::Bridge,
+                    Shape::Ring,
+                    Shape::LeaderAlone,
+                ])
+                .unwrap_or(Shape::Halves),
+        ),
+        Dish::Clog if random.permille(500) => Kind::Clog,
+        Dish::Clog => Kind::SwizzleClog,
+        Dish::Bytes => match random.below(4) {
+            0 => Kind::CorruptFrame,
+            1 => Kind::CorruptRecords,
+            2 => Kind::CutFrame,
+            _ => Kind::OtherVersion,
+        },
+        Dish::Strike => {
+            let target = match random.below(2) {
+                0 => Target::Leader,
+                _ => Target::Anyone,
+            };
+            Kind::Strike(strike(random), target)
+        }
+        Dish::PowerCutOfAll => Kind::PowerCutOfAll,
+        Dish::SyncFails => Kind::SyncFails {
+            after: small(random, 4),
+        },
+        Dish::DiskFull => Kind::DiskFull,
+        Dish::Damage => Kind::Damage,
+        Dish::Misdirected => Kind::Misdirected {
+            after: small(random, 6),
+        },
+        Dish::Stall => Kind::Stall,
+        Dish::Wipe => Kind::Wipe,
+        Dish::Clock => Kind::WallClock {
+            seconds: i32::try_from(random.below(7_200)).unwrap_or(0) - 3_600,
+        },
+        Dish::Members => Kind::Members(
+            random
+                .pick(&[
+                    Change::AddVoter,
+                    Change::AddVoter,
+                    Change::AddLearner,
+                    Change::Promote,
+                    Change::Remove,
+                    Change::RemoveLeader,
+                    Change::Return,
+                    Change::QuorumAll,
+                    Change::QuorumMajority,
+                    Change::QuorumMajority,
+                    Change::Transfer,
+                    Change::Transfer,
+                ])
+                .unwrap_or(Change::Transfer),
+        ),
+        Dish::Snapshot => Kind::Snapshot,
+        Dish::Overload => Kind::Overload {
+            commands: u16::try_from(random.between(20, 400)).unwrap_or(20),
+        },
+        Dish::Trigger => Kind::Trigger {
+            on: random.pick(&MOMENTS).unwrap_or(MOMENTS[0]),
+            skip: small(random, 3),
+            then: strike(random),
+        },
+    }
+}
+
+fn weather(random: &mut Random) -> Kind {
+    match random.below(3) {
+        0 => Kind::Loss {
+            permille: permille(random, &[5, 20, 100, 300]),
+        },
+        1 => Kind::Repeat {
+            permille: permille(random, &[20, 100, 500]),
+            late: random.pick(&[1, 50, 500, 10_000]).unwrap_or(1) * MILLISECOND,
+        },
+        _ => Kind::Late {
+            permille: permille(random, &[10, 100, 500]),
+            late: random.pick(&[3, 50, 500, 10_000]).unwrap_or(3) * MILLISECOND,
+        },
+    }
+}
+
+fn strike(random: &mut Random) -> Strike {
+    let after = match random.below(3) {
+        0 => 0,
+        1 => small(random, 4),
+        _ => small(random, 30),
+    };
+    match random.below(10) {
+        0..=2 => Strike::Kill { after },
+        3 | 4 => Strike::PowerCut { after },
+        5 => Strike::KillInWrite {
+            after: small(random, 8),
+        },
+        6 => Strike::PowerCutInWrite {
+            after: small(random, 8),
+        },
+        7 => Strike::Pause,
+        _ => Strike::Isolate,
+    }
+}

@@ -1,0 +1,162 @@
+//! What many seeds have shown, for people and for programs.
+use crate::counts::Counts;
+use crate::fault::CLASSES;
+use crate::plan::Plan;
+use crate::queue::{Nanos, SECOND};
+use crate::run::Verdict;
+use std::fmt::Write as _;
+
+/// Added up over seeds.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    seeds: u64,
+    failed: Vec<(u64, String)>,
+    counts: Counts,
+    /// Seeds in which each class was hit.
+    hit_in: [u64; CLASSES.len()],
+    simulated: Nanos,
+    took: u64,
+    healed_max: (Nanos, u64),
+    healed_sum: Nanos,
+    healed: u64,
+    /// Changes with every seed's hash.
+    hash: u64,
+}
+
+impl Report {
+    /// Adds a seed's verdict.
+    pub fn add(&mut self, verdict: &Verdict) {
+        self.seeds += 1;
+        if let Some(violation) = &verdict.violation {
+            self.failed.push((verdict.seed, violation.clone()));
+        }
+        self.counts.add(&verdict.counts);
+        for (place, class) in CLASSES.iter().enumerate() {
+            self.hit_in[place] += u64::from(verdict.counts.hits(*class) > 0);
+        }
+        self.simulated += verdict.simulated;
+        self.took += verdict.took;
+        if verdict.healed_in > 0 {
+            let timeouts =
+                verdict.healed_in * 100 / Plan::new(verdict.seed).settings.election_timeout;
+            self.healed_max = self.healed_max.max((timeouts, verdict.seed));
+            self.healed_sum += timeouts;
+            self.healed += 1;
+        }
+        self.hash ^= verdict.hash.rotate_left(1).wrapping_mul(verdict.seed | 1);
+    }
+
+    /// Whether nothing was found wrong.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// Names of classes of faults that no seed has met: then the run says nothing.
+    #[must_use]
+    pub fn never_hit(&self) -> Vec<&'static str> {
+        let missing = CLASSES
+            .iter()
+            .zip(self.hit_in)
+            .filter(|(_, seeds)| *seeds == 0);
+        missing.map(|(class, _)| class.name()).collect()
+    }
+
+    /// The seeds that failed, and why.
+    #[must_use]
+    pub fn failed(&self) -> &[(u64, String)] {
+        &self.failed
+    }
+
+    /// Simulated seconds per second of processor time.
+    #[must_use]
+    pub const fn speed(&self) -> u64 {
+        if self.took == 0 {
+            return 0;
+        }
+        // Tens of microseconds, so that years do not overflow.
+        self.simulated / (self.took / 10_000 + 1) / 10_000
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        let classes = CLASSES.iter().zip(self.hit_in);
+        let faults: serde_json::Map<_, _> = classes
+            .map(|(class, seeds)| {
+                let hits = self.counts.hits(*class);
+                let value = serde_json::json!({ "hits": hits, "seeds": seeds });
+                (class.name().to_owned(), value)
+            })
+            .collect();
+        serde_json::json!({
+            "seeds": self.seeds,
+            "violations": self.failed,
+            "simulated_hours": hours(self.simulated),
+            "simulated_seconds_per_cpu_second": self.speed(),
+            "faults_per_seed": self.counts.faults() / self.seeds.max(1),
+            "planned_faults_per_seed": self.counts.planned / self.seeds.max(1),
+            "operations": self.counts.operations,
+            "operations_answered": self.counts.answered,
+            "entries_committed": self.counts.committed,
+            "events": self.counts.events,
+            "faults": faults,
+            "reached": self.counts.seen,
+            "never_hit": self.never_hit(),
+            "hash": format!("{:016x}", self.hash),
+        })
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let seeds = self.seeds.max(1);
+        let _ = writeln!(text, "\n{:<32} {:>12} {:>8}", "faults", "hits", "% seeds");
+        for (class, in_seeds) in CLASSES.iter().zip(self.hit_in) {
+            let (hits, part) = (self.counts.hits(*class), in_seeds * 100 / seeds);
+            let _ = writeln!(text, "{:<32} {hits:>12} {part:>8}", class.name());
+        }
+        let _ = writeln!(text, "\nreached");
+        for (name, count) in &self.counts.seen {
+            let _ = writeln!(text, "{name:<32} {count:>12}");
+        }
+        let counts = &self.counts;
+        let _ = writeln!(
+            text,
+            "\n{} seeds, {} violations, {:.1} simulated hours, {} simulated s per CPU s\n\
+             {} faults hit and {} planned per seed; {} operations ({} answered), {} entries committed\n\
+             {} events, {} messages, {} replica steps; first commit after peace: mean {}, most {} \
+             hundredths of an election timeout (seed {})\nhash {:016x}",
+            self.seeds,
+            self.failed.len(),
+            hours(self.simulated),
+            self.speed(),
+            counts.faults() / seeds,
+            counts.planned / seeds,
+            counts.operations,
+            counts.answered,
+            counts.committed,
+            counts.events,
+            counts.messages,
+            counts.steps,
+            self.healed_sum / self.healed.max(1),
+            self.healed_max.0,
+            self.healed_max.1,
+            self.hash,
+        );
+        for (seed, violation) in &self.failed {
+            let _ = writeln!(text, "seed {seed}: {violation}");
+        }
+        let missing = self.never_hit();
+        if !missing.is_empty() {
+            let _ = writeln!(text, "void: never hit: {}", missing.join(", "));
+        }
+        text
+    }
+}
+
+fn hours(simulated: Nanos) -> f64 {
+    let seconds = u32::try_from(simulated / SECOND).unwrap_or(u32::MAX);
+    f64::from(seconds) / 3_600.0
+}

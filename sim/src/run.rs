@@ -1,0 +1,306 @@
+//! One seed from its beginning to its verdict: trouble, peace, and whether everything is well then.
+use crate::counts::Counts;
+use crate::plan::{Durability, Plan};
+use crate::queue::{MILLISECOND, Nanos, SECOND};
+use crate::world::World;
+use quorumwire_control::Role;
+use quorumwire_interfaces::{Index, StateMachine};
+use quorumwire_kv::Store;
+use quorumwire_linearizability::history::{Call, Operation};
+use quorumwire_linearizability::{Failure, check};
+use quorumwire_wire::limits::VOTERS_MAX;
+use quorumwire_wire::{CommitQuorum, MemberRole};
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// I14: after everything is healed, a majority commits within two election timeouts, and this factor
+/// for what else it takes: processes start, connect, and wait as long as they may be bound by what
+/// they heard before; elections take up to two timeouts, and may be split.
+pub const COMMIT_FACTOR: u64 = 6;
+/// I14: everybody is equal within this time.
+pub const EQUAL_WITHIN: Nanos = 30 * SECOND;
+/// Clients go on for this long in peace.
+const CLIENTS_IN_PEACE: Nanos = 2 * SECOND;
+/// I16: most bytes of entries in memory.
+const LOG_BYTES_MAX: usize = 16 << 20;
+/// I16: most jobs that wait for the disk.
+const JOBS_WAITING_MAX: usize = 20_000;
+/// I16: most segments of a log.
+const SEGMENTS_MAX: usize = 2_000;
+
+/// What became of a seed.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Which.
+    pub seed: u64,
+    /// What was found wrong first, and when; `None`: nothing.
+    pub violation: Option<String>,
+    /// What was reached.
+    pub counts: Counts,
+    /// Stands for everything that happened.
+    pub hash: u64,
+    /// Simulated time.
+    pub simulated: Nanos,
+    /// Processor time, nanoseconds.
+    pub took: u64,
+    /// From peace to the first commit.
+    pub healed_in: Nanos,
+    /// What happened, if asked for.
+    pub trace: Vec<String>,
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Has panics remembered instead of printed. Once per process.
+pub fn catch_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        PANIC.with_borrow_mut(|text| *text = Some(info.to_string()));
+    }));
+}
+
+/// Runs a plan to its end.
+#[must_use]
+pub fn run(plan: Plan, loud: bool) -> Verdict {
+    let begun = processor_time();
+    let seed = plan.settings.seed;
+    let mut world = World::new(plan, loud);
+    let mut healed_in = 0;
+    let lived = catch_unwind(AssertUnwindSafe(|| world.live(&mut healed_in)));
+    let panicked = lived.err().map(|_| {
+        let text = PANIC.with_borrow_mut(Option::take);
+        format!("panic: {}", text.unwrap_or_default())
+    });
+    let at = world.now / MILLISECOND;
+    let found = world.checks.violation.take().or(panicked);
+    Verdict {
+        seed,
+        violation: found.map(|found| format!("{found} (at {at} ms)")),
+        counts: world.counts,
+        hash: world.hash,
+        simulated: world.now,
+        took: processor_time().saturating_sub(begun),
+        healed_in,
+        trace: world.trace,
+    }
+}
+
+/// What this thread has used, in nanoseconds.
+fn processor_time() -> u64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let nanos = i128::from(used.tv_sec) * 1_000_000_000 + i128::from(used.tv_nsec);
+    u64::try_from(nanos).unwrap_or(0)
+}
+
+/// A number for a store's whole state.
+#[must_use]
+pub fn digest(store: &Store) -> u64 {
+    let mut sum = Sum::default();
+    if store.freeze().write(&mut sum).is_err() {
+        return 0;
+    }
+    sum.bytes << 32 | u64::from(sum.checksum)
+}
+
+#[derive(Default)]
+struct Sum {
+    checksum: u32,
+    bytes: u64,
+}
+
+impl Write for Sum {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.checksum = crc32c::crc32c_append(self.checksum, bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl World {
+    fn live(&mut self, healed_in: &mut Nanos) {
+        while self.now < self.plan.trouble && self.checks.violation.is_none() {
+            let end = (self.now + SECOND).min(self.plan.trouble);
+            self.run_until(end);
+            self.check_bounds();
+        }
+        if self.checks.violation.is_some() {
+            return;
+        }
+        self.say(99, "all is healed");
+        self.make_peace();
+        self.must_commit(healed_in);
+        self.must_become_equal();
+        self.must_be_linearizable();
+    }
+
+    /// I16: what is kept in memory and on disk stays within bounds.
+    fn check_bounds(&mut self) {
+        for machine in &self.machines {
+            let Some(process) = &machine.process else {
+                continue;
+            };
+            let status = process.replica.status();
+            let jobs = process.journal.jobs_waiting();
+            let segments = process.journal.segment_count();
+            let within = status.log_bytes < LOG_BYTES_MAX
+                && jobs < JOBS_WAITING_MAX
+                && segments < SEGMENTS_MAX;
+            self.checks.require(within, || {
+                format!(
+                    "I16: {:?} holds {} bytes of log in memory, {jobs} jobs, {segments} segments",
+                    machine.peer, status.log_bytes
+                )
+            });
+        }
+    }
+
+    fn must_commit(&mut self, healed_in: &mut Nanos) {
+        let (begun, before) = (self.now, self.applied_first);
+        let settings = &self.plan.settings;
+        let usual = 2 * settings.election_timeout * COMMIT_FACTOR;
+        let majority_suffices = self.forgetful.is_none() && !self.all_must_agree();
+        let patience = if majority_suffices {
+            usual
+        } else {
+            EQUAL_WITHIN
+        };
+        while self.applied_first <= before && self.checks.violation.is_none() {
+            let late = self.now - begun > patience;
+            self.checks.require(!late, || {
+                format!(
+                    "I14: nothing committed within {} ms of peace",
+                    patience / MILLISECOND
+                )
+            });
+            // Somebody wants something, whatever the clients do.
+            if let Some(leader) = self.leader() {
+                self.flood(leader, 1);
+            }
+            self.run_until(self.now + 10 * MILLISECOND);
+        }
+        if majority_suffices {
+            *healed_in = self.applied_first_at.saturating_sub(begun);
+        }
+    }
+
+    fn all_must_agree(&self) -> bool {
+        let processes = self.machines.iter().filter_map(|m| m.process.as_ref());
+        let quorums = processes.map(|process| process.replica.membership().quorum);
+        quorums
+            .into_iter()
+            .any(|quorum| quorum == CommitQuorum::All)
+            || self
+                .machines
+                .iter()
+                .any(|machine| machine.process.is_none())
+                && self.plan.settings.durability == Durability::Memory
+    }
+
+    fn must_become_equal(&mut self) {
+        let begun = self.now;
+        self.clients_stop_at = begun + CLIENTS_IN_PEACE;
+        self.run_until(begun + CLIENTS_IN_PEACE + SECOND);
+        while self.checks.violation.is_none() {
+            let Some(different) = self.difference() else {
+                break;
+            };
+            let late = self.now - begun > EQUAL_WITHIN;
+            self.checks.require(!late, || {
+                format!(
+                    "I14: not equal {} s after peace: {different}",
+                    EQUAL_WITHIN / SECOND
+                )
+            });
+            self.run_until(self.now + 500 * MILLISECOND);
+        }
+        self.compare_states();
+    }
+
+    /// What is not well yet: a member that has not applied what the leader has, or is no voter yet.
+    fn difference(&self) -> Option<String> {
+        let Some(leader) = self.leader() else {
+            return Some("nobody leads".to_owned());
+        };
+        let process = self.machines[leader].process.as_ref()?;
+        let replica = &process.replica;
+        if process.applied < replica.last_index() {
+            return Some(format!("{leader} has not applied {}", replica.last_index()));
+        }
+        let is_full = replica.membership().voters().count() >= VOTERS_MAX;
+        for member in &replica.membership().members {
+            let machine = &self.machines[usize::from(member.id.0)];
+            let Some(other) = &machine.process else {
+                return Some(format!("{:?} does not run", machine.peer));
+            };
+            if machine.peer.incarnation != member.incarnation
+                || (member.role == MemberRole::Joining && !is_full)
+                || other.applied != process.applied
+            {
+                return Some(format!(
+                    "{member:?} of {:?} has applied {}, leader {leader} {}",
+                    machine.peer, other.applied, process.applied
+                ));
+            }
+            if machine.peer.id != self.machines[leader].peer.id
+                && other.replica.role() == Role::Leader
+            {
+                return Some(format!("{:?} believes to lead, too", machine.peer));
+            }
+        }
+        None
+    }
+
+    /// I9: equal indexes, equal states.
+    fn compare_states(&mut self) {
+        let mut states: Vec<(Index, u64)> = Vec::new();
+        for machine in &self.machines {
+            if let Some(process) = &machine.process {
+                let found = (process.applied, digest(&process.store));
+                let differs = states.iter().any(|s| s.0 == found.0 && s.1 != found.1);
+                self.checks.require(!differs, || {
+                    format!("I9: {:?} has another state at {}", machine.peer, found.0)
+                });
+                states.push(found);
+            }
+        }
+    }
+
+    /// I6 (and with it I5, I7 and I8 as clients see them).
+    fn must_be_linearizable(&mut self) {
+        if self.checks.violation.is_some() {
+            return;
+        }
+        let reads_judged = self.checks.reads_judged;
+        let calls: Vec<Call> = self
+            .asked
+            .iter()
+            .filter(|asked| !asked.withdrawn)
+            .filter(|asked| reads_judged || asked.operation != Operation::Get)
+            .map(|asked| Call {
+                client: u32::from(asked.client),
+                key: asked.key,
+                operation: asked.operation,
+                invoked_ns: asked.invoked,
+                outcome: asked.outcome,
+            })
+            .collect();
+        match check(&calls) {
+            Ok(checked) => {
+                self.counts.see("history linearizable");
+                if checked.calls == 0 {
+                    self.counts.see("history empty");
+                }
+            }
+            Err(Failure::StatesExhausted { .. }) => self.counts.see("history not decided"),
+            Err(failure @ Failure::NotLinearizable(_)) => {
+                self.checks.require(false, || format!("I6: {failure}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! Carries out what a plan says shall go wrong, where the group can bear it: at most one voter without
+//! its memory at a time, because nothing survives more.
+use crate::fault::{Class, Fault, Kind, Moment, Shape, Strike, Target};
+use crate::machine::Arrival;
+use crate::network::{Link, notice_delay};
+use crate::plan::Durability;
+use crate::queue::{MILLISECOND, Nanos};
+use crate::random::Random;
+use crate::world::{Armed, Event, World};
+use quorumwire_control::{Peer, Role};
+use quorumwire_storage::{Disk, DiskFile, FaultyDisk, MemoryDisk};
+use std::io::IoSlice;
+
+impl World {
+    /// A fault of the plan begins.
+    pub fn fault_begins(&mut self, number: u16) {
+        if self.peace {
+            return;
+        }
+        let fault = self.plan.faults[usize::from(number)];
+        let mut luck = Random::new(fault.luck);
+        if self.loud {
+            self.say(99, &format!("fault {number}: {:?}", fault.what));
+        }
+        self.counts.planned += 1;
+        let anyone = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
+        match fault.what {
+            Kind::Loss { .. } | Kind::Repeat { .. } | Kind::Late { .. } => {
+                self.network.weather.push((number, fault.what));
+            }
+            Kind::Partition(shape) => self.cut(number, shape, &mut luck),
+            Kind::Clog => self.clog(anyone, fault.lasts),
+            Kind::SwizzleClog => self.swizzle(fault.lasts, &mut luck),
+            Kind::CorruptFrame | Kind::CorruptRecords | Kind::CutFrame | Kind::OtherVersion => {
+                self.network.byte_faults.push(fault.what);
+            }
+            Kind::Strike(strike, target) => {
+                let place = match target {
+                    Target::Leader => self.leader().unwrap_or(anyone),
+                    Target::Anyone => anyone,
+                };
+                self.strike(place, strike, fault.lasts, luck.next());
+            }
+            Kind::PowerCutOfAll => self.cut_power_of_all(fault.lasts, &mut luck),
+            Kind::SyncFails { .. }
+            | Kind::DiskFull
+            | Kind::Damage
+            | Kind::Misdirected { .. }
+            | Kind::Stall
+            | Kind::Wipe => self.break_disk(anyone, &fault, &mut luck),
+            Kind::WallClock { seconds } => {
+                self.machines[anyone].wall_offset_ms += i64::from(seconds) * 1_000;
+                self.counts.hit(Class::F19Clock);
+            }
+            Kind::Members(change) => {
+                let place = self.leader().unwrap_or(anyone);
+                self.arrive(place, Arrival::Admin(change, luck.next()));
+            }
+            Kind::Snapshot => self.arrive(anyone, Arrival::TakeSnapshot),
+            Kind::Overload { commands } => {
+                if let Some(place) = self.leader() {
+                    self.flood(place, commands);
+                }
+            }
+            Kind::Trigger { on, skip, then } => self.armed.push(Armed {
+                fault: number,
+                on,
+                skip,
+                then,
+                lasts: fault.lasts,
+                luck: luck.next(),
+            }),
+        }
+        self.queue.set(self.now + fault.lasts, Event::Over(number));
+    }
+
+    /// A fault of the plan ends.
+    pub fn fault_ends(&mut self, number: u16) {
+        let Some(fault) = self.plan.faults.get(usize::from(number)).copied() else {
+            return;
+        };
+        self.network.weather.retain(|(by, _)| *by != number);
+        if let Some(place) = self.cuts.iter().position(|(by, _)| *by == number) {
+            let (_, links) = self.cuts.swap_remove(place);
+            self.network.mend(&links);
+        }
+        if fault.what == Kind::DiskFull {
+            let mut luck = Random::new(fault.luck);
+            let place = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
+            self.machines[place].disk.faults().space_bytes = None;
+        }
+    }
+
+    /// Who leads the newest term, as far as anyone believes to lead.
+    #[must_use]
+    pub fn leader(&self) -> Option<usize> {
+        let places = 0..self.machines.len();
+        let leads = |place: &usize| {
+            let process = self.machines[*place].process.as_ref();
+            process.is_some_and(|process| process.replica.role() == Role::Leader)
+        };
+        places.filter(leads).max_by_key(|place| {
+            let process = self.machines[*place].process.as_ref();
+            process.map(|process| process.replica.term())
+        })
+    }
+
+    fn cut(&mut self, number: u16, shape: Shape, luck: &mut Random) {
+        let count = self.machines.len();
+        let mut order: Vec<usize> = (0..count).collect();
+        luck.shuffle(&mut order);
+        let leader = self.leader().unwrap_or(order[0]);
+        let half = 1 + usize::try_from(luck.below(count as u64 - 1)).unwrap_or(0);
+        let side = |place: usize| order.iter().position(|p| *p == place) < Some(half);
+        let all = (0..count).flat_map(|a| (0..count).map(move |b| (a, b)));
+        let is_cut = |(a, b): &Link| {
+            a != b
+                && match shape {
+                    Shape::Halves => side(*a) != side(*b),
+                    Shape::OneWay => (*a, *b) == (order[0], order[1]),
+                    Shape::Deaf => *b == order[0],
+                    Shape::Bridge => {
+                        let bridge = order[half];
+                        *a != bridge && *b != bridge && side(*a) != side(*b)
+                    }
+                    Shape::Ring => {
+                        let at = |place: usize| order.iter().position(|p| *p == place).unwrap_or(0);
+                        let (a, b) = (at(*a), at(*b));
+                        (a + 1) % count != b && (b + 1) % count != a
+                    }
+                    Shape::LeaderAlone => *a == leader || *b == leader,
+                }
+        };
+        let links: Vec<Link> = if shape == Shape::Bridge && half >= count {
+            Vec::new()
+        } else {
+            all.filter(is_cut).collect()
+        };
+        self.network.cut(&links);
+        self.cuts.push((number, links));
+    }
+
+    fn clog(&mut self, place: usize, lasts: Nanos) {
+        for other in 0..self.machines.len() {
+            self.network.clog((other, place), self.now + lasts);
+        }
+        self.counts.hit(Class::F5Clog);
+    }
+
+    fn swizzle(&mut self, lasts: Nanos, luck: &mut Random) {
+        for place in 0..self.machines.len() {
+            if luck.permille(500) {
+                let lasts = luck.between(lasts / 2, lasts * 2);
+                self.clog(place, lasts);
+            }
+        }
+    }
+
+    /// A process has come to a moment of the protocol: whatever waits for that strikes.
+    pub fn reached(&mut self, place: usize, moment: Moment) {
+        if self.armed.is_empty() || self.peace {
+            return;
+        }
+        let Some(at) = self.armed.iter().position(|armed| armed.on == moment) else {
+            return;
+        };
+        if self.armed[at].skip > 0 {
+            self.armed[at].skip -= 1;
+            return;
+        }
+        let armed = self.armed.swap_remove(at);
+        self.counts.see(moment.name());
+        if self.loud {
+            self.say(
+                place,
+                &format!("fault {} at {moment:?}: {:?}", armed.fault, armed.then),
+            );
+        }
+        self.strike(place, armed.then, armed.lasts, armed.luck);
+    }
+
+    /// Something is done to one machine.
+    pub fn strike(&mut self, place: usize, strike: Strike, lasts: Nanos, luck: u64) {
+        let (now, is_over) = (self.now, self.peace);
+        let may_die = self.may_die(place);
+        let machine = &mut self.machines[place];
+        if machine.process.is_none() || is_over {
+            return;
+        }
+        machine.down_for = lasts;
+        match strike {
+            Strike::Kill { after } if may_die => machine.dies_after = Some((after, false)),
+            Strike::PowerCut { after } if may_die => machine.dies_after = Some((after, true)),
+            Strike::KillInWrite { after } if may_die => {
+                machine.dies_in_write = Some((after, false));
+            }
+            Strike::PowerCutInWrite { after } if may_die => {
+                machine.dies_in_write = Some((after, true));
+            }
+            Strike::Kill { .. }
+            | Strike::PowerCut { .. }
+            | Strike::KillInWrite { .. }
+            | Strike::PowerCutInWrite { .. } => {}
+            Strike::Pause => {
+                machine.busy_until = machine.busy_until.max(now + lasts);
+                let run = machine.run;
+                let until = machine.busy_until;
+                self.queue.set(until, Event::GoesOn(place, run));
+                self.counts.hit(Class::F10Pause);
+            }
+            Strike::Isolate => {
+                let others = (0..self.machines.len()).filter(|other| *other != place);
+                let links: Vec<Link> = others.flat_map(|o| [(place, o), (o, place)]).collect();
+                let mut luck = Random::new(luck);
+                if luck.permille(400) {
+                    let peer = self.machines[place].peer;
+                    self.network.lose_from(peer);
+                }
+                self.network.cut(&links);
+                // It ends as a fault of its own, behind those of the plan.
+                let number = self.isolation(lasts);
+                self.cuts.push((number, links));
+                self.counts.see("isolated");
+            }
+        }
+    }
+
+    /// Numbers a cut that a trigger made, and has it end.
+    fn isolation(&mut self, lasts: Nanos) -> u16 {
+        let number = u16::try_from(self.plan.faults.len()).unwrap_or(u16::MAX);
+        let fault = Fault {
+            at: self.now,
+            lasts,
+            what: Kind::Partition(Shape::LeaderAlone),
+            luck: 0,
+        };
+        self.plan.faults.push(fault);
+        self.queue.set(self.now + lasts, Event::Over(number));
+        number
+    }
+
+    /// In `memory` mode a process that dies has lost its memory.
+    fn may_die(&mut self, place: usize) -> bool {
+        match self.plan.settings.durability {
+            Durability::Sync => true,
+            Durability::Memory => self.may_forget(place),
+        }
+    }
+
+    /// After each output: whether it was the last one.
+    pub fn die_if_doomed(&mut self, place: usize) {
+        let machine = &mut self.machines[place];
+        let Some((left, power)) = machine.dies_after else {
+            return;
+        };
+        if machine.process.is_none() {
+            return;
+        }
+        if left > 0 {
+            machine.dies_after = Some((left - 1, power));
+            return;
+        }
+        machine.dies_after = None;
+        let lasts = machine.down_for;
+        if self.may_die(place) {
+            self.counts.hit(Class::F8Crash);
+            self.crash(place, power, lasts);
+        }
+    }
+
+    /// Before the disk does something: whether that is when the process dies.
+    pub fn dies_in_write(&mut self, place: usize) -> bool {
+        let machine = &mut self.machines[place];
+        let Some((after, power)) = machine.dies_in_write.take() else {
+            return false;
+        };
+        let lasts = machine.down_for;
+        if !self.may_die(place) {
+            return false;
+        }
+        let machine = &mut self.machines[place];
+        machine.disk.faults().changes_until_death = Some(u64::from(after));
+        if let Some(process) = &mut machine.process {
+            process.journal.write_and_die(&mut self.random);
+        }
+        self.counts.hit(Class::F12TornWrite);
+        self.crash(place, power, lasts);
+        true
+    }
+
+    /// The process is gone; it starts again later. With a power cut, what was not synced may be, too.
+    pub fn crash(&mut self, place: usize, power: bool, lasts: Nanos) {
+        let forgetful = self.forgetful == Some(place);
+        let sync = self.plan.settings.durability == Durability::Sync;
+        let machine = &mut self.machines[place];
+        let Some(process) = machine.process.take() else {
+            return;
+        };
+        machine.durable.unsure_from = process.journal.unsure_from();
+        drop(process);
+        let space_bytes = machine.disk.faults().space_bytes;
+        let mut files = machine.disk.inner().clone();
+        // A disk that holds damage which was not found yet must not look like one that was cut off in
+        // the middle of a write: no single disk can tell these apart.
+        if power && !forgetful {
+            let random = &mut self.random;
+            files = files.after_power_cut(&mut |bound| random.below(bound));
+        }
+        machine.disk = FaultyDisk::new(files);
+        machine.disk.faults().space_bytes = space_bytes;
+        machine.run += 1;
+        machine.inbox.clear();
+        machine.wake_at = Nanos::MAX;
+        machine.busy_until = 0;
+        machine.dies_after = None;
+        machine.dies_in_write = None;
+        if !sync {
+            self.forgetful = Some(place);
+        }
+        self.say(place, if power { "loses power" } else { "is killed" });
+        let peer = self.machines[place].peer;
+        self.leave_all(place, peer);
+        let lasts = lasts.max(MILLISECOND);
+        self.queue.set(self.now + lasts, Event::Boot(place));
+    }
+
+    fn leave_all(&mut self, place: usize, peer: Peer) {
+        for other in 0..self.machines.len() {
+            if other == place || !self.network.is_connected(place, other) {
+                continue;
+            }
+            self.network.set_connected(place, other, false);
+            let delay = notice_delay(&mut self.random);
+            self.queue.set(self.now + delay, Event::Gone(other, peer));
+        }
+    }
+
+    /// The disk of a process has failed it: it stops, and does not try again before it is started anew.
+    pub fn log_failed(&mut self, place: usize) {
+        self.counts.hit(Class::F13SyncFails);
+        if self.random.permille(500) {
+            self.machines[place].disk.inner().forget_unsynced();
+        }
+        let lasts = self.random.between(10, 2_000) * MILLISECOND;
+        self.crash(place, false, lasts);
+    }
+
+    fn cut_power_of_all(&mut self, lasts: Nanos, luck: &mut Random) {
+        if self.plan.settings.durability == Durability::Memory {
+            return;
+        }
+        for place in 0..self.machines.len() {
+            if luck.permille(300) && self.machines[place].process.is_some() {
+                // In the middle of whatever its disk was at.
+                let after = luck.below(6);
+                let machine = &mut self.machines[place];
+                machine.disk.faults().changes_until_death = Some(after);
+                if let Some(process) = &mut machine.process {
+                    process.journal.write_and_die(&mut self.random);
+                }
+            }
+            let back = luck.between(lasts / 2, lasts + 100 * MILLISECOND);
+            self.crash(place, true, back);
+        }
+        self.counts.hit(Class::F9PowerCutOfAll);
+    }
+
+    fn break_disk(&mut self, place: usize, fault: &Fault, luck: &mut Random) {
+        match fault.what {
+            Kind::SyncFails { after } => {
+                let mut faults = self.machines[place].disk.faults();
+                faults.syncs_until_failure = Some(u64::from(after));
+            }
+            Kind::DiskFull => {
+                let room = luck.below(20_000);
+                self.machines[place].disk.faults().space_bytes = Some(room);
+            }
+            Kind::Stall => {
+                let machine = &mut self.machines[place];
+                machine.stalled_until = machine.stalled_until.max(self.now + fault.lasts);
+                self.counts.hit(Class::F17Stall);
+            }
+            Kind::Wipe if self.may_forget(place) => {
+                self.forgetful = Some(place);
+                self.crash(place, false, fault.lasts);
+                let machine = &mut self.machines[place];
+                machine.disk = FaultyDisk::new(MemoryDisk::with_power_cuts());
+                if luck.permille(500) {
+                    machine.was_member = false; // the file beside the folder is gone, too
+                }
+                self.counts.hit(Class::F18Wipe);
+            }
+            Kind::Damage if self.may_forget(place) => {
+                self.forgetful = Some(place);
+                self.crash(place, false, fault.lasts);
+                if damage(self.machines[place].disk.inner(), luck) {
+                    self.counts.hit(Class::F15Damage);
+                }
+            }
+            Kind::Misdirected { after } if self.may_forget(place) => {
+                self.forgetful = Some(place);
+                let machine = &mut self.machines[place];
+                let bytes = luck.between(1, 4_000);
+                machine.disk.faults().misdirect = Some((u64::from(after), bytes));
+                machine.down_for = fault.lasts;
+                machine.dies_after =
+                    Some((u8::try_from(luck.between(20, 200)).unwrap_or(99), false));
+                self.counts.hit(Class::F16Misdirected);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the group can bear that this one loses its memory: no other voter has, and that is
+    /// settled: the newest leader's members are committed, at least three vote, all in their present
+    /// lives.
+    fn may_forget(&mut self, place: usize) -> bool {
+        if self.machines[place].process.is_none() || self.forgetful.is_some() {
+            return false;
+        }
+        self.is_settled(place)
+    }
+
+    fn is_settled(&self, place: usize) -> bool {
+        let Some(leader) = self.leader() else {
+            return false;
+        };
+        let Some(process) = &self.machines[leader].process else {
+            return false;
+        };
+        let replica = &process.replica;
+        let terms = self
+            .machines
+            .iter()
+            .filter_map(|machine| machine.process.as_ref());
+        let newest = terms.map(|process| process.replica.term()).max();
+        let (set_at, membership) = replica.membership_at(replica.last_index());
+        let own_term = replica.term_at(replica.commit_index()) == Some(replica.term());
+        let in_present_life = membership.members.iter().all(|member| {
+            let machine = &self.machines[usize::from(member.id.0)];
+            machine.peer.incarnation == member.incarnation
+        });
+        let peer = self.machines[place].peer;
+        newest == Some(replica.term())
+            && own_term
+            && set_at <= replica.commit_index()
+            && membership.voters().count() >= 3
+            && in_present_life
+            && membership.is_voter(peer.id, peer.incarnation)
+    }
+
+    /// Whoever had lost its memory may vote again.
+    pub fn note_memory(&mut self) {
+        if let Some(place) = self.forgetful {
+            let quiet = {
+                let machine = &self.machines[place];
+                machine.dies_after.is_none() && machine.disk.faults().misdirect.is_none()
+            };
+            if quiet && self.machines[place].process.is_some() && self.is_settled(place) {
+                self.forgetful = None;
+                self.counts.see("memory regained");
+            }
+        }
+    }
+
+    /// Nothing goes wrong any more, and what is broken is repaired.
+    pub fn make_peace(&mut self) {
+        self.peace = true;
+        self.network.heal();
+        self.cuts.clear();
+        self.armed.clear();
+        for place in 0..self.machines.len() {
+            let machine = &mut self.machines[place];
+            *machine.disk.faults() = quorumwire_storage::Faults::default();
+            machine.stalled_until = 0;
+            machine.dies_after = None;
+            machine.dies_in_write = None;
+            let run = machine.run;
+            let writing = machine.process.as_ref().is_some_and(|p| p.journal.writing);
+            if writing {
+                // A disk that stood still goes on now.
+                self.queue.set(self.now, Event::LogDone(place, run));
+            }
+            if machine.process.is_none() {
+                self.queue.set(self.now, Event::Boot(place));
+            } else if machine.busy_until > self.now {
+                machine.busy_until = self.now;
+                self.queue.set(self.now, Event::GoesOn(place, run));
+            }
+        }
+    }
+}
+
+/// Changes some bytes of some file. Whether there was one.
+fn damage(disk: &MemoryDisk, luck: &mut Random) -> bool {
+    let Ok(names) = disk.list() else { return false };
+    let place = usize::try_from(luck.below(names.len() as u64)).unwrap_or(0);
+    let Some(file) = names.get(place).and_then(|name| disk.open(name).ok()) else {
+        return false;
+    };
+    damage_file(&*file, luck).is_ok()
+}
+
+fn damage_file(file: &dyn DiskFile, luck: &mut Random) -> std::io::Result<()> {
+    let bytes = file.file_bytes()?;
+    // Most of a log's file may be room that nothing was written to yet.
+    let at = match luck.below(3) {
+        0 => luck.below(bytes),
+        1 => luck.below(bytes.min(2_000)),
+        _ => luck.below(bytes.min(200)),
+    };
+    match luck.below(4) {
+        0 => file.truncate(at)?,
+        1 => {
+            let sector = at / 512 * 512;
+            let zeros = usize::try_from((bytes - sector).min(512)).unwrap_or(0);
+            file.write_at(sector, &[IoSlice::new(&vec![0; zeros])])?;
+        }
+        _ => {
+            let mut byte = [0];
+            file.read_at(at, &mut byte)?;
+            byte[0] ^= 1 << luck.below(8);
+            file.write_at(at, &[IoSlice::new(&byte)])?;
+        }
+    }
+    file.sync_data()
+}

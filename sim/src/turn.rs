@@ -1,0 +1,406 @@
+//! What a process does with what has arrived: the node's turn, step by step and in its order.
+use crate::fault::Moment;
+use crate::machine::{Arrival, LeaderClock, Process, SnapshotJob};
+use crate::world::{Event, World};
+use quorumwire_control::{Body, Input, Output, Role};
+use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_kv::Command;
+use quorumwire_wire::RecordKind;
+
+impl World {
+    /// Tells a process something. It looks at once, unless it stands still.
+    pub fn arrive(&mut self, place: usize, arrival: Arrival) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        if machine.process.is_none() {
+            return;
+        }
+        machine.inbox.push_back(arrival);
+        if machine.busy_until <= now {
+            self.turn(place);
+        }
+    }
+
+    /// A turn: first what disk and snapshot threads have done, then what others say, then the time,
+    /// then clients; then all that the replica asks for.
+    pub fn turn(&mut self, place: usize) {
+        let mut inbox = std::mem::take(&mut self.machines[place].inbox);
+        let many = inbox.len() > 1;
+        if many {
+            let is_first = |a: &Arrival| matches!(a, Arrival::Log | Arrival::Snapshot(_));
+            let (first, rest): (Vec<_>, Vec<_>) = inbox.drain(..).partition(is_first);
+            inbox.extend(first);
+            inbox.extend(rest);
+        }
+        let mut last = Vec::new();
+        for arrival in inbox.drain(..) {
+            match arrival {
+                Arrival::Log => self.log_has_news(place),
+                Arrival::Snapshot(event) => self.take_snapshot_event(place, event),
+                Arrival::Up(peer) => self.step(place, Input::PeerUp(peer)),
+                Arrival::Down(peer) => self.step(place, Input::PeerDown(peer)),
+                Arrival::Message(from, message) => {
+                    self.step(place, Input::Message { from, message });
+                }
+                Arrival::Request(_)
+                | Arrival::Flood(_)
+                | Arrival::Admin(..)
+                | Arrival::TakeSnapshot => last.push(arrival),
+            }
+        }
+        let machine = &mut self.machines[place];
+        if machine.process.is_some() {
+            machine.inbox = inbox; // its memory is used again
+        }
+        let clock = machine.clock(self.now);
+        let is_due = |process: &Process| process.replica.next_wake() <= clock;
+        if machine.process.as_ref().is_some_and(is_due) {
+            self.step(place, Input::Timeout);
+        }
+        for arrival in last {
+            match arrival {
+                Arrival::Request(operation) => self.serve(place, operation),
+                Arrival::Flood(commands) => self.serve_flood(place, commands),
+                Arrival::Admin(change, luck) => self.administer(place, change, luck),
+                Arrival::TakeSnapshot => self.take_snapshot(place),
+                Arrival::Log
+                | Arrival::Snapshot(_)
+                | Arrival::Up(_)
+                | Arrival::Down(_)
+                | Arrival::Message(..) => {}
+            }
+        }
+        self.carry_out_all(place);
+        self.keep_house(place);
+        self.plan_ahead(place);
+    }
+
+    /// Hands one input to the replica.
+    pub fn step(&mut self, place: usize, input: Input) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        let clock = machine.clock(now);
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let first = process.outputs.len();
+        process.replica.step(clock, input, &mut process.outputs);
+        self.observe(place, first);
+    }
+
+    fn flush(&mut self, place: usize) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        let clock = machine.clock(now);
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let first = process.outputs.len();
+        process.replica.flush(clock, &mut process.outputs);
+        self.observe(place, first);
+    }
+
+    fn observe(&mut self, place: usize, first: usize) {
+        self.counts.steps += 1;
+        self.checks.after_step(&self.machines, place, first);
+        if let Some(process) = &mut self.machines[place].process {
+            let replica = &process.replica;
+            process.seen.term = replica.term();
+            process.seen.commit_index = replica.commit_index();
+            process.seen.led = replica.role() == Role::Leader;
+        }
+    }
+
+    /// Has the replica say what it wants, and does it, until it wants nothing more.
+    pub fn carry_out_all(&mut self, place: usize) {
+        self.flush(place);
+        loop {
+            let Some(process) = &mut self.machines[place].process else {
+                return;
+            };
+            if process.outputs.is_empty() {
+                return;
+            }
+            let mut outputs =
+                std::mem::replace(&mut process.outputs, std::mem::take(&mut self.carrying));
+            for output in outputs.drain(..) {
+                self.carry_out(place, output);
+                if self.machines[place].process.is_none() {
+                    break; // it died between two outputs
+                }
+            }
+            outputs.clear();
+            self.carrying = outputs;
+            self.flush(place);
+        }
+    }
+
+    fn carry_out(&mut self, place: usize, output: Output) {
+        if self.loud {
+            let line = crate::show::output(&output);
+            self.say(place, &line);
+        }
+        let moment = moment(&output);
+        self.carry_out_one(place, output);
+        if let Some(moment) = moment {
+            self.reached(place, moment);
+        }
+        self.die_if_doomed(place);
+    }
+
+    fn carry_out_one(&mut self, place: usize, output: Output) {
+        let now = self.now;
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        match output {
+            Output::Persist {
+                ticket,
+                hard_state,
+                entries,
+            } => {
+                if let Some(done) = process.journal.persist(ticket, hard_state, &entries) {
+                    self.step(place, Input::Persisted(done));
+                }
+            }
+            Output::Send { to, message } => self.send(place, to, message),
+            Output::Committed(upto) => {
+                process.committed = process.committed.max(upto);
+                self.apply(place);
+            }
+            Output::Read(ticket, index) => {
+                if let Some((must_apply, operation)) = process.asked.remove(&ticket) {
+                    self.read_granted(place, operation, index.max(must_apply));
+                }
+            }
+            Output::Refused(ticket, _) => {
+                if let Some((_, operation)) = process.asked.remove(&ticket) {
+                    self.refuse(place, operation);
+                } else {
+                    self.counts.see("request refused");
+                }
+            }
+            Output::Done(_) => self.counts.see("request done"),
+            Output::RoleChanged(change) => {
+                if change.role == Role::Leader {
+                    self.counts.see("elected");
+                    self.begin_term(place);
+                }
+            }
+            Output::Truncated(_) => self.counts.see("log cut"),
+            Output::MembershipChanged(membership) => {
+                let machine = &mut self.machines[place];
+                let me = machine.peer;
+                let member = membership.member(me.id);
+                machine.was_member |= member.is_some_and(|m| m.incarnation == me.incarnation);
+                self.counts.see("membership changed");
+            }
+            Output::ReadSnapshot {
+                to,
+                last_index,
+                offset,
+                bytes_max,
+            } => {
+                let job = SnapshotJob::Read(to, last_index, offset, bytes_max);
+                self.snapshot_work(place, now, job);
+            }
+            Output::StoreSnapshotChunk {
+                last_index,
+                offset,
+                bytes,
+            } => {
+                let job = SnapshotJob::Store(last_index, offset, bytes);
+                self.snapshot_work(place, now, job);
+            }
+            Output::InstallSnapshot {
+                last_index,
+                last_term,
+            } => {
+                let job = SnapshotJob::Install(last_index, last_term);
+                self.snapshot_work(place, now, job);
+            }
+            Output::TakeSnapshot => self.take_snapshot(place),
+        }
+    }
+
+    /// Applies everything committed, in order, and answers whoever waits for it.
+    fn apply(&mut self, place: usize) {
+        let machine = &mut self.machines[place];
+        let peer = machine.peer;
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let (first, last) = (process.applied.next(), process.committed);
+        if last < first {
+            return;
+        }
+        let mut batch = std::mem::take(&mut self.applying);
+        batch.extend(process.replica.entries(first, last).cloned());
+        for entry in batch.drain(..) {
+            let Some(process) = &mut self.machines[place].process else {
+                break;
+            };
+            self.reply.clear();
+            let expected = process.applied.next();
+            self.checks.require(entry.index == expected, || {
+                format!("I12: {peer:?} applies {} after {expected}", entry.index)
+            });
+            match entry.kind {
+                RecordKind::Command => {
+                    let applied = Applied {
+                        index: entry.index,
+                        log_time: process.log_time,
+                        command: entry.payload(),
+                    };
+                    process.store.apply(&applied, &mut self.reply);
+                    self.checks.applies(peer, entry.index, &self.reply);
+                    let first = entry.index > self.applied_first;
+                    if let Some(operation) = operation_of(entry.payload()) {
+                        self.checks.carries_out(entry.index, operation, first);
+                    }
+                }
+                RecordKind::Tick => process.tick(entry.payload()),
+                RecordKind::NoOp
+                | RecordKind::Membership
+                | RecordKind::HardState
+                | RecordKind::Durable
+                | RecordKind::Base => {}
+            }
+            process.applied = entry.index;
+            process.bytes_since_snapshot += entry.record().len() as u64;
+            if entry.index > self.applied_first {
+                self.applied_first = entry.index;
+                self.applied_first_at = self.now;
+                self.counts.committed += 1;
+            }
+            if entry.index.0.is_multiple_of(crate::checks::DIGEST_EVERY) {
+                let digest = crate::run::digest(&process.store);
+                self.checks.digest(peer, entry.index, digest);
+            }
+            self.settle_proposals(place, entry.index, entry.term);
+        }
+        self.applying = batch;
+        let Some(process) = &self.machines[place].process else {
+            return;
+        };
+        let applied = process.applied;
+        self.step(place, Input::Applied(applied));
+        self.serve_waiting(place);
+    }
+
+    /// What a term that it leads begins with.
+    pub fn begin_term(&mut self, place: usize) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        let (clock, wall_ms) = (machine.clock(now), machine.wall_ms(now));
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let term = process.replica.term();
+        if process.clock.term == term || process.replica.role() != Role::Leader {
+            return;
+        }
+        process.term_start = process.replica.last_index();
+        process.clock = LeaderClock {
+            term,
+            base_wall_ms: wall_ms.max(process.store.log_time().0),
+            base: clock,
+            last_tick: None,
+            barrier: Index(0),
+        };
+    }
+
+    /// What is to be done every now and then.
+    fn keep_house(&mut self, place: usize) {
+        let now = self.now;
+        self.tick_if_deadline_passed(place);
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if process.committed > process.applied {
+            self.apply(place);
+            self.carry_out_all(place);
+        }
+        let limit = self.plan.settings.snapshot_log_bytes;
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if process.bytes_since_snapshot > limit && process.snapshot_retry_at <= now {
+            self.take_snapshot(place);
+        }
+    }
+
+    /// Sets when the process and its disk are to go on.
+    pub fn plan_ahead(&mut self, place: usize) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        let run = machine.run;
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        if process.journal.wants_disk() {
+            process.journal.begin();
+            let (from, to) = self.plan.settings.disk;
+            let took = self.random.between(from, to);
+            let done = (now + took).max(machine.stalled_until + took);
+            self.queue.set(done, Event::LogDone(place, run));
+        }
+        let wake = process.replica.next_wake();
+        let wake = machine.true_time(wake).max(now + 1);
+        if wake < machine.wake_at {
+            machine.wake_at = wake;
+            self.queue.set(wake, Event::Wake(place, run));
+        }
+    }
+}
+
+impl Process {
+    fn tick(&mut self, payload: &[u8]) {
+        if let Some(time) = payload.first_chunk::<8>() {
+            self.log_time = self.log_time.max(LogTime(u64::from_be_bytes(*time)));
+            self.store.advance(self.log_time);
+        }
+    }
+}
+
+/// The operation a command carries out, if a client waits for it or could have.
+fn operation_of(command: &[u8]) -> Option<u32> {
+    let operation = match Command::decode(command).ok()? {
+        Command::Set(item) | Command::Add(item) | Command::Cas { item, .. } => item.flags,
+        _ => 0,
+    };
+    (operation > 0).then_some(operation)
+}
+
+fn moment(output: &Output) -> Option<Moment> {
+    match output {
+        Output::Send { message, .. } => match &message.body {
+            Body::VoteReply {
+                granted: true,
+                pre_vote: false,
+            } => Some(Moment::VoteGiven),
+            Body::VoteRequest {
+                pre_vote: false, ..
+            } => Some(Moment::Stands),
+            Body::Append { records, .. } if !records.is_empty() => Some(Moment::Appended),
+            Body::AppendReply {
+                rejected: false, ..
+            } => Some(Moment::Acknowledged),
+            Body::TransferNow => Some(Moment::TransferAsked),
+            _ => None,
+        },
+        Output::Committed(_) => Some(Moment::Committed),
+        Output::RoleChanged(change) if change.role == Role::Leader => Some(Moment::Elected),
+        Output::Truncated(_) => Some(Moment::LogCut),
+        Output::MembershipChanged(_) => Some(Moment::MembersChanged),
+        Output::StoreSnapshotChunk { .. } => Some(Moment::SnapshotPiece),
+        Output::InstallSnapshot { .. } => Some(Moment::SnapshotInstall),
+        Output::Persist { .. }
+        | Output::Read(..)
+        | Output::Done(_)
+        | Output::Refused(..)
+        | Output::RoleChanged(_)
+        | Output::ReadSnapshot { .. }
+        | Output::TakeSnapshot => None,
+    }
+}

@@ -1,0 +1,443 @@
+//! One simulated cluster: machines, network, clients and the order in which things happen. What goes
+//! wrong is carried out in `strike.rs`.
+use crate::checks::Checks;
+use crate::clients::{Asked, Client, Told};
+use crate::counts::Counts;
+use crate::fault::{Moment, Strike};
+use crate::machine::{Arrival, Machine, Start};
+use crate::network::{Envelope, Network, notice_delay};
+use crate::plan::Plan;
+use crate::queue::{MILLISECOND, Nanos, Queue, SECOND};
+use crate::random::{Random, mix};
+use quorumwire_control::{Entry, Message, Output, Peer};
+use quorumwire_interfaces::{Index, ReplicaId};
+
+/// Connections that do not stand are tried again this often.
+const DIAL_EVERY: Nanos = 50 * MILLISECOND;
+/// A connection over which nothing comes is given up after this.
+const SILENCE_MAX: Nanos = SECOND;
+/// Sets the world's chance apart from the plan's.
+const WORLD: u64 = 0x005e_ed0f_7e57;
+/// Lines of a trace that are kept.
+const TRACE_LINES_MAX: usize = 4_000_000;
+
+/// Something that happens.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A message arrives, by slot.
+    Arrives(u32),
+    /// A replica wanted to be woken.
+    Wake(usize, u32),
+    /// A process goes on after it stood still.
+    GoesOn(usize, u32),
+    /// A disk has done what was begun.
+    LogDone(usize, u32),
+    /// A snapshot thread has done a piece of work.
+    SnapshotDone(usize, u32, u32),
+    /// A machine starts its process.
+    Boot(usize),
+    /// A process notices that another one's is gone.
+    Gone(usize, Peer),
+    /// Connections are looked at.
+    Dial,
+    /// A fault of the plan begins.
+    Fault(u16),
+    /// It ends.
+    Over(u16),
+    /// A client acts.
+    Client(u16),
+    /// A client has waited for long.
+    Impatient(u16, u32),
+    /// A client's operation reaches a machine.
+    Request(usize, u32),
+    /// An answer reaches its client.
+    Answer(u32, Told),
+}
+
+/// A fault that waits for its moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Armed {
+    /// The fault, by number.
+    pub fault: u16,
+    /// The moment.
+    pub on: Moment,
+    /// How often it is let pass before.
+    pub skip: u8,
+    /// What then follows.
+    pub then: Strike,
+    /// For how long.
+    pub lasts: Nanos,
+    /// Decides what is left open.
+    pub luck: u64,
+}
+
+/// A cluster and all around it.
+pub struct World {
+    /// What is to happen.
+    pub plan: Plan,
+    /// True time.
+    pub now: Nanos,
+    /// What happens next.
+    pub queue: Queue<Event>,
+    /// Chance, but for faults, which have their own.
+    pub random: Random,
+    /// The machines; the place of one is its replica's id.
+    pub machines: Vec<Machine>,
+    /// What is between them.
+    pub network: Network,
+    /// The clients.
+    pub clients: Vec<Client>,
+    /// Clients begin nothing after this.
+    pub clients_stop_at: Nanos,
+    /// All operations.
+    pub asked: Vec<Asked>,
+    /// The judge.
+    pub checks: Checks,
+    /// What was reached.
+    pub counts: Counts,
+    /// Faults that wait for their moment.
+    pub armed: Vec<Armed>,
+    /// What faults in force have cut, to be mended when they end.
+    pub cuts: Vec<(u16, Vec<crate::network::Link>)>,
+    /// The machine whose replica has lost its memory, or will, and is no voter again yet.
+    pub forgetful: Option<usize>,
+    /// Nothing goes wrong any more.
+    pub peace: bool,
+    /// The highest index anyone has applied, and when.
+    pub applied_first: Index,
+    /// See `applied_first`.
+    pub applied_first_at: Nanos,
+    /// Changes with everything that happens.
+    pub hash: u64,
+    /// Whether to write down what happens.
+    pub loud: bool,
+    /// What happened.
+    pub trace: Vec<String>,
+    /// Starts that failed, one after the other, by machine.
+    pub failed_starts: Vec<u32>,
+    /// Buffers kept.
+    pub carrying: Vec<Output>,
+    /// See `carrying`.
+    pub applying: Vec<Entry>,
+    /// See `carrying`.
+    pub reply: Vec<u8>,
+}
+
+impl World {
+    /// The world of a plan, before anything has happened.
+    #[must_use]
+    pub fn new(plan: Plan, loud: bool) -> Self {
+        let settings = &plan.settings;
+        let mut random = Random::new(mix(settings.seed ^ WORLD));
+        let count = settings.voters + settings.spares;
+        let initial: Vec<ReplicaId> = (0..settings.voters).map(ReplicaId).collect();
+        let mut machines: Vec<_> = (0..count)
+            .map(|id| Machine::new(id, &initial, settings))
+            .collect();
+        for machine in &mut machines {
+            machine.clock_offset = random.below(100 * MILLISECOND);
+            let range = settings.drift_ppm_max * 2 + 1;
+            let ppm = i64::try_from(random.below(range)).unwrap_or(0);
+            machine.clock_ppm = ppm - i64::try_from(settings.drift_ppm_max).unwrap_or(0);
+        }
+        let mut world = Self {
+            now: 0,
+            queue: Queue::default(),
+            network: Network::new(machines.len(), settings.delay),
+            clients: vec![Client::default(); usize::from(settings.clients)],
+            clients_stop_at: Nanos::MAX,
+            asked: Vec::new(),
+            checks: Checks::default(),
+            counts: Counts::default(),
+            armed: Vec::new(),
+            cuts: Vec::new(),
+            forgetful: None,
+            peace: false,
+            applied_first: Index(0),
+            applied_first_at: 0,
+            hash: settings.seed,
+            loud,
+            trace: Vec::new(),
+            failed_starts: vec![0; machines.len()],
+            carrying: Vec::new(),
+            applying: Vec::new(),
+            reply: Vec::new(),
+            random,
+            machines,
+            plan,
+        };
+        world.checks.reads_judged = world.plan.settings.clocks_are_sound;
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        for place in 0..self.machines.len() {
+            let at = self.random.below(5 * MILLISECOND);
+            self.queue.set(at, Event::Boot(place));
+        }
+        self.queue.set(DIAL_EVERY, Event::Dial);
+        for number in 0..self.plan.settings.clients {
+            let at = SECOND + self.random.below(SECOND);
+            self.queue.set(at, Event::Client(number));
+        }
+        for (number, fault) in self.plan.faults.iter().enumerate() {
+            let number = u16::try_from(number).unwrap_or(u16::MAX);
+            self.queue.set(fault.at, Event::Fault(number));
+        }
+    }
+
+    /// Has everything happen up to this time, or until something is found wrong.
+    pub fn run_until(&mut self, end: Nanos) {
+        while self.checks.violation.is_none() {
+            let Some((at, event)) = self.queue.take() else {
+                return;
+            };
+            if at > end {
+                self.queue.set(at, event);
+                self.now = end;
+                return;
+            }
+            self.now = at;
+            self.counts.events += 1;
+            self.happens(event);
+        }
+    }
+
+    fn happens(&mut self, event: Event) {
+        let (kind, detail) = number_of(event);
+        self.hash = mix(self.hash.wrapping_add(self.now) ^ (kind << 56 ^ detail));
+        match event {
+            Event::Arrives(slot) => self.message_arrives(slot),
+            Event::Wake(place, run) => self.wakes(place, run),
+            Event::GoesOn(place, run) => {
+                let machine = &self.machines[place];
+                if machine.run == run && machine.busy_until <= self.now {
+                    self.turn(place);
+                }
+            }
+            Event::LogDone(place, run) if self.machines[place].run == run => self.log_done(place),
+            Event::SnapshotDone(place, run, job) if self.machines[place].run == run => {
+                self.snapshot_done(place, job);
+            }
+            Event::LogDone(..) | Event::SnapshotDone(..) => {} // of a process that is gone
+            Event::Boot(place) => self.boot(place),
+            Event::Gone(place, peer) => self.arrive(place, Arrival::Down(peer)),
+            Event::Dial => self.dial(),
+            Event::Fault(number) => self.fault_begins(number),
+            Event::Over(number) => self.fault_ends(number),
+            Event::Client(number) => self.client_acts(number),
+            Event::Impatient(number, operation) => self.client_gives_up(number, operation),
+            Event::Request(place, operation) => self.arrive(place, Arrival::Request(operation)),
+            Event::Answer(operation, told) => self.client_hears(operation, told),
+        }
+    }
+
+    fn wakes(&mut self, place: usize, run: u32) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        if machine.run != run || machine.wake_at != now {
+            return;
+        }
+        machine.wake_at = Nanos::MAX;
+        if machine.busy_until > now {
+            return; // it looks at the clock when it goes on
+        }
+        let clock = machine.clock(now);
+        let is_due = |process: &crate::machine::Process| process.replica.next_wake() <= clock;
+        if machine.process.as_ref().is_some_and(is_due) {
+            self.turn(place);
+        } else {
+            self.plan_ahead(place);
+        }
+    }
+
+    fn message_arrives(&mut self, slot: u32) {
+        let Some(Envelope { from, to, message }) = self.network.arrive(slot) else {
+            return;
+        };
+        let place = usize::from(to.id.0);
+        self.hash =
+            mix(self.hash ^ (message.term.0 << 16 ^ u64::from(from.id.0) << 8) ^ summary(&message));
+        if self.machines[place].peer != to {
+            return; // for another life
+        }
+        if self.loud && self.machines[place].process.is_some() {
+            let line = format!("hears {}: {}", from.id.0, crate::show::message(&message));
+            self.say(place, &line);
+        }
+        self.arrive(place, Arrival::Message(from, message));
+    }
+
+    /// A replica says something to another one.
+    pub fn send(&mut self, place: usize, to: Peer, message: Message) {
+        let other = usize::from(to.id.0);
+        let known = self.machines.get(other).is_some_and(|m| m.peer == to);
+        if !known || other == place || !self.network.is_connected(place, other) {
+            return;
+        }
+        if self.network.is_cut((place, other)) {
+            self.counts.hit(crate::fault::Class::F4Partition);
+            return;
+        }
+        let envelope = Envelope {
+            from: self.machines[place].peer,
+            to,
+            message,
+        };
+        let fate = self.network.send(
+            self.now,
+            (place, other),
+            envelope,
+            &mut self.random,
+            &mut self.counts,
+        );
+        for (at, slot) in [fate.first, fate.second].into_iter().flatten() {
+            self.queue.set(at, Event::Arrives(slot));
+        }
+        self.checks.require(!fate.codec_fails, || {
+            "a message does not survive its wire form".to_owned()
+        });
+        if fate.breaks {
+            self.counts.see("connection broken by bytes");
+            self.disconnect(place, other);
+        }
+    }
+
+    /// Two machines' connection ends; both notice.
+    pub fn disconnect(&mut self, a: usize, b: usize) {
+        if !self.network.is_connected(a, b) {
+            return;
+        }
+        self.network.set_connected(a, b, false);
+        for (here, there) in [(a, b), (b, a)] {
+            let peer = self.machines[there].peer;
+            let delay = notice_delay(&mut self.random);
+            self.queue.set(self.now + delay, Event::Gone(here, peer));
+        }
+    }
+
+    fn dial(&mut self) {
+        self.queue.set(self.now + DIAL_EVERY, Event::Dial);
+        for a in 0..self.machines.len() {
+            for b in a + 1..self.machines.len() {
+                if self.network.is_connected(a, b) {
+                    if self.network.silent_for(a, b, self.now) > SILENCE_MAX {
+                        self.disconnect(a, b);
+                    }
+                } else {
+                    self.connect(a, b);
+                }
+            }
+        }
+        self.note_memory();
+    }
+
+    fn connect(&mut self, a: usize, b: usize) {
+        let hears = |place: usize| {
+            let machine = &self.machines[place];
+            machine.process.is_some() && machine.busy_until <= self.now
+        };
+        let cut = self.network.is_cut((a, b)) || self.network.is_cut((b, a));
+        if cut || !hears(a) || !hears(b) {
+            return;
+        }
+        self.network.set_connected(a, b, true);
+        let (peer_a, peer_b) = (self.machines[a].peer, self.machines[b].peer);
+        self.arrive(a, Arrival::Up(peer_b));
+        self.arrive(b, Arrival::Up(peer_a));
+    }
+
+    fn boot(&mut self, place: usize) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        if machine.process.is_some() {
+            return;
+        }
+        let before = machine.peer;
+        let spoiled = self.forgetful == Some(place);
+        match machine.start(now, &self.plan.settings, spoiled) {
+            Start::Runs => {
+                self.failed_starts[place] = 0;
+                let peer = self.machines[place].peer;
+                if peer != before {
+                    self.counts.see("new life");
+                }
+                if self.loud {
+                    let line = format!("starts as {peer:?}");
+                    self.say(place, &line);
+                }
+                self.checks.starts(peer);
+                self.turn(place);
+            }
+            Start::Later(problem) => {
+                if self.loud {
+                    let line = format!("cannot start yet: {problem}");
+                    self.say(place, &line);
+                }
+                self.failed_starts[place] += 1;
+                self.counts.see("start put off");
+                let failed = self.failed_starts[place];
+                self.checks.require(!self.peace || failed < 50, || {
+                    format!("I14: {before:?} cannot start: {problem}")
+                });
+                let wait = self.random.between(20, 200) * MILLISECOND;
+                self.queue.set(now + wait, Event::Boot(place));
+            }
+            Start::Violation(problem) => self.checks.require(false, || problem),
+        }
+    }
+
+    /// Writes down what happens to a machine.
+    pub fn say(&mut self, place: usize, line: &str) {
+        if self.loud && self.trace.len() < TRACE_LINES_MAX {
+            let (seconds, micros) = (self.now / SECOND, self.now % SECOND / 1_000);
+            self.trace
+                .push(format!("{seconds:>4}.{micros:06} {place}: {line}"));
+        }
+    }
+}
+
+/// A few bits that tell messages apart.
+fn summary(message: &Message) -> u64 {
+    use quorumwire_control::Body;
+    match &message.body {
+        Body::Fresh { .. } => 1,
+        Body::Bootstrap { .. } => 2,
+        Body::VoteRequest {
+            last_index,
+            pre_vote,
+            ..
+        } => 3 ^ last_index.0 << 8 ^ u64::from(*pre_vote) << 7,
+        Body::VoteReply { granted, .. } => 4 ^ u64::from(*granted) << 7,
+        Body::Append {
+            previous_index,
+            round,
+            ..
+        } => 5 ^ previous_index.0 << 8 ^ round << 32,
+        Body::AppendReply { index, round, .. } => 6 ^ index.0 << 8 ^ round << 32,
+        Body::SnapshotChunk { offset, .. } => 7 ^ offset << 8,
+        Body::SnapshotReply { offset, .. } => 8 ^ offset << 8,
+        Body::TransferNow => 9,
+    }
+}
+
+fn number_of(event: Event) -> (u64, u64) {
+    let pair = |place: usize, number: u32| (place as u64) << 32 | u64::from(number);
+    match event {
+        Event::Arrives(slot) => (1, u64::from(slot)),
+        Event::Wake(place, run) => (2, pair(place, run)),
+        Event::GoesOn(place, run) => (3, pair(place, run)),
+        Event::LogDone(place, run) => (4, pair(place, run)),
+        Event::SnapshotDone(place, run, job) => (5, pair(place, run ^ job << 16)),
+        Event::Boot(place) => (6, pair(place, 0)),
+        Event::Gone(place, peer) => (7, pair(place, u32::from(peer.id.0))),
+        Event::Dial => (8, 0),
+        Event::Fault(number) => (9, u64::from(number)),
+        Event::Over(number) => (10, u64::from(number)),
+        Event::Client(number) => (11, u64::from(number)),
+        Event::Impatient(number, operation) => (12, pair(usize::from(number), operation)),
+        Event::Request(place, operation) => (13, pair(place, operation)),
+        Event::Answer(operation, _) => (14, u64::from(operation)),
+    }
+}
