@@ -101,6 +101,8 @@ fn entry(index: u64, term: u64, kind: RecordKind, payload: &[u8]) -> String {
         RecordKind::Command => String::from_utf8_lossy(payload).into_owned(),
         RecordKind::Membership => "members".into(),
         RecordKind::Tick => "tick".into(),
+        RecordKind::SessionCommand => "command of a session".into(),
+        RecordKind::Fragment => "fragment".into(),
         RecordKind::HardState | RecordKind::Durable | RecordKind::Base => "not an entry".into(),
     };
     format!("{index}@{term}:{content}")

@@ -356,7 +356,9 @@ fn with_other_base(segment: &[u8]) -> Vec<u8> {
             | RecordKind::NoOp
             | RecordKind::Command
             | RecordKind::Tick
-            | RecordKind::Membership => {}
+            | RecordKind::Membership
+            | RecordKind::SessionCommand
+            | RecordKind::Fragment => {}
         }
         let checksum = crc32c::crc32c(&forged[at + 4..end]).to_be_bytes();
         forged[at..at + 4].copy_from_slice(&checksum);
