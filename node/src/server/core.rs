@@ -26,8 +26,8 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const LEADER_WAIT: Duration = Duration::from_secs(1);
 /// Requests a follower may have sent to the leader without an answer yet.
 const FORWARDS_MAX: usize = 16 << 10;
-/// Forwarded commands are encoded into blocks of this size.
-const FORWARD_BLOCK_BYTES: usize = 16 << 10;
+/// Commands for the leader, and for the plane, are encoded into blocks of this size.
+const ENCODING_BLOCK_BYTES: usize = 16 << 10;
 /// Forwarded reads that may wait on the leader.
 const PEER_READS_MAX: usize = 16 << 10;
 /// An answer to a follower larger than this is not sent while more than [`LINK_BULK_MAX`] bytes wait.
@@ -116,8 +116,8 @@ pub struct Core {
     /// Of earlier terms that we led: may still turn out either way.
     pub orphans: Vec<Proposal>,
     pub forwards: BTreeMap<u64, Forward>,
-    /// Where commands to forward are encoded; one allocation serves many.
-    forwarding: BytesMut,
+    /// Where commands for the leader or the plane are encoded.
+    encoding: BytesMut,
     next_request: u64,
     next_ticket: u64,
     /// Reads that wait for a read index round, and what else they must show.
@@ -170,7 +170,7 @@ impl Core {
             proposals: VecDeque::new(),
             orphans: Vec::new(),
             forwards: BTreeMap::new(),
-            forwarding: BytesMut::new(),
+            encoding: BytesMut::new(),
             next_request: 0,
             next_ticket: 0,
             asked: BTreeMap::new(),
@@ -232,18 +232,23 @@ impl Core {
                 let Origin::Client(connection, slot_number) = origin else {
                     return Routed::Answer(answers::NOT_LEADER.into());
                 };
-                if self.forwarding.capacity() < command_bytes {
-                    self.forwarding
-                        .reserve(command_bytes.max(FORWARD_BLOCK_BYTES));
-                }
-                encode(&mut self.forwarding);
-                let command = self.forwarding.split().freeze();
+                let command = self.encoded(command_bytes, encode);
                 match self.forward(leader, connection, slot_number, false, command) {
                     Some(_) => Routed::Pending,
                     None => self.stall(),
                 }
             }
         }
+    }
+
+    /// A command's bytes; many share one allocation.
+    pub fn encoded(&mut self, command_bytes: usize, encode: impl FnOnce(&mut BytesMut)) -> Bytes {
+        if self.encoding.capacity() < command_bytes {
+            self.encoding
+                .reserve(command_bytes.max(ENCODING_BLOCK_BYTES));
+        }
+        encode(&mut self.encoding);
+        self.encoding.split().freeze()
     }
 
     /// What a term that we lead begins with; called before anything is done as its leader.

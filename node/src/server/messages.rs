@@ -2,6 +2,7 @@
 //! forward.
 use super::core::{Forward, REQUEST_TIMEOUT};
 use super::links::LinkEvent;
+use super::plane::Plane;
 use super::{Server, answers, requests};
 use bytes::Bytes;
 use quorumwire_control::{Input, Message, Peer};
@@ -153,6 +154,16 @@ impl Server {
         {
             if let Some(proposal) = self.core.proposals.pop_front() {
                 self.fail_proposal(&proposal);
+            }
+        }
+        while self
+            .core
+            .plane
+            .as_ref()
+            .is_some_and(|it| it.waits_since().is_some_and(is_late))
+        {
+            if let Some(late) = self.core.plane.as_mut().and_then(Plane::take_back) {
+                self.refuse_submission(&late);
             }
         }
         if self.core.orphans.iter().any(|orphan| is_late(orphan.at)) {

@@ -346,6 +346,11 @@ impl Plane {
         self.waiting.push_front(submission);
     }
 
+    /// Since when the first submission waits.
+    pub fn waits_since(&self) -> Option<Now> {
+        self.waiting.front().map(|submission| submission.at)
+    }
+
     /// Hands over what waits, as much as there is room for; each with the index it got.
     pub fn submit(
         &mut self,

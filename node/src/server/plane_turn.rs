@@ -9,10 +9,6 @@ use quorumwire_interfaces::{Answer, EntryKind, Index, PlaneError, Registers};
 use quorumwire_wire::RecordKind;
 use std::sync::atomic::Ordering;
 
-/// Requests that the plane could not take and that are looked at in one turn; the rest is dropped, and
-/// their clients ask again.
-const REQUESTS_PER_TURN: usize = 1024;
-
 impl Server {
     /// Takes in what the plane has stored, and shows consensus its registers.
     pub fn poll_plane(&mut self) {
@@ -30,8 +26,8 @@ impl Server {
         {
             self.core.step(Input::PlaneProgress { registers });
         }
-        for request in requests.into_iter().take(REQUESTS_PER_TURN) {
-            self.core.take_plane_request(&request);
+        for request in &requests {
+            self.core.take_plane_request(request);
         }
     }
 
@@ -79,7 +75,7 @@ impl Server {
     }
 
     /// It never reached a log.
-    fn refuse_submission(&mut self, submission: &Submission) {
+    pub fn refuse_submission(&mut self, submission: &Submission) {
         if let Some(origin) = submission.origin {
             self.answer_not_executed(origin);
         }
@@ -219,13 +215,12 @@ impl Core {
         }
         let tick_ms = self.take_due_tick();
         let now = self.now;
-        let mut command = BytesMut::with_capacity(command_bytes);
-        encode(&mut command);
+        let command = self.encoded(command_bytes, encode);
         if let Some(plane) = &mut self.plane {
             if let Some(time_ms) = tick_ms {
                 plane.enqueue_tick(time_ms, now);
             }
-            plane.enqueue(command.freeze(), origin, now);
+            plane.enqueue(command, origin, now);
         }
         Routed::Pending
     }

@@ -34,7 +34,13 @@ impl Server {
             }
             return Ok(false);
         }
-        let is_settled = self.core.proposals.is_empty() && self.clients.are_idle();
+        let is_settled = self.core.proposals.is_empty()
+            && self
+                .core
+                .plane
+                .as_ref()
+                .is_none_or(|it| it.waits_since().is_none())
+            && self.clients.are_idle();
         if !is_settled && !is_late {
             return Ok(false); // about to be settled by the next leader
         }
