@@ -95,7 +95,11 @@ impl Checks {
                 | Output::ReadSnapshot { .. }
                 | Output::StoreSnapshotChunk { .. }
                 | Output::InstallSnapshot { .. }
-                | Output::TakeSnapshot => {}
+                | Output::TakeSnapshot
+                | Output::Engage(_)
+                | Output::Disengage(_)
+                | Output::PlaneHeartbeat { .. }
+                | Output::PlanePersisted(_) => {}
             }
         }
     }
@@ -164,6 +168,7 @@ impl Checks {
             Body::VoteReply {
                 granted: true,
                 pre_vote: false,
+                ..
             } => {
                 let kept = in_memory || (durable.term == term && durable.vote == Some(to));
                 self.require(kept, || {
@@ -190,6 +195,12 @@ impl Checks {
                     format!("I5: {peer:?} acknowledges {index} before it is durable")
                 });
             }
+            Body::Engaged { index, .. } => {
+                let kept = in_memory || durable.last_index() >= *index;
+                self.require(kept, || {
+                    format!("I5: {peer:?} says that it has {index} before it is durable")
+                });
+            }
             Body::Fresh { .. }
             | Body::Bootstrap { .. }
             | Body::VoteRequest { .. }
@@ -198,7 +209,8 @@ impl Checks {
             | Body::AppendReply { .. }
             | Body::SnapshotChunk { .. }
             | Body::SnapshotReply { .. }
-            | Body::TransferNow => {}
+            | Body::TransferNow
+            | Body::EngageOffer { .. } => {}
         }
     }
 

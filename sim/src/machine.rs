@@ -420,6 +420,10 @@ impl Machine {
             append_bytes_in_flight_max: 1 << 20,
             log_tail_bytes: settings.log_tail_bytes,
             waiting_requests_max: 64,
+            plane: false,
+            engage_interval: Duration::from_millis(100),
+            engage_interval_max: Duration::from_secs(2),
+            engage_window: 16,
         }
     }
 }

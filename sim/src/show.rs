@@ -44,6 +44,18 @@ pub(crate) fn output(output: &Output) -> String {
         } => format!("store snapshot {last_index} at {offset} +{}", bytes.len()),
         Output::InstallSnapshot { last_index, .. } => format!("install snapshot {last_index}"),
         Output::TakeSnapshot => "asks for a snapshot".into(),
+        Output::Engage(engage) => format!(
+            "engage plane t{} behind {}@{} slot {} of {} leader {}",
+            engage.term,
+            engage.last_index,
+            engage.last_term,
+            engage.me,
+            engage.voters.len(),
+            engage.leader
+        ),
+        Output::Disengage(reason) => format!("disengage plane: {}", reason.name()),
+        Output::PlaneHeartbeat { round } => format!("plane heartbeat {round}"),
+        Output::PlanePersisted(index) => format!("plane persisted {index}"),
     }
 }
 
@@ -84,6 +96,8 @@ fn entry(index: u64, term: u64, kind: RecordKind, payload: &[u8]) -> String {
     let content = match kind {
         RecordKind::NoOp => "noop".into(),
         RecordKind::Command if payload.len() > 20 => format!("{} bytes", payload.len()),
+        RecordKind::SessionCommand => "session command".into(),
+        RecordKind::Fragment => "fragment".into(),
         RecordKind::Command => String::from_utf8_lossy(payload).into_owned(),
         RecordKind::Membership => "members".into(),
         RecordKind::Tick => "tick".into(),
@@ -105,15 +119,22 @@ pub(crate) fn body(body: &Body) -> String {
             last_term,
             pre_vote,
             transfer,
+            engage,
         } => {
             let kind = if *pre_vote { "PreVote" } else { "Vote" };
             let transfer = if *transfer { " transfer" } else { "" };
-            format!("{kind}Request last={last_index}@{last_term}{transfer}")
+            let engage = if *engage { " engage" } else { "" };
+            format!("{kind}Request last={last_index}@{last_term}{transfer}{engage}")
         }
-        Body::VoteReply { granted, pre_vote } => {
+        Body::VoteReply {
+            granted,
+            pre_vote,
+            engaged,
+        } => {
             let kind = if *pre_vote { "PreVote" } else { "Vote" };
             let answer = if *granted { "granted" } else { "refused" };
-            format!("{kind}Reply {answer}")
+            let engaged = if *engaged { " engaged" } else { "" };
+            format!("{kind}Reply {answer}{engaged}")
         }
         Body::Append {
             previous_index,
@@ -165,6 +186,11 @@ pub(crate) fn body(body: &Body) -> String {
             }
         }
         Body::TransferNow => "TransferNow".into(),
+        Body::EngageOffer { start_index } => format!("EngageOffer start={start_index}"),
+        Body::Engaged { engaged, index } => {
+            let word = if *engaged { "Engaged" } else { "NotEngaged" };
+            format!("{word} has {index}")
+        }
     }
 }
 

@@ -220,6 +220,16 @@ impl World {
                 self.snapshot_work(place, now, job);
             }
             Output::TakeSnapshot => self.take_snapshot(place),
+            Output::Engage(engage) => {
+                let term = engage.term;
+                let engaged = false;
+                self.step(place, Input::Engaged { term, engaged });
+            }
+            Output::Disengage(_) => {
+                let registers = quorumwire_interfaces::Registers::default();
+                self.step(place, Input::Disengaged { registers });
+            }
+            Output::PlaneHeartbeat { .. } | Output::PlanePersisted(_) => {}
         }
     }
 
@@ -260,6 +270,11 @@ impl World {
                     }
                 }
                 RecordKind::Tick => process.tick(entry.payload()),
+                RecordKind::SessionCommand | RecordKind::Fragment => {
+                    self.checks.require(false, || {
+                        format!("I8: nobody asked for {:?} at {}", entry.kind, entry.index)
+                    });
+                }
                 RecordKind::NoOp
                 | RecordKind::Membership
                 | RecordKind::HardState
@@ -378,6 +393,7 @@ fn moment(output: &Output) -> Option<Moment> {
             Body::VoteReply {
                 granted: true,
                 pre_vote: false,
+                ..
             } => Some(Moment::VoteGiven),
             Body::VoteRequest {
                 pre_vote: false, ..
@@ -401,6 +417,10 @@ fn moment(output: &Output) -> Option<Moment> {
         | Output::Refused(..)
         | Output::RoleChanged(_)
         | Output::ReadSnapshot { .. }
-        | Output::TakeSnapshot => None,
+        | Output::TakeSnapshot
+        | Output::Engage(_)
+        | Output::Disengage(_)
+        | Output::PlaneHeartbeat { .. }
+        | Output::PlanePersisted(_) => None,
     }
 }

@@ -419,6 +419,8 @@ fn summary(message: &Message) -> u64 {
         Body::SnapshotChunk { offset, .. } => 7 ^ offset << 8,
         Body::SnapshotReply { offset, .. } => 8 ^ offset << 8,
         Body::TransferNow => 9,
+        Body::EngageOffer { start_index } => 0xa ^ start_index.0 << 8,
+        Body::Engaged { engaged, index } => 0xb ^ index.0 << 8 ^ u64::from(*engaged) << 7,
     }
 }
 
