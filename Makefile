@@ -32,6 +32,9 @@ check: setup
 build: setup
 	cargo build --release --locked --package quorumwire-node
 
+# Tests of real clusters that are run once more with data planes.
+WITH_PLANES := amnesia disks expiry leader_kills membership partitions power_cuts
+
 # The cluster tests use network namespaces and real processes: as root, one at a time.
 test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests
@@ -40,6 +43,8 @@ test: check
 	$(MAKE) sim
 	cargo build --locked --package quorumwire-node
 	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
+	QUORUMWIRE_TEST_PLANE=socket cargo test --locked --package quorumwire-cluster-tests \
+		$(WITH_PLANES:%=--test %) -- --test-threads=1
 
 SEEDS ?= 1..3001
 sim: setup
