@@ -26,6 +26,8 @@ pub(crate) struct Leading {
     pub(crate) reads: VecDeque<WaitingRead>,
     /// The last round begun for the sake of reads; the next one waits for its answers.
     pub(crate) read_round: u64,
+    /// The last round said through the plane.
+    pub(crate) plane_round: u64,
     pub(crate) heartbeat_at: Now,
     /// A heartbeat goes out with the next flush.
     pub(crate) heartbeat_due: bool,
@@ -118,6 +120,7 @@ impl Replica {
             lease_until: None,
             reads: VecDeque::new(),
             read_round: 0,
+            plane_round: 0,
             heartbeat_at: Now(self.now.0 + self.config.heartbeat_interval),
             heartbeat_due: false,
             uncommitted_bytes,

@@ -187,10 +187,17 @@ impl Replica {
             return;
         };
         let heartbeat = std::mem::take(&mut leading.heartbeat_due);
-        let round = leading.rounds.current();
         if heartbeat && self.plane.running().is_some() {
-            outputs.push(Output::PlaneHeartbeat { round });
+            // A plane is told each round once: an answer must not count for an earlier saying of it.
+            if leading.rounds.current() <= leading.plane_round {
+                leading.rounds.begin(self.now);
+            }
+            leading.plane_round = leading.rounds.current();
+            outputs.push(Output::PlaneHeartbeat {
+                round: leading.plane_round,
+            });
         }
+        let round = leading.rounds.current();
         for progress in &mut leading.progress {
             if progress.part != Part::Software && !mutant("software-beside-plane") {
                 continue;

@@ -184,7 +184,10 @@ impl Plane {
         if !self.leads() {
             return Vec::new();
         }
-        assert!(round >= self.registers.round, "rounds go back");
+        assert!(
+            round > self.registers.round,
+            "a plane is told each round once"
+        );
         self.registers.round = round;
         self.to_all(&Packet::Heartbeat {
             round,
