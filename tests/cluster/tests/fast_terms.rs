@@ -178,3 +178,45 @@ fn a_restarted_follower_joins_the_running_fast_term() {
         Ok(())
     });
 }
+
+/// The cluster's secret is replaced, step by step, without a write that fails or a fast term that ends.
+#[test]
+fn the_secret_is_replaced_under_load() {
+    let seed = seed();
+    let mut plan = Plan::fast(3, Durability::Memory);
+    plan.options = vec![("election-timeout-ms", "5000")];
+    run_started(plan, |cluster| {
+        let leader = cluster.wait_for_fast_term(&ALL)?;
+        let term = cluster.status(leader)?.term;
+        let load = Running::start(Load::modest("keys"), &cluster.targets(), seed);
+        let file = cluster.secret_file().display().to_string();
+        for (times, step) in ["add", "use", "remove", "add", "use", "remove"]
+            .into_iter()
+            .enumerate()
+        {
+            load.wait_for_writes(50)?;
+            cluster.command(&["keys", step, "--file", &file])?;
+            for id in ALL {
+                let pid = cluster.pid(id)?.to_string();
+                ensure!(cluster.run_program("kill", &["-HUP", &pid])?.success);
+                cluster.wait_for("the file to be read again", || {
+                    let log = cluster.log(id);
+                    Ok(log.matches("the secret file was read again").count() > times)
+                })?;
+            }
+        }
+        load.wait_for_writes(50)?;
+        let now = cluster.status(leader)?;
+        ensure!(
+            now.term == term && now.fast_term.is_some(),
+            "the fast term ended"
+        );
+        for id in ALL {
+            let refused = counter(cluster, id, "plane_tag")?;
+            ensure!(refused == 0, "replica {id} refused {refused} packets");
+        }
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&ALL)?;
+        Ok(())
+    });
+}
