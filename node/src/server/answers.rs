@@ -1,6 +1,7 @@
 //! What clients are told when a request could not be carried out. The first word after
 //! `SERVER_ERROR` classifies: `not`, `no`, `busy`, `disk`, `read` mean surely not executed;
-//! `outcome unknown` means it may have been, or may yet be.
+//! `outcome unknown` means it may have been, or may yet be; `executed` and `already executed`, that it
+//! was. Clients of the data plane decide by these words whether to ask again.
 use quorumwire_sessions::Refusal;
 
 /// A write was in the log or on its way when leadership moved, or it took too long.

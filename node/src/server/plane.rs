@@ -26,6 +26,8 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// A command on its way into the plane.
 pub struct Submission {
     pub kind: EntryKind,
+    /// Of the client that asked for it; 0: none.
+    pub session: u64,
     pub sequence: u64,
     pub payload: Bytes,
     /// Who waits for its answer; none for all but the last fragment of a command, and for ticks.
@@ -36,6 +38,7 @@ pub struct Submission {
 /// A client's request that the plane itself could not take.
 pub struct PlaneRequest {
     pub from: SocketAddr,
+    pub kind: EntryKind,
     pub session: u64,
     pub sequence: u64,
     pub payload: Bytes,
@@ -261,11 +264,13 @@ impl Plane {
             }
             PlaneEvent::Request {
                 from,
+                kind,
                 session,
                 sequence,
                 payload,
             } => brought.requests.push(PlaneRequest {
                 from,
+                kind,
                 session,
                 sequence,
                 payload: Bytes::copy_from_slice(payload),
@@ -299,6 +304,19 @@ impl Plane {
         }
     }
 
+    /// Has a client's own request wait, as it came.
+    pub fn enqueue_request(&mut self, request: &PlaneRequest, origin: Origin, at: Now) {
+        self.waiting_bytes += request.payload.len();
+        self.waiting.push_back(Submission {
+            kind: request.kind,
+            session: request.session,
+            sequence: request.sequence,
+            payload: request.payload.clone(),
+            origin: Some(origin),
+            at,
+        });
+    }
+
     /// Has a tick wait.
     pub fn enqueue_tick(&mut self, time_ms: u64, at: Now) {
         let payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
@@ -316,6 +334,7 @@ impl Plane {
         self.waiting_bytes += payload.len();
         self.waiting.push_back(Submission {
             kind,
+            session: 0,
             sequence,
             payload,
             origin,
@@ -372,7 +391,7 @@ impl Submission {
     fn command(&self) -> Command<'_> {
         Command {
             kind: self.kind,
-            session: 0,
+            session: self.session,
             sequence: self.sequence,
             payload: &self.payload,
         }
@@ -390,7 +409,7 @@ impl Submission {
 }
 
 /// What kind of record a command is.
-const fn record_kind(command: &Command<'_>) -> RecordKind {
+pub const fn record_kind(command: &Command<'_>) -> RecordKind {
     match command.kind {
         EntryKind::Tick => RecordKind::Tick,
         EntryKind::Fragment => RecordKind::Fragment,
@@ -400,7 +419,7 @@ const fn record_kind(command: &Command<'_>) -> RecordKind {
 }
 
 /// The payload of a command's record.
-fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
+pub fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
     if matches!(
         record_kind(command),
         RecordKind::Fragment | RecordKind::SessionCommand
