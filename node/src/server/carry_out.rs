@@ -195,7 +195,7 @@ impl Server {
                 self.reply = reply;
             }
             Outcome::Applied | Outcome::Repeated | Outcome::Incomplete | Outcome::Refused(_) => {
-                self.answer_proposal(proposal, true)
+                self.answer_proposal(proposal, true);
             }
         }
     }
@@ -293,7 +293,14 @@ impl Server {
                     .answer_plane(origin, false, proposal.index, &reply);
                 self.reply = reply;
             }
-            Origin::Peer(..) | Origin::Plane(..) => self.answer_not_executed(proposal.origin),
+            Origin::Datagram(id) if own => {
+                let reply = std::mem::take(&mut self.reply);
+                self.complete_datagram(id, &reply);
+                self.reply = reply;
+            }
+            Origin::Peer(..) | Origin::Plane(..) | Origin::Datagram(_) => {
+                self.answer_not_executed(proposal.origin);
+            }
         }
     }
 
@@ -301,13 +308,14 @@ impl Server {
     pub fn answer_not_executed(&mut self, origin: Origin) {
         let answer = answers::NOT_COMMITTED.as_bytes();
         match origin {
-            Origin::Client(id, slot) => self.complete(id, slot, answer),
+            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) => {
+                self.complete_origin(origin, answer);
+            }
             Origin::Peer(peer, request) => {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
             }
-            Origin::Plane(..) => self.core.answer_plane(origin, true, Index(0), answer),
         }
     }
 
@@ -315,18 +323,13 @@ impl Server {
     pub fn fail_proposal(&mut self, proposal: &Proposal) {
         self.core.counters.outcomes_unknown += 1;
         match proposal.origin {
-            Origin::Client(id, slot) => {
-                self.complete(id, slot, answers::UNKNOWN.as_bytes());
+            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) => {
+                self.complete_origin(proposal.origin, answers::UNKNOWN.as_bytes());
             }
             Origin::Peer(peer, request) => {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::Unknown, nothing);
-            }
-            Origin::Plane(..) => {
-                let answer = answers::UNKNOWN.as_bytes();
-                self.core
-                    .answer_plane(proposal.origin, true, Index(0), answer);
             }
         }
     }
@@ -344,6 +347,7 @@ impl Server {
             match reader {
                 Reader::Client(id) => self.clients.attend(id),
                 Reader::Peer(..) => self.core.answer_peer_read_at(index, reader),
+                Reader::Datagram(id) => self.answer_datagram_at(index, id),
             }
         }
     }
@@ -361,6 +365,7 @@ impl Server {
                 self.clients.attend(id);
             }
             Reader::Peer(..) => self.core.answer_peer_read_at(index, reader),
+            Reader::Datagram(id) => self.answer_datagram_at(index, id),
         }
     }
 
@@ -376,6 +381,9 @@ impl Server {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
+            }
+            Some((_, Reader::Datagram(id))) => {
+                self.complete_datagram(id, answers::BUSY.as_bytes());
             }
             None => self.answer_admin(ticket, Err(AdminError::Refused(refusal))),
         }

@@ -1,5 +1,6 @@
 //! The data plane as the server sees it: what waits to be submitted, what it has stored (as log
 //! records), and where the planes of the other replicas are. Consensus decides when it is engaged.
+use super::answers;
 use super::core::Origin;
 use crate::keys::ClusterKeys;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -226,7 +227,7 @@ impl Plane {
         }
         self.place.answer(&Answer {
             refused: true,
-            payload: b"SERVER_ERROR executed: the answer does not fit a packet\r\n",
+            payload: answers::DOES_NOT_FIT.as_bytes(),
             ..*answer
         });
     }

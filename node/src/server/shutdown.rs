@@ -34,7 +34,9 @@ impl Server {
             }
             return Ok(false);
         }
-        let is_settled = self.core.proposals.is_empty() && self.clients.are_idle();
+        let has_datagrams = self.datagrams.as_ref().is_some_and(|it| !it.are_idle());
+        let is_settled =
+            self.core.proposals.is_empty() && self.clients.are_idle() && !has_datagrams;
         if !is_settled && !is_late {
             return Ok(false); // about to be settled by the next leader
         }
