@@ -195,22 +195,33 @@ qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_
 	}
 }
 
+/* Whether a request asks for what only a replica's host does: to move the log's time, or to cut a command
+ * into pieces without a session. Such pieces are known by their number alone, so a client's could be
+ * taken for those of a host and end up in the middle of another command. */
+static inline __attribute__((always_inline)) int
+qw_for_hosts_only(const struct qw_header *in)
+{
+	if ((in->flags & (QW_FLAG_TICK | QW_FLAG_REFUSED)) != 0)
+		return !qw_mutant(QW_WITHOUT_CLIENT_FLAGS);
+	if ((in->flags & QW_FLAG_FRAGMENT) != 0 && in->session == 0)
+		return !qw_mutant(QW_WITHOUT_CLIENT_PIECES);
+	return 0;
+}
+
 /* A client's request; a follower sends it on. */
 static inline __attribute__((always_inline)) void
 qw_on_request(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
 	if (in->sender != QW_SENDER_CLIENT && !qw_mutant(QW_WITHOUT_CLIENT_SENDER))
 		return qw_to_software(out, QW_REASON_STRANGER);
-	/* Only a replica's host moves the log's time and cuts commands into pieces. */
-	if ((in->flags & (QW_FLAG_TICK | QW_FLAG_FRAGMENT | QW_FLAG_REFUSED)) != 0 &&
-	    !qw_mutant(QW_WITHOUT_CLIENT_FLAGS))
+	if (qw_for_hosts_only(in))
 		return qw_to_software(out, QW_REASON_MALFORMED);
 	if (state->role == QW_ROLE_LEADER)
 		return qw_assign(state, in, in->payload_bytes, out);
 	if (in->payload_bytes > QW_PAYLOAD_BYTES_MAX - QW_ORIGIN_BYTES)
 		return qw_to_software(out, QW_REASON_MALFORMED);
 	qw_say(state, QW_KIND_FORWARD, 0, in->sequence, out);
-	out->header.flags = in->flags & QW_FLAG_BLIND;
+	out->header.flags = in->flags & (QW_FLAG_BLIND | QW_FLAG_FRAGMENT);
 	out->header.payload_bytes = (__u16)(in->payload_bytes + QW_ORIGIN_BYTES);
 	out->header.payload_crc32c = in->payload_crc32c;
 	out->header.session = in->session;
@@ -223,7 +234,7 @@ qw_on_forward(struct qw_registers *state, const struct qw_header *in, struct qw_
 {
 	if (in->payload_bytes < QW_ORIGIN_BYTES)
 		return qw_to_software(out, QW_REASON_MALFORMED);
-	if ((in->flags & (QW_FLAG_TICK | QW_FLAG_FRAGMENT | QW_FLAG_REFUSED)) != 0)
+	if (qw_for_hosts_only(in))
 		return qw_to_software(out, QW_REASON_MALFORMED);
 	qw_assign(state, in, (__u16)(in->payload_bytes - QW_ORIGIN_BYTES), out);
 }

@@ -3,9 +3,19 @@
 use crate::signing::{Signing, checksum};
 use quorumwire_interfaces::{GroupId, PlaneKeys};
 use quorumwire_wire::packet::{
-    FLAG_BLIND, FLAG_REFUSED, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, Reason, SENDER_CLIENT,
-    VERSION,
+    FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED, Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX,
+    Reason, SENDER_CLIENT, VERSION,
 };
+
+/// Longest payload of a request that every replica's plane takes, in bytes: a follower sends it on with
+/// who asked in front.
+pub const REQUEST_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - ORIGIN_BYTES;
+
+/// Bytes before a piece of a command: its number and how many there are, 4 each.
+const PIECE_HEADER_BYTES: usize = 8;
+
+/// Most bytes of one piece of a command.
+pub const PIECE_BYTES_MAX: usize = REQUEST_BYTES_MAX - PIECE_HEADER_BYTES;
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +43,8 @@ pub struct Answered<'a> {
     pub index: u64,
     /// It was not carried out.
     pub refused: bool,
+    /// The piece with this number is in the log, and others are missing: no answer to the command yet.
+    pub piece: Option<u32>,
     /// What the state machine said, or why it was refused.
     pub payload: &'a [u8],
 }
@@ -55,7 +67,27 @@ impl Asking {
     /// The datagram of a request; `None` if its payload is too long.
     #[must_use]
     pub fn request(&self, request: &Request<'_>) -> Option<Vec<u8>> {
-        let payload_bytes = u16::try_from(request.payload.len()).ok()?;
+        self.sealed(request, 0, &[])
+    }
+
+    /// The datagram of one piece of a command too long for one request; its payload is the piece, at most
+    /// [`PIECE_BYTES_MAX`] bytes. Pieces arrive in any order; the command runs when all are there. `None` if
+    /// there is no session, by which the pieces are known, or the piece is too long.
+    #[must_use]
+    pub fn piece(&self, request: &Request<'_>, number: u32, count: u32) -> Option<Vec<u8>> {
+        if request.session == 0 {
+            return None;
+        }
+        let mut head = [0; PIECE_HEADER_BYTES];
+        let (first, second) = head.split_at_mut(4);
+        first.copy_from_slice(&number.to_be_bytes());
+        second.copy_from_slice(&count.to_be_bytes());
+        self.sealed(request, FLAG_FRAGMENT, &head)
+    }
+
+    fn sealed(&self, request: &Request<'_>, flags: u8, head: &[u8]) -> Option<Vec<u8>> {
+        let payload = [head, request.payload].concat();
+        let payload_bytes = u16::try_from(payload.len()).ok()?;
         if usize::from(payload_bytes) > PAYLOAD_BYTES_MAX {
             return None;
         }
@@ -64,18 +96,16 @@ impl Asking {
             version: VERSION,
             kind: Kind::Request as u8,
             sender: u8::try_from(SENDER_CLIENT).ok()?,
-            flags: if request.blind { FLAG_BLIND } else { 0 },
+            flags: flags | if request.blind { FLAG_BLIND } else { 0 },
             payload_bytes,
             group: request.group.0,
-            payload_crc32c: checksum(request.payload),
+            payload_crc32c: checksum(&payload),
             session: request.session,
             sequence: request.sequence,
             ..Header::default()
         };
         let mut datagram = Vec::new();
-        let sealed = self
-            .signing
-            .seal(header, [request.payload, &[]], &mut datagram);
+        let sealed = self.signing.seal(header, [&payload, &[]], &mut datagram);
         sealed.then_some(datagram)
     }
 
@@ -85,7 +115,14 @@ impl Asking {
         if header.kind != Kind::Answer as u8 {
             return Err(Reason::Unexpected);
         }
+        let piece = if header.flags & FLAG_FRAGMENT != 0 {
+            let number = payload.first_chunk().ok_or(Reason::Malformed)?;
+            Some(u32::from_be_bytes(*number))
+        } else {
+            None
+        };
         Ok(Answered {
+            piece,
             session: header.session,
             sequence: header.sequence,
             index: header.index,

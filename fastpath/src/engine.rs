@@ -330,7 +330,8 @@ impl Engine {
             return;
         };
         let header = Header {
-            flags: if answer.refused { FLAG_REFUSED } else { 0 },
+            flags: if answer.refused { FLAG_REFUSED } else { 0 }
+                | if answer.fragment { FLAG_FRAGMENT } else { 0 },
             payload_bytes,
             payload_crc32c: checksum(answer.payload),
             index: answer.index.0,

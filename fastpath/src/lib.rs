@@ -9,7 +9,7 @@ mod ring;
 mod signing;
 mod step;
 
-pub use asking::{Answered, Asking, Request};
+pub use asking::{Answered, Asking, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, Request};
 pub use counters::Counters;
 pub use engine::{Engine, Options, Outbox, Sink};
 pub use mutants::Mutant;

@@ -61,7 +61,7 @@ pub enum Mutant {
     HeldLeader = 27,
     /// A request comes from a client.
     ClientSender = 28,
-    /// A client neither moves the log's time nor makes pieces.
+    /// A client does not move the log's time.
     ClientFlags = 29,
     /// Leader: what the ring holds no more is not sent again.
     BehindRing = 30,
@@ -87,11 +87,13 @@ pub enum Mutant {
     Version = 40,
     /// All flags are known.
     FlagsKnown = 41,
+    /// A client's pieces belong to its session.
+    ClientPieces = 42,
 }
 
 impl Mutant {
     /// All of them, ascending.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 42] = [
         Self::RequestRing,
         Self::RequestWindow,
         Self::AppendRing,
@@ -133,6 +135,7 @@ impl Mutant {
         Self::ExactLength,
         Self::Version,
         Self::FlagsKnown,
+        Self::ClientPieces,
     ];
 }
 

@@ -158,11 +158,13 @@ pub enum PlaneEvent<'a> {
     Request {
         /// Who asks.
         from: SocketAddr,
+        /// A command or a piece of one.
+        kind: EntryKind,
         /// Client session; 0: none.
         session: u64,
         /// Its number in the session.
         sequence: u64,
-        /// The command.
+        /// The command, or the piece.
         payload: &'a [u8],
     },
     /// A datagram that is none of the plane's packets, from a client that speaks another protocol.
@@ -187,6 +189,9 @@ pub struct Answer<'a> {
     pub index: Index,
     /// It was not carried out; the payload says why.
     pub refused: bool,
+    /// It was a piece of a command and is in the log; the answer to the whole command comes by itself.
+    /// The payload is the piece's number (4 bytes, big-endian).
+    pub fragment: bool,
     /// What the state machine said; cut off by none: at most [`Limits::payload_bytes_max`].
     pub payload: &'a [u8],
 }

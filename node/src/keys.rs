@@ -5,6 +5,7 @@
 //! new key are accepted), *use* (they are sent), *remove* (the old key is no longer accepted).
 use anyhow::{Context, bail, ensure};
 use hkdf::Hkdf;
+use quorumwire_client::{ClientKey, ClientKeys};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -84,6 +85,15 @@ impl ClusterKeys {
             cluster: pair(|it| it.replicas),
             clients: pair(|it| it.clients),
         }
+    }
+}
+
+impl ClusterKeys {
+    /// What clients may have.
+    pub fn for_clients(&self) -> anyhow::Result<ClientKeys> {
+        let keys = self.accepted.iter();
+        let keys = keys.map(|it| ClientKey::new(it.epoch, it.clients));
+        Ok(ClientKeys::new(self.in_use, keys.collect())?)
     }
 }
 
@@ -347,6 +357,23 @@ mod tests {
         }
         let long = format!("use = 1\n{}#{}", secret(1), "x".repeat(5000));
         assert!(written(&long, 0o600).is_err());
+    }
+
+    #[test]
+    fn clients_get_their_keys_and_no_others() {
+        let file = written(&format!("use = 2\n{}{}", secret(1), secret(2)), 0o600).unwrap();
+        let keys = file.keys("c").unwrap();
+        let pair = keys.for_clients().unwrap().pair().unwrap();
+        assert!(pair == keys.for_planes().clients);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clients.toml");
+        keys.for_clients().unwrap().write(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        for epoch in &keys.accepted {
+            assert!(text.contains(&hex::encode(epoch.clients)));
+            assert!(!text.contains(&hex::encode(epoch.replicas)));
+        }
+        assert!(!text.contains("0707"), "no secret either");
     }
 
     #[test]

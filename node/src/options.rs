@@ -117,6 +117,8 @@ pub struct ServerOptions {
     pub listen_peer: SocketAddr,
     /// Where to listen for memcached clients.
     pub listen_memcached: SocketAddr,
+    /// Serve memcached clients over UDP too, at the same address.
+    pub memcached_udp: bool,
     /// Where to listen for HTTP.
     pub listen_http: SocketAddr,
     /// What to tell others instead of the listen address, see [`Self::peer_address`]. Likewise the
@@ -184,6 +186,7 @@ impl ServerOptions {
             })?,
             listen_peer: given.listen("listen-peer")?,
             listen_memcached: given.listen("listen-memcached")?,
+            memcached_udp: given.switch("memcached-udp")?,
             listen_http: given.listen("listen-http")?,
             advertise_peer: given.reachable("advertise-peer")?,
             advertise_memcached: given.reachable("advertise-memcached")?,

@@ -47,7 +47,7 @@ enum qw_flag {
 	QW_FLAG_BLIND = 2,
 	/* The payload moves the log's time. */
 	QW_FLAG_TICK = 4,
-	/* The payload is a piece of a command: number and count of pieces (32 bits each), then bytes. */
+	/* The payload is a piece of a command: number and count of pieces (32 bits each), then bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is in the log, the command is not complete. */
 	QW_FLAG_FRAGMENT = 8,
 	/* ANSWER: it was not carried out; the payload is a text that says why. */
 	QW_FLAG_REFUSED = 16,

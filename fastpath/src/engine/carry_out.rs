@@ -1,5 +1,5 @@
 //! What an engine does with a datagram: checks it, asks the step, and carries out its actions in order.
-use super::{Asked, Engine, Outbox, Sink};
+use super::{Asked, Engine, Outbox, Sink, kind_of};
 use crate::ring::Stored;
 use crate::signing::{encode_origin, is_ours, split_origin};
 use crate::step::{self, Outcome};
@@ -214,7 +214,9 @@ impl Engine {
     /// Tells the host of a packet that the step left to software, if it is one that software can use.
     fn hand_over(&mut self, packet: &Received<'_>, reason: Reason, sink: Sink<'_>) {
         match (packet.kind(), reason) {
-            (Some(Kind::Request), Reason::Off | Reason::Malformed) if is_plain(&packet.header) => {
+            (Some(Kind::Request), Reason::Off | Reason::Malformed)
+                if is_a_clients(&packet.header) =>
+            {
                 self.hand_over_request(packet, packet.from, packet.payload, sink);
             }
             (Some(Kind::Forward), Reason::Off) => {
@@ -241,6 +243,7 @@ impl Engine {
         }
         sink(PlaneEvent::Request {
             from,
+            kind: kind_of(packet.header.flags),
             session: packet.header.session,
             sequence: packet.header.sequence,
             payload,
@@ -282,8 +285,11 @@ impl Engine {
     }
 }
 
-/// Whether a request is one that a client may make; too large to be sent on it may be.
-fn is_plain(header: &Header) -> bool {
+/// Whether a request is one that a client may make, as the step sees it; too large to be sent on it may
+/// be.
+fn is_a_clients(header: &Header) -> bool {
+    let is_piece = header.flags & FLAG_FRAGMENT != 0;
     usize::from(header.sender) == SENDER_CLIENT
-        && header.flags & (FLAG_TICK | FLAG_FRAGMENT | FLAG_REFUSED) == 0
+        && header.flags & (FLAG_TICK | FLAG_REFUSED) == 0
+        && !(is_piece && header.session == 0)
 }

@@ -3,8 +3,10 @@ mod network;
 mod nonsense;
 
 use network::{GROUP, Network, Seen, address, grant, keys};
-use quorumwire_fastpath::{Asking, Engine, Options, Request};
-use quorumwire_interfaces::{Grant, Index, PlaneError, PlaneKeyPair, PlaneKeys, Term};
+use quorumwire_fastpath::{Asking, Engine, Options, PIECE_BYTES_MAX, Request};
+use quorumwire_interfaces::{
+    Answer, EntryKind, Grant, Index, PlaneError, PlaneKeyPair, PlaneKeys, Term,
+};
 use quorumwire_wire::packet::{ORIGIN_BYTES, PAYLOAD_BYTES_MAX, Reason};
 use std::net::SocketAddr;
 
@@ -370,4 +372,84 @@ fn only_what_was_taken_is_released() {
     network.settle();
     assert_eq!(network.engines[0].release(Index(11)), Ok(()));
     assert!(network.engines[0].release(Index(12)).is_err());
+}
+
+fn piece(session: u64, number: u32, bytes: &[u8]) -> Option<Vec<u8>> {
+    let request = Request {
+        group: GROUP,
+        session,
+        sequence: 1,
+        blind: false,
+        payload: bytes,
+    };
+    Asking::new(&keys()).piece(&request, number, 2)
+}
+
+/// By way of a follower and straight to the leader: the host sees who asked for each piece, and its answer
+/// for one that does not complete the command says which it was.
+#[test]
+fn pieces_of_a_command_go_into_the_log_and_are_acknowledged_one_by_one() {
+    let mut network = Network::engaged(3, 8);
+    let largest = vec![1; PIECE_BYTES_MAX];
+    network.send(client(), 1, piece(1, 1, &largest).unwrap());
+    network.send(client(), 0, piece(1, 0, b"first").unwrap());
+    network.settle();
+    let stored = |number: u8, bytes: &[u8]| [&[0, 0, 0, number, 0, 0, 0, 2], bytes].concat();
+    let expected = [
+        Seen::Entry(11, stored(0, b"first"), Some(client())),
+        Seen::Entry(12, stored(1, &largest), Some(client())),
+    ];
+    assert_eq!(network.seen[0][..2], expected);
+    assert_eq!(network.kinds[0], [EntryKind::Fragment; 2]);
+    assert!(network.elsewhere.is_empty(), "the host answers");
+    network.answer(
+        0,
+        &Answer {
+            to: client(),
+            session: 1,
+            sequence: 1,
+            index: Index(11),
+            refused: false,
+            fragment: true,
+            payload: &0_u32.to_be_bytes(),
+        },
+    );
+    network.settle();
+    let asking = Asking::new(&keys());
+    let answer = asking.answer(&network.elsewhere[0].bytes).unwrap();
+    assert_eq!((answer.piece, answer.index), (Some(0), 11));
+}
+
+#[test]
+fn pieces_without_a_session_are_taken_by_nobody() {
+    assert_eq!(piece(0, 0, b"x"), None, "a client makes none");
+    let mut datagram = piece(1, 0, b"x").unwrap();
+    datagram[48..56].fill(0); // the session
+    let (head, payload) = datagram.split_first_chunk_mut::<72>().unwrap();
+    let key = quorumwire_fastpath::SipKey::new([2; 16]);
+    let tag = quorumwire_fastpath::tag(&key, head, payload);
+    head[64..].copy_from_slice(&tag.to_be_bytes());
+    let mut network = Network::engaged(2, 8);
+    for slot in 0..2 {
+        network.send(client(), slot, datagram.clone());
+    }
+    network.settle();
+    network.engines[0].disengage();
+    network.send(client(), 0, datagram);
+    network.settle();
+    assert!(network.seen[0].is_empty() && network.seen[1].is_empty());
+    let malformed = network.engines[0].counters().reason(Reason::Malformed);
+    assert_eq!(malformed, 1);
+}
+
+#[test]
+fn an_engine_that_is_off_hands_pieces_to_its_host_as_such() {
+    let mut network = Network::engaged(1, 8);
+    network.engines[0].disengage();
+    network.send(client(), 0, piece(1, 0, b"x").unwrap());
+    network.send(client(), 0, request(2, false, b"whole"));
+    network.settle();
+    assert_eq!(network.seen[0].len(), 2);
+    let kinds = [EntryKind::Fragment, EntryKind::Command];
+    assert_eq!(network.kinds[0], kinds);
 }

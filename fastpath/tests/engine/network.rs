@@ -2,8 +2,8 @@
 //! test takes some out.
 use quorumwire_fastpath::{Engine, Options, Outbox};
 use quorumwire_interfaces::{
-    Command, EntryKind, Grant, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer,
-    ReplicaId, Term,
+    Answer, Command, EntryKind, Grant, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys,
+    PlanePeer, ReplicaId, Term,
 };
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -46,6 +46,8 @@ impl Outbox for Sending<'_> {
 pub struct Network {
     pub engines: Vec<Engine>,
     pub seen: Vec<Vec<Seen>>,
+    /// What kinds of entries and requests those were.
+    pub kinds: Vec<Vec<EntryKind>>,
     pub queue: VecDeque<Flying>,
     /// What came to somebody who is no engine.
     pub elsewhere: Vec<Flying>,
@@ -105,6 +107,7 @@ impl Network {
         Self {
             engines,
             seen: vec![Vec::new(); replicas],
+            kinds: vec![Vec::new(); replicas],
             queue: VecDeque::new(),
             elsewhere: Vec::new(),
         }
@@ -192,8 +195,9 @@ impl Network {
             from: flying.to,
             queue: &mut self.queue,
         };
-        let seen = &mut self.seen[slot];
+        let (seen, kinds) = (&mut self.seen[slot], &mut self.kinds[slot]);
         self.engines[slot].receive(flying.from, &flying.bytes, &mut sending, &mut |event| {
+            kinds.extend(kind(&event));
             seen.push(remember(&event));
         });
     }
@@ -206,9 +210,21 @@ impl Network {
             delivered += 1;
             assert!(delivered < 100_000, "the engines talk without end");
         }
-        for (engine, seen) in self.engines.iter_mut().zip(&mut self.seen) {
-            engine.take(&mut |event| seen.push(remember(&event)));
+        let seen = self.seen.iter_mut().zip(&mut self.kinds);
+        for (engine, (seen, kinds)) in self.engines.iter_mut().zip(seen) {
+            engine.take(&mut |event| {
+                kinds.extend(kind(&event));
+                seen.push(remember(&event));
+            });
         }
+    }
+
+    pub fn answer(&mut self, slot: usize, answer: &Answer<'_>) {
+        let mut sending = Sending {
+            from: address(slot),
+            queue: &mut self.queue,
+        };
+        self.engines[slot].answer(answer, &mut sending);
     }
 
     pub fn entries(&self, slot: usize) -> Vec<u64> {
@@ -217,6 +233,14 @@ impl Network {
             _ => None,
         });
         indexes.collect()
+    }
+}
+
+fn kind(event: &PlaneEvent<'_>) -> Option<EntryKind> {
+    match event {
+        PlaneEvent::Entry(entry) => Some(entry.command.kind),
+        PlaneEvent::Request { kind, .. } => Some(*kind),
+        PlaneEvent::Committed(_) | PlaneEvent::Behind(_) | PlaneEvent::Foreign { .. } => None,
     }
 }
 

@@ -111,9 +111,8 @@ fn on_packet(registers: &mut Registers, packet: &Header) -> Decision {
 }
 
 fn not_for_clients(packet: &Header) -> bool {
-    [FLAG_TICK, FLAG_FRAGMENT, FLAG_REFUSED]
-        .iter()
-        .any(|flag| packet.flags & flag == *flag)
+    let has = |flag| packet.flags & flag == flag;
+    has(FLAG_TICK) || has(FLAG_REFUSED) || has(FLAG_FRAGMENT) && packet.session == 0
 }
 
 fn said(registers: &Registers, kind: Kind, index: u64, sequence: u64) -> Header {
@@ -146,7 +145,7 @@ fn request(registers: &mut Registers, packet: &Header, role: Role) -> Decision {
         return Err(Software(Reason::Malformed));
     }
     let header = Header {
-        flags: packet.flags & FLAG_BLIND,
+        flags: packet.flags & (FLAG_BLIND | FLAG_FRAGMENT),
         payload_bytes: u16::try_from(bytes + ORIGIN_BYTES).unwrap(),
         payload_crc32c: packet.payload_crc32c,
         session: packet.session,

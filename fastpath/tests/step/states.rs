@@ -260,6 +260,11 @@ fn oddities() -> Vec<Call> {
                 FLAG_EPOCH,
             ] {
                 all.push(Call::Step(Header { flags, ..plain }));
+                all.push(Call::Step(Header {
+                    flags,
+                    session: 0,
+                    ..plain
+                }));
             }
             let (origin, most) = (ORIGIN_BYTES, PAYLOAD_BYTES_MAX);
             for bytes in [

@@ -43,6 +43,28 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "command_touch",
         "Touch and get-and-touch commands from clients",
     ),
+    ("datagram_answers", "Answers sent over memcached's UDP port"),
+    (
+        "datagram_answers_not_sent",
+        "Datagrams of such answers that the system did not take",
+    ),
+    (
+        "datagram_answers_too_large",
+        "Answers replaced by an error because they are too large for UDP",
+    ),
+    (
+        "datagram_dropped_malformed",
+        "Datagrams dropped on memcached's UDP port because they are no requests",
+    ),
+    (
+        "datagram_dropped_too_many",
+        "Datagrams dropped on memcached's UDP port because too many requests waited",
+    ),
+    ("datagram_requests", "Requests on memcached's UDP port"),
+    (
+        "datagram_requests_expired",
+        "Requests on memcached's UDP port given up without an answer",
+    ),
     ("elections_started", "Elections this replica stood for"),
     ("elections_won", "Elections this replica won"),
     ("entries_applied", "Log entries applied to the store"),

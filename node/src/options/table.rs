@@ -134,6 +134,15 @@ pub const TABLE: &[Spec] = &[
         help: "Where memcached clients connect. Port 0 takes a free one.",
     },
     Spec {
+        name: "memcached-udp",
+        kind: Kind::Switch,
+        unset: Unset::Value("false"),
+        help: "Serve memcached clients over UDP too, at the address of `listen-memcached`. Whoever can send \
+               there can have answers sent to others, so an answer is at most 16 datagrams and 64 times \
+               its request, and an error otherwise; do not offer it to the public. A datagram that the \
+               network repeats is carried out twice, as by memcached.",
+    },
+    Spec {
         name: "listen-http",
         kind: Kind::Listen,
         unset: Unset::Value("127.0.0.1:7480"),

@@ -1,6 +1,7 @@
 //! What clients are told when a request could not be carried out. The first word after
 //! `SERVER_ERROR` classifies: `not`, `no`, `busy`, `disk`, `read` mean surely not executed;
-//! `outcome unknown` means it may have been, or may yet be.
+//! `outcome unknown` means it may have been, or may yet be; `executed` and `already executed`, that it
+//! was. Clients of the data plane decide by these words whether to ask again.
 use quorumwire_sessions::Refusal;
 
 /// A write was in the log or on its way when leadership moved, or it took too long.
@@ -19,6 +20,8 @@ pub const BUSY: &str = "SERVER_ERROR busy: too many requests under way, nothing 
 pub const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until space returns\r\n";
 /// See `requests.rs`.
 pub const LEASE_LOST: &[u8] = b"SERVER_ERROR read not executed: the leader's lease ran out\r\n";
+/// The answer of a client of the data plane is longer than a packet.
+pub const DOES_NOT_FIT: &str = "SERVER_ERROR executed: the answer does not fit a packet\r\n";
 /// The process is stopping.
 pub const STOPPING: &str = "SERVER_ERROR not executed: this replica is stopping\r\n";
 
@@ -32,4 +35,47 @@ pub fn refused(refusal: Refusal) -> Vec<u8> {
         | Refusal::TooManySessions => format!("SERVER_ERROR not executed: {refusal}\r\n"),
     };
     text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorumwire_client::{DEADLINE_MAX, Verdict, WINDOW};
+
+    #[test]
+    fn clients_of_the_plane_understand_every_answer() {
+        let lease_lost = std::str::from_utf8(LEASE_LOST).unwrap();
+        for (text, verdict) in [
+            (UNKNOWN, Verdict::TryAgain),
+            (NO_LEADER, Verdict::TryAgain),
+            (NOT_LEADER, Verdict::TryAgain),
+            (NOT_COMMITTED, Verdict::TryAgain),
+            (BUSY, Verdict::TryAgain),
+            (STOPPING, Verdict::TryAgain),
+            (DISK_FULL, Verdict::NotExecuted),
+            (DOES_NOT_FIT, Verdict::AnswerGone),
+            (lease_lost, Verdict::NotExecuted),
+        ] {
+            assert_eq!(Verdict::of(text), verdict, "{text}");
+        }
+        for (refusal, verdict) in [
+            (Refusal::AnswerGone, Verdict::AnswerGone),
+            (Refusal::Malformed, Verdict::NotExecuted),
+            (Refusal::TooOld, Verdict::Unknown),
+            (Refusal::UnknownSession, Verdict::SessionGone),
+            (Refusal::TooManySessions, Verdict::NotExecuted),
+        ] {
+            let text = String::from_utf8(refused(refusal)).unwrap();
+            assert_eq!(Verdict::of(&text), verdict, "{text}");
+        }
+    }
+
+    /// Otherwise a command could run twice, or be refused although it is new.
+    #[test]
+    fn clients_of_the_plane_keep_within_what_sessions_remember() {
+        assert_eq!(WINDOW, quorumwire_sessions::WINDOW);
+        let forgotten_after = u128::from(quorumwire_sessions::IDLE_MS_MIN);
+        assert!(DEADLINE_MAX.as_millis() * 2 <= forgotten_after);
+        assert!(quorumwire_client::IDLE_MAX.as_millis() * 2 <= forgotten_after);
+    }
 }

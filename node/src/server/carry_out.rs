@@ -3,9 +3,9 @@ use super::core::{Origin, Proposal, Reader};
 use super::requests;
 use super::{Server, answers, clock};
 use crate::admin::AdminError;
-use quorumwire_control::{Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
+use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
 use quorumwire_interfaces::{Index, LogTime, Term};
-use quorumwire_sessions::{Outcome, Place};
+use quorumwire_sessions::{Outcome, Place, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::peer::ForwardOutcome;
 
@@ -135,42 +135,69 @@ impl Server {
             {
                 self.fail_reads_before(*id, *slot);
             }
-            self.reply.clear();
-            match entry.kind {
-                RecordKind::Command => {
-                    let place = self.place(entry.index);
-                    let store = &mut self.core.store;
-                    store.command(place, entry.payload(), &mut self.reply);
-                }
-                RecordKind::SessionCommand => {
-                    let place = self.place(entry.index);
-                    let store = &mut self.core.store;
-                    let outcome = store.in_session(place, entry.payload(), &mut self.reply);
-                    self.say_outcome(outcome);
-                }
-                RecordKind::Fragment => {
-                    let place = self.place(entry.index);
-                    let store = &mut self.core.store;
-                    let outcome = store.fragment(place, entry.payload(), &mut self.reply);
-                    self.say_outcome(outcome);
-                }
-                RecordKind::Tick => self.apply_tick(entry.payload()),
-                RecordKind::NoOp
-                | RecordKind::Membership
-                | RecordKind::HardState
-                | RecordKind::Durable
-                | RecordKind::Base => {}
-            }
+            let outcome = self.apply_one(&entry);
             self.core.applied = entry.index;
             self.core.counters.entries_applied += 1;
             self.bytes_since_snapshot += entry.record().len() as u64;
-            if let Some(proposal) = proposal {
-                self.answer_proposal(&proposal, own);
+            match proposal {
+                Some(proposal) if own => self.answer_applied(&proposal, &entry, outcome),
+                Some(proposal) => self.answer_proposal(&proposal, false),
+                None => {}
             }
         }
         self.applying = batch;
         self.core.step(Input::Applied(self.core.applied));
         self.serve_waiting_reads();
+    }
+
+    /// Applies an entry; its answer is in `reply`.
+    fn apply_one(&mut self, entry: &Entry) -> Outcome {
+        self.reply.clear();
+        let place = self.place(entry.index);
+        let (store, reply) = (&mut self.core.store, &mut self.reply);
+        let outcome = match entry.kind {
+            RecordKind::Command => {
+                store.command(place, entry.payload(), reply);
+                Outcome::Applied
+            }
+            RecordKind::SessionCommand => store.in_session(place, entry.payload(), reply),
+            RecordKind::Fragment => store.fragment(place, entry.payload(), reply),
+            RecordKind::Tick => {
+                self.apply_tick(entry.payload());
+                Outcome::Applied
+            }
+            RecordKind::NoOp
+            | RecordKind::Membership
+            | RecordKind::HardState
+            | RecordKind::Durable
+            | RecordKind::Base => Outcome::Applied,
+        };
+        self.say_outcome(outcome);
+        outcome
+    }
+
+    /// Answers a proposal of ours that is applied. Each piece of a plane client's command was a request of
+    /// its own: those that do not complete it are acknowledged only, in whatever order they came.
+    fn answer_applied(&mut self, proposal: &Proposal, entry: &Entry, outcome: Outcome) {
+        let of_plane = matches!(proposal.origin, Origin::Plane(..));
+        match outcome {
+            Outcome::Incomplete if of_plane => {
+                let payload = entry.payload().get(SESSION_HEADER_BYTES..);
+                if let Some(number) = payload.and_then(|rest| rest.first_chunk()) {
+                    self.core
+                        .acknowledge_piece(proposal.origin, entry.index, *number);
+                }
+            }
+            Outcome::Refused(_) if of_plane => {
+                let reply = std::mem::take(&mut self.reply);
+                self.core
+                    .answer_plane(proposal.origin, true, entry.index, &reply);
+                self.reply = reply;
+            }
+            Outcome::Applied | Outcome::Repeated | Outcome::Incomplete | Outcome::Refused(_) => {
+                self.answer_proposal(proposal, true);
+            }
+        }
     }
 
     /// Whether committed entries wait to be applied.
@@ -266,7 +293,14 @@ impl Server {
                     .answer_plane(origin, false, proposal.index, &reply);
                 self.reply = reply;
             }
-            Origin::Peer(..) | Origin::Plane(..) => self.answer_not_executed(proposal.origin),
+            Origin::Datagram(id) if own => {
+                let reply = std::mem::take(&mut self.reply);
+                self.complete_datagram(id, &reply);
+                self.reply = reply;
+            }
+            Origin::Peer(..) | Origin::Plane(..) | Origin::Datagram(_) => {
+                self.answer_not_executed(proposal.origin);
+            }
         }
     }
 
@@ -274,13 +308,14 @@ impl Server {
     pub fn answer_not_executed(&mut self, origin: Origin) {
         let answer = answers::NOT_COMMITTED.as_bytes();
         match origin {
-            Origin::Client(id, slot) => self.complete(id, slot, answer),
+            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) => {
+                self.complete_origin(origin, answer);
+            }
             Origin::Peer(peer, request) => {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
             }
-            Origin::Plane(..) => self.core.answer_plane(origin, true, Index(0), answer),
         }
     }
 
@@ -288,18 +323,13 @@ impl Server {
     pub fn fail_proposal(&mut self, proposal: &Proposal) {
         self.core.counters.outcomes_unknown += 1;
         match proposal.origin {
-            Origin::Client(id, slot) => {
-                self.complete(id, slot, answers::UNKNOWN.as_bytes());
+            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) => {
+                self.complete_origin(proposal.origin, answers::UNKNOWN.as_bytes());
             }
             Origin::Peer(peer, request) => {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::Unknown, nothing);
-            }
-            Origin::Plane(..) => {
-                let answer = answers::UNKNOWN.as_bytes();
-                self.core
-                    .answer_plane(proposal.origin, true, Index(0), answer);
             }
         }
     }
@@ -317,6 +347,7 @@ impl Server {
             match reader {
                 Reader::Client(id) => self.clients.attend(id),
                 Reader::Peer(..) => self.core.answer_peer_read_at(index, reader),
+                Reader::Datagram(id) => self.answer_datagram_at(index, id),
             }
         }
     }
@@ -334,6 +365,7 @@ impl Server {
                 self.clients.attend(id);
             }
             Reader::Peer(..) => self.core.answer_peer_read_at(index, reader),
+            Reader::Datagram(id) => self.answer_datagram_at(index, id),
         }
     }
 
@@ -349,6 +381,9 @@ impl Server {
                 let nothing = bytes::Bytes::new();
                 self.core
                     .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
+            }
+            Some((_, Reader::Datagram(id))) => {
+                self.complete_datagram(id, answers::BUSY.as_bytes());
             }
             None => self.answer_admin(ticket, Err(AdminError::Refused(refusal))),
         }

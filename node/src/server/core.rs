@@ -50,6 +50,8 @@ pub enum Origin {
     Peer(Peer, u64),
     /// To a client that asked through the data plane: its address, session and sequence.
     Plane(SocketAddr, u64, u64),
+    /// To a client that asked over UDP, under our number for it.
+    Datagram(u64),
 }
 
 /// What became of a request.
@@ -84,8 +86,8 @@ pub struct Proposal {
 
 /// A request sent to the leader.
 pub struct Forward {
-    pub connection: ConnectionId,
-    pub slot_number: u64,
+    /// A client's, of this replica.
+    pub origin: Origin,
     pub is_read: bool,
     pub to: Peer,
     pub at: Now,
@@ -95,6 +97,7 @@ pub struct Forward {
 pub enum Reader {
     Client(ConnectionId),
     Peer(Peer, u64, Bytes),
+    Datagram(u64),
 }
 
 /// Everything about the group that serving a request needs.
@@ -229,11 +232,14 @@ impl Core {
         match self.route() {
             Err(routed) => routed,
             Ok(leader) => {
-                let Origin::Client(connection, slot_number) = origin else {
-                    return Routed::Answer(answers::NOT_LEADER.into());
-                };
+                match origin {
+                    Origin::Client(..) | Origin::Datagram(_) => {}
+                    Origin::Peer(..) | Origin::Plane(..) => {
+                        return Routed::Answer(answers::NOT_LEADER.into());
+                    }
+                }
                 let command = self.encoded(command_bytes, encode);
-                match self.forward(leader, connection, slot_number, false, command) {
+                match self.forward(leader, origin, false, command) {
                     Some(_) => Routed::Pending,
                     None => self.stall(),
                 }
@@ -421,18 +427,13 @@ impl Core {
     }
 
     /// Sends a read to the leader. The error is what became of it otherwise.
-    pub fn forward_read(
-        &mut self,
-        connection: ConnectionId,
-        slot_number: u64,
-        line: &[u8],
-    ) -> Result<u64, Routed> {
+    pub fn forward_read(&mut self, origin: Origin, line: &[u8]) -> Result<u64, Routed> {
         if self.leads() {
             return Err(self.stall()); // elected meanwhile: offered again, answered here
         }
         let leader = self.route()?;
         let line = Bytes::copy_from_slice(line);
-        self.forward(leader, connection, slot_number, true, line)
+        self.forward(leader, origin, true, line)
             .ok_or_else(|| self.stall())
     }
 
@@ -478,8 +479,7 @@ impl Core {
     fn forward(
         &mut self,
         to: Peer,
-        connection: ConnectionId,
-        slot_number: u64,
+        origin: Origin,
         is_read: bool,
         attachment: Bytes,
     ) -> Option<u64> {
@@ -497,8 +497,7 @@ impl Core {
         self.forwards.insert(
             request,
             Forward {
-                connection,
-                slot_number,
+                origin,
                 is_read,
                 to,
                 at: self.now,
@@ -620,7 +619,7 @@ impl Core {
     pub fn forget_connection(&mut self, connection: ConnectionId) {
         let is_its = |reader: &Reader| match reader {
             Reader::Client(id) => *id == connection,
-            Reader::Peer(..) => false,
+            Reader::Peer(..) | Reader::Datagram(_) => false,
         };
         if !self.asked.is_empty() {
             self.asked.retain(|_, (_, reader)| !is_its(reader));

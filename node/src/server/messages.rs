@@ -1,6 +1,6 @@
 //! What comes from other replicas: protocol messages for the replica, and requests that followers
 //! forward.
-use super::core::{Forward, REQUEST_TIMEOUT};
+use super::core::{Forward, Origin, REQUEST_TIMEOUT};
 use super::links::LinkEvent;
 use super::plane::Plane;
 use super::{Server, answers, requests};
@@ -78,35 +78,31 @@ impl Server {
         let Some(forward) = self.core.forwards.remove(&reply.request) else {
             return;
         };
-        let id = forward.connection;
         match reply.outcome() {
             ForwardOutcome::Done if forward.is_read && answer == reply::REPLY_TOO_LARGE => {
-                if let Some(connection) = self.clients.get(id) {
-                    requests::forward_one_by_one(connection, forward.slot_number);
-                }
-                self.clients.attend(id);
+                self.read_one_by_one(forward.origin, answer);
             }
-            ForwardOutcome::Done => self.complete(id, forward.slot_number, answer),
+            ForwardOutcome::Done => self.complete_origin(forward.origin, answer),
             ForwardOutcome::NotLeader if forward.is_read => {
                 self.core.not_leader = Some(from);
                 self.send_read_again(reply.request, &forward);
             }
             ForwardOutcome::NotLeader => {
                 self.core.not_leader = Some(from);
-                self.complete(id, forward.slot_number, answers::NOT_LEADER.as_bytes());
+                self.complete_origin(forward.origin, answers::NOT_LEADER.as_bytes());
             }
             ForwardOutcome::Busy if forward.is_read => {
                 self.send_read_again(reply.request, &forward);
             }
             ForwardOutcome::Busy => {
-                self.complete(id, forward.slot_number, answers::BUSY.as_bytes());
+                self.complete_origin(forward.origin, answers::BUSY.as_bytes());
             }
             ForwardOutcome::DiskFull => {
-                self.complete(id, forward.slot_number, answers::DISK_FULL.as_bytes());
+                self.complete_origin(forward.origin, answers::DISK_FULL.as_bytes());
             }
             ForwardOutcome::Unknown | ForwardOutcome::Unspecified => {
                 self.core.counters.outcomes_unknown += 1;
-                self.complete(id, forward.slot_number, answers::UNKNOWN.as_bytes());
+                self.complete_origin(forward.origin, answers::UNKNOWN.as_bytes());
             }
         }
     }
@@ -130,16 +126,31 @@ impl Server {
             } else {
                 self.core.counters.outcomes_unknown += 1;
                 let answer = answers::UNKNOWN.as_bytes();
-                self.complete(forward.connection, forward.slot_number, answer);
+                self.complete_origin(forward.origin, answer);
             }
         }
     }
 
     fn send_read_again(&mut self, request: u64, forward: &Forward) {
-        if let Some(connection) = self.clients.get(forward.connection) {
+        let Origin::Client(id, _) = forward.origin else {
+            // A client that speaks UDP asks again by itself.
+            return self.complete_origin(forward.origin, answers::BUSY.as_bytes());
+        };
+        if let Some(connection) = self.clients.get(id) {
             requests::forward_again(connection, request);
         }
-        self.core.attend_later.push(forward.connection);
+        self.core.attend_later.push(id);
+    }
+
+    /// The leader's answer to a read would not fit one message.
+    fn read_one_by_one(&mut self, origin: Origin, answer: &[u8]) {
+        let Origin::Client(id, slot_number) = origin else {
+            return self.complete_origin(origin, answer);
+        };
+        if let Some(connection) = self.clients.get(id) {
+            requests::forward_one_by_one(connection, slot_number);
+        }
+        self.clients.attend(id);
     }
 
     /// Answers requests that have waited for too long.
@@ -197,7 +208,7 @@ impl Server {
                     } else {
                         answers::UNKNOWN
                     };
-                    self.complete(forward.connection, forward.slot_number, answer.as_bytes());
+                    self.complete_origin(forward.origin, answer.as_bytes());
                 }
             }
         }

@@ -8,6 +8,7 @@ mod clients;
 mod clock;
 mod core;
 mod counters;
+mod datagrams;
 mod dial;
 mod journal;
 mod links;
@@ -24,6 +25,7 @@ mod start;
 use self::administration::Waiting;
 use self::clients::Clients;
 use self::core::Core;
+use self::datagrams::Datagrams;
 use self::links::{LINKS_MAX, LinkEvent};
 use self::snapshots::Snapshots;
 use crate::admin::AdminRequest;
@@ -44,6 +46,7 @@ const TOKEN_WAKE: Token = Token(0);
 const TOKEN_CLIENTS: Token = Token(1);
 const TOKEN_PEERS: Token = Token(2);
 const TOKEN_PLANE: Token = Token(3);
+const TOKEN_DATAGRAMS: Token = Token(4);
 const TOKEN_FIRST_LINK: usize = 16;
 const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
 
@@ -62,6 +65,8 @@ struct Server {
     poll: Poll,
     core: Core,
     clients: Clients,
+    /// Memcached clients that speak UDP, if that is wanted.
+    datagrams: Option<Datagrams>,
     snapshots: Snapshots,
     admin: Receiver<AdminRequest>,
     waiting: BTreeMap<Ticket, Waiting>,
@@ -122,7 +127,7 @@ impl Server {
                 TOKEN_WAKE => woken = true,
                 TOKEN_CLIENTS => self.clients.accept(),
                 TOKEN_PEERS => self.core.links.accept(begun),
-                TOKEN_PLANE => {} // looked at in every turn
+                TOKEN_PLANE | TOKEN_DATAGRAMS => {} // looked at in every turn
                 Token(number) if number >= TOKEN_FIRST_CLIENT => self.clients.ready(event),
                 Token(_) => self.core.links.ready(event, begun),
             }
@@ -140,6 +145,7 @@ impl Server {
             self.core.step(Input::Timeout);
         }
         self.serve_clients();
+        self.poll_datagrams();
         if self.has_backlog() {
             self.apply_some();
         }
@@ -166,7 +172,8 @@ impl Server {
             || !self.link_events.is_empty()
             || self.core.has_unflushed()
             || self.core.links.has_more()
-            || self.core.plane.as_ref().is_some_and(|plane| plane.has_more);
+            || self.core.plane.as_ref().is_some_and(|plane| plane.has_more)
+            || self.datagrams.as_ref().is_some_and(|it| it.has_more);
         if busy {
             return Duration::ZERO;
         }
@@ -200,6 +207,7 @@ impl Server {
         self.core.tick_if_deadline_passed();
         self.hand_over_if_disk_full();
         self.time_out_requests();
+        self.time_out_datagrams();
         if std::mem::take(&mut self.core.stalled) {
             self.clients.attend_all();
         }

@@ -1,5 +1,6 @@
 //! The data plane as the server sees it: what waits to be submitted, what it has stored (as log
 //! records), and where the planes of the other replicas are. Consensus decides when it is engaged.
+use super::answers;
 use super::core::Origin;
 use crate::keys::ClusterKeys;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -26,6 +27,8 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// A command on its way into the plane.
 pub struct Submission {
     pub kind: EntryKind,
+    /// Of the client that asked for it; 0: none.
+    pub session: u64,
     pub sequence: u64,
     pub payload: Bytes,
     /// Who waits for its answer; none for all but the last fragment of a command, and for ticks.
@@ -36,6 +39,7 @@ pub struct Submission {
 /// A client's request that the plane itself could not take.
 pub struct PlaneRequest {
     pub from: SocketAddr,
+    pub kind: EntryKind,
     pub session: u64,
     pub sequence: u64,
     pub payload: Bytes,
@@ -223,7 +227,7 @@ impl Plane {
         }
         self.place.answer(&Answer {
             refused: true,
-            payload: b"SERVER_ERROR executed: the answer does not fit a packet\r\n",
+            payload: answers::DOES_NOT_FIT.as_bytes(),
             ..*answer
         });
     }
@@ -262,11 +266,13 @@ impl Plane {
             }
             PlaneEvent::Request {
                 from,
+                kind,
                 session,
                 sequence,
                 payload,
             } => brought.requests.push(PlaneRequest {
                 from,
+                kind,
                 session,
                 sequence,
                 payload: Bytes::copy_from_slice(payload),
@@ -309,6 +315,19 @@ impl Plane {
         }
     }
 
+    /// Has a client's own request wait, as it came.
+    pub fn enqueue_request(&mut self, request: &PlaneRequest, origin: Origin, at: Now) {
+        self.waiting_bytes += request.payload.len();
+        self.waiting.push_back(Submission {
+            kind: request.kind,
+            session: request.session,
+            sequence: request.sequence,
+            payload: request.payload.clone(),
+            origin: Some(origin),
+            at,
+        });
+    }
+
     /// Has a tick wait.
     pub fn enqueue_tick(&mut self, time_ms: u64, at: Now) {
         let payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
@@ -326,6 +345,7 @@ impl Plane {
         self.waiting_bytes += payload.len();
         self.waiting.push_back(Submission {
             kind,
+            session: 0,
             sequence,
             payload,
             origin,
@@ -387,7 +407,7 @@ impl Submission {
     fn command(&self) -> Command<'_> {
         Command {
             kind: self.kind,
-            session: 0,
+            session: self.session,
             sequence: self.sequence,
             payload: &self.payload,
         }
@@ -405,7 +425,7 @@ impl Submission {
 }
 
 /// What kind of record a command is.
-const fn record_kind(command: &Command<'_>) -> RecordKind {
+pub const fn record_kind(command: &Command<'_>) -> RecordKind {
     match command.kind {
         EntryKind::Tick => RecordKind::Tick,
         EntryKind::Fragment => RecordKind::Fragment,
@@ -415,7 +435,7 @@ const fn record_kind(command: &Command<'_>) -> RecordKind {
 }
 
 /// The payload of a command's record.
-fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
+pub fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
     if matches!(
         record_kind(command),
         RecordKind::Fragment | RecordKind::SessionCommand

@@ -1,12 +1,11 @@
 //! A server's turn with its data plane: what has come out of it goes to consensus, what clients want goes
 //! in, and consensus starts and stops it.
 use super::core::{Core, Origin, Proposal, Routed};
-use super::plane::{Brought, Plane, PlaneRequest, Submission};
+use super::plane::{Brought, Plane, PlaneRequest, Submission, put_payload, record_kind};
 use super::{Server, answers};
 use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason};
-use quorumwire_interfaces::{Answer, EntryKind, Index, PlaneError, Registers};
-use quorumwire_wire::RecordKind;
+use quorumwire_interfaces::{Answer, Command, EntryKind, Index, PlaneError, Registers};
 use std::sync::atomic::Ordering;
 
 impl Server {
@@ -225,6 +224,20 @@ impl Core {
         Routed::Pending
     }
 
+    /// A client's request that came before the plane was engaged, in the fast term that has begun since.
+    fn enqueue_request(&mut self, request: &PlaneRequest, origin: Origin) -> Routed {
+        self.begin_term();
+        let now = self.now;
+        match &mut self.plane {
+            _ if self.journal.is_full() => Routed::Answer(answers::DISK_FULL.into()),
+            Some(plane) if plane.has_room(request.payload.len()) => {
+                plane.enqueue_request(request, origin, now);
+                Routed::Pending
+            }
+            Some(_) | None => Routed::Answer(answers::BUSY.into()),
+        }
+    }
+
     /// Hands waiting commands over to the plane.
     pub fn submit_waiting(&mut self) {
         let term = self.replica.term();
@@ -288,18 +301,19 @@ impl Core {
     fn take_plane_request(&mut self, request: &PlaneRequest) {
         let (session, sequence) = (request.session, request.sequence);
         let origin = Origin::Plane(request.from, session, sequence);
-        let kind = if session == 0 {
-            RecordKind::Command
-        } else {
-            RecordKind::SessionCommand
-        };
-        let routed = if self.leads() {
-            self.propose(kind, origin, |bytes| {
-                if session != 0 {
-                    bytes.extend_from_slice(&session.to_be_bytes());
-                    bytes.extend_from_slice(&sequence.to_be_bytes());
-                }
-                bytes.extend_from_slice(&request.payload);
+        let routed = if self.draining {
+            Routed::Answer(answers::STOPPING.into())
+        } else if self.leads_fast_term() {
+            self.enqueue_request(request, origin)
+        } else if self.leads() {
+            let command = Command {
+                kind: request.kind,
+                session,
+                sequence,
+                payload: &request.payload,
+            };
+            self.propose(record_kind(&command), origin, |bytes| {
+                put_payload(bytes, &command);
             })
         } else {
             Routed::Answer(answers::NOT_LEADER.into())
@@ -313,6 +327,22 @@ impl Core {
 
     /// Answers a client that asked through the plane.
     pub fn answer_plane(&mut self, origin: Origin, refused: bool, index: Index, payload: &[u8]) {
+        self.say_to_plane_client(origin, (refused, false), index, payload);
+    }
+
+    /// Tells a client that asked through the plane that a piece of its command is in the log, and others
+    /// are missing.
+    pub fn acknowledge_piece(&mut self, origin: Origin, index: Index, number: [u8; 4]) {
+        self.say_to_plane_client(origin, (false, true), index, &number);
+    }
+
+    fn say_to_plane_client(
+        &mut self,
+        origin: Origin,
+        (refused, fragment): (bool, bool),
+        index: Index,
+        payload: &[u8],
+    ) {
         let Origin::Plane(to, session, sequence) = origin else {
             return;
         };
@@ -323,6 +353,7 @@ impl Core {
                 sequence,
                 index,
                 refused,
+                fragment,
                 payload,
             });
         }

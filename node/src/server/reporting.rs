@@ -1,6 +1,7 @@
 //! What the replica tells about itself, made when somebody asks.
 use super::Server;
 use super::core::Core;
+use super::datagrams::DatagramCounters;
 use super::plane::Plane;
 use crate::options::Durability;
 use crate::report::{FastTermReport, FollowerReport, MemberReport, Report};
@@ -214,6 +215,9 @@ impl Server {
         .collect();
         self.core.journal.add_counters(&mut counters);
         counters.extend(self.core.plane.iter().flat_map(Plane::counters));
+        if let Some(datagrams) = &self.datagrams {
+            add_datagram_counters(&datagrams.counters, &mut counters);
+        }
         add_fast_counters(&status.fast_counters, &mut counters);
         counters
     }
@@ -269,6 +273,20 @@ fn follower_reports(status: &Status) -> Vec<FollowerReport> {
             active: follower.active,
         })
         .collect()
+}
+
+/// The memcached port's UDP side.
+fn add_datagram_counters(of: &DatagramCounters, counters: &mut BTreeMap<String, u64>) {
+    let numbers = [
+        ("datagram_requests", of.requests),
+        ("datagram_answers", of.answers),
+        ("datagram_answers_too_large", of.answers_too_large),
+        ("datagram_answers_not_sent", of.not_sent),
+        ("datagram_dropped_malformed", of.dropped_malformed),
+        ("datagram_dropped_too_many", of.dropped_too_many),
+        ("datagram_requests_expired", of.expired),
+    ];
+    counters.extend(numbers.map(|(name, count)| (name.to_owned(), count)));
 }
 
 /// What the handover between software terms and fast terms has done.

@@ -56,6 +56,16 @@ impl Server {
         }
     }
 
+    /// Hands an answer to the client here that waits for it.
+    pub fn complete_origin(&mut self, origin: Origin, answer: &[u8]) {
+        match origin {
+            Origin::Client(id, slot_number) => self.complete(id, slot_number, answer),
+            Origin::Datagram(id) => self.complete_datagram(id, answer),
+            Origin::Plane(..) => self.core.answer_plane(origin, true, Index(0), answer),
+            Origin::Peer(..) => {} // answered by an outcome, not by a text
+        }
+    }
+
     /// Hands the answer of a write, or of a forwarded read, to its connection.
     pub fn complete(&mut self, id: ConnectionId, slot_number: u64, answer: &[u8]) {
         let Some(connection) = self.clients.get(id) else {
@@ -217,7 +227,7 @@ fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> b
         return false; // it must show those writes: offered again once they are answered
     }
     let slot_number = connection.next_slot();
-    match core.forward_read(connection.id, slot_number, read.line()) {
+    match core.forward_read(Origin::Client(connection.id, slot_number), read.line()) {
         Ok(request) => connection.push_read(read.line(), keys, ReadState::Forwarded(request)),
         Err(Routed::Answer(text)) => {
             connection.push(
@@ -231,33 +241,54 @@ fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> b
 }
 
 fn take_local(connection: &mut Connection, local: Local<'_>) {
-    // The memcached version whose behaviour this is comes first: clients choose by it.
-    let fixed = |text: &'static str| SlotKind::Fixed(text.as_bytes());
-    let kind = match local {
-        Local::Version => fixed(concat!(
-            "VERSION 1.6.18-quorumwire-",
-            env!("CARGO_PKG_VERSION"),
-            "\r\n"
-        )),
-        Local::Verbosity { noreply: true } => return,
-        Local::Verbosity { noreply: false } => SlotKind::Fixed(reply::OK),
-        Local::Stats { argument: None } => SlotKind::Stats,
-        Local::Stats {
-            argument: Some(b"reset"),
-        } => SlotKind::Fixed(reply::RESET),
-        Local::Stats {
-            argument: Some(b"items" | b"slabs" | b"sizes" | b"conns" | b"settings"),
-        } => {
-            SlotKind::Fixed(reply::END) // nothing of that kind to tell
-        }
-        Local::Stats { argument: Some(_) } => SlotKind::Fixed(reply::ERROR),
-        Local::MetaNoop => SlotKind::Fixed(reply::META_NOOP),
-        Local::Quit => {
+    let kind = match local_answer(local) {
+        LocalAnswer::Nothing => return,
+        LocalAnswer::Text(text) => SlotKind::Fixed(text),
+        LocalAnswer::Stats => SlotKind::Stats,
+        LocalAnswer::Quit => {
             connection.closing = true;
             SlotKind::Quit
         }
     };
     connection.push(kind, None);
+}
+
+/// What a request about the server is answered with.
+pub enum LocalAnswer {
+    /// The client wants none.
+    Nothing,
+    /// This text.
+    Text(&'static [u8]),
+    /// Statistics.
+    Stats,
+    /// The client goes.
+    Quit,
+}
+
+/// The answer to a request about the server.
+pub fn local_answer(local: Local<'_>) -> LocalAnswer {
+    LocalAnswer::Text(match local {
+        // The memcached version whose behaviour this is comes first: clients choose by it.
+        Local::Version => concat!(
+            "VERSION 1.6.18-quorumwire-",
+            env!("CARGO_PKG_VERSION"),
+            "\r\n"
+        )
+        .as_bytes(),
+        Local::Verbosity { noreply: true } => return LocalAnswer::Nothing,
+        Local::Verbosity { noreply: false } => reply::OK,
+        Local::Stats { argument: None } => return LocalAnswer::Stats,
+        Local::Stats {
+            argument: Some(b"reset"),
+        } => reply::RESET,
+        // Nothing of that kind to tell.
+        Local::Stats {
+            argument: Some(b"items" | b"slabs" | b"sizes" | b"conns" | b"settings"),
+        } => reply::END,
+        Local::Stats { argument: Some(_) } => reply::ERROR,
+        Local::MetaNoop => reply::META_NOOP,
+        Local::Quit => return LocalAnswer::Quit,
+    })
 }
 
 /// Answers what can be answered, in order.
@@ -342,7 +373,7 @@ fn advance_read(
             let slot_number = connection.first_slot;
             let (line, _) = connection.front_line_and_output(place.line_bytes);
             let line = place.line_to_forward(line);
-            match core.forward_read(connection.id, slot_number, &line) {
+            match core.forward_read(Origin::Client(connection.id, slot_number), &line) {
                 Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
                 Err(Routed::Answer(text)) => {
                     set_front_answer(connection, &text);

@@ -2,6 +2,7 @@
 //! leader whose disk is full hands over too.
 use super::Server;
 use super::administration::Waiting;
+use super::plane::Plane;
 use quorumwire_control::Input;
 
 impl Server {
@@ -34,13 +35,12 @@ impl Server {
             }
             return Ok(false);
         }
+        let waits_for_plane = self.core.plane.as_ref().and_then(Plane::waits_since);
+        let has_datagrams = self.datagrams.as_ref().is_some_and(|it| !it.are_idle());
         let is_settled = self.core.proposals.is_empty()
-            && self
-                .core
-                .plane
-                .as_ref()
-                .is_none_or(|it| it.waits_since().is_none())
-            && self.clients.are_idle();
+            && waits_for_plane.is_none()
+            && self.clients.are_idle()
+            && !has_datagrams;
         if !is_settled && !is_late {
             return Ok(false); // about to be settled by the next leader
         }

@@ -1,19 +1,20 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
 use super::clients::Clients;
 use super::core::{Application, Core};
+use super::datagrams::Datagrams;
 use super::journal::Journal;
 use super::links::Links;
 use super::plane::Plane;
 use super::snapshots::{self, Snapshots};
 use super::{
-    Addresses, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK,
-    TOKEN_PEERS, TOKEN_PLANE, TOKEN_WAKE, clock,
+    Addresses, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS, TOKEN_FIRST_CLIENT,
+    TOKEN_FIRST_LINK, TOKEN_PEERS, TOKEN_PLANE, TOKEN_WAKE, clock,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use crate::http;
 use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use anyhow::Context;
-use mio::net::TcpListener;
+use mio::net::{TcpListener, UdpSocket};
 use mio::unix::SourceFd;
 use mio::{Interest, Poll, Registry, Waker};
 use quorumwire_control::{Config, Entry, HardState, Peer, Replica, Stored};
@@ -282,6 +283,7 @@ fn join(
     hello.client_address.clone_from(&addresses.memcached);
     hello.http_address.clone_from(&addresses.http);
     let data_plane = open_plane(options, registry)?;
+    let datagrams = open_datagrams(options, clients.local_addr()?, registry)?;
     if let Some(plane) = &data_plane {
         hello.plane_address.clone_from(&plane.address);
     }
@@ -313,6 +315,7 @@ fn join(
         poll,
         core,
         clients,
+        datagrams,
         snapshots: memory.snapshots,
         admin: mpsc::sync_channel(0).1,
         waiting: BTreeMap::new(),
@@ -395,6 +398,21 @@ fn open_plane(options: &ServerOptions, registry: &Registry) -> anyhow::Result<Op
     let mut plane = Plane::new(socket, name, address, GROUP, held, random_number()?);
     plane.set_keys(&options.load_keys()?);
     Ok(Some(plane))
+}
+
+/// The UDP side of the memcached port, if that is wanted.
+fn open_datagrams(
+    options: &ServerOptions,
+    address: SocketAddr,
+    registry: &Registry,
+) -> anyhow::Result<Option<Datagrams>> {
+    if !options.memcached_udp {
+        return Ok(None);
+    }
+    let mut socket = UdpSocket::bind(address)
+        .with_context(|| format!("option memcached-udp: cannot listen on {address} (UDP)"))?;
+    registry.register(&mut socket, TOKEN_DATAGRAMS, Interest::READABLE)?;
+    Ok(Some(Datagrams::new(socket)))
 }
 
 fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {

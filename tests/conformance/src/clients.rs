@@ -28,8 +28,10 @@ fn answers<F: Fabric>(cluster: &mut Cluster<F>) -> Vec<(u64, u64, u64, bool, Vec
             sequence,
             index,
             refused,
+            piece,
             payload,
         } = asking.answer(&bytes).expect("a signed answer");
+        assert_eq!(piece, None, "nothing was asked in pieces");
         all.push((session, sequence, index, refused, payload.to_vec()));
     }
     all
@@ -66,6 +68,7 @@ pub fn a_request_is_answered_by_the_host<F: Fabric>() {
             sequence: 1,
             index: Index(entry.index),
             refused,
+            fragment: false,
             payload,
         });
         let expected = (99, 1, entry.index, refused, payload.to_vec());

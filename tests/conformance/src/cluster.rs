@@ -78,10 +78,13 @@ impl Host {
                 from,
                 session,
                 sequence,
+                kind,
                 payload,
-            } => self
-                .requests
-                .push((*from, *session, *sequence, payload.to_vec())),
+            } => {
+                assert_eq!(*kind, EntryKind::Command, "nothing was asked in pieces");
+                self.requests
+                    .push((*from, *session, *sequence, payload.to_vec()));
+            }
             PlaneEvent::Foreign { bytes, .. } => self.foreign.push(bytes.to_vec()),
         }
     }

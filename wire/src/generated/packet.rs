@@ -24,7 +24,7 @@ pub const FLAG_EPOCH: u8 = 0x1;
 pub const FLAG_BLIND: u8 = 0x2;
 /// Flag. The payload moves the log's time.
 pub const FLAG_TICK: u8 = 0x4;
-/// Flag. The payload is a piece of a command: number and count of pieces (32 bits each), then bytes.
+/// Flag. The payload is a piece of a command: number and count of pieces (32 bits each), then bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is in the log, the command is not complete.
 pub const FLAG_FRAGMENT: u8 = 0x8;
 /// Flag. ANSWER: it was not carried out; the payload is a text that says why.
 pub const FLAG_REFUSED: u8 = 0x10;

@@ -1,0 +1,43 @@
+//! What a refusal means, by the first words of its text. They are the server's promise, see the node's
+//! answers.
+
+/// What to do about a refused request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Verdict {
+    /// Another try, here or elsewhere, may go better. Whether this one was carried out need not be
+    /// known: the session sees to it that it runs once.
+    TryAgain,
+    /// Surely not carried out.
+    NotExecuted,
+    /// Carried out; its answer is not to be had.
+    AnswerGone,
+    /// The replicas do not know the session (any more): not carried out, and a new session is needed.
+    SessionGone,
+    /// Nobody can tell any more whether it was carried out.
+    Unknown,
+}
+
+/// Text in front, what it means; the first one that fits counts.
+const WORDS: [(&str, Verdict); 10] = [
+    ("not leader", Verdict::TryAgain),
+    ("no leader", Verdict::TryAgain),
+    ("busy", Verdict::TryAgain),
+    ("outcome unknown", Verdict::TryAgain),
+    ("not executed: another leader", Verdict::TryAgain),
+    ("not executed: this replica is stopping", Verdict::TryAgain),
+    ("not executed: unknown session", Verdict::SessionGone),
+    ("not executed: sequence too old", Verdict::Unknown),
+    ("already executed", Verdict::AnswerGone),
+    ("executed", Verdict::AnswerGone),
+];
+
+impl Verdict {
+    /// Of a refusal's text. What is not known here counts as not carried out, as a server that refuses
+    /// says.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let text = text.strip_prefix("SERVER_ERROR ").unwrap_or(text);
+        let known = WORDS.iter().find(|(words, _)| text.starts_with(words));
+        known.map_or(Self::NotExecuted, |(_, verdict)| *verdict)
+    }
+}

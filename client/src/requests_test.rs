@@ -1,0 +1,325 @@
+//! A client without a socket, and replicas that are played by hand.
+use crate::requests::{Requests, Ticket};
+use crate::settings::{IDLE_MAX, Settings, WINDOW};
+use crate::{COMMAND_BYTES_MAX, Error};
+use quorumwire_fastpath::{Engine, Options, Outbox};
+use quorumwire_interfaces::{Answer, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+fn replica(number: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 7000 + number))
+}
+
+fn keys(byte: u8) -> PlaneKeyPair {
+    PlaneKeyPair {
+        epoch: 1,
+        key: [byte; 16],
+        other: None,
+    }
+}
+
+fn settings() -> Settings {
+    Settings::new((0..3).map(replica).collect(), keys(9))
+}
+
+/// A request as a replica whose plane is off hands it to its host.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Asked {
+    to: SocketAddr,
+    session: u64,
+    sequence: u64,
+    payload: Vec<u8>,
+}
+
+struct Sent(Vec<Vec<u8>>);
+
+impl Outbox for Sent {
+    fn send(&mut self, _to: SocketAddr, datagram: &[u8]) {
+        self.0.push(datagram.to_vec());
+    }
+}
+
+/// A client, its time, and an engine that reads its requests and signs answers.
+struct World {
+    requests: Requests,
+    now: Duration,
+    engine: Engine,
+}
+
+impl World {
+    fn new(settings: Settings) -> Self {
+        let options = Options {
+            group: GroupId(0),
+            ring_slots: 8,
+            window: 8,
+        };
+        let mut engine = Engine::new(options).unwrap();
+        engine.set_keys(&PlaneKeys {
+            cluster: keys(1),
+            clients: keys(9),
+        });
+        Self {
+            requests: Requests::new(settings, 7),
+            now: Duration::ZERO,
+            engine,
+        }
+    }
+
+    fn submit(&mut self, command: &[u8]) -> Ticket {
+        self.requests.submit(self.now, command, false).unwrap()
+    }
+
+    /// What the client has sent since the last look.
+    fn asked(&mut self) -> Vec<Asked> {
+        let mut asked = Vec::new();
+        for (to, datagram) in std::mem::take(&mut self.requests.out) {
+            let from = SocketAddr::from(([192, 0, 2, 99], 1));
+            let mut nothing = Sent(Vec::new());
+            self.engine
+                .receive(from, &datagram, &mut nothing, &mut |event| {
+                    if let PlaneEvent::Request {
+                        session,
+                        sequence,
+                        payload,
+                        ..
+                    } = event
+                    {
+                        let payload = payload.to_vec();
+                        asked.push(Asked {
+                            to,
+                            session,
+                            sequence,
+                            payload,
+                        });
+                    }
+                });
+        }
+        asked
+    }
+
+    fn answer(&mut self, asked: &Asked, refused: bool, fragment: bool, payload: &[u8]) -> Vec<u8> {
+        let answer = Answer {
+            to: replica(0),
+            session: asked.session,
+            sequence: asked.sequence,
+            index: Index(1),
+            refused,
+            fragment,
+            payload,
+        };
+        let mut sent = Sent(Vec::new());
+        self.engine.answer(&answer, &mut sent);
+        sent.0.pop().unwrap()
+    }
+
+    fn deliver(&mut self, from: SocketAddr, datagram: &[u8]) {
+        self.requests.receive(self.now, from, datagram);
+    }
+
+    fn done(&mut self, asked: &Asked, payload: &[u8]) {
+        let answer = self.answer(asked, false, false, payload);
+        self.deliver(asked.to, &answer);
+    }
+
+    fn refused(&mut self, asked: &Asked, text: &str) {
+        let answer = self.answer(asked, true, false, text.as_bytes());
+        self.deliver(asked.to, &answer);
+    }
+
+    /// Lets time pass up to the next thing to do.
+    fn wake(&mut self) {
+        self.now = self.requests.next_wake().expect("something is pending");
+        self.requests.time_passed(self.now);
+    }
+}
+
+#[test]
+fn answers_find_their_commands_and_others_are_dropped() {
+    let mut world = World::new(settings());
+    let (first, second) = (world.submit(b"first"), world.submit(b"second"));
+    let asked = world.asked();
+    assert_eq!(asked.len(), 2);
+    assert_eq!((asked[0].sequence, asked[1].sequence), (1, 2));
+    assert!(asked[0].session == asked[1].session && asked[0].session != 0);
+    world.done(&asked[1], b"two");
+    world.done(&asked[1], b"again");
+    let other = Asked {
+        session: asked[0].session ^ 1,
+        ..asked[0].clone()
+    };
+    world.done(&other, b"another session's");
+    assert_eq!(world.requests.counters.dropped_not_awaited, 2);
+    let mut forged = world.answer(&asked[0], false, false, b"forged");
+    *forged.last_mut().unwrap() ^= 1;
+    world.deliver(asked[0].to, &forged);
+    world.deliver(asked[0].to, b"");
+    assert_eq!(world.requests.counters.dropped_not_authentic, 2);
+    assert_eq!(world.requests.take(first), None);
+    assert_eq!(world.requests.take(second), Some(Ok(b"two".to_vec())));
+    let again = world.requests.take(second);
+    assert_eq!(again, Some(Err(Error::UnknownTicket)));
+    world.done(&asked[0], b"one");
+    assert_eq!(world.requests.take(first), Some(Ok(b"one".to_vec())));
+}
+
+#[test]
+fn what_is_not_answered_is_asked_again_under_its_number_and_elsewhere_after_a_while() {
+    let mut world = World::new(settings());
+    let ticket = world.submit(b"x");
+    let first = world.asked().remove(0);
+    let mut places = vec![first.to];
+    let mut waited = vec![];
+    while world.requests.pending_count() > 0 {
+        let before = world.now;
+        world.wake();
+        waited.push(world.now.saturating_sub(before));
+        for again in world.asked() {
+            assert_eq!((again.session, again.sequence), (first.session, 1));
+            places.push(again.to);
+        }
+    }
+    for number in 0..3 {
+        assert!(places.contains(&replica(number)), "{places:?}");
+    }
+    assert_eq!(places[0], places[1], "not elsewhere at once");
+    assert!(waited[0] >= settings().retry && waited[0] <= settings().retry * 3 / 2);
+    assert!(
+        waited[3] >= settings().retry * 8,
+        "longer each time: {waited:?}"
+    );
+    assert_eq!(world.now, settings().deadline);
+    let result = world.requests.take(ticket);
+    assert_eq!(result, Some(Err(Error::OutcomeUnknown)));
+    assert_eq!(world.requests.next_wake(), None);
+    world.done(&first, b"too late");
+    assert_eq!(world.requests.counters.dropped_not_awaited, 1);
+}
+
+#[test]
+fn no_more_than_the_window_is_unanswered() {
+    let mut world = World::new(settings());
+    let tickets: Vec<Ticket> = (0..WINDOW).map(|_| world.submit(b"x")).collect();
+    let full = |world: &mut World| {
+        let result = world.requests.submit(world.now, b"x", false);
+        result == Err(Error::WindowFull)
+    };
+    assert!(full(&mut world));
+    let asked = world.asked();
+    // The oldest counts: replicas remember only what is near the newest.
+    for later in &asked[1..] {
+        world.done(later, b"");
+    }
+    assert!(full(&mut world));
+    world.done(&asked[0], b"");
+    world.submit(b"x");
+    assert_eq!(world.asked()[0].sequence, WINDOW + 1);
+    for ticket in tickets {
+        assert_eq!(world.requests.take(ticket), Some(Ok(Vec::new())));
+    }
+}
+
+#[test]
+fn a_refusal_that_may_pass_is_tried_elsewhere_and_others_are_errors() {
+    let mut world = World::new(settings());
+    let ticket = world.submit(b"x");
+    let other = world.submit(b"y");
+    let asked = world.asked();
+    world.refused(&asked[0], "SERVER_ERROR not leader: x\r\n");
+    world.refused(&asked[1], "SERVER_ERROR not leader: x\r\n");
+    assert_eq!(world.requests.counters.replica_changes, 1, "once for both");
+    world.wake();
+    assert!(world.now < settings().retry, "soon: {:?}", world.now);
+    world.now += settings().retry / 2;
+    world.requests.time_passed(world.now);
+    let again = world.asked();
+    assert_eq!(again.len(), 2);
+    assert!(again.iter().all(|it| it.to != asked[0].to));
+    world.refused(&again[0], "SERVER_ERROR disk full: x\r\n");
+    let error = Error::Refused("SERVER_ERROR disk full: x".to_owned());
+    let first = again[0].payload == b"x";
+    let (refused, left) = if first {
+        (ticket, other)
+    } else {
+        (other, ticket)
+    };
+    assert_eq!(world.requests.take(refused), Some(Err(error)));
+    world.refused(
+        &again[1],
+        "SERVER_ERROR already executed; its answer is not kept\r\n",
+    );
+    let gone = world.requests.take(left);
+    assert!(matches!(gone, Some(Err(Error::AnswerGone(_)))));
+}
+
+#[test]
+fn a_session_that_is_gone_or_was_silent_is_followed_by_a_new_one() {
+    let mut world = World::new(settings());
+    world.submit(b"a");
+    world.submit(b"b");
+    let asked = world.asked();
+    world.refused(&asked[0], "SERVER_ERROR not executed: unknown session\r\n");
+    let now = world.now;
+    let early = world.requests.submit(now, b"c", false);
+    assert_eq!(early, Err(Error::WindowFull), "b may still be answered");
+    world.done(&asked[1], b"");
+    world.submit(b"c");
+    let second = world.asked().remove(0);
+    assert_eq!(second.sequence, 1);
+    assert_ne!(second.session, asked[0].session);
+    world.done(&second, b"");
+    world.now += IDLE_MAX;
+    world.submit(b"d");
+    let third = world.asked().remove(0);
+    assert_eq!((third.session, third.sequence), (second.session, 2));
+    world.done(&third, b"");
+    world.now += IDLE_MAX + MILLISECOND;
+    world.submit(b"e");
+    let fourth = world.asked().remove(0);
+    assert_eq!(fourth.sequence, 1);
+    assert_ne!(fourth.session, second.session);
+    assert_eq!(world.requests.counters.sessions, 3);
+}
+
+#[test]
+fn a_long_command_goes_in_pieces_until_its_answer_comes() {
+    let mut world = World::new(settings());
+    let command: Vec<u8> = (0..COMMAND_BYTES_MAX)
+        .map(|at| at.to_le_bytes()[1])
+        .collect();
+    let ticket = world.submit(&command);
+    let mut found = std::collections::BTreeMap::new();
+    let mut lost = 0;
+    let mut count = usize::MAX;
+    while found.len() < count {
+        let asked = world.asked();
+        if asked.is_empty() {
+            world.wake();
+        }
+        for (at, piece) in asked.iter().enumerate() {
+            let (number, rest) = piece.payload.split_first_chunk::<4>().unwrap();
+            let (total, bytes) = rest.split_first_chunk::<4>().unwrap();
+            if at % 5 == 4 {
+                lost += 1;
+                continue;
+            }
+            count = u32::from_be_bytes(*total) as usize;
+            found.insert(u32::from_be_bytes(*number), bytes.to_vec());
+            let kept = world.answer(piece, false, true, number);
+            world.deliver(piece.to, &kept);
+            if found.len() == count {
+                world.done(piece, b"STORED");
+            }
+        }
+    }
+    assert!(lost > 10 && count > 700, "{lost} {count}");
+    let whole: Vec<u8> = found.into_values().flatten().collect();
+    assert!(whole == command);
+    assert_eq!(world.requests.take(ticket), Some(Ok(b"STORED".to_vec())));
+    assert!(world.requests.counters.sent < 2 * count as u64);
+    let longer = vec![0; COMMAND_BYTES_MAX + 1];
+    let refused = world.requests.submit(world.now, &longer, false);
+    assert_eq!(refused, Err(Error::TooLong(COMMAND_BYTES_MAX + 1)));
+}

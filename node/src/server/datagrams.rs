@@ -1,0 +1,365 @@
+//! The memcached protocol over UDP: one request to a datagram, answers in one or a few. Nothing is sent
+//! again and nothing is known twice: a client that asks again asks anew, as with memcached.
+//!
+//! Whoever sends a datagram can name somebody else as its sender, who then gets the answer. So an answer
+//! is never much longer than its request, and what could be another server's answer is not answered.
+use super::Server;
+use super::core::{Core, Gate, Origin, REQUEST_TIMEOUT, Reader, Routed};
+use super::{answers, requests};
+use bytes::Bytes;
+use mio::net::UdpSocket;
+use quorumwire_control::{Input, Now};
+use quorumwire_interfaces::Index;
+use quorumwire_kv::Command;
+use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+mod frame;
+
+use frame::{Frame, HEADER_BYTES, answer_bytes_max};
+
+/// Requests that may wait for their answers; more are dropped.
+const WAITING_MAX: usize = 4096;
+/// Datagrams taken in one turn of the event loop.
+const DATAGRAMS_PER_TURN: usize = 256;
+/// Largest datagram there is.
+const DATAGRAM_BYTES_MAX: usize = 64 << 10;
+
+const TOO_LARGE: &[u8] = b"SERVER_ERROR answer too large for UDP, ask over TCP\r\n";
+const TOO_LARGE_EXECUTED: &[u8] = b"SERVER_ERROR executed: answer too large for UDP\r\n";
+
+/// Counted since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DatagramCounters {
+    pub requests: u64,
+    pub answers: u64,
+    pub answers_too_large: u64,
+    pub dropped_malformed: u64,
+    pub dropped_too_many: u64,
+    pub expired: u64,
+    pub not_sent: u64,
+}
+
+/// A request that waits for its answer.
+struct Waiting {
+    from: SocketAddr,
+    /// The client's number for it.
+    request: u16,
+    datagram_bytes: usize,
+    /// A read's line; empty for a write.
+    line: Bytes,
+    noreply: bool,
+    at: Now,
+}
+
+/// The UDP side of the memcached port.
+pub struct Datagrams {
+    socket: UdpSocket,
+    /// By a number of ours, ascending with time.
+    waiting: BTreeMap<u64, Waiting>,
+    next: u64,
+    /// More may be there although nothing wakes us for it.
+    pub has_more: bool,
+    pub counters: DatagramCounters,
+}
+
+impl Datagrams {
+    pub fn new(socket: UdpSocket) -> Self {
+        Self {
+            socket,
+            waiting: BTreeMap::new(),
+            next: 0,
+            has_more: false,
+            counters: DatagramCounters::default(),
+        }
+    }
+
+    /// Whether every request taken on is answered.
+    pub fn are_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        // An error is that of a datagram sent before, to a port where nobody listens, or that there is
+        // nothing more.
+        self.socket.recv_from(buffer).ok()
+    }
+
+    fn wait(&mut self, waiting: Waiting) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.waiting.insert(id, waiting);
+        id
+    }
+
+    fn answer(&mut self, id: u64, answer: &[u8]) {
+        let Some(waiting) = self.waiting.remove(&id) else {
+            return; // given up earlier
+        };
+        if !waiting.noreply {
+            self.send(&waiting, answer);
+        }
+    }
+
+    fn send(&mut self, to: &Waiting, answer: &[u8]) {
+        let is_read = !to.line.is_empty();
+        let answer = if answer.len() <= answer_bytes_max(to.datagram_bytes) {
+            answer
+        } else {
+            self.counters.answers_too_large += 1;
+            if is_read {
+                TOO_LARGE
+            } else {
+                TOO_LARGE_EXECUTED
+            }
+        };
+        self.counters.answers += 1;
+        for datagram in frame::datagrams(to.request, answer) {
+            let sent = self.socket.send_to(&datagram, to.from);
+            self.counters.not_sent += u64::from(sent.is_err());
+        }
+    }
+}
+
+/// Whether the parser's refusal is told. A server's answer is no request either: two servers made to talk
+/// to each other would not stop.
+fn is_told(text: &[u8], close: bool) -> bool {
+    !close && !text.is_empty() && text != reply::ERROR
+}
+
+impl Server {
+    /// Takes requests in, a bounded number of them.
+    pub fn poll_datagrams(&mut self) {
+        let Some(mut datagrams) = self.datagrams.take() else {
+            return;
+        };
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let buffer = &mut scratch[..DATAGRAM_BYTES_MAX];
+        datagrams.has_more = true;
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some((bytes, from)) = datagrams.receive(buffer) else {
+                datagrams.has_more = false;
+                break;
+            };
+            self.core.now = super::clock::now(); // after the bytes came: a lease is judged by this
+            take_datagram(&mut self.core, &mut datagrams, from, &buffer[..bytes]);
+        }
+        self.scratch = scratch;
+        self.datagrams = Some(datagrams);
+    }
+
+    /// Answers a request, unless it was given up.
+    pub fn complete_datagram(&mut self, id: u64, answer: &[u8]) {
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.answer(id, answer);
+        }
+    }
+
+    /// Answers a read that has leave to be answered at `index`, now or later.
+    pub fn answer_datagram_at(&mut self, index: Index, id: u64) {
+        if let Some(datagrams) = &mut self.datagrams {
+            match self.core.gate_granted(index, true) {
+                Gate::Wait(index) => {
+                    let reader = Reader::Datagram(id);
+                    self.core.waiting_for_apply.push((index, reader));
+                }
+                Gate::Open | Gate::NoLease | Gate::NotLeader => {
+                    answer_read(&mut self.core, datagrams, id);
+                }
+            }
+        }
+    }
+
+    /// Gives up what has waited for too long. Writes were told before, as those of other clients.
+    pub fn time_out_datagrams(&mut self) {
+        let now = self.core.now;
+        let Some(datagrams) = &mut self.datagrams else {
+            return;
+        };
+        let before = datagrams.counters.expired;
+        while let Some(first) = datagrams.waiting.first_entry()
+            && now.0.saturating_sub(first.get().at.0) > REQUEST_TIMEOUT
+        {
+            first.remove();
+            datagrams.counters.expired += 1;
+        }
+        if datagrams.counters.expired == before {
+            return;
+        }
+        let is_wanted = |reader: &Reader| match reader {
+            Reader::Datagram(id) => datagrams.waiting.contains_key(id),
+            Reader::Client(_) | Reader::Peer(..) => true,
+        };
+        self.core.asked.retain(|_, (_, reader)| is_wanted(reader));
+        self.core
+            .waiting_for_apply
+            .retain(|(_, reader)| is_wanted(reader));
+    }
+}
+
+fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, bytes: &[u8]) {
+    let Some(Frame { request, body }) = Frame::split(bytes) else {
+        datagrams.counters.dropped_malformed += 1;
+        return;
+    };
+    if datagrams.waiting.len() >= WAITING_MAX {
+        datagrams.counters.dropped_too_many += 1;
+        return;
+    }
+    let mut waiting = Waiting {
+        from,
+        request,
+        datagram_bytes: bytes.len(),
+        line: Bytes::new(),
+        noreply: false,
+        at: core.now,
+    };
+    match parse(body) {
+        Parsed::Request {
+            consumed,
+            request: asked,
+        } if consumed == body.len() => {
+            datagrams.counters.requests += 1;
+            match asked {
+                Request::Write { command, noreply } => {
+                    waiting.noreply = noreply;
+                    write(core, datagrams, waiting, &command);
+                }
+                Request::Read(asked) => {
+                    waiting.line = Bytes::copy_from_slice(asked.line());
+                    read(core, datagrams, waiting);
+                }
+                Request::Local(local) => answer_local(core, datagrams, &waiting, local),
+            }
+        }
+        Parsed::Refused { reply, close, .. } if is_told(reply, close) => {
+            core.counters.refused_requests += 1;
+            datagrams.send(&waiting, reply);
+        }
+        Parsed::Request { .. } | Parsed::Incomplete { .. } | Parsed::Refused { .. } => {
+            datagrams.counters.dropped_malformed += 1;
+        }
+    }
+}
+
+fn write(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting, command: &Command<'_>) {
+    let id = datagrams.wait(waiting);
+    let origin = Origin::Datagram(id);
+    core.counters.count_command(command);
+    let routed = core.write(origin, command.encoded_bytes(), |buffer| {
+        command.encode(buffer);
+    });
+    settle(datagrams, id, routed);
+}
+
+fn settle(datagrams: &mut Datagrams, id: u64, routed: Routed) {
+    match routed {
+        Routed::Pending => {}
+        Routed::Stalled => datagrams.answer(id, answers::BUSY.as_bytes()),
+        Routed::Answer(text) => datagrams.answer(id, text.as_bytes()),
+    }
+}
+
+fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
+    let line = waiting.line.clone();
+    let id = datagrams.wait(waiting);
+    if !core.leads() {
+        return match core.forward_read(Origin::Datagram(id), &line) {
+            Ok(_) => {}
+            Err(routed) => settle(datagrams, id, routed),
+        };
+    }
+    let must_apply = core.read_barrier();
+    match core.gate(must_apply, true) {
+        Gate::Open => answer_read(core, datagrams, id),
+        Gate::Wait(index) => core.waiting_for_apply.push((index, Reader::Datagram(id))),
+        Gate::NoLease => {
+            let ticket = core.next_ticket();
+            core.asked
+                .insert(ticket, (must_apply, Reader::Datagram(id)));
+            core.step(Input::Read(ticket));
+        }
+        Gate::NotLeader => datagrams.answer(id, answers::NOT_LEADER.as_bytes()),
+    }
+}
+
+/// Answers a read out of the store as it is now; stops where the answer is too large.
+fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
+    let Some(waiting) = datagrams.waiting.get(&id) else {
+        return;
+    };
+    let Some(read) = Read::from_line(&waiting.line) else {
+        return datagrams.answer(id, reply::ERROR);
+    };
+    let bytes_max = answer_bytes_max(waiting.datagram_bytes);
+    let mut answer = Vec::new();
+    for key in read.keys().iter() {
+        if answer.len() > bytes_max {
+            break;
+        }
+        core.counters.get_keys += 1;
+        if let Some(item) = core.store.inner().get(key) {
+            core.counters.get_hits += 1;
+            reply::push_item(&mut answer, key, &item, read.with_unique());
+        }
+    }
+    answer.extend_from_slice(reply::END);
+    datagrams.answer(id, &answer);
+}
+
+fn answer_local(core: &Core, datagrams: &mut Datagrams, to: &Waiting, local: Local<'_>) {
+    match requests::local_answer(local) {
+        requests::LocalAnswer::Text(text) => datagrams.send(to, text),
+        requests::LocalAnswer::Stats => {
+            let mut answer = Vec::new();
+            core.write_stats(&mut answer);
+            datagrams.send(to, &answer);
+        }
+        requests::LocalAnswer::Nothing | requests::LocalAnswer::Quit => {}
+    }
+}
+
+const _: () = assert!(HEADER_BYTES < frame::DATAGRAM_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_never_answered() {
+        let answers: [&[u8]; 22] = [
+            reply::STORED,
+            reply::NOT_STORED,
+            reply::EXISTS,
+            reply::NOT_FOUND,
+            reply::DELETED,
+            reply::TOUCHED,
+            reply::OK,
+            reply::END,
+            reply::RESET,
+            reply::META_NOOP,
+            reply::ERROR,
+            reply::BAD_FORMAT,
+            reply::BAD_CHUNK,
+            reply::TOO_LARGE,
+            reply::REPLY_TOO_LARGE,
+            TOO_LARGE,
+            TOO_LARGE_EXECUTED,
+            answers::BUSY.as_bytes(),
+            b"VALUE key 0 5\r\nhello\r\nEND\r\n",
+            b"STAT pid 1\r\nEND\r\n",
+            b"VERSION 1.6.18\r\n",
+            b"12\r\n",
+        ];
+        for answer in answers {
+            let told = match parse(answer) {
+                Parsed::Request { .. } => true,
+                Parsed::Refused { reply, close, .. } => is_told(reply, close),
+                Parsed::Incomplete { .. } => false,
+            };
+            assert!(!told, "{}", String::from_utf8_lossy(answer));
+        }
+        assert!(is_told(reply::BAD_FORMAT, false) && !is_told(reply::BAD_FORMAT, true));
+    }
+}

@@ -1,0 +1,262 @@
+//! Clients that speak UDP to a real cluster: the data planes' own client, and memcached's UDP protocol by
+//! datagrams made by hand. Needs nothing but the binary and loopback.
+mod udp_cluster;
+
+use quorumwire_client::{Client, Error, Settings, Ticket};
+use quorumwire_kv::{Command, Exptime, Key, Keys, VALUE_BYTES_MAX, Written};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+use udp_cluster::{Cluster, Memcached, wait_for};
+
+const THREADS: u64 = 3;
+/// Commands that one thread has under way.
+const AHEAD: usize = 16;
+/// What is acknowledged before the leader is killed, and how much more after it.
+const BEFORE_KILL: u64 = 300;
+const AFTER_KILL: u64 = 600;
+
+fn encoded(command: &Command<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    command.encode(&mut bytes);
+    bytes
+}
+
+fn key(name: &str) -> Key<'_> {
+    Key::new(name.as_bytes()).unwrap()
+}
+
+fn set(name: &str, value: &[u8]) -> Vec<u8> {
+    encoded(&Command::Set(Written {
+        key: key(name),
+        flags: 0,
+        exptime: Exptime(0),
+        value,
+    }))
+}
+
+/// A read that goes through the log.
+fn read(name: &str) -> Vec<u8> {
+    encoded(&Command::GetAndTouch {
+        keys: Keys::new(name.as_bytes()).unwrap(),
+        exptime: Exptime(0),
+        with_unique: false,
+    })
+}
+
+fn settings(cluster: &Cluster, replicas: &[usize]) -> Settings {
+    let addresses = replicas.iter().map(|id| cluster.plane_address(*id));
+    let mut settings = Settings::new(addresses.collect(), cluster.client_keys());
+    settings.deadline = Duration::from_secs(30);
+    settings
+}
+
+#[test]
+fn every_acknowledged_command_runs_once_though_the_leader_dies() {
+    let cluster = Cluster::start(&["--plane", "socket"], &[]);
+    cluster.wait_for_fast_term();
+    let mut client = Client::connect(settings(&cluster, &[0, 1, 2])).unwrap();
+    assert_eq!(
+        client.execute(&set("counter", b"0")),
+        Ok(b"STORED\r\n".to_vec())
+    );
+    let acknowledged = AtomicU64::new(0);
+    let unknown = AtomicU64::new(0);
+    let leader = cluster.leader();
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let settings = settings(&cluster, &[0, 1, 2]);
+            let (acknowledged, unknown) = (&acknowledged, &unknown);
+            scope.spawn(move || count_up(settings, acknowledged, unknown));
+        }
+        wait_for("the first acknowledgements", || {
+            acknowledged.load(Ordering::Relaxed) >= BEFORE_KILL
+        });
+        cluster.kill(leader);
+    });
+    let (acknowledged, unknown) = (acknowledged.into_inner(), unknown.into_inner());
+    println!("{acknowledged} acknowledged, {unknown} unknown");
+    assert!(acknowledged >= BEFORE_KILL + AFTER_KILL);
+    assert!(unknown <= THREADS * AHEAD as u64);
+    for survivor in (0..3).filter(|id| *id != leader) {
+        let mut client = Client::connect(settings(&cluster, &[survivor])).unwrap();
+        let answer = String::from_utf8(client.execute(&read("counter")).unwrap()).unwrap();
+        let counter: u64 = answer.lines().nth(1).unwrap().parse().unwrap();
+        let expected = acknowledged..=acknowledged + unknown;
+        assert!(expected.contains(&counter), "{counter}, {expected:?}");
+    }
+    cluster.wait_for_fast_term();
+    cluster.stop();
+}
+
+fn count_up(settings: Settings, acknowledged: &AtomicU64, unknown: &AtomicU64) {
+    let mut client = Client::connect(settings).unwrap();
+    let increment = encoded(&Command::Increment {
+        key: key("counter"),
+        delta: 1,
+    });
+    let mut ahead: VecDeque<Ticket> = VecDeque::new();
+    while acknowledged.load(Ordering::Relaxed) < BEFORE_KILL + AFTER_KILL {
+        ahead.push_back(client.submit(&increment).unwrap());
+        if ahead.len() < AHEAD {
+            continue;
+        }
+        settle(&mut client, ahead.pop_front(), acknowledged, unknown);
+    }
+    for ticket in ahead {
+        settle(&mut client, Some(ticket), acknowledged, unknown);
+    }
+}
+
+fn settle(
+    client: &mut Client,
+    ticket: Option<Ticket>,
+    acknowledged: &AtomicU64,
+    unknown: &AtomicU64,
+) {
+    let Some(ticket) = ticket else {
+        return;
+    };
+    match client.wait(ticket) {
+        Ok(_) => acknowledged.fetch_add(1, Ordering::Relaxed),
+        Err(Error::OutcomeUnknown) => unknown.fetch_add(1, Ordering::Relaxed),
+        Err(error) => panic!("{error}"),
+    };
+}
+
+#[test]
+fn every_replicas_plane_takes_small_long_and_blind_writes() {
+    let cluster = Cluster::start(&["--plane", "socket"], &[]);
+    cluster.wait_for_fast_term();
+    let value: Vec<u8> = (0..VALUE_BYTES_MAX)
+        .map(|at| b'a' + at.to_le_bytes()[1] % 23)
+        .collect();
+    for id in 0..3 {
+        let mut client = Client::connect(settings(&cluster, &[id])).unwrap();
+        let name = format!("small-{id}");
+        let stored = client.execute(&set(&name, name.as_bytes()));
+        assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));
+        let long = format!("long-{id}");
+        let stored = client.execute(&set(&long, &value));
+        assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));
+        assert!(
+            client.counters().pieces_kept > 700,
+            "{:?}",
+            client.counters()
+        );
+        let too_long = client.execute(&read(&long));
+        assert!(
+            matches!(too_long, Err(Error::AnswerGone(_))),
+            "{too_long:?}"
+        );
+        let blind: Vec<Ticket> = (0..200)
+            .map(|number| {
+                let name = format!("blind-{id}-{number}");
+                client.submit_blind(&set(&name, b"x")).unwrap()
+            })
+            .collect();
+        for ticket in blind {
+            assert_eq!(client.wait(ticket), Ok(Vec::new()));
+        }
+    }
+    for id in 0..3 {
+        let mut client = Client::connect(settings(&cluster, &[id])).unwrap();
+        for writer in 0..3 {
+            let name = format!("small-{writer}");
+            let expected = format!("VALUE {name} 0 7\r\n{name}\r\nEND\r\n");
+            assert_eq!(client.execute(&read(&name)), Ok(expected.into_bytes()));
+            let found = cluster.get_over_tcp(id, &format!("long-{writer}"));
+            assert!(found == value, "replica {id}");
+            for number in [0, 199] {
+                let found = cluster.get_over_tcp(id, &format!("blind-{writer}-{number}"));
+                assert_eq!(found, b"x");
+            }
+        }
+    }
+    cluster.stop();
+}
+
+#[test]
+fn memcached_clients_are_served_over_udp() {
+    for plane in ["socket", "none"] {
+        let cluster = Cluster::start(&["--plane", plane], &["--memcached-udp"]);
+        if plane == "socket" {
+            cluster.wait_for_fast_term();
+        }
+        let leader = cluster.leader();
+        for id in [leader, (leader + 1) % 3] {
+            let mut memcached = Memcached::connect(cluster.memcached_address(id));
+            let name = format!("udp-{id}");
+            let ask = format!("set {name} 5 0 5\r\nhello\r\n");
+            assert_eq!(memcached.ask(ask.as_bytes()), b"STORED\r\n");
+            let expected = format!("VALUE {name} 5 5\r\nhello\r\nEND\r\n");
+            let get = format!("get {name}\r\n");
+            assert_eq!(memcached.ask(get.as_bytes()), expected.as_bytes());
+            assert_eq!(memcached.ask(b"get nothing\r\n"), b"END\r\n");
+            memcached.send(format!("set {name} 0 0 1 noreply\r\n1\r\n").as_bytes());
+            wait_for("the write without an answer", || {
+                memcached.ask(get.as_bytes()).ends_with(b"\r\n1\r\nEND\r\n")
+            });
+            assert_eq!(
+                memcached.ask(format!("incr {name} 41\r\n").as_bytes()),
+                b"42\r\n"
+            );
+            let bad = memcached.ask(b"incr x y\r\n");
+            assert_eq!(bad, b"CLIENT_ERROR invalid numeric delta argument\r\n");
+            answers_are_bounded(&mut memcached, id);
+            what_is_no_request_is_dropped(&cluster, &mut memcached, id);
+        }
+        cluster.stop();
+    }
+}
+
+fn answers_are_bounded(memcached: &mut Memcached, id: usize) {
+    let value = vec![b'v'; 8000];
+    let short = format!("s{id}");
+    let long = format!("{id}{}", "k".repeat(200));
+    for name in [&short, &long] {
+        let head = format!("set {name} 0 0 8000\r\n");
+        let set = [head.as_bytes(), &value, b"\r\n"].concat();
+        assert_eq!(memcached.ask(&set), b"STORED\r\n");
+    }
+    let too_large = memcached.ask(format!("get {short}\r\n").as_bytes());
+    assert!(too_large.starts_with(b"SERVER_ERROR answer too large"));
+    // A longer request may have a longer answer, in several datagrams.
+    let found = memcached.ask(format!("get {long}\r\n").as_bytes());
+    assert!(found.len() > 8000 && found.starts_with(b"VALUE "));
+    let all = format!("get {}\r\n", [&long[..]; 3].join(" "));
+    let too_large = memcached.ask(all.as_bytes());
+    assert!(too_large.starts_with(b"SERVER_ERROR answer too large"));
+}
+
+fn what_is_no_request_is_dropped(cluster: &Cluster, memcached: &mut Memcached, id: usize) {
+    let dropped = || cluster.counter(id, "datagram_dropped_malformed");
+    let before = dropped();
+    for datagram in [
+        &b""[..],
+        b"\0\x01\0\0\0\x01\0",
+        b"\0\x01\0\0\0\x01\0\0",
+        b"\0\x01\0\0\0\x02\0\0get x\r\n",
+        b"\0\x01\0\x01\0\x01\0\0get x\r\n",
+        b"\0\x01\0\0\0\x01\0\0get x",
+        b"\0\x01\0\0\0\x01\0\0get x\r\nget y\r\n",
+        b"\0\x01\0\0\0\x01\0\0set x 0 0 9\r\nx\r\n",
+        b"\0\x01\0\0\0\x01\0\0END\r\n",
+        b"\0\x01\0\0\0\x01\0\0\x80\0\0\0",
+    ] {
+        memcached.send_raw(datagram);
+    }
+    assert_eq!(memcached.ask(b"get nothing\r\n"), b"END\r\n");
+    assert_eq!(dropped() - before, 10);
+    assert!(cluster.counter(id, "datagram_answers_too_large") >= 2);
+}
+
+#[test]
+fn without_the_option_nothing_is_served_over_udp() {
+    let cluster = Cluster::start(&[], &[]);
+    let address = cluster.memcached_address(0);
+    let free = std::net::UdpSocket::bind(address);
+    assert!(free.is_ok(), "{free:?}");
+    cluster.stop();
+}
