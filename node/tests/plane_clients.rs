@@ -16,6 +16,8 @@ const AHEAD: usize = 16;
 /// What is acknowledged before the leader is killed, and how much more after it.
 const BEFORE_KILL: u64 = 300;
 const AFTER_KILL: u64 = 600;
+/// A command of about a hundred pieces.
+const LONG_BYTES: usize = 128 << 10;
 /// Of 100 datagrams each way, those lost and those sent twice.
 const LOST_PERCENT: u64 = 15;
 const TWICE_PERCENT: u64 = 10;
@@ -67,6 +69,7 @@ fn every_acknowledged_command_runs_once_though_the_leader_dies() {
     let acknowledged = AtomicU64::new(0);
     let unknown = AtomicU64::new(0);
     let enough = AtomicU64::new(u64::MAX);
+    let last_long = AtomicU64::new(0);
     let leader = cluster.leader();
     thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -74,6 +77,8 @@ fn every_acknowledged_command_runs_once_though_the_leader_dies() {
             let (acknowledged, unknown, enough) = (&acknowledged, &unknown, &enough);
             scope.spawn(move || count_up(settings, acknowledged, unknown, enough));
         }
+        let long = settings(&cluster, &[0, 1, 2]);
+        scope.spawn(|| write_long(long, &acknowledged, &enough, &last_long));
         wait_for("the first acknowledgements", || {
             acknowledged.load(Ordering::Relaxed) >= BEFORE_KILL
         });
@@ -83,10 +88,16 @@ fn every_acknowledged_command_runs_once_though_the_leader_dies() {
         enough.store(at_kill + AFTER_KILL, Ordering::Relaxed);
     });
     let (acknowledged, unknown) = (acknowledged.into_inner(), unknown.into_inner());
-    println!("{acknowledged} acknowledged, {unknown} unknown");
+    let last_long = last_long.into_inner();
+    println!(
+        "{acknowledged} acknowledged, {unknown} unknown, {last_long} long ones before the last"
+    );
     assert!(acknowledged >= enough.into_inner());
     assert!(unknown <= THREADS * AHEAD as u64);
     for survivor in (0..3).filter(|id| *id != leader) {
+        let long = cluster.get_over_tcp(survivor, "long");
+        assert!(long.len() == LONG_BYTES && long[8..].iter().all(|byte| *byte == b'v'));
+        assert_eq!(long[..8], last_long.to_be_bytes());
         let mut client = Client::connect(settings(&cluster, &[survivor])).unwrap();
         let answer = String::from_utf8(client.execute(&read("counter")).unwrap()).unwrap();
         let counter: u64 = answer.lines().nth(1).unwrap().parse().unwrap();
@@ -114,6 +125,27 @@ fn count_up(settings: Settings, acknowledged: &AtomicU64, unknown: &AtomicU64, e
     for ticket in ahead {
         settle(&mut client, Some(ticket), acknowledged, unknown);
     }
+}
+
+/// Commands in pieces, before and after the leader dies and under way meanwhile. The last one's value stays.
+fn write_long(
+    settings: Settings,
+    acknowledged: &AtomicU64,
+    enough: &AtomicU64,
+    last_long: &AtomicU64,
+) {
+    let mut client = Client::connect(settings).unwrap();
+    let mut value = vec![b'v'; LONG_BYTES];
+    for number in 0_u64.. {
+        value[..8].copy_from_slice(&number.to_be_bytes());
+        let stored = client.execute(&set("long", &value));
+        assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));
+        last_long.store(number, Ordering::Relaxed);
+        if acknowledged.load(Ordering::Relaxed) >= enough.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    assert!(client.counters().pieces_kept > 0);
 }
 
 fn settle(
