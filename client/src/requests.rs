@@ -4,7 +4,7 @@ use crate::refusal::Verdict;
 use crate::settings::{IDLE_MAX, Settings, WINDOW};
 use crate::{COMMAND_BYTES_MAX, Error};
 use quorumwire_fastpath::{Answered, Asking, REQUEST_BYTES_MAX, Request};
-use quorumwire_interfaces::{GroupId, PlaneKeys};
+use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -74,6 +74,13 @@ struct Pending {
     asked_in_vain: u32,
 }
 
+fn asking(clients: PlaneKeyPair) -> Asking {
+    Asking::new(&PlaneKeys {
+        clients,
+        ..PlaneKeys::default()
+    })
+}
+
 /// Everything a client knows.
 pub struct Requests {
     settings: Settings,
@@ -97,12 +104,8 @@ pub struct Requests {
 impl Requests {
     /// Of checked settings.
     pub fn new(settings: Settings, seed: u64) -> Self {
-        let keys = PlaneKeys {
-            clients: settings.keys,
-            ..PlaneKeys::default()
-        };
         let mut requests = Self {
-            asking: Asking::new(&keys),
+            asking: asking(settings.keys),
             chance: ChaCha8Rng::seed_from_u64(seed),
             session: 0,
             next_sequence: 1,
@@ -121,6 +124,11 @@ impl Requests {
             .random_range(0..requests.settings.replicas.len());
         requests.begin_session();
         requests
+    }
+
+    /// Signs and checks with these from now on.
+    pub fn set_keys(&mut self, keys: PlaneKeyPair) {
+        self.asking = asking(keys);
     }
 
     /// Two clients must never have the same session: it is drawn from 2^64 - 1 numbers.
@@ -353,7 +361,7 @@ impl Requests {
         };
         let to = self.settings.replicas[self.preferred];
         let request = Request {
-            group: GroupId(self.settings.group.0),
+            group: self.settings.group,
             session: self.session,
             sequence,
             blind: pending.blind && pending.pieces.is_none(),

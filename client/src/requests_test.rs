@@ -323,3 +323,31 @@ fn a_long_command_goes_in_pieces_until_its_answer_comes() {
     let refused = world.requests.submit(world.now, &longer, false);
     assert_eq!(refused, Err(Error::TooLong(COMMAND_BYTES_MAX + 1)));
 }
+
+#[test]
+fn keys_are_rotated_while_a_command_waits() {
+    let mut world = World::new(settings());
+    let ticket = world.submit(b"x");
+    let asked = world.asked().remove(0);
+    let next = PlaneKeyPair {
+        epoch: 2,
+        key: [10; 16],
+        other: Some([9; 16]),
+    };
+    world.engine.set_keys(&PlaneKeys {
+        cluster: keys(1),
+        clients: next,
+    });
+    world.done(&asked, b"signed with a key that is not known yet");
+    assert_eq!(world.requests.counters.dropped_not_authentic, 1);
+    world.requests.set_keys(PlaneKeyPair {
+        epoch: 1,
+        key: [9; 16],
+        other: Some([10; 16]),
+    });
+    world.wake();
+    let again = world.asked().remove(0);
+    assert_eq!(again.sequence, 1);
+    world.done(&again, b"done");
+    assert_eq!(world.requests.take(ticket), Some(Ok(b"done".to_vec())));
+}

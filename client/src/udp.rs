@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::requests::{Counters, Requests, Ticket};
 use crate::settings::Settings;
+use quorumwire_interfaces::PlaneKeyPair;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -74,6 +75,12 @@ impl Client {
     pub fn execute(&mut self, command: &[u8]) -> Result<Vec<u8>, Error> {
         let ticket = self.submit(command)?;
         self.wait(ticket)
+    }
+
+    /// Signs and checks with these from now on. In a rotation clients get the new key, as one accepted,
+    /// before the replicas use it, and the one before is taken from them after.
+    pub fn set_keys(&mut self, keys: PlaneKeyPair) {
+        self.requests.set_keys(keys);
     }
 
     /// Commands without an answer.

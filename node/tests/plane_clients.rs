@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-use udp_cluster::{Cluster, Memcached, wait_for};
+use udp_cluster::{BadNetwork, Cluster, Memcached, wait_for};
 
 const THREADS: u64 = 3;
 /// Commands that one thread has under way.
@@ -16,6 +16,11 @@ const AHEAD: usize = 16;
 /// What is acknowledged before the leader is killed, and how much more after it.
 const BEFORE_KILL: u64 = 300;
 const AFTER_KILL: u64 = 600;
+/// A command of about a hundred pieces.
+const LONG_BYTES: usize = 128 << 10;
+/// Of 100 datagrams each way, those lost and those sent twice.
+const LOST_PERCENT: u64 = 15;
+const TWICE_PERCENT: u64 = 10;
 
 fn encoded(command: &Command<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -63,23 +68,36 @@ fn every_acknowledged_command_runs_once_though_the_leader_dies() {
     );
     let acknowledged = AtomicU64::new(0);
     let unknown = AtomicU64::new(0);
+    let enough = AtomicU64::new(u64::MAX);
+    let last_long = AtomicU64::new(0);
     let leader = cluster.leader();
     thread::scope(|scope| {
         for _ in 0..THREADS {
             let settings = settings(&cluster, &[0, 1, 2]);
-            let (acknowledged, unknown) = (&acknowledged, &unknown);
-            scope.spawn(move || count_up(settings, acknowledged, unknown));
+            let (acknowledged, unknown, enough) = (&acknowledged, &unknown, &enough);
+            scope.spawn(move || count_up(settings, acknowledged, unknown, enough));
         }
+        let long = settings(&cluster, &[0, 1, 2]);
+        scope.spawn(|| write_long(long, &acknowledged, &enough, &last_long));
         wait_for("the first acknowledgements", || {
             acknowledged.load(Ordering::Relaxed) >= BEFORE_KILL
         });
         cluster.kill(leader);
+        let at_kill = acknowledged.load(Ordering::Relaxed);
+        println!("{at_kill} acknowledged when the leader was killed");
+        enough.store(at_kill + AFTER_KILL, Ordering::Relaxed);
     });
     let (acknowledged, unknown) = (acknowledged.into_inner(), unknown.into_inner());
-    println!("{acknowledged} acknowledged, {unknown} unknown");
-    assert!(acknowledged >= BEFORE_KILL + AFTER_KILL);
+    let last_long = last_long.into_inner();
+    println!(
+        "{acknowledged} acknowledged, {unknown} unknown, {last_long} long ones before the last"
+    );
+    assert!(acknowledged >= enough.into_inner());
     assert!(unknown <= THREADS * AHEAD as u64);
     for survivor in (0..3).filter(|id| *id != leader) {
+        let long = cluster.get_over_tcp(survivor, "long");
+        assert!(long.len() == LONG_BYTES && long[8..].iter().all(|byte| *byte == b'v'));
+        assert_eq!(long[..8], last_long.to_be_bytes());
         let mut client = Client::connect(settings(&cluster, &[survivor])).unwrap();
         let answer = String::from_utf8(client.execute(&read("counter")).unwrap()).unwrap();
         let counter: u64 = answer.lines().nth(1).unwrap().parse().unwrap();
@@ -90,14 +108,14 @@ fn every_acknowledged_command_runs_once_though_the_leader_dies() {
     cluster.stop();
 }
 
-fn count_up(settings: Settings, acknowledged: &AtomicU64, unknown: &AtomicU64) {
+fn count_up(settings: Settings, acknowledged: &AtomicU64, unknown: &AtomicU64, enough: &AtomicU64) {
     let mut client = Client::connect(settings).unwrap();
     let increment = encoded(&Command::Increment {
         key: key("counter"),
         delta: 1,
     });
     let mut ahead: VecDeque<Ticket> = VecDeque::new();
-    while acknowledged.load(Ordering::Relaxed) < BEFORE_KILL + AFTER_KILL {
+    while acknowledged.load(Ordering::Relaxed) < enough.load(Ordering::Relaxed) {
         ahead.push_back(client.submit(&increment).unwrap());
         if ahead.len() < AHEAD {
             continue;
@@ -107,6 +125,27 @@ fn count_up(settings: Settings, acknowledged: &AtomicU64, unknown: &AtomicU64) {
     for ticket in ahead {
         settle(&mut client, Some(ticket), acknowledged, unknown);
     }
+}
+
+/// Commands in pieces, before and after the leader dies and under way meanwhile. The last one's value stays.
+fn write_long(
+    settings: Settings,
+    acknowledged: &AtomicU64,
+    enough: &AtomicU64,
+    last_long: &AtomicU64,
+) {
+    let mut client = Client::connect(settings).unwrap();
+    let mut value = vec![b'v'; LONG_BYTES];
+    for number in 0_u64.. {
+        value[..8].copy_from_slice(&number.to_be_bytes());
+        let stored = client.execute(&set("long", &value));
+        assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));
+        last_long.store(number, Ordering::Relaxed);
+        if acknowledged.load(Ordering::Relaxed) >= enough.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    assert!(client.counters().pieces_kept > 0);
 }
 
 fn settle(
@@ -123,6 +162,41 @@ fn settle(
         Err(Error::OutcomeUnknown) => unknown.fetch_add(1, Ordering::Relaxed),
         Err(error) => panic!("{error}"),
     };
+}
+
+/// Between the client and the planes datagrams are lost and sent twice, requests and answers alike.
+#[test]
+fn a_bad_network_loses_and_repeats_no_command() {
+    let cluster = Cluster::start(&["--plane", "socket"], &[]);
+    cluster.wait_for_fast_term();
+    let proxy = BadNetwork::start(cluster.plane_address(1), LOST_PERCENT, TWICE_PERCENT);
+    let mut settings = settings(&cluster, &[1]);
+    settings.replicas = vec![proxy.address];
+    settings.retry = Duration::from_millis(20);
+    let mut client = Client::connect(settings).unwrap();
+    let stored = client.execute(&set("counter", b"0"));
+    assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));
+    let increment = encoded(&Command::Increment {
+        key: key("counter"),
+        delta: 1,
+    });
+    let tickets: Vec<Ticket> = (0..500)
+        .map(|_| client.submit(&increment).unwrap())
+        .collect();
+    for ticket in tickets {
+        assert!(client.wait(ticket).is_ok());
+    }
+    assert_eq!(cluster.get_over_tcp(0, "counter"), b"500");
+    let value = vec![b'v'; VALUE_BYTES_MAX];
+    let stored = client.execute(&set("long", &value));
+    assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));
+    assert!(cluster.get_over_tcp(2, "long") == value);
+    let counters = client.counters();
+    println!("{counters:?}");
+    let repeated = cluster.counter(0, "session_commands_repeated");
+    assert!(repeated > 0, "commands did arrive twice");
+    assert!(counters.sent_again > 0 && counters.dropped_not_awaited > 0);
+    cluster.stop();
 }
 
 #[test]

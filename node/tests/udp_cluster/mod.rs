@@ -1,6 +1,8 @@
 //! A cluster of `quorumwire dev`, and a memcached client that speaks UDP, made by hand.
 use quorumwire_client::ClientKeys;
 use quorumwire_interfaces::PlaneKeyPair;
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -221,5 +223,60 @@ impl Memcached {
                 return Some(parts.into_values().flatten().collect());
             }
         }
+    }
+}
+
+/// Hands datagrams on between one client and one plane, not all of them and some twice. The plane may have
+/// others answer.
+pub struct BadNetwork {
+    /// Where the client sends to.
+    pub address: SocketAddr,
+}
+
+impl BadNetwork {
+    /// Runs until the test's process ends. `QUORUMWIRE_SEED` makes it choose as it did before.
+    pub fn start(plane: SocketAddr, lost_percent: u64, twice_percent: u64) -> Self {
+        let seed = match std::env::var("QUORUMWIRE_SEED") {
+            Ok(text) => text.parse().expect("QUORUMWIRE_SEED is a number"),
+            Err(_) => getrandom::u64().unwrap(),
+        };
+        println!("QUORUMWIRE_SEED={seed}");
+        let to_client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = to_client.local_addr().unwrap();
+        let to_plane = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (sender, clients) = mpsc::channel();
+        let copies = move |chance: &mut SmallRng| {
+            let percent = chance.random_range(0..100);
+            match percent {
+                _ if percent < lost_percent => 0,
+                _ if percent < lost_percent + twice_percent => 2,
+                _ => 1,
+            }
+        };
+        let mut chance = SmallRng::seed_from_u64(seed);
+        let (answers_in, answers_out) = (
+            to_plane.try_clone().unwrap(),
+            to_client.try_clone().unwrap(),
+        );
+        let mut other_chance = SmallRng::seed_from_u64(!seed);
+        thread::spawn(move || {
+            let mut buffer = [0; 2048];
+            while let Ok((bytes, client)) = to_client.recv_from(&mut buffer) {
+                let _ = sender.send(client);
+                for _ in 0..copies(&mut chance) {
+                    let _ = to_plane.send_to(&buffer[..bytes], plane);
+                }
+            }
+        });
+        thread::spawn(move || {
+            let mut buffer = [0; 2048];
+            let client = clients.recv().unwrap();
+            while let Ok((bytes, _)) = answers_in.recv_from(&mut buffer) {
+                for _ in 0..copies(&mut other_chance) {
+                    let _ = answers_out.send_to(&buffer[..bytes], client);
+                }
+            }
+        });
+        Self { address }
     }
 }
