@@ -2,6 +2,7 @@
 use crate::machine::{Machine, Process};
 use quorumwire_control::{Body, Entry, Output, Peer, Replica, Role, Ticket};
 use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
+use quorumwire_wire::packet::Header;
 use quorumwire_wire::{CommitQuorum, Membership, RecordKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,8 @@ pub struct Checks {
     committed: Vec<(Term, u32, Term)>,
     /// I2: the entries ever written at each index: term, checksum and the term before.
     written: Vec<Vec<(Term, u32, Option<Term>)>>,
+    /// I11: the highest term in which each life has said anything.
+    terms_said: BTreeMap<(ReplicaId, Incarnation), Term>,
     /// I10: each life's last vote.
     votes: BTreeMap<(ReplicaId, Incarnation), (Term, Peer)>,
     /// I9: what applying each index answered.
@@ -164,6 +167,14 @@ impl Checks {
             .as_ref()
             .is_none_or(|process| !process.journal.is_durable());
         let durable = &machine.durable;
+        let asks_only = matches!(
+            body,
+            Body::VoteRequest { pre_vote: true, .. } | Body::VoteReply { pre_vote: true, .. }
+        );
+        if !asks_only {
+            let said = self.terms_said.entry(life(peer)).or_default();
+            *said = term.max(*said);
+        }
         match body {
             Body::VoteReply {
                 granted: true,
@@ -212,6 +223,35 @@ impl Checks {
             | Body::TransferNow
             | Body::EngageOffer { .. } => {}
         }
+    }
+
+    /// I11: a plane acknowledges nothing of a term once its replica has taken part in a later one; and
+    /// nothing that its replica could lose.
+    pub fn plane_promises(&mut self, machine: &Machine, header: &Header) {
+        let peer = machine.peer;
+        let (term, index) = (Term(header.term), Index(header.index));
+        let said = self.terms_said.get(&life(peer)).copied();
+        self.require(said.is_none_or(|said| said <= term), || {
+            format!("I11: the plane of {peer:?} acknowledges {index} in term {term} after {said:?}")
+        });
+        let Some(plane) = machine.plane() else {
+            return;
+        };
+        let registers = plane.registers();
+        let accounted = plane.is_engaged()
+            && registers.term == term
+            && registers.persisted_index >= index
+            && registers.last_index >= index;
+        self.require(accounted, || {
+            format!("I11: the plane of {peer:?} acknowledges {index}, its registers do not")
+        });
+        let durable = &machine.durable;
+        let on_disk = machine.in_memory
+            || (durable.last_index() >= index
+                && (index <= plane.start_index || durable.holds(index, term)));
+        self.require(on_disk, || {
+            format!("I5: the plane of {peer:?} acknowledges {index} before it is durable")
+        });
     }
 
     fn note_vote(&mut self, peer: Peer, term: Term, candidate: Peer) {

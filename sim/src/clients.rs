@@ -4,8 +4,9 @@ use crate::fault::Moment;
 use crate::machine::{Arrival, Proposal};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
+use bytes::Bytes;
 use quorumwire_control::{Input, Now, Refusal, Role};
-use quorumwire_interfaces::{Index, StateMachine, Term};
+use quorumwire_interfaces::{EntryKind, Index, StateMachine, Term};
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
 use quorumwire_wire::RecordKind;
@@ -202,6 +203,15 @@ impl World {
             return;
         };
         let key = format!("key{}", asked.key);
+        if process.leads_fast_term() {
+            let mut command = bytes::BytesMut::new();
+            encode(&asked, &key, operation, &mut command);
+            if !process.enqueue(EntryKind::Command, command.freeze(), operation) {
+                self.counts.see("write refused as busy");
+                self.refuse(place, operation);
+            }
+            return;
+        }
         let proposed = process.replica.propose(RecordKind::Command, |buffer| {
             encode(&asked, &key, operation, buffer);
         });
@@ -233,7 +243,7 @@ impl World {
             };
             let key = format!("flood{}", number % 24);
             let value = vec![b'x'; bytes];
-            let proposed = process.replica.propose(RecordKind::Command, |buffer| {
+            let encode = |buffer: &mut bytes::BytesMut| {
                 let key = Key::new(key.as_bytes()).expect("a short word is a key");
                 let item = Written {
                     key,
@@ -242,7 +252,17 @@ impl World {
                     value: &value,
                 };
                 Command::Set(item).encode(buffer);
-            });
+            };
+            if process.leads_fast_term() {
+                let mut command = bytes::BytesMut::new();
+                encode(&mut command);
+                if !process.enqueue(EntryKind::Command, command.freeze(), NOBODY) {
+                    self.counts.hit(crate::fault::Class::F30Overload);
+                    break;
+                }
+                continue;
+            }
+            let proposed = process.replica.propose(RecordKind::Command, encode);
             if let Err(Refusal::Busy { .. }) = proposed {
                 self.counts.hit(crate::fault::Class::F30Overload);
                 break;
@@ -291,7 +311,7 @@ impl World {
         if deadline.0 <= process.leader_time_ms(clock)
             && since.is_none_or(|since| since >= TICK_INTERVAL)
         {
-            let last = process.replica.last_index();
+            let last = process.last_index();
             process.clock.barrier = process.propose_tick(clock).unwrap_or(last);
         }
     }
@@ -307,7 +327,11 @@ impl World {
             return;
         };
         let replica = &process.replica;
-        let must_apply = replica.commit_index().max(process.clock.barrier);
+        // The plane may have committed what consensus does not know of yet.
+        let in_plane = process.plane_registers();
+        let in_plane = in_plane.map_or(Index(0), |it| it.commit_index);
+        let committed = replica.commit_index().max(in_plane);
+        let must_apply = committed.max(process.clock.barrier);
         let has_begun = process.clock.term == replica.term();
         if has_begun && replica.lease_read(clock).is_some() {
             self.counts.see("lease read");
@@ -390,6 +414,19 @@ impl crate::machine::Process {
         let payload = |buffer: &mut bytes::BytesMut| {
             buffer.extend_from_slice(&time_ms.to_be_bytes());
         };
+        if self.leads_fast_term() {
+            let payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
+            if !self.enqueue(EntryKind::Tick, payload, NOBODY) {
+                return None;
+            }
+            self.clock.last_tick = Some(clock);
+            self.submit_waiting().ok()?;
+            let plane = self.plane.as_ref()?;
+            return plane
+                .waiting
+                .is_empty()
+                .then(|| plane.registers().last_index);
+        }
         let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
         self.clock.last_tick = Some(clock);
         Some(index)

@@ -12,6 +12,10 @@ pub struct Counts {
     pub messages: u64,
     /// Messages lost because too many were under way.
     pub messages_dropped: u64,
+    /// Datagrams sent between planes.
+    pub datagrams: u64,
+    /// Of these, acknowledgements.
+    pub plane_acknowledgements: u64,
     /// Events of all kinds.
     pub events: u64,
     /// Operations begun by clients.
@@ -49,6 +53,13 @@ impl Counts {
         *self.seen.entry(what).or_default() += 1;
     }
 
+    /// Something was reached so many times.
+    pub fn see_many(&mut self, what: &'static str, times: u64) {
+        if times > 0 {
+            *self.seen.entry(what).or_default() += times;
+        }
+    }
+
     /// Adds another run's.
     pub fn add(&mut self, other: &Self) {
         for (mine, others) in self.faults.iter_mut().zip(other.faults) {
@@ -59,6 +70,8 @@ impl Counts {
         }
         self.messages += other.messages;
         self.messages_dropped += other.messages_dropped;
+        self.datagrams += other.datagrams;
+        self.plane_acknowledgements += other.plane_acknowledgements;
         self.events += other.events;
         self.operations += other.operations;
         self.answered += other.answered;

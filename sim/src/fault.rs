@@ -28,11 +28,15 @@ pub enum Class {
     F21Returns,
     F22SnapshotAcrossChange,
     F23Version,
+    F24PlaneAlone,
+    F26OldTerm,
+    F28Leaves,
+    F30RingFull,
     F30Overload,
 }
 
 /// All classes.
-pub const CLASSES: [Class; 23] = [
+pub const CLASSES: [Class; 27] = [
     Class::F1Loss,
     Class::F2Repeat,
     Class::F3Late,
@@ -55,6 +59,10 @@ pub const CLASSES: [Class; 23] = [
     Class::F21Returns,
     Class::F22SnapshotAcrossChange,
     Class::F23Version,
+    Class::F24PlaneAlone,
+    Class::F26OldTerm,
+    Class::F28Leaves,
+    Class::F30RingFull,
     Class::F30Overload,
 ];
 
@@ -85,6 +93,10 @@ impl Class {
             Self::F21Returns => "F21 a removed one returns",
             Self::F22SnapshotAcrossChange => "F22 snapshot across a change",
             Self::F23Version => "F23 frames of another version",
+            Self::F24PlaneAlone => "F24 plane without its process",
+            Self::F26OldTerm => "F26 datagrams of old terms",
+            Self::F28Leaves => "F28 a plane left at any index",
+            Self::F30RingFull => "F30 ring or window full",
             Self::F30Overload => "F30 overload",
         }
     }
@@ -134,6 +146,16 @@ pub enum Kind {
     CutFrame,
     /// The next message comes from another version.
     OtherVersion,
+    /// So many datagrams of a thousand lose a bit.
+    SpoilDatagrams {
+        permille: u16,
+    },
+    /// Beside so many an old one comes again.
+    ReplayDatagrams {
+        permille: u16,
+    },
+    /// All planes get the next keys, one after the other.
+    RotateKeys,
     Strike(Strike, Target),
     PowerCutOfAll,
     /// A sync fails, after so many have succeeded.
@@ -197,6 +219,12 @@ pub enum Strike {
     PowerCutInWrite { after: u8 },
     /// It stands still.
     Pause,
+    /// It stands still, but for its plane.
+    PauseControl,
+    /// Its plane breaks.
+    BreakPlane,
+    /// An operator asks something of it.
+    Administer(Change),
     /// Nobody hears it, and it hears nobody.
     Isolate,
 }
@@ -229,10 +257,21 @@ pub enum Moment {
     SnapshotInstall,
     SnapshotInstalled,
     TransferAsked,
+    OfferMade,
+    VoterEngaged,
+    LeaderEngaged,
+    /// The plane has acknowledged, and its process knows nothing of it yet.
+    PlaneAcknowledged,
+    /// The process has taken entries from its plane; they are not on disk yet.
+    PlaneTaken,
+    /// The plane is about to be stopped.
+    Leaving,
+    /// It has stopped, and nobody was told yet.
+    Left,
 }
 
 /// All moments.
-pub const MOMENTS: [Moment; 15] = [
+pub const MOMENTS: [Moment; 22] = [
     Moment::VoteGiven,
     Moment::Stands,
     Moment::Elected,
@@ -248,6 +287,13 @@ pub const MOMENTS: [Moment; 15] = [
     Moment::SnapshotInstall,
     Moment::SnapshotInstalled,
     Moment::TransferAsked,
+    Moment::OfferMade,
+    Moment::VoterEngaged,
+    Moment::LeaderEngaged,
+    Moment::PlaneAcknowledged,
+    Moment::PlaneTaken,
+    Moment::Leaving,
+    Moment::Left,
 ];
 
 impl Moment {
@@ -270,6 +316,13 @@ impl Moment {
             Self::SnapshotInstall => "struck: snapshot to install",
             Self::SnapshotInstalled => "struck: snapshot installed",
             Self::TransferAsked => "struck: transfer asked",
+            Self::OfferMade => "struck: offer made",
+            Self::VoterEngaged => "struck: voter engaged",
+            Self::LeaderEngaged => "struck: leader engaged",
+            Self::PlaneAcknowledged => "struck: plane acknowledged",
+            Self::PlaneTaken => "struck: entries taken from plane",
+            Self::Leaving => "struck: plane to be stopped",
+            Self::Left => "struck: plane stopped",
         }
     }
 }

@@ -1,7 +1,9 @@
 //! One machine of the cluster: a disk, a clock, and most of the time a process with a replica. Says
 //! how a process begins; what it does is in `turn.rs`.
+use crate::datagrams::Datagram;
 use crate::journal::{Durable, Journal};
 use crate::plan::{Durability, Settings};
+use crate::plane::Plane;
 use crate::queue::{Nanos, SECOND};
 use crate::random::mix;
 use quorumwire_control::{
@@ -60,6 +62,16 @@ pub struct Machine {
     pub dies_after: Option<(u8, bool)>,
     /// How long it is down when it dies.
     pub down_for: Nanos,
+    /// Whether its processes have a data plane.
+    pub has_plane: bool,
+    /// The plane of a process that is gone, which goes on until the next one starts.
+    pub orphan: Option<Box<Plane>>,
+    /// The process stands still, its plane does not.
+    pub plane_goes_on: bool,
+    /// Datagrams that wait for a plane that stands still.
+    pub socket: Vec<Datagram>,
+    /// Stage of the keys in its secret file.
+    pub key_stage: u64,
 }
 
 /// What a process is told from outside.
@@ -82,6 +94,8 @@ pub enum Arrival {
     Admin(crate::fault::Change, u64),
     /// Take a snapshot.
     TakeSnapshot,
+    /// Something may be new at the plane.
+    Look,
 }
 
 /// What the snapshot threads have finished.
@@ -139,6 +153,8 @@ pub struct Process {
     pub store: Box<Store>,
     /// The log.
     pub journal: Journal,
+    /// The data plane, if there is one.
+    pub plane: Option<Box<Plane>>,
     /// The snapshots' files.
     pub files: Snapshots,
     /// Work of the snapshot threads, by number.
@@ -229,6 +245,11 @@ impl Machine {
             dies_in_write: None,
             dies_after: None,
             down_for: 0,
+            has_plane: settings.planes.has_plane(id.0),
+            orphan: None,
+            plane_goes_on: false,
+            socket: Vec::new(),
+            key_stage: 0,
         };
         let _ = machine.next_life(settings);
         machine
@@ -299,6 +320,13 @@ impl Machine {
         let amnesiac = fresh && (damaged || self.was_member);
         let config = self.config(settings, amnesiac);
         let now = self.clock(time);
+        // A plane that went on must be stopped before.
+        self.orphan = None;
+        self.socket.clear();
+        let plane = match self.new_plane(settings) {
+            Ok(plane) => plane,
+            Err(problem) => return Start::Violation(problem),
+        };
         let replica = match Replica::new(config, now, stored) {
             Ok(replica) => replica,
             Err(problem) => {
@@ -311,6 +339,7 @@ impl Machine {
         };
         self.process = Some(Process::new(replica, store, wal, ready.snapshots));
         if let Some(process) = &mut self.process {
+            process.plane = plane;
             process.applied = applied;
             process.log_time = log_time;
             process.committed = process.replica.commit_index();
@@ -320,6 +349,7 @@ impl Machine {
         self.inbox.clear();
         self.wake_at = Nanos::MAX;
         self.busy_until = 0;
+        self.plane_goes_on = false;
         self.dies_in_write = None;
         self.dies_after = None;
         Start::Runs
@@ -332,10 +362,40 @@ impl Machine {
         match &self.process {
             Some(process) if self.in_memory => {
                 let replica = &process.replica;
-                replica.term_at(index) == Some(term) || index <= replica.status().snapshot_index
+                let in_plane = process.plane.as_ref().is_some_and(|p| p.holds(index, term));
+                in_plane
+                    || replica.term_at(index) == Some(term)
+                    || index <= replica.status().snapshot_index
             }
             None if self.in_memory => true,
             Some(_) | None => self.durable.holds(index, term),
+        }
+    }
+
+    /// Its plane: that of its process, or what is left of the last one's.
+    #[must_use]
+    pub fn plane(&self) -> Option<&Plane> {
+        match &self.process {
+            Some(process) => process.plane.as_deref(),
+            None => self.orphan.as_deref(),
+        }
+    }
+
+    /// The same, to change it.
+    pub fn plane_mut(&mut self) -> Option<&mut Plane> {
+        match &mut self.process {
+            Some(process) => process.plane.as_deref_mut(),
+            None => self.orphan.as_deref_mut(),
+        }
+    }
+
+    fn new_plane(&self, settings: &Settings) -> Result<Option<Box<Plane>>, String> {
+        if !self.has_plane {
+            return Ok(None);
+        }
+        match Plane::new(settings, !self.in_memory, self.key_stage) {
+            Ok(plane) => Ok(Some(Box::new(plane))),
+            Err(problem) => Err(format!("the plane cannot be made: {problem:?}")),
         }
     }
 
@@ -420,10 +480,10 @@ impl Machine {
             append_bytes_in_flight_max: 1 << 20,
             log_tail_bytes: settings.log_tail_bytes,
             waiting_requests_max: 64,
-            plane: false,
-            engage_interval: Duration::from_millis(100),
-            engage_interval_max: Duration::from_secs(2),
-            engage_window: 16,
+            plane: self.has_plane,
+            engage_interval: Duration::from_nanos(settings.engage_interval),
+            engage_interval_max: Duration::from_nanos(settings.engage_interval_max),
+            engage_window: u64::from(settings.ring_slots / 2),
         }
     }
 }
@@ -444,6 +504,7 @@ impl Process {
             replica,
             store,
             journal: Journal::new(wal),
+            plane: None,
             files,
             jobs: BTreeMap::new(),
             next_job: 0,

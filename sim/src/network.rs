@@ -105,6 +105,12 @@ impl Network {
     }
 
     /// What is sent over this direction arrives not before this time.
+    #[must_use]
+    pub fn clogged_until(&self, link: Link) -> Nanos {
+        self.clogged_until[self.at(link)]
+    }
+
+    /// What is sent over this direction arrives not before this time.
     pub fn clog(&mut self, link: Link, until: Nanos) {
         let at = self.at(link);
         self.clogged_until[at] = self.clogged_until[at].max(until);

@@ -1,5 +1,6 @@
 //! What a seed stands for: the sizes of a cluster and the list of what goes wrong in it. Runs nothing.
-use crate::fault::{Change, Fault, Kind, MOMENTS, Shape, Strike, Target};
+use crate::datagrams::Weather;
+use crate::fault::{Change, Fault, Kind, MOMENTS, Moment, Shape, Strike, Target};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::random::Random;
 
@@ -17,6 +18,29 @@ pub enum Durability {
     Sync,
     /// In memory at a majority.
     Memory,
+}
+
+/// Which replicas have a data plane.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Planes {
+    /// All of them.
+    All,
+    /// All but the second.
+    AllButOne,
+    /// None.
+    None,
+}
+
+impl Planes {
+    /// Whether this replica has one.
+    #[must_use]
+    pub const fn has_plane(self, id: u16) -> bool {
+        match self {
+            Self::All => true,
+            Self::AllButOne => id != 1,
+            Self::None => false,
+        }
+    }
 }
 
 /// The sizes of one cluster.
@@ -60,6 +84,24 @@ pub struct Settings {
     pub delay: (Nanos, Nanos),
     /// Usual time of a write to disk: from, to.
     pub disk: (Nanos, Nanos),
+    /// Who has a data plane.
+    pub planes: Planes,
+    /// Entries that a plane's ring holds.
+    pub ring_slots: u32,
+    /// Entries that may wait for a plane's commit.
+    pub window: u32,
+    /// Time in a software term before a fast one is tried: the shortest and the longest.
+    pub engage_interval: Nanos,
+    /// See `engage_interval`.
+    pub engage_interval_max: Nanos,
+    /// A plane needs a while to stop.
+    pub slow_fence: bool,
+    /// A process is woken for every datagram, not only for entries and commits.
+    pub wakes_for_all: bool,
+    /// A plane outlives a process that is killed.
+    pub plane_outlives: bool,
+    /// What usually happens to datagrams.
+    pub datagrams: Weather,
 }
 
 /// A seed, spelled out.
@@ -111,7 +153,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     let heartbeat = one(random, &[30, 30, 30, 40, 60, 100]) * MILLISECOND;
     let timeouts = one(random, &[5, 5, 5, 4, 8]);
     let durability = match random.below(10) {
-        0 => Durability::Memory,
+        0..=2 => Durability::Memory,
         _ => Durability::Sync,
     };
     let clocks_are_sound = !random.permille(60);
@@ -119,6 +161,14 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     let allowed = u32::try_from(drift_ppm_max * 21 / 10).unwrap_or(0);
     let delay = one(random, &[50, 100, 300, 1_000]) * 1_000;
     let disk = one(random, &[20, 100, 500, 2_000]) * 1_000;
+    let planes = match random.below(10) {
+        0 => Planes::None,
+        1 => Planes::AllButOne,
+        _ => Planes::All,
+    };
+    let ring_slots = u32::try_from(one(random, &[4, 16, 64, 64, 256])).unwrap_or(64);
+    let window = ring_slots >> random.below(3);
+    let engage_interval = one(random, &[20, 100, 100, 400]) * MILLISECOND;
     Settings {
         seed,
         voters: u16::try_from(voters).unwrap_or(3),
@@ -143,6 +193,21 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         think: one(random, &[200, 400, 800]) * MILLISECOND,
         delay: (delay / 2, delay * 2),
         disk: (disk / 2, disk * 3),
+        planes,
+        ring_slots,
+        window,
+        engage_interval,
+        engage_interval_max: engage_interval * one(random, &[1, 4, 10]),
+        slow_fence: random.permille(150),
+        wakes_for_all: random.permille(150),
+        plane_outlives: random.permille(400),
+        datagrams: Weather {
+            loss: one(random, &[0, 0, 0, 10, 50, 300]),
+            repeat: one(random, &[0, 0, 10, 200]),
+            late: one(random, &[0, 0, 10, 100]),
+            spoil: one(random, &[0, 0, 2, 20]),
+            replay: one(random, &[0, 2, 10]),
+        },
     }
 }
 
@@ -166,6 +231,7 @@ fn menu(settings: &Settings, random: &mut Random) -> Vec<Dish> {
             | Dish::Snapshot
             | Dish::Overload
             | Dish::Trigger => true,
+            Dish::Datagrams | Dish::PlaneTrigger => settings.planes != Planes::None,
         };
         if wanted && random.permille(700) {
             let times = weight * random.between(1, 4);
@@ -198,7 +264,20 @@ enum Dish {
     Snapshot,
     Overload,
     Trigger,
+    Datagrams,
+    PlaneTrigger,
 }
+
+/// Moments of the handover and of fast terms.
+const PLANE_MOMENTS: [Moment; 7] = [
+    Moment::OfferMade,
+    Moment::VoterEngaged,
+    Moment::LeaderEngaged,
+    Moment::PlaneAcknowledged,
+    Moment::PlaneTaken,
+    Moment::Leaving,
+    Moment::Left,
+];
 
 const DISHES: &[(Dish, u64)] = &[
     (Dish::Weather, 8),
@@ -218,6 +297,8 @@ const DISHES: &[(Dish, u64)] = &[
     (Dish::Snapshot, 4),
     (Dish::Overload, 2),
     (Dish::Trigger, 24),
+    (Dish::Datagrams, 4),
+    (Dish::PlaneTrigger, 24),
 ];
 
 fn fault(at: Nanos, settings: &Settings, menu: &[Dish], random: &mut Random) -> Fault {
@@ -323,10 +404,44 @@ fn kind(dish: Dish, random: &mut Random) -> Kind {
         Dish::Overload => Kind::Overload {
             commands: u16::try_from(random.between(20, 400)).unwrap_or(20),
         },
+        Dish::Datagrams => match random.below(3) {
+            0 => Kind::SpoilDatagrams {
+                permille: permille(random, &[10, 200]),
+            },
+            1 => Kind::ReplayDatagrams {
+                permille: permille(random, &[50, 500]),
+            },
+            _ => Kind::RotateKeys,
+        },
+        Dish::PlaneTrigger => plane_trigger(random),
         Dish::Trigger => Kind::Trigger {
             on: random.pick(&MOMENTS).unwrap_or(MOMENTS[0]),
             skip: small(random, 3),
             then: strike(random),
+        },
+    }
+}
+
+fn plane_trigger(random: &mut Random) -> Kind {
+    let changes = [
+        Change::AddVoter,
+        Change::AddLearner,
+        Change::Promote,
+        Change::Remove,
+        Change::QuorumMajority,
+    ];
+    Kind::Trigger {
+        on: random.pick(&PLANE_MOMENTS).unwrap_or(PLANE_MOMENTS[0]),
+        skip: match random.below(3) {
+            0 => small(random, 60),
+            _ => small(random, 3),
+        },
+        then: match random.below(8) {
+            0 => Strike::BreakPlane,
+            1 => Strike::PauseControl,
+            2 => Strike::Administer(Change::Transfer),
+            3 => Strike::Administer(random.pick(&changes).unwrap_or(Change::AddVoter)),
+            _ => strike(random),
         },
     }
 }
@@ -353,7 +468,9 @@ fn strike(random: &mut Random) -> Strike {
         1 => small(random, 4),
         _ => small(random, 30),
     };
-    match random.below(10) {
+    match random.below(12) {
+        10 => Strike::PauseControl,
+        11 => Strike::BreakPlane,
         0..=2 => Strike::Kill { after },
         3 | 4 => Strike::PowerCut { after },
         5 => Strike::KillInWrite {

@@ -25,7 +25,12 @@ impl World {
         self.counts.planned += 1;
         let anyone = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
         match fault.what {
-            Kind::Loss { .. } | Kind::Repeat { .. } | Kind::Late { .. } => {
+            Kind::RotateKeys => self.rotate_keys(fault.lasts),
+            Kind::Loss { .. }
+            | Kind::Repeat { .. }
+            | Kind::Late { .. }
+            | Kind::SpoilDatagrams { .. }
+            | Kind::ReplayDatagrams { .. } => {
                 self.network.weather.push((number, fault.what));
             }
             Kind::Partition(shape) => self.cut(number, shape, &mut luck),
@@ -201,7 +206,12 @@ impl World {
             | Strike::PowerCut { .. }
             | Strike::KillInWrite { .. }
             | Strike::PowerCutInWrite { .. } => {}
-            Strike::Pause => {
+            Strike::BreakPlane => self.break_plane(place),
+            Strike::Administer(change) => self.arrive_later(place, Arrival::Admin(change, luck)),
+            Strike::Pause | Strike::PauseControl => {
+                if machine.busy_until <= now {
+                    machine.plane_goes_on = strike == Strike::PauseControl;
+                }
                 machine.busy_until = machine.busy_until.max(now + lasts);
                 let run = machine.run;
                 let until = machine.busy_until;
@@ -296,8 +306,10 @@ impl World {
         let Some(process) = machine.process.take() else {
             return;
         };
+        machine.socket.clear();
         machine.durable.unsure_from = process.journal.unsure_from();
-        drop(process);
+        let outlives = self.plan.settings.plane_outlives && !power;
+        machine.orphan = process.plane.filter(|_| outlives);
         let space_bytes = machine.disk.faults().space_bytes;
         let mut files = machine.disk.inner().clone();
         // A disk that holds damage which was not found yet must not look like one that was cut off in
@@ -467,6 +479,7 @@ impl World {
     pub fn make_peace(&mut self) {
         self.peace = true;
         self.network.heal();
+        self.datagrams.weather = crate::datagrams::Weather::default();
         self.cuts.clear();
         self.armed.clear();
         for place in 0..self.machines.len() {

@@ -1,6 +1,7 @@
 //! What a process does with what has arrived: the node's turn, step by step and in its order.
 use crate::fault::Moment;
 use crate::machine::{Arrival, LeaderClock, Process, SnapshotJob};
+use crate::queue::MILLISECOND;
 use crate::world::{Event, World};
 use quorumwire_control::{Body, Input, Output, Role};
 use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
@@ -21,6 +22,16 @@ impl World {
         }
     }
 
+    /// Tells a process something, to be looked at when the turn that it may be in is over.
+    pub fn arrive_later(&mut self, place: usize, arrival: Arrival) {
+        let machine = &mut self.machines[place];
+        if machine.process.is_some() {
+            machine.inbox.push_back(arrival);
+            let run = machine.run;
+            self.queue.set(self.now, Event::PlaneNews(place, run));
+        }
+    }
+
     /// A turn: first what disk and snapshot threads have done, then what others say, then the time,
     /// then clients; then all that the replica asks for.
     pub fn turn(&mut self, place: usize) {
@@ -33,11 +44,22 @@ impl World {
             inbox.extend(rest);
         }
         let mut last = Vec::new();
+        let mut polled = false;
         for arrival in inbox.drain(..) {
+            if !polled && !matches!(arrival, Arrival::Log | Arrival::Snapshot(_)) {
+                self.poll_plane(place);
+                polled = true;
+            }
             match arrival {
                 Arrival::Log => self.log_has_news(place),
                 Arrival::Snapshot(event) => self.take_snapshot_event(place, event),
-                Arrival::Up(peer) => self.step(place, Input::PeerUp(peer)),
+                Arrival::Up(peer) => {
+                    let id = peer.id;
+                    let has_plane = self.machines[usize::from(id.0)].has_plane;
+                    self.step(place, Input::PeerUp(peer));
+                    self.step(place, Input::PlanePeer { id, has_plane });
+                }
+                Arrival::Look => {}
                 Arrival::Down(peer) => self.step(place, Input::PeerDown(peer)),
                 Arrival::Message(from, message) => {
                     self.step(place, Input::Message { from, message });
@@ -48,9 +70,14 @@ impl World {
                 | Arrival::TakeSnapshot => last.push(arrival),
             }
         }
+        if !polled {
+            self.poll_plane(place);
+        }
         let machine = &mut self.machines[place];
         if machine.process.is_some() {
-            machine.inbox = inbox; // its memory is used again
+            // Its memory is used again; what came during the turn is for the next one.
+            inbox.append(&mut machine.inbox);
+            machine.inbox = inbox;
         }
         let clock = machine.clock(self.now);
         let is_due = |process: &Process| process.replica.next_wake() <= clock;
@@ -65,11 +92,13 @@ impl World {
                 Arrival::TakeSnapshot => self.take_snapshot(place),
                 Arrival::Log
                 | Arrival::Snapshot(_)
+                | Arrival::Look
                 | Arrival::Up(_)
                 | Arrival::Down(_)
                 | Arrival::Message(..) => {}
             }
         }
+        self.submit_to_plane(place);
         self.carry_out_all(place);
         self.keep_house(place);
         self.plan_ahead(place);
@@ -163,7 +192,12 @@ impl World {
                     self.step(place, Input::Persisted(done));
                 }
             }
-            Output::Send { to, message } => self.send(place, to, message),
+            Output::Send { to, message } => {
+                if let Body::Engaged { engaged: true, .. } = message.body {
+                    self.counts.see("straggler joined");
+                }
+                self.send(place, to, message);
+            }
             Output::Committed(upto) => {
                 process.committed = process.committed.max(upto);
                 self.apply(place);
@@ -220,16 +254,14 @@ impl World {
                 self.snapshot_work(place, now, job);
             }
             Output::TakeSnapshot => self.take_snapshot(place),
-            Output::Engage(engage) => {
-                let term = engage.term;
-                let engaged = false;
-                self.step(place, Input::Engaged { term, engaged });
+            Output::Engage(engage) => self.engage_plane(place, &engage),
+            Output::Disengage(reason) => self.stop_plane(place, reason),
+            Output::PlaneHeartbeat { round } => {
+                self.plane_does(place, |plane| plane.heartbeat(round));
             }
-            Output::Disengage(_) => {
-                let registers = quorumwire_interfaces::Registers::default();
-                self.step(place, Input::Disengaged { registers });
+            Output::PlanePersisted(upto) => {
+                self.plane_does(place, |plane| plane.set_persisted(upto));
             }
-            Output::PlaneHeartbeat { .. } | Output::PlanePersisted(_) => {}
         }
     }
 
@@ -360,6 +392,15 @@ impl World {
             let done = (now + took).max(machine.stalled_until + took);
             self.queue.set(done, Event::LogDone(place, run));
         }
+        if let Some(plane) = &mut process.plane
+            && !plane.waiting.is_empty()
+            && !plane.news_planned
+        {
+            // It may go on when there is room, or when the plane has stopped.
+            plane.news_planned = true;
+            self.queue
+                .set(now + MILLISECOND, Event::PlaneNews(place, run));
+        }
         let wake = process.replica.next_wake();
         let wake = machine.true_time(wake).max(now + 1);
         if wake < machine.wake_at {
@@ -403,6 +444,7 @@ fn moment(output: &Output) -> Option<Moment> {
                 rejected: false, ..
             } => Some(Moment::Acknowledged),
             Body::TransferNow => Some(Moment::TransferAsked),
+            Body::EngageOffer { .. } => Some(Moment::OfferMade),
             _ => None,
         },
         Output::Committed(_) => Some(Moment::Committed),

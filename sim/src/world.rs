@@ -3,6 +3,7 @@
 use crate::checks::Checks;
 use crate::clients::{Asked, Client, Told};
 use crate::counts::Counts;
+use crate::datagrams::Datagrams;
 use crate::fault::{Moment, Strike};
 use crate::machine::{Arrival, Machine, Start};
 use crate::network::{Envelope, Network, notice_delay};
@@ -44,6 +45,14 @@ pub enum Event {
     Fault(u16),
     /// It ends.
     Over(u16),
+    /// A datagram arrives, by slot.
+    Datagram(u32),
+    /// A process is told that its plane has something.
+    PlaneNews(usize, u32),
+    /// A slow plane stops.
+    Fence(usize, u32),
+    /// A machine reads its secret file again.
+    Keys(usize),
     /// A client acts.
     Client(u16),
     /// A client has waited for long.
@@ -85,6 +94,10 @@ pub struct World {
     pub machines: Vec<Machine>,
     /// What is between them.
     pub network: Network,
+    /// What is between their planes.
+    pub datagrams: Datagrams,
+    /// Stage of the newest keys.
+    pub key_stage: u64,
     /// The clients.
     pub clients: Vec<Client>,
     /// Clients begin nothing after this.
@@ -144,6 +157,8 @@ impl World {
             now: 0,
             queue: Queue::default(),
             network: Network::new(machines.len(), settings.delay),
+            datagrams: Datagrams::default(),
+            key_stage: 0,
             clients: vec![Client::default(); usize::from(settings.clients)],
             clients_stop_at: Nanos::MAX,
             asked: Vec::new(),
@@ -166,6 +181,7 @@ impl World {
             machines,
             plan,
         };
+        world.datagrams.weather = world.plan.settings.datagrams;
         world.checks.reads_judged = world.plan.settings.clocks_are_sound;
         world.begin();
         world
@@ -220,12 +236,21 @@ impl World {
             Event::SnapshotDone(place, run, job) if self.machines[place].run == run => {
                 self.snapshot_done(place, job);
             }
-            Event::LogDone(..) | Event::SnapshotDone(..) => {} // of a process that is gone
+            Event::PlaneNews(place, run) if self.machines[place].run == run => {
+                self.plane_news(place);
+            }
+            Event::Fence(place, run) if self.machines[place].run == run => self.fence(place),
+            Event::LogDone(..)
+            | Event::SnapshotDone(..)
+            | Event::PlaneNews(..)
+            | Event::Fence(..) => {} // of a process that is gone
             Event::Boot(place) => self.boot(place),
             Event::Gone(place, peer) => self.arrive(place, Arrival::Down(peer)),
             Event::Dial => self.dial(),
             Event::Fault(number) => self.fault_begins(number),
             Event::Over(number) => self.fault_ends(number),
+            Event::Datagram(slot) => self.datagram_arrives(slot),
+            Event::Keys(place) => self.reload_keys(place),
             Event::Client(number) => self.client_acts(number),
             Event::Impatient(number, operation) => self.client_gives_up(number, operation),
             Event::Request(place, operation) => self.arrive(place, Arrival::Request(operation)),
@@ -441,5 +466,9 @@ fn number_of(event: Event) -> (u64, u64) {
         Event::Impatient(number, operation) => (12, pair(usize::from(number), operation)),
         Event::Request(place, operation) => (13, pair(place, operation)),
         Event::Answer(operation, _) => (14, u64::from(operation)),
+        Event::Datagram(slot) => (15, u64::from(slot)),
+        Event::PlaneNews(place, run) => (16, pair(place, run)),
+        Event::Fence(place, run) => (17, pair(place, run)),
+        Event::Keys(place) => (18, pair(place, 0)),
     }
 }

@@ -1,0 +1,329 @@
+//! A replica's data plane as its process sees it: the real engine, what waits to be submitted, and what
+//! it has brought. Consensus decides when it runs; where datagrams go is in `datagrams.rs`.
+use crate::machine::GROUP;
+use crate::plan::Settings;
+use crate::random::mix;
+use bytes::{Bytes, BytesMut};
+use quorumwire_control::Engage;
+use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
+use quorumwire_interfaces::{
+    Command, EntryKind, Grant, Index, PlaneEntry, PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys,
+    PlanePeer, Registers, ReplicaId, Term,
+};
+use quorumwire_wire::{RecordKind, begin_record, finish_record};
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Commands that wait until the plane has room; then clients are refused.
+const WAITING_MAX: usize = 512;
+/// The port at which every plane listens.
+const PORT: u16 = 7402;
+
+/// A command on its way into the plane.
+pub struct Submission {
+    /// A command or a tick.
+    pub kind: EntryKind,
+    /// Its bytes.
+    pub payload: Bytes,
+    /// The client's operation.
+    pub operation: u32,
+}
+
+/// What an engine has sent and the network has not taken yet.
+#[derive(Default)]
+pub struct Outgoing {
+    /// One datagram behind the other.
+    pub bytes: Vec<u8>,
+    /// To which machine, and where each ends.
+    pub ends: Vec<(usize, usize)>,
+}
+
+impl Outbox for Outgoing {
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+        if let Some(place) = place_of(to) {
+            self.bytes.extend_from_slice(datagram);
+            self.ends.push((place, self.bytes.len()));
+        }
+    }
+}
+
+/// The plane of one process.
+pub struct Plane {
+    engine: Engine,
+    held: bool,
+    /// The voters by slot, while engaged.
+    slots: Vec<ReplicaId>,
+    /// The entry behind which it was engaged.
+    pub start_index: Index,
+    /// The last entry handed over.
+    taken: Index,
+    persisted: Index,
+    /// What has no place in the log yet.
+    pub waiting: VecDeque<Submission>,
+    /// Records of the entries stored, in order.
+    pub records: BytesMut,
+    /// Who asks for what the ring no longer holds.
+    pub behind: Vec<ReplicaId>,
+    /// What it has sent.
+    pub outgoing: Outgoing,
+    /// Consensus was shown these.
+    pub shown: Registers,
+    /// It takes no datagram any more, until it is stopped.
+    pub failed: bool,
+    /// Its process will look at it.
+    pub news_planned: bool,
+    /// The highest index it has acknowledged in the running term.
+    pub acknowledged: Index,
+    /// It had no room for a command.
+    pub was_full: bool,
+}
+
+/// Where a machine's plane listens.
+#[must_use]
+pub fn address(place: usize) -> SocketAddr {
+    let last = u8::try_from(place + 1).unwrap_or(u8::MAX);
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), PORT)
+}
+
+/// The machine with this address.
+fn place_of(address: SocketAddr) -> Option<usize> {
+    match address.ip() {
+        IpAddr::V4(ip) => usize::from(ip.octets()[3]).checked_sub(1),
+        IpAddr::V6(_) => None,
+    }
+}
+
+/// The keys at a stage of their replacement: each key goes through three.
+#[must_use]
+pub fn keys(seed: u64, stage: u64) -> PlaneKeys {
+    let key = |epoch: u64, of: u64| {
+        let half = |number: u64| mix(seed ^ mix(epoch << 2 ^ of << 1 ^ number)).to_be_bytes();
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&half(0));
+        key[8..].copy_from_slice(&half(1));
+        key
+    };
+    let pair = |of: u64| {
+        let (epoch, other) = match stage % 3 {
+            0 => (stage / 3, None),
+            1 => (stage / 3, Some(stage / 3 + 1)),
+            _ => (stage / 3 + 1, Some(stage / 3)),
+        };
+        PlaneKeyPair {
+            epoch,
+            key: key(epoch, of),
+            other: other.map(|epoch| key(epoch, of)),
+        }
+    };
+    PlaneKeys {
+        cluster: pair(0),
+        clients: pair(1),
+    }
+}
+
+impl Plane {
+    /// A plane that is off. `stage`: of its keys.
+    pub fn new(settings: &Settings, held: bool, stage: u64) -> Result<Self, PlaneError> {
+        let mut engine = Engine::new(Options {
+            group: GROUP,
+            ring_slots: settings.ring_slots,
+            window: settings.window,
+        })?;
+        engine.set_keys(&keys(settings.seed, stage));
+        Ok(Self {
+            engine,
+            held,
+            slots: Vec::new(),
+            start_index: Index(0),
+            taken: Index(0),
+            persisted: Index(0),
+            waiting: VecDeque::new(),
+            records: BytesMut::new(),
+            behind: Vec::new(),
+            outgoing: Outgoing::default(),
+            shown: Registers::default(),
+            failed: false,
+            news_planned: false,
+            acknowledged: Index(0),
+            was_full: false,
+        })
+    }
+
+    /// Signs and checks with the keys of this stage.
+    pub fn set_keys(&mut self, seed: u64, stage: u64) {
+        self.engine.set_keys(&keys(seed, stage));
+    }
+
+    /// Whether the plane runs now as it was asked to.
+    pub fn engage(&mut self, engage: &Engage) -> bool {
+        let peer = |peer: &quorumwire_control::Peer| PlanePeer {
+            id: peer.id,
+            address: address(usize::from(peer.id.0)),
+        };
+        let grant = Grant {
+            group: engage.group,
+            term: engage.term,
+            last_index: engage.last_index,
+            last_term: engage.last_term,
+            commit_index: engage.commit_index,
+            me: engage.me,
+            leader: engage.leader,
+            peers: engage.voters.iter().map(peer).collect(),
+            quorum: engage.quorum,
+            held: self.held,
+        };
+        if self.engine.engage(&grant).is_err() {
+            return false;
+        }
+        self.slots = engage.voters.iter().map(|peer| peer.id).collect();
+        self.start_index = engage.last_index;
+        self.taken = engage.last_index;
+        self.persisted = engage.last_index;
+        self.acknowledged = engage.last_index;
+        self.shown = Registers::default();
+        true
+    }
+
+    /// Stops the plane and takes everything out of its ring.
+    pub fn disengage(&mut self) -> Registers {
+        let registers = self.engine.disengage();
+        self.take();
+        self.slots.clear();
+        self.failed = false;
+        registers
+    }
+
+    /// Whether it moves the log.
+    #[must_use]
+    pub fn is_engaged(&self) -> bool {
+        self.engine.is_engaged()
+    }
+
+    /// The registers of this moment.
+    #[must_use]
+    pub fn registers(&self) -> Registers {
+        self.engine.registers()
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        self.engine.counters()
+    }
+
+    /// Whether its process should look at it; `all`: whatever it has heard, it should.
+    #[must_use]
+    pub fn has_news(&self, all: bool) -> bool {
+        let registers = self.engine.registers();
+        registers.last_index > self.taken
+            || registers.commit_index > self.shown.commit_index
+            || !self.behind.is_empty()
+            || (all && registers != self.shown)
+    }
+
+    /// Whether this very entry is in the memory of a plane that acknowledges what it has stored.
+    #[must_use]
+    pub fn holds(&self, index: Index, term: Term) -> bool {
+        let registers = self.engine.registers();
+        !self.held
+            && registers.term == term
+            && index > self.start_index
+            && index <= registers.last_index
+    }
+
+    /// A datagram arrives from a machine.
+    pub fn receive(&mut self, from: usize, datagram: &[u8]) {
+        let (behind, slots) = (&mut self.behind, &self.slots);
+        let mut sink = |event: PlaneEvent<'_>| {
+            if let PlaneEvent::Behind(slot) = event {
+                behind.extend(slots.get(usize::from(slot)));
+            }
+        };
+        let from = address(from);
+        self.engine
+            .receive(from, datagram, &mut self.outgoing, &mut sink);
+    }
+
+    /// Has the entries stored since the last time gather in `records`.
+    pub fn take(&mut self) {
+        let (records, taken) = (&mut self.records, &mut self.taken);
+        self.engine.take(&mut |event| {
+            if let PlaneEvent::Entry(entry) = event {
+                assert!(
+                    entry.index == taken.next(),
+                    "a plane hands entries over in order"
+                );
+                *taken = entry.index;
+                append_record(records, &entry);
+            }
+        });
+    }
+
+    /// Says a round.
+    pub fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
+        self.engine.heartbeat(round, &mut self.outgoing)
+    }
+
+    /// Entries are durable up to here.
+    pub fn set_persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
+        self.persisted = self.persisted.max(upto);
+        if self.held {
+            self.engine.persisted(upto, &mut self.outgoing)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What is durable and applied need not be kept.
+    pub fn release(&mut self, applied: Index) -> Result<(), PlaneError> {
+        if self.slots.is_empty() {
+            return Ok(());
+        }
+        self.engine
+            .release(applied.min(self.persisted).min(self.taken))
+    }
+
+    /// Whether another command may wait.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.waiting.len() < WAITING_MAX
+    }
+
+    /// Hands over what waits, as much as there is room for; each with the index it got.
+    pub fn submit(
+        &mut self,
+        mut submitted: impl FnMut(Index, &Submission),
+    ) -> Result<(), PlaneError> {
+        while let Some(next) = self.waiting.front() {
+            let command = Command {
+                kind: next.kind,
+                session: 0,
+                sequence: u64::from(next.operation),
+                payload: &next.payload,
+            };
+            match self.engine.submit(&[command], &mut self.outgoing) {
+                Ok((index, _)) => submitted(index, next),
+                Err(PlaneError::Full) => {
+                    self.was_full = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+            self.waiting.pop_front();
+        }
+        Ok(())
+    }
+}
+
+/// Builds the record of an entry: the same bytes on every replica.
+fn append_record(block: &mut BytesMut, entry: &PlaneEntry<'_>) {
+    let kind = match entry.command.kind {
+        EntryKind::Tick => RecordKind::Tick,
+        EntryKind::Fragment => RecordKind::Fragment,
+        EntryKind::Command if entry.command.session == 0 => RecordKind::Command,
+        EntryKind::Command => RecordKind::SessionCommand,
+    };
+    let start = begin_record(block, kind, GROUP, entry.term, entry.index);
+    block.extend_from_slice(entry.command.payload);
+    finish_record(block, start);
+}

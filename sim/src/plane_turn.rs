@@ -1,0 +1,512 @@
+//! What a process does with its data plane, as the node does, and what datagrams do to planes. A plane
+//! goes on while its process stands still, and in some seeds after that was killed.
+#![allow(clippy::similar_names)] // a machine's `place` and its `plane`
+use crate::fault::{Class, Moment};
+use crate::machine::{Arrival, Process, Proposal};
+use crate::plane::{Plane, Submission};
+use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
+use crate::world::{Event, World};
+use bytes::Bytes;
+use quorumwire_control::{Engage, Input, LeaveReason, Role};
+use quorumwire_interfaces::{EntryKind, Index, Registers};
+use quorumwire_wire::RecordKind;
+use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
+
+/// Datagrams that wait in the socket of a process that stands still; more are lost.
+const SOCKET_MAX: usize = 256;
+
+impl World {
+    /// A datagram reaches a machine.
+    pub fn datagram_arrives(&mut self, slot: u32) {
+        let datagram = self.datagrams.arrive(slot);
+        let place = datagram.to;
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        if machine.busy_until > now && !machine.plane_goes_on && machine.process.is_some() {
+            if machine.socket.len() < SOCKET_MAX {
+                machine.socket.push(datagram.clone());
+            }
+        } else {
+            if machine.busy_until > now && machine.plane().is_some_and(Plane::is_engaged) {
+                self.counts.hit(Class::F24PlaneAlone);
+            }
+            self.plane_hears(place, datagram.from, &datagram.bytes, datagram.spoiled);
+            self.tell_of_news(place);
+        }
+        self.datagrams.done_with(slot, datagram);
+    }
+
+    fn plane_hears(&mut self, place: usize, from: usize, bytes: &[u8], spoiled: bool) {
+        let machine = &mut self.machines[place];
+        let peer = machine.peer;
+        let Some(plane) = machine.plane_mut() else {
+            return;
+        };
+        if plane.failed {
+            return;
+        }
+        let before = plane.registers();
+        plane.receive(from, bytes);
+        let after = plane.registers();
+        if spoiled {
+            self.checks.require(before == after, || {
+                format!("I15: the plane of {peer:?} took a spoiled datagram")
+            });
+        } else if let Some(head) = bytes.first_chunk::<HEADER_BYTES>() {
+            let term = Header::decode(head).term;
+            if term < before.term.0 && plane.is_engaged() {
+                self.checks.require(before == after, || {
+                    format!("I11: the plane of {peer:?} heeds a datagram of term {term}")
+                });
+                self.counts.hit(Class::F26OldTerm);
+            }
+        }
+        self.launch(place);
+    }
+
+    /// Has the process look at its plane soon, if there is something to see.
+    fn tell_of_news(&mut self, place: usize) {
+        let eager = self.plan.settings.wakes_for_all;
+        let delay = self.random.between(1, 60) * MICROSECOND;
+        let machine = &mut self.machines[place];
+        let run = machine.run;
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        if let Some(plane) = &mut process.plane
+            && !plane.news_planned
+            && plane.has_news(eager)
+        {
+            plane.news_planned = true;
+            self.queue
+                .set(self.now + delay, Event::PlaneNews(place, run));
+        }
+    }
+
+    /// A process was told that its plane has something.
+    pub fn plane_news(&mut self, place: usize) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        if let Some(plane) = machine.plane_mut() {
+            plane.news_planned = false;
+        }
+        if machine.busy_until <= now {
+            self.turn(place);
+        }
+    }
+
+    /// What a plane has sent goes on its way, if it may be said.
+    pub fn launch(&mut self, place: usize) {
+        let machine = &mut self.machines[place];
+        let Some(plane) = machine.plane_mut() else {
+            return;
+        };
+        if plane.outgoing.ends.is_empty() {
+            return;
+        }
+        let mut outgoing = std::mem::take(&mut plane.outgoing);
+        let mut start = 0;
+        let mut acknowledged = false;
+        for (to, end) in &outgoing.ends {
+            let bytes = &outgoing.bytes[start..*end];
+            start = *end;
+            acknowledged |= self.judge(place, bytes);
+            self.send_datagram((place, *to), bytes);
+        }
+        outgoing.bytes.clear();
+        outgoing.ends.clear();
+        if let Some(plane) = self.machines[place].plane_mut() {
+            plane.outgoing = outgoing;
+        }
+        if acknowledged {
+            self.reached(place, Moment::PlaneAcknowledged);
+            self.die_if_doomed(place);
+        }
+    }
+
+    /// Whether a datagram acknowledges something new, and may.
+    fn judge(&mut self, place: usize, bytes: &[u8]) -> bool {
+        let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return false;
+        };
+        let header = Header::decode(head);
+        if !matches!(
+            Kind::from_byte(header.kind),
+            Some(Kind::AppendOk | Kind::HeartbeatOk)
+        ) {
+            return false;
+        }
+        self.counts.plane_acknowledgements += 1;
+        let machine = &self.machines[place];
+        self.checks.plane_promises(machine, &header);
+        let Some(plane) = self.machines[place].plane_mut() else {
+            return false;
+        };
+        let index = Index(header.index);
+        let new = index > plane.acknowledged;
+        plane.acknowledged = plane.acknowledged.max(index);
+        new
+    }
+
+    fn send_datagram(&mut self, link: (usize, usize), bytes: &[u8]) {
+        self.counts.datagrams += 1;
+        if link.1 >= self.machines.len() {
+            return;
+        }
+        if self.network.is_cut(link) {
+            self.counts.hit(Class::F4Partition);
+            return;
+        }
+        let earliest = self.network.clogged_until(link).max(self.now);
+        let delay = self.plan.settings.delay;
+        let fates = self.datagrams.send(
+            link,
+            bytes,
+            (earliest, delay),
+            &self.network.weather,
+            &mut self.random,
+            &mut self.counts,
+        );
+        for (at, slot) in fates.into_iter().flatten() {
+            self.queue.set(at, Event::Datagram(slot));
+        }
+    }
+
+    /// Takes in what the plane has stored, and shows consensus its registers.
+    pub fn poll_plane(&mut self, place: usize) {
+        let waited = std::mem::take(&mut self.machines[place].socket);
+        for datagram in waited {
+            self.plane_hears(place, datagram.from, &datagram.bytes, datagram.spoiled);
+        }
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let Some(plane) = &mut process.plane else {
+            return;
+        };
+        plane.take();
+        if plane.failed {
+            self.step(place, Input::PlaneFailed);
+        }
+        self.take_from_plane(place);
+        self.show_registers(place);
+    }
+
+    fn show_registers(&mut self, place: usize) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if process.replica.fast_term().is_none() {
+            return;
+        }
+        let Some(plane) = &mut process.plane else {
+            return;
+        };
+        let registers = plane.registers();
+        if registers == plane.shown {
+            return; // nothing new in them
+        }
+        if process.replica.role() == Role::Leader {
+            let before = plane.shown.commit_index.max(plane.start_index);
+            let more = registers.commit_index.0.saturating_sub(before.0);
+            self.counts.see_many("entries committed by planes", more);
+        }
+        plane.shown = registers;
+        self.step(place, Input::PlaneProgress { registers });
+    }
+
+    /// Gives consensus what the plane has stored.
+    fn take_from_plane(&mut self, place: usize) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let Some(plane) = &mut process.plane else {
+            return;
+        };
+        let behind = std::mem::take(&mut plane.behind);
+        if !plane.records.is_empty() {
+            let records = plane.records.split().freeze();
+            self.step(place, Input::PlaneEntries(records));
+            self.reached(place, Moment::PlaneTaken);
+        }
+        for id in behind {
+            self.counts.see("asked for what no ring holds");
+            self.step(place, Input::PlaneBehind(id));
+        }
+    }
+
+    /// Consensus wants the plane to run.
+    pub fn engage_plane(&mut self, place: usize, engage: &Engage) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let term = engage.term;
+        let plane = process.plane.as_mut();
+        let engaged = plane.is_some_and(|plane| plane.engage(engage));
+        let leads = engage.me == engage.leader;
+        self.step(place, Input::Engaged { term, engaged });
+        if !engaged {
+            return self.counts.see("plane not engaged");
+        }
+        if leads {
+            self.counts.see("fast term begun");
+            self.reached(place, Moment::LeaderEngaged);
+        } else {
+            self.reached(place, Moment::VoterEngaged);
+        }
+    }
+
+    /// Consensus wants the plane to stop. A slow one goes on for a while.
+    pub fn stop_plane(&mut self, place: usize, reason: LeaveReason) {
+        self.counts.see(left_word(reason));
+        if matches!(
+            reason,
+            LeaveReason::PlaneFailed | LeaveReason::MembershipChange | LeaveReason::Transfer
+        ) {
+            self.counts.hit(Class::F28Leaves);
+        }
+        self.reached(place, Moment::Leaving);
+        self.die_if_doomed(place);
+        if self.plan.settings.slow_fence {
+            let wait = self.random.between(10, 5_000) * MICROSECOND;
+            self.plan_fence(place, wait);
+        } else {
+            self.disengage_plane(place);
+        }
+    }
+
+    fn plan_fence(&mut self, place: usize, wait: Nanos) {
+        let run = self.machines[place].run;
+        self.queue.set(self.now + wait, Event::Fence(place, run));
+    }
+
+    /// A slow plane stops at last.
+    pub fn fence(&mut self, place: usize) {
+        let machine = &self.machines[place];
+        if machine.busy_until > self.now {
+            let wait = machine.busy_until - self.now;
+            return self.plan_fence(place, wait);
+        }
+        self.disengage_plane(place);
+        self.turn(place);
+    }
+
+    /// The plane stops, and everything it has is taken first.
+    fn disengage_plane(&mut self, place: usize) {
+        let machine = &mut self.machines[place];
+        let peer = machine.peer;
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let mut registers = Registers::default();
+        if let Some(plane) = &mut process.plane {
+            let said = plane.acknowledged;
+            registers = plane.disengage();
+            let covers = registers.last_index >= said && registers.persisted_index >= said;
+            self.checks.require(covers, || {
+                format!("I11: the plane of {peer:?} acknowledged {said}, its registers do not")
+            });
+        }
+        self.reached(place, Moment::Left);
+        self.die_if_doomed(place);
+        self.take_from_plane(place);
+        self.step(place, Input::Disengaged { registers });
+        // What had not reached the plane goes the ordinary way.
+        if self.machines[place].process.is_some() {
+            self.queue.set(
+                self.now + MILLISECOND,
+                Event::PlaneNews(place, self.machines[place].run),
+            );
+        }
+    }
+
+    /// Entries are durable up to here, or a round is to be said.
+    pub fn plane_does(
+        &mut self,
+        place: usize,
+        what: impl FnOnce(&mut Plane) -> Result<(), quorumwire_interfaces::PlaneError>,
+    ) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let result = process.plane.as_mut().map(|plane| what(plane));
+        if let Some(Err(_)) = result {
+            self.plane_failed(place);
+        }
+        self.launch(place);
+    }
+
+    /// The plane did not do what it was told.
+    fn plane_failed(&mut self, place: usize) {
+        let process = self.machines[place].process.as_ref();
+        if process.is_some_and(|process| process.replica.fast_term().is_some()) {
+            self.counts.see("plane refused an order");
+            self.step(place, Input::PlaneFailed);
+        }
+    }
+
+    /// Hands over what clients have asked for in this turn, and frees what is done with.
+    pub fn submit_to_plane(&mut self, place: usize) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if process.plane.is_none() {
+            return;
+        }
+        if process.leads_fast_term() {
+            if process.submit_waiting().is_err() {
+                self.plane_failed(place);
+            }
+        } else {
+            self.submit_to_software(place);
+        }
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let applied = process.applied;
+        if let Some(plane) = &mut process.plane {
+            if std::mem::take(&mut plane.was_full) {
+                self.counts.hit(Class::F30RingFull);
+            }
+            if plane.release(applied).is_err() {
+                self.plane_failed(place);
+            }
+        }
+        self.launch(place);
+        self.tell_of_news(place);
+    }
+
+    /// The fast term is over: what had not reached the plane goes the ordinary way.
+    fn submit_to_software(&mut self, place: usize) {
+        loop {
+            let Some(process) = &mut self.machines[place].process else {
+                return;
+            };
+            let plane = process.plane.as_mut();
+            let Some(next) = plane.and_then(|plane| plane.waiting.pop_front()) else {
+                return;
+            };
+            if process.replica.role() != Role::Leader {
+                self.refuse(place, next.operation);
+                continue;
+            }
+            if next.kind == EntryKind::Tick {
+                continue; // the next write takes one along
+            }
+            let put = |bytes: &mut bytes::BytesMut| bytes.extend_from_slice(&next.payload);
+            if let Ok((index, term)) = process.replica.propose(RecordKind::Command, put) {
+                process.proposals.push(Proposal {
+                    index,
+                    term,
+                    operation: next.operation,
+                })
+            } else {
+                if let Some(plane) = &mut process.plane {
+                    plane.waiting.push_front(next);
+                }
+                return; // there is no room now
+            }
+        }
+    }
+
+    /// A plane breaks; its process finds out.
+    pub fn break_plane(&mut self, place: usize) {
+        let Some(plane) = self.machines[place].plane_mut() else {
+            return;
+        };
+        if plane.is_engaged() {
+            plane.failed = true;
+            self.arrive_later(place, Arrival::Look);
+        }
+    }
+
+    /// All planes get the next keys, one after the other.
+    pub fn rotate_keys(&mut self, lasts: Nanos) {
+        let target = self.key_stage;
+        if self.machines.iter().any(|m| m.key_stage != target) {
+            return; // the last step is not done yet
+        }
+        self.key_stage += 1;
+        self.counts.see("keys replaced");
+        for place in 0..self.machines.len() {
+            let at = self.now + self.random.below(lasts.max(1));
+            self.queue.set(at, Event::Keys(place));
+        }
+    }
+
+    /// A machine reads its secret file again.
+    pub fn reload_keys(&mut self, place: usize) {
+        let (seed, stage) = (self.plan.settings.seed, self.key_stage);
+        let machine = &mut self.machines[place];
+        machine.key_stage = stage;
+        if let Some(plane) = machine.plane_mut() {
+            plane.set_keys(seed, stage);
+        }
+    }
+}
+
+impl Process {
+    /// Whether writes go to the plane.
+    #[must_use]
+    pub fn leads_fast_term(&self) -> bool {
+        self.plane.is_some() && self.replica.fast_term().is_some_and(|fast| fast.leading)
+    }
+
+    /// The plane's registers, in a fast term.
+    #[must_use]
+    pub fn plane_registers(&self) -> Option<Registers> {
+        self.replica.fast_term()?;
+        self.plane.as_ref().map(|plane| plane.registers())
+    }
+
+    /// The last index given out, by the plane too.
+    #[must_use]
+    pub fn last_index(&self) -> Index {
+        let in_plane = self.plane_registers().map_or(Index(0), |it| it.last_index);
+        self.replica.last_index().max(in_plane)
+    }
+
+    /// Has a command wait until the plane takes it. `false`: there is no room.
+    pub fn enqueue(&mut self, kind: EntryKind, payload: Bytes, operation: u32) -> bool {
+        let Some(plane) = self.plane.as_mut().filter(|plane| plane.has_room()) else {
+            return false;
+        };
+        plane.waiting.push_back(Submission {
+            kind,
+            payload,
+            operation,
+        });
+        true
+    }
+
+    /// Hands waiting commands over to the plane.
+    pub fn submit_waiting(&mut self) -> Result<(), quorumwire_interfaces::PlaneError> {
+        let term = self.replica.term();
+        let (Some(plane), proposals) = (&mut self.plane, &mut self.proposals) else {
+            return Ok(());
+        };
+        plane.submit(|index, submission| {
+            if submission.kind == EntryKind::Command {
+                proposals.push(Proposal {
+                    index,
+                    term,
+                    operation: submission.operation,
+                });
+            }
+        })
+    }
+}
+
+/// What is counted when a plane stops for this reason.
+#[must_use]
+pub const fn left_word(reason: LeaveReason) -> &'static str {
+    match reason {
+        LeaveReason::HigherTerm => "plane left: higher term",
+        LeaveReason::LeaderSilent => "plane left: leader silent",
+        LeaveReason::Software => "plane left: software",
+        LeaveReason::MembershipChange => "plane left: members change",
+        LeaveReason::Transfer => "plane left: transfer",
+        LeaveReason::TooFewEngaged => "plane left: too few engaged",
+        LeaveReason::PlaneFailed => "plane left: plane failed",
+    }
+}
