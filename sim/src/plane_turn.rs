@@ -399,7 +399,7 @@ impl World {
                     index,
                     term,
                     operation: next.operation,
-                })
+                });
             } else {
                 if let Some(plane) = &mut process.plane {
                     plane.waiting.push_front(next);
