@@ -5,7 +5,7 @@ help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
-	@echo 'make mutants   planted bugs: each must be noticed by the simulator'
+	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
 	@echo 'make bench     side by side with etcd and memcached: bench/RESULTS.md'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
@@ -52,6 +52,8 @@ sim: setup
 		$(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) --shrink $(ARGS)
 
 mutants: setup
+	cargo test --quiet --locked --package quorumwire-control --features mutants --test raft mutants
+	cargo test --quiet --locked --package quorumwire-fastpath --features mutants --test step mutants
 	cargo run --quiet --release --locked --package quorumwire-sim --features mutants -- --mutants $(ARGS)
 
 bench: build

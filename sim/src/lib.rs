@@ -15,6 +15,7 @@ pub mod checks;
 pub mod clients;
 pub mod counts;
 pub mod datagrams;
+mod disk;
 pub mod fault;
 pub mod journal;
 pub mod machine;

@@ -1,6 +1,7 @@
 //! One machine of the cluster: a disk, a clock, and most of the time a process with a replica. Says
 //! how a process begins; what it does is in `turn.rs`.
 use crate::datagrams::Datagram;
+use crate::disk::ForgetfulDisk;
 use crate::journal::{Durable, Journal};
 use crate::plan::{Durability, Settings};
 use crate::plane::Plane;
@@ -400,7 +401,7 @@ impl Machine {
     }
 
     fn open(&mut self, settings: &Settings) -> Result<Begun, String> {
-        let disk = Arc::new(self.disk.clone());
+        let disk = Arc::new(ForgetfulDisk(self.disk.clone()));
         let of_folder = storage::Settings {
             cluster: "sim".to_owned(),
             replica: self.peer.id,

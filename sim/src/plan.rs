@@ -5,8 +5,8 @@ use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::random::Random;
 
 /// How long things go wrong, in simulated time.
-pub const TROUBLE: Nanos = 350 * SECOND;
-/// Nothing goes wrong before this: the cluster has begun.
+pub const TROUBLE: Nanos = 358 * SECOND;
+/// In most seeds nothing goes wrong before this: the cluster has begun.
 const CALM_START: Nanos = 2 * SECOND;
 /// Faults planned for a seed.
 const FAULTS: u64 = 420;
@@ -84,6 +84,8 @@ pub struct Settings {
     pub delay: (Nanos, Nanos),
     /// Usual time of a write to disk: from, to.
     pub disk: (Nanos, Nanos),
+    /// Some things go wrong while the cluster begins.
+    pub early_faults: bool,
     /// Who has a data plane.
     pub planes: Planes,
     /// Entries that a plane's ring holds.
@@ -124,7 +126,12 @@ impl Plan {
         let mut faults = Vec::new();
         let menu = menu(&settings, &mut random);
         for _ in 0..FAULTS {
-            let at = CALM_START + random.below(TROUBLE - CALM_START - SECOND);
+            let early = settings.early_faults && random.permille(40);
+            let at = if early {
+                random.below(CALM_START)
+            } else {
+                CALM_START + random.below(TROUBLE - CALM_START - SECOND)
+            };
             faults.push(fault(at, &settings, &menu, &mut random));
         }
         faults.sort_by_key(|fault| fault.at);
@@ -150,7 +157,7 @@ impl Plan {
 fn settings(seed: u64, random: &mut Random) -> Settings {
     let one = |random: &mut Random, list: &[u64]| random.pick(list).unwrap_or_default();
     let voters = one(random, &[3, 3, 3, 3, 5, 5, 7]);
-    let heartbeat = one(random, &[30, 30, 30, 40, 60, 100]) * MILLISECOND;
+    let heartbeat = one(random, &[30, 60, 60, 60, 100, 100]) * MILLISECOND;
     let timeouts = one(random, &[5, 5, 5, 4, 8]);
     let durability = match random.below(10) {
         0..=2 => Durability::Memory,
@@ -193,6 +200,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         think: one(random, &[200, 400, 800]) * MILLISECOND,
         delay: (delay / 2, delay * 2),
         disk: (disk / 2, disk * 3),
+        early_faults: random.permille(250),
         planes,
         ring_slots,
         window,

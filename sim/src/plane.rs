@@ -68,6 +68,8 @@ pub struct Plane {
     pub outgoing: Outgoing,
     /// Consensus was shown these.
     pub shown: Registers,
+    /// As of when its process last looked at it.
+    seen: Registers,
     /// It takes no datagram any more, until it is stopped.
     pub failed: bool,
     /// Its process will look at it.
@@ -142,6 +144,7 @@ impl Plane {
             behind: Vec::new(),
             outgoing: Outgoing::default(),
             shown: Registers::default(),
+            seen: Registers::default(),
             failed: false,
             news_planned: false,
             acknowledged: Index(0),
@@ -216,9 +219,9 @@ impl Plane {
     pub fn has_news(&self, all: bool) -> bool {
         let registers = self.engine.registers();
         registers.last_index > self.taken
-            || registers.commit_index > self.shown.commit_index
+            || registers.commit_index > self.seen.commit_index
             || !self.behind.is_empty()
-            || (all && registers != self.shown)
+            || (all && registers != self.seen)
     }
 
     /// Whether this very entry is in the memory of a plane that acknowledges what it has stored.
@@ -246,6 +249,7 @@ impl Plane {
 
     /// Has the entries stored since the last time gather in `records`.
     pub fn take(&mut self) {
+        self.seen = self.engine.registers();
         let (records, taken) = (&mut self.records, &mut self.taken);
         self.engine.take(&mut |event| {
             if let PlaneEvent::Entry(entry) = event {

@@ -8,7 +8,7 @@ use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
 use crate::world::{Event, World};
 use bytes::Bytes;
 use quorumwire_control::{Engage, Input, LeaveReason, Role};
-use quorumwire_interfaces::{EntryKind, Index, Registers};
+use quorumwire_interfaces::{EntryKind, Index, PlaneError, Registers};
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 
@@ -324,23 +324,26 @@ impl World {
     pub fn plane_does(
         &mut self,
         place: usize,
-        what: impl FnOnce(&mut Plane) -> Result<(), quorumwire_interfaces::PlaneError>,
+        what: impl FnOnce(&mut Plane) -> Result<(), PlaneError>,
     ) {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
         let result = process.plane.as_mut().map(|plane| what(plane));
-        if let Some(Err(_)) = result {
-            self.plane_failed(place);
+        if let Some(Err(problem)) = result {
+            self.plane_failed(place, problem);
         }
         self.launch(place);
     }
 
     /// The plane did not do what it was told.
-    fn plane_failed(&mut self, place: usize) {
+    fn plane_failed(&mut self, place: usize, problem: PlaneError) {
         let process = self.machines[place].process.as_ref();
         if process.is_some_and(|process| process.replica.fast_term().is_some()) {
-            self.counts.see("plane refused an order");
+            let peer = self.machines[place].peer;
+            self.checks.require(false, || {
+                format!("I14: the plane of {peer:?} is told what it cannot do: {problem:?}")
+            });
             self.step(place, Input::PlaneFailed);
         }
     }
@@ -354,8 +357,8 @@ impl World {
             return;
         }
         if process.leads_fast_term() {
-            if process.submit_waiting().is_err() {
-                self.plane_failed(place);
+            if let Err(problem) = process.submit_waiting() {
+                self.plane_failed(place, problem);
             }
         } else {
             self.submit_to_software(place);
@@ -368,8 +371,8 @@ impl World {
             if std::mem::take(&mut plane.was_full) {
                 self.counts.hit(Class::F30RingFull);
             }
-            if plane.release(applied).is_err() {
-                self.plane_failed(place);
+            if let Err(problem) = plane.release(applied) {
+                self.plane_failed(place, problem);
             }
         }
         self.launch(place);
@@ -480,7 +483,7 @@ impl Process {
     }
 
     /// Hands waiting commands over to the plane.
-    pub fn submit_waiting(&mut self) -> Result<(), quorumwire_interfaces::PlaneError> {
+    pub fn submit_waiting(&mut self) -> Result<(), PlaneError> {
         let term = self.replica.term();
         let (Some(plane), proposals) = (&mut self.plane, &mut self.proposals) else {
             return Ok(());

@@ -1,10 +1,32 @@
 //! What many seeds have shown, for people and for programs.
 use crate::counts::Counts;
-use crate::fault::CLASSES;
+use crate::fault::{CLASSES, MOMENTS};
 use crate::plan::Plan;
+use crate::plane_turn::left_word;
 use crate::queue::{Nanos, SECOND};
 use crate::run::Verdict;
+use quorumwire_control::LeaveReason;
 use std::fmt::Write as _;
+
+/// What a run must have reached, besides every moment of the protocol and every reason to leave a plane.
+const OUTCOMES: &[&str] = &[
+    "asked for what no ring holds",
+    "certainly not done",
+    "datagram late",
+    "datagram lost",
+    "datagram repeated",
+    "entries committed by planes",
+    "fast term begun",
+    "fast term in peace",
+    "history linearizable",
+    "keys replaced",
+    "lease read",
+    "log cut",
+    "new life",
+    "read by a round",
+    "snapshot installed",
+    "straggler joined",
+];
 
 /// Added up over seeds.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +84,16 @@ impl Report {
         missing.map(|(class, _)| class.name()).collect()
     }
 
+    /// Outcomes that no seed has reached: then the run says nothing of them.
+    #[must_use]
+    pub fn never_reached(&self) -> Vec<&'static str> {
+        let moments = MOMENTS.iter().map(|moment| moment.name());
+        let left = LeaveReason::ALL.iter().map(|reason| left_word(*reason));
+        let all = OUTCOMES.iter().copied().chain(moments).chain(left);
+        all.filter(|name| !self.counts.seen.contains_key(name))
+            .collect()
+    }
+
     /// The seeds that failed, and why.
     #[must_use]
     pub fn failed(&self) -> &[(u64, String)] {
@@ -103,6 +135,7 @@ impl Report {
             "faults": faults,
             "reached": self.counts.seen,
             "never_hit": self.never_hit(),
+            "never_reached": self.never_reached(),
             "hash": format!("{:016x}", self.hash),
         })
     }
@@ -149,6 +182,10 @@ impl Report {
             let _ = writeln!(text, "seed {seed}: {violation}");
         }
         let missing = self.never_hit();
+        let unreached = self.never_reached();
+        if !unreached.is_empty() {
+            let _ = writeln!(text, "void: never reached: {}", unreached.join(", "));
+        }
         if !missing.is_empty() {
             let _ = writeln!(text, "void: never hit: {}", missing.join(", "));
         }

@@ -4,7 +4,7 @@ use crate::plan::{Durability, Plan};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::world::World;
 use quorumwire_control::Role;
-use quorumwire_interfaces::{Index, StateMachine};
+use quorumwire_interfaces::{Index, ReplicaId, StateMachine};
 use quorumwire_kv::Store;
 use quorumwire_linearizability::history::{Call, Operation};
 use quorumwire_linearizability::{Failure, check};
@@ -20,6 +20,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub const COMMIT_FACTOR: u64 = 6;
 /// I14: everybody is equal within this time.
 pub const EQUAL_WITHIN: Nanos = 30 * SECOND;
+/// I14: a fast term begins within this time, and commits.
+const FAST_WITHIN: Nanos = 10 * SECOND;
 /// Clients go on for this long in peace.
 const CLIENTS_IN_PEACE: Nanos = 2 * SECOND;
 /// I16: most bytes of entries in memory.
@@ -136,6 +138,7 @@ impl World {
         self.make_peace();
         self.must_commit(healed_in);
         self.must_become_equal();
+        self.must_become_fast();
         self.must_be_linearizable();
     }
 
@@ -220,6 +223,44 @@ impl World {
             self.run_until(self.now + 500 * MILLISECOND);
         }
         self.compare_states();
+    }
+
+    /// I14: where all voters have planes, a fast term begins, and commits.
+    fn must_become_fast(&mut self) {
+        let (begun, mut before) = (self.now, None);
+        while self.checks.violation.is_none() {
+            let Some(leader) = self.leader() else {
+                return; // found wrong before
+            };
+            let Some(process) = &self.machines[leader].process else {
+                return;
+            };
+            let has_plane = |id: ReplicaId| self.machines[usize::from(id.0)].has_plane;
+            let members = process.replica.membership();
+            let have_planes = members.voters().all(|voter| has_plane(voter.id));
+            let leads_fast = process.leads_fast_term();
+            if !have_planes {
+                return;
+            }
+            match before {
+                Some(before) if self.applied_first > before => {
+                    return self.counts.see("fast term in peace");
+                }
+                None if leads_fast => {
+                    before = Some(self.applied_first);
+                    self.flood(leader, 1);
+                }
+                Some(_) | None => {}
+            }
+            let late = self.now - begun > FAST_WITHIN;
+            self.checks.require(!late, || {
+                format!(
+                    "I14: no fast term has committed within {} s of peace",
+                    FAST_WITHIN / SECOND
+                )
+            });
+            self.run_until(self.now + 20 * MILLISECOND);
+        }
     }
 
     /// What is not well yet: a member that has not applied what the leader has, or is no voter yet.

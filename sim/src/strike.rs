@@ -350,9 +350,6 @@ impl World {
     /// The disk of a process has failed it: it stops, and does not try again before it is started anew.
     pub fn log_failed(&mut self, place: usize) {
         self.counts.hit(Class::F13SyncFails);
-        if self.random.permille(500) {
-            self.machines[place].disk.inner().forget_unsynced();
-        }
         let lasts = self.random.between(10, 2_000) * MILLISECOND;
         self.crash(place, false, lasts);
     }
@@ -508,7 +505,10 @@ impl World {
 fn damage(disk: &MemoryDisk, luck: &mut Random) -> bool {
     let Ok(names) = disk.list() else { return false };
     let place = usize::try_from(luck.below(names.len() as u64)).unwrap_or(0);
-    let Some(file) = names.get(place).and_then(|name| disk.open(name).ok()) else {
+    // The newest segment has what was written last: it is met more often than others.
+    let newest = names.iter().filter(|name| name.starts_with("log-")).max();
+    let name = newest.filter(|_| luck.permille(400)).or(names.get(place));
+    let Some(file) = name.and_then(|name| disk.open(name).ok()) else {
         return false;
     };
     damage_file(&*file, luck).is_ok()
@@ -517,8 +517,9 @@ fn damage(disk: &MemoryDisk, luck: &mut Random) -> bool {
 fn damage_file(file: &dyn DiskFile, luck: &mut Random) -> std::io::Result<()> {
     let bytes = file.file_bytes()?;
     // Most of a log's file may be room that nothing was written to yet.
-    let at = match luck.below(3) {
+    let at = match luck.below(4) {
         0 => luck.below(bytes),
+        3 => luck.below(used_bytes(file, bytes)?),
         1 => luck.below(bytes.min(2_000)),
         _ => luck.below(bytes.min(200)),
     };
@@ -537,4 +538,12 @@ fn damage_file(file: &dyn DiskFile, luck: &mut Random) -> std::io::Result<()> {
         }
     }
     file.sync_data()
+}
+
+/// Where a file's trailing zeros begin; at least 1.
+fn used_bytes(file: &dyn DiskFile, bytes: u64) -> std::io::Result<u64> {
+    let mut content = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    file.read_at(0, &mut content)?;
+    let last = content.iter().rposition(|byte| *byte != 0);
+    Ok(last.map_or(1, |last| last as u64 + 1))
 }

@@ -399,7 +399,7 @@ impl World {
             // It may go on when there is room, or when the plane has stopped.
             plane.news_planned = true;
             self.queue
-                .set(now + MILLISECOND, Event::PlaneNews(place, run));
+                .set(now + 10 * MILLISECOND, Event::PlaneNews(place, run));
         }
         let wake = process.replica.next_wake();
         let wake = machine.true_time(wake).max(now + 1);

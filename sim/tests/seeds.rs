@@ -44,7 +44,8 @@ fn nothing_is_found_wrong() {
     }
     println!("{}", report.to_text());
     if replayed.is_none() {
-        assert!(report.never_hit().is_empty(), "{:?}", report.never_hit());
+        let missing = [report.never_hit(), report.never_reached()].concat();
+        assert!(missing.is_empty(), "never hit or reached: {missing:?}");
     }
 }
 
