@@ -40,7 +40,7 @@ test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests
 	cargo test --locked --package quorumwire-control --features mutants --test raft mutants
 	cargo test --locked --package quorumwire-fastpath --features mutants --test step mutants
-	$(MAKE) sim SEEDS=1..1001
+	$(MAKE) sim SEEDS=1..201
 	cargo build --locked --package quorumwire-node
 	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
 	QUORUMWIRE_TEST_PLANE=socket cargo test --locked --package quorumwire-cluster-tests \
