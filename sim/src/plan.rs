@@ -476,7 +476,10 @@ fn strike(random: &mut Random) -> Strike {
         1 => small(random, 4),
         _ => small(random, 30),
     };
-    match random.below(12) {
+    match random.below(13) {
+        12 => Strike::FailSync {
+            after: small(random, 2),
+        },
         10 => Strike::PauseControl,
         11 => Strike::BreakPlane,
         0..=2 => Strike::Kill { after },

@@ -25,6 +25,7 @@ const OUTCOMES: &[&str] = &[
     "new life",
     "read by a round",
     "snapshot installed",
+    "snapshot not installed",
     "straggler joined",
 ];
 

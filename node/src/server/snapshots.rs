@@ -257,9 +257,12 @@ impl Server {
                 None
             }
         };
+        let installed = meta.is_some();
         self.core
             .step(Input::SnapshotInstalled { last_index, meta });
-        self.core.journal.compact(last_index);
+        if installed {
+            self.core.journal.compact(last_index);
+        }
         Ok(())
     }
 }
