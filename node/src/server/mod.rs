@@ -12,6 +12,7 @@ mod datagrams;
 mod dial;
 mod journal;
 mod links;
+mod log_time;
 mod messages;
 mod outbox;
 mod plane;
