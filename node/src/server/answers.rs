@@ -68,7 +68,7 @@ mod tests {
             (Refusal::Malformed, Verdict::NotExecuted),
             (Refusal::TooOld, Verdict::Unknown),
             (Refusal::UnknownSession, Verdict::SessionGone),
-            (Refusal::TooManySessions, Verdict::NotExecuted),
+            (Refusal::TooManySessions, Verdict::TryLater),
         ] {
             let text = String::from_utf8(refused(refusal)).unwrap();
             assert_eq!(Verdict::of(&text), verdict, "{text}");
