@@ -8,7 +8,7 @@ use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::RecordKind;
 use std::time::Duration;
 
-/// A write takes the log's time with it if that is older than this.
+/// A write takes the log's time with it if that is older than this; no tick follows another sooner.
 const TICK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The log's time as this leader tells it: the wall clock when its term began, or what the log had come
@@ -22,6 +22,8 @@ pub struct LeaderClock {
     last_tick: Option<Now>,
     /// Index of the last tick proposed because something's time had come.
     pub barrier: Index,
+    /// Index of the last tick proposed because something applied counts from it.
+    awaited: Index,
 }
 
 impl Core {
@@ -38,6 +40,7 @@ impl Core {
             base: self.now,
             last_tick: None,
             barrier: Index(0),
+            awaited: Index(0),
         };
         // What an earlier term proposed may stand at the same indexes as what this one will.
         self.orphans.extend(self.proposals.drain(..));
@@ -106,5 +109,19 @@ impl Core {
             let last = self.last_index();
             self.clock.barrier = self.propose_tick().unwrap_or(last);
         }
+    }
+
+    /// Commands that clients sent to the plane came without a tick before them: gives what they began its
+    /// time. One tick at a time, so that a plane without room is not asked for more.
+    pub fn tick_if_time_is_awaited(&mut self) {
+        if !self.leads() || !self.store.awaits_time() {
+            return;
+        }
+        self.begin_term();
+        if self.clock.awaited > self.applied || !self.is_tick_due() {
+            return;
+        }
+        let last = self.last_index();
+        self.clock.awaited = self.propose_tick().unwrap_or(last);
     }
 }

@@ -12,6 +12,8 @@ struct Log {
     store: Store,
     index: u64,
     now_ms: u64,
+    /// What is asked comes from where no tick goes before it.
+    awaits_time: bool,
 }
 
 impl Log {
@@ -20,6 +22,7 @@ impl Log {
             store: Store::new(),
             index: 0,
             now_ms: START_MS,
+            awaits_time: false,
         }
     }
 
@@ -54,6 +57,7 @@ impl Log {
             &Applied {
                 index: Index(self.index),
                 log_time,
+                awaits_time: self.awaits_time,
                 command,
             },
             reply,
@@ -227,6 +231,88 @@ fn an_end_that_has_passed_already_removes() {
             assert_eq!(log.store.stats().bytes, 0);
         }
     }
+}
+
+/// A command that comes after a quiet hour, with no tick before it.
+#[test]
+fn a_life_that_awaits_its_time_counts_from_the_next_tick() {
+    const HOUR_MS: u64 = 3_600_000;
+    for (request, is_later) in [
+        ("set a 0 60 1\r\n2\r\n", true),
+        ("cas a 0 60 1 1\r\n2\r\n", true),
+        ("touch a 60\r\n", true),
+        ("gat 60 a\r\n", true),
+        ("flush_all 60\r\n", true),
+        ("set a 0 1700003600 1\r\n2\r\n", false),
+        ("touch a 1700003600\r\n", false),
+        ("flush_all 1700003600\r\n", false),
+    ] {
+        let mut log = Log::new();
+        log.set("a", 0, "1");
+        log.awaits_time = true;
+        log.ask(request);
+        assert_eq!(log.store.awaits_time(), is_later, "{request}");
+        // Neither other commands nor a snapshot begin it.
+        log.ask("append a 0 0 1\r\n3\r\n");
+        log.awaits_time = false;
+        log.ask("incr b 1\r\n");
+        let state = bytes(&*log.store.freeze());
+        log.store.restore(&mut state.as_slice()).unwrap();
+        assert_eq!(bytes(&*log.store.freeze()), state);
+        assert_eq!(log.store.awaits_time(), is_later, "{request}");
+        log.pass(HOUR_MS);
+        assert_eq!(log.get("a").is_some(), is_later, "{request}");
+        assert!(!log.store.awaits_time());
+        if is_later {
+            log.pass(59_999);
+            assert!(log.get("a").is_some(), "{request}");
+            log.pass(1);
+            assert_eq!(log.get("a"), None, "{request}");
+        }
+        assert_eq!(log.store.next_deadline(), None, "{request}");
+    }
+}
+
+#[test]
+fn an_end_given_in_time_takes_the_place_of_one_that_awaits_it() {
+    for request in [
+        "set a 0 10 1\r\n2\r\n",
+        "touch a 10\r\n",
+        "flush_all 10\r\n",
+    ] {
+        let mut log = Log::new();
+        log.set("a", 100, "1");
+        log.awaits_time = true;
+        log.ask(request);
+        log.awaits_time = false;
+        log.ask(request);
+        log.pass(10_000);
+        assert_eq!(log.get("a"), None, "{request}");
+        assert_eq!(log.store.alarms.count(), 0);
+    }
+}
+
+#[test]
+fn what_awaits_its_time_is_bounded_by_the_items_that_do() {
+    let mut log = Log::new();
+    log.awaits_time = true;
+    log.set("stays", 5, "1");
+    for _ in 0..10_000 {
+        log.set("a", 5, "1");
+        log.ask("delete a\r\n");
+        assert!(log.store.awaiting.count() <= 1025);
+    }
+    for number in 0..5000 {
+        log.set(&format!("{number}"), 5, "1");
+    }
+    assert!((5001..=10_002).contains(&log.store.awaiting.count()));
+    log.pass(1_000_000);
+    assert_eq!(log.store.awaiting.count(), 0);
+    assert_eq!(log.store.stats().curr_items, 5001);
+    log.ask("flush_all\r\n");
+    log.set("a", 5, "1");
+    log.ask("flush_all\r\n");
+    assert!(!log.store.awaits_time());
 }
 
 #[test]
@@ -460,17 +546,19 @@ fn a_snapshot_shows_its_moment_whatever_is_written_later() {
 }
 
 /// Typed by hand from the layout at the top of `snapshot.rs`.
-const GOLDEN: &[u8] = b"qwkv\0\0\0\x01\
-    \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\0\0\0\0\0\0\x02\
-    \x01\0\0\0\x05\0\0\0\0\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\x01ax\
-    \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\0\0\0\x00bc\
+const GOLDEN: &[u8] = b"qwkv\0\0\0\x02\
+    \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\0\0\0\0\0\0\0\x02\
+    \x01\0\0\0\x05\0\0\0\0\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\x01ax\
+    \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\x01\0\0\0\x00bc\
     vkwq";
 
 #[test]
 fn a_snapshot_is_the_bytes_typed_by_hand() {
     let mut log = Log::new();
     log.now_ms = 10_000;
+    log.awaits_time = true;
     log.set("bc", 1, "");
+    log.awaits_time = false;
     log.ask("set a 5 0 1\r\nx\r\n");
     log.ask("flush_all 10\r\n");
     assert_eq!(bytes(&*log.store.freeze()), GOLDEN);
@@ -482,7 +570,12 @@ fn a_snapshot_is_the_bytes_typed_by_hand() {
     assert_eq!(restored.log_time(), LogTime(10_000));
     assert_eq!(restored.next_deadline(), Some(LogTime(11_000)));
     assert_eq!(restored.stats().bytes, 4);
-    restored.advance(LogTime(11_000));
+    assert!(restored.awaits_time());
+    restored.advance(LogTime(10_500));
+    assert!(!restored.awaits_time());
+    restored.advance(LogTime(11_499));
+    assert_eq!(restored.stats().curr_items, 2);
+    restored.advance(LogTime(11_500));
     assert_eq!(restored.stats().curr_items, 1);
     restored.advance(LogTime(20_000));
     assert_eq!(restored.stats().curr_items, 0);
@@ -497,15 +590,17 @@ fn a_bad_snapshot_is_refused_and_leaves_nothing_behind() {
     };
     let bad = [
         (change(0, b'Q'), "not a snapshot"),
-        (change(7, 2), "another format"),
+        (change(7, 1), "another format"),
         (change(22, 0), "flush in its past"),
-        (change(31, 1), "without its end"),
-        (change(31, 3), "failed to fill"), // the end is read as an item
-        (change(32, 0), "keys are not in order"),
-        (change(53, 0x11), "value that is too long"),
-        (change(57, b' '), "bad key"),
-        (change(57, b'z'), "keys are not in order"),
-        (change(78, 0x26), "time has passed"),
+        (change(24, 2), "awaits no time"),
+        (change(32, 1), "without its end"),
+        (change(32, 3), "failed to fill"), // the end is read as an item
+        (change(33, 0), "keys are not in order"),
+        (change(54, 1), "awaits no time"),
+        (change(55, 0x11), "value that is too long"),
+        (change(59, b' '), "bad key"),
+        (change(59, b'z'), "keys are not in order"),
+        (change(80, 0x26), "time has passed"),
         (change(GOLDEN.len() - 1, b'w'), "without its end"),
     ];
     for (bytes, reason) in &bad {
