@@ -154,6 +154,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Old log files removed behind a snapshot",
     ),
     (
+        "long_commands_dropped",
+        "Commands in pieces not executed because there were too many at a time",
+    ),
+    (
         "message_dropped_malformed",
         "Peer messages dropped because they make no sense",
     ),

@@ -5,7 +5,7 @@ use super::plane::{Brought, Plane, PlaneRequest, Submission, put_payload, record
 use super::{Server, answers};
 use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason};
-use quorumwire_interfaces::{Answer, Command, EntryKind, Index, PlaneError, Registers};
+use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Registers};
 use std::sync::atomic::Ordering;
 
 impl Server {
@@ -60,9 +60,6 @@ impl Server {
             if !self.core.leads() {
                 self.refuse_submission(&submission);
                 continue;
-            }
-            if submission.kind == EntryKind::Tick {
-                continue; // the next write takes one along
             }
             if let Err(submission) = self.core.propose_submission(submission) {
                 if let Some(plane) = &mut self.core.plane {
