@@ -14,8 +14,8 @@ pub(super) const SHARDS: usize = 4096;
 
 pub(super) type Shard = HashTable<Arc<Item>>;
 
-/// The shards; `None` where nothing was ever written, so that holding on to an empty place costs nothing.
-pub(super) type Places = Vec<Option<Arc<Shard>>>;
+/// The shards by place; `None` where nothing was ever written.
+type Places = Vec<Option<Arc<Shard>>>;
 
 /// All items. The hash is keyed by a secret of the process, so that nobody outside can choose keys that
 /// meet; no order that depends on it ever leaves the store.
@@ -124,8 +124,9 @@ impl Shards {
         self.discarded.len()
     }
 
-    pub(super) fn freeze(&self) -> Places {
-        self.places.clone()
+    /// The shards as they are now, without those that nothing was ever written to.
+    pub(super) fn freeze(&self) -> Vec<Arc<Shard>> {
+        self.places.iter().flatten().cloned().collect()
     }
 }
 

@@ -9,12 +9,13 @@
 //! "vkwq"
 //! ```
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use quorumwire_interfaces::Frozen;
 
 use super::Store;
 use super::item::Item;
-use super::shards::Places;
+use super::shards::Shard;
 use crate::{Key, VALUE_BYTES_MAX};
 
 const MAGIC: [u8; 4] = *b"qwkv";
@@ -26,13 +27,13 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// The state at one moment.
 pub(super) struct FrozenStore {
-    shards: Places,
+    shards: Vec<Arc<Shard>>,
     log_time_ms: u64,
     flush_at_ms: u64,
 }
 
 impl FrozenStore {
-    pub(super) const fn new(shards: Places, log_time_ms: u64, flush_at_ms: u64) -> Self {
+    pub(super) const fn new(shards: Vec<Arc<Shard>>, log_time_ms: u64, flush_at_ms: u64) -> Self {
         Self {
             shards,
             log_time_ms,
@@ -42,7 +43,7 @@ impl FrozenStore {
 
     /// The items that are there at this moment, in order of their keys.
     fn items(&self) -> Vec<&Item> {
-        let all = self.shards.iter().flatten().flat_map(|shard| shard.iter());
+        let all = self.shards.iter().flat_map(|shard| shard.iter());
         let live = all.filter(|item| item.deadline_ms > self.log_time_ms);
         let mut items: Vec<&Item> = live.map(AsRef::as_ref).collect();
         items.sort_unstable_by(|a, b| a.key().cmp(b.key()));
