@@ -199,6 +199,19 @@ impl Engine {
         }
     }
 
+    /// The term it was last engaged in.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        Term(self.registers.term)
+    }
+
+    /// The last index and the commit index, without the other registers.
+    #[must_use]
+    pub fn indexes(&self) -> (Index, Index) {
+        let registers = &self.registers;
+        (Index(registers.last_index), Index(registers.commit_index))
+    }
+
     /// As [`quorumwire_interfaces::DataPlane::set_peer`].
     pub fn set_peer(&mut self, slot: u8, address: SocketAddr) {
         if let Some(peer) = self.peers.get_mut(usize::from(slot)) {
