@@ -148,16 +148,15 @@ impl World {
             let Some(process) = &machine.process else {
                 continue;
             };
-            let status = process.replica.status();
+            let log_bytes = process.replica.log_bytes();
             let jobs = process.journal.jobs_waiting();
             let segments = process.journal.segment_count();
-            let within = status.log_bytes < LOG_BYTES_MAX
-                && jobs < JOBS_WAITING_MAX
-                && segments < SEGMENTS_MAX;
+            let within =
+                log_bytes < LOG_BYTES_MAX && jobs < JOBS_WAITING_MAX && segments < SEGMENTS_MAX;
             self.checks.require(within, || {
                 format!(
-                    "I16: {:?} holds {} bytes of log in memory, {jobs} jobs, {segments} segments",
-                    machine.peer, status.log_bytes
+                    "I16: {:?} holds {log_bytes} bytes of log in memory, {jobs} jobs, {segments} segments",
+                    machine.peer
                 )
             });
         }
