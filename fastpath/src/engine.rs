@@ -63,7 +63,7 @@ pub struct Engine {
 struct Asked {
     index: u64,
     /// Packets behind the same gap since.
-    quiet: u32,
+    quiet: usize,
 }
 
 impl Engine {
