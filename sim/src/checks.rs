@@ -120,7 +120,7 @@ impl Checks {
         self.require(known == peer, || {
             format!("I1: term {term} has two leaders, {known:?} and {peer:?}")
         });
-        let first = replica.status().first_index;
+        let first = replica.first_index();
         // Who is elected late may lack what a later term has committed; it can commit nothing.
         let lacks = (first.0..=self.committed.len() as u64).find(|index| {
             let committed = self.committed[place(Index(*index))];
@@ -306,7 +306,7 @@ impl Checks {
             else {
                 continue;
             };
-            let has = later.term_at(index) == Some(term) || later.status().first_index > index;
+            let has = later.term_at(index) == Some(term) || later.first_index() > index;
             self.require(has, || {
                 format!(
                     "I3: {peer:?} commits {index}, which leader {:?} lacks",

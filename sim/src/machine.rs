@@ -366,7 +366,7 @@ impl Machine {
                 let in_plane = process.plane.as_ref().is_some_and(|p| p.holds(index, term));
                 in_plane
                     || replica.term_at(index) == Some(term)
-                    || index <= replica.status().snapshot_index
+                    || index <= replica.snapshot_index()
             }
             None if self.in_memory => true,
             Some(_) | None => self.durable.holds(index, term),

@@ -45,19 +45,21 @@ impl World {
         if plane.failed {
             return;
         }
-        let before = plane.registers();
+        let said = bytes.first_chunk::<HEADER_BYTES>();
+        let term = said.map(|head| Header::decode(head).term);
+        let old_term = term.filter(|term| *term < plane.term().0 && plane.is_engaged());
+        // Only what must move nothing is compared.
+        let before = (spoiled || old_term.is_some()).then(|| plane.registers());
         plane.receive(from, bytes);
-        let after = plane.registers();
-        if spoiled {
-            self.checks.require(before == after, || {
-                format!("I15: the plane of {peer:?} took a spoiled datagram")
-            });
-        } else if let Some(head) = bytes.first_chunk::<HEADER_BYTES>() {
-            let term = Header::decode(head).term;
-            if term < before.term.0 && plane.is_engaged() {
-                self.checks.require(before == after, || {
+        if let Some(before) = before {
+            let moved = before != plane.registers();
+            self.checks.require(!moved, || match old_term {
+                Some(term) if !spoiled => {
                     format!("I11: the plane of {peer:?} heeds a datagram of term {term}")
-                });
+                }
+                Some(_) | None => format!("I15: the plane of {peer:?} took a spoiled datagram"),
+            });
+            if !spoiled {
                 self.counts.hit(Class::F26OldTerm);
             }
         }
