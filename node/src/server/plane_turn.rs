@@ -151,10 +151,11 @@ impl Core {
         !self.leads_fast_term() && self.plane.as_ref().is_some_and(waits)
     }
 
-    /// The plane's registers, in a fast term.
+    /// The plane's registers, if they are of this term. Also while the plane is being stopped: it may have
+    /// answered what the log does not hold yet, and later reads must show that.
     pub fn plane_registers(&self) -> Option<Registers> {
-        self.replica.fast_term()?;
-        self.plane.as_ref().map(Plane::registers)
+        let registers = self.plane.as_ref()?.registers();
+        (registers.term == self.replica.term()).then_some(registers)
     }
 
     /// The last index given out, by the plane too.

@@ -1,13 +1,14 @@
-//! What the server makes of a plane that has no room. The plane is a few lines here, so that the moments
-//! between which others cannot step are held still.
+//! What the server makes of a plane that has no room, and of one that is being stopped. The plane is a
+//! few lines here, so that the moments between which others cannot step are held still.
 use super::*;
+use crate::server::core::Gate;
 use crate::server::journal::Journal;
 use crate::server::links::Links;
 use mio::Token;
 use mio::net::TcpListener;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_interfaces::{
-    DataPlane, GroupId, Incarnation, Limits, PlaneEntry, PlaneEvent, PlaneKeys, ReplicaId,
+    DataPlane, GroupId, Incarnation, Limits, PlaneEntry, PlaneEvent, PlaneKeys, ReplicaId, Term,
 };
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -264,4 +265,34 @@ fn a_write_does_not_pass_those_that_wait_since_the_fast_term() {
     assert!(matches!(write(&mut core, 2), Routed::Pending));
     assert!(index_of(&core, 1).is_some());
     assert!(index_of(&core, 1) < index_of(&core, 2));
+}
+
+#[test]
+fn a_read_shows_what_a_plane_has_answered_that_is_being_stopped() {
+    let (mut core, place) = fast_leader();
+    let before = core.applied;
+    let answered = place.commit(1);
+    core.step(Input::PlaneFailed);
+    assert!(!core.leads_fast_term(), "it is told to stop, and has not");
+    // The write is answered, and the host has not seen it. A read that comes now must show it.
+    let must_apply = core.read_barrier();
+
+    assert_eq!(carry_out(&mut core), answered);
+    assert_eq!(core.applied, before, "it is committed, not yet applied");
+    match core.gate(must_apply, true) {
+        Gate::Wait(index) => assert_eq!(index, answered),
+        Gate::Open => panic!("a stale read"),
+        Gate::NoLease | Gate::NotLeader => panic!("a group of one has a lease"),
+    }
+}
+
+#[test]
+fn registers_of_an_earlier_term_say_nothing() {
+    let (mut core, place) = fast_leader();
+    core.step(Input::PlaneFailed);
+    carry_out(&mut core);
+    place.0.lock().unwrap().registers.term = Term(core.replica.term().0 - 1);
+    place.commit(5);
+    assert_eq!(core.plane_registers(), None);
+    assert_eq!(core.last_index(), core.replica.last_index());
 }
