@@ -66,6 +66,16 @@ pub(crate) enum Asker {
     Own,
 }
 
+impl Asker {
+    /// Who would lead, seen by `me`.
+    fn leader(self, me: Peer) -> Peer {
+        match self {
+            Self::Candidate(peer) | Self::Leader(peer) => peer,
+            Self::Own => me,
+        }
+    }
+}
+
 impl Plane {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
@@ -140,19 +150,25 @@ impl Replica {
         let promised = self.promises_are_durable() || mutant("engage-before-vote-is-durable");
         let durable = self.persistence.persisted_index >= self.log.last_index()
             || mutant("engage-before-log-is-durable");
-        if promised && durable {
-            self.plane.wish = None;
+        if !(promised && durable) {
+            return;
+        }
+        self.plane.wish = None;
+        let leader = asker.leader(self.config.me);
+        // What was allowed when it was asked may not be any more: a snapshot that has arrived meanwhile
+        // is about to replace the log.
+        if self.may_engage(leader) || mutant("engage-while-installing") {
             self.engage(asker, outputs);
+        } else {
+            self.answer_asker(asker, false, outputs);
+            self.send_promises(outputs);
         }
     }
 
     /// Tells the plane to engage at the log's end.
     pub(crate) fn engage(&mut self, asker: Asker, outputs: &mut Vec<Output>) {
         let me = self.config.me;
-        let leader = match asker {
-            Asker::Candidate(peer) | Asker::Leader(peer) => peer,
-            Asker::Own => me,
-        };
+        let leader = asker.leader(me);
         let voters: Vec<Peer> = self.members.current().voters().map(peer_of).collect();
         let slot = |peer: Peer| {
             let place = voters.iter().position(|voter| *voter == peer);

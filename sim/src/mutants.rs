@@ -30,6 +30,7 @@ const CONTROL: &[&str] = &[
     "engage-other-members",
     "engage-unequal-log",
     "engage-unverified-log",
+    "engage-while-installing",
     "fence-forgets-frames",
     "leader-counts-unpersisted",
     "leader-engages-first",
