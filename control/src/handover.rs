@@ -44,6 +44,8 @@ pub(crate) struct Engagement {
     persisted_told: Index,
     /// Leader: since when too few engaged members answer.
     pub(crate) too_few_since: Option<Now>,
+    /// Leader: since when entries wait behind this commit index.
+    pub(crate) standing_since: Option<(Index, Now)>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -195,6 +197,7 @@ impl Replica {
             registers: Registers::default(),
             persisted_told: self.log.last_index(),
             too_few_since: None,
+            standing_since: None,
         });
         outputs.push(Output::Engage(Engage {
             group: self.config.group,

@@ -53,6 +53,7 @@ const CONTROL: &[&str] = &[
     "software-beside-plane",
     "stand-before-fence",
     "stay-with-too-few",
+    "stay-without-commits",
     "transfer-unfenced",
     "vote-before-fence",
     "vote-despite-leader",

@@ -510,6 +510,7 @@ pub const fn left_word(reason: LeaveReason) -> &'static str {
         LeaveReason::MembershipChange => "plane left: members change",
         LeaveReason::Transfer => "plane left: transfer",
         LeaveReason::TooFewEngaged => "plane left: too few engaged",
+        LeaveReason::CommitsStandStill => "plane left: commits stand still",
         LeaveReason::PlaneFailed => "plane left: plane failed",
     }
 }

@@ -144,6 +144,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a fast term that cannot commit anything",
     ),
     (
+        "stay-without-commits",
+        "a group stopped by one disk that software can do without",
+    ),
+    (
         "transfer-unfenced",
         "a leader that hands over while its plane goes on",
     ),
