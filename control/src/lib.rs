@@ -385,9 +385,7 @@ impl Replica {
                 .give(self.hard_state(), Vec::new(), outputs);
         }
         if self.promises_are_durable() {
-            for (to, message) in self.held.drain(..) {
-                outputs.push(Output::Send { to, message });
-            }
+            self.send_promises(outputs);
             self.acknowledge_if_owed(outputs);
         }
         self.engage_if_wished(outputs);
@@ -428,6 +426,13 @@ impl Replica {
             .any(|held| held.0 == to && held.1 == message)
         {
             self.held.push((to, message));
+        }
+    }
+
+    /// Sends what was promised. Called only while term and vote are durable.
+    fn send_promises(&mut self, outputs: &mut Vec<Output>) {
+        for (to, message) in self.held.drain(..) {
+            outputs.push(Output::Send { to, message });
         }
     }
 

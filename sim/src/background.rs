@@ -124,7 +124,7 @@ impl World {
             membership: membership.clone(),
             membership_index,
         };
-        let meta = crate::machine::meta(&head);
+        let meta = SnapshotMeta::from(&head);
         process.bytes_since_snapshot = 0;
         process.taking = true;
         let frozen = process.store.freeze();
@@ -360,6 +360,6 @@ impl Process {
         let file = self.files.open(last_index).ok()??;
         let mut store = Box::new(Store::new());
         store.restore(&mut file.body().ok()?).ok()?;
-        Some((crate::machine::meta(&head), store))
+        Some((SnapshotMeta::from(&head), store))
     }
 }

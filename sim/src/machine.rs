@@ -544,18 +544,9 @@ fn restore(ready: &storage::Ready) -> Result<Box<Store>, String> {
 }
 
 fn to_control(stored: storage::Stored) -> Stored {
-    let state = &stored.hard_state;
-    let vote = Peer {
-        id: ReplicaId(u16::try_from(state.vote_replica).unwrap_or(u16::MAX)),
-        incarnation: Incarnation(state.vote_incarnation),
-    };
     Stored {
-        hard_state: HardState {
-            term: Term(state.term),
-            vote: state.voted.then_some(vote),
-            commit_index: Index(state.commit_index),
-        },
-        snapshot: stored.snapshot.as_ref().map(meta),
+        hard_state: HardState::from_proto(&stored.hard_state),
+        snapshot: stored.snapshot.as_ref().map(SnapshotMeta::from),
         entries: stored
             .entries
             .into_iter()
@@ -568,17 +559,5 @@ fn to_control(stored: storage::Stored) -> Stored {
                 end: entry.end,
             })
             .collect(),
-    }
-}
-
-/// What a snapshot's head says, in `control`'s words.
-#[must_use]
-pub fn meta(head: &SnapshotHead) -> SnapshotMeta {
-    SnapshotMeta {
-        last_index: head.last_index,
-        last_term: head.last_term,
-        membership: head.membership.clone(),
-        membership_index: head.membership_index,
-        log_time: head.log_time,
     }
 }

@@ -457,11 +457,11 @@ impl Process {
         self.plane.is_some() && self.replica.fast_term().is_some_and(|fast| fast.leading)
     }
 
-    /// The plane's registers, in a fast term.
+    /// The plane's registers, if they are of this term; also while it is being stopped.
     #[must_use]
     pub fn plane_registers(&self) -> Option<Registers> {
-        self.replica.fast_term()?;
-        self.plane.as_ref().map(|plane| plane.registers())
+        let registers = self.plane.as_ref()?.registers();
+        (registers.term == self.replica.term()).then_some(registers)
     }
 
     /// The last index given out, by the plane too.
@@ -512,6 +512,7 @@ pub const fn left_word(reason: LeaveReason) -> &'static str {
         LeaveReason::MembershipChange => "plane left: members change",
         LeaveReason::Transfer => "plane left: transfer",
         LeaveReason::TooFewEngaged => "plane left: too few engaged",
+        LeaveReason::CommitsStandStill => "plane left: commits stand still",
         LeaveReason::PlaneFailed => "plane left: plane failed",
     }
 }

@@ -105,6 +105,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Times that led to no fast term",
     ),
     (
+        "fast_term_left_commits_stand_still",
+        "Data plane stopped: entries waited, enough replicas answered, and none was committed",
+    ),
+    (
         "fast_term_left_higher_term",
         "Data plane stopped: somebody took part in a higher term",
     ),

@@ -83,8 +83,8 @@ impl Server {
                 self.snapshots.install(last_index, last_term);
             }
             Output::TakeSnapshot => self.take_snapshot(),
-            Output::Engage(engage) => self.engage_plane(&engage),
-            Output::Disengage(reason) => self.disengage_plane(reason),
+            Output::Engage(engage) => self.core.engage_plane(&engage),
+            Output::Disengage(reason) => self.core.disengage_plane(reason),
             Output::PlaneHeartbeat { round } => {
                 let result = self.core.plane.as_mut().map(|it| it.heartbeat(round));
                 if let Some(Err(error)) = result {

@@ -214,6 +214,9 @@ impl Core {
         if self.leads_fast_term() {
             return self.enqueue(origin, command_bytes, encode);
         }
+        if self.waits_since_fast_term() {
+            return self.stall(); // commands of one connection are carried out in the order sent
+        }
         if self.leads() {
             return self.propose(RecordKind::Command, origin, encode);
         }
