@@ -8,7 +8,8 @@ use mio::Token;
 use mio::net::TcpListener;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_interfaces::{
-    DataPlane, GroupId, Incarnation, Limits, PlaneEntry, PlaneEvent, PlaneKeys, ReplicaId, Term,
+    DataPlane, EntryKind, GroupId, Incarnation, Limits, PlaneEntry, PlaneEvent, PlaneKeys,
+    ReplicaId, Term,
 };
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -85,14 +85,14 @@ impl Shards {
 
     /// An item with this hash whose life counts from the next tick.
     pub(super) fn awaiting_mut(&mut self, hash: u64) -> Option<&mut Arc<Item>> {
-        let shard = Arc::make_mut(&mut self.places[shard_index(hash)]);
+        let shard = self.shard_mut(hash)?;
         shard.find_mut(hash, |item| item.awaits_time)
     }
 
     /// Whether there is one.
     pub(super) fn has_awaiting(&self, hash: u64) -> bool {
-        let shard = &self.places[shard_index(hash)];
-        shard.find(hash, |item| item.awaits_time).is_some()
+        let shard = self.places[shard_index(hash)].as_ref();
+        shard.is_some_and(|shard| shard.find(hash, |item| item.awaits_time).is_some())
     }
 
     pub(super) fn remove_alarmed(&mut self, hash: u64, alarm: Alarm) -> Option<Arc<Item>> {
