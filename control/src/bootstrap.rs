@@ -51,25 +51,25 @@ impl Replica {
         !self.members.is_known() && self.log.last_index() == Index(0)
     }
 
-    /// Whether it is to say that nobody should count on what it remembers: it knows no membership, or
+    /// When it is next to say that nobody should count on what it remembers: it knows no membership, or
     /// it is listed as one that does not vote, or in an earlier life, and hears no leader. The leader
     /// that had begun to bring it up to date may have taken that change with it.
-    pub(crate) fn says_fresh(&self) -> bool {
+    pub(crate) fn says_fresh_at(&self) -> Option<Now> {
         if !self.members.is_known() {
-            return true;
+            return Some(self.fresh_at);
         }
         let me = self.config.me;
         let is_listed = self.members.current().member(me.id).is_some();
+        if !is_listed || self.members.is_voter(me) {
+            return None;
+        }
         let timeout = self.config.election_timeout;
-        let heard = |heard: Now| self.now.0 < heard.0 + timeout;
-        is_listed && !self.members.is_voter(me) && !self.leader_heard_at.is_some_and(heard)
+        let unheard_at = self.leader_heard_at.map(|heard| Now(heard.0 + timeout));
+        Some(unheard_at.map_or(self.fresh_at, |unheard| unheard.max(self.fresh_at)))
     }
 
     /// Says so, to everyone, every heartbeat interval.
-    pub(crate) fn say_fresh_if_due(&mut self, outputs: &mut Vec<Output>) {
-        if self.now < self.fresh_at {
-            return;
-        }
+    pub(crate) fn say_fresh_to_all(&mut self, outputs: &mut Vec<Output>) {
         self.fresh_at = Now(self.now.0 + self.config.heartbeat_interval);
         let up = self.connections.iter().filter(|(_, c)| c.up);
         let peers: Vec<Peer> = up

@@ -241,9 +241,10 @@ impl Replica {
         }
         match &self.leading {
             Some(leading) => wake = wake.min(leading.next_wake()),
-            None if !self.members.is_known() => wake = wake.min(self.fresh_at),
-            None if self.may_campaign() => wake = wake.min(self.election_deadline),
-            None => {}
+            None => {
+                let campaign = || self.may_campaign().then_some(self.election_deadline);
+                wake = wake.min(self.says_fresh_at().or_else(campaign).unwrap_or(wake));
+            }
         }
         wake
     }
@@ -473,8 +474,10 @@ impl Replica {
         }
         if self.leading.is_some() {
             self.lead_on(outputs);
-        } else if self.says_fresh() {
-            self.say_fresh_if_due(outputs);
+        } else if let Some(at) = self.says_fresh_at() {
+            if self.now >= at {
+                self.say_fresh_to_all(outputs);
+            }
         } else if self.may_campaign() && self.now >= self.election_deadline {
             self.ask_before_election(outputs);
         }

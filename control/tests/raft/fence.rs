@@ -160,10 +160,8 @@ fn inputs_that_wait_are_bounded_by_bytes() {
     assert_ne!(replica.role(), Role::Leader);
 }
 
-/// A voter of three that was asked to engage along with its vote, and whose plane has not answered.
-fn asked_voter() -> (Replica, Now) {
-    let mut config = config(2, 1, &[]);
-    config.plane = true;
+/// What a replica of the group {0, 1, 2}, all in their first lives, has stored.
+fn stored_of_three() -> Stored {
     let member = |id| Member {
         id: ReplicaId(id),
         incarnation: Incarnation(1),
@@ -180,7 +178,7 @@ fn asked_voter() -> (Replica, Now) {
         membership_index: Index(1),
         log_time: LogTime(0),
     };
-    let stored = Stored {
+    Stored {
         hard_state: HardState {
             term: Term(1),
             vote: None,
@@ -188,9 +186,55 @@ fn asked_voter() -> (Replica, Now) {
         },
         snapshot: Some(snapshot),
         entries: Vec::new(),
-    };
+    }
+}
+
+/// Whoever hears others often must not put off, each time, what is due by its own clock.
+#[test]
+fn a_lost_life_says_so_however_much_it_hears() {
     let mut now = Now(ELECTION_TIMEOUT);
-    let mut replica = Replica::new(config, now, stored).expect("sound");
+    let mut replica = Replica::new(config(2, 2, &[]), now, stored_of_three()).expect("sound");
+    let other = Peer {
+        id: ReplicaId(1),
+        incarnation: Incarnation(1),
+    };
+    turn(&mut replica, now, Input::PeerUp(other));
+    let ends = Now(now.0 + 3 * ELECTION_TIMEOUT);
+    let mut said = 0;
+    while now < ends {
+        now.0 += HEARTBEAT;
+        let message = Message {
+            term: Term(0),
+            body: Body::Fresh {
+                to_incarnation: Incarnation(2),
+                peer_address: "host1:7400".to_owned(),
+                join: true,
+            },
+        };
+        let input = Input::Message {
+            from: other,
+            message,
+        };
+        let mut outputs = turn(&mut replica, now, input);
+        if replica.next_wake() <= now {
+            outputs.extend(turn(&mut replica, now, Input::Timeout));
+            assert!(replica.next_wake() > now, "it would spin");
+        }
+        let fresh = |o: &&Output| {
+            matches!(o, Output::Send { to, message }
+            if *to == other && matches!(message.body, Body::Fresh { .. }))
+        };
+        said += outputs.iter().filter(fresh).count();
+    }
+    assert!(said >= 3, "said so {said} times");
+}
+
+/// A voter of three that was asked to engage along with its vote, and whose plane has not answered.
+fn asked_voter() -> (Replica, Now) {
+    let mut config = config(2, 1, &[]);
+    config.plane = true;
+    let mut now = Now(ELECTION_TIMEOUT);
+    let mut replica = Replica::new(config, now, stored_of_three()).expect("sound");
     now.0 += ELECTION_TIMEOUT;
     let request = Message {
         term: Term(2),
