@@ -254,6 +254,13 @@ impl Checks {
         });
     }
 
+    /// A replica's disk was put back to an old copy: its promises are broken, which nobody can tell from
+    /// promises that were never made.
+    pub fn forgets_promises(&mut self, peer: Peer) {
+        self.votes.remove(&life(peer));
+        self.terms_said.remove(&life(peer));
+    }
+
     fn note_vote(&mut self, peer: Peer, term: Term, candidate: Peer) {
         let known = *self.votes.entry(life(peer)).or_insert((term, candidate));
         let once = known.0 < term || known == (term, candidate);

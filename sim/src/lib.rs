@@ -31,6 +31,7 @@ pub mod report;
 pub mod run;
 mod show;
 pub mod shrink;
+mod starve;
 mod strike;
 mod turn;
 pub mod world;

@@ -43,6 +43,14 @@ pub struct Machine {
     pub clock_offset: Nanos,
     /// See `clock_offset`.
     pub clock_ppm: i64,
+    /// The true time at which its clock has stopped, if it stands still.
+    pub clock_stopped_at: Option<Nanos>,
+    /// By how much its clock is behind since it has stood still before.
+    pub clock_lost: Nanos,
+    /// A copy of its disk, to be put in its place as soon as the group can bear that.
+    pub old_copy: Option<OldCopy>,
+    /// Its disk is one that was put in place of a newer one.
+    pub rolled_back: bool,
     /// The time of day is wrong by so many milliseconds.
     pub wall_offset_ms: i64,
     /// The process, if it runs.
@@ -73,6 +81,20 @@ pub struct Machine {
     pub socket: Vec<Datagram>,
     /// Stage of the keys in its secret file.
     pub key_stage: u64,
+}
+
+/// A copy of a disk.
+pub struct OldCopy {
+    /// Its files.
+    pub files: MemoryDisk,
+    /// The number of its life, in which the copy was made.
+    pub incarnation: Incarnation,
+    /// It takes the disk's place at this time or later.
+    pub due: Nanos,
+    /// All but the mark comes from the copy: a copy that was put back by halves.
+    pub by_halves: bool,
+    /// How long the machine is down for it.
+    pub lasts: Nanos,
 }
 
 /// What a process is told from outside.
@@ -236,6 +258,10 @@ impl Machine {
             durable: Durable::default(),
             clock_offset: 0,
             clock_ppm: 0,
+            clock_stopped_at: None,
+            clock_lost: 0,
+            old_copy: None,
+            rolled_back: false,
             wall_offset_ms: 0,
             process: None,
             run: 0,
@@ -266,9 +292,11 @@ impl Machine {
     /// What its clock shows.
     #[must_use]
     pub fn clock(&self, time: Nanos) -> Now {
+        let time = self.clock_stopped_at.map_or(time, |at| time.min(at));
         // Some days of nanoseconds times the largest drift fit 64 bits.
         let shift = i64::try_from(time).unwrap_or(i64::MAX) / 1_000 * self.clock_ppm / 1_000;
         let local = (time + self.clock_offset).saturating_add_signed(shift);
+        let local = local.saturating_sub(self.clock_lost);
         Now(Duration::from_nanos(local))
     }
 
@@ -276,10 +304,19 @@ impl Machine {
     #[must_use]
     pub fn true_time(&self, local: Now) -> Nanos {
         let local = local.0.as_secs() * SECOND + u64::from(local.0.subsec_nanos());
-        let since = local.saturating_sub(self.clock_offset);
+        let since = (local + self.clock_lost).saturating_sub(self.clock_offset);
         let rate = u64::try_from(1_000_000 + self.clock_ppm).unwrap_or(1_000_000);
         // The clock moves in steps of a few microseconds of true time at most.
         since.saturating_mul(1_000).div_ceil(rate) * 1_000 + 2_000
+    }
+
+    /// Its clock goes on from where it has stood still.
+    pub fn restart_clock(&mut self, now: Nanos) {
+        let shown = self.clock(now);
+        if self.clock_stopped_at.take().is_some() {
+            let lost = self.clock(now).0.saturating_sub(shown.0);
+            self.clock_lost += u64::try_from(lost.as_nanos()).unwrap_or(0);
+        }
     }
 
     /// The time of day as it believes.
@@ -287,6 +324,7 @@ impl Machine {
     pub fn wall_ms(&self, time: Nanos) -> u64 {
         /// The day of the first simulated second.
         const DAY_MS: u64 = 1_700_000_000_000;
+        let time = self.clock_stopped_at.map_or(time, |at| time.min(at));
         (DAY_MS + time / 1_000_000).saturating_add_signed(self.wall_offset_ms)
     }
 
@@ -314,7 +352,8 @@ impl Machine {
             .snapshot
             .as_ref()
             .map_or(LogTime(0), |meta| meta.log_time);
-        if let Some(problem) = self.missing(&stored, forgot || damaged) {
+        let rolled_back = std::mem::take(&mut self.rolled_back);
+        if let Some(problem) = self.missing(&stored, forgot || damaged || rolled_back) {
             return Start::Violation(problem);
         }
         self.durable = Durable::found(&stored.hard_state, applied, &stored.entries);

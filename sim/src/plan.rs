@@ -163,7 +163,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         0..=2 => Durability::Memory,
         _ => Durability::Sync,
     };
-    let clocks_are_sound = !random.permille(60);
+    let clocks_are_sound = !random.permille(80);
     let drift_ppm_max = one(random, &[0, 100, 5_000, 45_000]);
     let allowed = u32::try_from(drift_ppm_max * 21 / 10).unwrap_or(0);
     let delay = one(random, &[50, 100, 300, 1_000]) * 1_000;
@@ -227,6 +227,9 @@ fn menu(settings: &Settings, random: &mut Random) -> Vec<Dish> {
             Dish::SyncFails | Dish::DiskFull | Dish::Damage | Dish::Misdirected | Dish::Stall => {
                 settings.durability == Durability::Sync
             }
+            Dish::RollBack => settings.durability == Durability::Sync,
+            // A clock that stands still keeps to no bound.
+            Dish::StopClock => !settings.clocks_are_sound,
             Dish::Weather
             | Dish::Partition
             | Dish::Clog
@@ -238,6 +241,7 @@ fn menu(settings: &Settings, random: &mut Random) -> Vec<Dish> {
             | Dish::Members
             | Dish::Snapshot
             | Dish::Overload
+            | Dish::Starve
             | Dish::Trigger => true,
             Dish::Datagrams | Dish::PlaneTrigger => settings.planes != Planes::None,
         };
@@ -274,6 +278,9 @@ enum Dish {
     Trigger,
     Datagrams,
     PlaneTrigger,
+    Starve,
+    RollBack,
+    StopClock,
 }
 
 /// Moments of the handover and of fast terms.
@@ -307,6 +314,9 @@ const DISHES: &[(Dish, u64)] = &[
     (Dish::Trigger, 24),
     (Dish::Datagrams, 4),
     (Dish::PlaneTrigger, 24),
+    (Dish::Starve, 2),
+    (Dish::RollBack, 2),
+    (Dish::StopClock, 8),
 ];
 
 fn fault(at: Nanos, settings: &Settings, menu: &[Dish], random: &mut Random) -> Fault {
@@ -324,7 +334,8 @@ fn fault(at: Nanos, settings: &Settings, menu: &[Dish], random: &mut Random) -> 
             lasts + random.below(4 * SECOND)
         }
         Kind::Stall if random.permille(100) => random.between(SECOND, 30 * SECOND),
-        Kind::Strike(Strike::Pause, _) if random.permille(40) => {
+        Kind::StopClock if random.permille(300) => random.between(SECOND, 60 * SECOND),
+        Kind::Strike(Strike::Pause | Strike::PauseControl, _) if random.permille(40) => {
             random.between(2 * SECOND, 60 * SECOND)
         }
         _ => lasts,
@@ -387,6 +398,14 @@ fn kind(dish: Dish, random: &mut Random) -> Kind {
         },
         Dish::Stall => Kind::Stall,
         Dish::Wipe => Kind::Wipe,
+        Dish::Starve if random.permille(500) => Kind::NoMemory {
+            after: small(random, 40),
+        },
+        Dish::Starve => Kind::NoHandles {
+            after: small(random, 3),
+        },
+        Dish::RollBack => Kind::RollBack,
+        Dish::StopClock => Kind::StopClock,
         Dish::Clock => Kind::WallClock {
             seconds: i32::try_from(random.below(7_200)).unwrap_or(0) - 3_600,
         },
@@ -445,6 +464,7 @@ fn plane_trigger(random: &mut Random) -> Kind {
             _ => small(random, 3),
         },
         then: match random.below(8) {
+            0 if random.permille(300) => Strike::ResetPlane,
             0 => Strike::BreakPlane,
             1 => Strike::PauseControl,
             2 => Strike::Administer(Change::Transfer),
@@ -477,6 +497,7 @@ fn strike(random: &mut Random) -> Strike {
         _ => small(random, 30),
     };
     match random.below(12) {
+        11 if random.permille(250) => Strike::ResetPlane,
         10 => Strike::PauseControl,
         11 => Strike::BreakPlane,
         0..=2 => Strike::Kill { after },

@@ -419,6 +419,7 @@ impl World {
         };
         if plane.is_engaged() {
             plane.failed = true;
+            self.counts.hit(Class::F25PlaneBreaks);
             self.arrive_later(place, Arrival::Look);
         }
     }

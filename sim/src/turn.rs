@@ -401,6 +401,9 @@ impl World {
             self.queue
                 .set(now + 10 * MILLISECOND, Event::PlaneNews(place, run));
         }
+        if machine.clock_stopped_at.is_some() {
+            return; // it has its turn when the clock goes again
+        }
         let wake = process.replica.next_wake();
         let wake = machine.true_time(wake).max(now + 1);
         if wake < machine.wake_at {

@@ -356,6 +356,10 @@ impl World {
             }
         }
         self.note_memory();
+        for place in 0..self.machines.len() {
+            self.note_starvation(place);
+            self.put_copy_back_if_due(place);
+        }
     }
 
     fn connect(&mut self, a: usize, b: usize) {
@@ -366,6 +370,9 @@ impl World {
         let cut = self.network.is_cut((a, b)) || self.network.is_cut((b, a));
         if cut || !hears(a) || !hears(b) {
             return;
+        }
+        if self.has_no_handle(a) || self.has_no_handle(b) {
+            return self.counts.hit(crate::fault::Class::F11Starved);
         }
         self.network.set_connected(a, b, true);
         let (peer_a, peer_b) = (self.machines[a].peer, self.machines[b].peer);
