@@ -5,20 +5,23 @@ use crate::disk::ForgetfulDisk;
 use crate::journal::{Durable, Journal};
 use crate::plan::{Durability, Settings};
 use crate::plane::Plane;
-use crate::queue::{Nanos, SECOND};
+use crate::queue::Nanos;
 use crate::random::mix;
 use quorumwire_control::{
     Config, Entry, HardState, Message, Now, Output, Peer, Replica, SnapshotMeta, Stored, Ticket,
 };
-use quorumwire_interfaces::{
-    Frozen, GroupId, Incarnation, Index, LogTime, ReplicaId, StateMachine, Term,
-};
+use quorumwire_interfaces::{Frozen, GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_kv::Store;
+use quorumwire_sessions::Sessions;
 use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, Opened, Snapshots};
 use quorumwire_wire::SnapshotHead;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What is replicated, as in the node.
+pub type Application = Sessions<Store>;
 
 /// The one group.
 pub const GROUP: GroupId = GroupId(0);
@@ -128,7 +131,7 @@ pub enum SnapshotEvent {
     /// An answer for the replica.
     Answer(quorumwire_control::Input),
     /// A received one was checked and restored, or was not good.
-    Installed(Index, Option<(SnapshotMeta, Box<Store>)>),
+    Installed(Index, Option<(SnapshotMeta, Box<Application>)>),
 }
 
 /// Work for the snapshot threads.
@@ -149,8 +152,17 @@ pub struct Proposal {
     pub index: Index,
     /// In which term.
     pub term: Term,
-    /// Whose operation; `None` for those nobody waits for.
-    pub operation: u32,
+    /// Who waits for it.
+    pub origin: Origin,
+}
+
+/// Where an answer goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Origin {
+    /// To the client with this operation.
+    Operation(u32),
+    /// To a client that asked a plane: its address, session and sequence.
+    Plane(SocketAddr, u64, u64),
 }
 
 /// The log's time as this leader tells it.
@@ -173,7 +185,7 @@ pub struct Process {
     /// Consensus.
     pub replica: Replica,
     /// The state machine.
-    pub store: Box<Store>,
+    pub store: Box<Application>,
     /// The log.
     pub journal: Journal,
     /// The data plane, if there is one.
@@ -287,45 +299,6 @@ impl Machine {
         self.lives += 1;
         let number = self.lives << 16 | u64::from(self.peer.id.0);
         Incarnation(mix(settings.seed.wrapping_add(number)) | 1)
-    }
-
-    /// What its clock shows.
-    #[must_use]
-    pub fn clock(&self, time: Nanos) -> Now {
-        let time = self.clock_stopped_at.map_or(time, |at| time.min(at));
-        // Some days of nanoseconds times the largest drift fit 64 bits.
-        let shift = i64::try_from(time).unwrap_or(i64::MAX) / 1_000 * self.clock_ppm / 1_000;
-        let local = (time + self.clock_offset).saturating_add_signed(shift);
-        let local = local.saturating_sub(self.clock_lost);
-        Now(Duration::from_nanos(local))
-    }
-
-    /// The true time at which its clock shows this.
-    #[must_use]
-    pub fn true_time(&self, local: Now) -> Nanos {
-        let local = local.0.as_secs() * SECOND + u64::from(local.0.subsec_nanos());
-        let since = (local + self.clock_lost).saturating_sub(self.clock_offset);
-        let rate = u64::try_from(1_000_000 + self.clock_ppm).unwrap_or(1_000_000);
-        // The clock moves in steps of a few microseconds of true time at most.
-        since.saturating_mul(1_000).div_ceil(rate) * 1_000 + 2_000
-    }
-
-    /// Its clock goes on from where it has stood still.
-    pub fn restart_clock(&mut self, now: Nanos) {
-        let shown = self.clock(now);
-        if self.clock_stopped_at.take().is_some() {
-            let lost = self.clock(now).0.saturating_sub(shown.0);
-            self.clock_lost += u64::try_from(lost.as_nanos()).unwrap_or(0);
-        }
-    }
-
-    /// The time of day as it believes.
-    #[must_use]
-    pub fn wall_ms(&self, time: Nanos) -> u64 {
-        /// The day of the first simulated second.
-        const DAY_MS: u64 = 1_700_000_000_000;
-        let time = self.clock_stopped_at.map_or(time, |at| time.min(at));
-        (DAY_MS + time / 1_000_000).saturating_add_signed(self.wall_offset_ms)
     }
 
     /// Starts a process from what is on the disk, which a fault has damaged (`spoiled`) or not.
@@ -536,7 +509,7 @@ struct Begun {
 impl Process {
     fn new(
         replica: Replica,
-        store: Box<Store>,
+        store: Box<Application>,
         wal: Option<storage::Wal>,
         files: Snapshots,
     ) -> Self {
@@ -568,8 +541,8 @@ impl Process {
     }
 }
 
-fn restore(ready: &storage::Ready) -> Result<Box<Store>, String> {
-    let mut store = Box::new(Store::new());
+fn restore(ready: &storage::Ready) -> Result<Box<Application>, String> {
+    let mut store = Box::new(Application::default());
     if let Some(head) = &ready.stored.snapshot {
         let file = ready.snapshots.open(head.last_index);
         let file = file.map_err(|error| error.to_string())?;

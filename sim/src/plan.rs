@@ -76,6 +76,8 @@ pub struct Settings {
     pub appends_in_flight_max: usize,
     /// Clients.
     pub clients: u16,
+    /// Clients that ask planes.
+    pub plane_clients: u16,
     /// Keys in use at a time.
     pub keys: u32,
     /// Mean time between two operations of a client.
@@ -195,7 +197,11 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         log_tail_bytes: usize::try_from(one(random, &[0, 1, 8]) << 10).unwrap_or(0),
         uncommitted_bytes_max: usize::try_from(one(random, &[4, 64, 1024]) << 10).unwrap_or(4096),
         appends_in_flight_max: usize::try_from(one(random, &[1, 4, 256])).unwrap_or(4),
-        clients: u16::try_from(random.between(2, 5)).unwrap_or(2),
+        clients: u16::try_from(random.between(1, 4)).unwrap_or(2),
+        plane_clients: match planes {
+            Planes::None => 0,
+            Planes::All | Planes::AllButOne => u16::try_from(random.between(1, 3)).unwrap_or(1),
+        },
         keys: u32::try_from(random.between(2, 6)).unwrap_or(2),
         think: one(random, &[200, 400, 800]) * MILLISECOND,
         delay: (delay / 2, delay * 2),

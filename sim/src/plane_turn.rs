@@ -2,14 +2,13 @@
 //! goes on while its process stands still, and in some seeds after that was killed.
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::fault::{Class, Moment};
-use crate::machine::{Arrival, Process, Proposal};
-use crate::plane::{Plane, Submission};
+use crate::machine::{Arrival, Origin, Process, Proposal};
+use crate::plane::{CLIENTS_FROM, Plane, Submission, put_payload, record_kind};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
 use crate::world::{Event, World};
 use bytes::Bytes;
 use quorumwire_control::{Engage, Input, LeaveReason, Role};
 use quorumwire_interfaces::{EntryKind, Index, PlaneError, Registers};
-use quorumwire_wire::RecordKind;
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 
 /// Datagrams that wait in the socket of a process that stands still; more are lost.
@@ -21,6 +20,10 @@ impl World {
         let datagram = self.datagrams.arrive(slot);
         let place = datagram.to;
         let now = self.now;
+        if let Some(client) = place.checked_sub(CLIENTS_FROM) {
+            self.plane_client_hears(client, &datagram);
+            return self.datagrams.done_with(slot, datagram);
+        }
         let machine = &mut self.machines[place];
         if machine.busy_until > now && !machine.plane_goes_on && machine.process.is_some() {
             if machine.socket.len() < SOCKET_MAX {
@@ -53,8 +56,10 @@ impl World {
                 format!("I15: the plane of {peer:?} took a spoiled datagram")
             });
         } else if let Some(head) = bytes.first_chunk::<HEADER_BYTES>() {
-            let term = Header::decode(head).term;
-            if term < before.term.0 && plane.is_engaged() {
+            let header = Header::decode(head);
+            let term = header.term;
+            let asks = header.kind == Kind::Request as u8; // a client knows of no term
+            if !asks && term < before.term.0 && plane.is_engaged() {
                 self.checks.require(before == after, || {
                     format!("I11: the plane of {peer:?} heeds a datagram of term {term}")
                 });
@@ -130,6 +135,13 @@ impl World {
             return false;
         };
         let header = Header::decode(head);
+        if header.kind == Kind::Forward as u8 {
+            self.counts.see("request forwarded by a plane");
+        }
+        if header.kind == Kind::Answer as u8 && header.payload_bytes == 0 && header.flags == 0 {
+            let (machines, checks) = (&self.machines, &mut self.checks);
+            checks.plane_answers_blind(machines, &machines[place], &header);
+        }
         if !matches!(
             Kind::from_byte(header.kind),
             Some(Kind::AppendOk | Kind::HeartbeatOk)
@@ -148,16 +160,23 @@ impl World {
         new
     }
 
-    fn send_datagram(&mut self, link: (usize, usize), bytes: &[u8]) {
+    /// A datagram goes on its way, between planes or between a plane and a client.
+    pub fn send_datagram(&mut self, link: (usize, usize), bytes: &[u8]) {
         self.counts.datagrams += 1;
-        if link.1 >= self.machines.len() {
+        let among_machines = link.0 < CLIENTS_FROM && link.1 < CLIENTS_FROM;
+        if among_machines && link.1 >= self.machines.len() {
             return;
         }
-        if self.network.is_cut(link) {
+        if among_machines && self.network.is_cut(link) {
             self.counts.hit(Class::F4Partition);
             return;
         }
-        let earliest = self.network.clogged_until(link).max(self.now);
+        let clogged_until = if among_machines {
+            self.network.clogged_until(link)
+        } else {
+            0
+        };
+        let earliest = clogged_until.max(self.now);
         let delay = self.plan.settings.delay;
         let fates = self.datagrams.send(
             link,
@@ -190,6 +209,7 @@ impl World {
         }
         self.take_from_plane(place);
         self.show_registers(place);
+        self.take_plane_requests(place);
     }
 
     fn show_registers(&mut self, place: usize) {
@@ -224,10 +244,14 @@ impl World {
             return;
         };
         let behind = std::mem::take(&mut plane.behind);
+        let asked = std::mem::take(&mut plane.asked);
         if !plane.records.is_empty() {
             let records = plane.records.split().freeze();
             self.step(place, Input::PlaneEntries(records));
             self.reached(place, Moment::PlaneTaken);
+        }
+        if let Some(process) = &mut self.machines[place].process {
+            process.proposals.extend(asked);
         }
         for id in behind {
             self.counts.see("asked for what no ring holds");
@@ -390,18 +414,19 @@ impl World {
                 return;
             };
             if process.replica.role() != Role::Leader {
-                self.refuse(place, next.operation);
+                self.refuse_submission(place, next.origin);
                 continue;
             }
             if next.kind == EntryKind::Tick {
                 continue; // the next write takes one along
             }
-            let put = |bytes: &mut bytes::BytesMut| bytes.extend_from_slice(&next.payload);
-            if let Ok((index, term)) = process.replica.propose(RecordKind::Command, put) {
+            let kind = record_kind(&next.command());
+            let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &next.command());
+            if let Ok((index, term)) = process.replica.propose(kind, put) {
                 process.proposals.push(Proposal {
                     index,
                     term,
-                    operation: next.operation,
+                    origin: next.origin,
                 });
             } else {
                 if let Some(plane) = &mut process.plane {
@@ -430,6 +455,7 @@ impl World {
         if self.machines.iter().any(|m| m.key_stage != target) {
             return; // the last step is not done yet
         }
+        self.hand_keys_to_clients(target);
         self.key_stage += 1;
         self.counts.see("keys replaced");
         for place in 0..self.machines.len() {
@@ -471,14 +497,16 @@ impl Process {
     }
 
     /// Has a command wait until the plane takes it. `false`: there is no room.
-    pub fn enqueue(&mut self, kind: EntryKind, payload: Bytes, operation: u32) -> bool {
+    pub fn enqueue(&mut self, kind: EntryKind, payload: Bytes, origin: Origin) -> bool {
         let Some(plane) = self.plane.as_mut().filter(|plane| plane.has_room()) else {
             return false;
         };
         plane.waiting.push_back(Submission {
             kind,
             payload,
-            operation,
+            session: 0,
+            sequence: 0,
+            origin,
         });
         true
     }
@@ -490,11 +518,11 @@ impl Process {
             return Ok(());
         };
         plane.submit(|index, submission| {
-            if submission.kind == EntryKind::Command {
+            if submission.kind != EntryKind::Tick {
                 proposals.push(Proposal {
                     index,
                     term,
-                    operation: submission.operation,
+                    origin: submission.origin,
                 });
             }
         })
