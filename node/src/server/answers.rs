@@ -52,7 +52,7 @@ mod tests {
             (NOT_COMMITTED, Verdict::TryAgain),
             (BUSY, Verdict::TryAgain),
             (STOPPING, Verdict::TryAgain),
-            (DISK_FULL, Verdict::NotExecuted),
+            (DISK_FULL, Verdict::TryAgain),
             (DOES_NOT_FIT, Verdict::AnswerGone),
             (lease_lost, Verdict::NotExecuted),
         ] {
