@@ -2,7 +2,7 @@
 use crate::datagrams::Weather;
 use crate::fault::{Change, Fault, Kind, MOMENTS, Moment, Shape, Strike, Target};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
-use crate::random::Random;
+use crate::random::{Random, mix};
 
 /// How long things go wrong, in simulated time.
 pub const TROUBLE: Nanos = 358 * SECOND;
@@ -200,7 +200,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         clients: u16::try_from(random.between(1, 4)).unwrap_or(2),
         plane_clients: match planes {
             Planes::None => 0,
-            Planes::All | Planes::AllButOne => u16::try_from(random.between(1, 3)).unwrap_or(1),
+            Planes::All | Planes::AllButOne => u16::from(mix(seed) & 1 == 1) + 1,
         },
         keys: u32::try_from(random.between(2, 6)).unwrap_or(2),
         think: one(random, &[200, 400, 800]) * MILLISECOND,

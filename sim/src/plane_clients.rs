@@ -18,6 +18,13 @@ use std::time::Duration;
 
 /// Commands of one client that wait for their answers.
 const WAITING_MAX: usize = 6;
+/// These clients think for so many times as long as others: each asks for more than one thing at a time,
+/// and more than once.
+const SLOWER: Nanos = 2;
+/// When they ask again.
+const RETRY: Duration = Duration::from_millis(200);
+/// When they give up.
+const DEADLINE: Duration = Duration::from_secs(3);
 /// A counter is given up for a new one after this, so that no key's history is long.
 const COUNTER_LASTS: Nanos = 20 * SECOND;
 /// The first number of keys that are counters.
@@ -54,8 +61,8 @@ impl PlaneClient {
             replicas: replicas.collect(),
             keys: keys(settings.seed, 0).clients,
             group: GROUP,
-            retry: Duration::from_millis(80),
-            deadline: Duration::from_secs(3),
+            retry: RETRY,
+            deadline: DEADLINE,
             seed: None,
         };
         let seed = mix(settings.seed ^ u64::from(number + 1) << 40);
@@ -99,7 +106,7 @@ impl World {
         client.wake_at = Nanos::MAX;
         client.requests.time_passed(since(now));
         if now >= client.next_ask {
-            let think = self.plan.settings.think;
+            let think = self.plan.settings.think * SLOWER;
             client.next_ask = now + self.random.between(think / 4, think * 2);
             if now < self.clients_stop_at {
                 self.ask_plane(number);
@@ -154,7 +161,7 @@ impl World {
             0..=6 => (key, Operation::Set(value), 0),
             7 => (key, Operation::Add(value), 0),
             8 => (key, Operation::Delete, 0),
-            9 => {
+            9 if self.random.permille(400) => {
                 let bytes = self.random.between(long - 60, long * 4);
                 (
                     key,
