@@ -17,14 +17,14 @@ use quorumwire_linearizability::history::{Answer, Operation};
 use std::time::Duration;
 
 /// Commands of one client that wait for their answers.
-const WAITING_MAX: usize = 6;
+const WAITING_MAX: usize = 2;
 /// These clients think for so many times as long as others: each asks for more than one thing at a time,
 /// and more than once.
 const SLOWER: Nanos = 2;
 /// When they ask again.
-const RETRY: Duration = Duration::from_millis(200);
+const RETRY: Duration = Duration::from_millis(80);
 /// When they give up.
-const DEADLINE: Duration = Duration::from_secs(3);
+const DEADLINE: Duration = Duration::from_secs(10);
 /// A counter is given up for a new one after this, so that no key's history is long.
 const COUNTER_LASTS: Nanos = 20 * SECOND;
 /// The first number of keys that are counters.
