@@ -11,7 +11,7 @@ mod requests_test;
 
 pub use keys::{ClientKey, ClientKeys, KeyFileError};
 pub use refusal::Verdict;
-pub use requests::{Counters, Ticket};
+pub use requests::{Counters, Requests, Ticket};
 pub use settings::{
     DEADLINE_MAX, IDLE_MAX, REPLICAS_MAX, RETRY_MIN, Settings, SettingsError, WINDOW,
 };

@@ -21,10 +21,12 @@ pub enum Verdict {
 }
 
 /// Text in front, what it means; the first one that fits counts.
-const WORDS: [(&str, Verdict); 11] = [
+const WORDS: [(&str, Verdict); 12] = [
     ("not leader", Verdict::TryAgain),
     ("no leader", Verdict::TryAgain),
     ("busy", Verdict::TryAgain),
+    // Said of this packet only: one sent before may be in the log and wait for the very disk.
+    ("disk full", Verdict::TryAgain),
     ("outcome unknown", Verdict::TryAgain),
     ("not executed: another leader", Verdict::TryAgain),
     ("not executed: this replica is stopping", Verdict::TryAgain),

@@ -108,11 +108,14 @@ pub struct Requests {
     preferred: usize,
     /// Datagrams to send, in order.
     pub out: Vec<(SocketAddr, Vec<u8>)>,
+    /// What was done and not done.
     pub counters: Counters,
 }
 
 impl Requests {
-    /// Of checked settings.
+    /// Of settings that were checked ([`Settings::check`]), with a seed for what is left to chance. Times
+    /// are since any moment that stays the same.
+    #[must_use]
     pub fn new(settings: Settings, seed: u64) -> Self {
         let mut requests = Self {
             asking: asking(settings.keys),
@@ -151,7 +154,8 @@ impl Requests {
         self.counters.sessions += 1;
     }
 
-    /// Takes a command on and sends it. [`Error::WindowFull`]: not now.
+    /// Takes a command on and sends it, a `blind` one to be answered as soon as it is committed.
+    /// [`Error::WindowFull`]: not now; [`Error::TooLong`]: never.
     pub fn submit(&mut self, now: Since, command: &[u8], blind: bool) -> Result<Ticket, Error> {
         if command.len() > COMMAND_BYTES_MAX {
             return Err(Error::TooLong(command.len()));
@@ -200,11 +204,13 @@ impl Requests {
     }
 
     /// Commands without an answer.
+    #[must_use]
     pub fn pending_count(&self) -> usize {
         self.pending.len()
     }
 
     /// When [`time_passed`](Self::time_passed) has something to do.
+    #[must_use]
     pub fn next_wake(&self) -> Option<Since> {
         let deadline = self.settings.deadline;
         let wakes = self.pending.values();

@@ -14,6 +14,8 @@ pub(crate) struct Progress {
     pub(crate) departing: bool,
     /// Last index it holds durably, equal to the leader's.
     pub(crate) match_index: Index,
+    /// Highest round in which it said that it holds that, or more.
+    pub(crate) matched_round: u64,
     /// First index not sent yet, or to be tried next.
     pub(crate) next_index: Index,
     pub(crate) state: Sending,
@@ -89,6 +91,7 @@ impl Progress {
             voter,
             departing: false,
             match_index: Index(0),
+            matched_round: 0,
             next_index,
             state: Sending::Probe { paused: false },
             in_flight: VecDeque::new(),
@@ -107,6 +110,13 @@ impl Progress {
         self.state = Sending::Probe { paused: false };
         self.in_flight.clear();
         self.in_flight_bytes = 0;
+    }
+
+    /// It holds no more of the log than this after all: what it acknowledged in this term it has lost.
+    /// That what it had counts for nothing new is the safe side.
+    pub(crate) fn lost_all_behind(&mut self, index: Index) {
+        self.match_index = self.match_index.min(index);
+        self.probe_from(index.next());
     }
 
     /// Its plane is out of the fast term, or was never in it: software finds out where its log ends.

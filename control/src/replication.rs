@@ -46,6 +46,7 @@ impl Replica {
         };
         if !reply.rejected {
             progress.matched(reply.index);
+            progress.matched_round = progress.matched_round.max(reply.round);
             match &mut progress.state {
                 Sending::Probe { .. } => progress.state = Sending::Replicate,
                 // It has what the snapshot stands for, or all the log needs; if the log has moved on
@@ -60,7 +61,17 @@ impl Replica {
             return;
         }
         let in_snapshot = matches!(progress.state, Sending::Snapshot(_));
-        let stale = reply.index <= progress.match_index || reply.index >= progress.next_index;
+        let denied = reply.index <= progress.match_index;
+        if !in_snapshot && denied && progress.part == Part::Software {
+            // It denies in a later round what it held in an earlier one: its disk was put back to an
+            // old copy. Never to ask it for less again would keep it out for as long as the term lasts.
+            if reply.round > progress.matched_round {
+                progress.lost_all_behind(resume.0.min(reply.index.previous()));
+                self.counters.acknowledgements_denied += 1;
+            }
+            return;
+        }
+        let stale = denied || reply.index >= progress.next_index;
         if !in_snapshot && !stale {
             // Its log ends before, or differs at, what came before the entries: go back to where
             // the two can agree. `index < next_index`, so this always goes back.

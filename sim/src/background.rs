@@ -2,12 +2,11 @@
 //! of it.
 use crate::fault::{Change, Class, Moment};
 use crate::journal::Written;
-use crate::machine::{Arrival, GROUP, Process, SnapshotEvent, SnapshotJob};
+use crate::machine::{Application, Arrival, GROUP, Process, SnapshotEvent, SnapshotJob};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
 use quorumwire_control::{Input, MemberChange, Role, SnapshotMeta, Ticket};
-use quorumwire_interfaces::{Index, ReplicaId, StateMachine, Term};
-use quorumwire_kv::Store;
+use quorumwire_interfaces::{Index, ReplicaId, Term};
 use quorumwire_wire::{CommitQuorum, MemberRole, SnapshotHead};
 
 /// A snapshot that could not be taken is tried again after this.
@@ -352,13 +351,17 @@ impl Process {
         }
     }
 
-    fn install(&self, last_index: Index, last_term: Term) -> Option<(SnapshotMeta, Box<Store>)> {
+    fn install(
+        &self,
+        last_index: Index,
+        last_term: Term,
+    ) -> Option<(SnapshotMeta, Box<Application>)> {
         let head = self.files.install(last_index, last_term).ok()?;
         if head.membership_index > last_index {
             return None;
         }
         let file = self.files.open(last_index).ok()??;
-        let mut store = Box::new(Store::new());
+        let mut store = Box::new(Application::default());
         store.restore(&mut file.body().ok()?).ok()?;
         Some((SnapshotMeta::from(&head), store))
     }

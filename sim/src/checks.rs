@@ -31,6 +31,8 @@ pub struct Checks {
     membership: Option<(Index, Membership)>,
     /// I8: operations that were committed.
     operations: BTreeSet<u32>,
+    /// I8: where each command of a session ran.
+    ran: BTreeMap<(u64, u64), Index>,
     /// I7: what must show in reads by a round.
     reads: BTreeMap<(ReplicaId, Ticket), Index>,
     /// Whether stale reads are errors: clocks keep to what is allowed.
@@ -257,6 +259,52 @@ impl Checks {
                 && (index <= plane.start_index || durable.holds(index, term)));
         self.require(on_disk, || {
             format!("I5: the plane of {peer:?} acknowledges {index} before it is durable")
+        });
+    }
+
+    /// A replica's disk was put back to an old copy: its promises are broken, which nobody can tell from
+    /// promises that were never made.
+    pub fn forgets_promises(&mut self, peer: Peer) {
+        self.votes.remove(&life(peer));
+        self.terms_said.remove(&life(peer));
+    }
+
+    /// I5: what a plane answers at once is committed and cannot be lost.
+    pub fn plane_answers_blind(
+        &mut self,
+        machines: &[Machine],
+        machine: &Machine,
+        header: &Header,
+    ) {
+        let peer = machine.peer;
+        let (term, index) = (Term(header.term), Index(header.index));
+        let Some(process) = &machine.process else {
+            return; // its plane goes on alone; who voted then is not known any more
+        };
+        let (_, membership) = process.replica.membership_at(process.replica.last_index());
+        let held = membership.voters().filter(|voter| {
+            let holder = machines.iter().find(|it| it.peer.id == voter.id);
+            holder
+                .is_some_and(|it| it.peer.incarnation != voter.incarnation || it.holds(index, term))
+        });
+        let (held, voters) = (held.count(), membership.voters().count());
+        let needed = match membership.quorum {
+            CommitQuorum::Majority => voters / 2 + 1,
+            CommitQuorum::All => voters,
+        };
+        self.require(held >= needed, || {
+            format!("I5: the plane of {peer:?} answers {index}@{term}, held by {held} of {needed}")
+        });
+    }
+
+    /// I8: a command of a session runs at one index.
+    pub fn runs(&mut self, name: (u64, u64), index: Index) {
+        let known = *self.ran.entry(name).or_insert(index);
+        self.require(known == index, || {
+            format!(
+                "I8: command {} of session {:x} runs at {known} and at {index}",
+                name.1, name.0
+            )
         });
     }
 

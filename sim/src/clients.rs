@@ -1,14 +1,15 @@
 //! Clients: each asks one thing at a time and writes down what it was told. And how a process serves
 //! them, as the node does.
 use crate::fault::Moment;
-use crate::machine::{Arrival, Proposal};
+use crate::machine::{Arrival, Origin, Proposal};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
 use bytes::Bytes;
-use quorumwire_control::{Input, Now, Refusal, Role};
-use quorumwire_interfaces::{EntryKind, Index, StateMachine, Term};
+use quorumwire_control::{Entry, Input, Now, Refusal, Role};
+use quorumwire_interfaces::{EntryKind, Index};
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
+use quorumwire_sessions::Outcome;
 use quorumwire_wire::RecordKind;
 use std::time::Duration;
 
@@ -78,8 +79,7 @@ impl World {
         }
         let settings = &self.plan.settings;
         let keys = settings.keys;
-        let epoch = u32::try_from(now / KEYS_LAST).unwrap_or(0);
-        let key = epoch * 16 + u32::try_from(self.random.below(u64::from(keys))).unwrap_or(0);
+        let key = key_now(now, self.random.below(u64::from(keys)));
         let operation = self.choose(place, key);
         let unique = self.clients[place].saw.map_or(0, |saw| saw.2);
         let id = u32::try_from(self.asked.len()).unwrap_or(NOBODY - 1);
@@ -206,7 +206,11 @@ impl World {
         if process.leads_fast_term() {
             let mut command = bytes::BytesMut::new();
             encode(&asked, &key, operation, &mut command);
-            if !process.enqueue(EntryKind::Command, command.freeze(), operation) {
+            if !process.enqueue(
+                EntryKind::Command,
+                command.freeze(),
+                Origin::Operation(operation),
+            ) {
                 self.counts.see("write refused as busy");
                 self.refuse(place, operation);
             }
@@ -219,7 +223,7 @@ impl World {
             Ok((index, term)) => process.proposals.push(Proposal {
                 index,
                 term,
-                operation,
+                origin: Origin::Operation(operation),
             }),
             Err(refusal) => {
                 if matches!(refusal, Refusal::Busy { .. }) {
@@ -256,7 +260,11 @@ impl World {
             if process.leads_fast_term() {
                 let mut command = bytes::BytesMut::new();
                 encode(&mut command);
-                if !process.enqueue(EntryKind::Command, command.freeze(), NOBODY) {
+                if !process.enqueue(
+                    EntryKind::Command,
+                    command.freeze(),
+                    Origin::Operation(NOBODY),
+                ) {
                     self.counts.hit(crate::fault::Class::F30Overload);
                     break;
                 }
@@ -280,7 +288,7 @@ impl World {
     }
 
     /// Takes the log's time along before a write, so that a life span counts from now.
-    fn tick_before_write(&mut self, place: usize, clock: Now) {
+    pub fn tick_before_write(&mut self, place: usize, clock: Now) {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
@@ -360,7 +368,7 @@ impl World {
             return;
         };
         let key = format!("key{}", asked.key);
-        let item = Key::new(key.as_bytes()).and_then(|key| process.store.get(key));
+        let item = Key::new(key.as_bytes()).and_then(|key| process.store.inner().get(key));
         let (value, unique) = item.map_or((None, 0), |item| (number(item.value), item.unique));
         let applied = process.applied;
         self.checks.answers_read(peer, applied, asked.needed);
@@ -380,32 +388,57 @@ impl World {
         }
     }
 
-    /// This index is settled: whoever proposed something there is told what became of it.
-    pub fn settle_proposals(&mut self, place: usize, index: Index, term: Term) {
+    /// This entry is applied, or what a snapshot stands for is: whoever proposed something there, or before,
+    /// is told what became of it.
+    pub fn settle_proposals(&mut self, place: usize, entry: &Entry, outcome: Outcome) {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
         if process.proposals.is_empty() {
             return;
         }
+        let (index, term) = (entry.index, entry.term);
         let all = std::mem::take(&mut process.proposals);
         let (settled, later): (Vec<_>, Vec<_>) = all.into_iter().partition(|p| p.index <= index);
         process.proposals = later;
         for proposal in settled {
-            let told = if proposal.index < index {
-                Told::Unknown // a snapshot took its place
+            let fate = if proposal.index < index {
+                Fate::Unknown // a snapshot took its place
             } else if proposal.term == term {
-                match answer_of(&self.reply) {
-                    Some(answer) => Told::Done(answer, 0),
-                    None => Told::Unknown,
-                }
+                Fate::Applied(outcome)
             } else {
                 self.counts.see("certainly not done");
-                Told::NotDone(None)
+                Fate::NotDone
             };
-            self.answer(place, proposal.operation, told);
+            match proposal.origin {
+                Origin::Operation(operation) => self.tell(place, operation, fate),
+                Origin::Plane(..) => self.tell_plane_client(place, proposal.origin, entry, fate),
+            }
         }
     }
+
+    fn tell(&mut self, place: usize, operation: u32, fate: Fate) {
+        let told = match fate {
+            Fate::Unknown => Told::Unknown,
+            Fate::NotDone => Told::NotDone(None),
+            Fate::Applied(_) => match answer_of(&self.reply) {
+                Some(answer) => Told::Done(answer, 0),
+                None => Told::Unknown,
+            },
+        };
+        self.answer(place, operation, told);
+    }
+}
+
+/// What became of a proposal.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    /// It was applied; its answer is in `reply`.
+    Applied(Outcome),
+    /// Its place in the log went to another entry.
+    NotDone,
+    /// Nobody can tell any more.
+    Unknown,
 }
 
 impl crate::machine::Process {
@@ -416,7 +449,7 @@ impl crate::machine::Process {
         };
         if self.leads_fast_term() {
             let payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
-            if !self.enqueue(EntryKind::Tick, payload, NOBODY) {
+            if !self.enqueue(EntryKind::Tick, payload, Origin::Operation(NOBODY)) {
                 return None;
             }
             self.clock.last_tick = Some(clock);
@@ -478,11 +511,20 @@ fn encode(asked: &Asked, key: &str, operation: u32, buffer: &mut bytes::BytesMut
     }
 }
 
+/// The key with this number among those in use now.
+#[must_use]
+pub fn key_now(now: Nanos, number: u64) -> u32 {
+    let epoch = u32::try_from(now / KEYS_LAST).unwrap_or(0);
+    epoch * 16 + u32::try_from(number).unwrap_or(0)
+}
+
 fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-fn answer_of(reply: &[u8]) -> Option<Answer> {
+/// What the store has answered, as the judge of histories understands it.
+#[must_use]
+pub fn answer_of(reply: &[u8]) -> Option<Answer> {
     Some(match reply {
         b"STORED\r\n" => Answer::Stored,
         b"NOT_STORED\r\n" => Answer::NotStored,

@@ -105,11 +105,21 @@ impl Datagrams {
             fates[1] = Some((again, self.put((from, to), bytes, None)));
         }
         let spoiled = random.permille(weather.spoil).then(|| random.next());
-        if spoiled.is_some() {
-            counts.hit(Class::F6Corrupt);
+        if let Some(luck) = spoiled {
+            counts.hit(match luck % 8 {
+                0 | 1 => Class::F7Cut,
+                _ => Class::F6Corrupt,
+            });
         }
         fates[0] = Some((at, self.put((from, to), bytes, spoiled)));
         fates
+    }
+
+    /// Puts a datagram under way that nobody who may has sent; in which slot it waits.
+    pub fn forge(&mut self, link: (usize, usize), bytes: &[u8]) -> u32 {
+        let slot = self.put(link, bytes, None);
+        self.under_way[slot as usize].spoiled = true;
+        slot
     }
 
     fn replay(&mut self, earliest: Nanos, random: &mut Random) -> Option<(Nanos, u32)> {
@@ -144,10 +154,7 @@ impl Datagrams {
         (datagram.from, datagram.to) = (from, to);
         datagram.spoiled = spoiled.is_some();
         if let Some(luck) = spoiled {
-            let bits = datagram.bytes.len() as u64 * 8;
-            let bit = luck % bits.max(1);
-            let byte = usize::try_from(bit / 8).unwrap_or(0);
-            datagram.bytes[byte] ^= 1 << (bit % 8);
+            spoil(&mut datagram.bytes, luck);
         }
         slot
     }
@@ -166,5 +173,16 @@ impl Datagrams {
             *place = datagram;
             self.free.push(slot);
         }
+    }
+}
+
+/// Cuts a datagram short, or makes it longer, or flips a bit of it.
+fn spoil(bytes: &mut Vec<u8>, luck: u64) {
+    let place = luck >> 8;
+    let at = usize::try_from(place % bytes.len().max(1) as u64).unwrap_or(0);
+    match luck % 8 {
+        0 => bytes.truncate(at),
+        1 => bytes.resize(bytes.len() + 1 + at, 0),
+        _ => bytes[at] ^= 1 << (luck >> 4 & 7),
     }
 }

@@ -16,6 +16,7 @@ pub enum Class {
     F8Crash,
     F9PowerCutOfAll,
     F10Pause,
+    F11Starved,
     F12TornWrite,
     F13SyncFails,
     F14DiskFull,
@@ -23,12 +24,15 @@ pub enum Class {
     F16Misdirected,
     F17Stall,
     F18Wipe,
+    F18RolledBack,
     F19Clock,
+    F19ClockStops,
     F20Members,
     F21Returns,
     F22SnapshotAcrossChange,
     F23Version,
     F24PlaneAlone,
+    F25PlaneBreaks,
     F26OldTerm,
     F28Leaves,
     F30RingFull,
@@ -36,7 +40,7 @@ pub enum Class {
 }
 
 /// All classes.
-pub const CLASSES: [Class; 27] = [
+pub const CLASSES: [Class; 31] = [
     Class::F1Loss,
     Class::F2Repeat,
     Class::F3Late,
@@ -47,6 +51,7 @@ pub const CLASSES: [Class; 27] = [
     Class::F8Crash,
     Class::F9PowerCutOfAll,
     Class::F10Pause,
+    Class::F11Starved,
     Class::F12TornWrite,
     Class::F13SyncFails,
     Class::F14DiskFull,
@@ -54,12 +59,15 @@ pub const CLASSES: [Class; 27] = [
     Class::F16Misdirected,
     Class::F17Stall,
     Class::F18Wipe,
+    Class::F18RolledBack,
     Class::F19Clock,
+    Class::F19ClockStops,
     Class::F20Members,
     Class::F21Returns,
     Class::F22SnapshotAcrossChange,
     Class::F23Version,
     Class::F24PlaneAlone,
+    Class::F25PlaneBreaks,
     Class::F26OldTerm,
     Class::F28Leaves,
     Class::F30RingFull,
@@ -81,6 +89,7 @@ impl Class {
             Self::F8Crash => "F8 crash between outputs",
             Self::F9PowerCutOfAll => "F9 power cut of all",
             Self::F10Pause => "F10 pause",
+            Self::F11Starved => "F11 no memory, no file handles",
             Self::F12TornWrite => "F12 torn or lost writes",
             Self::F13SyncFails => "F13 a sync fails once",
             Self::F14DiskFull => "F14 disk full",
@@ -88,12 +97,15 @@ impl Class {
             Self::F16Misdirected => "F16 misdirected write",
             Self::F17Stall => "F17 disk stalls",
             Self::F18Wipe => "F18 disk wiped",
+            Self::F18RolledBack => "F18 disk put back to an old copy",
             Self::F19Clock => "F19 clocks jump and drift",
+            Self::F19ClockStops => "F19 a clock stands still",
             Self::F20Members => "F20 members change",
             Self::F21Returns => "F21 a removed one returns",
             Self::F22SnapshotAcrossChange => "F22 snapshot across a change",
             Self::F23Version => "F23 frames of another version",
             Self::F24PlaneAlone => "F24 plane without its process",
+            Self::F25PlaneBreaks => "F25 a plane breaks, or is reset",
             Self::F26OldTerm => "F26 datagrams of old terms",
             Self::F28Leaves => "F28 a plane left at any index",
             Self::F30RingFull => "F30 ring or window full",
@@ -170,6 +182,19 @@ pub enum Kind {
     },
     Stall,
     Wipe,
+    /// One operation on a disk finds no memory, after so many; or the kernel kills the process for what
+    /// it uses, in the middle of work.
+    NoMemory {
+        after: u8,
+    },
+    /// No file can be opened and no connection made, after so many more files.
+    NoHandles {
+        after: u8,
+    },
+    /// A copy is made of a disk, and put in its place some time later.
+    RollBack,
+    /// A clock stands still.
+    StopClock,
     /// The time of day jumps by so many seconds.
     WallClock {
         seconds: i32,
@@ -225,6 +250,8 @@ pub enum Strike {
     PauseControl,
     /// Its plane breaks.
     BreakPlane,
+    /// Its plane forgets all it has, as one that is loaded anew: its process notices and stops.
+    ResetPlane,
     /// An operator asks something of it.
     Administer(Change),
     /// Nobody hears it, and it hears nobody.

@@ -13,6 +13,7 @@
 mod background;
 pub mod checks;
 pub mod clients;
+mod clock;
 pub mod counts;
 pub mod datagrams;
 mod disk;
@@ -24,13 +25,20 @@ pub mod mutants;
 pub mod network;
 pub mod plan;
 pub mod plane;
+mod plane_answers;
+pub mod plane_clients;
 mod plane_turn;
+#[cfg(feature = "mutants")]
+pub mod planted;
+#[cfg(not(feature = "mutants"))]
+mod planted;
 pub mod queue;
 pub mod random;
 pub mod report;
 pub mod run;
 mod show;
 pub mod shrink;
+mod starve;
 mod strike;
 mod turn;
 pub mod world;

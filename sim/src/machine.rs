@@ -5,20 +5,23 @@ use crate::disk::ForgetfulDisk;
 use crate::journal::{Durable, Journal};
 use crate::plan::{Durability, Settings};
 use crate::plane::Plane;
-use crate::queue::{Nanos, SECOND};
+use crate::queue::Nanos;
 use crate::random::mix;
 use quorumwire_control::{
     Config, Entry, HardState, Message, Now, Output, Peer, Replica, SnapshotMeta, Stored, Ticket,
 };
-use quorumwire_interfaces::{
-    Frozen, GroupId, Incarnation, Index, LogTime, ReplicaId, StateMachine, Term,
-};
+use quorumwire_interfaces::{Frozen, GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_kv::Store;
+use quorumwire_sessions::Sessions;
 use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, Opened, Snapshots};
 use quorumwire_wire::SnapshotHead;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What is replicated, as in the node.
+pub type Application = Sessions<Store>;
 
 /// The one group.
 pub const GROUP: GroupId = GroupId(0);
@@ -43,6 +46,14 @@ pub struct Machine {
     pub clock_offset: Nanos,
     /// See `clock_offset`.
     pub clock_ppm: i64,
+    /// The true time at which its clock has stopped, if it stands still.
+    pub clock_stopped_at: Option<Nanos>,
+    /// By how much its clock is behind since it has stood still before.
+    pub clock_lost: Nanos,
+    /// A copy of its disk, to be put in its place as soon as the group can bear that.
+    pub old_copy: Option<OldCopy>,
+    /// Its disk is one that was put in place of a newer one.
+    pub rolled_back: bool,
     /// The time of day is wrong by so many milliseconds.
     pub wall_offset_ms: i64,
     /// The process, if it runs.
@@ -73,6 +84,20 @@ pub struct Machine {
     pub socket: Vec<Datagram>,
     /// Stage of the keys in its secret file.
     pub key_stage: u64,
+}
+
+/// A copy of a disk.
+pub struct OldCopy {
+    /// Its files.
+    pub files: MemoryDisk,
+    /// The number of its life, in which the copy was made.
+    pub incarnation: Incarnation,
+    /// It takes the disk's place at this time or later.
+    pub due: Nanos,
+    /// All but the mark comes from the copy: a copy that was put back by halves.
+    pub by_halves: bool,
+    /// How long the machine is down for it.
+    pub lasts: Nanos,
 }
 
 /// What a process is told from outside.
@@ -106,7 +131,7 @@ pub enum SnapshotEvent {
     /// An answer for the replica.
     Answer(quorumwire_control::Input),
     /// A received one was checked and restored, or was not good.
-    Installed(Index, Option<(SnapshotMeta, Box<Store>)>),
+    Installed(Index, Option<(SnapshotMeta, Box<Application>)>),
 }
 
 /// Work for the snapshot threads.
@@ -127,8 +152,17 @@ pub struct Proposal {
     pub index: Index,
     /// In which term.
     pub term: Term,
-    /// Whose operation; `None` for those nobody waits for.
-    pub operation: u32,
+    /// Who waits for it.
+    pub origin: Origin,
+}
+
+/// Where an answer goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Origin {
+    /// To the client with this operation.
+    Operation(u32),
+    /// To a client that asked a plane: its address, session and sequence.
+    Plane(SocketAddr, u64, u64),
 }
 
 /// The log's time as this leader tells it.
@@ -151,7 +185,7 @@ pub struct Process {
     /// Consensus.
     pub replica: Replica,
     /// The state machine.
-    pub store: Box<Store>,
+    pub store: Box<Application>,
     /// The log.
     pub journal: Journal,
     /// The data plane, if there is one.
@@ -236,6 +270,10 @@ impl Machine {
             durable: Durable::default(),
             clock_offset: 0,
             clock_ppm: 0,
+            clock_stopped_at: None,
+            clock_lost: 0,
+            old_copy: None,
+            rolled_back: false,
             wall_offset_ms: 0,
             process: None,
             run: 0,
@@ -263,33 +301,6 @@ impl Machine {
         Incarnation(mix(settings.seed.wrapping_add(number)) | 1)
     }
 
-    /// What its clock shows.
-    #[must_use]
-    pub fn clock(&self, time: Nanos) -> Now {
-        // Some days of nanoseconds times the largest drift fit 64 bits.
-        let shift = i64::try_from(time).unwrap_or(i64::MAX) / 1_000 * self.clock_ppm / 1_000;
-        let local = (time + self.clock_offset).saturating_add_signed(shift);
-        Now(Duration::from_nanos(local))
-    }
-
-    /// The true time at which its clock shows this.
-    #[must_use]
-    pub fn true_time(&self, local: Now) -> Nanos {
-        let local = local.0.as_secs() * SECOND + u64::from(local.0.subsec_nanos());
-        let since = local.saturating_sub(self.clock_offset);
-        let rate = u64::try_from(1_000_000 + self.clock_ppm).unwrap_or(1_000_000);
-        // The clock moves in steps of a few microseconds of true time at most.
-        since.saturating_mul(1_000).div_ceil(rate) * 1_000 + 2_000
-    }
-
-    /// The time of day as it believes.
-    #[must_use]
-    pub fn wall_ms(&self, time: Nanos) -> u64 {
-        /// The day of the first simulated second.
-        const DAY_MS: u64 = 1_700_000_000_000;
-        (DAY_MS + time / 1_000_000).saturating_add_signed(self.wall_offset_ms)
-    }
-
     /// Starts a process from what is on the disk, which a fault has damaged (`spoiled`) or not.
     pub fn start(&mut self, time: Nanos, settings: &Settings, spoiled: bool) -> Start {
         let begun = match self.open(settings) {
@@ -314,7 +325,8 @@ impl Machine {
             .snapshot
             .as_ref()
             .map_or(LogTime(0), |meta| meta.log_time);
-        if let Some(problem) = self.missing(&stored, forgot || damaged) {
+        let rolled_back = std::mem::take(&mut self.rolled_back);
+        if let Some(problem) = self.missing(&stored, forgot || damaged || rolled_back) {
             return Start::Violation(problem);
         }
         self.durable = Durable::found(&stored.hard_state, applied, &stored.entries);
@@ -497,7 +509,7 @@ struct Begun {
 impl Process {
     fn new(
         replica: Replica,
-        store: Box<Store>,
+        store: Box<Application>,
         wal: Option<storage::Wal>,
         files: Snapshots,
     ) -> Self {
@@ -529,8 +541,8 @@ impl Process {
     }
 }
 
-fn restore(ready: &storage::Ready) -> Result<Box<Store>, String> {
-    let mut store = Box::new(Store::new());
+fn restore(ready: &storage::Ready) -> Result<Box<Application>, String> {
+    let mut store = Box::new(Application::default());
     if let Some(head) = &ready.stored.snapshot {
         let file = ready.snapshots.open(head.last_index);
         let file = file.map_err(|error| error.to_string())?;

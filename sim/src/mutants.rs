@@ -1,5 +1,6 @@
 //! Planted bugs: each leaves out one safety check of the product, and must be noticed.
 use crate::plan::Plan;
+use crate::planted::{self, PLANTED};
 use crate::run::run;
 use quorumwire_fastpath::Mutant;
 
@@ -128,7 +129,8 @@ const PLANE: &[&str] = &[
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static str> {
-    CONTROL.iter().chain(STORAGE).chain(PLANE).copied()
+    let product = CONTROL.iter().chain(STORAGE).chain(PLANE);
+    product.chain(PLANTED).copied()
 }
 
 /// The test besides the simulator that every run of it notices this bug in, if there is one: bugs that
@@ -170,10 +172,12 @@ pub fn hunt(name: &'static str, seeds_max: u64) -> Hunted {
         quorumwire_control::mutants::activate(Some(name));
         quorumwire_storage::mutants::activate(Some(name));
         quorumwire_fastpath::activate(of_plane(name));
+        planted::activate(Some(name));
         let verdict = run(Plan::new(seed), false);
         hunted.seeds += 1;
         hunted.reached |= quorumwire_control::mutants::reached()
             || quorumwire_storage::mutants::reached()
+            || planted::reached()
             || (of_plane(name).is_some() && quorumwire_fastpath::reached());
         if let Some(violation) = verdict.violation {
             hunted.killed = Some((seed, violation));
@@ -183,6 +187,7 @@ pub fn hunt(name: &'static str, seeds_max: u64) -> Hunted {
     quorumwire_control::mutants::activate(None);
     quorumwire_storage::mutants::activate(None);
     quorumwire_fastpath::activate(None);
+    planted::activate(None);
     hunted
 }
 

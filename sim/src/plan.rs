@@ -2,7 +2,7 @@
 use crate::datagrams::Weather;
 use crate::fault::{Change, Fault, Kind, MOMENTS, Moment, Shape, Strike, Target};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
-use crate::random::Random;
+use crate::random::{Random, mix};
 
 /// How long things go wrong, in simulated time.
 pub const TROUBLE: Nanos = 358 * SECOND;
@@ -84,6 +84,8 @@ pub struct Settings {
     pub appends_in_flight_max: usize,
     /// Clients.
     pub clients: u16,
+    /// Clients that ask planes.
+    pub plane_clients: u16,
     /// Keys in use at a time.
     pub keys: u32,
     /// Mean time between two operations of a client.
@@ -171,7 +173,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         0..=2 => Durability::Memory,
         _ => Durability::Sync,
     };
-    let clocks_are_sound = !random.permille(60);
+    let clocks_are_sound = !random.permille(80);
     let drift_ppm_max = one(random, &[0, 100, 5_000, 45_000]);
     let allowed = u32::try_from(drift_ppm_max * 21 / 10).unwrap_or(0);
     let delay = one(random, &[50, 100, 300, 1_000]) * 1_000;
@@ -203,7 +205,11 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         log_tail_bytes: usize::try_from(one(random, &[0, 1, 8]) << 10).unwrap_or(0),
         uncommitted_bytes_max: usize::try_from(one(random, &[4, 64, 1024]) << 10).unwrap_or(4096),
         appends_in_flight_max: usize::try_from(one(random, &[1, 4, 256])).unwrap_or(4),
-        clients: u16::try_from(random.between(2, 5)).unwrap_or(2),
+        clients: u16::try_from(random.between(1, 4)).unwrap_or(2),
+        plane_clients: match planes {
+            Planes::None => 0,
+            Planes::All | Planes::AllButOne => u16::from(mix(seed) & 1 == 1) + 1,
+        },
         keys: u32::try_from(random.between(2, 6)).unwrap_or(2),
         think: one(random, &[200, 400, 800]) * MILLISECOND,
         delay: (delay / 2, delay * 2),
@@ -235,6 +241,9 @@ fn menu(settings: &Settings, random: &mut Random) -> Vec<Dish> {
             Dish::SyncFails | Dish::DiskFull | Dish::Damage | Dish::Misdirected | Dish::Stall => {
                 settings.durability == Durability::Sync
             }
+            Dish::RollBack => settings.durability == Durability::Sync,
+            // A clock that stands still keeps to no bound.
+            Dish::StopClock => !settings.clocks_are_sound,
             Dish::Weather
             | Dish::Partition
             | Dish::Clog
@@ -246,6 +255,7 @@ fn menu(settings: &Settings, random: &mut Random) -> Vec<Dish> {
             | Dish::Members
             | Dish::Snapshot
             | Dish::Overload
+            | Dish::Starve
             | Dish::Trigger => true,
             Dish::Datagrams | Dish::PlaneTrigger => settings.planes != Planes::None,
         };
@@ -282,6 +292,9 @@ enum Dish {
     Trigger,
     Datagrams,
     PlaneTrigger,
+    Starve,
+    RollBack,
+    StopClock,
 }
 
 /// Moments of the handover and of fast terms.
@@ -315,6 +328,9 @@ const DISHES: &[(Dish, u64)] = &[
     (Dish::Trigger, 24),
     (Dish::Datagrams, 4),
     (Dish::PlaneTrigger, 24),
+    (Dish::Starve, 2),
+    (Dish::RollBack, 2),
+    (Dish::StopClock, 8),
 ];
 
 fn fault(at: Nanos, settings: &Settings, menu: &[Dish], random: &mut Random) -> Fault {
@@ -332,7 +348,8 @@ fn fault(at: Nanos, settings: &Settings, menu: &[Dish], random: &mut Random) -> 
             lasts + random.below(4 * SECOND)
         }
         Kind::Stall if random.permille(100) => random.between(SECOND, 30 * SECOND),
-        Kind::Strike(Strike::Pause, _) if random.permille(40) => {
+        Kind::StopClock if random.permille(300) => random.between(SECOND, 60 * SECOND),
+        Kind::Strike(Strike::Pause | Strike::PauseControl, _) if random.permille(40) => {
             random.between(2 * SECOND, 60 * SECOND)
         }
         _ => lasts,
@@ -395,6 +412,14 @@ fn kind(dish: Dish, random: &mut Random) -> Kind {
         },
         Dish::Stall => Kind::Stall,
         Dish::Wipe => Kind::Wipe,
+        Dish::Starve if random.permille(500) => Kind::NoMemory {
+            after: small(random, 40),
+        },
+        Dish::Starve => Kind::NoHandles {
+            after: small(random, 3),
+        },
+        Dish::RollBack => Kind::RollBack,
+        Dish::StopClock => Kind::StopClock,
         Dish::Clock => Kind::WallClock {
             seconds: i32::try_from(random.below(7_200)).unwrap_or(0) - 3_600,
         },
@@ -453,6 +478,7 @@ fn plane_trigger(random: &mut Random) -> Kind {
             _ => small(random, 3),
         },
         then: match random.below(8) {
+            0 if random.permille(300) => Strike::ResetPlane,
             0 => Strike::BreakPlane,
             1 => Strike::PauseControl,
             2 => Strike::Administer(Change::Transfer),
@@ -488,6 +514,7 @@ fn strike(random: &mut Random) -> Strike {
         12 => Strike::FailSync {
             after: small(random, 2),
         },
+        11 if random.permille(250) => Strike::ResetPlane,
         10 => Strike::PauseControl,
         11 => Strike::BreakPlane,
         0..=2 => Strike::Kill { after },

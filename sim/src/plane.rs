@@ -1,21 +1,25 @@
 //! A replica's data plane as its process sees it: the real engine, what waits to be submitted, and what
 //! it has brought. Consensus decides when it runs; where datagrams go is in `datagrams.rs`.
-use crate::machine::GROUP;
+use crate::machine::{GROUP, Origin, Proposal};
 use crate::plan::Settings;
+use crate::planted::planted;
 use crate::random::mix;
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use quorumwire_control::Engage;
 use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
 use quorumwire_interfaces::{
-    Command, EntryKind, Grant, Index, PlaneEntry, PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys,
-    PlanePeer, Registers, ReplicaId, Term,
+    Answer, Command, EntryKind, Grant, Index, PlaneEntry, PlaneError, PlaneEvent, PlaneKeyPair,
+    PlaneKeys, PlanePeer, Registers, ReplicaId, Term,
 };
+use quorumwire_wire::packet::{FLAG_BLIND, HEADER_BYTES, Header, Kind};
 use quorumwire_wire::{RecordKind, begin_record, finish_record};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Commands that wait until the plane has room; then clients are refused.
 const WAITING_MAX: usize = 512;
+/// Requests for software that wait for their process; more are lost.
+const REQUESTS_MAX: usize = 256;
 /// The port at which every plane listens.
 const PORT: u16 = 7402;
 
@@ -25,8 +29,26 @@ pub struct Submission {
     pub kind: EntryKind,
     /// Its bytes.
     pub payload: Bytes,
-    /// The client's operation.
-    pub operation: u32,
+    /// The client's session; 0: none.
+    pub session: u64,
+    /// Its number in the session, or any.
+    pub sequence: u64,
+    /// Who waits for it.
+    pub origin: Origin,
+}
+
+/// A client's request that the plane itself could not take.
+pub struct PlaneRequest {
+    /// Who asks.
+    pub from: SocketAddr,
+    /// A command or a piece of one.
+    pub kind: EntryKind,
+    /// The client's session.
+    pub session: u64,
+    /// Its number in the session.
+    pub sequence: u64,
+    /// The command, or the piece.
+    pub payload: Bytes,
 }
 
 /// What an engine has sent and the network has not taken yet.
@@ -62,6 +84,10 @@ pub struct Plane {
     pub waiting: VecDeque<Submission>,
     /// Records of the entries stored, in order.
     pub records: BytesMut,
+    /// Clients' requests that the plane has put into the log.
+    pub asked: Vec<Proposal>,
+    /// Clients' requests that it could not take.
+    pub requests: Vec<PlaneRequest>,
     /// Who asks for what the ring no longer holds.
     pub behind: Vec<ReplicaId>,
     /// What it has sent.
@@ -80,15 +106,19 @@ pub struct Plane {
     pub was_full: bool,
 }
 
-/// Where a machine's plane listens.
+/// The first place that is a client's and no machine's.
+pub const CLIENTS_FROM: usize = 100;
+
+/// Where a machine's plane listens, or a client.
 #[must_use]
 pub fn address(place: usize) -> SocketAddr {
     let last = u8::try_from(place + 1).unwrap_or(u8::MAX);
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), PORT)
 }
 
-/// The machine with this address.
-fn place_of(address: SocketAddr) -> Option<usize> {
+/// The machine, or the client, with this address.
+#[must_use]
+pub fn place_of(address: SocketAddr) -> Option<usize> {
     match address.ip() {
         IpAddr::V4(ip) => usize::from(ip.octets()[3]).checked_sub(1),
         IpAddr::V6(_) => None,
@@ -141,6 +171,8 @@ impl Plane {
             persisted: Index(0),
             waiting: VecDeque::new(),
             records: BytesMut::new(),
+            asked: Vec::new(),
+            requests: Vec::new(),
             behind: Vec::new(),
             outgoing: Outgoing::default(),
             shown: Registers::default(),
@@ -227,6 +259,7 @@ impl Plane {
         last_index > self.taken
             || commit_index > self.seen.commit_index
             || !self.behind.is_empty()
+            || !self.requests.is_empty()
             || (all && self.engine.registers() != self.seen)
     }
 
@@ -242,21 +275,61 @@ impl Plane {
 
     /// A datagram arrives from a machine.
     pub fn receive(&mut self, from: usize, datagram: &[u8]) {
-        let (behind, slots) = (&mut self.behind, &self.slots);
-        let mut sink = |event: PlaneEvent<'_>| {
-            if let PlaneEvent::Behind(slot) = event {
-                behind.extend(slots.get(usize::from(slot)));
-            }
+        let (behind, slots, requests) = (&mut self.behind, &self.slots, &mut self.requests);
+        let mut sink = |event: PlaneEvent<'_>| match event {
+            PlaneEvent::Behind(slot) => behind.extend(slots.get(usize::from(slot))),
+            PlaneEvent::Request {
+                from,
+                kind,
+                session,
+                sequence,
+                payload,
+            } if requests.len() < REQUESTS_MAX => requests.push(PlaneRequest {
+                from,
+                kind,
+                session,
+                sequence,
+                payload: Bytes::copy_from_slice(payload),
+            }),
+            PlaneEvent::Request { .. }
+            | PlaneEvent::Entry(_)
+            | PlaneEvent::Committed(_)
+            | PlaneEvent::Foreign { .. } => {}
         };
         let from = address(from);
+        let before = self.engine.registers().last_index;
         self.engine
             .receive(from, datagram, &mut self.outgoing, &mut sink);
+        if planted("blind-before-commit") {
+            self.answer_too_early(from, datagram, before);
+        }
+    }
+
+    /// The planted bug: a blind write is answered when it is stored.
+    fn answer_too_early(&mut self, from: SocketAddr, datagram: &[u8], before: Index) {
+        let Some(head) = datagram.first_chunk::<HEADER_BYTES>() else {
+            return;
+        };
+        let header = Header::decode(head);
+        let index = self.engine.registers().last_index;
+        let blind = header.kind == Kind::Request as u8 && header.flags & FLAG_BLIND != 0;
+        if blind && index > before {
+            self.answer(&Answer {
+                to: from,
+                session: header.session,
+                sequence: header.sequence,
+                index,
+                refused: false,
+                fragment: false,
+                payload: &[],
+            });
+        }
     }
 
     /// Has the entries stored since the last time gather in `records`.
     pub fn take(&mut self) {
         self.seen = self.engine.registers();
-        let (records, taken) = (&mut self.records, &mut self.taken);
+        let (records, taken, asked) = (&mut self.records, &mut self.taken, &mut self.asked);
         self.engine.take(&mut |event| {
             if let PlaneEvent::Entry(entry) = event {
                 assert!(
@@ -265,6 +338,12 @@ impl Plane {
                 );
                 *taken = entry.index;
                 append_record(records, &entry);
+                let (session, sequence) = (entry.command.session, entry.command.sequence);
+                asked.extend(entry.asked_by.map(|from| Proposal {
+                    index: entry.index,
+                    term: entry.term,
+                    origin: Origin::Plane(from, session, sequence),
+                }));
             }
         });
     }
@@ -293,6 +372,11 @@ impl Plane {
             .release(applied.min(self.persisted).min(self.taken))
     }
 
+    /// Answers a client that asked a plane.
+    pub fn answer(&mut self, answer: &Answer<'_>) {
+        self.engine.answer(answer, &mut self.outgoing);
+    }
+
     /// Whether another command may wait.
     #[must_use]
     pub fn has_room(&self) -> bool {
@@ -305,13 +389,7 @@ impl Plane {
         mut submitted: impl FnMut(Index, &Submission),
     ) -> Result<(), PlaneError> {
         while let Some(next) = self.waiting.front() {
-            let command = Command {
-                kind: next.kind,
-                session: 0,
-                sequence: u64::from(next.operation),
-                payload: &next.payload,
-            };
-            match self.engine.submit(&[command], &mut self.outgoing) {
+            match self.engine.submit(&[next.command()], &mut self.outgoing) {
                 Ok((index, _)) => submitted(index, next),
                 Err(PlaneError::Full) => {
                     self.was_full = true;
@@ -327,13 +405,44 @@ impl Plane {
 
 /// Builds the record of an entry: the same bytes on every replica.
 fn append_record(block: &mut BytesMut, entry: &PlaneEntry<'_>) {
-    let kind = match entry.command.kind {
+    let kind = record_kind(&entry.command);
+    let start = begin_record(block, kind, GROUP, entry.term, entry.index);
+    put_payload(block, &entry.command);
+    finish_record(block, start);
+}
+
+/// What kind of record a command is.
+#[must_use]
+pub const fn record_kind(command: &Command<'_>) -> RecordKind {
+    match command.kind {
         EntryKind::Tick => RecordKind::Tick,
         EntryKind::Fragment => RecordKind::Fragment,
-        EntryKind::Command if entry.command.session == 0 => RecordKind::Command,
+        EntryKind::Command if command.session == 0 => RecordKind::Command,
         EntryKind::Command => RecordKind::SessionCommand,
-    };
-    let start = begin_record(block, kind, GROUP, entry.term, entry.index);
-    block.extend_from_slice(entry.command.payload);
-    finish_record(block, start);
+    }
+}
+
+/// The payload of a command's record.
+pub fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
+    if matches!(
+        record_kind(command),
+        RecordKind::Fragment | RecordKind::SessionCommand
+    ) {
+        bytes.put_u64(command.session);
+        bytes.put_u64(command.sequence);
+    }
+    bytes.extend_from_slice(command.payload);
+}
+
+impl Submission {
+    /// It as a command.
+    #[must_use]
+    pub fn command(&self) -> Command<'_> {
+        Command {
+            kind: self.kind,
+            session: self.session,
+            sequence: self.sequence,
+            payload: &self.payload,
+        }
+    }
 }

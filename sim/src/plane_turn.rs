@@ -2,14 +2,13 @@
 //! goes on while its process stands still, and in some seeds after that was killed.
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::fault::{Class, Moment};
-use crate::machine::{Arrival, Process, Proposal};
-use crate::plane::{Plane, Submission};
+use crate::machine::{Arrival, Origin, Process, Proposal};
+use crate::plane::{CLIENTS_FROM, Plane, Submission, put_payload, record_kind};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
 use crate::world::{Event, World};
 use bytes::Bytes;
 use quorumwire_control::{Engage, Input, LeaveReason, Role};
 use quorumwire_interfaces::{EntryKind, Index, PlaneError, Registers};
-use quorumwire_wire::RecordKind;
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 
 /// Datagrams that wait in the socket of a process that stands still; more are lost.
@@ -21,6 +20,10 @@ impl World {
         let datagram = self.datagrams.arrive(slot);
         let place = datagram.to;
         let now = self.now;
+        if let Some(client) = place.checked_sub(CLIENTS_FROM) {
+            self.plane_client_hears(client, &datagram);
+            return self.datagrams.done_with(slot, datagram);
+        }
         let machine = &mut self.machines[place];
         if machine.busy_until > now && !machine.plane_goes_on && machine.process.is_some() {
             if machine.socket.len() < SOCKET_MAX {
@@ -45,9 +48,12 @@ impl World {
         if plane.failed {
             return;
         }
-        let said = bytes.first_chunk::<HEADER_BYTES>();
-        let term = said.map(|head| Header::decode(head).term);
-        let old_term = term.filter(|term| *term < plane.term().0 && plane.is_engaged());
+        let said = bytes.first_chunk::<HEADER_BYTES>().map(Header::decode);
+        // A client knows of no term.
+        let said = said.filter(|header| header.kind != Kind::Request as u8);
+        let old_term = said
+            .map(|header| header.term)
+            .filter(|term| *term < plane.term().0 && plane.is_engaged());
         // Only what must move nothing is compared.
         let before = (spoiled || old_term.is_some()).then(|| plane.registers());
         plane.receive(from, bytes);
@@ -132,6 +138,13 @@ impl World {
             return false;
         };
         let header = Header::decode(head);
+        if header.kind == Kind::Forward as u8 {
+            self.counts.see("request forwarded by a plane");
+        }
+        if header.kind == Kind::Answer as u8 && header.payload_bytes == 0 && header.flags == 0 {
+            let (machines, checks) = (&self.machines, &mut self.checks);
+            checks.plane_answers_blind(machines, &machines[place], &header);
+        }
         if !matches!(
             Kind::from_byte(header.kind),
             Some(Kind::AppendOk | Kind::HeartbeatOk)
@@ -150,16 +163,23 @@ impl World {
         new
     }
 
-    fn send_datagram(&mut self, link: (usize, usize), bytes: &[u8]) {
+    /// A datagram goes on its way, between planes or between a plane and a client.
+    pub fn send_datagram(&mut self, link: (usize, usize), bytes: &[u8]) {
         self.counts.datagrams += 1;
-        if link.1 >= self.machines.len() {
+        let among_machines = link.0 < CLIENTS_FROM && link.1 < CLIENTS_FROM;
+        if among_machines && link.1 >= self.machines.len() {
             return;
         }
-        if self.network.is_cut(link) {
+        if among_machines && self.network.is_cut(link) {
             self.counts.hit(Class::F4Partition);
             return;
         }
-        let earliest = self.network.clogged_until(link).max(self.now);
+        let clogged_until = if among_machines {
+            self.network.clogged_until(link)
+        } else {
+            0
+        };
+        let earliest = clogged_until.max(self.now);
         let delay = self.plan.settings.delay;
         let fates = self.datagrams.send(
             link,
@@ -192,6 +212,7 @@ impl World {
         }
         self.take_from_plane(place);
         self.show_registers(place);
+        self.take_plane_requests(place);
     }
 
     fn show_registers(&mut self, place: usize) {
@@ -226,10 +247,14 @@ impl World {
             return;
         };
         let behind = std::mem::take(&mut plane.behind);
+        let asked = std::mem::take(&mut plane.asked);
         if !plane.records.is_empty() {
             let records = plane.records.split().freeze();
             self.step(place, Input::PlaneEntries(records));
             self.reached(place, Moment::PlaneTaken);
+        }
+        if let Some(process) = &mut self.machines[place].process {
+            process.proposals.extend(asked);
         }
         for id in behind {
             self.counts.see("asked for what no ring holds");
@@ -392,18 +417,19 @@ impl World {
                 return;
             };
             if process.replica.role() != Role::Leader {
-                self.refuse(place, next.operation);
+                self.refuse_submission(place, next.origin);
                 continue;
             }
             if next.kind == EntryKind::Tick {
                 continue; // the next write takes one along
             }
-            let put = |bytes: &mut bytes::BytesMut| bytes.extend_from_slice(&next.payload);
-            if let Ok((index, term)) = process.replica.propose(RecordKind::Command, put) {
+            let kind = record_kind(&next.command());
+            let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &next.command());
+            if let Ok((index, term)) = process.replica.propose(kind, put) {
                 process.proposals.push(Proposal {
                     index,
                     term,
-                    operation: next.operation,
+                    origin: next.origin,
                 });
             } else {
                 if let Some(plane) = &mut process.plane {
@@ -421,6 +447,7 @@ impl World {
         };
         if plane.is_engaged() {
             plane.failed = true;
+            self.counts.hit(Class::F25PlaneBreaks);
             self.arrive_later(place, Arrival::Look);
         }
     }
@@ -431,6 +458,7 @@ impl World {
         if self.machines.iter().any(|m| m.key_stage != target) {
             return; // the last step is not done yet
         }
+        self.hand_keys_to_clients(target);
         self.key_stage += 1;
         self.counts.see("keys replaced");
         for place in 0..self.machines.len() {
@@ -472,14 +500,16 @@ impl Process {
     }
 
     /// Has a command wait until the plane takes it. `false`: there is no room.
-    pub fn enqueue(&mut self, kind: EntryKind, payload: Bytes, operation: u32) -> bool {
+    pub fn enqueue(&mut self, kind: EntryKind, payload: Bytes, origin: Origin) -> bool {
         let Some(plane) = self.plane.as_mut().filter(|plane| plane.has_room()) else {
             return false;
         };
         plane.waiting.push_back(Submission {
             kind,
             payload,
-            operation,
+            session: 0,
+            sequence: 0,
+            origin,
         });
         true
     }
@@ -491,11 +521,11 @@ impl Process {
             return Ok(());
         };
         plane.submit(|index, submission| {
-            if submission.kind == EntryKind::Command {
+            if submission.kind != EntryKind::Tick {
                 proposals.push(Proposal {
                     index,
                     term,
-                    operation: submission.operation,
+                    origin: submission.origin,
                 });
             }
         })

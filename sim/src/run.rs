@@ -1,11 +1,11 @@
 //! One seed from its beginning to its verdict: trouble, peace, and whether everything is well then.
 use crate::counts::Counts;
+use crate::machine::Application;
 use crate::plan::{Durability, Plan};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::world::World;
 use quorumwire_control::Role;
-use quorumwire_interfaces::{Index, ReplicaId, StateMachine};
-use quorumwire_kv::Store;
+use quorumwire_interfaces::{Index, ReplicaId};
 use quorumwire_linearizability::history::{Call, Operation};
 use quorumwire_linearizability::{Failure, check};
 use quorumwire_wire::limits::VOTERS_MAX;
@@ -98,7 +98,7 @@ fn processor_time() -> u64 {
 
 /// A number for a store's whole state.
 #[must_use]
-pub fn digest(store: &Store) -> u64 {
+pub fn digest(store: &Application) -> u64 {
     let mut sum = Sum::default();
     if store.freeze().write(&mut sum).is_err() {
         return 0;

@@ -52,11 +52,15 @@ impl World {
             | Kind::Damage
             | Kind::Misdirected { .. }
             | Kind::Stall
+            | Kind::RollBack
+            | Kind::NoHandles { .. }
             | Kind::Wipe => self.break_disk(anyone, &fault, &mut luck),
             Kind::WallClock { seconds } => {
                 self.machines[anyone].wall_offset_ms += i64::from(seconds) * 1_000;
                 self.counts.hit(Class::F19Clock);
             }
+            Kind::NoMemory { after } => self.starve_of_memory(anyone, after, &mut luck),
+            Kind::StopClock => self.stop_clock(anyone),
             Kind::Members(change) => {
                 let place = self.leader().unwrap_or(anyone);
                 self.arrive(place, Arrival::Admin(change, luck.next()));
@@ -89,10 +93,15 @@ impl World {
             let (_, links) = self.cuts.swap_remove(place);
             self.network.mend(&links);
         }
-        if fault.what == Kind::DiskFull {
-            let mut luck = Random::new(fault.luck);
-            let place = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
-            self.machines[place].disk.faults().space_bytes = None;
+        let mut luck = Random::new(fault.luck);
+        let place = usize::try_from(luck.below(self.machines.len() as u64)).unwrap_or(0);
+        match fault.what {
+            Kind::DiskFull => self.machines[place].disk.faults().space_bytes = None,
+            Kind::NoHandles { .. } => {
+                self.machines[place].disk.faults().opens_until_no_handle = None;
+            }
+            Kind::StopClock => self.restart_clock(place),
+            _ => {}
         }
     }
 
@@ -206,11 +215,13 @@ impl World {
             Strike::FailSync { after } if may_die && sync => {
                 machine.disk.faults().syncs_until_failure = Some(u64::from(after));
             }
+            Strike::ResetPlane if may_die => self.reset_plane(place, lasts),
             Strike::Kill { .. }
             | Strike::PowerCut { .. }
             | Strike::FailSync { .. }
             | Strike::KillInWrite { .. }
-            | Strike::PowerCutInWrite { .. } => {}
+            | Strike::PowerCutInWrite { .. }
+            | Strike::ResetPlane => {}
             Strike::BreakPlane => self.break_plane(place),
             Strike::Administer(change) => self.arrive_later(place, Arrival::Admin(change, luck)),
             Strike::Pause | Strike::PauseControl => {
@@ -255,7 +266,7 @@ impl World {
     }
 
     /// In `memory` mode a process that dies has lost its memory.
-    fn may_die(&mut self, place: usize) -> bool {
+    pub fn may_die(&mut self, place: usize) -> bool {
         match self.plan.settings.durability {
             Durability::Sync => true,
             Durability::Memory => self.may_forget(place),
@@ -315,7 +326,10 @@ impl World {
         machine.durable.unsure_from = process.journal.unsure_from();
         let outlives = self.plan.settings.plane_outlives && !power;
         machine.orphan = process.plane.filter(|_| outlives);
-        let space_bytes = machine.disk.faults().space_bytes;
+        let before = *machine.disk.faults();
+        if before.starved > 0 {
+            self.counts.hit(Class::F11Starved);
+        }
         let mut files = machine.disk.inner().clone();
         // A disk that holds damage which was not found yet must not look like one that was cut off in
         // the middle of a write: no single disk can tell these apart.
@@ -324,7 +338,8 @@ impl World {
             files = files.after_power_cut(&mut |bound| random.below(bound));
         }
         machine.disk = FaultyDisk::new(files);
-        machine.disk.faults().space_bytes = space_bytes;
+        machine.disk.faults().space_bytes = before.space_bytes;
+        machine.disk.faults().opens_until_no_handle = before.opens_until_no_handle;
         machine.run += 1;
         machine.inbox.clear();
         machine.wake_at = Nanos::MAX;
@@ -389,6 +404,11 @@ impl World {
                 let room = luck.below(20_000);
                 self.machines[place].disk.faults().space_bytes = Some(room);
             }
+            Kind::NoHandles { after } => {
+                let mut faults = self.machines[place].disk.faults();
+                faults.opens_until_no_handle = Some(u64::from(after));
+            }
+            Kind::RollBack => self.copy_disk(place, fault.lasts, luck),
             Kind::Stall => {
                 let machine = &mut self.machines[place];
                 machine.stalled_until = machine.stalled_until.max(self.now + fault.lasts);
@@ -435,7 +455,10 @@ impl World {
         self.is_settled(place)
     }
 
-    fn is_settled(&self, place: usize) -> bool {
+    /// Whether the newest leader's members are committed, at least three, this one among them, and all in
+    /// their present lives.
+    #[must_use]
+    pub fn is_settled(&self, place: usize) -> bool {
         let Some(leader) = self.leader() else {
             return false;
         };
@@ -487,6 +510,8 @@ impl World {
         for place in 0..self.machines.len() {
             let machine = &mut self.machines[place];
             *machine.disk.faults() = quorumwire_storage::Faults::default();
+            machine.old_copy = None;
+            machine.restart_clock(self.now);
             machine.stalled_until = 0;
             machine.dies_after = None;
             machine.dies_in_write = None;
@@ -498,8 +523,8 @@ impl World {
             }
             if machine.process.is_none() {
                 self.queue.set(self.now, Event::Boot(place));
-            } else if machine.busy_until > self.now {
-                machine.busy_until = self.now;
+            } else {
+                machine.busy_until = machine.busy_until.min(self.now);
                 self.queue.set(self.now, Event::GoesOn(place, run));
             }
         }

@@ -4,8 +4,9 @@ use crate::machine::{Arrival, LeaderClock, Process, SnapshotJob};
 use crate::queue::MILLISECOND;
 use crate::world::{Event, World};
 use quorumwire_control::{Body, Input, Output, Role};
-use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_interfaces::{Index, LogTime};
 use quorumwire_kv::Command;
+use quorumwire_sessions::Outcome;
 use quorumwire_wire::RecordKind;
 
 impl World {
@@ -283,19 +284,15 @@ impl World {
                 break;
             };
             self.reply.clear();
+            let mut outcome = Outcome::Applied;
             let expected = process.applied.next();
             self.checks.require(entry.index == expected, || {
                 format!("I12: {peer:?} applies {} after {expected}", entry.index)
             });
             match entry.kind {
                 RecordKind::Command => {
-                    let applied = Applied {
-                        index: entry.index,
-                        log_time: process.log_time,
-                        awaits_time: false,
-                        command: entry.payload(),
-                    };
-                    process.store.apply(&applied, &mut self.reply);
+                    let at = process.place_of(entry.index);
+                    process.store.command(at, entry.payload(), &mut self.reply);
                     self.checks.applies(peer, entry.index, &self.reply);
                     let first = entry.index > self.applied_first;
                     if let Some(operation) = operation_of(entry.payload()) {
@@ -304,9 +301,7 @@ impl World {
                 }
                 RecordKind::Tick => process.tick(entry.payload()),
                 RecordKind::SessionCommand | RecordKind::Fragment => {
-                    self.checks.require(false, || {
-                        format!("I8: nobody asked for {:?} at {}", entry.kind, entry.index)
-                    });
+                    outcome = process.apply_in_session(&entry, &mut self.reply);
                 }
                 RecordKind::NoOp
                 | RecordKind::Membership
@@ -314,6 +309,7 @@ impl World {
                 | RecordKind::Durable
                 | RecordKind::Base => {}
             }
+            let first = entry.index > self.applied_first;
             process.applied = entry.index;
             process.bytes_since_snapshot += entry.record().len() as u64;
             if entry.index > self.applied_first {
@@ -325,7 +321,13 @@ impl World {
                 let digest = crate::run::digest(&process.store);
                 self.checks.digest(peer, entry.index, digest);
             }
-            self.settle_proposals(place, entry.index, entry.term);
+            if matches!(
+                entry.kind,
+                RecordKind::SessionCommand | RecordKind::Fragment
+            ) {
+                self.note_session(peer, &entry, outcome, first);
+            }
+            self.settle_proposals(place, &entry, outcome);
         }
         self.applying = batch;
         let Some(process) = &self.machines[place].process else {
@@ -351,7 +353,7 @@ impl World {
         process.term_start = process.replica.last_index();
         process.clock = LeaderClock {
             term,
-            base_wall_ms: wall_ms.max(process.store.log_time().0),
+            base_wall_ms: wall_ms.max(process.store.inner().log_time().0),
             base: clock,
             last_tick: None,
             barrier: Index(0),
@@ -401,6 +403,9 @@ impl World {
             plane.news_planned = true;
             self.queue
                 .set(now + 10 * MILLISECOND, Event::PlaneNews(place, run));
+        }
+        if machine.clock_stopped_at.is_some() {
+            return; // it has its turn when the clock goes again
         }
         let wake = process.replica.next_wake();
         let wake = machine.true_time(wake).max(now + 1);

@@ -8,6 +8,7 @@ use crate::fault::{Moment, Strike};
 use crate::machine::{Arrival, Machine, Start};
 use crate::network::{Envelope, Network, notice_delay};
 use crate::plan::Plan;
+use crate::plane_clients::PlaneClient;
 use crate::queue::{MILLISECOND, Nanos, Queue, SECOND};
 use crate::random::{Random, mix};
 use quorumwire_control::{Entry, Message, Output, Peer};
@@ -59,6 +60,8 @@ pub enum Event {
     Impatient(u16, u32),
     /// A client's operation reaches a machine.
     Request(usize, u32),
+    /// A client of planes acts.
+    PlaneClient(u16),
     /// An answer reaches its client.
     Answer(u32, Told),
 }
@@ -100,6 +103,8 @@ pub struct World {
     pub key_stage: u64,
     /// The clients.
     pub clients: Vec<Client>,
+    /// Clients that ask planes.
+    pub plane_clients: Vec<PlaneClient>,
     /// Clients begin nothing after this.
     pub clients_stop_at: Nanos,
     /// All operations.
@@ -160,6 +165,7 @@ impl World {
             datagrams: Datagrams::default(),
             key_stage: 0,
             clients: vec![Client::default(); usize::from(settings.clients)],
+            plane_clients: Vec::new(),
             clients_stop_at: Nanos::MAX,
             asked: Vec::new(),
             checks: Checks::default(),
@@ -197,6 +203,7 @@ impl World {
             let at = SECOND + self.random.below(SECOND);
             self.queue.set(at, Event::Client(number));
         }
+        self.begin_plane_clients();
         for (number, fault) in self.plan.faults.iter().enumerate() {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             self.queue.set(fault.at, Event::Fault(number));
@@ -257,6 +264,7 @@ impl World {
             Event::Datagram(slot) => self.datagram_arrives(slot),
             Event::Keys(place) => self.reload_keys(place),
             Event::Client(number) => self.client_acts(number),
+            Event::PlaneClient(number) => self.plane_client_wakes(number),
             Event::Impatient(number, operation) => self.client_gives_up(number, operation),
             Event::Request(place, operation) => self.arrive(place, Arrival::Request(operation)),
             Event::Answer(operation, told) => self.client_hears(operation, told),
@@ -361,6 +369,10 @@ impl World {
             }
         }
         self.note_memory();
+        for place in 0..self.machines.len() {
+            self.note_starvation(place);
+            self.put_copy_back_if_due(place);
+        }
     }
 
     fn connect(&mut self, a: usize, b: usize) {
@@ -371,6 +383,9 @@ impl World {
         let cut = self.network.is_cut((a, b)) || self.network.is_cut((b, a));
         if cut || !hears(a) || !hears(b) {
             return;
+        }
+        if self.has_no_handle(a) || self.has_no_handle(b) {
+            return self.counts.hit(crate::fault::Class::F11Starved);
         }
         self.network.set_connected(a, b, true);
         let (peer_a, peer_b) = (self.machines[a].peer, self.machines[b].peer);
@@ -478,5 +493,6 @@ fn number_of(event: Event) -> (u64, u64) {
         Event::PlaneNews(place, run) => (16, pair(place, run)),
         Event::Fence(place, run) => (17, pair(place, run)),
         Event::Keys(place) => (18, pair(place, 0)),
+        Event::PlaneClient(number) => (19, u64::from(number)),
     }
 }

@@ -5,7 +5,7 @@
 //!  slot (at 0 and at 512): | crc32c | magic | incarnation (8) | sequence (8) | offset (8) | chain |
 //! ```
 //! Big-endian. The slots are written in turn: one torn write leaves the other.
-use crate::disk::{Disk, DiskFile, read_full_at, write_all_at};
+use crate::disk::{Disk, DiskFile, is_unreadable, read_full_at, write_all_at};
 use crate::segment::{Position, u32_at, u64_at};
 use bytes::Bytes;
 use quorumwire_interfaces::Incarnation;
@@ -75,25 +75,42 @@ impl Mark {
         Ok(mark)
     }
 
-    /// What the mark on the disk says, as far as it can be read; `None` if nothing can be known.
-    pub(crate) fn read(disk: &dyn Disk, incarnation: Incarnation) -> Option<Tail> {
-        let file = disk.open(MARK_NAME).ok()?;
-        let slots = SLOT_PLACES.iter().filter_map(|&place| {
+    /// What the mark on the disk says, as far as it can be read; `None` if nothing can be known, because
+    /// there is none or its bytes are lost. Any other error is one: to go on without a mark that is there
+    /// would be to take lost entries for entries that were never synced.
+    pub(crate) fn read(disk: &dyn Disk, incarnation: Incarnation) -> io::Result<Option<Tail>> {
+        let file = match disk.open(MARK_NAME) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound || is_unreadable(&error) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut newest: Option<Tail> = None;
+        for place in SLOT_PLACES {
             let mut slot = [0; SLOT_BYTES];
-            let read = read_full_at(&*file, place, &mut slot).ok()?;
+            let read = match read_full_at(&*file, place, &mut slot) {
+                Ok(read) => read,
+                Err(error) if is_unreadable(&error) => continue,
+                Err(error) => return Err(error),
+            };
             let whole = read == SLOT_BYTES
                 && crc32c::crc32c(&slot[4..]) == u32_at(&slot, 0)
                 && u32_at(&slot, 4) == MARK_MAGIC
                 && u64_at(&slot, 8) == incarnation.0;
-            whole.then(|| Tail {
+            let found = whole.then(|| Tail {
                 position: Position {
                     sequence: u64_at(&slot, 16),
                     offset: u64_at(&slot, 24),
                 },
                 chain: u32_at(&slot, 32),
-            })
-        });
-        slots.max_by_key(|tail| tail.position)
+            });
+            newest = newest
+                .into_iter()
+                .chain(found)
+                .max_by_key(|tail| tail.position);
+        }
+        Ok(newest)
     }
 
     /// Says that everything up to here was synced.

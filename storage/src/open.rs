@@ -120,7 +120,7 @@ fn recover(
     owner: Owner,
     names: &[String],
 ) -> Result<Opened, OpenError> {
-    let mark = Mark::read(&*disk, owner.incarnation);
+    let mark = Mark::read(&*disk, owner.incarnation).map_err(OpenError::io("reading the mark"))?;
     let replayed = match replay(&*disk, names, owner, mark) {
         Ok(replayed) => replayed,
         Err(ReplayError::Damaged(what)) => {

@@ -7,6 +7,10 @@ pub const OTHER: &str = "Counted since the process started";
 /// Name, without prefix and `_total`, and help text.
 pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
+        "acknowledgements_denied",
+        "Members found to lack what they had acknowledged: a disk was put back to an old copy",
+    ),
+    (
         "append_rejected",
         "Entries refused because the log did not match the leader's",
     ),

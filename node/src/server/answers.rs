@@ -57,7 +57,7 @@ mod tests {
             (BUSY, Verdict::TryAgain),
             (STOPPING, Verdict::TryAgain),
             (DROPPED, Verdict::NotExecuted),
-            (DISK_FULL, Verdict::NotExecuted),
+            (DISK_FULL, Verdict::TryAgain),
             (DOES_NOT_FIT, Verdict::AnswerGone),
             (lease_lost, Verdict::NotExecuted),
         ] {

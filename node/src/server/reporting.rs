@@ -177,6 +177,7 @@ impl Server {
                 raft.stepped_down_without_quorum,
             ),
             ("append_rejected", raft.append_rejected),
+            ("acknowledgements_denied", raft.acknowledgements_denied),
             (
                 "vote_refused_recent_leader",
                 raft.vote_refused_recent_leader,

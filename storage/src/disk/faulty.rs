@@ -21,6 +21,12 @@ pub struct Faults {
     pub misdirect: Option<(u64, u64)>,
     /// So many reads succeed, then all fail with an I/O error.
     pub reads_until_failure: Option<u64>,
+    /// So many files can be opened or made, then none: the process has no handle left for one.
+    pub opens_until_no_handle: Option<u64>,
+    /// So many operations of any kind succeed, then one fails for want of memory.
+    pub operations_until_no_memory: Option<u64>,
+    /// Operations that failed for want of a handle or of memory.
+    pub starved: u64,
     /// Changes carried out.
     pub changes: u64,
     /// Data syncs carried out.
@@ -69,8 +75,40 @@ impl<D: Disk> FaultyDisk<D> {
 }
 
 impl Faults {
+    /// Takes a handle for a file that is about to be opened.
+    fn take_handle(&mut self) -> io::Result<()> {
+        match &mut self.opens_until_no_handle {
+            None => Ok(()),
+            Some(0) => {
+                self.starved += 1;
+                Err(rustix::io::Errno::MFILE.into())
+            }
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes memory for an operation.
+    fn take_memory(&mut self) -> io::Result<()> {
+        match &mut self.operations_until_no_memory {
+            None => Ok(()),
+            Some(0) => {
+                self.operations_until_no_memory = None;
+                self.starved += 1;
+                Err(rustix::io::Errno::NOMEM.into())
+            }
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+
     /// Counts a change that is about to happen.
     fn change(&mut self) -> io::Result<()> {
+        self.take_memory()?;
         if let Some(left) = &mut self.changes_until_death {
             *left = left.checked_sub(1).ok_or_else(dead)?;
         }
@@ -94,6 +132,7 @@ impl Faults {
     }
 
     fn read(&mut self) -> io::Result<()> {
+        self.take_memory()?;
         if self.changes_until_death == Some(0) {
             return Err(dead());
         }
@@ -134,12 +173,18 @@ impl Faults {
 
 impl<D: Disk> Disk for FaultyDisk<D> {
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.faults().read()?;
+        let mut faults = self.faults();
+        faults.read()?;
+        faults.take_handle()?;
+        drop(faults);
         Ok(self.wrap(self.inner.open(name)?))
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.faults().change()?;
+        let mut faults = self.faults();
+        faults.take_handle()?;
+        faults.change()?;
+        drop(faults);
         Ok(self.wrap(self.inner.create(name)?))
     }
 

@@ -95,6 +95,32 @@ impl MemoryDisk {
         }
     }
 
+    /// The folder as it is now, by itself: what is written to either is not in the other. All of it counts
+    /// as durable, as in a copy that somebody has put in place.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let bodies = |(name, body): (&String, &SharedBody)| {
+            let content = lock(body).now.clone();
+            let body = Body {
+                durable: content.clone(),
+                now: content,
+                dirty: Vec::new(),
+                power_cuts: self.power_cuts,
+            };
+            (name.clone(), Arc::new(Mutex::new(body)))
+        };
+        let now: BTreeMap<_, _> = lock(&self.names).now.iter().map(bodies).collect();
+        let names = Names {
+            durable: now.clone(),
+            now,
+            changes: Vec::new(),
+        };
+        Self {
+            names: Arc::new(Mutex::new(names)),
+            power_cuts: self.power_cuts,
+        }
+    }
+
     /// What kernels do after a failed sync: what was written and not synced stays readable and counts
     /// as clean, so that no later sync writes it, unless it is written again.
     pub fn forget_unsynced(&self) {

@@ -418,6 +418,38 @@ fn unreadable_sectors_are_damage_and_other_errors_are_not() {
     assert!(damaged >= 3, "{damaged}");
 }
 
+/// A mark that cannot be read for the moment is there all the same: without it a log cut short behind what
+/// was synced would pass for one whose end was never synced.
+#[test]
+fn what_cannot_be_had_for_now_hides_no_damage() {
+    let sample = sample();
+    let mut files = sample.files.clone();
+    let last = segments(&files).pop().unwrap();
+    let kept = usize::try_from(sample.last_batch_starts).unwrap();
+    files.get_mut(&last).unwrap().truncate(kept);
+    let (mut refused, mut damaged) = (0, 0);
+    for operations in 0..200 {
+        for no_handle in [false, true] {
+            let folder = folder_of(&files);
+            if no_handle {
+                folder.faults().opens_until_no_handle = Some(operations);
+            } else {
+                folder.faults().operations_until_no_memory = Some(operations);
+            }
+            match open(Arc::new(folder.clone()), settings()) {
+                Ok(Opened::Damaged(_)) => damaged += 1,
+                Ok(Opened::Ready(_)) => panic!("entries are gone after {operations} operations"),
+                Err(OpenError::Io { .. }) => {
+                    assert!(folder.faults().starved > 0);
+                    refused += 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert!(refused >= 10 && damaged >= 10, "{refused} {damaged}");
+}
+
 #[test]
 fn a_damaged_snapshot_that_the_log_does_not_need_is_put_aside() {
     let folder = FaultyDisk::new(MemoryDisk::new());

@@ -1,0 +1,46 @@
+//! What a machine's clocks show: they drift, jump, and stand still. True time is the world's alone.
+use crate::machine::Machine;
+use crate::queue::{Nanos, SECOND};
+use quorumwire_control::Now;
+use std::time::Duration;
+
+impl Machine {
+    /// What its clock shows.
+    #[must_use]
+    pub fn clock(&self, time: Nanos) -> Now {
+        let time = self.clock_stopped_at.map_or(time, |at| time.min(at));
+        // Some days of nanoseconds times the largest drift fit 64 bits.
+        let shift = i64::try_from(time).unwrap_or(i64::MAX) / 1_000 * self.clock_ppm / 1_000;
+        let local = (time + self.clock_offset).saturating_add_signed(shift);
+        let local = local.saturating_sub(self.clock_lost);
+        Now(Duration::from_nanos(local))
+    }
+
+    /// The true time at which its clock shows this.
+    #[must_use]
+    pub fn true_time(&self, local: Now) -> Nanos {
+        let local = local.0.as_secs() * SECOND + u64::from(local.0.subsec_nanos());
+        let since = (local + self.clock_lost).saturating_sub(self.clock_offset);
+        let rate = u64::try_from(1_000_000 + self.clock_ppm).unwrap_or(1_000_000);
+        // The clock moves in steps of a few microseconds of true time at most.
+        since.saturating_mul(1_000).div_ceil(rate) * 1_000 + 2_000
+    }
+
+    /// Its clock goes on from where it has stood still.
+    pub fn restart_clock(&mut self, now: Nanos) {
+        let shown = self.clock(now);
+        if self.clock_stopped_at.take().is_some() {
+            let lost = self.clock(now).0.saturating_sub(shown.0);
+            self.clock_lost += u64::try_from(lost.as_nanos()).unwrap_or(0);
+        }
+    }
+
+    /// The time of day as it believes.
+    #[must_use]
+    pub fn wall_ms(&self, time: Nanos) -> u64 {
+        /// The day of the first simulated second.
+        const DAY_MS: u64 = 1_700_000_000_000;
+        let time = self.clock_stopped_at.map_or(time, |at| time.min(at));
+        (DAY_MS + time / 1_000_000).saturating_add_signed(self.wall_offset_ms)
+    }
+}

@@ -1,0 +1,192 @@
+//! Carries out faults of what a process is given to work with: memory, file handles, its clock, and a
+//! disk that is put back to an old copy of itself.
+use crate::fault::Class;
+use crate::machine::OldCopy;
+use crate::queue::{MILLISECOND, Nanos, SECOND};
+use crate::random::Random;
+use crate::world::{Event, World};
+use quorumwire_control::Role;
+use quorumwire_interfaces::Index;
+use quorumwire_storage::{Disk, FaultyDisk, MemoryDisk};
+use std::io::IoSlice;
+
+/// The file that says how far a log was synced.
+const MARK: &str = "mark";
+
+impl World {
+    /// An operation finds no memory, or the kernel kills a process for what it uses.
+    pub fn starve_of_memory(&mut self, place: usize, after: u8, luck: &mut Random) {
+        if luck.permille(700) {
+            let mut faults = self.machines[place].disk.faults();
+            faults.operations_until_no_memory = Some(u64::from(after));
+            return;
+        }
+        if !self.may_die(place) {
+            return;
+        }
+        self.counts.hit(Class::F11Starved);
+        let lasts = luck.between(1, 2_000) * MILLISECOND;
+        self.crash(place, false, lasts);
+    }
+
+    /// Whether a machine can open no file and make no connection.
+    #[must_use]
+    pub fn has_no_handle(&self, place: usize) -> bool {
+        self.machines[place].disk.faults().opens_until_no_handle == Some(0)
+    }
+
+    /// Counts operations that failed for want of memory or handles.
+    pub fn note_starvation(&mut self, place: usize) {
+        let starved = std::mem::take(&mut self.machines[place].disk.faults().starved);
+        if starved > 0 {
+            self.counts.hit(Class::F11Starved);
+            self.counts.see_many("disk operation starved", starved);
+        }
+    }
+
+    /// A clock stands still.
+    pub fn stop_clock(&mut self, place: usize) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        if machine.clock_stopped_at.is_none() {
+            machine.clock_stopped_at = Some(now);
+            let leads = machine
+                .process
+                .as_ref()
+                .is_some_and(|process| process.replica.role() == Role::Leader);
+            self.counts.hit(Class::F19ClockStops);
+            if leads {
+                self.counts.see("clock of a leader stands still");
+            }
+        }
+    }
+
+    /// It goes again.
+    pub fn restart_clock(&mut self, place: usize) {
+        let now = self.now;
+        let machine = &mut self.machines[place];
+        machine.restart_clock(now);
+        let run = machine.run;
+        self.queue.set(now, Event::GoesOn(place, run));
+    }
+
+    /// Its plane forgets all it has, and its process, which can no longer account for what the plane has
+    /// acknowledged, stops at once.
+    pub fn reset_plane(&mut self, place: usize, lasts: Nanos) {
+        let engaged = self.machines[place]
+            .plane()
+            .is_some_and(crate::plane::Plane::is_engaged);
+        if !engaged {
+            return;
+        }
+        self.counts.hit(Class::F25PlaneBreaks);
+        self.counts.see("plane reset");
+        self.crash(place, false, lasts);
+        self.machines[place].orphan = None;
+    }
+
+    /// Somebody copies a disk, to put the copy in its place later.
+    pub fn copy_disk(&mut self, place: usize, lasts: Nanos, luck: &mut Random) {
+        let machine = &mut self.machines[place];
+        if machine.process.is_none() || machine.old_copy.is_some() {
+            return;
+        }
+        machine.old_copy = Some(OldCopy {
+            files: machine.disk.inner().copy(),
+            incarnation: machine.peer.incarnation,
+            due: self.now + luck.between(50 * MILLISECOND, 20 * SECOND),
+            by_halves: luck.permille(300),
+            lasts,
+        });
+    }
+
+    /// A disk is put back to its old copy, if the group can bear it now.
+    pub fn put_copy_back_if_due(&mut self, place: usize) {
+        let machine = &self.machines[place];
+        let due = machine
+            .old_copy
+            .as_ref()
+            .is_some_and(|copy| copy.due <= self.now);
+        if !due || self.peace {
+            return;
+        }
+        if !self.may_be_rolled_back(place) {
+            return;
+        }
+        let Some(copy) = self.machines[place].old_copy.take() else {
+            return;
+        };
+        if copy.incarnation != self.machines[place].peer.incarnation {
+            return; // a copy of an older life, whose member is another
+        }
+        let mark = read_whole(self.machines[place].disk.inner(), MARK);
+        self.crash(place, false, copy.lasts);
+        let machine = &mut self.machines[place];
+        let space_bytes = machine.disk.faults().space_bytes;
+        machine.disk = FaultyDisk::new(copy.files);
+        machine.disk.faults().space_bytes = space_bytes;
+        self.counts.hit(Class::F18RolledBack);
+        match mark {
+            Some(mark) if copy.by_halves => {
+                // Now it must be found: what the mark names is not there.
+                write_whole(machine.disk.inner(), MARK, &mark);
+                self.forgetful = Some(place);
+                self.counts.see("disk put back by halves");
+            }
+            Some(_) | None => {
+                machine.rolled_back = true;
+                let peer = machine.peer;
+                self.checks.forgets_promises(peer);
+                self.counts.see("disk put back whole");
+            }
+        }
+    }
+
+    /// No check can tell such a disk from one that was never written to, and it has broken promises: it
+    /// does no harm only while everybody else follows one leader in the newest term and holds, durably,
+    /// all that it held.
+    fn may_be_rolled_back(&self, place: usize) -> bool {
+        if self.forgetful.is_some() || !self.is_settled(place) {
+            return false;
+        }
+        let machine = &self.machines[place];
+        let Some(process) = &machine.process else {
+            return false;
+        };
+        let in_plane = machine.plane().map(crate::plane::Plane::registers);
+        let in_plane = in_plane.map_or(Index(0), |registers| registers.last_index);
+        let last_index = process.replica.last_index().max(in_plane);
+        let Some(last_term) = process.replica.term_at(last_index) else {
+            return false;
+        };
+        let (term, leader) = (process.replica.term(), process.replica.leader());
+        let members = process.replica.membership();
+        let mut others = members.members.iter().filter(|m| m.id != machine.peer.id);
+        others.all(|member| {
+            let other = &self.machines[usize::from(member.id.0)];
+            let Some(process) = &other.process else {
+                return false;
+            };
+            let follows = process.replica.term() == term
+                && leader.is_some()
+                && process.replica.leader() == leader;
+            follows && other.durable.term == term && other.durable.holds(last_index, last_term)
+        })
+    }
+}
+
+fn read_whole(disk: &MemoryDisk, name: &str) -> Option<Vec<u8>> {
+    let file = disk.open(name).ok()?;
+    let mut content = vec![0; usize::try_from(file.file_bytes().ok()?).ok()?];
+    let read = file.read_at(0, &mut content).ok()?;
+    (read == content.len()).then_some(content)
+}
+
+fn write_whole(disk: &MemoryDisk, name: &str, content: &[u8]) {
+    let written = disk.create(name).and_then(|file| {
+        file.write_at(0, &[IoSlice::new(content)])?;
+        file.sync_data()?;
+        disk.sync_folder()
+    });
+    assert!(written.is_ok(), "a disk in memory takes everything");
+}
