@@ -324,6 +324,29 @@ impl World {
         }
     }
 
+    /// Gives its time to what commands sent to planes began: no tick came before them.
+    pub fn tick_if_time_is_awaited(&mut self, place: usize) {
+        let process = self.machines[place].process.as_ref();
+        if !process.is_some_and(|it| it.replica.role() == Role::Leader && it.store.awaits_time()) {
+            return;
+        }
+        self.begin_term(place);
+        let clock = self.machines[place].clock(self.now);
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let since = process.clock.last_tick;
+        let since = since.map(|last| clock.0.saturating_sub(last.0));
+        if process.clock.awaited > process.applied
+            || since.is_some_and(|since| since < TICK_INTERVAL)
+        {
+            return;
+        }
+        self.counts.see("time awaited");
+        let last = process.last_index();
+        process.clock.awaited = process.propose_tick(clock).unwrap_or(last);
+    }
+
     fn serve_read(&mut self, place: usize, operation: u32) {
         self.begin_term(place);
         self.tick_if_deadline_passed(place);

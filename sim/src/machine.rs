@@ -178,6 +178,8 @@ pub struct LeaderClock {
     pub last_tick: Option<Now>,
     /// Index of the last tick proposed because something's time had come.
     pub barrier: Index,
+    /// Index of the last tick proposed because something applied counts from it.
+    pub awaited: Index,
 }
 
 /// A process: everything that is gone when it stops.

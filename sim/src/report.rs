@@ -40,6 +40,7 @@ const OUTCOMES: &[&str] = &[
     "snapshot installed",
     "snapshot not installed",
     "straggler joined",
+    "time awaited",
 ];
 
 /// Added up over seeds.

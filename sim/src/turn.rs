@@ -357,6 +357,7 @@ impl World {
             base: clock,
             last_tick: None,
             barrier: Index(0),
+            awaited: Index(0),
         };
     }
 
@@ -364,6 +365,7 @@ impl World {
     fn keep_house(&mut self, place: usize) {
         let now = self.now;
         self.tick_if_deadline_passed(place);
+        self.tick_if_time_is_awaited(place);
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
