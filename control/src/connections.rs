@@ -48,6 +48,7 @@ impl Replica {
         if let Some(leading) = &mut self.leading {
             leading.peer_up(peer);
         }
+        self.leader_may_be_back(peer);
         if !self.members.is_known() {
             self.say_fresh(peer, outputs);
         }
@@ -59,7 +60,15 @@ impl Replica {
         {
             connection.up = false;
             connection.fresh_from = None;
+            self.hasten_election();
         }
+    }
+
+    /// Whether the connection to that life of a replica broke and does not stand again. One that never
+    /// stood did not break.
+    pub(crate) fn is_cut_off(&self, peer: Peer) -> bool {
+        let connection = self.connections.get(&peer.id);
+        connection.is_some_and(|c| !c.up || c.incarnation != peer.incarnation)
     }
 
     pub(crate) fn plane_peer(&mut self, id: ReplicaId, has_plane: bool) {

@@ -611,6 +611,7 @@ fn job(done: &Input) -> String {
         Input::SnapshotChunkStored { next_offset, .. } => format!("a chunk upto {next_offset}"),
         Input::SnapshotInstalled { last_index, .. } => format!("installing {last_index}"),
         Input::Timeout
+        | Input::StoodStill(_)
         | Input::PeerUp(_)
         | Input::PeerDown(_)
         | Input::Message { .. }

@@ -165,6 +165,7 @@ pub fn config(id: u16, incarnation: u64, initial: &[u16]) -> Config {
         initial_members: initial.iter().copied().map(ReplicaId).collect(),
         seed: u64::from(id) * 1000 + incarnation,
         election_timeout: ELECTION_TIMEOUT,
+        lease: ELECTION_TIMEOUT,
         heartbeat_interval: HEARTBEAT,
         clock_drift_ppm: 100_000,
         uncommitted_bytes_max: 1 << 20,
