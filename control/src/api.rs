@@ -533,6 +533,8 @@ pub struct FollowerStatus {
 pub struct Counters {
     pub elections_started: u64,
     pub elections_won: u64,
+    pub elections_asked_about: u64,
+    pub elections_upon_silence: u64,
     pub stepped_down_without_quorum: u64,
     pub ignored_stranger: u64,
     pub ignored_old_incarnation: u64,

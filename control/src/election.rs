@@ -89,6 +89,7 @@ impl Replica {
     /// The election timeout has passed: asks whether an election could be won (pre-vote). Changes no
     /// term, so that a replica that cannot win disturbs nobody.
     pub(crate) fn ask_before_election(&mut self, outputs: &mut Vec<Output>) {
+        self.counters.elections_asked_about += 1;
         self.put_off_election();
         self.hasten_election();
         if self.is_sole_voter() || mutant("no-pre-vote") {
@@ -117,7 +118,10 @@ impl Replica {
         self.role = Role::Candidate;
         self.vote = Some(self.config.me);
         let (transfer, engaging) = match why {
-            Campaign::Silence => (false, None),
+            Campaign::Silence => {
+                self.counters.elections_upon_silence += 1;
+                (false, None)
+            }
             Campaign::Transfer => (true, None),
             Campaign::Engage { until, asked } => {
                 let engaged = Vec::new();

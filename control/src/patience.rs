@@ -34,7 +34,9 @@ impl Replica {
         let lost = self.has_lost_leader();
         let promised = self.has_heard_leader_within(self.config.lease)
             && !(lost && mutant("lost-connection-breaks-promise"));
+        // A restart renews the promise that may have been given before; it hears no leader by itself.
         let patient = self.has_heard_leader_within(self.config.election_timeout)
+            && self.leader_heard.is_some()
             && !lost
             && !mutant("only-promise-protects-leader");
         (self.role == Role::Leader || promised || patient) && !mutant("vote-despite-leader")
@@ -52,28 +54,26 @@ impl Replica {
     }
 
     /// If the leader is probably gone, an election is asked for as soon as the voters' promises to it
-    /// have passed. They come at different times for different voters, so that the first one's election
-    /// is over before the next one's would begin. Once the election timeout has passed since the leader
-    /// was heard, only that counts again: otherwise those who cannot win would ask without end.
+    /// have passed. They ask at different times, so that the first one's election is over before the
+    /// next one's would begin; and the longer it takes, the more rarely, until the election timeout is
+    /// what comes first: otherwise those who cannot win would ask without end.
     pub(crate) fn hasten_election(&mut self) {
         let Some(leader) = self.leader_heard.filter(|leader| self.is_cut_off(*leader)) else {
             return;
         };
-        if !self.has_heard_leader_within(self.config.election_timeout) {
-            return;
-        }
         let lease = self.config.lease;
         let me = self.config.me;
         let before_me = self.members.current().voters().map(peer_of);
         let before_me = before_me.filter(|peer| *peer != leader && peer.id < me.id);
         let rank = u32::try_from(before_me.count()).unwrap_or(u32::MAX);
+        let turn = (lease / 2).saturating_mul(rank) + self.random_below(lease / 4);
         // Others may have heard the leader a little later than this one did.
         let margin = lease / 8;
-        let turn = (lease / 2).saturating_mul(rank) + self.random_below(lease / 4);
         let heard_at = self.leader_heard_at.unwrap_or(self.now);
-        let promise_ends = Now(heard_at.0 + lease).max(self.now);
-        let asks_at = Now(promise_ends.0 + margin + turn);
-        self.election_deadline = self.election_deadline.min(asks_at);
+        let promise_ends = Now(heard_at.0 + lease);
+        let in_vain = self.now.0.saturating_sub(promise_ends.0) / 2;
+        let asks_at = promise_ends.max(self.now).0 + margin + turn + in_vain;
+        self.election_deadline = self.election_deadline.min(Now(asks_at));
     }
 
     /// The connection broke for another reason than the leader's end, and stands again.

@@ -51,6 +51,8 @@ pub struct Machine {
     pub run: u32,
     /// It stands still until then; what arrives waits.
     pub busy_until: Nanos,
+    /// Since when it stands still, or did until it looks again.
+    pub still_since: Option<Nanos>,
     /// When it is to be woken, as far as that is set already.
     pub wake_at: Nanos,
     /// What has arrived and was not looked at.
@@ -240,6 +242,7 @@ impl Machine {
             process: None,
             run: 0,
             busy_until: 0,
+            still_since: None,
             wake_at: Nanos::MAX,
             inbox: VecDeque::new(),
             stalled_until: 0,
@@ -270,6 +273,13 @@ impl Machine {
         let shift = i64::try_from(time).unwrap_or(i64::MAX) / 1_000 * self.clock_ppm / 1_000;
         let local = (time + self.clock_offset).saturating_add_signed(shift);
         Now(Duration::from_nanos(local))
+    }
+
+    /// For how long it did not run until now, by its own clock, if it has not noticed yet.
+    pub fn notices_pause(&mut self, now: Nanos) -> Option<Duration> {
+        let since = self.still_since.take()?;
+        let (from, to) = (self.clock(since).0, self.clock(now).0);
+        to.checked_sub(from).filter(|pause| !pause.is_zero())
     }
 
     /// The true time at which its clock shows this.
@@ -350,6 +360,7 @@ impl Machine {
         self.inbox.clear();
         self.wake_at = Nanos::MAX;
         self.busy_until = 0;
+        self.still_since = None;
         self.plane_goes_on = false;
         self.dies_in_write = None;
         self.dies_after = None;
@@ -475,6 +486,7 @@ impl Machine {
             seed: mix(settings.seed ^ (u64::from(self.run) << 32 | u64::from(self.peer.id.0))),
             election_timeout: Duration::from_nanos(settings.election_timeout),
             heartbeat_interval: Duration::from_nanos(settings.heartbeat),
+            lease: Duration::from_nanos(settings.lease),
             clock_drift_ppm: settings.drift_allowed_ppm,
             uncommitted_bytes_max: settings.uncommitted_bytes_max,
             appends_in_flight_max: settings.appends_in_flight_max,

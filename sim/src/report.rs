@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 const OUTCOMES: &[&str] = &[
     "asked for what no ring holds",
     "certainly not done",
+    "connection broke",
     "datagram late",
     "datagram lost",
     "datagram repeated",
@@ -23,6 +24,7 @@ const OUTCOMES: &[&str] = &[
     "lease read",
     "log cut",
     "new life",
+    "own pause noticed",
     "read by a round",
     "snapshot installed",
     "straggler joined",

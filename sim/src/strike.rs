@@ -213,6 +213,7 @@ impl World {
                     machine.plane_goes_on = strike == Strike::PauseControl;
                 }
                 machine.busy_until = machine.busy_until.max(now + lasts);
+                machine.still_since = machine.still_since.or(Some(now));
                 let run = machine.run;
                 let until = machine.busy_until;
                 self.queue.set(until, Event::GoesOn(place, run));
@@ -324,6 +325,7 @@ impl World {
         machine.inbox.clear();
         machine.wake_at = Nanos::MAX;
         machine.busy_until = 0;
+        machine.still_since = None;
         machine.dies_after = None;
         machine.dies_in_write = None;
         if !sync {
