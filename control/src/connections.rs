@@ -42,13 +42,17 @@ impl Replica {
         connection.up = true;
         connection.has_plane = false;
         if connection.incarnation != peer.incarnation {
+            let gone = Peer {
+                id: peer.id,
+                incarnation: connection.incarnation,
+            };
             connection.incarnation = peer.incarnation;
             connection.fresh_from = None;
+            self.lose_sight_of(gone);
         }
         if let Some(leading) = &mut self.leading {
             leading.peer_up(peer);
         }
-        self.leader_may_be_back(peer);
         if !self.members.is_known() {
             self.say_fresh(peer, outputs);
         }
@@ -60,7 +64,7 @@ impl Replica {
         {
             connection.up = false;
             connection.fresh_from = None;
-            self.hasten_election();
+            self.lose_sight_of(peer);
         }
     }
 

@@ -87,6 +87,8 @@ pub struct Replica {
     leader_heard_at: Option<Now>,
     /// Which one that was.
     leader_heard: Option<Peer>,
+    /// The connection to it broke, and it was not heard over another one since.
+    leader_lost: bool,
     election_deadline: Now,
     votes: Votes,
     /// Messages that promise something, until term and vote are durable. Emptied with every new term.
@@ -143,6 +145,7 @@ impl Replica {
             },
             leader_heard_at: Some(now),
             leader_heard: None,
+            leader_lost: false,
             election_deadline: now,
             votes: Votes::default(),
             held: Vec::new(),

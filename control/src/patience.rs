@@ -24,6 +24,7 @@ impl Replica {
     pub(crate) fn hear_leader(&mut self, leader: Peer) {
         self.leader_heard_at = Some(self.now);
         self.leader_heard = Some(leader);
+        self.leader_lost = self.is_cut_off(leader);
         self.put_off_election();
         self.hasten_election();
     }
@@ -31,7 +32,7 @@ impl Replica {
     /// Whether a leader may still count on this voter, who therefore gives no vote to anyone
     /// (thesis section 6.4.1: leases and undisturbed leaders rest on this).
     pub(crate) fn is_loyal(&self) -> bool {
-        let lost = self.has_lost_leader();
+        let lost = self.leader_lost;
         let promised = self.has_heard_leader_within(self.config.lease)
             && !(lost && mutant("lost-connection-breaks-promise"));
         // A restart renews the promise that may have been given before; it hears no leader by itself.
@@ -47,18 +48,12 @@ impl Replica {
             .is_some_and(|heard| self.now.0 < heard.0 + time)
     }
 
-    /// Whether the connection to the leader last heard broke.
-    fn has_lost_leader(&self) -> bool {
-        self.leader_heard
-            .is_some_and(|leader| self.is_cut_off(leader))
-    }
-
     /// If the leader is probably gone, an election is asked for as soon as the voters' promises to it
     /// have passed. They ask at different times, so that the first one's election is over before the
     /// next one's would begin; and the longer it takes, the more rarely, until the election timeout is
     /// what comes first: otherwise those who cannot win would ask without end.
     pub(crate) fn hasten_election(&mut self) {
-        let Some(leader) = self.leader_heard.filter(|leader| self.is_cut_off(*leader)) else {
+        let Some(leader) = self.leader_heard.filter(|_| self.leader_lost) else {
             return;
         };
         let lease = self.config.lease;
@@ -76,10 +71,13 @@ impl Replica {
         self.election_deadline = self.election_deadline.min(Now(asks_at));
     }
 
-    /// The connection broke for another reason than the leader's end, and stands again.
-    pub(crate) fn leader_may_be_back(&mut self, peer: Peer) {
-        if self.leader_heard == Some(peer) && self.leading.is_none() {
-            self.put_off_election();
+    /// A connection broke, or turned out to lead to another life. If it led to the leader last heard,
+    /// that is lost until it is heard again; that the connection stands again says nothing, because a
+    /// process that was started anew leads nobody.
+    pub(crate) fn lose_sight_of(&mut self, peer: Peer) {
+        if self.leader_heard == Some(peer) {
+            self.leader_lost = true;
+            self.hasten_election();
         }
     }
 
