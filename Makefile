@@ -49,13 +49,13 @@ test: check
 
 SEEDS ?= 1..3001
 sim: setup
-	cargo run --quiet --release --locked --package quorumwire-sim -- \
+	cargo run --quiet --profile simulation --locked --package quorumwire-sim -- \
 		$(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) --shrink $(ARGS)
 
 mutants: setup
 	cargo test --quiet --locked --package quorumwire-control --features mutants --test raft mutants
 	cargo test --quiet --locked --package quorumwire-fastpath --features mutants --test step mutants
-	cargo run --quiet --release --locked --package quorumwire-sim --features mutants -- --mutants $(ARGS)
+	cargo run --quiet --profile simulation --locked --package quorumwire-sim --features mutants -- --mutants $(ARGS)
 
 # Depends on the machine, so it is no part of `make test`.
 soak-elections: build

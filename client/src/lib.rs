@@ -23,10 +23,11 @@ pub const COMMAND_BYTES_MAX: usize = (1 << 20) + 4096;
 /// Why a command has no answer.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// No answer came before the deadline: the command may have been carried out, or may yet be.
-    #[error("outcome unknown: no answer before the deadline")]
+    /// No answer came before the deadline, or a refusal of one try after others were made: the command may
+    /// have been carried out, or may yet be.
+    #[error("outcome unknown: it may have been carried out, or may yet be")]
     OutcomeUnknown,
-    /// It was not carried out, and why.
+    /// It was sent once and not carried out, and why.
     #[error("refused: {0}")]
     Refused(String),
     /// It was carried out, and what the state machine said is not to be had any more.

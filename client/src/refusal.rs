@@ -7,24 +7,28 @@ pub enum Verdict {
     /// Another try, here or elsewhere, may go better. Whether this one was carried out need not be
     /// known: the session sees to it that it runs once.
     TryAgain,
-    /// Surely not carried out.
+    /// Another try may go better after a while, and nowhere else. This one was not carried out.
+    TryLater,
+    /// Not carried out: this try of it.
     NotExecuted,
     /// Carried out; its answer is not to be had.
     AnswerGone,
-    /// The replicas do not know the session (any more): not carried out, and a new session is needed.
+    /// The replicas do not know the session (any more): this try of the command was not carried out,
+    /// and a new session is needed.
     SessionGone,
     /// Nobody can tell any more whether it was carried out.
     Unknown,
 }
 
 /// Text in front, what it means; the first one that fits counts.
-const WORDS: [(&str, Verdict); 10] = [
+const WORDS: [(&str, Verdict); 11] = [
     ("not leader", Verdict::TryAgain),
     ("no leader", Verdict::TryAgain),
     ("busy", Verdict::TryAgain),
     ("outcome unknown", Verdict::TryAgain),
     ("not executed: another leader", Verdict::TryAgain),
     ("not executed: this replica is stopping", Verdict::TryAgain),
+    ("not executed: too many sessions", Verdict::TryLater),
     ("not executed: unknown session", Verdict::SessionGone),
     ("not executed: sequence too old", Verdict::Unknown),
     ("already executed", Verdict::AnswerGone),

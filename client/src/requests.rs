@@ -38,6 +38,8 @@ pub struct Counters {
     pub sent: u64,
     /// Of these, those sent again.
     pub sent_again: u64,
+    /// Of these, those sent blind.
+    pub sent_blind: u64,
     /// Datagrams that could not be sent.
     pub send_failed: u64,
     /// Commands answered.
@@ -46,7 +48,8 @@ pub struct Counters {
     pub pieces_kept: u64,
     /// Refusals, those that another try followed included.
     pub refused: u64,
-    /// Commands given up at their deadline.
+    /// Commands given up at their deadline, and those refused although an earlier try may have been carried
+    /// out.
     pub outcomes_unknown: u64,
     /// Datagrams dropped: not signed with the clients' key, or no answers.
     pub dropped_not_authentic: u64,
@@ -63,6 +66,11 @@ struct Pending {
     ticket: Ticket,
     command: Vec<u8>,
     blind: bool,
+    /// It was sent blind, so that an answer may say nothing of its session.
+    sent_blind: bool,
+    /// It was sent, or a piece of it was, more than once: what becomes of one try says nothing of the
+    /// others.
+    sent_again: bool,
     /// Those of a long command.
     pieces: Option<Pieces>,
     begun: Since,
@@ -91,6 +99,8 @@ pub struct Requests {
     /// The replicas do not know the session any more.
     session_gone: bool,
     last_submit: Since,
+    /// When a command was begun whose answer shows that the replicas know the session; the last one.
+    known_at: Option<Since>,
     pending: BTreeMap<u64, Pending>,
     done: BTreeMap<Ticket, Result<Vec<u8>, Error>>,
     next_ticket: u64,
@@ -111,6 +121,7 @@ impl Requests {
             next_sequence: 1,
             session_gone: false,
             last_submit: Since::ZERO,
+            known_at: None,
             pending: BTreeMap::new(),
             done: BTreeMap::new(),
             next_ticket: 1,
@@ -136,6 +147,7 @@ impl Requests {
         self.session = self.chance.next_u64().max(1);
         self.next_sequence = 1;
         self.session_gone = false;
+        self.known_at = None;
         self.counters.sessions += 1;
     }
 
@@ -164,6 +176,8 @@ impl Requests {
             ticket,
             command: command.to_vec(),
             blind,
+            sent_blind: false,
+            sent_again: false,
             pieces,
             begun: now,
             next_try: now,
@@ -241,9 +255,17 @@ impl Requests {
         if answer.refused {
             return self.refused(now, from, &answer);
         }
+        // A blind answer says that the command is committed, not that its session is known.
+        if !pending.sent_blind {
+            self.known_at = self.known_at.max(Some(pending.begun));
+        }
+        let payload = if pending.blind {
+            Vec::new()
+        } else {
+            answer.payload.to_vec()
+        };
         self.counters.answered += 1;
         self.prefer(from);
-        let payload = answer.payload.to_vec();
         self.finish(answer.sequence, Ok(payload));
     }
 
@@ -251,16 +273,28 @@ impl Requests {
         self.counters.refused += 1;
         let text = String::from_utf8_lossy(answer.payload).trim().to_owned();
         let sequence = answer.sequence;
+        self.known_at = None;
         match Verdict::of(&text) {
             Verdict::TryAgain => self.try_elsewhere(now, from, sequence),
-            Verdict::NotExecuted => self.finish(sequence, Err(Error::Refused(text))),
+            Verdict::TryLater => {} // as if nothing had been heard
+            Verdict::NotExecuted => self.finish_not_executed(sequence, text),
             Verdict::AnswerGone => self.finish(sequence, Err(Error::AnswerGone(text))),
             Verdict::Unknown => self.finish(sequence, Err(Error::OutcomeUnknown)),
             Verdict::SessionGone => {
                 self.session_gone = true;
-                self.finish(sequence, Err(Error::Refused(text)));
+                self.finish_not_executed(sequence, text);
             }
         }
+    }
+
+    /// The try that was refused was not carried out; another one may have been, or may yet be.
+    fn finish_not_executed(&mut self, sequence: u64, text: String) {
+        let pending = self.pending.get(&sequence);
+        if pending.is_some_and(|it| it.sent_again) {
+            self.counters.outcomes_unknown += 1;
+            return self.finish(sequence, Err(Error::OutcomeUnknown));
+        }
+        self.finish(sequence, Err(Error::Refused(text)));
     }
 
     fn finish(&mut self, sequence: u64, result: Result<Vec<u8>, Error>) {
@@ -322,7 +356,11 @@ impl Requests {
         }
         let before = self.out.len();
         self.try_one(now, sequence);
-        self.counters.sent_again += (self.out.len() - before) as u64;
+        let sent_again = self.out.len() - before;
+        self.counters.sent_again += sent_again as u64;
+        if let Some(pending) = self.pending.get_mut(&sequence) {
+            pending.sent_again |= sent_again > 0;
+        }
     }
 
     /// Sends a command, or the pieces of it that are not on their way.
@@ -342,7 +380,7 @@ impl Requests {
         if let Some(pending) = self.pending.get_mut(&sequence) {
             pending.next_try = now + wait;
         }
-        self.send(sequence);
+        self.send(now, sequence);
     }
 
     fn send_more_pieces(&mut self, now: Since, sequence: u64) {
@@ -352,19 +390,31 @@ impl Requests {
             pending.asked_in_vain = 0;
             pending.next_try = now + wait;
         }
-        self.send(sequence);
+        self.send(now, sequence);
     }
 
-    fn send(&mut self, sequence: u64) {
+    /// Whether a command that is sent now finds its session. Replicas look at it when they carry the command
+    /// out, after the answer to a blind one has left: what they would refuse must not be sent blind. They
+    /// may forget a session that is silent for twice [`IDLE_MAX`]; the other half is left for packets on
+    /// their way and for clocks that differ.
+    fn session_is_known(&self, now: Since) -> bool {
+        self.known_at
+            .is_some_and(|known_at| now.saturating_sub(known_at) <= IDLE_MAX)
+    }
+
+    fn send(&mut self, now: Since, sequence: u64) {
+        let is_known = self.session_is_known(now);
         let Some(pending) = self.pending.get_mut(&sequence) else {
             return;
         };
         let to = self.settings.replicas[self.preferred];
+        let blind = pending.blind && pending.pieces.is_none() && is_known;
+        pending.sent_blind |= blind;
         let request = Request {
             group: self.settings.group,
             session: self.session,
             sequence,
-            blind: pending.blind && pending.pieces.is_none(),
+            blind,
             payload: &pending.command,
         };
         let before = self.out.len();
@@ -379,6 +429,8 @@ impl Requests {
             let datagram = self.asking.request(&request);
             self.out.extend(datagram.map(|datagram| (to, datagram)));
         }
-        self.counters.sent += (self.out.len() - before) as u64;
+        let sent = (self.out.len() - before) as u64;
+        self.counters.sent += sent;
+        self.counters.sent_blind += if blind { sent } else { 0 };
     }
 }

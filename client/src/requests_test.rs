@@ -32,7 +32,12 @@ struct Asked {
     session: u64,
     sequence: u64,
     payload: Vec<u8>,
+    blind: bool,
 }
+
+/// Where the header has its flags, and the flag of a blind write.
+const FLAGS_AT: usize = 5;
+const BLIND: u8 = 2;
 
 struct Sent(Vec<Vec<u8>>);
 
@@ -72,6 +77,19 @@ impl World {
         self.requests.submit(self.now, command, false).unwrap()
     }
 
+    fn submit_blind(&mut self, command: &[u8]) -> Ticket {
+        self.requests.submit(self.now, command, true).unwrap()
+    }
+
+    /// Submits a blind write and has it answered; whether it was sent blind.
+    fn goes_blind(&mut self) -> bool {
+        let ticket = self.submit_blind(b"x");
+        let asked = self.asked().remove(0);
+        self.done(&asked, if asked.blind { b"" } else { b"STORED" });
+        assert_eq!(self.requests.take(ticket), Some(Ok(Vec::new())));
+        asked.blind
+    }
+
     /// What the client has sent since the last look.
     fn asked(&mut self) -> Vec<Asked> {
         let mut asked = Vec::new();
@@ -93,6 +111,7 @@ impl World {
                             session,
                             sequence,
                             payload,
+                            blind: datagram[FLAGS_AT] & BLIND != 0,
                         });
                     }
                 });
@@ -238,7 +257,7 @@ fn a_refusal_that_may_pass_is_tried_elsewhere_and_others_are_errors() {
     assert_eq!(again.len(), 2);
     assert!(again.iter().all(|it| it.to != asked[0].to));
     world.refused(&again[0], "SERVER_ERROR disk full: x\r\n");
-    let error = Error::Refused("SERVER_ERROR disk full: x".to_owned());
+    let error = Error::OutcomeUnknown; // the first try may be in the log
     let first = again[0].payload == b"x";
     let (refused, left) = if first {
         (ticket, other)
@@ -252,6 +271,129 @@ fn a_refusal_that_may_pass_is_tried_elsewhere_and_others_are_errors() {
     );
     let gone = world.requests.take(left);
     assert!(matches!(gone, Some(Err(Error::AnswerGone(_)))));
+}
+
+#[test]
+fn a_refusal_settles_a_command_only_if_it_was_sent_once() {
+    for (text, is_gone) in [
+        ("SERVER_ERROR disk full: x", false),
+        ("SERVER_ERROR not executed: unknown session", true),
+    ] {
+        let mut world = World::new(settings());
+        let (once, twice) = (world.submit(b"once"), world.submit(b"twice"));
+        let asked = world.asked();
+        world.refused(&asked[0], text);
+        let refused = world.requests.take(once);
+        assert_eq!(refused, Some(Err(Error::Refused(text.to_owned()))));
+        world.wake();
+        let again = world.asked().remove(0);
+        assert_eq!(again.sequence, asked[1].sequence);
+        world.refused(&again, text);
+        let refused = world.requests.take(twice);
+        assert_eq!(refused, Some(Err(Error::OutcomeUnknown)), "{text}");
+        assert_eq!(world.requests.counters.outcomes_unknown, 1);
+        let next = world.submit(b"next");
+        let after = world.asked().remove(0);
+        assert_eq!(after.sequence == 1, is_gone, "{text}");
+        world.refused(
+            &after,
+            "SERVER_ERROR not executed: sequence too old for its session",
+        );
+        let refused = world.requests.take(next);
+        assert_eq!(refused, Some(Err(Error::OutcomeUnknown)));
+    }
+}
+
+/// One piece that was sent twice may have completed the command.
+#[test]
+fn a_refused_piece_settles_its_command_only_if_no_piece_was_sent_again() {
+    for again in [false, true] {
+        let mut world = World::new(settings());
+        let ticket = world.submit(&vec![b'x'; 10_000]);
+        let pieces = world.asked();
+        if again {
+            world.wake();
+            assert_eq!(world.asked().len(), pieces.len());
+        }
+        world.refused(&pieces[3], "SERVER_ERROR disk full: x");
+        let expected = if again {
+            Error::OutcomeUnknown
+        } else {
+            Error::Refused("SERVER_ERROR disk full: x".to_owned())
+        };
+        assert_eq!(world.requests.take(ticket), Some(Err(expected)));
+    }
+}
+
+#[test]
+fn a_session_without_room_is_tried_again_later_under_its_number() {
+    let mut world = World::new(settings());
+    let ticket = world.submit(b"x");
+    let asked = world.asked().remove(0);
+    world.refused(&asked, "SERVER_ERROR not executed: too many sessions\r\n");
+    assert_eq!(world.requests.take(ticket), None);
+    assert_eq!(world.requests.counters.replica_changes, 0);
+    world.wake();
+    assert!(
+        world.now >= settings().retry,
+        "not at once: {:?}",
+        world.now
+    );
+    let again = world.asked().remove(0);
+    assert_eq!((again.to, again.sequence), (asked.to, 1));
+    world.done(&again, b"done");
+    assert_eq!(world.requests.take(ticket), Some(Ok(b"done".to_vec())));
+}
+
+#[test]
+fn a_write_is_blind_only_while_the_session_is_known() {
+    let mut world = World::new(settings());
+    // Until the first is answered, all wait until they are carried out.
+    let first = [world.submit_blind(b"a"), world.submit_blind(b"b")];
+    let asked = world.asked();
+    assert!(asked.iter().all(|it| !it.blind));
+    world.done(&asked[1], b"STORED");
+    assert_eq!(world.requests.take(first[1]), Some(Ok(Vec::new())));
+    assert!(world.goes_blind());
+    // Answers to blind writes do not show that it still is.
+    for _ in 0..3 {
+        world.now += IDLE_MAX / 3;
+        assert!(world.goes_blind());
+    }
+    world.now += MILLISECOND;
+    world.requests.time_passed(world.now);
+    assert!(!world.goes_blind());
+    assert!(world.goes_blind());
+    // Nor do refusals, whatever they say.
+    let refused = world.submit_blind(b"c");
+    let asked = world.asked().remove(0);
+    assert!(asked.blind);
+    world.refused(&asked, "SERVER_ERROR disk full: x");
+    assert!(world.requests.take(refused).is_some());
+    assert!(!world.goes_blind());
+    assert!(world.goes_blind());
+    assert_eq!(world.requests.counters.sent_blind, 7);
+    // A new session is not known.
+    world.now += IDLE_MAX + MILLISECOND;
+    assert!(!world.goes_blind());
+    assert_eq!(world.requests.counters.sessions, 2);
+}
+
+/// What is sent again is sent as things are then; its answer may be that of a blind try.
+#[test]
+fn a_write_that_was_blind_at_first_shows_nothing_of_its_session() {
+    let mut world = World::new(settings());
+    assert!(!world.goes_blind());
+    world.now = IDLE_MAX;
+    world.submit_blind(b"x");
+    let first = world.asked().remove(0);
+    assert!(first.blind);
+    world.wake();
+    let again = world.asked().remove(0);
+    assert!(!again.blind && again.sequence == first.sequence);
+    world.done(&first, b"");
+    assert!(!world.goes_blind());
+    assert!(world.goes_blind());
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Messages to and from their wire form: a protobuf part and an attachment. What a message means is
-//! not looked at here, only whether it is one.
-use crate::{Body, Message};
+//! Messages to and from their wire form (a protobuf part and an attachment), and what is kept on disk to
+//! and from its form there. What they mean is not looked at here, only whether they are what they seem.
+use crate::{Body, Entry, HardState, Message, Peer, SnapshotMeta};
 use bytes::Bytes;
-use quorumwire_interfaces::{GroupId, Incarnation, Index, Term};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, ATTACHMENT_BYTES_MAX};
 use quorumwire_wire::peer::{self, PeerMessage, peer_message};
-use quorumwire_wire::{Malformed, RECORD_HEADER_BYTES};
+use quorumwire_wire::{Malformed, RECORD_HEADER_BYTES, SnapshotHead};
 
 impl Message {
     /// The wire form: the protobuf part, and the pieces whose concatenation is the attachment.
@@ -36,6 +36,68 @@ impl Message {
             term: Term(within_range("term", message.term)?),
             body,
         })
+    }
+}
+
+impl HardState {
+    /// As a record of the log holds it.
+    #[must_use]
+    pub fn to_proto(&self) -> peer::HardState {
+        let vote = self.vote.unwrap_or_default();
+        peer::HardState {
+            term: self.term.0,
+            voted: self.vote.is_some(),
+            vote_replica: u32::from(vote.id.0),
+            vote_incarnation: vote.incarnation.0,
+            commit_index: self.commit_index.0,
+        }
+    }
+
+    /// Reads what [`to_proto`](Self::to_proto) made. A number that no replica has stays one: the vote is
+    /// given, to nobody else.
+    #[must_use]
+    pub fn from_proto(state: &peer::HardState) -> Self {
+        let vote = Peer {
+            id: ReplicaId(u16::try_from(state.vote_replica).unwrap_or(u16::MAX)),
+            incarnation: Incarnation(state.vote_incarnation),
+        };
+        Self {
+            term: Term(state.term),
+            vote: state.voted.then_some(vote),
+            commit_index: Index(state.commit_index),
+        }
+    }
+}
+
+impl From<&SnapshotHead> for SnapshotMeta {
+    fn from(head: &SnapshotHead) -> Self {
+        Self {
+            last_index: head.last_index,
+            last_term: head.last_term,
+            membership: head.membership.clone(),
+            membership_index: head.membership_index,
+            log_time: head.log_time,
+        }
+    }
+}
+
+impl Entry {
+    /// The records of consecutive entries, neighbours in one block as one piece.
+    #[must_use]
+    pub fn pieces(entries: &[Self]) -> Vec<Bytes> {
+        let mut pieces = Vec::new();
+        let mut rest = entries;
+        while let [first, ..] = rest {
+            let in_block = |(place, entry): &(usize, &Self)| {
+                entry.block.as_ptr() == first.block.as_ptr()
+                    && (*place == 0 || entry.start == rest[place - 1].end)
+            };
+            let count = rest.iter().enumerate().take_while(in_block).count();
+            let end = rest[count - 1].end as usize;
+            pieces.push(first.block.slice(first.start as usize..end));
+            rest = &rest[count..];
+        }
+        pieces
     }
 }
 
@@ -263,5 +325,52 @@ fn malformed(problem: impl Into<String>) -> Malformed {
     Malformed {
         what: "PeerMessage",
         problem: problem.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorumwire_wire::RecordKind;
+
+    #[test]
+    fn hard_state_comes_back_with_and_without_a_vote() {
+        let vote = Peer {
+            id: ReplicaId(3),
+            incarnation: Incarnation(9),
+        };
+        for vote in [None, Some(vote), Some(Peer::default())] {
+            let state = HardState {
+                term: Term(7),
+                vote,
+                commit_index: Index(5),
+            };
+            assert_eq!(HardState::from_proto(&state.to_proto()), state);
+        }
+    }
+
+    #[test]
+    fn only_neighbours_in_one_block_are_one_piece() {
+        let (one, other) = (Bytes::from(vec![1; 40]), Bytes::from(vec![2; 40]));
+        let entry = |block: &Bytes, start, end| Entry {
+            index: Index(1),
+            term: Term(1),
+            kind: RecordKind::NoOp,
+            block: block.clone(),
+            start,
+            end,
+        };
+        let entries = [
+            entry(&one, 0, 10),
+            entry(&one, 10, 20),
+            entry(&one, 30, 40),
+            entry(&other, 0, 10),
+        ];
+        let pieces = Entry::pieces(&entries);
+        assert_eq!(
+            pieces,
+            [one.slice(..20), one.slice(30..), other.slice(..10)]
+        );
+        assert!(Entry::pieces(&[]).is_empty());
     }
 }

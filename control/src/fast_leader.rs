@@ -25,6 +25,10 @@ const SILENCE_PERCENT: u32 = 60;
 /// in hundredths.
 const ANSWER_PERCENT: u32 = 40;
 
+/// A fast term that has entries to commit and commits none for so many election timeouts goes on in
+/// software.
+const STANDING_TIMEOUTS_MAX: u32 = 2;
+
 /// When the next fast term may be tried.
 #[derive(Debug)]
 pub(crate) struct Attempts {
@@ -276,6 +280,10 @@ impl Replica {
             self.leave(LeaveReason::TooFewEngaged, outputs);
             return;
         }
+        if self.commits_stand_still() && !mutant("stay-without-commits") {
+            self.leave(LeaveReason::CommitsStandStill, outputs);
+            return;
+        }
         self.offer_to_join(outputs);
     }
 
@@ -319,6 +327,27 @@ impl Replica {
         last_index > self.commit_index || now.0 >= since.0 + timeout
     }
 
+    /// Whether entries wait and none was committed for long. The plane counts only those who are engaged,
+    /// and they may be just enough: one disk that is stuck then stops a group in which software, that counts
+    /// everybody, would go on.
+    fn commits_stand_still(&mut self) -> bool {
+        let (now, commit_index) = (self.now, self.commit_index);
+        let patience = self.config.election_timeout * STANDING_TIMEOUTS_MAX;
+        let last_index = self.log.last_index();
+        let Some(engagement) = &mut self.plane.engagement else {
+            return false;
+        };
+        if last_index.max(engagement.registers.last_index) <= commit_index {
+            engagement.standing_since = None;
+            return false;
+        }
+        let here = engagement.standing_since.filter(|s| s.0 == commit_index);
+        let (_, since) = *engagement
+            .standing_since
+            .insert(here.unwrap_or((commit_index, now)));
+        now.0 >= since.0 + patience
+    }
+
     /// Asks those in whom software has put almost everything to engage.
     fn offer_to_join(&mut self, outputs: &mut Vec<Output>) {
         let Some(engagement) = self.plane.running() else {
@@ -353,7 +382,9 @@ impl Replica {
         }
         leading.heartbeat_due = true;
         leading.heartbeat_at = Now(now.0 + self.config.heartbeat_interval);
-        if now.0 < left.since.0 + self.config.engage_interval_max {
+        // The next one would stand still for the same reason, however long this one has lasted.
+        let stood_still = self.fast_counters.last_left == Some(LeaveReason::CommitsStandStill);
+        if stood_still || now.0 < left.since.0 + self.config.engage_interval_max {
             self.wait_longer();
         } else {
             self.plane.attempts.wait = self.config.engage_interval;

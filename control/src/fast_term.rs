@@ -55,19 +55,23 @@ pub enum LeaveReason {
     Transfer,
     /// Leader: too few engaged replicas answer.
     TooFewEngaged,
+    /// Leader: enough answer, but entries wait and none was committed for long. A disk is stuck, perhaps
+    /// of a member that software can do without.
+    CommitsStandStill,
     /// The plane broke.
     PlaneFailed,
 }
 
 impl LeaveReason {
     /// All of them; a reason's place here is its place in [`FastCounters::left`].
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::HigherTerm,
         Self::LeaderSilent,
         Self::Software,
         Self::MembershipChange,
         Self::Transfer,
         Self::TooFewEngaged,
+        Self::CommitsStandStill,
         Self::PlaneFailed,
     ];
 
@@ -81,6 +85,7 @@ impl LeaveReason {
             Self::MembershipChange => "membership_change",
             Self::Transfer => "transfer",
             Self::TooFewEngaged => "too_few_engaged",
+            Self::CommitsStandStill => "commits_stand_still",
             Self::PlaneFailed => "plane_failed",
         }
     }

@@ -163,13 +163,14 @@ impl Replica {
             self.lead_in_software(left);
             return;
         }
-        match left.asker {
-            Asker::Own => self.votes.give_up_engaging(),
-            Asker::Candidate(_) | Asker::Leader(_) => {
-                if let Some(leader) = self.leader {
-                    self.tell_engaged(leader, false, outputs);
-                }
+        match (left.asker, self.leader) {
+            (Asker::Own, _) => self.votes.give_up_engaging(),
+            (Asker::Candidate(_) | Asker::Leader(_), Some(leader)) => {
+                self.tell_engaged(leader, false, outputs);
             }
+            // The vote is given, and perhaps nobody knows of it: it was to be told along with the plane.
+            (Asker::Candidate(_), None) => self.answer_asker(left.asker, false, outputs),
+            (Asker::Leader(_), None) => {}
         }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Engagement {
     persisted_told: Index,
     /// Leader: since when too few engaged members answer.
     pub(crate) too_few_since: Option<Now>,
+    /// Leader: since when entries wait behind this commit index.
+    pub(crate) standing_since: Option<(Index, Now)>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -64,6 +66,16 @@ pub(crate) enum Asker {
     Leader(Peer),
     /// To lead the term it was just elected in.
     Own,
+}
+
+impl Asker {
+    /// Who would lead, seen by `me`.
+    fn leader(self, me: Peer) -> Peer {
+        match self {
+            Self::Candidate(peer) | Self::Leader(peer) => peer,
+            Self::Own => me,
+        }
+    }
 }
 
 impl Plane {
@@ -140,19 +152,25 @@ impl Replica {
         let promised = self.promises_are_durable() || mutant("engage-before-vote-is-durable");
         let durable = self.persistence.persisted_index >= self.log.last_index()
             || mutant("engage-before-log-is-durable");
-        if promised && durable {
-            self.plane.wish = None;
+        if !(promised && durable) {
+            return;
+        }
+        self.plane.wish = None;
+        let leader = asker.leader(self.config.me);
+        // What was allowed when it was asked may not be any more: a snapshot that has arrived meanwhile
+        // is about to replace the log.
+        if self.may_engage(leader) || mutant("engage-while-installing") {
             self.engage(asker, outputs);
+        } else {
+            self.answer_asker(asker, false, outputs);
+            self.send_promises(outputs);
         }
     }
 
     /// Tells the plane to engage at the log's end.
     pub(crate) fn engage(&mut self, asker: Asker, outputs: &mut Vec<Output>) {
         let me = self.config.me;
-        let leader = match asker {
-            Asker::Candidate(peer) | Asker::Leader(peer) => peer,
-            Asker::Own => me,
-        };
+        let leader = asker.leader(me);
         let voters: Vec<Peer> = self.members.current().voters().map(peer_of).collect();
         let slot = |peer: Peer| {
             let place = voters.iter().position(|voter| *voter == peer);
@@ -179,6 +197,7 @@ impl Replica {
             registers: Registers::default(),
             persisted_told: self.log.last_index(),
             too_few_since: None,
+            standing_since: None,
         });
         outputs.push(Output::Engage(Engage {
             group: self.config.group,

@@ -284,6 +284,24 @@ impl Replica {
         Index(self.log.last_index().0 + self.building.records.len() as u64)
     }
 
+    /// The first index whose entry is in memory.
+    #[must_use]
+    pub fn first_index(&self) -> Index {
+        self.log.first_index()
+    }
+
+    /// The last index that its newest snapshot contains; 0 without one.
+    #[must_use]
+    pub fn snapshot_index(&self) -> Index {
+        self.snapshot.as_ref().map_or(Index(0), |s| s.last_index)
+    }
+
+    /// Bytes of entries in memory.
+    #[must_use]
+    pub fn log_bytes(&self) -> usize {
+        self.log.bytes() + self.building.block.len()
+    }
+
     /// The members in force; empty if none are known.
     #[must_use]
     pub fn membership(&self) -> &Membership {
@@ -310,16 +328,16 @@ impl Replica {
             role: self.role,
             term: self.term,
             leader: self.leader(),
-            first_index: self.log.first_index(),
+            first_index: self.first_index(),
             last_index: self.last_index(),
             commit_index: self.commit_index,
             applied_index: self.applied_index,
             persisted_index: self.persistence.persisted_index,
-            snapshot_index: self.snapshot.as_ref().map_or(Index(0), |s| s.last_index),
+            snapshot_index: self.snapshot_index(),
             membership: self.members.current().clone(),
             lease: self.lease_read(self.now).is_some(),
             followers: self.follower_status(),
-            log_bytes: self.log.bytes() + self.building.block.len(),
+            log_bytes: self.log_bytes(),
             counters: self.counters,
             fast_term: self.fast_term(),
             fast_counters: self.fast_counters,
@@ -374,9 +392,7 @@ impl Replica {
                 .give(self.hard_state(), Vec::new(), outputs);
         }
         if self.promises_are_durable() {
-            for (to, message) in self.held.drain(..) {
-                outputs.push(Output::Send { to, message });
-            }
+            self.send_promises(outputs);
             self.acknowledge_if_owed(outputs);
         }
         self.engage_if_wished(outputs);
@@ -417,6 +433,13 @@ impl Replica {
             .any(|held| held.0 == to && held.1 == message)
         {
             self.held.push((to, message));
+        }
+    }
+
+    /// Sends what was promised. Called only while term and vote are durable.
+    fn send_promises(&mut self, outputs: &mut Vec<Output>) {
+        for (to, message) in self.held.drain(..) {
+            outputs.push(Output::Send { to, message });
         }
     }
 

@@ -63,7 +63,7 @@ pub struct Engine {
 struct Asked {
     index: u64,
     /// Packets behind the same gap since.
-    quiet: u32,
+    quiet: usize,
 }
 
 impl Engine {
@@ -197,6 +197,19 @@ impl Engine {
             match_index: registers.match_index.map(Index),
             heard_round: registers.heard_round,
         }
+    }
+
+    /// The term it was last engaged in.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        Term(self.registers.term)
+    }
+
+    /// The last index and the commit index, without the other registers.
+    #[must_use]
+    pub fn indexes(&self) -> (Index, Index) {
+        let registers = &self.registers;
+        (Index(registers.last_index), Index(registers.commit_index))
     }
 
     /// As [`quorumwire_interfaces::DataPlane::set_peer`].

@@ -69,8 +69,11 @@ impl fmt::Display for Incarnation {
 pub struct Applied<'a> {
     /// Where the command stands in the log.
     pub index: Index,
-    /// The log's time at that place.
+    /// The log's time at that place: what the tick before it said.
     pub log_time: LogTime,
+    /// Whether that tick may be long past. Then what counts from the moment of this command counts from
+    /// the next [`advance`](StateMachine::advance).
+    pub awaits_time: bool,
     /// The command, as the application encoded it.
     pub command: &'a [u8],
 }
@@ -84,6 +87,10 @@ pub trait StateMachine: Send {
 
     /// The log's time moves on without a command: whatever was to end by then ends now.
     fn advance(&mut self, log_time: LogTime);
+
+    /// Whether something applied since the last [`advance`](Self::advance) counts from the next one: then
+    /// the log's time is to move soon. Not part of the state.
+    fn awaits_time(&self) -> bool;
 
     /// The next log time at which [`advance`](Self::advance) would change what a query shows; `None`
     /// while nothing waits for time.

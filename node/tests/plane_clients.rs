@@ -7,7 +7,7 @@ use quorumwire_kv::{Command, Exptime, Key, Keys, VALUE_BYTES_MAX, Written};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use udp_cluster::{BadNetwork, Cluster, Memcached, wait_for};
 
 const THREADS: u64 = 3;
@@ -21,6 +21,11 @@ const LONG_BYTES: usize = 128 << 10;
 /// Of 100 datagrams each way, those lost and those sent twice.
 const LOST_PERCENT: u64 = 15;
 const TWICE_PERCENT: u64 = 10;
+/// A life, and how late its end may show on a busy machine.
+const LIFE: Duration = Duration::from_secs(2);
+const LATENESS_MAX: Duration = Duration::from_secs(1);
+/// Counted from what the log knew last, a life would end early by as much.
+const QUIET: Duration = Duration::from_millis(1500);
 
 fn encoded(command: &Command<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -38,6 +43,15 @@ fn set(name: &str, value: &[u8]) -> Vec<u8> {
         flags: 0,
         exptime: Exptime(0),
         value,
+    }))
+}
+
+fn set_for(name: &str, life: Duration) -> Vec<u8> {
+    encoded(&Command::Set(Written {
+        key: key(name),
+        flags: 0,
+        exptime: Exptime(i64::try_from(life.as_secs()).unwrap()),
+        value: b"x",
     }))
 }
 
@@ -233,6 +247,7 @@ fn every_replicas_plane_takes_small_long_and_blind_writes() {
         for ticket in blind {
             assert_eq!(client.wait(ticket), Ok(Vec::new()));
         }
+        assert!(client.counters().sent_blind > 0);
     }
     for id in 0..3 {
         let mut client = Client::connect(settings(&cluster, &[id])).unwrap();
@@ -249,6 +264,66 @@ fn every_replicas_plane_takes_small_long_and_blind_writes() {
         }
     }
     cluster.stop();
+}
+
+/// No tick goes before a command that comes straight to the plane: the first one in a cluster's life, and
+/// one after a quiet spell.
+#[test]
+fn a_life_given_through_a_plane_counts_from_now() {
+    let cluster = Cluster::start(&["--plane", "socket"], &[]);
+    cluster.wait_for_fast_term();
+    let mut client = Client::connect(settings(&cluster, &[0, 1, 2])).unwrap();
+    let leader = cluster.leader();
+    check_life(&cluster, &mut client, "first");
+    nothing_is_applied(&cluster, leader);
+    check_life(&cluster, &mut client, "second");
+    // A blind write, too, and a session that is used does not let the log's time stand still.
+    nothing_is_applied(&cluster, leader);
+    let before = cluster.counter(leader, "entries_applied");
+    let ticket = client.submit_blind(&set("blind", b"x")).unwrap();
+    assert_eq!(client.wait(ticket), Ok(Vec::new()));
+    assert_eq!(client.counters().sent_blind, 1);
+    wait_for("the write and a tick behind it", || {
+        cluster.counter(leader, "entries_applied") == before + 2
+    });
+    nothing_is_applied(&cluster, leader);
+    cluster.stop();
+}
+
+/// A cluster that nobody uses writes nothing.
+fn nothing_is_applied(cluster: &Cluster, leader: usize) {
+    let applied = || cluster.counter(leader, "entries_applied");
+    let mut before = applied();
+    wait_for("the last tick", || {
+        let now = applied();
+        std::mem::replace(&mut before, now) == now
+    });
+    let begun = Instant::now();
+    wait_for("a quiet spell", || {
+        assert_eq!(applied(), before, "nothing comes into the log when idle");
+        begun.elapsed() >= QUIET
+    });
+}
+
+fn check_life(cluster: &Cluster, client: &mut Client, name: &str) {
+    let begun = Instant::now();
+    let stored = client.execute(&set_for(name, LIFE));
+    assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));
+    let answered = Instant::now();
+    let mut last_seen = begun;
+    wait_for("the end of a life", || {
+        let asked = Instant::now();
+        let is_there = cluster.find_over_tcp(0, name).is_some();
+        if is_there {
+            last_seen = asked;
+        }
+        !is_there
+    });
+    let lived = begun.elapsed();
+    println!("{name} lived {lived:?}");
+    assert!(lived >= LIFE, "{name} ended after {lived:?}");
+    let late = last_seen.saturating_duration_since(answered + LIFE);
+    assert!(late <= LATENESS_MAX, "{name} ended late by {late:?}");
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl World {
             membership: membership.clone(),
             membership_index,
         };
-        let meta = crate::machine::meta(&head);
+        let meta = SnapshotMeta::from(&head);
         process.bytes_since_snapshot = 0;
         process.taking = true;
         let frozen = process.store.freeze();
@@ -213,6 +213,9 @@ impl World {
     fn snapshot_installed(&mut self, place: usize, last_index: Index, meta: Option<SnapshotMeta>) {
         let machine = &mut self.machines[place];
         let peer = machine.peer;
+        if meta.is_none() {
+            self.counts.see("snapshot not installed");
+        }
         if let (Some(meta), Some(process)) = (&meta, &machine.process) {
             self.counts.see("snapshot installed");
             let (known, _) = process
@@ -228,9 +231,12 @@ impl World {
                 self.checks.digest(peer, last_index, digest);
             }
         }
+        let installed = meta.is_some();
         self.step(place, Input::SnapshotInstalled { last_index, meta });
         let machine = &mut self.machines[place];
-        if let Some(process) = &mut machine.process {
+        if let Some(process) = &mut machine.process
+            && installed
+        {
             process.journal.compact(last_index);
         }
     }
@@ -354,6 +360,6 @@ impl Process {
         let file = self.files.open(last_index).ok()??;
         let mut store = Box::new(Store::new());
         store.restore(&mut file.body().ok()?).ok()?;
-        Some((crate::machine::meta(&head), store))
+        Some((SnapshotMeta::from(&head), store))
     }
 }

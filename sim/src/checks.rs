@@ -1,5 +1,5 @@
 //! What must hold whatever happens, checked after every step of every replica. Judges; changes nothing.
-use crate::machine::{Machine, Process};
+use crate::machine::Machine;
 use quorumwire_control::{Body, Entry, Output, Peer, Replica, Role, Ticket};
 use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
 use quorumwire_wire::packet::Header;
@@ -80,13 +80,19 @@ impl Checks {
         if replica.role() == Role::Leader && !(seen.led && seen.term == term) {
             self.leads(peer, replica);
         }
-        for output in &process.outputs[first..] {
+        for (at, output) in process.outputs.iter().enumerate().skip(first) {
             match output {
                 Output::Persist { entries, .. } => self.writes(peer, entries),
                 Output::Send { to, message } => {
                     self.promises(machine, *to, message.term, &message.body);
                 }
-                Output::Committed(index) => self.commits(machines, machine, process, *index),
+                Output::Committed(index) => {
+                    let later = &process.outputs[at + 1..];
+                    let changes = later
+                        .iter()
+                        .any(|later| matches!(later, Output::MembershipChanged(_)));
+                    self.commits(machines, machine, (*index, changes));
+                }
                 Output::Read(ticket, index) => self.grants_read(peer, *ticket, *index),
                 Output::MembershipChanged(membership) => {
                     self.members_change(machines, peer, replica, membership);
@@ -114,7 +120,7 @@ impl Checks {
         self.require(known == peer, || {
             format!("I1: term {term} has two leaders, {known:?} and {peer:?}")
         });
-        let first = replica.status().first_index;
+        let first = replica.first_index();
         // Who is elected late may lack what a later term has committed; it can commit nothing.
         let lacks = (first.0..=self.committed.len() as u64).find(|index| {
             let committed = self.committed[place(Index(*index))];
@@ -264,14 +270,16 @@ impl Checks {
     }
 
     /// I4, I12: one entry per index for ever; held by a quorum when the leader says so; known to
-    /// whoever leads a later term.
+    /// whoever leads a later term. The members may have changed in the same step, after it was said.
     fn commits(
         &mut self,
         machines: &[Machine],
         machine: &Machine,
-        process: &Process,
-        index: Index,
+        (index, members_changed_later): (Index, bool),
     ) {
+        let Some(process) = &machine.process else {
+            return;
+        };
         let (peer, replica) = (machine.peer, &process.replica);
         let before = process.seen.commit_index;
         self.require(index > before, || {
@@ -286,7 +294,11 @@ impl Checks {
         if replica.role() != Role::Leader {
             return;
         }
-        self.is_held(machines, peer, replica, (index, term));
+        let (set_at, mut members) = replica.membership_at(replica.last_index());
+        if members_changed_later {
+            members = replica.membership_at(set_at.previous()).1;
+        }
+        self.is_held(machines, peer, members, (index, term));
         for other in machines {
             let later = other.process.as_ref().map(|process| &process.replica);
             let Some(later) =
@@ -294,7 +306,7 @@ impl Checks {
             else {
                 continue;
             };
-            let has = later.term_at(index) == Some(term) || later.status().first_index > index;
+            let has = later.term_at(index) == Some(term) || later.first_index() > index;
             self.require(has, || {
                 format!(
                     "I3: {peer:?} commits {index}, which leader {:?} lacks",
@@ -342,10 +354,9 @@ impl Checks {
         &mut self,
         machines: &[Machine],
         peer: Peer,
-        replica: &Replica,
+        membership: &Membership,
         (index, term): (Index, Term),
     ) {
-        let (_, membership) = replica.membership_at(replica.last_index());
         let voters = membership.voters();
         let held = voters
             .filter(|v| is_held_by(machines, v.id, v.incarnation, (index, term)))

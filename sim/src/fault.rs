@@ -217,6 +217,8 @@ pub enum Strike {
     KillInWrite { after: u8 },
     /// The same, by a power cut.
     PowerCutInWrite { after: u8 },
+    /// A sync of its disk fails, after so many more.
+    FailSync { after: u8 },
     /// It stands still.
     Pause,
     /// It stands still, but for its plane.

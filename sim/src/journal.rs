@@ -1,11 +1,9 @@
 //! The log's thread, without a thread: jobs wait, go to the disk as one batch, and are done some time
 //! later. The same steps in the same order as the real one; time is the world's.
 use crate::random::Random;
-use bytes::Bytes;
 use quorumwire_control::{Entry, HardState, Peer, Ticket};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_storage::{LogJob, Wal, WalError};
-use quorumwire_wire::peer;
 use std::collections::VecDeque;
 
 /// What is known to be durable: kept by the simulator to compare with what a restart finds.
@@ -164,9 +162,9 @@ impl Journal {
         self.waiting.push_back(Job {
             log: LogJob {
                 ticket: ticket.0,
-                hard_state: hard_state.as_ref().map(to_proto),
+                hard_state: hard_state.as_ref().map(HardState::to_proto),
                 begin_behind: None,
-                pieces: pieces(entries),
+                pieces: Entry::pieces(entries),
             },
             note: Note {
                 hard_state,
@@ -294,33 +292,5 @@ impl Journal {
     #[must_use]
     pub fn segment_count(&self) -> usize {
         self.wal.as_ref().map_or(0, Wal::segment_count)
-    }
-}
-
-/// The records of consecutive entries, neighbours in one block as one piece.
-fn pieces(entries: &[Entry]) -> Vec<Bytes> {
-    let mut pieces = Vec::new();
-    let mut rest = entries;
-    while let [first, ..] = rest {
-        let in_block = |(place, entry): &(usize, &Entry)| {
-            entry.block.as_ptr() == first.block.as_ptr()
-                && (*place == 0 || entry.start == rest[place - 1].end)
-        };
-        let count = rest.iter().enumerate().take_while(in_block).count();
-        let end = rest[count - 1].end as usize;
-        pieces.push(first.block.slice(first.start as usize..end));
-        rest = &rest[count..];
-    }
-    pieces
-}
-
-fn to_proto(state: &HardState) -> peer::HardState {
-    let vote = state.vote.unwrap_or_default();
-    peer::HardState {
-        term: state.term.0,
-        voted: state.vote.is_some(),
-        vote_replica: u32::from(vote.id.0),
-        vote_incarnation: vote.incarnation.0,
-        commit_index: state.commit_index.0,
     }
 }

@@ -377,7 +377,7 @@ impl Machine {
                 let in_plane = process.plane.as_ref().is_some_and(|p| p.holds(index, term));
                 in_plane
                     || replica.term_at(index) == Some(term)
-                    || index <= replica.status().snapshot_index
+                    || index <= replica.snapshot_index()
             }
             None if self.in_memory => true,
             Some(_) | None => self.durable.holds(index, term),
@@ -556,18 +556,9 @@ fn restore(ready: &storage::Ready) -> Result<Box<Store>, String> {
 }
 
 fn to_control(stored: storage::Stored) -> Stored {
-    let state = &stored.hard_state;
-    let vote = Peer {
-        id: ReplicaId(u16::try_from(state.vote_replica).unwrap_or(u16::MAX)),
-        incarnation: Incarnation(state.vote_incarnation),
-    };
     Stored {
-        hard_state: HardState {
-            term: Term(state.term),
-            vote: state.voted.then_some(vote),
-            commit_index: Index(state.commit_index),
-        },
-        snapshot: stored.snapshot.as_ref().map(meta),
+        hard_state: HardState::from_proto(&stored.hard_state),
+        snapshot: stored.snapshot.as_ref().map(SnapshotMeta::from),
         entries: stored
             .entries
             .into_iter()
@@ -580,17 +571,5 @@ fn to_control(stored: storage::Stored) -> Stored {
                 end: entry.end,
             })
             .collect(),
-    }
-}
-
-/// What a snapshot's head says, in `control`'s words.
-#[must_use]
-pub fn meta(head: &SnapshotHead) -> SnapshotMeta {
-    SnapshotMeta {
-        last_index: head.last_index,
-        last_term: head.last_term,
-        membership: head.membership.clone(),
-        membership_index: head.membership_index,
-        log_time: head.log_time,
     }
 }

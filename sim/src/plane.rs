@@ -208,6 +208,12 @@ impl Plane {
         self.engine.registers()
     }
 
+    /// The term it was last engaged in.
+    #[must_use]
+    pub fn term(&self) -> Term {
+        self.engine.term()
+    }
+
     /// What it has done.
     #[must_use]
     pub fn counters(&self) -> &Counters {
@@ -217,11 +223,11 @@ impl Plane {
     /// Whether its process should look at it; `all`: whatever it has heard, it should.
     #[must_use]
     pub fn has_news(&self, all: bool) -> bool {
-        let registers = self.engine.registers();
-        registers.last_index > self.taken
-            || registers.commit_index > self.seen.commit_index
+        let (last_index, commit_index) = self.engine.indexes();
+        last_index > self.taken
+            || commit_index > self.seen.commit_index
             || !self.behind.is_empty()
-            || (all && registers != self.seen)
+            || (all && self.engine.registers() != self.seen)
     }
 
     /// Whether this very entry is in the memory of a plane that acknowledges what it has stored.

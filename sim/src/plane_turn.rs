@@ -45,19 +45,21 @@ impl World {
         if plane.failed {
             return;
         }
-        let before = plane.registers();
+        let said = bytes.first_chunk::<HEADER_BYTES>();
+        let term = said.map(|head| Header::decode(head).term);
+        let old_term = term.filter(|term| *term < plane.term().0 && plane.is_engaged());
+        // Only what must move nothing is compared.
+        let before = (spoiled || old_term.is_some()).then(|| plane.registers());
         plane.receive(from, bytes);
-        let after = plane.registers();
-        if spoiled {
-            self.checks.require(before == after, || {
-                format!("I15: the plane of {peer:?} took a spoiled datagram")
-            });
-        } else if let Some(head) = bytes.first_chunk::<HEADER_BYTES>() {
-            let term = Header::decode(head).term;
-            if term < before.term.0 && plane.is_engaged() {
-                self.checks.require(before == after, || {
+        if let Some(before) = before {
+            let moved = before != plane.registers();
+            self.checks.require(!moved, || match old_term {
+                Some(term) if !spoiled => {
                     format!("I11: the plane of {peer:?} heeds a datagram of term {term}")
-                });
+                }
+                Some(_) | None => format!("I15: the plane of {peer:?} took a spoiled datagram"),
+            });
+            if !spoiled {
                 self.counts.hit(Class::F26OldTerm);
             }
         }
@@ -455,11 +457,11 @@ impl Process {
         self.plane.is_some() && self.replica.fast_term().is_some_and(|fast| fast.leading)
     }
 
-    /// The plane's registers, in a fast term.
+    /// The plane's registers, if they are of this term; also while it is being stopped.
     #[must_use]
     pub fn plane_registers(&self) -> Option<Registers> {
-        self.replica.fast_term()?;
-        self.plane.as_ref().map(|plane| plane.registers())
+        let registers = self.plane.as_ref()?.registers();
+        (registers.term == self.replica.term()).then_some(registers)
     }
 
     /// The last index given out, by the plane too.
@@ -510,6 +512,7 @@ pub const fn left_word(reason: LeaveReason) -> &'static str {
         LeaveReason::MembershipChange => "plane left: members change",
         LeaveReason::Transfer => "plane left: transfer",
         LeaveReason::TooFewEngaged => "plane left: too few engaged",
+        LeaveReason::CommitsStandStill => "plane left: commits stand still",
         LeaveReason::PlaneFailed => "plane left: plane failed",
     }
 }

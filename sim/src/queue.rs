@@ -1,5 +1,5 @@
 //! Virtual time: what happens next, and when. Equal times keep the order in which they were set.
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Nanoseconds since the start of the simulation: true time, which no replica sees.
@@ -12,24 +12,27 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// A second.
 pub const SECOND: Nanos = 1_000_000_000;
 
+/// Most events that may wait at a time.
+const WAITING_MAX: usize = 1 << SLOT_BITS;
+/// Bits of a key that name the slot of its event.
+const SLOT_BITS: u32 = 24;
+
 /// Everything that is to happen, soonest first.
 #[derive(Debug)]
 pub struct Queue<E> {
-    heap: BinaryHeap<Timed<E>>,
+    /// Of each event its time, then its number with its slot: small, because they are moved about.
+    heap: BinaryHeap<Reverse<(Nanos, u64)>>,
+    events: Vec<Option<E>>,
+    free: Vec<usize>,
     set_count: u64,
-}
-
-#[derive(Debug)]
-struct Timed<E> {
-    at: Nanos,
-    number: u64,
-    event: E,
 }
 
 impl<E> Default for Queue<E> {
     fn default() -> Self {
         Self {
             heap: BinaryHeap::new(),
+            events: Vec::new(),
+            free: Vec::new(),
             set_count: 0,
         }
     }
@@ -39,16 +42,28 @@ impl<E> Queue<E> {
     /// Has something happen at this time.
     pub fn set(&mut self, at: Nanos, event: E) {
         self.set_count += 1;
-        self.heap.push(Timed {
-            at,
-            number: self.set_count,
-            event,
-        });
+        assert!(self.set_count >> (64 - SLOT_BITS) == 0, "too many events");
+        let slot = self.keep(event);
+        let order = self.set_count << SLOT_BITS | slot as u64;
+        self.heap.push(Reverse((at, order)));
+    }
+
+    fn keep(&mut self, event: E) -> usize {
+        if let Some(slot) = self.free.pop() {
+            self.events[slot] = Some(event);
+            return slot;
+        }
+        assert!(self.events.len() < WAITING_MAX, "too many events wait");
+        self.events.push(Some(event));
+        self.events.len() - 1
     }
 
     /// Takes what happens next, and when.
     pub fn take(&mut self) -> Option<(Nanos, E)> {
-        self.heap.pop().map(|timed| (timed.at, timed.event))
+        let Reverse((at, order)) = self.heap.pop()?;
+        let slot = usize::try_from(order).ok()? % WAITING_MAX;
+        self.free.push(slot);
+        Some((at, self.events[slot].take()?))
     }
 
     /// How much is to happen.
@@ -61,26 +76,5 @@ impl<E> Queue<E> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
-    }
-}
-
-impl<E> PartialEq for Timed<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<E> Eq for Timed<E> {}
-
-impl<E> PartialOrd for Timed<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> Ord for Timed<E> {
-    /// The soonest is the greatest: the heap gives that first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
     }
 }

@@ -27,6 +27,7 @@ const OUTCOMES: &[&str] = &[
     "own pause noticed",
     "read by a round",
     "snapshot installed",
+    "snapshot not installed",
     "straggler joined",
 ];
 

@@ -18,10 +18,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// for what else it takes: processes start, connect, and wait as long as they may be bound by what
 /// they heard before; elections take up to two timeouts, and may be split.
 pub const COMMIT_FACTOR: u64 = 6;
-/// I14: everybody is equal within this time.
-pub const EQUAL_WITHIN: Nanos = 30 * SECOND;
-/// I14: a fast term begins within this time, and commits.
-const FAST_WITHIN: Nanos = 10 * SECOND;
+/// I14: everybody is equal within this time, or so many election timeouts if that is longer.
+const EQUAL_WITHIN: (Nanos, u64) = (30 * SECOND, 12);
+/// I14: a fast term begins within this time, and commits; or so many election timeouts as above.
+const FAST_WITHIN: (Nanos, u64) = (10 * SECOND, 8);
 /// Clients go on for this long in peace.
 const CLIENTS_IN_PEACE: Nanos = 2 * SECOND;
 /// I16: most bytes of entries in memory.
@@ -148,16 +148,15 @@ impl World {
             let Some(process) = &machine.process else {
                 continue;
             };
-            let status = process.replica.status();
+            let log_bytes = process.replica.log_bytes();
             let jobs = process.journal.jobs_waiting();
             let segments = process.journal.segment_count();
-            let within = status.log_bytes < LOG_BYTES_MAX
-                && jobs < JOBS_WAITING_MAX
-                && segments < SEGMENTS_MAX;
+            let within =
+                log_bytes < LOG_BYTES_MAX && jobs < JOBS_WAITING_MAX && segments < SEGMENTS_MAX;
             self.checks.require(within, || {
                 format!(
-                    "I16: {:?} holds {} bytes of log in memory, {jobs} jobs, {segments} segments",
-                    machine.peer, status.log_bytes
+                    "I16: {:?} holds {log_bytes} bytes of log in memory, {jobs} jobs, {segments} segments",
+                    machine.peer
                 )
             });
         }
@@ -171,7 +170,7 @@ impl World {
         let patience = if majority_suffices {
             usual
         } else {
-            EQUAL_WITHIN
+            self.patience(EQUAL_WITHIN)
         };
         while self.applied_first <= before && self.checks.violation.is_none() {
             let late = self.now - begun > patience;
@@ -192,6 +191,11 @@ impl World {
         }
     }
 
+    /// A time, or so many election timeouts if that is longer.
+    fn patience(&self, (time, timeouts): (Nanos, u64)) -> Nanos {
+        time.max(self.plan.settings.election_timeout * timeouts)
+    }
+
     fn all_must_agree(&self) -> bool {
         let processes = self.machines.iter().filter_map(|m| m.process.as_ref());
         let quorums = processes.map(|process| process.replica.membership().quorum);
@@ -206,18 +210,18 @@ impl World {
     }
 
     fn must_become_equal(&mut self) {
-        let begun = self.now;
+        let (begun, patience) = (self.now, self.patience(EQUAL_WITHIN));
         self.clients_stop_at = begun + CLIENTS_IN_PEACE;
         self.run_until(begun + CLIENTS_IN_PEACE + SECOND);
         while self.checks.violation.is_none() {
             let Some(different) = self.difference() else {
                 break;
             };
-            let late = self.now - begun > EQUAL_WITHIN;
+            let late = self.now - begun > patience;
             self.checks.require(!late, || {
                 format!(
                     "I14: not equal {} s after peace: {different}",
-                    EQUAL_WITHIN / SECOND
+                    patience / SECOND
                 )
             });
             self.run_until(self.now + 500 * MILLISECOND);
@@ -228,6 +232,7 @@ impl World {
     /// I14: where all voters have planes, a fast term begins, and commits.
     fn must_become_fast(&mut self) {
         let (begun, mut before) = (self.now, None);
+        let patience = self.patience(FAST_WITHIN);
         while self.checks.violation.is_none() {
             let Some(leader) = self.leader() else {
                 return; // found wrong before
@@ -252,11 +257,11 @@ impl World {
                 }
                 Some(_) | None => {}
             }
-            let late = self.now - begun > FAST_WITHIN;
+            let late = self.now - begun > patience;
             self.checks.require(!late, || {
                 format!(
                     "I14: no fast term has committed within {} s of peace",
-                    FAST_WITHIN / SECOND
+                    patience / SECOND
                 )
             });
             self.run_until(self.now + 20 * MILLISECOND);

@@ -188,6 +188,7 @@ impl World {
     pub fn strike(&mut self, place: usize, strike: Strike, lasts: Nanos, luck: u64) {
         let (now, is_over) = (self.now, self.peace);
         let may_die = self.may_die(place);
+        let sync = self.plan.settings.durability == Durability::Sync;
         let machine = &mut self.machines[place];
         if machine.process.is_none() || is_over {
             return;
@@ -202,8 +203,12 @@ impl World {
             Strike::PowerCutInWrite { after } if may_die => {
                 machine.dies_in_write = Some((after, true));
             }
+            Strike::FailSync { after } if may_die && sync => {
+                machine.disk.faults().syncs_until_failure = Some(u64::from(after));
+            }
             Strike::Kill { .. }
             | Strike::PowerCut { .. }
+            | Strike::FailSync { .. }
             | Strike::KillInWrite { .. }
             | Strike::PowerCutInWrite { .. } => {}
             Strike::BreakPlane => self.break_plane(place),

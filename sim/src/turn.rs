@@ -296,6 +296,7 @@ impl World {
                     let applied = Applied {
                         index: entry.index,
                         log_time: process.log_time,
+                        awaits_time: false,
                         command: entry.payload(),
                     };
                     process.store.apply(&applied, &mut self.reply);

@@ -245,7 +245,12 @@ impl World {
             | Event::PlaneNews(..)
             | Event::Fence(..) => {} // of a process that is gone
             Event::Boot(place) => self.boot(place),
-            Event::Gone(place, peer) => self.arrive(place, Arrival::Down(peer)),
+            Event::Gone(place, peer) => {
+                // Connected again since, they were told so before they were told of that.
+                if !self.network.is_connected(place, usize::from(peer.id.0)) {
+                    self.arrive(place, Arrival::Down(peer));
+                }
+            }
             Event::Dial => self.dial(),
             Event::Fault(number) => self.fault_begins(number),
             Event::Over(number) => self.fault_ends(number),
@@ -377,8 +382,11 @@ impl World {
         }
         self.network.set_connected(a, b, true);
         let (peer_a, peer_b) = (self.machines[a].peer, self.machines[b].peer);
-        self.arrive(a, Arrival::Up(peer_b));
-        self.arrive(b, Arrival::Up(peer_a));
+        for (place, peer) in [(a, peer_b), (b, peer_a)] {
+            // The end of the last connection may not have been noticed yet.
+            self.arrive(place, Arrival::Down(peer));
+            self.arrive(place, Arrival::Up(peer));
+        }
     }
 
     fn boot(&mut self, place: usize) {

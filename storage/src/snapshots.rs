@@ -329,7 +329,9 @@ impl SnapshotFile {
             file: Arc::clone(&self.file),
             offset: 0,
         };
-        BufReader::with_capacity(BUFFER_BYTES, cursor)
+        // The buffer is cleared before it is used: no more of it than the file can fill.
+        let file_bytes = usize::try_from(self.total_bytes).unwrap_or(BUFFER_BYTES);
+        BufReader::with_capacity(file_bytes.clamp(1, BUFFER_BYTES), cursor)
     }
 }
 

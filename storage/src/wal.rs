@@ -7,6 +7,7 @@ use crate::segment::{
     DurableNote, Position, SegmentHeader, chain_on, prologue, put_hard_state, put_record,
     segment_name, u32_at, u64_at,
 };
+use crate::snapshots::snapshot_places;
 use crate::term_runs::TermRuns;
 use crate::{LogJob, Owner};
 use bytes::{Bytes, BytesMut};
@@ -169,9 +170,14 @@ impl Wal {
     }
 
     /// Frees the disk of segments whose entries all lie at or before `upto`; the caller has a durable
-    /// snapshot of everything up to there. The number of segments removed. After an error the rest
+    /// snapshot of everything up to there. Nothing beyond the newest snapshot in the folder is
+    /// removed, whatever the caller says. The number of segments removed. After an error the rest
     /// is removed by a later call.
     pub fn compact(&mut self, upto: Index) -> io::Result<usize> {
+        let newest = snapshot_places(&self.disk.list()?)
+            .first()
+            .map_or(Index(0), |place| place.0);
+        let upto = upto.min(newest);
         let mut removed = 0;
         let removable = |sealed: &Sealed| {
             let covered = sealed.next_base.0 <= upto || mutant("compacted-beyond-the-snapshot");

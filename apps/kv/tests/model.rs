@@ -19,17 +19,34 @@ struct Thing {
     value: String,
     flags: u32,
     unique: u64,
+    end: End,
+}
+
+/// When something ends.
+#[derive(Clone, Copy, Debug, Default)]
+struct End {
     /// `None`: never.
-    end_ms: Option<u64>,
+    at_ms: Option<u64>,
+    /// Later by as much as the next tick moves the time.
+    awaits_time: bool,
+}
+
+impl End {
+    fn tick(&mut self, passed_ms: u64) {
+        if std::mem::take(&mut self.awaits_time) {
+            self.at_ms = self.at_ms.map(|at| at + passed_ms);
+        }
+    }
 }
 
 /// Items in a map, searched and swept whole.
 #[derive(Default)]
 struct Model {
     things: BTreeMap<String, Thing>,
-    flush_at_ms: Option<u64>,
+    flush: End,
     index: u64,
     now_ms: u64,
+    awaits_time: bool,
 }
 
 enum Ask {
@@ -116,28 +133,45 @@ impl Ask {
 }
 
 impl Model {
-    fn end(&self, exptime: i64) -> Option<u64> {
-        match exptime {
+    fn end(&self, exptime: i64) -> End {
+        let at_ms = match exptime {
             0 => None,
             ..0 => Some(self.now_ms),
             1..=2_592_000 => Some(self.now_ms + 1000 * exptime.unsigned_abs()),
             _ => Some(1000 * exptime.unsigned_abs()),
+        };
+        End {
+            at_ms,
+            awaits_time: self.awaits_time && (1..=2_592_000).contains(&exptime),
+        }
+    }
+
+    fn tick(&mut self, now_ms: u64) {
+        let passed_ms = now_ms - self.now_ms;
+        self.now_ms = now_ms;
+        self.flush.tick(passed_ms);
+        for thing in self.things.values_mut() {
+            thing.end.tick(passed_ms);
         }
     }
 
     fn sweep(&mut self) {
-        if self.flush_at_ms.is_some_and(|at| at <= self.now_ms) {
+        if self.flush.at_ms.is_some_and(|at| at <= self.now_ms) {
             self.things.clear();
-            self.flush_at_ms = None;
+            self.flush = End::default();
         }
         let now_ms = self.now_ms;
         self.things
-            .retain(|_, thing| thing.end_ms.is_none_or(|end| end > now_ms));
+            .retain(|_, thing| thing.end.at_ms.is_none_or(|end| end > now_ms));
     }
 
     fn answer(&mut self, ask: &Ask) -> String {
+        if matches!(ask, Ask::Get { .. }) {
+            self.tick(self.now_ms); // as the server does before it reads
+        } else {
+            self.index += 1;
+        }
         self.sweep();
-        self.index += u64::from(!matches!(ask, Ask::Get { .. }));
         let answer = self.run(ask);
         self.sweep();
         answer
@@ -165,10 +199,10 @@ impl Model {
                 format!("{number}\r\n")
             }
             Ask::Touch { key, exptime } => {
-                let end_ms = self.end(*exptime);
+                let end = self.end(*exptime);
                 match self.things.get_mut(key) {
                     Some(thing) => {
-                        thing.end_ms = end_ms;
+                        thing.end = end;
                         "TOUCHED\r\n".into()
                     }
                     None => "NOT_FOUND\r\n".into(),
@@ -186,9 +220,9 @@ impl Model {
                 let mut answer = String::new();
                 for key in keys {
                     answer += &self.show(key, *with_unique);
-                    let end_ms = self.end(*exptime);
+                    let end = self.end(*exptime);
                     if let Some(thing) = self.things.get_mut(key) {
-                        thing.end_ms = end_ms;
+                        thing.end = end;
                     }
                     self.sweep();
                 }
@@ -202,11 +236,14 @@ impl Model {
                 shown + "END\r\n"
             }
             Ask::Flush { delay } => {
-                self.flush_at_ms = None;
+                self.flush = End::default();
                 if *delay <= 0 {
                     self.things.clear();
                 } else {
-                    self.flush_at_ms = self.end(*delay).filter(|at| *at > self.now_ms);
+                    let flush = self.end(*delay);
+                    if flush.at_ms.is_some_and(|at| at > self.now_ms) {
+                        self.flush = flush;
+                    }
                 }
                 "OK\r\n".into()
             }
@@ -225,12 +262,12 @@ impl Model {
         else {
             unreachable!("only stores come here");
         };
-        let end_ms = self.end(*exptime);
+        let end = self.end(*exptime);
         let written = Thing {
             value: value.clone(),
             flags: *flags,
             unique: self.index,
-            end_ms,
+            end,
         };
         let old = self.things.get(key).cloned();
         let new = match (*how, old) {
@@ -273,8 +310,8 @@ impl Model {
     fn next_change_ms(&self) -> Option<u64> {
         self.things
             .values()
-            .filter_map(|thing| thing.end_ms)
-            .chain(self.flush_at_ms)
+            .filter_map(|thing| thing.end.at_ms)
+            .chain(self.flush.at_ms)
             .min()
     }
 }
@@ -375,9 +412,11 @@ fn the_store_does_what_the_model_does() {
     let mut frozen = None;
     for _ in 0..COMMANDS {
         if random.random_bool(0.3) {
-            model.now_ms += random.random_range(0..3000);
+            model.tick(model.now_ms + random.random_range(1..3000));
             server.log_time_ms = model.now_ms;
         }
+        model.awaits_time = random.random_bool(0.5);
+        server.awaits_time = model.awaits_time;
         let ask = ask(&mut random, &model);
         let answer = model.answer(&ask);
         let text = ask.text();
@@ -386,6 +425,10 @@ fn the_store_does_what_the_model_does() {
         reached.count(answer.split(['\r', ' ']).next().unwrap());
 
         if random.random_bool(0.02) {
+            if server.store.awaits_time() {
+                reached.count("awaiting");
+            }
+            model.tick(model.now_ms);
             compare(&model, &mut server.store);
             reached.count("compared");
         }
@@ -421,6 +464,7 @@ fn the_store_does_what_the_model_does() {
             "END",
             "CLIENT_ERROR",
             "compared",
+            "awaiting",
             "frozen",
             "restored",
         ],
@@ -439,14 +483,18 @@ fn replicas_with_different_pasts_have_the_same_bytes() {
     let mut restored_count = 0;
     for _ in 0..20_000 {
         if random.random_bool(0.3) {
-            model.now_ms += random.random_range(0..3000);
+            model.tick(model.now_ms + random.random_range(0..3000));
         }
+        let (awaits_time, ticks) = (random.random_bool(0.5), random.random_bool(0.5));
         let ask = ask(&mut random, &model);
         model.answer(&ask);
         for replica in &mut replicas {
             replica.log_time_ms = model.now_ms;
+            replica.awaits_time = awaits_time;
             replica.receive(&mut Connection::default(), ask.text().as_bytes());
-            replica.store.advance(LogTime(model.now_ms));
+            if ticks {
+                replica.store.advance(LogTime(model.now_ms));
+            }
         }
         if random.random_bool(0.01) {
             let state = snapshot(&replicas[0].store);

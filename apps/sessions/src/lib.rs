@@ -5,6 +5,10 @@
 //! A client numbers the commands of its session from 1 on and keeps at most [`WINDOW`] of them
 //! unanswered, in any order. A repeated command is answered as it was the first time, unless that
 //! answer was longer than [`ANSWER_BYTES_MAX`]; then it is known only that it ran.
+//!
+//! Commands of sessions come from clients that ask data planes, and no plane puts the log's time in front
+//! of them. So what counts from such a command, in a session or in the state machine, counts from the
+//! next tick.
 mod fragments;
 mod snapshot;
 mod table;
@@ -28,8 +32,8 @@ pub const ANSWER_BYTES_MAX: usize = 64;
 /// Sessions known at a time.
 pub const SESSIONS_MAX: usize = 8192;
 
-/// A session that sent nothing for this long (by the log's time, in milliseconds) may give way to a new
-/// one. A client must not send a command again that is older than this.
+/// A session that sent nothing for this long (by the log's time, in milliseconds, from the tick after its
+/// last command on) may give way to a new one. A client must not send a command again that is older than this.
 pub const IDLE_MS_MIN: u64 = 60_000;
 
 /// Bytes of a session's payload before its command: session and sequence, big-endian.
@@ -76,7 +80,7 @@ pub enum Refusal {
 pub struct Place {
     /// Its index.
     pub index: Index,
-    /// The log's time there.
+    /// The log's time there; before a command of a session it may be long past.
     pub log_time: LogTime,
 }
 
@@ -86,6 +90,8 @@ pub struct Sessions<S> {
     inner: S,
     table: Table,
     fragments: Fragments,
+    /// A session was refused since the last tick, for want of one that is idle: time may show one.
+    wants_idle: bool,
 }
 
 impl<S: StateMachine> Sessions<S> {
@@ -95,6 +101,7 @@ impl<S: StateMachine> Sessions<S> {
             inner,
             table: Table::default(),
             fragments: Fragments::default(),
+            wants_idle: false,
         }
     }
 
@@ -117,9 +124,14 @@ impl<S: StateMachine> Sessions<S> {
 
     /// Runs a command without a session.
     pub fn command(&mut self, place: Place, command: &[u8], reply: &mut Vec<u8>) {
+        self.run(place, false, command, reply);
+    }
+
+    fn run(&mut self, place: Place, awaits_time: bool, command: &[u8], reply: &mut Vec<u8>) {
         let applied = Applied {
             index: place.index,
             log_time: place.log_time,
+            awaits_time,
             command,
         };
         self.inner.apply(&applied, reply);
@@ -168,17 +180,27 @@ impl<S: StateMachine> Sessions<S> {
                 reply.extend_from_slice(&answer);
                 return Outcome::Repeated;
             }
-            Before::Refused(refusal) => return Outcome::Refused(refusal),
+            Before::Refused(refusal) => {
+                self.wants_idle |= refusal == Refusal::TooManySessions;
+                return Outcome::Refused(refusal);
+            }
         }
         let begin = reply.len();
-        self.command(place, command, reply);
+        self.run(place, true, command, reply);
         self.table.finish(name, &reply[begin..]);
         Outcome::Applied
     }
 
     /// As [`StateMachine::advance`].
     pub fn advance(&mut self, log_time: LogTime) {
+        self.wants_idle = false;
+        self.table.advance(log_time);
         self.inner.advance(log_time);
+    }
+
+    /// As [`StateMachine::awaits_time`].
+    pub fn awaits_time(&self) -> bool {
+        self.wants_idle || self.table.awaits_time() || self.inner.awaits_time()
     }
 
     /// As [`StateMachine::next_deadline`].
@@ -204,6 +226,7 @@ impl<S: StateMachine> Sessions<S> {
     /// As [`StateMachine::restore`]. Invalid data: the bytes are none that a snapshot writes.
     pub fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()> {
         (self.table, self.fragments) = snapshot::read(reader)?;
+        self.wants_idle = false;
         self.inner.restore(reader)
     }
 }

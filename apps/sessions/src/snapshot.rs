@@ -1,9 +1,11 @@
 //! How the tables stand in a snapshot, before the state machine's own bytes. Big-endian:
 //!
 //! ```text
-//! version 1 | sessions 4 | { session 8 | used at 8 | used ms 8 | ran 1 | { sequence 8 | answer bytes 1, 255: none | answer } }
+//! version 2 | sessions 4 | { session 8 | used at 8 | used ms 8 | ran 1 | { sequence 8 | answer bytes 1, 255: none | answer } }
 //! commands 4 | { session 8 | sequence 8 | begun at 8 | count 4 | fragments 4 | { number 4 | bytes 4 | bytes } }
 //! ```
+//!
+//! Used ms is the time of the tick after the session's last command, 2^64-1 if there was none yet.
 use crate::fragments::{
     FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX, Fragments, OVERHEAD_BYTES, Partial,
 };
@@ -13,7 +15,7 @@ use quorumwire_interfaces::{Frozen, Index};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const NO_ANSWER: u8 = u8::MAX;
 const _: () = assert!(ANSWER_BYTES_MAX < NO_ANSWER as usize && WINDOW < 256);
 
@@ -88,6 +90,9 @@ pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(Table, Fragments)> {
         if !table.insert(id, read_session(reader)?) {
             return Err(bad("a session twice"));
         }
+    }
+    if !table.is_sound() {
+        return Err(bad("a session used since the last tick, and before it"));
     }
     let mut fragments = Fragments::default();
     let command_count = read_u32(reader)? as usize;

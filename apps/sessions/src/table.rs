@@ -1,6 +1,6 @@
 //! Which commands of which sessions have run, and what was answered.
 use crate::{ANSWER_BYTES_MAX, IDLE_MS_MIN, Name, Place, Refusal, SESSIONS_MAX, WINDOW};
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, LogTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -12,10 +12,14 @@ pub(crate) struct Table {
     by_use: BTreeMap<Index, u64>,
 }
 
+/// The `used_ms` of a session that was used since the last tick.
+const NOT_KNOWN: u64 = u64::MAX;
+
 /// One client's commands that may still be repeated.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Session {
     pub(crate) used_at: Index,
+    /// The log's time of the tick after that, or [`NOT_KNOWN`].
     pub(crate) used_ms: u64,
     /// Those that ran, sequences ascending, all within [`WINDOW`] of the highest. `None`: the answer was
     /// too long to keep.
@@ -56,6 +60,35 @@ impl Table {
             && self.sessions.insert(id, Arc::new(session)).is_none()
     }
 
+    /// Whether sessions have been used since the last tick only if no other was used after them.
+    pub(crate) fn is_sound(&self) -> bool {
+        let used = |id: &u64| self.sessions.get(id).map_or(0, |session| session.used_ms);
+        let mut newest_first = self.by_use.values().rev().map(used);
+        let mut known = newest_first.by_ref().skip_while(|ms| *ms == NOT_KNOWN);
+        known.all(|ms| ms != NOT_KNOWN)
+    }
+
+    /// Whether a session was used since the last tick.
+    pub(crate) fn awaits_time(&self) -> bool {
+        let newest = self.by_use.last_key_value();
+        let newest = newest.and_then(|(_, id)| self.sessions.get(id));
+        newest.is_some_and(|session| session.used_ms == NOT_KNOWN)
+    }
+
+    /// A tick: what was used since the last one was used by now. That is later than it was, so no session
+    /// is idle too early.
+    pub(crate) fn advance(&mut self, log_time: LogTime) {
+        for id in self.by_use.values().rev() {
+            let Some(session) = self.sessions.get_mut(id) else {
+                continue;
+            };
+            if session.used_ms != NOT_KNOWN {
+                return;
+            }
+            Arc::make_mut(session).used_ms = log_time.0.min(NOT_KNOWN - 1);
+        }
+    }
+
     /// Whether a command of a session is known to have run.
     pub(crate) fn has_run(&self, name: Name) -> bool {
         let session = self.sessions.get(&name.session);
@@ -77,7 +110,7 @@ impl Table {
         self.by_use.remove(&session.used_at);
         self.by_use.insert(place.index, name.session);
         session.used_at = place.index;
-        session.used_ms = place.log_time.0;
+        session.used_ms = NOT_KNOWN;
         if name.sequence == 0 || session.highest().saturating_sub(name.sequence) >= WINDOW {
             return Before::Refused(Refusal::TooOld);
         }

@@ -7,18 +7,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 
 /// Answers each command with how many have run, and with as many bytes more as the command's first byte
-/// says.
+/// says. Remembers whether the last one awaited its time.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct Log(Vec<Vec<u8>>);
+struct Log(Vec<Vec<u8>>, bool);
 
 impl StateMachine for Log {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
         self.0.push(entry.command.to_vec());
+        self.1 = entry.awaits_time;
         let more = entry.command.first().copied().unwrap_or(0);
         reply.extend_from_slice(&u32::try_from(self.0.len()).unwrap().to_be_bytes());
         reply.resize(reply.len() + usize::from(more), b'.');
     }
     fn advance(&mut self, _: LogTime) {}
+    fn awaits_time(&self) -> bool {
+        false
+    }
     fn next_deadline(&self) -> Option<LogTime> {
         None
     }
@@ -92,6 +96,11 @@ impl Bench {
         let (place, mut reply) = (self.next(), Vec::new());
         let outcome = self.sessions.fragment(place, &payload, &mut reply);
         (outcome, reply)
+    }
+
+    fn tick(&mut self, ms: u64) {
+        self.place.log_time.0 += ms;
+        self.sessions.advance(self.place.log_time);
     }
 
     fn ran(&self) -> usize {
@@ -175,17 +184,76 @@ fn only_an_idle_session_gives_way() {
     for session in 1..=SESSIONS_MAX as u64 {
         assert_eq!(bench.command(session, 1, b"\0a").0, Outcome::Applied);
     }
+    bench.tick(0);
     let newcomer = SESSIONS_MAX as u64 + 1;
-    bench.place.log_time.0 += IDLE_MS_MIN - 1;
+    bench.tick(IDLE_MS_MIN - 1);
     let full = refused(Refusal::TooManySessions);
     assert_eq!(bench.command(newcomer, 1, b"\0a"), full);
     assert_eq!(bench.command(1, 2, b"\0a").0, Outcome::Applied); // no longer the oldest
-    bench.place.log_time.0 += 1;
+    bench.tick(1);
     assert_eq!(bench.command(newcomer, 1, b"\0a").0, Outcome::Applied);
     assert_eq!(bench.sessions.session_count(), SESSIONS_MAX);
     assert_eq!(bench.command(1, 1, b"\0a").0, Outcome::Repeated);
     let gone = refused(Refusal::UnknownSession);
     assert_eq!(bench.command(2, WINDOW + 1, b"\0a"), gone);
+}
+
+/// The log's time stands still while nothing is written, and then moves by all of that at once.
+#[test]
+fn a_session_is_idle_from_the_tick_after_its_last_command_on() {
+    let mut bench = Bench::new();
+    assert!(!bench.sessions.awaits_time());
+    for session in 1..=SESSIONS_MAX as u64 {
+        assert_eq!(bench.command(session, 1, b"\0a").0, Outcome::Applied);
+        assert!(bench.sessions.awaits_time());
+        if session == SESSIONS_MAX as u64 / 2 {
+            bench.tick(1);
+            assert!(!bench.sessions.awaits_time());
+        }
+    }
+    let bytes = bench.snapshot();
+    bench.sessions.restore(&mut &bytes[..]).unwrap();
+    assert_eq!(bench.snapshot(), bytes);
+    assert!(bench.sessions.awaits_time());
+    // A quiet hour: half of them were silent for it, and the others may have spoken at its end.
+    let newcomer = SESSIONS_MAX as u64 + 1;
+    assert_eq!(
+        bench.command(newcomer, 1, b"\0a"),
+        refused(Refusal::TooManySessions)
+    );
+    bench.tick(60 * IDLE_MS_MIN);
+    for more in 0..SESSIONS_MAX as u64 / 2 {
+        let outcome = bench.command(newcomer + more, 1, b"\0a").0;
+        assert_eq!(outcome, Outcome::Applied);
+    }
+    bench.tick(IDLE_MS_MIN - 1);
+    let last = newcomer + SESSIONS_MAX as u64;
+    let full = refused(Refusal::TooManySessions);
+    assert_eq!(bench.command(last, 1, b"\0a"), full);
+    assert!(
+        bench.sessions.awaits_time(),
+        "a tick may show an idle session"
+    );
+    bench.tick(1);
+    assert!(!bench.sessions.awaits_time());
+    assert_eq!(bench.command(last, 1, b"\0a").0, Outcome::Applied);
+}
+
+#[test]
+fn only_commands_of_sessions_await_their_time() {
+    let mut bench = Bench::new();
+    let check = |answer: (Outcome, Vec<u8>), expected: bool, bench: &mut Bench| {
+        assert_eq!(answer.0, Outcome::Applied);
+        assert_eq!(bench.sessions.inner().1, expected);
+    };
+    let answer = bench.command(7, 1, b"\0a");
+    check(answer, true, &mut bench);
+    let answer = bench.command(0, 1, b"\0a");
+    check(answer, false, &mut bench);
+    let answer = bench.fragment((7, 2), (0, 1), b"\0a");
+    check(answer, true, &mut bench);
+    let answer = bench.fragment((0, 2), (0, 1), b"\0a");
+    check(answer, false, &mut bench);
 }
 
 #[test]
@@ -279,6 +347,7 @@ fn a_snapshot_has_it_all_and_damage_is_noticed() {
     let mut bench = Bench::new();
     bench.command(7, 1, b"\0a");
     bench.command(7, 3, b"\xf0");
+    bench.tick(5);
     bench.command(9, 2, b"\0b");
     bench.fragment((7, 2), (1, 2), b"z");
     bench.fragment((0, 5), (0, 3), b"");
@@ -297,7 +366,8 @@ fn a_snapshot_has_it_all_and_damage_is_noticed() {
         let result = Bench::new().sessions.restore(&mut &bytes[..end]);
         assert!(result.is_err(), "cut at {end}");
     }
-    for (at, flip) in [(0, 1), (1, 0x80), (29, 0xff)] {
+    // The version, the count, a session used after one whose time is not known yet, commands.
+    for (at, flip) in [(0, 1), (1, 0x80), (13, 1), (29, 0xff)] {
         let mut damaged = bytes.clone();
         damaged[at] ^= flip;
         let result = Bench::new().sessions.restore(&mut &damaged[..]);

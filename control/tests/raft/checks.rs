@@ -431,6 +431,7 @@ fn name(output: &Output) -> &'static str {
             LeaveReason::MembershipChange => "disengaged: membership_change",
             LeaveReason::Transfer => "disengaged: transfer",
             LeaveReason::TooFewEngaged => "disengaged: too_few_engaged",
+            LeaveReason::CommitsStandStill => "disengaged: commits_stand_still",
             LeaveReason::PlaneFailed => "disengaged: plane_failed",
         },
         Output::PlaneHeartbeat { .. } => "plane heartbeat",

@@ -3,10 +3,11 @@
 use crate::world::{ELECTION_TIMEOUT, HEARTBEAT, config};
 use bytes::Bytes;
 use quorumwire_control::{
-    Body, Input, LeaveReason, Message, Now, Output, Peer, Refusal, Replica, Role, Stored, Ticket,
+    Body, HardState, Input, LeaveReason, Message, Now, Output, Peer, Refusal, Replica, Role,
+    SnapshotMeta, Stored, Ticket,
 };
-use quorumwire_interfaces::{Incarnation, Index, Registers, ReplicaId, Term};
-use quorumwire_wire::RecordKind;
+use quorumwire_interfaces::{Incarnation, Index, LogTime, Registers, ReplicaId, Term};
+use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership, RecordKind};
 use std::time::Duration;
 
 /// A group of one that leads a fast term.
@@ -157,6 +158,115 @@ fn inputs_that_wait_are_bounded_by_bytes() {
     assert_eq!((counters.fence_waited, counters.fence_dropped), (17, 4));
     stop(&mut replica, now);
     assert_ne!(replica.role(), Role::Leader);
+}
+
+/// A voter of three that was asked to engage along with its vote, and whose plane has not answered.
+fn asked_voter() -> (Replica, Now) {
+    let mut config = config(2, 1, &[]);
+    config.plane = true;
+    let member = |id| Member {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+        peer_address: format!("host{id}:7400"),
+        role: MemberRole::Voter,
+    };
+    let snapshot = SnapshotMeta {
+        last_index: Index(1),
+        last_term: Term(1),
+        membership: Membership {
+            members: vec![member(0), member(1), member(2)],
+            quorum: CommitQuorum::Majority,
+        },
+        membership_index: Index(1),
+        log_time: LogTime(0),
+    };
+    let stored = Stored {
+        hard_state: HardState {
+            term: Term(1),
+            vote: None,
+            commit_index: Index(1),
+        },
+        snapshot: Some(snapshot),
+        entries: Vec::new(),
+    };
+    let mut now = Now(ELECTION_TIMEOUT);
+    let mut replica = Replica::new(config, now, stored).expect("sound");
+    now.0 += ELECTION_TIMEOUT;
+    let request = Message {
+        term: Term(2),
+        body: Body::VoteRequest {
+            last_index: Index(1),
+            last_term: Term(1),
+            pre_vote: false,
+            transfer: false,
+            engage: true,
+        },
+    };
+    let mut outputs = Vec::new();
+    let (from, message) = (candidate(), request);
+    replica.step(now, Input::Message { from, message }, &mut outputs);
+    let tickets = outputs.iter().filter_map(|output| match output {
+        Output::Persist { ticket, .. } => Some(*ticket),
+        _ => None,
+    });
+    let ticket = tickets.last().expect("its vote is persisted");
+    outputs.clear();
+    replica.step(now, Input::Persisted(ticket), &mut outputs);
+    assert!(matches!(outputs[..], [Output::Engage(_)]), "{outputs:?}");
+    (replica, now)
+}
+
+fn candidate() -> Peer {
+    Peer {
+        id: ReplicaId(0),
+        incarnation: Incarnation(1),
+    }
+}
+
+#[test]
+fn a_vote_is_told_although_the_plane_was_stopped_before_it_ran() {
+    let (mut replica, now) = asked_voter();
+    let outputs = turn(&mut replica, now, Input::PlaneFailed);
+    let told = |o: &Output| matches!(o, Output::Disengage(LeaveReason::PlaneFailed));
+    assert!(outputs.iter().any(told), "{outputs:?}");
+    let engaged = Input::Engaged {
+        term: Term(2),
+        engaged: true,
+    };
+    let outputs = turn(&mut replica, now, engaged);
+    assert!(
+        outputs.is_empty(),
+        "how it stops is what counts: {outputs:?}"
+    );
+    let outputs = stop(&mut replica, now);
+    let sent: Vec<_> = outputs.iter().filter_map(vote_in).collect();
+    assert_eq!(sent, [(candidate(), (true, false, false))], "{outputs:?}");
+}
+
+#[test]
+fn a_vote_is_not_told_once_its_term_is_over() {
+    let (mut replica, now) = asked_voter();
+    let outputs = turn(&mut replica, now, from_elsewhere(50, Vec::new()));
+    let told = |o: &Output| matches!(o, Output::Disengage(LeaveReason::HigherTerm));
+    assert!(outputs.iter().any(told), "{outputs:?}");
+    let outputs = stop(&mut replica, now);
+    assert_eq!(replica.term(), Term(50));
+    assert!(outputs.iter().all(|o| vote_in(o).is_none()), "{outputs:?}");
+}
+
+/// To whom a vote is told: whether it is granted, for a pre-vote, along with an engaged plane.
+fn vote_in(output: &Output) -> Option<(Peer, (bool, bool, bool))> {
+    let Output::Send { to, message } = output else {
+        return None;
+    };
+    match message.body {
+        Body::VoteReply {
+            granted,
+            pre_vote,
+            engaged,
+        } => Some((*to, (granted, pre_vote, engaged))),
+        _ => None,
+    }
 }
 
 #[test]

@@ -73,6 +73,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a plane that continues another log",
     ),
     (
+        "engage-while-installing",
+        "a plane that continues a log which a snapshot replaces",
+    ),
+    (
         "fence-forgets-frames",
         "a vote despite a leader whose plane was just heard",
     ),
@@ -154,6 +158,10 @@ const MUTANTS: &[(&str, &str)] = &[
     (
         "stay-with-too-few",
         "a fast term that cannot commit anything",
+    ),
+    (
+        "stay-without-commits",
+        "a group stopped by one disk that software can do without",
     ),
     (
         "transfer-unfenced",

@@ -26,6 +26,7 @@ const WANTED: &[&str] = &[
     "crash after a vote",
     "crash after engaging",
     "crash",
+    "disengaged: commits_stand_still",
     "disengaged: higher_term",
     "disengaged: leader_silent",
     "disengaged: membership_change",

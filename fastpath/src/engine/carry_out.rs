@@ -12,8 +12,10 @@ use quorumwire_wire::packet::{
 use std::net::SocketAddr;
 
 /// Packets behind one gap that are not answered after one was: a leader with much on its way would send
-/// everything again for each of them.
-const GAPS_QUIET_MAX: u32 = 31;
+/// everything again for each of them. Several times as many as one question brings: where the first of
+/// these is lost or late, the others are behind the gap, too, and each question must lead to less than
+/// one more, however often packets are repeated. The next heartbeat is answered in any case.
+const GAPS_QUIET_MAX: usize = 8 * RESEND_ENTRIES_MAX;
 
 /// One datagram that passed all checks.
 struct Received<'a> {

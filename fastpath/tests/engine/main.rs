@@ -94,7 +94,7 @@ fn a_gap_is_asked_for_once_and_then_filled() {
 
 #[test]
 fn a_question_that_was_lost_is_asked_again() {
-    let mut network = Network::engaged(2, 256);
+    let mut network = Network::engaged(2, 512);
     network.submit(b"lost");
     network.queue.clear();
     network.submit(b"more");
@@ -108,11 +108,35 @@ fn a_question_that_was_lost_is_asked_again() {
     network.deliver(heartbeat);
     assert_eq!(network.queue.len(), 1, "the question again");
     network.queue.clear();
-    for _ in 0..32 {
+    for _ in 0..257 {
         network.submit(b"more");
     }
     network.settle();
-    assert_eq!(network.entries(1).len(), 34);
+    assert_eq!(network.entries(1).len(), 259);
+}
+
+/// Else a group whose packets are repeated would do nothing but ask and send again.
+#[test]
+fn a_question_whose_first_entry_is_lost_leads_to_no_other() {
+    let mut network = Network::engaged(2, 256);
+    for _ in 0..100 {
+        network.submit(b"lost");
+    }
+    network.queue.clear();
+    network.heartbeat(1);
+    let heartbeat = network.queue.pop_front().unwrap();
+    network.deliver(heartbeat);
+    let question = network.queue.pop_front().unwrap();
+    network.deliver(question);
+    network.queue.pop_front().unwrap(); // the first of the entries sent again
+    let repeated = network.queue.clone();
+    network.queue.extend(repeated);
+    network.settle();
+    assert_eq!(network.engines[0].counters().resent, 32);
+    assert!(network.entries(1).is_empty());
+    network.heartbeat(2);
+    network.settle();
+    assert_eq!(network.entries(1).len(), 100);
 }
 
 #[test]

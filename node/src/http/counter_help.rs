@@ -124,6 +124,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Times that led to no fast term",
     ),
     (
+        "fast_term_left_commits_stand_still",
+        "Data plane stopped: entries waited, enough replicas answered, and none was committed",
+    ),
+    (
         "fast_term_left_higher_term",
         "Data plane stopped: somebody took part in a higher term",
     ),
@@ -171,6 +175,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "log_segments_removed",
         "Old log files removed behind a snapshot",
+    ),
+    (
+        "long_commands_dropped",
+        "Commands in pieces not executed because there were too many at a time",
     ),
     (
         "message_dropped_malformed",

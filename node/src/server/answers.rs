@@ -25,6 +25,10 @@ pub const DOES_NOT_FIT: &str = "SERVER_ERROR executed: the answer does not fit a
 /// The process is stopping.
 pub const STOPPING: &str = "SERVER_ERROR not executed: this replica is stopping\r\n";
 
+/// Pieces of the command were dropped before its last one came.
+pub const DROPPED: &str =
+    "SERVER_ERROR not executed: too many long commands under way, nothing was changed\r\n";
+
 /// A command of a session was not executed (again).
 pub fn refused(refusal: Refusal) -> Vec<u8> {
     let text = match refusal {
@@ -52,6 +56,7 @@ mod tests {
             (NOT_COMMITTED, Verdict::TryAgain),
             (BUSY, Verdict::TryAgain),
             (STOPPING, Verdict::TryAgain),
+            (DROPPED, Verdict::NotExecuted),
             (DISK_FULL, Verdict::NotExecuted),
             (DOES_NOT_FIT, Verdict::AnswerGone),
             (lease_lost, Verdict::NotExecuted),
@@ -63,7 +68,7 @@ mod tests {
             (Refusal::Malformed, Verdict::NotExecuted),
             (Refusal::TooOld, Verdict::Unknown),
             (Refusal::UnknownSession, Verdict::SessionGone),
-            (Refusal::TooManySessions, Verdict::NotExecuted),
+            (Refusal::TooManySessions, Verdict::TryLater),
         ] {
             let text = String::from_utf8(refused(refusal)).unwrap();
             assert_eq!(Verdict::of(&text), verdict, "{text}");

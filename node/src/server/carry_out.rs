@@ -83,8 +83,8 @@ impl Server {
                 self.snapshots.install(last_index, last_term);
             }
             Output::TakeSnapshot => self.take_snapshot(),
-            Output::Engage(engage) => self.engage_plane(&engage),
-            Output::Disengage(reason) => self.disengage_plane(reason),
+            Output::Engage(engage) => self.core.engage_plane(&engage),
+            Output::Disengage(reason) => self.core.disengage_plane(reason),
             Output::PlaneHeartbeat { round } => {
                 let result = self.core.plane.as_mut().map(|it| it.heartbeat(round));
                 if let Some(Err(error)) = result {
@@ -179,24 +179,26 @@ impl Server {
     /// Answers a proposal of ours that is applied. Each piece of a plane client's command was a request of
     /// its own: those that do not complete it are acknowledged only, in whatever order they came.
     fn answer_applied(&mut self, proposal: &Proposal, entry: &Entry, outcome: Outcome) {
-        let of_plane = matches!(proposal.origin, Origin::Plane(..));
-        match outcome {
-            Outcome::Incomplete if of_plane => {
+        match to_say(proposal.origin, outcome) {
+            ToSay::PieceKept => {
                 let payload = entry.payload().get(SESSION_HEADER_BYTES..);
                 if let Some(number) = payload.and_then(|rest| rest.first_chunk()) {
                     self.core
                         .acknowledge_piece(proposal.origin, entry.index, *number);
                 }
             }
-            Outcome::Refused(_) if of_plane => {
+            ToSay::Refusal => {
                 let reply = std::mem::take(&mut self.reply);
                 self.core
                     .answer_plane(proposal.origin, true, entry.index, &reply);
                 self.reply = reply;
             }
-            Outcome::Applied | Outcome::Repeated | Outcome::Incomplete | Outcome::Refused(_) => {
+            ToSay::Dropped => {
+                self.core.counters.commands_dropped += 1;
+                self.reply.extend_from_slice(answers::DROPPED.as_bytes());
                 self.answer_proposal(proposal, true);
             }
+            ToSay::Reply => self.answer_proposal(proposal, true),
         }
     }
 
@@ -421,5 +423,62 @@ impl Server {
         };
         self.bytes_since_snapshot = 0;
         self.snapshots.take(meta, self.core.store.freeze());
+    }
+}
+
+/// What the one who asked is told of an entry of his that is applied.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ToSay {
+    /// What the state machine said.
+    Reply,
+    /// Why it did not run, as a refusal.
+    Refusal,
+    /// That the piece is in the log, and the command is not complete.
+    PieceKept,
+    /// That the command will not run: its pieces before this one, the last, are gone.
+    Dropped,
+}
+
+/// A client of the plane asks with each piece and sends again what was dropped. A server asks with the last
+/// piece only, behind all others.
+fn to_say(origin: Origin, outcome: Outcome) -> ToSay {
+    let of_plane = match origin {
+        Origin::Plane(..) => true,
+        Origin::Client(..) | Origin::Peer(..) | Origin::Datagram(_) => false,
+    };
+    match outcome {
+        Outcome::Incomplete if of_plane => ToSay::PieceKept,
+        Outcome::Incomplete => ToSay::Dropped,
+        Outcome::Refused(_) if of_plane => ToSay::Refusal,
+        Outcome::Applied | Outcome::Repeated | Outcome::Refused(_) => ToSay::Reply,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::clients::ConnectionId;
+    use quorumwire_control::Peer;
+    use quorumwire_sessions::Refusal as SessionRefusal;
+    use std::net::SocketAddr;
+
+    /// An empty answer would leave a client of a text protocol waiting.
+    #[test]
+    fn a_command_whose_pieces_were_dropped_is_not_answered_with_nothing() {
+        let plane = Origin::Plane(SocketAddr::from(([192, 0, 2, 1], 1)), 7, 1);
+        let servers = [
+            Origin::Client(ConnectionId::default(), 1),
+            Origin::Peer(Peer::default(), 1),
+            Origin::Datagram(1),
+        ];
+        let refused = Outcome::Refused(SessionRefusal::TooOld);
+        for origin in servers {
+            assert_eq!(to_say(origin, Outcome::Incomplete), ToSay::Dropped);
+            assert_eq!(to_say(origin, Outcome::Applied), ToSay::Reply);
+            assert_eq!(to_say(origin, refused), ToSay::Reply);
+        }
+        assert_eq!(to_say(plane, Outcome::Incomplete), ToSay::PieceKept);
+        assert_eq!(to_say(plane, Outcome::Repeated), ToSay::Reply);
+        assert_eq!(to_say(plane, refused), ToSay::Refusal);
     }
 }

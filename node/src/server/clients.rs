@@ -22,6 +22,7 @@ const KEPT_BUFFER_BYTES: usize = 256 << 10;
 
 /// Names a connection; never used again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(test, derive(Default))]
 pub struct ConnectionId {
     slot: u32,
     serial: u32,

@@ -5,6 +5,7 @@ use super::clients::ConnectionId;
 use super::counters::Counters;
 use super::journal::Journal;
 use super::links::Links;
+use super::log_time::LeaderClock;
 use super::plane::Plane;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
@@ -35,8 +36,6 @@ const PEER_READS_MAX: usize = 16 << 10;
 const BULK_ANSWER_BYTES: usize = 4 << 10;
 /// See [`BULK_ANSWER_BYTES`]; half of what a connection between replicas may hold.
 const LINK_BULK_MAX: usize = 16 << 20;
-/// A write takes the log's time with it if that is older than this.
-const TICK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What is replicated.
 pub type Application = Sessions<Store>;
@@ -136,25 +135,14 @@ pub struct Core {
     /// The supposed leader has said that it is none: nothing more is sent to it until that changes.
     pub not_leader: Option<Peer>,
     /// Leader: the first entry of its term.
-    term_start: Index,
+    pub term_start: Index,
     pub refuse_on_follower: bool,
     pub draining: bool,
     /// Something was proposed since the replica was last flushed.
     pub proposed: bool,
-    clock: LeaderClock,
+    /// How the leader tells the log's time.
+    pub clock: LeaderClock,
     pub counters: Counters,
-}
-
-/// The log's time as this leader tells it: the wall clock when its term began, or what the log had come
-/// to if that is later; from then on the clock that nobody sets.
-#[derive(Clone, Copy, Default)]
-struct LeaderClock {
-    term: Term,
-    base_wall_ms: u64,
-    base: Now,
-    last_tick: Option<Now>,
-    /// Index of the last tick proposed because something's time had come.
-    barrier: Index,
 }
 
 impl Core {
@@ -226,6 +214,9 @@ impl Core {
         if self.leads_fast_term() {
             return self.enqueue(origin, command_bytes, encode);
         }
+        if self.waits_since_fast_term() {
+            return self.stall(); // commands of one connection are carried out in the order sent
+        }
         if self.leads() {
             return self.propose(RecordKind::Command, origin, encode);
         }
@@ -257,24 +248,6 @@ impl Core {
         self.encoding.split().freeze()
     }
 
-    /// What a term that we lead begins with; called before anything is done as its leader.
-    pub fn begin_term(&mut self) {
-        let term = self.replica.term();
-        if self.clock.term == term {
-            return;
-        }
-        self.term_start = self.last_index();
-        self.clock = LeaderClock {
-            term,
-            base_wall_ms: super::clock::wall_ms().max(self.store.inner().log_time().0),
-            base: self.now,
-            last_tick: None,
-            barrier: Index(0),
-        };
-        // What an earlier term proposed may stand at the same indexes as what this one will.
-        self.orphans.extend(self.proposals.drain(..));
-    }
-
     /// Into the log of a software term.
     pub fn propose(
         &mut self,
@@ -303,71 +276,6 @@ impl Core {
             Err(Refusal::ChangeInProgress | Refusal::Invalid(_) | Refusal::TimedOut) => {
                 Routed::Answer(answers::BUSY.into())
             }
-        }
-    }
-
-    /// Takes the log's time along before a write, so that a life span counts from now.
-    fn tick_before_write(&mut self) {
-        if self.is_tick_due() {
-            self.propose_tick();
-        }
-    }
-
-    fn is_tick_due(&self) -> bool {
-        self.clock
-            .last_tick
-            .is_none_or(|last| self.now.0.saturating_sub(last.0) >= TICK_INTERVAL)
-    }
-
-    /// The time to put into the log before a write, if the last one is too long ago.
-    pub fn take_due_tick(&mut self) -> Option<u64> {
-        let time_ms = self.is_tick_due().then(|| self.leader_time_ms());
-        if time_ms.is_some() {
-            self.clock.last_tick = Some(self.now);
-        }
-        time_ms
-    }
-
-    fn propose_tick(&mut self) -> Option<Index> {
-        let time_ms = self.leader_time_ms();
-        if self.leads_fast_term() {
-            self.clock.last_tick = Some(self.now);
-            return self.submit_tick(time_ms);
-        }
-        let payload = |buffer: &mut BytesMut| buffer.extend_from_slice(&time_ms.to_be_bytes());
-        let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
-        self.clock.last_tick = Some(self.now);
-        self.proposed = true;
-        Some(index)
-    }
-
-    fn leader_time_ms(&self) -> u64 {
-        let elapsed = self.now.0.saturating_sub(self.clock.base.0).as_millis();
-        self.clock
-            .base_wall_ms
-            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
-    }
-
-    /// If the time of something in the store has come, has the log say so: no read may show it.
-    pub fn tick_if_deadline_passed(&mut self) {
-        if !self.leads() {
-            return;
-        }
-        self.begin_term();
-        if self.clock.barrier > self.applied {
-            return;
-        }
-        let Some(deadline) = self.store.next_deadline() else {
-            return;
-        };
-        let since = self
-            .clock
-            .last_tick
-            .map(|last| self.now.0.saturating_sub(last.0));
-        if deadline.0 <= self.leader_time_ms() && since.is_none_or(|since| since >= TICK_INTERVAL) {
-            // Without room for a tick a read waits for what is under way, which the tick follows.
-            let last = self.last_index();
-            self.clock.barrier = self.propose_tick().unwrap_or(last);
         }
     }
 

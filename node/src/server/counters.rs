@@ -21,6 +21,8 @@ pub struct Counters {
     pub commands_repeated: u64,
     /// Commands of sessions, and fragments, that could not run.
     pub session_refusals: u64,
+    /// Commands of servers' clients of which pieces were dropped for want of room.
+    pub commands_dropped: u64,
     pub snapshots_taken: u64,
     pub snapshots_failed: u64,
     pub malformed_messages: u64,

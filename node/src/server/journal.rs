@@ -1,11 +1,9 @@
 //! Where the replica's promises are kept: the write-ahead log in `sync` mode, nothing in `memory`
 //! mode. Translates between what consensus asks for and what storage offers.
 use anyhow::bail;
-use bytes::Bytes;
 use quorumwire_control::{Entry, HardState, Ticket};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_storage::{LogHealth, LogJob, LogRefused, LogWriter};
-use quorumwire_wire::peer;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The log, or its absence.
@@ -54,9 +52,9 @@ impl Journal {
         }
         self.submit(LogJob {
             ticket: ticket.0,
-            hard_state: hard_state.as_ref().map(hard_state_to_proto),
+            hard_state: hard_state.as_ref().map(HardState::to_proto),
             begin_behind: None,
-            pieces: pieces(entries),
+            pieces: Entry::pieces(entries),
         })?;
         Ok(None)
     }
@@ -150,34 +148,6 @@ impl Journal {
             ("log_removals_failed", log.removals_failed),
         ];
         counters.extend(numbers.map(|(name, number)| (name.to_owned(), number)));
-    }
-}
-
-/// The records of consecutive entries, neighbours in one block as one piece.
-fn pieces(entries: &[Entry]) -> Vec<Bytes> {
-    let mut pieces = Vec::new();
-    let mut rest = entries;
-    while let [first, ..] = rest {
-        let in_block = |(place, entry): &(usize, &Entry)| {
-            entry.block.as_ptr() == first.block.as_ptr()
-                && (*place == 0 || entry.start == rest[place - 1].end)
-        };
-        let count = rest.iter().enumerate().take_while(in_block).count();
-        let end = rest[count - 1].end as usize;
-        pieces.push(first.block.slice(first.start as usize..end));
-        rest = &rest[count..];
-    }
-    pieces
-}
-
-fn hard_state_to_proto(state: &HardState) -> peer::HardState {
-    let vote = state.vote.unwrap_or_default();
-    peer::HardState {
-        term: state.term.0,
-        voted: state.vote.is_some(),
-        vote_replica: u32::from(vote.id.0),
-        vote_incarnation: vote.incarnation.0,
-        commit_index: state.commit_index.0,
     }
 }
 

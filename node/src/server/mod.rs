@@ -13,6 +13,7 @@ mod datagrams;
 mod dial;
 mod journal;
 mod links;
+mod log_time;
 mod messages;
 mod outbox;
 mod plane;
@@ -154,6 +155,7 @@ impl Server {
         if self.has_backlog() {
             self.apply_some();
         }
+        self.core.tick_if_time_is_awaited();
         self.submit_to_plane();
         self.carry_out_all()?;
         if self.core.now >= self.next_housekeeping {

@@ -5,7 +5,7 @@ use super::plane::{Brought, Plane, PlaneRequest, Submission, put_payload, record
 use super::{Server, answers};
 use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason};
-use quorumwire_interfaces::{Answer, Command, EntryKind, Index, PlaneError, Registers};
+use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Registers};
 use std::sync::atomic::Ordering;
 
 impl Server {
@@ -38,7 +38,7 @@ impl Server {
         }
         if core.leads_fast_term() {
             core.submit_waiting();
-        } else {
+        } else if core.waits_since_fast_term() {
             self.submit_to_software();
         }
         let core = &mut self.core;
@@ -55,14 +55,12 @@ impl Server {
         loop {
             let next = self.core.plane.as_mut().and_then(Plane::take_back);
             let Some(submission) = next else {
+                self.clients.attend_all(); // writes have stalled behind these
                 return;
             };
             if !self.core.leads() {
                 self.refuse_submission(&submission);
                 continue;
-            }
-            if submission.kind == EntryKind::Tick {
-                continue; // the next write takes one along
             }
             if let Err(submission) = self.core.propose_submission(submission) {
                 if let Some(plane) = &mut self.core.plane {
@@ -101,11 +99,13 @@ impl Server {
             }
         }
     }
+}
 
+impl Core {
     /// Consensus wants the plane to run.
     pub fn engage_plane(&mut self, engage: &Engage) {
         let term = engage.term;
-        let engaged = match &mut self.core.plane {
+        let engaged = match &mut self.plane {
             Some(plane) => plane.engage(engage),
             None => false,
         };
@@ -117,12 +117,12 @@ impl Server {
                 "data plane engaged"
             );
         }
-        self.core.step(Input::Engaged { term, engaged });
+        self.step(Input::Engaged { term, engaged });
     }
 
     /// Consensus wants the plane to stop: everything it has is taken first.
     pub fn disengage_plane(&mut self, reason: LeaveReason) {
-        let registers = match &mut self.core.plane {
+        let registers = match &mut self.plane {
             Some(plane) => plane.disengage(),
             None => Registers::default(),
         };
@@ -132,22 +132,27 @@ impl Server {
             reason = reason.name(),
             "data plane disengaged"
         );
-        self.core.take_from_plane();
-        self.core.step(Input::Disengaged { registers });
-        self.core.stalled = true;
+        self.take_from_plane();
+        self.step(Input::Disengaged { registers });
+        self.stalled = true;
     }
-}
 
-impl Core {
     /// Whether writes go to the plane.
     pub fn leads_fast_term(&self) -> bool {
         self.plane.is_some() && self.replica.fast_term().is_some_and(|fast| fast.leading)
     }
 
-    /// The plane's registers, in a fast term.
+    /// Whether commands wait that did not reach the plane before it stopped.
+    pub fn waits_since_fast_term(&self) -> bool {
+        let waits = |plane: &Plane| !plane.waiting.is_empty();
+        !self.leads_fast_term() && self.plane.as_ref().is_some_and(waits)
+    }
+
+    /// The plane's registers, if they are of this term. Also while the plane is being stopped: it may have
+    /// answered what the log does not hold yet, and later reads must show that.
     pub fn plane_registers(&self) -> Option<Registers> {
-        self.replica.fast_term()?;
-        self.plane.as_ref().map(Plane::registers)
+        let registers = self.plane.as_ref()?.registers();
+        (registers.term == self.replica.term()).then_some(registers)
     }
 
     /// The last index given out, by the plane too.
@@ -368,3 +373,7 @@ impl Core {
         self.step(Input::PlaneFailed);
     }
 }
+
+#[cfg(test)]
+#[path = "plane_turn_test.rs"]
+mod tests;

@@ -165,6 +165,7 @@ impl Server {
             ("entries_applied", own.entries_applied),
             ("session_commands_repeated", own.commands_repeated),
             ("session_commands_refused", own.session_refusals),
+            ("long_commands_dropped", own.commands_dropped),
             ("snapshots_taken", own.snapshots_taken),
             ("snapshots_failed", own.snapshots_failed),
             ("snapshots_sent", raft.snapshots_sent),

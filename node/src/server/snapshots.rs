@@ -257,9 +257,12 @@ impl Server {
                 None
             }
         };
+        let installed = meta.is_some();
         self.core
             .step(Input::SnapshotInstalled { last_index, meta });
-        self.core.journal.compact(last_index);
+        if installed {
+            self.core.journal.compact(last_index);
+        }
         Ok(())
     }
 }
@@ -280,18 +283,7 @@ fn install(
         .context("it is gone right after it came")?;
     let mut store = Box::new(Application::default());
     store.restore(&mut file.body()?)?;
-    Ok((meta(&head), store))
-}
-
-/// What a snapshot's head says, in `control`'s words.
-pub fn meta(head: &SnapshotHead) -> SnapshotMeta {
-    SnapshotMeta {
-        last_index: head.last_index,
-        last_term: head.last_term,
-        membership: head.membership.clone(),
-        membership_index: head.membership_index,
-        log_time: head.log_time,
-    }
+    Ok((SnapshotMeta::from(&head), store))
 }
 
 /// A thread that does one job after the other.

@@ -6,7 +6,7 @@ use super::datagrams::Datagrams;
 use super::journal::Journal;
 use super::links::Links;
 use super::plane::Plane;
-use super::snapshots::{self, Snapshots};
+use super::snapshots::Snapshots;
 use super::{
     Addresses, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS, TOKEN_FIRST_CLIENT,
     TOKEN_FIRST_LINK, TOKEN_PEERS, TOKEN_PLANE, TOKEN_WAKE, clock,
@@ -18,8 +18,8 @@ use anyhow::Context;
 use mio::net::{TcpListener, UdpSocket};
 use mio::unix::SourceFd;
 use mio::{Interest, Poll, Registry, Waker};
-use quorumwire_control::{Config, Entry, HardState, Peer, Replica, Stored};
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_control::{Config, Entry, HardState, Peer, Replica, SnapshotMeta, Stored};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime};
 use quorumwire_plane_socket::SocketPlane;
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
@@ -229,19 +229,9 @@ fn restore(ready: &Ready) -> anyhow::Result<Box<Application>> {
 }
 
 fn to_control(stored: storage::Stored) -> Stored {
-    let state = &stored.hard_state;
-    let vote = Peer {
-        // Written by this code from a u16.
-        id: ReplicaId(u16::try_from(state.vote_replica).unwrap_or(u16::MAX)),
-        incarnation: Incarnation(state.vote_incarnation),
-    };
     Stored {
-        hard_state: HardState {
-            term: Term(state.term),
-            vote: state.voted.then_some(vote),
-            commit_index: Index(state.commit_index),
-        },
-        snapshot: stored.snapshot.as_ref().map(snapshots::meta),
+        hard_state: HardState::from_proto(&stored.hard_state),
+        snapshot: stored.snapshot.as_ref().map(SnapshotMeta::from),
         entries: stored
             .entries
             .into_iter()

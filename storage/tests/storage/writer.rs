@@ -128,6 +128,36 @@ fn compaction_keeps_the_hard_state_and_what_is_behind_the_snapshot() {
 }
 
 #[test]
+fn nothing_is_removed_that_no_snapshot_in_the_folder_covers() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let ready = open_ready(Arc::new(folder.clone()));
+    let mut wal = ready.log.into_wal().unwrap();
+    let mut model = Model::default();
+    for index in 1..=60 {
+        let job = LogJob {
+            ticket: index,
+            pieces: vec![entry(index, 9, &[1; 100])],
+            ..LogJob::default()
+        };
+        wal.write(std::slice::from_ref(&job)).unwrap();
+        model.take_job(&job);
+    }
+    let before = wal.segment_count();
+    assert!(before > 3);
+    assert_eq!(wal.compact(Index(40)).unwrap(), 0);
+    assert_eq!(wal.segment_count(), before);
+    // A snapshot that was to come, and whose sync failed, is none.
+    ready.snapshots.create(&head(10, 9), |_| Ok(())).unwrap();
+    model.take_snapshot((10, 9));
+    folder.faults().syncs_until_failure = Some(0);
+    let failed = ready.snapshots.create(&head(40, 9), |_| Ok(()));
+    failed.expect_err("its sync fails");
+    wal.compact(Index(40)).unwrap();
+    drop(wal);
+    model.is(&open_ready(Arc::new(folder)).stored).unwrap();
+}
+
+#[test]
 fn a_segment_stays_while_later_ones_cannot_be_read_without_it() {
     let folder = FaultyDisk::new(MemoryDisk::new());
     let ready = open_ready(Arc::new(folder.clone()));

@@ -21,6 +21,9 @@ pub(super) struct Item {
     pub(super) unique: u64,
     /// The log time from which on it is gone, or [`NEVER`].
     pub(super) deadline_ms: u64,
+    /// Its life counts from the next tick: until then `deadline_ms` is too early by as much as the log's
+    /// time will move.
+    pub(super) awaits_time: bool,
     pub(super) alarm: Alarm,
 }
 
@@ -29,6 +32,7 @@ pub(super) struct Contents<'a> {
     pub(super) flags: u32,
     pub(super) unique: u64,
     pub(super) deadline_ms: u64,
+    pub(super) awaits_time: bool,
     /// The value, in two pieces.
     pub(super) value: [&'a [u8]; 2],
 }
@@ -48,6 +52,7 @@ impl Item {
             flags: contents.flags,
             unique: contents.unique,
             deadline_ms: contents.deadline_ms,
+            awaits_time: contents.awaits_time,
             alarm: alarms::NONE,
         }
     }
@@ -58,7 +63,7 @@ impl Item {
         key_bytes: u8,
         flags: u32,
         unique: u64,
-        deadline_ms: u64,
+        (deadline_ms, awaits_time): (u64, bool),
     ) -> Self {
         Self {
             bytes,
@@ -66,6 +71,7 @@ impl Item {
             flags,
             unique,
             deadline_ms,
+            awaits_time,
             alarm: alarms::NONE,
         }
     }
@@ -117,6 +123,7 @@ pub(super) fn rewrite<'a>(slot: &'a mut Arc<Item>, contents: &Contents<'_>) -> &
             item.flags = contents.flags;
             item.unique = contents.unique;
             item.deadline_ms = contents.deadline_ms;
+            item.awaits_time = contents.awaits_time;
         }
         Some(_) | None => {
             let alarm = slot.alarm;

@@ -2,10 +2,12 @@
 //! log's.
 //!
 //! The state is the items whose end is after the log time, the log time itself, and the time of a
-//! coming `flush_all`. Items whose end has come are removed a few per entry; until then nobody sees
+//! coming `flush_all`. A life given by a command that awaits its time is moved as a whole by the tick
+//! that follows: it began when the log's time was old, by nobody knew how much. Items whose end has come are removed a few per entry; until then nobody sees
 //! them, so that how far the removal got is not part of the state.
 
 mod alarms;
+mod awaiting;
 mod item;
 mod shards;
 mod snapshot;
@@ -15,6 +17,7 @@ use std::io;
 use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine};
 
 use self::alarms::Alarms;
+use self::awaiting::Awaiting;
 use self::item::{Contents, Item, NEVER};
 use self::shards::Shards;
 use crate::memcached::{Read, reply, unsigned};
@@ -27,9 +30,12 @@ use crate::{
 pub struct Store {
     items: Shards,
     alarms: Alarms,
+    awaiting: Awaiting,
     log_time_ms: u64,
     /// When everything that is there by then goes; [`NEVER`] if nothing is to.
     flush_at_ms: u64,
+    /// That time counts from the next tick, as an item's life may.
+    flush_awaits_time: bool,
     counts: Counts,
 }
 
@@ -74,6 +80,8 @@ struct Counts {
 struct At {
     index: u64,
     now_ms: u64,
+    /// `now_ms` may be long past.
+    awaits_time: bool,
 }
 
 impl Default for Store {
@@ -81,8 +89,10 @@ impl Default for Store {
         Self {
             items: Shards::default(),
             alarms: Alarms::default(),
+            awaiting: Awaiting::default(),
             log_time_ms: 0,
             flush_at_ms: NEVER,
+            flush_awaits_time: false,
             counts: Counts::default(),
         }
     }
@@ -90,26 +100,28 @@ impl Default for Store {
 
 impl StateMachine for Store {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
-        self.advance(entry.log_time);
+        if point_of_time(entry.log_time) > self.log_time_ms {
+            self.move_time(entry.log_time);
+        }
+        self.tidy();
+        let at = At {
+            index: entry.index.0,
+            now_ms: self.log_time_ms,
+            awaits_time: entry.awaits_time,
+        };
         match Command::decode(entry.command) {
-            Ok(command) => self.run(&command, entry.index.0, reply),
+            Ok(command) => self.run(&command, at, reply),
             Err(_) => reply.extend_from_slice(reply::BAD_COMMAND),
         }
     }
 
     fn advance(&mut self, log_time: LogTime) {
-        // No point of time is `NEVER`, else what has no end would end.
-        self.log_time_ms = self.log_time_ms.max(log_time.0.min(NEVER - 1));
-        if self.flush_at_ms <= self.log_time_ms {
-            self.flush();
-        }
-        self.items.drop_discarded();
-        self.alarms.drop_discarded();
-        for _ in 0..EXPIRED_PER_ENTRY_MAX {
-            if !self.remove_one_expired() {
-                return;
-            }
-        }
+        self.move_time(log_time);
+        self.tidy();
+    }
+
+    fn awaits_time(&self) -> bool {
+        self.flush_awaits_time || !self.awaiting.is_empty()
     }
 
     /// May be earlier than the next change, never later: an item that was given a later end may still
@@ -145,7 +157,7 @@ impl StateMachine for Store {
         Box::new(snapshot::FrozenStore::new(
             self.items.freeze(),
             self.log_time_ms,
-            flush_at_ms,
+            (flush_at_ms, self.flush_awaits_time),
         ))
     }
 
@@ -189,11 +201,45 @@ impl Store {
         }
     }
 
-    fn run(&mut self, command: &Command<'_>, index: u64, reply: &mut Vec<u8>) {
-        let at = At {
-            index,
-            now_ms: self.log_time_ms,
-        };
+    /// A tick: time has come this far, and what awaited it counts from here.
+    fn move_time(&mut self, log_time: LogTime) {
+        let before_ms = self.log_time_ms;
+        self.log_time_ms = before_ms.max(point_of_time(log_time));
+        self.begin_lives(self.log_time_ms - before_ms);
+        if self.flush_at_ms <= self.log_time_ms {
+            self.flush();
+        }
+    }
+
+    /// Moves the ends that were counted from the tick before to where they are counted from this one. As
+    /// many at once as commands await their time: those that came between the two ticks.
+    fn begin_lives(&mut self, passed_ms: u64) {
+        let later = |end_ms: u64| end_ms.saturating_add(passed_ms).min(NEVER - 1);
+        if std::mem::take(&mut self.flush_awaits_time) {
+            self.flush_at_ms = later(self.flush_at_ms);
+        }
+        for hash in self.awaiting.take() {
+            while let Some(slot) = self.items.awaiting_mut(hash) {
+                // Its alarm stays: it may be earlier than the end.
+                let item = item::make_mut(slot);
+                item.awaits_time = false;
+                item.deadline_ms = later(item.deadline_ms);
+            }
+        }
+    }
+
+    /// Removes some of what is gone.
+    fn tidy(&mut self) {
+        self.items.drop_discarded();
+        self.alarms.drop_discarded();
+        for _ in 0..EXPIRED_PER_ENTRY_MAX {
+            if !self.remove_one_expired() {
+                return;
+            }
+        }
+    }
+
+    fn run(&mut self, command: &Command<'_>, at: At, reply: &mut Vec<u8>) {
         let answer = match *command {
             Command::Add(item) if self.get(item.key).is_some() => reply::NOT_STORED,
             Command::Replace(item) if self.get(item.key).is_none() => reply::NOT_STORED,
@@ -213,7 +259,7 @@ impl Store {
             Command::Decrement { key, delta } => {
                 return self.count(key, |number| number.saturating_sub(delta), at, reply);
             }
-            Command::Touch { key, exptime } if self.touch(key, exptime) => reply::TOUCHED,
+            Command::Touch { key, exptime } if self.touch(key, exptime, at) => reply::TOUCHED,
             Command::Delete { key } if self.get(key).is_some() => {
                 self.remove(self.items.hash(key), key);
                 reply::DELETED
@@ -223,8 +269,8 @@ impl Store {
                 keys,
                 exptime,
                 with_unique,
-            } => self.get_and_touch(keys, exptime, with_unique, reply),
-            Command::FlushAll { delay } => self.flush_all(delay),
+            } => self.get_and_touch((keys, exptime), with_unique, at, reply),
+            Command::FlushAll { delay } => self.flush_all(delay, at),
         };
         reply.extend_from_slice(answer);
     }
@@ -234,6 +280,7 @@ impl Store {
             flags: item.flags,
             unique: at.index,
             deadline_ms: deadline_ms(item.exptime, at.now_ms),
+            awaits_time: at.awaits_time && counts_from_now(item.exptime),
             value: [item.value, b""],
         };
         self.put(item.key, &contents, at.now_ms);
@@ -288,9 +335,9 @@ impl Store {
     }
 
     /// Gives an item a new end; false if there is none. Its unique number stays.
-    fn touch(&mut self, key: Key<'_>, exptime: Exptime) -> bool {
+    fn touch(&mut self, key: Key<'_>, exptime: Exptime, at: At) -> bool {
         let hash = self.items.hash(key);
-        let now_ms = self.log_time_ms;
+        let now_ms = at.now_ms;
         let found = self
             .items
             .get_mut(hash, key)
@@ -299,21 +346,24 @@ impl Store {
             return false;
         };
         let end_ms = deadline_ms(exptime, now_ms);
+        let awaits_time = at.awaits_time && counts_from_now(exptime);
         if end_ms <= now_ms {
             self.remove(hash, key);
-        } else if slot.deadline_ms != end_ms {
+        } else if (slot.deadline_ms, slot.awaits_time) != (end_ms, awaits_time) {
             let item = item::make_mut(slot);
             item.deadline_ms = end_ms;
+            item.awaits_time = awaits_time;
             self.alarms.cover(item, hash);
+            self.note_awaiting(hash, awaits_time);
         }
         true
     }
 
     fn get_and_touch(
         &mut self,
-        keys: Keys<'_>,
-        exptime: Exptime,
+        (keys, exptime): (Keys<'_>, Exptime),
         with_unique: bool,
+        at: At,
         reply: &mut Vec<u8>,
     ) -> &'static [u8] {
         if !self.fits_in_reply(keys) {
@@ -322,7 +372,7 @@ impl Store {
         for key in keys.iter() {
             if let Some(item) = self.get(key) {
                 reply::push_item(reply, key, &item, with_unique);
-                self.touch(key, exptime);
+                self.touch(key, exptime, at);
             }
         }
         reply::END
@@ -345,16 +395,18 @@ impl Store {
 
     /// The last `flush_all` counts: it takes the place of one that still waits for its time. Like in
     /// memcached, a point of Unix time that has passed flushes nothing.
-    fn flush_all(&mut self, delay: Exptime) -> &'static [u8] {
+    fn flush_all(&mut self, delay: Exptime, at: At) -> &'static [u8] {
         if delay.0 <= 0 {
             self.flush();
         } else {
-            let at_ms = deadline_ms(delay, self.log_time_ms);
-            self.flush_at_ms = if at_ms > self.log_time_ms {
-                at_ms
+            let flush_ms = deadline_ms(delay, at.now_ms);
+            self.flush_at_ms = if flush_ms > at.now_ms {
+                flush_ms
             } else {
                 NEVER
             };
+            let waits = self.flush_at_ms != NEVER;
+            self.flush_awaits_time = waits && at.awaits_time && counts_from_now(delay);
         }
         reply::OK
     }
@@ -362,7 +414,9 @@ impl Store {
     fn flush(&mut self) {
         self.items.discard_all();
         self.alarms.discard_all();
+        self.awaiting = Awaiting::default();
         self.flush_at_ms = NEVER;
+        self.flush_awaits_time = false;
         self.counts.bytes = 0;
         self.counts.flushes += 1;
     }
@@ -377,11 +431,20 @@ impl Store {
             self.counts.bytes += contents.value_bytes() as u64;
             let item = item::rewrite(slot, contents);
             self.alarms.cover(item, hash);
+            self.note_awaiting(hash, contents.awaits_time);
         } else {
             let mut item = Item::new(key.bytes(), key.length(), contents);
             self.counts.bytes += item.bytes() as u64;
             self.alarms.cover(&mut item, hash);
             self.items.insert(hash, item);
+            self.note_awaiting(hash, contents.awaits_time);
+        }
+    }
+
+    fn note_awaiting(&mut self, hash: u64, awaits_time: bool) {
+        if awaits_time {
+            let items = &self.items;
+            self.awaiting.add(hash, |hash| items.has_awaiting(hash));
         }
     }
 
@@ -416,6 +479,16 @@ impl Store {
         }
         true
     }
+}
+
+/// No point of time is [`NEVER`], else what has no end would end.
+fn point_of_time(log_time: LogTime) -> u64 {
+    log_time.0.min(NEVER - 1)
+}
+
+/// Whether such a time depends on when it was given.
+fn counts_from_now(exptime: Exptime) -> bool {
+    (1..=Exptime::RELATIVE_MAX).contains(&exptime.0)
 }
 
 /// The log time at which something with this expiry time ends; not later than `now_ms` if at once.

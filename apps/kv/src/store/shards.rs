@@ -14,12 +14,15 @@ pub(super) const SHARDS: usize = 4096;
 
 pub(super) type Shard = HashTable<Arc<Item>>;
 
+/// The shards by place; `None` where nothing was ever written.
+type Places = Vec<Option<Arc<Shard>>>;
+
 /// All items. The hash is keyed by a secret of the process, so that nobody outside can choose keys that
 /// meet; no order that depends on it ever leaves the store.
 #[derive(Debug)]
 pub(super) struct Shards {
     hasher: RandomState,
-    places: Vec<Arc<Shard>>,
+    places: Places,
     /// Shards thrown away whole, which are freed one after the other.
     discarded: Vec<Arc<Shard>>,
     count: u64,
@@ -36,10 +39,8 @@ impl Default for Shards {
     }
 }
 
-/// Empty shards: one, shared by all places until something is written there.
-fn no_shards() -> Vec<Arc<Shard>> {
-    let empty = Arc::new(Shard::new());
-    vec![empty; SHARDS]
+fn no_shards() -> Places {
+    vec![None; SHARDS]
 }
 
 impl Shards {
@@ -52,20 +53,21 @@ impl Shards {
     }
 
     pub(super) fn get(&self, hash: u64, key: Key<'_>) -> Option<&Item> {
-        let shard = &self.places[shard_index(hash)];
+        let shard = self.places[shard_index(hash)].as_ref()?;
         shard
             .find(hash, |item| item.key() == key.bytes())
             .map(AsRef::as_ref)
     }
 
     pub(super) fn get_mut(&mut self, hash: u64, key: Key<'_>) -> Option<&mut Arc<Item>> {
-        let shard = Arc::make_mut(&mut self.places[shard_index(hash)]);
+        let shard = self.shard_mut(hash)?;
         shard.find_mut(hash, |item| item.key() == key.bytes())
     }
 
     /// Adds an item whose key is not there yet.
     pub(super) fn insert(&mut self, hash: u64, item: Item) {
-        let shard = Arc::make_mut(&mut self.places[shard_index(hash)]);
+        let place = &mut self.places[shard_index(hash)];
+        let shard = Arc::make_mut(place.get_or_insert_default());
         let hasher = &self.hasher;
         shard.insert_unique(hash, Arc::new(item), |item| hasher.hash_one(item.key()));
         self.count += 1;
@@ -77,8 +79,20 @@ impl Shards {
 
     /// The item with this alarm.
     pub(super) fn alarmed_mut(&mut self, hash: u64, alarm: Alarm) -> Option<&mut Arc<Item>> {
-        let shard = Arc::make_mut(&mut self.places[shard_index(hash)]);
+        let shard = self.shard_mut(hash)?;
         shard.find_mut(hash, |item| item.alarm == alarm)
+    }
+
+    /// An item with this hash whose life counts from the next tick.
+    pub(super) fn awaiting_mut(&mut self, hash: u64) -> Option<&mut Arc<Item>> {
+        let shard = self.shard_mut(hash)?;
+        shard.find_mut(hash, |item| item.awaits_time)
+    }
+
+    /// Whether there is one.
+    pub(super) fn has_awaiting(&self, hash: u64) -> bool {
+        let shard = self.places[shard_index(hash)].as_ref();
+        shard.is_some_and(|shard| shard.find(hash, |item| item.awaits_time).is_some())
     }
 
     pub(super) fn remove_alarmed(&mut self, hash: u64, alarm: Alarm) -> Option<Arc<Item>> {
@@ -86,17 +100,28 @@ impl Shards {
     }
 
     fn take(&mut self, hash: u64, is_it: impl Fn(&Item) -> bool) -> Option<Arc<Item>> {
-        let shard = Arc::make_mut(&mut self.places[shard_index(hash)]);
+        let shard = self.shard_mut(hash)?;
         let found = shard.find_entry(hash, |item| is_it(item)).ok()?;
+        let item = found.remove().0;
         self.count -= 1;
-        Some(found.remove().0)
+        Some(item)
+    }
+
+    /// The shard in which an item with this hash would be, if anything ever was.
+    fn shard_mut(&mut self, hash: u64) -> Option<&mut Shard> {
+        let shard = self.places[shard_index(hash)].as_mut()?;
+        Some(Arc::make_mut(shard))
     }
 
     /// Removes everything at once; the memory is freed by [`drop_discarded`](Self::drop_discarded).
     pub(super) fn discard_all(&mut self) {
         let shards = std::mem::replace(&mut self.places, no_shards());
-        self.discarded
-            .extend(shards.into_iter().filter(|shard| !shard.is_empty()));
+        self.discarded.extend(
+            shards
+                .into_iter()
+                .flatten()
+                .filter(|shard| !shard.is_empty()),
+        );
         self.count = 0;
     }
 
@@ -111,8 +136,9 @@ impl Shards {
         self.discarded.len()
     }
 
+    /// The shards as they are now, without those that nothing was ever written to.
     pub(super) fn freeze(&self) -> Vec<Arc<Shard>> {
-        self.places.clone()
+        self.places.iter().flatten().cloned().collect()
     }
 }
 

@@ -4,22 +4,24 @@
 //! All numbers are big-endian, times are milliseconds of log time, 2^64-1 is never.
 //!
 //! ```text
-//! "qwkv" format:4 log_time:8 flush_at:8 item_count:8
-//! item*  key_length:1 flags:4 unique:8 deadline:8 value_length:4 key value
+//! "qwkv" format:4 log_time:8 flush_at:8 flush_awaits_time:1 item_count:8
+//! item*  key_length:1 flags:4 unique:8 deadline:8 awaits_time:1 value_length:4 key value
 //! "vkwq"
 //! ```
+//!
+//! What awaits its time (1, else 0) is later by as much as the next tick moves the log's time.
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use quorumwire_interfaces::Frozen;
 
 use super::Store;
-use super::item::Item;
+use super::item::{Item, NEVER};
 use super::shards::Shard;
 use crate::{Key, VALUE_BYTES_MAX};
 
 const MAGIC: [u8; 4] = *b"qwkv";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const END: [u8; 4] = *b"vkwq";
 
 /// Bytes that are collected before they are handed to the writer.
@@ -30,14 +32,20 @@ pub(super) struct FrozenStore {
     shards: Vec<Arc<Shard>>,
     log_time_ms: u64,
     flush_at_ms: u64,
+    flush_awaits_time: bool,
 }
 
 impl FrozenStore {
-    pub(super) const fn new(shards: Vec<Arc<Shard>>, log_time_ms: u64, flush_at_ms: u64) -> Self {
+    pub(super) const fn new(
+        shards: Vec<Arc<Shard>>,
+        log_time_ms: u64,
+        (flush_at_ms, flush_awaits_time): (u64, bool),
+    ) -> Self {
         Self {
             shards,
             log_time_ms,
             flush_at_ms,
+            flush_awaits_time,
         }
     }
 
@@ -59,6 +67,7 @@ impl Frozen for FrozenStore {
         writer.write_all(&FORMAT.to_be_bytes())?;
         writer.write_all(&self.log_time_ms.to_be_bytes())?;
         writer.write_all(&self.flush_at_ms.to_be_bytes())?;
+        writer.write_all(&[u8::from(self.flush_awaits_time)])?;
         writer.write_all(&(items.len() as u64).to_be_bytes())?;
         for item in items {
             let value_bytes = u32::try_from(item.value().len()).map_err(io::Error::other)?;
@@ -66,6 +75,7 @@ impl Frozen for FrozenStore {
             writer.write_all(&item.flags.to_be_bytes())?;
             writer.write_all(&item.unique.to_be_bytes())?;
             writer.write_all(&item.deadline_ms.to_be_bytes())?;
+            writer.write_all(&[u8::from(item.awaits_time)])?;
             writer.write_all(&value_bytes.to_be_bytes())?;
             writer.write_all(item.key())?;
             writer.write_all(item.value())?;
@@ -88,6 +98,7 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
     if store.flush_at_ms <= store.log_time_ms {
         return Err(bad("snapshot with a flush in its past"));
     }
+    store.flush_awaits_time = read_awaits_time(reader, store.flush_at_ms)?;
     let item_count = u64::from_be_bytes(array(reader)?);
     let mut previous_key = Vec::new();
     for _ in 0..item_count {
@@ -114,6 +125,7 @@ fn read_item(reader: &mut dyn Read) -> io::Result<Item> {
     let flags = u32::from_be_bytes(array(reader)?);
     let unique = u64::from_be_bytes(array(reader)?);
     let deadline_ms = u64::from_be_bytes(array(reader)?);
+    let awaits_time = read_awaits_time(reader, deadline_ms)?;
     let value_bytes = u32::from_be_bytes(array(reader)?) as usize;
     if value_bytes > VALUE_BYTES_MAX {
         return Err(bad("snapshot with a value that is too long"));
@@ -125,8 +137,17 @@ fn read_item(reader: &mut dyn Read) -> io::Result<Item> {
         key_bytes,
         flags,
         unique,
-        deadline_ms,
+        (deadline_ms, awaits_time),
     ))
+}
+
+/// What never ends awaits nothing.
+fn read_awaits_time(reader: &mut dyn Read, end_ms: u64) -> io::Result<bool> {
+    match array(reader)? {
+        [0] => Ok(false),
+        [1] if end_ms != NEVER => Ok(true),
+        _ => Err(bad("snapshot with an end that awaits no time")),
+    }
 }
 
 impl Store {
@@ -135,7 +156,9 @@ impl Store {
         let hash = self.items.hash(key);
         self.counts.bytes += item.bytes() as u64;
         self.alarms.cover(&mut item, hash);
+        let awaits_time = item.awaits_time;
         self.items.insert(hash, item);
+        self.note_awaiting(hash, awaits_time);
         Ok(())
     }
 }

@@ -4,6 +4,8 @@ use quorumwire_interfaces::Index;
 use super::*;
 use crate::memcached::{Parsed, Request, parse};
 
+mod lives;
+
 /// Log time at which the tests start, in ms.
 const START_MS: u64 = 1_700_000_000_000;
 
@@ -12,6 +14,8 @@ struct Log {
     store: Store,
     index: u64,
     now_ms: u64,
+    /// What is asked comes from where no tick goes before it.
+    awaits_time: bool,
 }
 
 impl Log {
@@ -20,6 +24,7 @@ impl Log {
             store: Store::new(),
             index: 0,
             now_ms: START_MS,
+            awaits_time: false,
         }
     }
 
@@ -54,6 +59,7 @@ impl Log {
             &Applied {
                 index: Index(self.index),
                 log_time,
+                awaits_time: self.awaits_time,
                 command,
             },
             reply,
@@ -460,17 +466,19 @@ fn a_snapshot_shows_its_moment_whatever_is_written_later() {
 }
 
 /// Typed by hand from the layout at the top of `snapshot.rs`.
-const GOLDEN: &[u8] = b"qwkv\0\0\0\x01\
-    \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\0\0\0\0\0\0\x02\
-    \x01\0\0\0\x05\0\0\0\0\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\x01ax\
-    \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\0\0\0\x00bc\
+const GOLDEN: &[u8] = b"qwkv\0\0\0\x02\
+    \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\0\0\0\0\0\0\0\x02\
+    \x01\0\0\0\x05\0\0\0\0\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\x01ax\
+    \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\x01\0\0\0\x00bc\
     vkwq";
 
 #[test]
 fn a_snapshot_is_the_bytes_typed_by_hand() {
     let mut log = Log::new();
     log.now_ms = 10_000;
+    log.awaits_time = true;
     log.set("bc", 1, "");
+    log.awaits_time = false;
     log.ask("set a 5 0 1\r\nx\r\n");
     log.ask("flush_all 10\r\n");
     assert_eq!(bytes(&*log.store.freeze()), GOLDEN);
@@ -482,7 +490,12 @@ fn a_snapshot_is_the_bytes_typed_by_hand() {
     assert_eq!(restored.log_time(), LogTime(10_000));
     assert_eq!(restored.next_deadline(), Some(LogTime(11_000)));
     assert_eq!(restored.stats().bytes, 4);
-    restored.advance(LogTime(11_000));
+    assert!(restored.awaits_time());
+    restored.advance(LogTime(10_500));
+    assert!(!restored.awaits_time());
+    restored.advance(LogTime(11_499));
+    assert_eq!(restored.stats().curr_items, 2);
+    restored.advance(LogTime(11_500));
     assert_eq!(restored.stats().curr_items, 1);
     restored.advance(LogTime(20_000));
     assert_eq!(restored.stats().curr_items, 0);
@@ -497,15 +510,17 @@ fn a_bad_snapshot_is_refused_and_leaves_nothing_behind() {
     };
     let bad = [
         (change(0, b'Q'), "not a snapshot"),
-        (change(7, 2), "another format"),
+        (change(7, 1), "another format"),
         (change(22, 0), "flush in its past"),
-        (change(31, 1), "without its end"),
-        (change(31, 3), "failed to fill"), // the end is read as an item
-        (change(32, 0), "keys are not in order"),
-        (change(53, 0x11), "value that is too long"),
-        (change(57, b' '), "bad key"),
-        (change(57, b'z'), "keys are not in order"),
-        (change(78, 0x26), "time has passed"),
+        (change(24, 2), "awaits no time"),
+        (change(32, 1), "without its end"),
+        (change(32, 3), "failed to fill"), // the end is read as an item
+        (change(33, 0), "keys are not in order"),
+        (change(54, 1), "awaits no time"),
+        (change(55, 0x11), "value that is too long"),
+        (change(59, b' '), "bad key"),
+        (change(59, b'z'), "keys are not in order"),
+        (change(80, 0x26), "time has passed"),
         (change(GOLDEN.len() - 1, b'w'), "without its end"),
     ];
     for (bytes, reason) in &bad {

@@ -9,6 +9,8 @@ pub struct Server {
     pub store: Store,
     index: u64,
     pub log_time_ms: u64,
+    /// Commands come from where no tick goes before them.
+    pub awaits_time: bool,
 }
 
 /// The bytes of one connection that were not used yet.
@@ -25,6 +27,7 @@ impl Server {
             store: Store::new(),
             index: 0,
             log_time_ms,
+            awaits_time: false,
         }
     }
 
@@ -109,6 +112,7 @@ impl Server {
             &Applied {
                 index: Index(self.index),
                 log_time,
+                awaits_time: self.awaits_time,
                 command,
             },
             reply,

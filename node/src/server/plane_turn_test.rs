@@ -1,0 +1,300 @@
+//! What the server makes of a plane that has no room, and of one that is being stopped. The plane is a
+//! few lines here, so that the moments between which others cannot step are held still.
+use super::*;
+use crate::server::core::Gate;
+use crate::server::journal::Journal;
+use crate::server::links::Links;
+use mio::Token;
+use mio::net::TcpListener;
+use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
+use quorumwire_interfaces::{
+    DataPlane, EntryKind, GroupId, Incarnation, Limits, PlaneEntry, PlaneEvent, PlaneKeys,
+    ReplicaId, Term,
+};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const HEARTBEAT: Duration = Duration::from_millis(20);
+/// Heartbeats in which a group of one is elected and begins a fast term.
+const BEGINNING_HEARTBEATS_MAX: usize = 50;
+
+/// What the test sees and sets of the plane.
+#[derive(Default)]
+struct Inside {
+    registers: Registers,
+    /// Commands it takes before it is full.
+    room: usize,
+    /// The last entry the host has polled.
+    polled: Index,
+}
+
+#[derive(Clone, Default)]
+struct Alone(Arc<Mutex<Inside>>);
+
+impl Alone {
+    /// Stores and commits as many entries; the client of each has its answer at once.
+    fn commit(&self, count: u64) -> Index {
+        let mut inside = self.0.lock().unwrap();
+        inside.registers.last_index.0 += count;
+        inside.registers.commit_index = inside.registers.last_index;
+        inside.registers.last_index
+    }
+}
+
+impl DataPlane for Alone {
+    fn limits(&self) -> Limits {
+        Limits {
+            payload_bytes_max: 1024,
+            replicas_max: 7,
+            ring_slots: 64,
+            authenticates: true,
+        }
+    }
+
+    fn set_keys(&mut self, _: &PlaneKeys) {}
+
+    fn engage(&mut self, grant: &quorumwire_interfaces::Grant) -> Result<(), PlaneError> {
+        let mut inside = self.0.lock().unwrap();
+        inside.registers = Registers {
+            term: grant.term,
+            last_index: grant.last_index,
+            last_term: grant.last_term,
+            commit_index: grant.commit_index,
+            ..Registers::default()
+        };
+        inside.polled = grant.last_index;
+        Ok(())
+    }
+
+    fn disengage(&mut self) -> Registers {
+        self.registers()
+    }
+
+    fn set_peer(&mut self, _: u8, _: SocketAddr) {}
+
+    fn registers(&self) -> Registers {
+        self.0.lock().unwrap().registers
+    }
+
+    fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError> {
+        let mut inside = self.0.lock().unwrap();
+        let taken = commands.len().min(inside.room);
+        if taken == 0 {
+            return Err(PlaneError::Full);
+        }
+        inside.room -= taken;
+        drop(inside);
+        let first = self.registers().last_index.next();
+        self.commit(taken as u64);
+        Ok((first, taken))
+    }
+
+    fn heartbeat(&mut self, _: u64) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn poll(&mut self, _: usize, sink: &mut dyn FnMut(PlaneEvent<'_>)) -> usize {
+        let mut inside = self.0.lock().unwrap();
+        let first = inside.polled.0 + 1;
+        for index in first..=inside.registers.last_index.0 {
+            sink(PlaneEvent::Entry(PlaneEntry {
+                index: Index(index),
+                term: inside.registers.term,
+                command: Command {
+                    kind: EntryKind::Command,
+                    session: 0,
+                    sequence: 0,
+                    payload: b"",
+                },
+                asked_by: None,
+            }));
+        }
+        inside.polled = inside.registers.last_index;
+        0
+    }
+
+    fn persisted(&mut self, _: Index) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn release(&mut self, _: Index) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn answer(&mut self, _: &Answer<'_>) {}
+
+    fn counters(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+fn config() -> Config {
+    Config {
+        group: GroupId(0),
+        me: Peer {
+            id: ReplicaId(0),
+            incarnation: Incarnation(1),
+        },
+        peer_address: "host0:7400".to_owned(),
+        initial_members: vec![ReplicaId(0)],
+        seed: 1,
+        election_timeout: 5 * HEARTBEAT,
+        lease: 5 * HEARTBEAT,
+        heartbeat_interval: HEARTBEAT,
+        clock_drift_ppm: 0,
+        uncommitted_bytes_max: 1 << 20,
+        appends_in_flight_max: 4,
+        append_bytes_in_flight_max: 1 << 20,
+        log_tail_bytes: 100,
+        waiting_requests_max: 16,
+        plane: true,
+        engage_interval: HEARTBEAT,
+        engage_interval_max: 8 * HEARTBEAT,
+        engage_window: 8,
+    }
+}
+
+fn links() -> Links {
+    let poll = mio::Poll::new().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    Links::new(
+        quorumwire_wire::hello("test", 0, 1),
+        listener,
+        poll.registry().try_clone().unwrap(),
+        Token(1).0,
+        HEARTBEAT,
+        HEARTBEAT,
+    )
+}
+
+/// A group of one that leads a fast term.
+fn fast_leader() -> (Core, Alone) {
+    let now = Now(Duration::from_secs(1));
+    let replica = Replica::new(config(), now, Stored::default()).unwrap();
+    let mut core = Core::new(replica, Journal::new(None), links(), GroupId(0), now);
+    let alone = Alone::default();
+    let address = "127.0.0.1:1".to_owned();
+    let plane = Plane::new(
+        Box::new(alone.clone()),
+        "alone",
+        address,
+        GroupId(0),
+        false,
+        0,
+    );
+    core.plane = Some(plane);
+    for _ in 0..BEGINNING_HEARTBEATS_MAX {
+        core.now.0 += HEARTBEAT;
+        core.step(Input::Timeout);
+        core.applied = carry_out(&mut core).max(core.applied);
+        core.step(Input::Applied(core.applied));
+        if core.leads_fast_term() {
+            core.begin_term();
+            return (core, alone);
+        }
+    }
+    panic!("no fast term");
+}
+
+/// Does what the replica asks for, but applies nothing; the last index it says is committed.
+fn carry_out(core: &mut Core) -> Index {
+    let mut committed = Index(0);
+    loop {
+        core.replica.flush(core.now, &mut core.outputs);
+        if core.outputs.is_empty() {
+            return committed;
+        }
+        for output in std::mem::take(&mut core.outputs) {
+            match output {
+                Output::Persist {
+                    ticket,
+                    hard_state,
+                    entries,
+                } => {
+                    let done = core.journal.persist(ticket, hard_state, &entries).unwrap();
+                    core.step(Input::Persisted(done.unwrap()));
+                }
+                Output::Committed(upto) => committed = committed.max(upto),
+                Output::Engage(engage) => core.engage_plane(&engage),
+                Output::Disengage(reason) => core.disengage_plane(reason),
+                Output::RoleChanged(change) => core.role_changed(&change),
+                Output::Send { .. }
+                | Output::Read(..)
+                | Output::Done(_)
+                | Output::Refused(..)
+                | Output::Truncated(_)
+                | Output::MembershipChanged(_)
+                | Output::ReadSnapshot { .. }
+                | Output::StoreSnapshotChunk { .. }
+                | Output::InstallSnapshot { .. }
+                | Output::TakeSnapshot
+                | Output::PlaneHeartbeat { .. }
+                | Output::PlanePersisted(_) => {}
+            }
+        }
+    }
+}
+
+fn write(core: &mut Core, number: u64) -> Routed {
+    core.write(Origin::Datagram(number), 1, |bytes| {
+        bytes.extend_from_slice(b"x");
+    })
+}
+
+fn index_of(core: &Core, number: u64) -> Option<Index> {
+    let its = |proposal: &&Proposal| proposal.origin == Origin::Datagram(number);
+    core.proposals.iter().find(its).map(|it| it.index)
+}
+
+#[test]
+fn a_write_does_not_pass_those_that_wait_since_the_fast_term() {
+    let (mut core, _) = fast_leader();
+    assert!(matches!(write(&mut core, 1), Routed::Pending));
+    core.submit_waiting();
+    assert_eq!(index_of(&core, 1), None, "the plane is full");
+
+    core.step(Input::PlaneFailed);
+    carry_out(&mut core);
+    assert!(!core.leads_fast_term());
+    assert_eq!(core.replica.role(), Role::Leader);
+    core.stalled = false;
+    assert!(matches!(write(&mut core, 2), Routed::Stalled));
+    assert!(core.stalled, "it is offered again");
+    assert_eq!(index_of(&core, 2), None);
+
+    while let Some(submission) = core.plane.as_mut().and_then(Plane::take_back) {
+        assert!(core.propose_submission(submission).is_ok());
+    }
+    assert!(matches!(write(&mut core, 2), Routed::Pending));
+    assert!(index_of(&core, 1).is_some());
+    assert!(index_of(&core, 1) < index_of(&core, 2));
+}
+
+#[test]
+fn a_read_shows_what_a_plane_has_answered_that_is_being_stopped() {
+    let (mut core, place) = fast_leader();
+    let before = core.applied;
+    let answered = place.commit(1);
+    core.step(Input::PlaneFailed);
+    assert!(!core.leads_fast_term(), "it is told to stop, and has not");
+    // The write is answered, and the host has not seen it. A read that comes now must show it.
+    let must_apply = core.read_barrier();
+
+    assert_eq!(carry_out(&mut core), answered);
+    assert_eq!(core.applied, before, "it is committed, not yet applied");
+    match core.gate(must_apply, true) {
+        Gate::Wait(index) => assert_eq!(index, answered),
+        Gate::Open => panic!("a stale read"),
+        Gate::NoLease | Gate::NotLeader => panic!("a group of one has a lease"),
+    }
+}
+
+#[test]
+fn registers_of_an_earlier_term_say_nothing() {
+    let (mut core, place) = fast_leader();
+    core.step(Input::PlaneFailed);
+    carry_out(&mut core);
+    place.0.lock().unwrap().registers.term = Term(core.replica.term().0 - 1);
+    place.commit(5);
+    assert_eq!(core.plane_registers(), None);
+    assert_eq!(core.last_index(), core.replica.last_index());
+}
