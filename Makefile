@@ -1,11 +1,12 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup generate accept check build test sim mutants bench demo ci
+.PHONY: help setup generate accept check build test sim mutants soak-elections bench demo ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
 	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
 	@echo 'make mutants   planted bugs: each must be noticed'
+	@echo 'make soak-elections  a minute of full load with each plane: no leader may lose its place'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
 	@echo 'make bench     side by side with etcd and memcached: bench/RESULTS.md'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
@@ -55,6 +56,14 @@ mutants: setup
 	cargo test --quiet --locked --package quorumwire-control --features mutants --test raft mutants
 	cargo test --quiet --locked --package quorumwire-fastpath --features mutants --test step mutants
 	cargo run --quiet --profile simulation --locked --package quorumwire-sim --features mutants -- --mutants $(ARGS)
+
+# Depends on the machine, so it is no part of `make test`.
+soak-elections: build
+	for plane in none socket; do \
+		QUORUMWIRE_BIN=$(CURDIR)/target/release/quorumwire QUORUMWIRE_TEST_PLANE=$$plane \
+		cargo test --locked --package quorumwire-cluster-tests --test election_soak -- \
+		--ignored --nocapture || exit 1; \
+	done
 
 bench: build
 	@tools/setup bench

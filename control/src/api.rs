@@ -42,6 +42,11 @@ pub struct Config {
     /// A follower that has heard no leader for this long, and up to twice as long by chance, stands
     /// for election; a leader that has not heard a quorum for this long steps down.
     pub election_timeout: Duration,
+    /// A voter that has heard a leader gives nobody else a vote for this long, whatever happens: a
+    /// leader's lease rests on it. Once it has passed, a follower whose connection to the leader broke
+    /// does not wait for the rest of the election timeout. Longer than the heartbeat interval, at most
+    /// the election timeout.
+    pub lease: Duration,
     /// A leader with nothing to say says so this often.
     pub heartbeat_interval: Duration,
     /// By how much two clocks may drift apart, in parts per million: leases are shorter by it.
@@ -133,10 +138,14 @@ pub enum Input {
     /// Time has passed; nothing else happened. Elections, heartbeats and whatever else is due begin
     /// upon this input only (see [`crate::Replica::next_wake`]): give first what has arrived meanwhile.
     Timeout,
+    /// This process did not run for so long, until just now: the silence of others during that time
+    /// says nothing about them. To be given before what has arrived meanwhile.
+    StoodStill(Duration),
     /// A connection to a replica stands, in this life of it. Anything from an earlier life of the
     /// same id is ignored from now on.
     PeerUp(Peer),
-    /// The connection is gone; what was on its way may be lost.
+    /// The connection is gone; what was on its way may be lost. If it led to the leader, that may be
+    /// gone too: see [`Config::lease`].
     PeerDown(Peer),
     /// A message from a replica.
     Message {
@@ -524,6 +533,8 @@ pub struct FollowerStatus {
 pub struct Counters {
     pub elections_started: u64,
     pub elections_won: u64,
+    pub elections_asked_about: u64,
+    pub elections_upon_silence: u64,
     pub stepped_down_without_quorum: u64,
     pub ignored_stranger: u64,
     pub ignored_old_incarnation: u64,

@@ -42,8 +42,13 @@ impl Replica {
         connection.up = true;
         connection.has_plane = false;
         if connection.incarnation != peer.incarnation {
+            let gone = Peer {
+                id: peer.id,
+                incarnation: connection.incarnation,
+            };
             connection.incarnation = peer.incarnation;
             connection.fresh_from = None;
+            self.lose_sight_of(gone);
         }
         if let Some(leading) = &mut self.leading {
             leading.peer_up(peer);
@@ -59,7 +64,15 @@ impl Replica {
         {
             connection.up = false;
             connection.fresh_from = None;
+            self.lose_sight_of(peer);
         }
+    }
+
+    /// Whether the connection to that life of a replica broke and does not stand again. One that never
+    /// stood did not break.
+    pub(crate) fn is_cut_off(&self, peer: Peer) -> bool {
+        let connection = self.connections.get(&peer.id);
+        connection.is_some_and(|c| !c.up || c.incarnation != peer.incarnation)
     }
 
     pub(crate) fn plane_peer(&mut self, id: ReplicaId, has_plane: bool) {

@@ -14,6 +14,7 @@ use quorumwire_interfaces::{Index, Term};
 #[derive(Debug, Default)]
 pub(crate) struct Votes {
     granted: Vec<Peer>,
+    refused: Vec<Peer>,
     /// The leader itself asked for this election.
     transfer: bool,
     /// The term is to be a fast one.
@@ -85,31 +86,12 @@ impl Replica {
         self.members.is_voter(self.config.me) && self.members.current().voters().count() == 1
     }
 
-    /// The time without a leader begins anew.
-    pub(crate) fn put_off_election(&mut self) {
-        let timeout = self.random_election_timeout();
-        self.election_deadline = Now(self.now.0 + timeout);
-    }
-
-    /// The leader of this term was heard: no election, and no vote for anyone else, for a while.
-    pub(crate) fn hear_leader(&mut self) {
-        self.leader_heard_at = Some(self.now);
-        self.put_off_election();
-    }
-
-    /// Whether a leader may still count on this voter, who therefore gives no vote to anyone
-    /// (thesis section 6.4.1: leases and undisturbed leaders rest on this).
-    fn is_loyal(&self) -> bool {
-        let heard_lately = self
-            .leader_heard_at
-            .is_some_and(|heard| self.now.0 < heard.0 + self.config.election_timeout);
-        (self.role == Role::Leader || heard_lately) && !mutant("vote-despite-leader")
-    }
-
     /// The election timeout has passed: asks whether an election could be won (pre-vote). Changes no
     /// term, so that a replica that cannot win disturbs nobody.
     pub(crate) fn ask_before_election(&mut self, outputs: &mut Vec<Output>) {
+        self.counters.elections_asked_about += 1;
         self.put_off_election();
+        self.hasten_election();
         if self.is_sole_voter() || mutant("no-pre-vote") {
             self.campaign(Campaign::Silence, outputs);
             return;
@@ -136,7 +118,10 @@ impl Replica {
         self.role = Role::Candidate;
         self.vote = Some(self.config.me);
         let (transfer, engaging) = match why {
-            Campaign::Silence => (false, None),
+            Campaign::Silence => {
+                self.counters.elections_upon_silence += 1;
+                (false, None)
+            }
             Campaign::Transfer => (true, None),
             Campaign::Engage { until, asked } => {
                 let engaged = Vec::new();
@@ -152,6 +137,7 @@ impl Replica {
         };
         self.votes = Votes {
             granted: Vec::new(),
+            refused: Vec::new(),
             transfer,
             engaging,
         };
@@ -293,6 +279,8 @@ impl Replica {
         if !asked || !granted {
             if term < self.term {
                 self.counters.ignored_old_term += 1;
+            } else if asked {
+                self.vote_refused_by(from);
             }
             return;
         }
@@ -306,6 +294,22 @@ impl Replica {
             engaging.engaged.push(from);
         }
         self.count_votes(outputs);
+    }
+
+    /// A candidate that cannot win any more need not wait for those who will not answer.
+    fn vote_refused_by(&mut self, from: Peer) {
+        if self.role != Role::Candidate {
+            return;
+        }
+        if !self.votes.refused.contains(&from) {
+            self.votes.refused.push(from);
+        }
+        let voters = self.members.current().voters().map(peer_of);
+        let hopeless = |peer: &Peer| self.votes.refused.contains(peer) || self.is_cut_off(*peer);
+        let open_count = voters.filter(|peer| !hopeless(peer)).count();
+        if open_count < majority_of(self.members.current().voters().count()) {
+            self.hasten_election();
+        }
     }
 
     /// Goes on to the election, or to leading it, if a majority agrees. The own vote counts once it

@@ -17,11 +17,13 @@ use crate::{Body, LeaveReason, Now, Output, Peer, Refusal, Replica};
 use quorumwire_interfaces::{Index, PLANE_REPLICAS_MAX, Registers, ReplicaId, Term};
 use std::time::Duration;
 
-/// An engaged member that has not answered for so many heartbeats is taken over by software.
-const SILENT_HEARTBEATS_MAX: u32 = 3;
+/// An engaged member that has not answered for this part of an election timeout is taken over by
+/// software: in hundredths.
+const SILENCE_PERCENT: u32 = 60;
 
-/// How many heartbeats long a member that was asked to engage hears nothing from software.
-const ANSWER_HEARTBEATS_MAX: u32 = 2;
+/// For this part of an election timeout a member that was asked to engage hears nothing from software:
+/// in hundredths.
+const ANSWER_PERCENT: u32 = 40;
 
 /// A fast term that has entries to commit and commits none for so many election timeouts goes on in
 /// software.
@@ -150,7 +152,7 @@ impl Replica {
         if equal.len() + 1 < self.plane_quorum() {
             return;
         }
-        let patience = self.config.heartbeat_interval * ANSWER_HEARTBEATS_MAX;
+        let patience = self.config.election_timeout * ANSWER_PERCENT / 100;
         let until = Now(self.now.0 + patience);
         self.plane.attempts.quiesce_until = None;
         self.campaign(
@@ -170,7 +172,7 @@ impl Replica {
             return;
         };
         let start_index = engagement.start_index;
-        let patience = self.config.heartbeat_interval * ANSWER_HEARTBEATS_MAX;
+        let patience = self.config.election_timeout * ANSWER_PERCENT / 100;
         let until = Now(self.now.0 + patience);
         let (engaged, asked) = self.votes.engaged_and_asked();
         self.counters.elections_won += 1;
@@ -287,7 +289,7 @@ impl Replica {
 
     fn take_over_silent_members(&mut self) {
         let now = self.now;
-        let silence = self.config.heartbeat_interval * SILENT_HEARTBEATS_MAX;
+        let silence = self.config.election_timeout * SILENCE_PERCENT / 100;
         let Some(leading) = &mut self.leading else {
             return;
         };
@@ -356,7 +358,7 @@ impl Replica {
         let window = self.config.engage_window;
         let close = |matched: Index| matched >= start_index && matched.0 + window >= last_index.0;
         let ready = self.ready_for_plane(close);
-        let until = Now(self.now.0 + self.config.heartbeat_interval * ANSWER_HEARTBEATS_MAX);
+        let until = Now(self.now.0 + self.config.election_timeout * ANSWER_PERCENT / 100);
         for peer in ready {
             let progress = self.leading.as_mut().and_then(|l| l.progress_of(peer));
             if let Some(progress) = progress.filter(|p| p.part == Part::Software) {

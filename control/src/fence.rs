@@ -182,6 +182,7 @@ fn touches_the_log(input: &Input) -> bool {
             true
         }
         Input::Timeout
+        | Input::StoodStill(_)
         | Input::PeerUp(_)
         | Input::PeerDown(_)
         | Input::Persisted(_)

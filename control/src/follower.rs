@@ -76,7 +76,7 @@ impl Replica {
             self.follow(from, outputs);
         }
         self.plane.wish = None;
-        self.hear_leader();
+        self.hear_leader(from);
         true
     }
 

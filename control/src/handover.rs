@@ -365,7 +365,7 @@ impl Replica {
             // Engaged where the logs were equal, and continued by this leader alone.
             self.following.matched = self.log.last_index();
         }
-        self.hear_leader();
+        self.hear_leader(leader);
     }
 
     /// More entries are durable: the plane may acknowledge them.

@@ -32,6 +32,7 @@ mod leader;
 mod log;
 mod members;
 pub mod mutants;
+mod patience;
 mod persistence;
 mod progress;
 mod reads;
@@ -59,7 +60,6 @@ use quorumwire_interfaces::{Index, ReplicaId, Term};
 use quorumwire_wire::{MemberRole, Membership, RecordKind};
 use snapshot_receiver::Receiving;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// One replica of one group.
 #[derive(Debug)]
@@ -85,6 +85,10 @@ pub struct Replica {
     told: RoleChange,
     /// When a leader of this or an earlier term was last heard (or might have been, before a start).
     leader_heard_at: Option<Now>,
+    /// Which one that was.
+    leader_heard: Option<Peer>,
+    /// The connection to it broke, and it was not heard over another one since.
+    leader_lost: bool,
     election_deadline: Now,
     votes: Votes,
     /// Messages that promise something, until term and vote are durable. Emptied with every new term.
@@ -140,6 +144,8 @@ impl Replica {
                 leader: None,
             },
             leader_heard_at: Some(now),
+            leader_heard: None,
+            leader_lost: false,
             election_deadline: now,
             votes: Votes::default(),
             held: Vec::new(),
@@ -239,14 +245,12 @@ impl Replica {
         if let Some(until) = self.votes.engaging_until() {
             wake = wake.min(until);
         }
-        match &self.leading {
-            Some(leading) => wake = wake.min(leading.next_wake()),
-            None => {
-                let campaign = || self.may_campaign().then_some(self.election_deadline);
-                wake = wake.min(self.says_fresh_at().or_else(campaign).unwrap_or(wake));
-            }
-        }
-        wake
+        let campaign = || self.may_campaign().then_some(self.election_deadline);
+        let due = match &self.leading {
+            Some(leading) => Some(leading.next_wake()),
+            None => self.says_fresh_at().or_else(campaign),
+        };
+        due.map_or(wake, |due| wake.min(due))
     }
 
     /// What it does in its term.
@@ -343,6 +347,7 @@ impl Replica {
     fn dispatch(&mut self, input: Input, outputs: &mut Vec<Output>) {
         match input {
             Input::Timeout => self.pass_time(outputs),
+            Input::StoodStill(time) => self.stood_still(time),
             Input::PeerUp(peer) => self.peer_up(peer, outputs),
             Input::PeerDown(peer) => self.peer_down(peer),
             Input::Message { from, message } => self.on_message(from, message, outputs),
@@ -574,21 +579,5 @@ impl Replica {
         }
         self.commit_index = index;
         outputs.push(Output::Committed(index));
-    }
-
-    fn next_random(&mut self) -> u64 {
-        // SplitMix64: one addition and a mixing of it, good enough to spread timeouts.
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A time in `[election_timeout, 2 * election_timeout)`, by chance.
-    fn random_election_timeout(&mut self) -> Duration {
-        let base = self.config.election_timeout;
-        let span = u64::try_from(base.as_micros()).unwrap_or(u64::MAX).max(1);
-        base + Duration::from_micros(self.next_random() % span)
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! # Why the lease is safe
 //! Every Append names a round, and the leader remembers when each round began, which is before any
-//! message of it was sent. A voter that has heard a leader gives no vote for `election_timeout` T on
+//! message of it was sent. A voter that has heard a leader gives no vote for the time `lease` T on
 //! its own clock, counted from the receipt, which is later. So if a majority has answered rounds that
 //! began at `s` or later, no one else is elected before each of them has seen T pass since `s`. A
 //! clock that is fast by the drift d shows T after T/(1+d), which is more than T(1-d): the lease ends
@@ -82,7 +82,12 @@ impl Replica {
     pub(crate) fn renew_lease(&mut self) {
         let begun_at = self.answered_by_majority(Some(Now(Duration::MAX)), |p| p.acked_sent_at);
         let keeps_ppm = MILLION.saturating_sub(self.config.clock_drift_ppm);
-        let length = self.config.election_timeout * keeps_ppm / MILLION;
+        let promised = if mutant("lease-outlives-promise") {
+            self.config.election_timeout
+        } else {
+            self.config.lease
+        };
+        let length = promised * keeps_ppm / MILLION;
         let until = begun_at.map(|begun| Now(begun.0.saturating_add(length)));
         if let Some(leading) = &mut self.leading {
             leading.lease_until = until;

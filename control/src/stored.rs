@@ -32,10 +32,10 @@ pub(crate) fn check_config(config: &Config) -> Result<(), Malformed> {
         format!("peer_address: at most {ADDRESS_BYTES_MAX} bytes")
     } else if config.clock_drift_ppm >= 1_000_000 {
         format!("clock_drift_ppm: {}, below 1000000", config.clock_drift_ppm)
-    } else if config.heartbeat_interval.is_zero()
-        || config.heartbeat_interval >= config.election_timeout
-    {
-        "heartbeat_interval: above zero and below election_timeout".to_string()
+    } else if config.heartbeat_interval.is_zero() || config.heartbeat_interval >= config.lease {
+        "heartbeat_interval: above zero and below lease".to_string()
+    } else if config.lease > config.election_timeout {
+        "lease: at most election_timeout".to_string()
     } else if config.plane
         && (config.engage_interval.is_zero() || config.engage_interval > config.engage_interval_max)
     {

@@ -140,6 +140,8 @@ pub struct ServerOptions {
     pub on_follower: OnFollower,
     /// Silence after which a follower stands for election.
     pub election_timeout: Duration,
+    /// How long a voter that has heard the leader gives nobody else a vote.
+    pub lease: Duration,
     /// How often an idle leader speaks; less than half of the election timeout.
     pub heartbeat_interval: Duration,
     /// How far clocks may drift apart, parts per million.
@@ -205,6 +207,7 @@ impl ServerOptions {
                 _ => None,
             })?,
             election_timeout: Duration::from_millis(given.number("election-timeout-ms")?),
+            lease: Duration::from_millis(given.number("lease-ms")?),
             heartbeat_interval: Duration::from_millis(given.number("heartbeat-ms")?),
             clock_drift_ppm: given.number("clock-drift-ppm")?,
             snapshot_log_bytes: given.number::<u64>("snapshot-log-mib")? << 20,
@@ -266,10 +269,17 @@ impl ServerOptions {
     }
 
     fn check_together(&self, given: &Given<'_>) -> Result<(), Refused> {
-        if self.heartbeat_interval * 2 >= self.election_timeout {
+        if self.lease > self.election_timeout {
             let allowed = format!(
-                "less than half of election-timeout-ms, which is {}",
+                "at most election-timeout-ms, which is {}",
                 self.election_timeout.as_millis()
+            );
+            return Err(given.refused("lease-ms", allowed));
+        }
+        if self.heartbeat_interval * 2 >= self.lease {
+            let allowed = format!(
+                "less than half of lease-ms, which is {}",
+                self.lease.as_millis()
             );
             return Err(given.refused("heartbeat-ms", allowed));
         }

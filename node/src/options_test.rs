@@ -48,8 +48,9 @@ fn defaults_are_those_of_the_table() {
     assert_eq!(options.cluster, "quorumwire");
     assert_eq!(options.durability, Durability::Sync);
     assert_eq!(options.on_follower, OnFollower::Forward);
-    assert_eq!(options.election_timeout, Duration::from_millis(150));
-    assert_eq!(options.heartbeat_interval, Duration::from_millis(30));
+    assert_eq!(options.election_timeout, Duration::from_millis(400));
+    assert_eq!(options.heartbeat_interval, Duration::from_millis(5));
+    assert_eq!(options.lease, Duration::from_millis(20));
     assert_eq!(options.listen_peer, "127.0.0.1:7400".parse().unwrap());
     assert_eq!(options.listen_memcached, "127.0.0.1:11211".parse().unwrap());
     assert_eq!(options.listen_http, "127.0.0.1:7480".parse().unwrap());
@@ -138,9 +139,10 @@ fn every_number_has_both_its_limits() {
             continue;
         };
         let others: &[(&str, &str)] = match spec.name {
-            // The two depend on each other.
-            "heartbeat-ms" => &[("election-timeout-ms", "60000")],
-            "election-timeout-ms" => &[("heartbeat-ms", "1")],
+            // The three depend on each other.
+            "heartbeat-ms" => &[("election-timeout-ms", "60000"), ("lease-ms", "60000")],
+            "lease-ms" => &[("election-timeout-ms", "60000"), ("heartbeat-ms", "1")],
+            "election-timeout-ms" => &[("lease-ms", "10"), ("heartbeat-ms", "1")],
             "id" => &[("members", "0=a:1,65535=b:1")],
             _ => &[],
         };
@@ -204,16 +206,19 @@ fn what_must_be_given_is_asked_for_by_name() {
 }
 
 #[test]
-fn a_heartbeat_is_less_than_half_of_the_election_timeout() {
-    let flags = [("election-timeout-ms", "100"), ("heartbeat-ms", "50")];
-    let error = refused(&flags);
+fn a_heartbeat_is_less_than_half_of_the_lease() {
+    let error = refused(&[("lease-ms", "100"), ("heartbeat-ms", "50")]);
     assert_eq!(error.option, "heartbeat-ms");
     assert!(error.allowed.contains("100"), "{error}");
-    load(
-        &[("election-timeout-ms", "100"), ("heartbeat-ms", "49")],
-        &[],
-    )
-    .unwrap();
+    load(&[("lease-ms", "100"), ("heartbeat-ms", "49")], &[]).unwrap();
+}
+
+#[test]
+fn a_lease_is_at_most_the_election_timeout() {
+    let error = refused(&[("election-timeout-ms", "100"), ("lease-ms", "101")]);
+    assert_eq!(error.option, "lease-ms");
+    assert!(error.allowed.contains("100"), "{error}");
+    load(&[("election-timeout-ms", "100"), ("lease-ms", "100")], &[]).unwrap();
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for anything; a machine with two busy cores is slow.
 const DEADLINE: Duration = Duration::from_mins(1);
 /// Leaders stay although many tests run at once.
-const CALM: [&str; 5] = ["--", "--election-timeout-ms", "600", "--heartbeat-ms", "60"];
+const CALM: [&str; 3] = ["--", "--election-timeout-ms", "600"];
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 fn quorumwire(arguments: &[&str]) -> Command {

@@ -68,6 +68,13 @@ impl Checks {
         Index(self.committed.len() as u64)
     }
 
+    /// The last entry anyone has reported as committed.
+    #[must_use]
+    pub fn last_committed(&self) -> Option<(Index, Term)> {
+        let last = self.committed.last()?;
+        Some((self.committed_upto(), last.0))
+    }
+
     /// Judges what a step of a replica has put out: the outputs from `first` on.
     pub fn after_step(&mut self, machines: &[Machine], place: usize, first: usize) {
         let machine = &machines[place];

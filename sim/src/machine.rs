@@ -54,6 +54,9 @@ pub struct Machine {
     pub old_copy: Option<OldCopy>,
     /// Its disk is one that was put in place of a newer one.
     pub rolled_back: bool,
+    /// What it must hold again before another one may lose its memory: the last that was committed when
+    /// its disk was put back.
+    pub owes: Option<(Index, Term)>,
     /// The time of day is wrong by so many milliseconds.
     pub wall_offset_ms: i64,
     /// The process, if it runs.
@@ -62,6 +65,8 @@ pub struct Machine {
     pub run: u32,
     /// It stands still until then; what arrives waits.
     pub busy_until: Nanos,
+    /// Since when it stands still, or did until it looks again.
+    pub still_since: Option<Nanos>,
     /// When it is to be woken, as far as that is set already.
     pub wake_at: Nanos,
     /// What has arrived and was not looked at.
@@ -276,10 +281,12 @@ impl Machine {
             clock_lost: 0,
             old_copy: None,
             rolled_back: false,
+            owes: None,
             wall_offset_ms: 0,
             process: None,
             run: 0,
             busy_until: 0,
+            still_since: None,
             wake_at: Nanos::MAX,
             inbox: VecDeque::new(),
             stalled_until: 0,
@@ -301,6 +308,13 @@ impl Machine {
         self.lives += 1;
         let number = self.lives << 16 | u64::from(self.peer.id.0);
         Incarnation(mix(settings.seed.wrapping_add(number)) | 1)
+    }
+
+    /// For how long it did not run until now, by its own clock, if it has not noticed yet.
+    pub fn notices_pause(&mut self, now: Nanos) -> Option<Duration> {
+        let since = self.still_since.take()?;
+        let (from, to) = (self.clock(since).0, self.clock(now).0);
+        to.checked_sub(from).filter(|pause| !pause.is_zero())
     }
 
     /// Starts a process from what is on the disk, which a fault has damaged (`spoiled`) or not.
@@ -364,6 +378,7 @@ impl Machine {
         self.inbox.clear();
         self.wake_at = Nanos::MAX;
         self.busy_until = 0;
+        self.still_since = None;
         self.plane_goes_on = false;
         self.dies_in_write = None;
         self.dies_after = None;
@@ -489,6 +504,7 @@ impl Machine {
             seed: mix(settings.seed ^ (u64::from(self.run) << 32 | u64::from(self.peer.id.0))),
             election_timeout: Duration::from_nanos(settings.election_timeout),
             heartbeat_interval: Duration::from_nanos(settings.heartbeat),
+            lease: Duration::from_nanos(settings.lease),
             clock_drift_ppm: settings.drift_allowed_ppm,
             uncommitted_bytes_max: settings.uncommitted_bytes_max,
             appends_in_flight_max: settings.appends_in_flight_max,

@@ -10,6 +10,8 @@ pub const TROUBLE: Nanos = 358 * SECOND;
 const CALM_START: Nanos = 2 * SECOND;
 /// Faults planned for a seed.
 const FAULTS: u64 = 420;
+/// Sets the choice of a lease apart from the plan's other choices.
+const LEASES: u64 = 0x1ea5_e5e7;
 /// Between two heartbeats, in milliseconds: what users may configure. Half of the seeds have the usual
 /// one; the short ones take most of the processor's time, the long ones leave gaps for everything else.
 const HEARTBEATS_MS: [u64; 16] = [
@@ -66,6 +68,11 @@ pub struct Settings {
     pub election_timeout: Nanos,
     /// In nanoseconds.
     pub heartbeat: Nanos,
+    /// How long voters' promises to a leader last, in nanoseconds.
+    pub lease: Nanos,
+    /// How often a connection between two that run breaks: so many of a thousand times that
+    /// connections are looked at.
+    pub breaks: u64,
     /// By how much the replicas believe two clocks may drift apart, parts per million.
     pub drift_allowed_ppm: u32,
     /// By how much one clock differs from true time at most, parts per million.
@@ -185,6 +192,10 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     };
     let ring_slots = u32::try_from(one(random, &[4, 16, 64, 64, 256])).unwrap_or(64);
     let window = ring_slots >> random.below(3);
+    // By a chance of their own, so that all else stays as it was.
+    let apart = &mut Random::new(mix(seed ^ LEASES));
+    let lease = one(apart, &[15, 20, 30, 1_000]) * heartbeat / 10;
+    let breaks = one(apart, &[0, 0, 1, 5]);
     let engage_interval = one(random, &[20, 100, 100, 400]) * MILLISECOND;
     Settings {
         seed,
@@ -193,6 +204,8 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         durability,
         election_timeout: heartbeat * timeouts,
         heartbeat,
+        lease: lease.min(heartbeat * timeouts),
+        breaks,
         drift_allowed_ppm: if clocks_are_sound { allowed } else { 100 },
         drift_ppm_max: if clocks_are_sound {
             drift_ppm_max

@@ -135,6 +135,7 @@ impl World {
             }
             Some(_) | None => {
                 machine.rolled_back = true;
+                machine.owes = self.checks.last_committed();
                 let peer = machine.peer;
                 self.checks.forgets_promises(peer);
                 self.counts.see("disk put back whole");
@@ -146,7 +147,7 @@ impl World {
     /// does no harm only while everybody else follows one leader in the newest term and holds, durably,
     /// all that it held.
     fn may_be_rolled_back(&self, place: usize) -> bool {
-        if self.forgetful.is_some() || !self.is_settled(place) {
+        if self.is_memory_missing() || !self.is_settled(place) {
             return false;
         }
         let machine = &self.machines[place];

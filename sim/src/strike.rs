@@ -229,6 +229,7 @@ impl World {
                     machine.plane_goes_on = strike == Strike::PauseControl;
                 }
                 machine.busy_until = machine.busy_until.max(now + lasts);
+                machine.still_since = machine.still_since.or(Some(now));
                 let run = machine.run;
                 let until = machine.busy_until;
                 self.queue.set(until, Event::GoesOn(place, run));
@@ -344,6 +345,7 @@ impl World {
         machine.inbox.clear();
         machine.wake_at = Nanos::MAX;
         machine.busy_until = 0;
+        machine.still_since = None;
         machine.dies_after = None;
         machine.dies_in_write = None;
         if !sync {
@@ -449,10 +451,16 @@ impl World {
     /// settled: the newest leader's members are committed, at least three vote, all in their present
     /// lives.
     fn may_forget(&mut self, place: usize) -> bool {
-        if self.machines[place].process.is_none() || self.forgetful.is_some() {
+        if self.machines[place].process.is_none() || self.is_memory_missing() {
             return false;
         }
         self.is_settled(place)
+    }
+
+    /// Whether somebody has lost its memory, or a part of it, and does not have it back.
+    pub fn is_memory_missing(&self) -> bool {
+        let owes = |machine: &crate::machine::Machine| machine.owes.is_some();
+        self.forgetful.is_some() || self.machines.iter().any(owes)
     }
 
     /// Whether the newest leader's members are committed, at least three, this one among them, and all in
@@ -488,6 +496,12 @@ impl World {
 
     /// Whoever had lost its memory may vote again.
     pub fn note_memory(&mut self) {
+        for machine in &mut self.machines {
+            let has = |(index, term)| machine.durable.holds(index, term);
+            if machine.process.is_some() && machine.owes.is_some_and(has) {
+                machine.owes = None;
+            }
+        }
         if let Some(place) = self.forgetful {
             let quiet = {
                 let machine = &self.machines[place];

@@ -36,6 +36,10 @@ impl World {
     /// A turn: first what disk and snapshot threads have done, then what others say, then the time,
     /// then clients; then all that the replica asks for.
     pub fn turn(&mut self, place: usize) {
+        if let Some(pause) = self.machines[place].notices_pause(self.now) {
+            self.counts.see("own pause noticed");
+            self.step(place, Input::StoodStill(pause));
+        }
         let mut inbox = std::mem::take(&mut self.machines[place].inbox);
         let many = inbox.len() > 1;
         if many {

@@ -357,10 +357,18 @@ impl World {
 
     fn dial(&mut self) {
         self.queue.set(self.now + DIAL_EVERY, Event::Dial);
+        let breaks = if self.now < self.plan.trouble {
+            self.plan.settings.breaks
+        } else {
+            0
+        };
         for a in 0..self.machines.len() {
             for b in a + 1..self.machines.len() {
                 if self.network.is_connected(a, b) {
                     if self.network.silent_for(a, b, self.now) > SILENCE_MAX {
+                        self.disconnect(a, b);
+                    } else if breaks > 0 && self.random.permille(breaks) {
+                        self.counts.see("connection broke");
                         self.disconnect(a, b);
                     }
                 } else {

@@ -98,6 +98,14 @@ const MUTANTS: &[(&str, &str)] = &[
         "a stale read beside the new leader",
     ),
     (
+        "lease-outlives-promise",
+        "a stale read after a voter's promise has passed",
+    ),
+    (
+        "lost-connection-breaks-promise",
+        "a lease broken by a connection that broke",
+    ),
+    (
         "membership-not-rolled-back",
         "counting over a membership that never was",
     ),
@@ -105,8 +113,16 @@ const MUTANTS: &[(&str, &str)] = &[
     ("no-pre-vote", "a returning replica that deposes the leader"),
     ("old-life-heard", "answers to a life that is gone"),
     (
+        "only-promise-protects-leader",
+        "a leader disturbed by one who lost its connection",
+    ),
+    (
         "overlapping-changes",
         "two memberships without a common voter",
+    ),
+    (
+        "own-pause-is-silence",
+        "a leader disturbed because the machine stood still",
     ),
     ("plane-frames-unheard", "a leader disturbed, a lease broken"),
     (

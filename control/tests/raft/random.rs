@@ -22,6 +22,7 @@ const WANTED: &[&str] = &[
     "bootstrap",
     "candidate",
     "commit",
+    "connection broken",
     "crash after a vote",
     "crash after engaging",
     "crash",
@@ -51,6 +52,7 @@ const WANTED: &[&str] = &[
     "message lost",
     "message repeated",
     "not in the fast term",
+    "own pause noticed",
     "packet lost",
     "partition",
     "pause",
@@ -73,11 +75,19 @@ const WANTED: &[&str] = &[
     "wipe",
 ];
 
+/// How long voters' promises may last, up to the election timeout.
+const LEASES: [Duration; 3] = [
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+    ELECTION_TIMEOUT,
+];
+
 pub struct Cluster {
     world: World,
     random: Random,
     trouble: Trouble,
-    paused: BTreeMap<u16, Duration>,
+    /// Since when, and until when.
+    paused: BTreeMap<u16, (Duration, Duration)>,
     disk_due: BTreeMap<u16, Duration>,
     down: BTreeSet<u16>,
     /// The life that was lost last and has not been replaced by a voting one yet.
@@ -96,10 +106,12 @@ impl Cluster {
         let mut world = World::new();
         world.loud = std::env::var_os("QUORUMWIRE_TRACE").is_some();
         let initial: Vec<u16> = (0..voter_count).collect();
+        let lease = random.pick(&LEASES).expect("a list");
         for id in 0..voter_count + 2 {
             let members: &[u16] = if id < voter_count { &initial } else { &[] };
             let mut config = config(id, 1, members);
             config.seed ^= seed;
+            config.lease = lease;
             world.planes = random.permille(trouble.planes).then_some(true);
             world.start(config, Disk::default());
             let node = world.nodes.get_mut(&id).expect("just started");
@@ -347,7 +359,7 @@ impl Cluster {
     /// Something a user, an operator or an enemy does.
     fn act(&mut self) {
         let now = self.world.time;
-        self.paused.retain(|_, until| *until > now);
+        self.wake_up(now);
         self.finish_fences(500);
         self.propose_anywhere();
         self.read_anywhere();
@@ -372,6 +384,20 @@ impl Cluster {
     fn anyone(&mut self) -> Option<u16> {
         let ids: Vec<u16> = self.world.nodes.keys().copied().collect();
         self.random.pick(&ids)
+    }
+
+    /// Those who were stopped for long enough go on, and most notice that they were.
+    fn wake_up(&mut self, now: Duration) {
+        let over = self.paused.iter().filter(|(_, (_, until))| *until <= now);
+        let over: Vec<(u16, Duration)> = over.map(|(id, (since, _))| (*id, *since)).collect();
+        for (id, since) in over {
+            self.paused.remove(&id);
+            if self.random.permille(800) && !self.down.contains(&id) {
+                self.count("own pause noticed");
+                self.world
+                    .input(id, Input::StoodStill(now.saturating_sub(since)));
+            }
+        }
     }
 
     /// Those who run, are awake and believe they lead.
@@ -483,7 +509,13 @@ impl Cluster {
 
     fn break_something(&mut self) {
         let Some(id) = self.anyone() else { return };
-        match self.random.below(10) {
+        match self.random.below(12) {
+            10 | 11 => {
+                if let Some(other) = self.anyone().filter(|other| *other != id) {
+                    self.count("connection broken");
+                    self.world.disconnect(id, other);
+                }
+            }
             7 => {
                 if let Some(other) = self.anyone().filter(|other| *other != id) {
                     self.count("planes cut");
@@ -515,7 +547,9 @@ impl Cluster {
             3 => {
                 self.count("pause");
                 let until = self.world.time + self.random.micros(10_000, 400_000);
-                self.paused.insert(id, until);
+                let begun = self.world.time;
+                let paused = self.paused.entry(id).or_insert((begun, until));
+                paused.1 = until;
             }
             4 => {
                 if let Some(leader) = self.random.pick(&self.leaders()) {

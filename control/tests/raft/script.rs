@@ -94,6 +94,15 @@ impl Script {
                 }
             })?,
             "state" => self.state(),
+            "lease" => {
+                let lease = duration(words.first().ok_or("how long?")?)?;
+                self.world.lease = Some(lease);
+            }
+            "break" => self.world.disconnect(number(words, 0)?, number(words, 1)?),
+            "stood-still" => {
+                let time = duration(words.get(1).ok_or("how long?")?)?;
+                self.world.input(number(words, 0)?, Input::StoodStill(time));
+            }
             "planes" => self.world.planes = Some(words.first() != Some(&"memory")),
             "submit" => return self.submit(words),
             "look-away" => self.node(number(words, 0)?).looks = false,
@@ -611,6 +620,7 @@ fn job(done: &Input) -> String {
         Input::SnapshotChunkStored { next_offset, .. } => format!("a chunk upto {next_offset}"),
         Input::SnapshotInstalled { last_index, .. } => format!("installing {last_index}"),
         Input::Timeout
+        | Input::StoodStill(_)
         | Input::PeerUp(_)
         | Input::PeerDown(_)
         | Input::Message { .. }

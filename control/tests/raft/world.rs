@@ -35,6 +35,8 @@ pub struct World {
     pub loud: bool,
     pub trace: Vec<String>,
     pub snapshot_bytes: usize,
+    /// The lease of replicas started from now on, if not their configuration's.
+    pub lease: Option<Duration>,
     /// Whether replicas started from now on have data planes, and those hold acknowledgements.
     pub planes: Option<bool>,
     /// Directed links on which the planes' packets are lost.
@@ -165,6 +167,7 @@ pub fn config(id: u16, incarnation: u64, initial: &[u16]) -> Config {
         initial_members: initial.iter().copied().map(ReplicaId).collect(),
         seed: u64::from(id) * 1000 + incarnation,
         election_timeout: ELECTION_TIMEOUT,
+        lease: ELECTION_TIMEOUT,
         heartbeat_interval: HEARTBEAT,
         clock_drift_ppm: 100_000,
         uncommitted_bytes_max: 1 << 20,
@@ -190,6 +193,7 @@ impl World {
             loud: true,
             trace: Vec::new(),
             snapshot_bytes: 100,
+            lease: None,
             planes: None,
             plane_cut: BTreeSet::new(),
         }
@@ -205,6 +209,7 @@ impl World {
     pub fn start(&mut self, mut config: Config, disk: Disk) {
         let id = config.me.id.0;
         config.plane = self.planes.is_some();
+        config.lease = self.lease.unwrap_or(config.lease);
         let node = Node {
             peer: config.me,
             config,
@@ -270,6 +275,13 @@ impl World {
                 );
             }
         }
+    }
+
+    /// The connection between two breaks; what is on its way arrives all the same.
+    pub fn disconnect(&mut self, a: u16, b: u16) {
+        let (peer_a, peer_b) = (self.nodes[&a].peer, self.nodes[&b].peer);
+        self.input(a, Input::PeerDown(peer_b));
+        self.input(b, Input::PeerDown(peer_a));
     }
 
     /// Stops a replica; what its disk has not done yet is lost.

@@ -69,9 +69,28 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "datagram_requests_expired",
         "Requests on memcached's UDP port given up without an answer",
     ),
-    ("elections_started", "Elections this replica stood for"),
+    (
+        "elections_asked_about",
+        "Times this replica heard no leader and asked whether it could be elected",
+    ),
+    (
+        "elections_started",
+        "Elections this replica stood for, those that begin fast terms included",
+    ),
+    (
+        "elections_upon_silence",
+        "Elections this replica stood for because no leader was heard",
+    ),
     ("elections_won", "Elections this replica won"),
     ("entries_applied", "Log entries applied to the store"),
+    (
+        "own_pauses",
+        "Times this process did not run although it wanted to",
+    ),
+    (
+        "own_pauses_milliseconds",
+        "How long those times were together",
+    ),
     (
         "plane_engaged",
         "Times this replica's data plane was engaged",

@@ -209,16 +209,26 @@ pub const TABLE: &[Spec] = &[
     Spec {
         name: "election-timeout-ms",
         kind: number(10, 60_000, "ms"),
-        unset: Unset::Value("150"),
+        unset: Unset::Value("400"),
         help: "A follower that has heard no leader for this long, and up to twice as long by \
-               chance, stands for election. The same on all replicas.",
+               chance, stands for election. The same on all replicas. A leader whose process ended is \
+               replaced much sooner, see `lease-ms`; this is for machines that are gone or hang, and \
+               longer than a healthy machine ever stalls.",
+    },
+    Spec {
+        name: "lease-ms",
+        kind: number(3, 60_000, "ms"),
+        unset: Unset::Value("20"),
+        help: "A voter that has heard the leader gives nobody else a vote for this long, so the leader \
+               may answer reads alone for this long. When the connection to the leader breaks, an \
+               election begins once it has passed. At most `election-timeout-ms`; the same on all \
+               replicas.",
     },
     Spec {
         name: "heartbeat-ms",
         kind: number(1, 30_000, "ms"),
-        unset: Unset::Value("30"),
-        help: "A leader that has nothing to say says so this often. Less than half of \
-               `election-timeout-ms`.",
+        unset: Unset::Value("5"),
+        help: "A leader that has nothing to say says so this often. Less than half of `lease-ms`.",
     },
     Spec {
         name: "clock-drift-ppm",
@@ -352,9 +362,9 @@ pub fn documentation() -> String {
     let mut page = String::from(
         "<!-- Written by `quorumwire config docs`; do not edit. -->\n\
          # Configuration of the server\n\n\
-         Every option of `quorumwire server` can be given as a flag (`--election-timeout-ms 150`), as \
-         an environment variable (`QUORUMWIRE_ELECTION_TIMEOUT_MS=150`) or in the configuration file \
-         (`election_timeout_ms = 150`). A flag wins over the environment, the environment over the \
+         Every option of `quorumwire server` can be given as a flag (`--election-timeout-ms 400`), as \
+         an environment variable (`QUORUMWIRE_ELECTION_TIMEOUT_MS=400`) or in the configuration file \
+         (`election_timeout_ms = 400`). A flag wins over the environment, the environment over the \
          file, the file over the default. An unknown key in the file, or a value outside its range, \
          is refused at the start (exit code 2) by name, with the value given and the values allowed. \
          `quorumwire config check` takes the same options and shows what would hold, and why.\n\n\

@@ -27,6 +27,10 @@ pub struct Counters {
     pub snapshots_failed: u64,
     pub malformed_messages: u64,
     pub unknown_group: u64,
+    /// Times in which this process did not run although it wanted to.
+    pub pauses: u64,
+    /// How long they were together.
+    pub pauses_ms: u64,
     /// From a write's arrival to its answer, for writes of clients connected to the leader.
     pub commit: Durations,
     /// One turn of the event loop.

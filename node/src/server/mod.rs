@@ -3,6 +3,7 @@
 //! between two turns.
 mod administration;
 mod answers;
+mod attention;
 mod carry_out;
 mod clients;
 mod clock;
@@ -24,6 +25,7 @@ mod snapshots;
 mod start;
 
 use self::administration::Waiting;
+use self::attention::Attention;
 use self::clients::Clients;
 use self::core::Core;
 use self::datagrams::Datagrams;
@@ -86,6 +88,7 @@ struct Server {
     ready_once_applied: Index,
     started: Now,
     next_housekeeping: Now,
+    attention: Attention,
     stop: Arc<AtomicBool>,
     /// SIGHUP: the secret file is to be read again.
     reload: Arc<AtomicBool>,
@@ -107,6 +110,7 @@ impl Server {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         loop {
             let timeout = self.time_to_wait();
+            self.attention.waits(timeout);
             match self.poll.poll(&mut events, Some(timeout)) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => events.clear(),
@@ -140,6 +144,7 @@ impl Server {
         // What was read came before this moment: a leader's lease counts from before it was asked for,
         // a voter's loyalty from after it heard.
         self.core.now = clock::now();
+        self.note_own_pause();
         self.poll_plane();
         self.take_link_events();
         if self.core.replica.next_wake() <= self.core.now {
@@ -165,6 +170,16 @@ impl Server {
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.core.counters.turn.record(took_us);
         Ok(())
+    }
+
+    /// Time in which this process could not listen says nothing about others.
+    fn note_own_pause(&mut self) {
+        if let Some(pause) = self.attention.listens(self.core.now) {
+            let counters = &mut self.core.counters;
+            counters.pauses += 1;
+            counters.pauses_ms += u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            self.core.step(Input::StoodStill(pause));
+        }
     }
 
     /// How long nothing is to be done unless something happens.

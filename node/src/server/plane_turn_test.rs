@@ -138,6 +138,7 @@ fn config() -> Config {
         initial_members: vec![ReplicaId(0)],
         seed: 1,
         election_timeout: 5 * HEARTBEAT,
+        lease: 5 * HEARTBEAT,
         heartbeat_interval: HEARTBEAT,
         clock_drift_ppm: 0,
         uncommitted_bytes_max: 1 << 20,

@@ -172,6 +172,10 @@ impl Server {
             ("snapshots_installed", raft.snapshots_installed),
             ("elections_started", raft.elections_started),
             ("elections_won", raft.elections_won),
+            ("elections_asked_about", raft.elections_asked_about),
+            ("elections_upon_silence", raft.elections_upon_silence),
+            ("own_pauses", own.pauses),
+            ("own_pauses_milliseconds", own.pauses_ms),
             (
                 "stepped_down_without_quorum",
                 raft.stepped_down_without_quorum,

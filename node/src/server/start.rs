@@ -1,4 +1,5 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
+use super::attention::Attention;
 use super::clients::Clients;
 use super::core::{Application, Core};
 use super::datagrams::Datagrams;
@@ -60,6 +61,8 @@ const PLANE_OPTIONS: quorumwire_plane_socket::Options = quorumwire_plane_socket:
 const SCRATCH_BYTES: usize = 256 << 10;
 /// Name of the file that says that this replica has been a member.
 const MEMBER_MARK: &str = "was-member";
+/// A connection on which nothing was said says so this often.
+const KEEPALIVES_PER_ELECTION_TIMEOUT: u32 = 5;
 /// A connection on which nothing came for so many election timeouts is dead.
 const SILENCE_ELECTION_TIMEOUTS: u32 = 4;
 
@@ -282,7 +285,7 @@ fn join(
         peers,
         registry.try_clone()?,
         TOKEN_FIRST_LINK,
-        options.heartbeat_interval,
+        options.election_timeout / KEEPALIVES_PER_ELECTION_TIMEOUT,
         (options.election_timeout * SILENCE_ELECTION_TIMEOUTS).max(Duration::from_secs(1)),
     );
     let clients = Clients::new(
@@ -321,6 +324,7 @@ fn join(
         ready_once_applied: commit_index,
         started: now,
         next_housekeeping: quorumwire_control::Now(now.0 + HOUSEKEEPING_INTERVAL),
+        attention: Attention::new(now),
         stop: Arc::new(AtomicBool::new(false)),
         reload: Arc::new(AtomicBool::new(false)),
         draining_since: None,
@@ -351,6 +355,7 @@ fn config(
         },
         seed: random_number()?,
         election_timeout: options.election_timeout,
+        lease: options.lease,
         heartbeat_interval: options.heartbeat_interval,
         clock_drift_ppm: options.clock_drift_ppm,
         uncommitted_bytes_max: options.uncommitted_bytes_max,

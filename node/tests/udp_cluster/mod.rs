@@ -40,7 +40,7 @@ impl Cluster {
         let mut process = Command::new(env!("CARGO_BIN_EXE_quorumwire"))
             .args(["dev", "--json", "--dir", data.to_str().unwrap()])
             .args(dev_options)
-            .args(["--", "--election-timeout-ms", "600", "--heartbeat-ms", "60"])
+            .args(["--", "--election-timeout-ms", "600"])
             .args(server_options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
