@@ -87,8 +87,9 @@ impl World {
 
     /// Somebody copies a disk, to put the copy in its place later.
     pub fn copy_disk(&mut self, place: usize, lasts: Nanos, luck: &mut Random) {
+        let may_be_damaged = self.forgetful == Some(place);
         let machine = &mut self.machines[place];
-        if machine.process.is_none() || machine.old_copy.is_some() {
+        if machine.process.is_none() || machine.old_copy.is_some() || may_be_damaged {
             return;
         }
         machine.old_copy = Some(OldCopy {

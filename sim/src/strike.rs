@@ -458,6 +458,7 @@ impl World {
     }
 
     /// Whether somebody has lost its memory, or a part of it, and does not have it back.
+    #[must_use]
     pub fn is_memory_missing(&self) -> bool {
         let owes = |machine: &crate::machine::Machine| machine.owes.is_some();
         self.forgetful.is_some() || self.machines.iter().any(owes)
