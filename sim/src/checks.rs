@@ -536,7 +536,10 @@ fn is_held_by(
     (index, term): (Index, Term),
 ) -> bool {
     let holder = machines.iter().find(|machine| machine.peer.id == id);
-    holder.is_some_and(|holder| holder.peer.incarnation != incarnation || holder.holds(index, term))
+    holder.is_some_and(|holder| {
+        let had = holder.owes.is_some_and(|owes| index <= owes.acknowledged);
+        holder.peer.incarnation != incarnation || had || holder.holds(index, term)
+    })
 }
 
 /// Whether any majority of one has a voter in common with any majority of the other.

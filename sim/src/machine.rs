@@ -54,9 +54,8 @@ pub struct Machine {
     pub old_copy: Option<OldCopy>,
     /// Its disk is one that was put in place of a newer one.
     pub rolled_back: bool,
-    /// What it must hold again before another one may lose its memory: the last that was committed when
-    /// its disk was put back.
-    pub owes: Option<(Index, Term)>,
+    /// What it has to make up for since its disk was put back.
+    pub owes: Option<Owes>,
     /// The time of day is wrong by so many milliseconds.
     pub wall_offset_ms: i64,
     /// The process, if it runs.
@@ -248,6 +247,15 @@ pub struct Seen {
     pub led: bool,
 }
 
+/// What a machine held when its disk was put back to an older copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Owes {
+    /// The last that was committed then: before it holds that again, nobody else may lose its memory.
+    pub committed: (Index, Term),
+    /// All it had acknowledged; the others held that, too.
+    pub acknowledged: Index,
+}
+
 /// How a start went.
 pub enum Start {
     /// It runs.
@@ -400,6 +408,17 @@ impl Machine {
             None if self.in_memory => true,
             Some(_) | None => self.durable.holds(index, term),
         }
+    }
+
+    /// The last entry that its process or its plane has.
+    #[must_use]
+    pub fn last_index(&self) -> Index {
+        let in_plane = self.plane().map(crate::plane::Plane::registers);
+        let in_plane = in_plane.map_or(Index(0), |registers| registers.last_index);
+        let process = self.process.as_ref();
+        process.map_or(in_plane, |process| {
+            process.replica.last_index().max(in_plane)
+        })
     }
 
     /// Its plane: that of its process, or what is left of the last one's.

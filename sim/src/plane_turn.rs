@@ -390,6 +390,12 @@ impl World {
         } else {
             self.submit_to_software(place);
         }
+        self.launch(place);
+        self.tell_of_news(place);
+    }
+
+    /// Frees what this turn was done with.
+    pub fn free_plane(&mut self, place: usize) {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };

@@ -1,12 +1,11 @@
 //! Carries out faults of what a process is given to work with: memory, file handles, its clock, and a
 //! disk that is put back to an old copy of itself.
 use crate::fault::Class;
-use crate::machine::OldCopy;
+use crate::machine::{OldCopy, Owes};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::random::Random;
 use crate::world::{Event, World};
 use quorumwire_control::Role;
-use quorumwire_interfaces::Index;
 use quorumwire_storage::{Disk, FaultyDisk, MemoryDisk};
 use std::io::IoSlice;
 
@@ -121,6 +120,7 @@ impl World {
             return; // a copy of an older life, whose member is another
         }
         let mark = read_whole(self.machines[place].disk.inner(), MARK);
+        let acknowledged = self.machines[place].last_index();
         self.crash(place, false, copy.lasts);
         let machine = &mut self.machines[place];
         let space_bytes = machine.disk.faults().space_bytes;
@@ -136,7 +136,11 @@ impl World {
             }
             Some(_) | None => {
                 machine.rolled_back = true;
-                machine.owes = self.checks.last_committed();
+                let committed = self.checks.last_committed();
+                machine.owes = committed.map(|committed| Owes {
+                    committed,
+                    acknowledged,
+                });
                 let peer = machine.peer;
                 self.checks.forgets_promises(peer);
                 self.counts.see("disk put back whole");
@@ -155,9 +159,7 @@ impl World {
         let Some(process) = &machine.process else {
             return false;
         };
-        let in_plane = machine.plane().map(crate::plane::Plane::registers);
-        let in_plane = in_plane.map_or(Index(0), |registers| registers.last_index);
-        let last_index = process.replica.last_index().max(in_plane);
+        let last_index = machine.last_index();
         let Some(last_term) = process.replica.term_at(last_index) else {
             return false;
         };

@@ -106,6 +106,7 @@ impl World {
         self.submit_to_plane(place);
         self.carry_out_all(place);
         self.keep_house(place);
+        self.free_plane(place);
         self.plan_ahead(place);
     }
 

@@ -158,6 +158,7 @@ impl Server {
         self.core.tick_if_time_is_awaited();
         self.submit_to_plane();
         self.carry_out_all()?;
+        self.free_plane();
         if self.core.now >= self.next_housekeeping {
             self.housekeeping()?;
         }
@@ -189,7 +190,11 @@ impl Server {
             || !self.link_events.is_empty()
             || self.core.has_unflushed()
             || self.core.links.has_more()
-            || self.core.plane.as_ref().is_some_and(|plane| plane.has_more)
+            || self
+                .core
+                .plane
+                .as_ref()
+                .is_some_and(|plane| plane.has_more || plane.has_room_again)
             || self.datagrams.as_ref().is_some_and(|it| it.has_more);
         if busy {
             return Duration::ZERO;

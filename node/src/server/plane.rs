@@ -85,6 +85,10 @@ pub struct Plane {
     pub brought: Brought,
     /// More may be there although nothing wakes us for it.
     pub has_more: bool,
+    /// Commands wait, and there is room that there was not before.
+    pub has_room_again: bool,
+    /// Everything up to here need not be kept.
+    released: Index,
 }
 
 impl Plane {
@@ -117,6 +121,8 @@ impl Plane {
             next_sequence: first_sequence,
             brought: Brought::default(),
             has_more: false,
+            has_room_again: false,
+            released: Index(0),
         }
     }
 
@@ -214,11 +220,14 @@ impl Plane {
     /// What is durable and applied need not be kept: so a slow disk and a slow state machine hold up
     /// those who submit.
     pub fn release(&mut self, applied: Index) -> Result<(), PlaneError> {
+        self.has_room_again = false;
         if self.slots.is_empty() {
             return Ok(());
         }
-        self.place
-            .release(applied.min(self.persisted).min(self.taken))
+        let upto = applied.min(self.persisted).min(self.taken);
+        self.has_room_again = upto != self.released && !self.waiting.is_empty();
+        self.released = upto;
+        self.place.release(upto)
     }
 
     pub fn answer(&mut self, answer: &Answer<'_>) {

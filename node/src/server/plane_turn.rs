@@ -30,7 +30,7 @@ impl Server {
         }
     }
 
-    /// Hands over what clients have asked for in this turn, and frees what is done with.
+    /// Hands over what clients have asked for in this turn.
     pub fn submit_to_plane(&mut self) {
         let core = &mut self.core;
         if core.plane.is_none() {
@@ -41,11 +41,17 @@ impl Server {
         } else if core.waits_since_fast_term() {
             self.submit_to_software();
         }
+    }
+
+    /// Frees what this turn was done with: at its end, because until the next one a full ring would take
+    /// nothing.
+    pub fn free_plane(&mut self) {
         let core = &mut self.core;
         let applied = core.applied;
-        if let Some(plane) = &mut core.plane
-            && let Err(error) = plane.release(applied)
-        {
+        let Some(plane) = &mut core.plane else {
+            return;
+        };
+        if let Err(error) = plane.release(applied) {
             core.plane_failed(error);
         }
     }
