@@ -177,8 +177,10 @@ impl Replica {
         let hard_state = self.hard_state();
         self.persistence.give(hard_state, vec![entry], outputs);
         self.commit_upto(index, outputs);
-        // In this life it has heard no leader and promised nothing, so nobody relies on its waiting.
-        self.leader_heard_at = None;
+        // If it has heard no leader in this life it has promised nothing: nobody relies on its waiting.
+        if self.leader_heard.is_none() {
+            self.leader_heard_at = None;
+        }
         self.put_off_election();
     }
 

@@ -99,6 +99,8 @@ impl Replica {
         }
         if let Some(engagement) = &mut self.plane.engagement {
             engagement.too_few_since = engagement.too_few_since.map(later);
+            let standing = engagement.standing_since;
+            engagement.standing_since = standing.map(|(index, at)| (index, later(at)));
         }
     }
 

@@ -46,7 +46,9 @@ impl Replica {
         };
         if !reply.rejected {
             progress.matched(reply.index);
-            progress.matched_round = progress.matched_round.max(reply.round);
+            if reply.index >= progress.match_index {
+                progress.matched_round = progress.matched_round.max(reply.round);
+            }
             match &mut progress.state {
                 Sending::Probe { .. } => progress.state = Sending::Replicate,
                 // It has what the snapshot stands for, or all the log needs; if the log has moved on

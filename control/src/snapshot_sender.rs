@@ -134,6 +134,7 @@ impl Replica {
         };
         if reply.installed {
             progress.matched(reply.last_index);
+            progress.matched_round = progress.matched_round.max(reply.round);
             if progress.match_index >= base_index {
                 progress.probe_from(progress.match_index.next());
             } else {

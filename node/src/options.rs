@@ -142,7 +142,7 @@ pub struct ServerOptions {
     pub election_timeout: Duration,
     /// How long a voter that has heard the leader gives nobody else a vote.
     pub lease: Duration,
-    /// How often an idle leader speaks; less than half of the election timeout.
+    /// How often an idle leader speaks; less than half of the lease.
     pub heartbeat_interval: Duration,
     /// How far clocks may drift apart, parts per million.
     pub clock_drift_ppm: u32,

@@ -1,13 +1,15 @@
 //! What waits for a plane to stop is bounded, keeps its order, and what does not fit is refused or
 //! counted.
-use crate::world::{ELECTION_TIMEOUT, HEARTBEAT, config};
-use bytes::Bytes;
+use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, config};
+use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
     Body, HardState, Input, LeaveReason, Message, Now, Output, Peer, Refusal, Replica, Role,
     SnapshotMeta, Stored, Ticket,
 };
 use quorumwire_interfaces::{Incarnation, Index, LogTime, Registers, ReplicaId, Term};
-use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership, RecordKind};
+use quorumwire_wire::{
+    CommitQuorum, Member, MemberRole, Membership, RecordKind, begin_record, finish_record,
+};
 use std::time::Duration;
 
 /// A group of one that leads a fast term.
@@ -227,6 +229,71 @@ fn a_lost_life_says_so_however_much_it_hears() {
         said += outputs.iter().filter(fresh).count();
     }
     assert!(said >= 3, "said so {said} times");
+}
+
+/// The leader counted on the answer to its Append, whatever the log was then.
+#[test]
+fn the_first_entry_ends_no_promise() {
+    let members = |id| Member {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+        peer_address: format!("host{id}:7400"),
+        role: MemberRole::Voter,
+    };
+    let membership = Membership {
+        members: vec![members(0), members(1), members(2)],
+        quorum: CommitQuorum::Majority,
+    };
+    let mut record = BytesMut::new();
+    let begun = begin_record(
+        &mut record,
+        RecordKind::Membership,
+        GROUP,
+        Term(1),
+        Index(1),
+    );
+    record.extend_from_slice(&membership.encode());
+    finish_record(&mut record, begun);
+    let mut config = config(2, 1, &[0, 1, 2]);
+    config.lease = 3 * HEARTBEAT;
+    let mut now = Now(ELECTION_TIMEOUT);
+    let mut replica = Replica::new(config, now, Stored::default()).expect("sound");
+    now.0 += 2 * ELECTION_TIMEOUT;
+    let peer = |id| Peer {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+    };
+    for id in [0, 1] {
+        turn(&mut replica, now, Input::PeerUp(peer(id)));
+    }
+    let mut hear = |id, term, body| {
+        let message = Message {
+            term: Term(term),
+            body,
+        };
+        let from = peer(id);
+        turn(&mut replica, now, Input::Message { from, message });
+    };
+    let append = Body::Append {
+        previous_index: Index(2),
+        previous_term: Term(2),
+        commit_index: Index(2),
+        round: 5,
+        records: Vec::new(),
+    };
+    hear(0, 2, append);
+    let record = record.freeze();
+    hear(1, 2, Body::Bootstrap { record });
+    let request = Body::VoteRequest {
+        last_index: Index(2),
+        last_term: Term(2),
+        pre_vote: false,
+        transfer: false,
+        engage: false,
+    };
+    hear(1, 3, request);
+    assert_eq!(replica.last_index(), Index(1));
+    assert_eq!(replica.term(), Term(2), "a vote within its promise");
 }
 
 /// A voter of three that was asked to engage along with its vote, and whose plane has not answered.

@@ -14,6 +14,11 @@ pub fn wall_ms() -> u64 {
     u64::try_from(duration(clock_gettime(ClockId::Realtime)).as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Processor time that this thread has used.
+pub fn worked() -> Duration {
+    duration(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 fn duration(time: Timespec) -> Duration {
     Duration::new(
         u64::try_from(time.tv_sec).unwrap_or(0),

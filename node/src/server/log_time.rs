@@ -59,21 +59,21 @@ impl Core {
             .is_none_or(|last| self.now.0.saturating_sub(last.0) >= TICK_INTERVAL)
     }
 
-    /// The time to put into the log before a write, if the last one is too long ago.
-    pub fn take_due_tick(&mut self) -> Option<u64> {
-        let time_ms = self.is_tick_due().then(|| self.leader_time_ms());
-        if time_ms.is_some() {
+    /// Whether a tick is to go into the log before a write, because the last one is too long ago.
+    pub fn take_due_tick(&mut self) -> bool {
+        let is_due = self.is_tick_due();
+        if is_due {
             self.clock.last_tick = Some(self.now);
         }
-        time_ms
+        is_due
     }
 
     fn propose_tick(&mut self) -> Option<Index> {
-        let time_ms = self.leader_time_ms();
         if self.leads_fast_term() {
             self.clock.last_tick = Some(self.now);
-            return self.submit_tick(time_ms);
+            return self.submit_tick();
         }
+        let time_ms = self.leader_time_ms();
         let payload = |buffer: &mut BytesMut| buffer.extend_from_slice(&time_ms.to_be_bytes());
         let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
         self.clock.last_tick = Some(self.now);
@@ -81,7 +81,7 @@ impl Core {
         Some(index)
     }
 
-    fn leader_time_ms(&self) -> u64 {
+    pub fn leader_time_ms(&self) -> u64 {
         let elapsed = self.now.0.saturating_sub(self.clock.base.0).as_millis();
         self.clock
             .base_wall_ms

@@ -145,7 +145,7 @@ impl Server {
         // a voter's loyalty from after it heard.
         self.core.now = clock::now();
         self.note_own_pause();
-        self.poll_plane();
+        self.core.poll_plane();
         self.take_link_events();
         if self.core.replica.next_wake() <= self.core.now {
             self.core.step(Input::Timeout);
@@ -175,7 +175,7 @@ impl Server {
 
     /// Time in which this process could not listen says nothing about others.
     fn note_own_pause(&mut self) {
-        if let Some(pause) = self.attention.listens(self.core.now) {
+        if let Some(pause) = self.attention.listens(self.core.now, clock::worked()) {
             let counters = &mut self.core.counters;
             counters.pauses += 1;
             counters.pauses_ms += u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
@@ -190,11 +190,7 @@ impl Server {
             || !self.link_events.is_empty()
             || self.core.has_unflushed()
             || self.core.links.has_more()
-            || self
-                .core
-                .plane
-                .as_ref()
-                .is_some_and(|plane| plane.has_more || plane.has_room_again)
+            || self.core.plane.as_ref().is_some_and(|plane| plane.has_more)
             || self.datagrams.as_ref().is_some_and(|it| it.has_more);
         if busy {
             return Duration::ZERO;

@@ -85,10 +85,8 @@ pub struct Plane {
     pub brought: Brought,
     /// More may be there although nothing wakes us for it.
     pub has_more: bool,
-    /// Commands wait, and there is room that there was not before.
-    pub has_room_again: bool,
-    /// Everything up to here need not be kept.
-    released: Index,
+    /// Of what waits, how many are ticks: one at most.
+    ticks_waiting: usize,
 }
 
 impl Plane {
@@ -121,8 +119,7 @@ impl Plane {
             next_sequence: first_sequence,
             brought: Brought::default(),
             has_more: false,
-            has_room_again: false,
-            released: Index(0),
+            ticks_waiting: 0,
         }
     }
 
@@ -220,14 +217,11 @@ impl Plane {
     /// What is durable and applied need not be kept: so a slow disk and a slow state machine hold up
     /// those who submit.
     pub fn release(&mut self, applied: Index) -> Result<(), PlaneError> {
-        self.has_room_again = false;
         if self.slots.is_empty() {
             return Ok(());
         }
-        let upto = applied.min(self.persisted).min(self.taken);
-        self.has_room_again = upto != self.released && !self.waiting.is_empty();
-        self.released = upto;
-        self.place.release(upto)
+        self.place
+            .release(applied.min(self.persisted).min(self.taken))
     }
 
     pub fn answer(&mut self, answer: &Answer<'_>) {
@@ -338,9 +332,10 @@ impl Plane {
     }
 
     /// Has a tick wait.
-    pub fn enqueue_tick(&mut self, time_ms: u64, at: Now) {
-        let payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
-        self.push(EntryKind::Tick, 0, payload, None, at);
+    pub fn enqueue_tick(&mut self, at: Now) {
+        if self.ticks_waiting == 0 {
+            self.push(EntryKind::Tick, 0, Bytes::from_static(&[0; 8]), None, at);
+        }
     }
 
     fn push(
@@ -352,6 +347,7 @@ impl Plane {
         at: Now,
     ) {
         self.waiting_bytes += payload.len();
+        self.ticks_waiting += usize::from(kind == EntryKind::Tick);
         self.waiting.push_back(Submission {
             kind,
             session: 0,
@@ -366,12 +362,14 @@ impl Plane {
     pub fn take_back(&mut self) -> Option<Submission> {
         let next = self.waiting.pop_front()?;
         self.waiting_bytes -= next.payload.len();
+        self.ticks_waiting -= usize::from(next.kind == EntryKind::Tick);
         Some(next)
     }
 
     /// Puts one back at the front.
     pub fn put_back(&mut self, submission: Submission) {
         self.waiting_bytes += submission.payload.len();
+        self.ticks_waiting += usize::from(submission.kind == EntryKind::Tick);
         self.waiting.push_front(submission);
     }
 
@@ -383,9 +381,13 @@ impl Plane {
     /// Hands over what waits, as much as there is room for; each with the index it got.
     pub fn submit(
         &mut self,
+        time_ms: u64,
         mut submitted: impl FnMut(Index, Submission),
     ) -> Result<(), PlaneError> {
         while !self.waiting.is_empty() {
+            for submission in self.waiting.iter_mut().take(POLL_BUDGET) {
+                submission.tell_time(time_ms);
+            }
             let commands: Vec<Command<'_>> = self
                 .waiting
                 .iter()
@@ -413,6 +415,13 @@ impl Plane {
 }
 
 impl Submission {
+    /// A tick says what time it is when it leaves, however long it has waited.
+    pub fn tell_time(&mut self, time_ms: u64) {
+        if self.kind == EntryKind::Tick {
+            self.payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
+        }
+    }
+
     fn command(&self) -> Command<'_> {
         Command {
             kind: self.kind,

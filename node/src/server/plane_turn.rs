@@ -2,34 +2,13 @@
 //! in, and consensus starts and stops it.
 use super::core::{Core, Origin, Proposal, Routed};
 use super::plane::{Brought, Plane, PlaneRequest, Submission, put_payload, record_kind};
-use super::{Server, answers};
+use super::{Server, answers, clock};
 use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason};
 use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Registers};
 use std::sync::atomic::Ordering;
 
 impl Server {
-    /// Takes in what the plane has stored, and shows consensus its registers.
-    pub fn poll_plane(&mut self) {
-        let Some(plane) = &mut self.core.plane else {
-            return;
-        };
-        plane.poll();
-        self.core.take_from_plane();
-        let requests = match &mut self.core.plane {
-            Some(plane) => std::mem::take(&mut plane.brought.requests),
-            None => return,
-        };
-        if self.core.replica.fast_term().is_some()
-            && let Some(registers) = self.core.plane_registers()
-        {
-            self.core.step(Input::PlaneProgress { registers });
-        }
-        for request in &requests {
-            self.core.take_plane_request(request);
-        }
-    }
-
     /// Hands over what clients have asked for in this turn.
     pub fn submit_to_plane(&mut self) {
         let core = &mut self.core;
@@ -53,6 +32,10 @@ impl Server {
         };
         if let Err(error) = plane.release(applied) {
             core.plane_failed(error);
+        }
+        // At once: in the next turn clients of the plane could have taken the room, turn after turn.
+        if core.leads_fast_term() {
+            core.submit_waiting();
         }
     }
 
@@ -108,6 +91,34 @@ impl Server {
 }
 
 impl Core {
+    /// Takes in what the plane has stored, and shows consensus its registers.
+    pub fn poll_plane(&mut self) {
+        let Some(plane) = &mut self.plane else {
+            return;
+        };
+        plane.poll();
+        self.take_from_plane();
+        let requests = match &mut self.plane {
+            Some(plane) => std::mem::take(&mut plane.brought.requests),
+            None => return,
+        };
+        if self.replica.fast_term().is_some()
+            && let Some(registers) = self.plane_registers()
+        {
+            self.saw_plane();
+            self.step(Input::PlaneProgress { registers });
+        }
+        for request in &requests {
+            self.take_plane_request(request);
+        }
+    }
+
+    /// What the plane has told came before this moment: a voter's promise to a leader counts from after
+    /// the plane heard it, because the leader may count on it from then on.
+    fn saw_plane(&mut self) {
+        self.now = self.now.max(clock::now());
+    }
+
     /// Consensus wants the plane to run.
     pub fn engage_plane(&mut self, engage: &Engage) {
         let term = engage.term;
@@ -138,6 +149,7 @@ impl Core {
             reason = reason.name(),
             "data plane disengaged"
         );
+        self.saw_plane();
         self.take_from_plane();
         self.step(Input::Disengaged { registers });
         self.stalled = true;
@@ -223,12 +235,12 @@ impl Core {
         {
             return self.stall();
         }
-        let tick_ms = self.take_due_tick();
+        let tick_is_due = self.take_due_tick();
         let now = self.now;
         let command = self.encoded(command_bytes, encode);
         if let Some(plane) = &mut self.plane {
-            if let Some(time_ms) = tick_ms {
-                plane.enqueue_tick(time_ms, now);
+            if tick_is_due {
+                plane.enqueue_tick(now);
             }
             plane.enqueue(command, origin, now);
         }
@@ -252,11 +264,12 @@ impl Core {
     /// Hands waiting commands over to the plane.
     pub fn submit_waiting(&mut self) {
         let term = self.replica.term();
+        let time_ms = self.leader_time_ms();
         let Some(plane) = &mut self.plane else {
             return;
         };
         let mut given = Vec::new();
-        let result = plane.submit(|index, submission| {
+        let result = plane.submit(time_ms, |index, submission| {
             given.extend(submission.origin.map(|origin| Proposal {
                 index,
                 term,
@@ -276,9 +289,9 @@ impl Core {
     }
 
     /// Puts a tick into the log behind all that waits; its index, if there is room.
-    pub fn submit_tick(&mut self, time_ms: u64) -> Option<Index> {
+    pub fn submit_tick(&mut self) -> Option<Index> {
         let now = self.now;
-        self.plane.as_mut()?.enqueue_tick(time_ms, now);
+        self.plane.as_mut()?.enqueue_tick(now);
         self.submit_waiting();
         let plane = self.plane.as_ref()?;
         let is_in = plane.waiting.is_empty();
@@ -286,7 +299,8 @@ impl Core {
     }
 
     /// A submission that goes into the log of a software term after all; back if there is no room.
-    fn propose_submission(&mut self, submission: Submission) -> Result<(), Submission> {
+    fn propose_submission(&mut self, mut submission: Submission) -> Result<(), Submission> {
+        submission.tell_time(self.leader_time_ms());
         let kind = submission.record_kind();
         let now = self.now;
         match self

@@ -27,6 +27,9 @@ struct Inside {
     room: usize,
     /// The last entry the host has polled.
     polled: Index,
+    polled_at: Option<Now>,
+    /// The times that ticks have told.
+    ticks: Vec<u64>,
 }
 
 #[derive(Clone, Default)]
@@ -84,6 +87,11 @@ impl DataPlane for Alone {
             return Err(PlaneError::Full);
         }
         inside.room -= taken;
+        let ticks = commands[..taken]
+            .iter()
+            .filter(|it| it.kind == EntryKind::Tick);
+        let times = ticks.map(|it| u64::from_be_bytes(it.payload.try_into().unwrap()));
+        inside.ticks.extend(times);
         drop(inside);
         let first = self.registers().last_index.next();
         self.commit(taken as u64);
@@ -96,6 +104,7 @@ impl DataPlane for Alone {
 
     fn poll(&mut self, _: usize, sink: &mut dyn FnMut(PlaneEvent<'_>)) -> usize {
         let mut inside = self.0.lock().unwrap();
+        inside.polled_at = Some(clock::now());
         let first = inside.polled.0 + 1;
         for index in first..=inside.registers.last_index.0 {
             sink(PlaneEvent::Entry(PlaneEntry {
@@ -243,6 +252,36 @@ fn write(core: &mut Core, number: u64) -> Routed {
 fn index_of(core: &Core, number: u64) -> Option<Index> {
     let its = |proposal: &&Proposal| proposal.origin == Origin::Datagram(number);
     core.proposals.iter().find(its).map(|it| it.index)
+}
+
+/// Else a promise would begin before the leader was heard, and end before the leader thinks it does.
+#[test]
+fn what_a_plane_has_heard_was_heard_before_now() {
+    let (mut core, alone) = fast_leader();
+    let before = core.now;
+    core.poll_plane();
+    let polled_at = alone.0.lock().unwrap().polled_at.expect("polled");
+    assert!(before < polled_at && polled_at <= core.now);
+    core.now = before;
+    core.disengage_plane(LeaveReason::Transfer);
+    assert!(polled_at <= core.now);
+}
+
+/// A command of the plane's own clients may have come before it meanwhile, whose life counts from it.
+#[test]
+fn a_tick_that_waited_tells_when_it_leaves() {
+    let (mut core, alone) = fast_leader();
+    let begun = core.leader_time_ms();
+    for number in 1..=3 {
+        core.now.0 += Duration::from_millis(50);
+        assert!(matches!(write(&mut core, number), Routed::Pending));
+        core.submit_waiting();
+    }
+    core.now.0 += Duration::from_millis(50);
+    alone.0.lock().unwrap().room = 10;
+    core.submit_waiting();
+    assert_eq!(alone.0.lock().unwrap().ticks, [begun + 200]);
+    assert!(index_of(&core, 3).is_some());
 }
 
 #[test]
