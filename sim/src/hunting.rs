@@ -1,6 +1,6 @@
 //! Hunts planted bugs on all threads and prints what became of each. It decides no verdict on a seed.
 use crate::Options;
-use quorumwire_sim::mutants::{Effort, Hunted, OtherTests, SEEDS_MAX, all, hunt};
+use quorumwire_sim::mutants::{Effort, Hunted, OtherTests, SEEDS_MAX, all, hunt, is_sound};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -30,6 +30,10 @@ pub fn hunt_all(name: &str, options: &Options) -> ExitCode {
     let at_odds = others.at_odds();
     if !options.noticed_by.is_empty() && !at_odds.is_empty() {
         eprintln!("not in both the simulator's list and the tests' lists: {at_odds:?}");
+        return ExitCode::FAILURE;
+    }
+    if let Some(seed) = (1..=options.mutant_seeds).find(|seed| !is_sound(*seed)) {
+        eprintln!("seed {seed} fails without any planted bug: it cannot count");
         return ExitCode::FAILURE;
     }
     let names: Vec<_> = all()
