@@ -52,10 +52,21 @@ sim: setup
 	cargo run --quiet --profile simulation --locked --package quorumwire-sim -- \
 		$(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) --shrink $(ARGS)
 
+# The tests of a crate that are run against each of its planted bugs, and what they noticed.
+BY_TESTS = target/mutants
+define noticed_by
+@mkdir -p $(BY_TESTS)
+cargo test --quiet --locked --package quorumwire-$(1) --features mutants --test $(2) mutants -- \
+	--nocapture > $(BY_TESTS)/$(1)-$(2) || { cat $(BY_TESTS)/$(1)-$(2); exit 1; }
+endef
+
 mutants: setup
-	cargo test --quiet --locked --package quorumwire-control --features mutants --test raft mutants
-	cargo test --quiet --locked --package quorumwire-fastpath --features mutants --test step mutants
-	cargo run --quiet --profile simulation --locked --package quorumwire-sim --features mutants -- --mutants $(ARGS)
+	$(call noticed_by,control,raft)
+	$(call noticed_by,storage,storage)
+	$(call noticed_by,fastpath,step)
+	$(call noticed_by,fastpath,engine)
+	cargo run --quiet --profile simulation --locked --package quorumwire-sim --features mutants -- \
+		--mutants --noticed-by $(BY_TESTS)/* $(ARGS)
 
 # Depends on the machine, so it is no part of `make test`.
 soak-elections: build

@@ -64,10 +64,12 @@ impl Replica {
         }
         let in_snapshot = matches!(progress.state, Sending::Snapshot(_));
         let denied = reply.index <= progress.match_index;
-        if !in_snapshot && denied && progress.part == Part::Software {
+        let heeded = progress.part == Part::Software && !mutant("denial-unheard");
+        if !in_snapshot && denied && heeded {
             // It denies in a later round what it held in an earlier one: its disk was put back to an
             // old copy. Never to ask it for less again would keep it out for as long as the term lasts.
-            if reply.round > progress.matched_round {
+            let later = reply.round > progress.matched_round;
+            if later || mutant("denial-of-earlier-round") {
                 progress.lost_all_behind(resume.0.min(reply.index.previous()));
                 self.counters.acknowledgements_denied += 1;
             }

@@ -1,4 +1,7 @@
 //! The command line of the simulator.
+#[cfg(feature = "mutants")]
+mod hunting;
+
 use clap::Parser;
 use quorumwire_sim::plan::Plan;
 use quorumwire_sim::report::Report;
@@ -45,10 +48,18 @@ struct Options {
     #[cfg(feature = "mutants")]
     #[arg(long, num_args = 0..=1, default_missing_value = "all")]
     mutants: Option<String>,
-    /// Seeds run at most against each planted bug.
+    /// Seeds run against each planted bug, to count how many notice it.
     #[cfg(feature = "mutants")]
-    #[arg(long, default_value_t = quorumwire_sim::mutants::SEEDS_MAX)]
+    #[arg(long, default_value_t = quorumwire_sim::mutants::SEEDS_COUNTED)]
     mutant_seeds: u64,
+    /// Seeds run at most until the first that notices it, if another test has.
+    #[cfg(feature = "mutants")]
+    #[arg(long, default_value_t = quorumwire_sim::mutants::SEEDS_MAX_NOTICED)]
+    mutant_seeds_max: u64,
+    /// What other tests printed that were run against planted bugs.
+    #[cfg(feature = "mutants")]
+    #[arg(long, num_args = 1..)]
+    noticed_by: Vec<std::path::PathBuf>,
     /// Seeds run at the same time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -59,7 +70,7 @@ fn main() -> ExitCode {
     catch_panics();
     #[cfg(feature = "mutants")]
     if let Some(name) = &options.mutants {
-        return hunt(name, &options);
+        return hunting::hunt_all(name, &options);
     }
     match options.seed {
         Some(seed) => one(seed, &options),
@@ -182,48 +193,6 @@ fn many(options: &Options) -> ExitCode {
     }
     let reached_all = report.never_hit().is_empty() && report.never_reached().is_empty();
     if report.is_sound() && reached_all {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
-/// Hunts planted bugs; fails if one survives that no other test notices, either.
-#[cfg(feature = "mutants")]
-fn hunt(name: &str, options: &Options) -> ExitCode {
-    let names: Vec<_> = quorumwire_sim::mutants::all()
-        .filter(|known| name == "all" || name == *known)
-        .collect();
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let survivors = AtomicU64::new(0);
-    let elsewhere = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..options.jobs.max(1) {
-            scope.spawn(|| {
-                while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let hunted = quorumwire_sim::mutants::hunt(name, options.mutant_seeds);
-                    let (seeds, reached) = (hunted.seeds, hunted.reached);
-                    if let Some((_, violation)) = hunted.killed {
-                        let what: String = violation.chars().take(90).collect();
-                        println!("{name:<36} killed after {seeds:>4} seeds: {what}");
-                    } else if let Some(test) = quorumwire_sim::mutants::other_test(name) {
-                        elsewhere.fetch_add(1, Ordering::Relaxed);
-                        println!("{name:<36} not in {seeds} seeds, reached: {reached}; by {test}");
-                    } else {
-                        survivors.fetch_add(1, Ordering::Relaxed);
-                        println!("{name:<36} SURVIVES {seeds} seeds, reached: {reached}");
-                    }
-                }
-            });
-        }
-    });
-    let survivors = survivors.load(Ordering::Relaxed);
-    let elsewhere = elsewhere.load(Ordering::Relaxed);
-    println!(
-        "{} planted bugs, {elsewhere} noticed by other tests only, {survivors} survive",
-        names.len()
-    );
-    if survivors == 0 && !names.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -47,6 +47,14 @@ const MUTANTS: &[(&str, &str)] = &[
     ("commit-by-half", "a commit that a later leader lacks"),
     ("commit-old-term", "figure 8 of the Raft paper"),
     (
+        "denial-of-earlier-round",
+        "a member that has all sent it again, for a message long on its way",
+    ),
+    (
+        "denial-unheard",
+        "a member kept out for as long as the term lasts",
+    ),
+    (
         "disturber-ends-fast-term",
         "a fast term ended by anyone who calls out a term",
     ),
@@ -199,7 +207,7 @@ fn every_mutant_is_killed() {
             continue;
         }
         match killer(name) {
-            Some(killer) => println!("{name}: killed by {killer}"),
+            Some(killer) => println!("killed {name} by {killer}"),
             None => survivors.push(format!("{name} ({harm})")),
         }
     }
@@ -219,7 +227,7 @@ fn killer(name: &'static str) -> Option<String> {
         }
     }
     if !killers.is_empty() {
-        return Some(format!("scenarios {}", killers.join(", ")));
+        return Some(told_short(&killers));
     }
     let mut was_reached = false;
     let killed = (1..=SEEDS).find_map(|seed| {
@@ -230,10 +238,19 @@ fn killer(name: &'static str) -> Option<String> {
         activate(None);
         let sound = !killed || random::run_seed(seed).is_ok();
         assert!(sound, "seed {seed} fails without a mutant");
-        killed.then(|| format!("seed {seed}"))
+        killed.then(|| format!("control's random cluster {seed}"))
     });
     if killed.is_none() {
         println!("{name}: survives {SEEDS} seeds, reached: {was_reached}");
     }
     killed
+}
+
+/// The first of the scenarios, and how many more.
+fn told_short(scenarios: &[String]) -> String {
+    match scenarios {
+        [only] => format!("scenario {only}"),
+        [first, more @ ..] => format!("scenario {first} and {} more", more.len()),
+        [] => "no scenario".to_owned(),
+    }
 }

@@ -84,6 +84,7 @@ impl Script {
             "damage-snapshot" => self.node(number(words, 0)?).snapshot_damaged = true,
             "crash" => self.world.crash(number(words, 0)?),
             "wipe" => self.world.wipe(number(words, 0)?),
+            "put-back" => return self.put_back(words),
             "boot" => self.world.boot(number(words, 0)?),
             "disk" => return self.disk(words),
             "connect" => self.world.connect(number(words, 0)?, number(words, 1)?),
@@ -482,6 +483,17 @@ impl Script {
         Ok(())
     }
 
+    /// `put-back 1 2`: the disk of replica 1, which is stopped, is one again whose log ends with entry 2.
+    fn put_back(&mut self, words: &[&str]) -> Done {
+        let last_index = Index(parse(words.get(1).ok_or("to which index?")?)?);
+        let node = self.node(number(words, 0)?);
+        if node.replica.is_some() || node.disk.snapshot.is_some() {
+            return Err("it runs, or its log has no beginning".into());
+        }
+        node.disk.entries.retain(|entry| entry.index <= last_index);
+        Ok(())
+    }
+
     /// `say FROM/LIFE->TO vote TERM`: a message nobody has sent, as if long delayed.
     fn forge(&mut self, words: &[&str]) -> Done {
         let (from, to) = words
@@ -500,6 +512,13 @@ impl Script {
             Some("ack") => quorumwire_control::Body::AppendReply {
                 round: 1,
                 rejected: false,
+                index: Index(parse(words.get(3).ok_or("which index?")?)?),
+                hint_index: Index(0),
+                hint_term: Term(0),
+            },
+            Some("deny") => quorumwire_control::Body::AppendReply {
+                round: parse(words.get(4).ok_or("in which round?")?)?,
+                rejected: true,
                 index: Index(parse(words.get(3).ok_or("which index?")?)?),
                 hint_index: Index(0),
                 hint_term: Term(0),

@@ -1,5 +1,6 @@
 //! What an engine does with a datagram: checks it, asks the step, and carries out its actions in order.
 use super::{Asked, Engine, Outbox, Sink, kind_of};
+use crate::mutants::mutant;
 use crate::ring::Stored;
 use crate::signing::{encode_origin, is_ours, split_origin};
 use crate::step::{self, Outcome};
@@ -128,7 +129,8 @@ impl Engine {
         }
         let index = outcome.header.index;
         let behind_same_gap = packet.kind() == Some(Kind::Append) && self.asked.index == index;
-        if behind_same_gap && self.asked.quiet < GAPS_QUIET_MAX {
+        let quiet = self.asked.quiet < GAPS_QUIET_MAX && !mutant("gap-asked-for-each-packet");
+        if behind_same_gap && quiet {
             self.asked.quiet += 1;
             self.counters.gaps_not_asked += 1;
             return true;

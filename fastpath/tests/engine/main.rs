@@ -1,4 +1,6 @@
 //! The plane in ordinary memory, between queues in memory.
+#[cfg(feature = "mutants")]
+mod mutants;
 mod network;
 mod nonsense;
 

@@ -95,7 +95,7 @@ fn every_check_is_needed() {
                 check(&keys(), &datagram).is_ok(),
                 "{mutant:?} makes no difference"
             );
-            println!("{mutant:?}: a forged packet passes");
+            println!("killed {mutant:?} by the step's test of forged packets");
             continue;
         }
         let _without = Without::check(mutant);
@@ -104,7 +104,8 @@ fn every_check_is_needed() {
         let Some((call, rule)) = found else {
             panic!("{mutant:?} makes no difference");
         };
-        println!("{mutant:?}: {rule}; first {}", &call[..call.len().min(60)]);
+        let call = &call[..call.len().min(60)];
+        println!("killed {mutant:?} by the step's exhaustive test ({rule}), first at {call}");
     }
     assert!(Mutant::ALL.len() >= 15);
 }

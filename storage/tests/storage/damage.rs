@@ -198,7 +198,7 @@ fn every_flipped_bit_is_seen() {
 }
 
 #[test]
-fn without_the_mark_only_the_last_batch_is_in_doubt() {
+pub(crate) fn without_the_mark_only_the_last_batch_is_in_doubt() {
     let mut sample = sample();
     sample.files.remove("mark");
     assert_eq!(see(&sample, &sample.files, "as it was"), Seen::Whole);
@@ -243,7 +243,7 @@ fn zeroed_sectors_are_seen() {
 }
 
 #[test]
-fn files_cut_short_are_seen() {
+pub(crate) fn files_cut_short_are_seen() {
     let sample = sample();
     let last = segments(&sample.files).pop().unwrap();
     for (name, content) in &sample.files {

@@ -3,6 +3,8 @@
 mod damage;
 mod full_disk;
 mod identity;
+#[cfg(feature = "mutants")]
+mod mutants;
 mod power_cuts;
 mod real_folder;
 mod snapshots;

@@ -46,7 +46,7 @@ struct Run {
 }
 
 #[test]
-fn what_was_reported_durable_survives_every_power_cut() {
+pub(crate) fn what_was_reported_durable_survives_every_power_cut() {
     let seed = seed();
     let mut outcomes = BTreeMap::new();
     let (mut cuts, mut round) = (0, 0);
@@ -332,7 +332,7 @@ fn check_body(snapshots: &Snapshots, index: u64) {
 }
 
 #[test]
-fn after_a_failed_sync_nothing_is_trusted_that_is_not_written_again() {
+pub(crate) fn after_a_failed_sync_nothing_is_trusted_that_is_not_written_again() {
     let disk = MemoryDisk::with_power_cuts();
     let folder = FaultyDisk::new(disk.clone());
     let ready = crate::world::open_ready(Arc::new(folder.clone()));

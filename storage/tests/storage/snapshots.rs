@@ -144,7 +144,7 @@ fn receive(receiver: &Snapshots, file: Vec<u8>) -> Result<SnapshotHead, Snapshot
 }
 
 #[test]
-fn a_received_snapshot_with_any_wrong_byte_is_refused() {
+pub(crate) fn a_received_snapshot_with_any_wrong_byte_is_refused() {
     let (_, receiver) = snapshots();
     let file = file_of(&head(7, 2), &body(7));
     for at in 0..file.len() {

@@ -19,7 +19,7 @@ fn job(ticket: u64) -> LogJob {
 }
 
 #[test]
-fn every_sync_that_fails_is_final() {
+pub(crate) fn every_sync_that_fails_is_final() {
     let (mut at_opening, mut at_batches, mut at_snapshots) = (0, 0, 0);
     for syncs in 0.. {
         let disk = MemoryDisk::with_power_cuts();

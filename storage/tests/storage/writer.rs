@@ -128,7 +128,7 @@ fn compaction_keeps_the_hard_state_and_what_is_behind_the_snapshot() {
 }
 
 #[test]
-fn nothing_is_removed_that_no_snapshot_in_the_folder_covers() {
+pub(crate) fn nothing_is_removed_that_no_snapshot_in_the_folder_covers() {
     let folder = FaultyDisk::new(MemoryDisk::new());
     let ready = open_ready(Arc::new(folder.clone()));
     let mut wal = ready.log.into_wal().unwrap();
@@ -189,7 +189,7 @@ fn a_segment_stays_while_later_ones_cannot_be_read_without_it() {
 }
 
 #[test]
-fn a_segment_stays_while_a_later_one_drops_what_it_ends_with() {
+pub(crate) fn a_segment_stays_while_a_later_one_drops_what_it_ends_with() {
     let folder = FaultyDisk::new(MemoryDisk::new());
     let ready = open_ready(Arc::new(folder.clone()));
     let mut wal = ready.log.into_wal().unwrap();
@@ -336,7 +336,7 @@ fn after_torn_batch(pieces: Vec<Bytes>) -> MemoryDisk {
 }
 
 #[test]
-fn nothing_behind_a_torn_place_comes_back_later() {
+pub(crate) fn nothing_behind_a_torn_place_comes_back_later() {
     // Entry 6 is whole on the disk, entry 5 before it is torn: both are left out.
     let torn = vec![entry(5, 1, &[1; 600]), entry(6, 1, b"of the torn batch")];
     let disk = after_torn_batch(torn);
