@@ -221,6 +221,7 @@ fn handover_bodies() -> Vec<(&'static str, Body)> {
 /// The name of a body's vector. A new kind of message does not compile here without one.
 fn vector_name(body: &Body) -> &'static str {
     match body {
+        Body::Hello(hello) if hello.promise_us > 0 => "hello_with_promise",
         Body::Hello(_) => "hello",
         Body::Goodbye(_) => "goodbye",
         Body::Fresh(_) => "fresh",
