@@ -45,7 +45,8 @@ pub struct Config {
     /// A voter that has heard a leader gives nobody else a vote for this long, whatever happens: a
     /// leader's lease rests on it. Once it has passed, a follower whose connection to the leader broke
     /// does not wait for the rest of the election timeout. Longer than the heartbeat interval, at most
-    /// the election timeout.
+    /// the election timeout. If an earlier process of this life had a longer one, the replica must not
+    /// be made before that has passed since the process, and its plane, stopped.
     pub lease: Duration,
     /// A leader with nothing to say says so this often.
     pub heartbeat_interval: Duration,
@@ -74,6 +75,17 @@ pub struct Config {
     /// A follower that lacks at most so many entries is offered to join the running fast term: no more
     /// than half of what the planes' rings hold.
     pub engage_window: u64,
+}
+
+impl Config {
+    /// What this replica promises, to be told to others when they connect.
+    #[must_use]
+    pub const fn promise(&self) -> Promise {
+        Promise {
+            lasts: self.lease,
+            clock_drift_ppm: self.clock_drift_ppm,
+        }
+    }
 }
 
 /// What a replica had persisted when it stopped.
@@ -132,6 +144,17 @@ pub struct Entry {
     pub end: u32,
 }
 
+/// What a voter promises to leaders for as long as its process lives. A process that is started anew
+/// begins only once the promise of the one before has passed, unless its own is at least as long.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Promise {
+    /// How long it gives nobody else a vote once it has heard a leader, by its own clock. Zero: it
+    /// promises nothing, or it is not known.
+    pub lasts: Duration,
+    /// By how much it takes the speed of two replicas' clocks to differ, parts per million.
+    pub clock_drift_ppm: u32,
+}
+
 /// What happens to a replica.
 #[derive(Debug)]
 pub enum Input {
@@ -141,9 +164,9 @@ pub enum Input {
     /// This process did not run for so long, until just now: the silence of others during that time
     /// says nothing about them. To be given before what has arrived meanwhile.
     StoodStill(Duration),
-    /// A connection to a replica stands, in this life of it. Anything from an earlier life of the
-    /// same id is ignored from now on.
-    PeerUp(Peer),
+    /// A connection to a replica stands, in this life of it, and this is what it promised in the
+    /// handshake. Anything from an earlier life of the same id is ignored from now on.
+    PeerUp(Peer, Promise),
     /// The connection is gone; what was on its way may be lost. If it led to the leader, that may be
     /// gone too: see [`Config::lease`].
     PeerDown(Peer),

@@ -1,6 +1,6 @@
 //! Who is connected, and in which life. What is said over the connections is decided elsewhere.
 use crate::mutants::mutant;
-use crate::{Output, Peer, Replica};
+use crate::{Output, Peer, Promise, Replica};
 use quorumwire_interfaces::{Incarnation, ReplicaId};
 
 /// Most replicas, members or not, whose connections are remembered.
@@ -17,10 +17,12 @@ pub(crate) struct Connection {
     pub(crate) fresh_from: Option<String>,
     /// It said in the handshake of this connection that it has a data plane.
     pub(crate) has_plane: bool,
+    /// What it promised in the handshake of this connection.
+    promise: Promise,
 }
 
 impl Replica {
-    pub(crate) fn peer_up(&mut self, peer: Peer, outputs: &mut Vec<Output>) {
+    pub(crate) fn peer_up(&mut self, peer: Peer, promise: Promise, outputs: &mut Vec<Output>) {
         if peer.id == self.config.me.id {
             self.counters.ignored_unexpected += 1;
             return;
@@ -38,7 +40,9 @@ impl Replica {
             fresh_sent_to: None,
             fresh_from: None,
             has_plane: false,
+            promise,
         });
+        connection.promise = promise;
         connection.up = true;
         connection.has_plane = false;
         if connection.incarnation != peer.incarnation {
@@ -80,6 +84,13 @@ impl Replica {
             Some(connection) if connection.up => connection.has_plane = has_plane,
             Some(_) | None => self.counters.ignored_unexpected += 1,
         }
+    }
+
+    /// What a replica promised when it connected in this life; nothing if that is not known.
+    pub(crate) fn promise_of(&self, peer: Peer) -> Promise {
+        let connection = self.connections.get(&peer.id);
+        let connection = connection.filter(|c| c.incarnation == peer.incarnation);
+        connection.map_or_else(Promise::default, |c| c.promise)
     }
 
     /// The life in which a replica is connected now.

@@ -183,7 +183,7 @@ fn touches_the_log(input: &Input) -> bool {
         }
         Input::Timeout
         | Input::StoodStill(_)
-        | Input::PeerUp(_)
+        | Input::PeerUp(..)
         | Input::PeerDown(_)
         | Input::Persisted(_)
         | Input::Applied(_)

@@ -348,7 +348,7 @@ impl Replica {
         match input {
             Input::Timeout => self.pass_time(outputs),
             Input::StoodStill(time) => self.stood_still(time),
-            Input::PeerUp(peer) => self.peer_up(peer, outputs),
+            Input::PeerUp(peer, promise) => self.peer_up(peer, promise, outputs),
             Input::PeerDown(peer) => self.peer_down(peer),
             Input::Message { from, message } => self.on_message(from, message, outputs),
             Input::Persisted(ticket) => self.on_persisted(ticket, outputs),

@@ -23,8 +23,8 @@ pub(crate) struct Progress {
     in_flight_bytes: usize,
     /// Highest round it has answered in this term.
     pub(crate) acked_round: u64,
-    /// When the highest round it answered was begun.
-    pub(crate) acked_sent_at: Option<Now>,
+    /// Until when it surely gives nobody else its vote, since it answered that round.
+    pub(crate) promised_until: Option<Now>,
     /// When it last answered anything in this term.
     pub(crate) heard_at: Now,
     /// Its part in a fast term.
@@ -97,7 +97,7 @@ impl Progress {
             in_flight: VecDeque::new(),
             in_flight_bytes: 0,
             acked_round: 0,
-            acked_sent_at: None,
+            promised_until: None,
             heard_at: now,
             part: Part::Software,
             plane_heard_at: now,

@@ -3,17 +3,27 @@
 //!
 //! # Why the lease is safe
 //! Every Append names a round, and the leader remembers when each round began, which is before any
-//! message of it was sent. A voter that has heard a leader gives no vote for the time `lease` T on
-//! its own clock, counted from the receipt, which is later. So if a majority has answered rounds that
-//! began at `s` or later, no one else is elected before each of them has seen T pass since `s`. A
-//! clock that is fast by the drift d shows T after T/(1+d), which is more than T(1-d): the lease ends
-//! at `s + T(1-d)`. The leader's own vote is among the majority: it gives none while it leads. A
-//! restarted voter behaves as if it had just heard a leader, so a restart shortens nothing. A voter
-//! told by this leader to take over asks for votes at once and is given them: hence no lease any more
-//! in a term in which that was said.
+//! message of it was sent. A voter that has heard a leader gives no vote for the time T that it
+//! promised when it connected, on its own clock, counted from the receipt, which is later. A clock that
+//! is fast by the drift d shows T after T/(1+d), which is more than T(1-d): a voter that answered a
+//! round begun at `s` votes for no one else before `s + T(1-d)`, and the lease ends when a majority
+//! would no longer be bound. The leader's own vote is among the majority: it gives none while it leads.
+//! A voter told by this leader to take over asks for votes at once and is given them: hence no lease
+//! any more in a term in which that was said.
+//!
+//! T is the voter's, not the leader's: they may be configured differently, at least while an operator
+//! changes one replica after the other. The leader counts on no more than its own `lease` and the larger
+//! of both drifts; on a voter whose promise it does not know it does not count.
+//!
+//! # Restarts
+//! A restarted voter behaves as if it had just heard a leader, so a restart shortens no promise that is
+//! not longer than the new one. A longer one the node waits for before it makes the replica, also if the
+//! process in between was cut short: see [`Promise`]. So it does not matter which of a voter's processes
+//! an answer came from, and which one's promise it is counted with: if the later one's is longer, that
+//! one keeps it from its start, which is after the answer; if it is shorter, less is counted.
 use crate::members::majority_of;
 use crate::mutants::mutant;
-use crate::{Now, Output, Refusal, Replica, Ticket};
+use crate::{Now, Output, Promise, Refusal, Replica, Ticket};
 use quorumwire_wire::limits::VOTERS_MAX;
 use std::time::Duration;
 
@@ -78,17 +88,26 @@ impl Replica {
         self.answered_by_majority(leading.rounds.current(), |p| p.acked_round)
     }
 
+    /// For how long, by the own clock, a voter with this promise is surely bound by an answer.
+    pub(crate) fn countable(&self, promise: Promise) -> Duration {
+        if mutant("lease-outlives-promise") {
+            return self.config.election_timeout;
+        }
+        let own = self.config.promise();
+        let mut lasts = own.lasts.min(promise.lasts);
+        if mutant("voters-promise-not-asked") {
+            lasts = own.lasts;
+        }
+        let mut drift_ppm = own.clock_drift_ppm.max(promise.clock_drift_ppm);
+        if mutant("voters-drift-not-asked") {
+            drift_ppm = own.clock_drift_ppm;
+        }
+        lasts * MILLION.saturating_sub(drift_ppm) / MILLION
+    }
+
     /// Computes anew until when the lease holds.
     pub(crate) fn renew_lease(&mut self) {
-        let begun_at = self.answered_by_majority(Some(Now(Duration::MAX)), |p| p.acked_sent_at);
-        let keeps_ppm = MILLION.saturating_sub(self.config.clock_drift_ppm);
-        let promised = if mutant("lease-outlives-promise") {
-            self.config.election_timeout
-        } else {
-            self.config.lease
-        };
-        let length = promised * keeps_ppm / MILLION;
-        let until = begun_at.map(|begun| Now(begun.0.saturating_add(length)));
+        let until = self.answered_by_majority(Some(Now(Duration::MAX)), |p| p.promised_until);
         if let Some(leading) = &mut self.leading {
             leading.lease_until = until;
         }

@@ -3,7 +3,7 @@
 use crate::members::majority_of;
 use crate::mutants::mutant;
 use crate::progress::{Part, Progress, Sending, SnapshotTransfer};
-use crate::{Body, Message, Output, Peer, Replica};
+use crate::{Body, Message, Now, Output, Peer, Replica};
 use bytes::Bytes;
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::CommitQuorum;
@@ -87,6 +87,7 @@ impl Replica {
     /// A member has answered a round: it has not heard of a newer leader before.
     pub(crate) fn note_round(&mut self, from: Peer, round: u64) {
         let now = self.now;
+        let promise = self.countable(self.promise_of(from));
         let Some(leading) = &mut self.leading else {
             return;
         };
@@ -102,7 +103,8 @@ impl Replica {
             && round > progress.acked_round
         {
             progress.acked_round = round;
-            progress.acked_sent_at = begun_at.or(progress.acked_sent_at);
+            let until = begun_at.map(|begun| Now(begun.0.saturating_add(promise)));
+            progress.promised_until = until.or(progress.promised_until);
             self.renew_lease();
         }
     }

@@ -3,12 +3,14 @@
 use crate::datagrams::Datagram;
 use crate::disk::ForgetfulDisk;
 use crate::journal::{Durable, Journal};
-use crate::plan::{Durability, Settings};
+use crate::plan::{Durability, LEASES, Settings};
 use crate::plane::Plane;
-use crate::queue::Nanos;
+use crate::planted::planted;
+use crate::queue::{MILLISECOND, Nanos};
 use crate::random::mix;
 use quorumwire_control::{
-    Config, Entry, HardState, Message, Now, Output, Peer, Replica, SnapshotMeta, Stored, Ticket,
+    Config, Entry, HardState, Message, Now, Output, Peer, Promise, Replica, SnapshotMeta, Stored,
+    Ticket,
 };
 use quorumwire_interfaces::{Frozen, GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_kv::Store;
@@ -88,6 +90,8 @@ pub struct Machine {
     pub socket: Vec<Datagram>,
     /// Stage of the keys in its secret file.
     pub key_stage: u64,
+    /// By its clock: until when its next process must not begin, because one before had promised more.
+    promised_until: Option<Now>,
 }
 
 /// A copy of a disk.
@@ -110,8 +114,8 @@ pub enum Arrival {
     Log,
     /// A snapshot's file was written, read or checked.
     Snapshot(SnapshotEvent),
-    /// A connection stands.
-    Up(Peer),
+    /// A connection stands, and the other side promised this.
+    Up(Peer, Promise),
     /// A connection is gone.
     Down(Peer),
     /// A message of another replica.
@@ -260,6 +264,8 @@ pub struct Owes {
 pub enum Start {
     /// It runs.
     Runs,
+    /// A longer promise must pass before, by about this time.
+    Waits(Nanos),
     /// The disk does not let it; to be tried again.
     Later(String),
     /// Something is wrong that no fault explains.
@@ -306,6 +312,7 @@ impl Machine {
             plane_goes_on: false,
             socket: Vec::new(),
             key_stage: 0,
+            promised_until: None,
         };
         let _ = machine.next_life(settings);
         machine
@@ -327,6 +334,11 @@ impl Machine {
 
     /// Starts a process from what is on the disk, which a fault has damaged (`spoiled`) or not.
     pub fn start(&mut self, time: Nanos, settings: &Settings, spoiled: bool) -> Start {
+        if let Some(until) = self.promised_until
+            && self.clock(time) < until
+        {
+            return Start::Waits(self.true_time(until).max(time + MILLISECOND));
+        }
         let begun = match self.open(settings) {
             Ok(begun) => begun,
             Err(problem) => return Start::Later(problem),
@@ -335,6 +347,9 @@ impl Machine {
         if damaged && !spoiled {
             let peer = self.peer;
             return Start::Violation(format!("I15: {peer:?} finds damage that nobody did"));
+        }
+        if let Some(waits) = self.wait_out_promise(&ready, time, settings) {
+            return waits;
         }
         let forgot = ready.incarnation != self.peer.incarnation;
         let fresh = ready.fresh;
@@ -390,7 +405,59 @@ impl Machine {
         self.plane_goes_on = false;
         self.dies_in_write = None;
         self.dies_after = None;
+        self.promised_until = None;
         Start::Runs
+    }
+
+    /// As in the node: a shorter promise begins once the longer one of a process before has passed.
+    fn wait_out_promise(
+        &mut self,
+        ready: &storage::Ready,
+        time: Nanos,
+        settings: &Settings,
+    ) -> Option<Start> {
+        let of_folder = self.of_folder(settings, ready.incarnation);
+        if ready.promised <= of_folder.promise || planted("shorter-promise-at-once") {
+            return None;
+        }
+        if self.promised_until.is_none() {
+            // A plane that went on must be stopped before.
+            self.orphan = None;
+            self.socket.clear();
+            let until = Now(self.clock(time).0 + ready.promised);
+            self.promised_until = Some(until);
+            return Some(Start::Waits(self.true_time(until)));
+        }
+        let noted = storage::shorten_promise(&self.disk, &of_folder, ready.incarnation);
+        noted.err().map(|error| Start::Later(error.to_string()))
+    }
+
+    /// What its process promises: the option may have another value at each start.
+    #[must_use]
+    pub fn promise(&self, settings: &Settings) -> Promise {
+        let which =
+            mix(settings.seed ^ LEASES ^ (u64::from(self.run) << 32 | u64::from(self.peer.id.0)));
+        let place = usize::try_from(which).unwrap_or(0) % settings.leases.len().max(1);
+        let lease = settings
+            .leases
+            .get(place)
+            .copied()
+            .unwrap_or(settings.heartbeat * 2);
+        Promise {
+            lasts: Duration::from_nanos(lease),
+            clock_drift_ppm: settings.drift_allowed_ppm,
+        }
+    }
+
+    fn of_folder(&self, settings: &Settings, new_incarnation: Incarnation) -> storage::Settings {
+        storage::Settings {
+            cluster: "sim".to_owned(),
+            replica: self.peer.id,
+            group: GROUP,
+            new_incarnation,
+            segment_bytes: settings.segment_bytes,
+            promise: self.promise(settings).lasts,
+        }
     }
 
     /// Whether this very entry would survive whatever its durability is meant to survive. A life in
@@ -450,13 +517,8 @@ impl Machine {
 
     fn open(&mut self, settings: &Settings) -> Result<Begun, String> {
         let disk = Arc::new(ForgetfulDisk(self.disk.clone()));
-        let of_folder = storage::Settings {
-            cluster: "sim".to_owned(),
-            replica: self.peer.id,
-            group: GROUP,
-            new_incarnation: self.next_life(settings),
-            segment_bytes: settings.segment_bytes,
-        };
+        let new_life = self.next_life(settings);
+        let of_folder = self.of_folder(settings, new_life);
         let opened = match settings.durability {
             Durability::Memory => storage::open_memory(disk, &of_folder).map(Opened::Ready),
             Durability::Sync => storage::open(disk, of_folder),
@@ -523,7 +585,7 @@ impl Machine {
             seed: mix(settings.seed ^ (u64::from(self.run) << 32 | u64::from(self.peer.id.0))),
             election_timeout: Duration::from_nanos(settings.election_timeout),
             heartbeat_interval: Duration::from_nanos(settings.heartbeat),
-            lease: Duration::from_nanos(settings.lease),
+            lease: self.promise(settings).lasts,
             clock_drift_ppm: settings.drift_allowed_ppm,
             uncommitted_bytes_max: settings.uncommitted_bytes_max,
             appends_in_flight_max: settings.appends_in_flight_max,

@@ -72,6 +72,7 @@ const CONTROL: &[&str] = &[
     "vote-for-any-log",
     "vote-right-after-restart",
     "vote-twice",
+    "voters-promise-not-asked",
     "votes-of-strangers",
 ];
 

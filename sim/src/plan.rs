@@ -11,12 +11,14 @@ const CALM_START: Nanos = 2 * SECOND;
 /// Faults planned for a seed.
 const FAULTS: u64 = 420;
 /// Sets the choice of a lease apart from the plan's other choices.
-const LEASES: u64 = 0x1ea5_e5e7;
+pub const LEASES: u64 = 0x1ea5_e5e7;
 /// Between two heartbeats, in milliseconds: what users may configure. Half of the seeds have the usual
 /// one; the short ones take most of the processor's time, the long ones leave gaps for everything else.
 const HEARTBEATS_MS: [u64; 16] = [
     30, 60, 100, 100, 150, 150, 150, 150, 150, 150, 150, 150, 400, 400, 400, 1000,
 ];
+/// Leases, in tenths of a heartbeat, up to the election timeout.
+const LEASES_TENTHS: [u64; 4] = [15, 20, 30, 1_000];
 /// Faults last as if no election timeout were longer: else a cluster with a long one would hardly ever
 /// be whole.
 const FAULT_TIMEOUT_MAX: Nanos = 750 * MILLISECOND;
@@ -68,8 +70,9 @@ pub struct Settings {
     pub election_timeout: Nanos,
     /// In nanoseconds.
     pub heartbeat: Nanos,
-    /// How long voters' promises to a leader last, in nanoseconds.
-    pub lease: Nanos,
+    /// How long voters' promises to a leader last, in nanoseconds: each process of each replica has one
+    /// of these.
+    pub leases: Vec<Nanos>,
     /// How often a connection between two that run breaks: so many of a thousand times that
     /// connections are looked at.
     pub breaks: u64,
@@ -194,8 +197,14 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     let window = ring_slots >> random.below(3);
     // By a chance of their own, so that all else stays as it was.
     let apart = &mut Random::new(mix(seed ^ LEASES));
-    let lease = one(apart, &[15, 20, 30, 1_000]) * heartbeat / 10;
+    let lease_of = |tenths: u64| (tenths * heartbeat / 10).min(heartbeat * timeouts);
+    let lease = lease_of(one(apart, &LEASES_TENTHS));
     let breaks = one(apart, &[0, 0, 1, 5]);
+    let leases = if apart.permille(500) {
+        LEASES_TENTHS.map(lease_of).to_vec()
+    } else {
+        vec![lease]
+    };
     let engage_interval = one(random, &[20, 100, 100, 400]) * MILLISECOND;
     Settings {
         seed,
@@ -204,7 +213,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         durability,
         election_timeout: heartbeat * timeouts,
         heartbeat,
-        lease: lease.min(heartbeat * timeouts),
+        leases,
         breaks,
         drift_allowed_ppm: if clocks_are_sound { allowed } else { 100 },
         drift_ppm_max: if clocks_are_sound {

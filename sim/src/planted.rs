@@ -1,10 +1,14 @@
 //! Bugs that the simulator plants in what it joins itself, one at a time, to show that its checks notice
 //! them. Only with the feature `mutants`; otherwise there are none.
 
-/// All of them: sessions that run every command they are given, and planes that answer blind writes as soon
-/// as they have stored them.
+/// All of them: sessions that run every command they are given, planes that answer blind writes as soon as
+/// they have stored them, and processes that promise less than the ones before them, at once.
 #[cfg(feature = "mutants")]
-pub const PLANTED: &[&str] = &["session-forgets", "blind-before-commit"];
+pub const PLANTED: &[&str] = &[
+    "session-forgets",
+    "blind-before-commit",
+    "shorter-promise-at-once",
+];
 
 #[cfg(feature = "mutants")]
 mod switch {

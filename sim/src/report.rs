@@ -27,6 +27,7 @@ const OUTCOMES: &[&str] = &[
     "keys replaced",
     "lease read",
     "log cut",
+    "longer promise waited for",
     "new life",
     "plane client answered after apply",
     "plane client answered blind",

@@ -58,10 +58,10 @@ impl World {
             match arrival {
                 Arrival::Log => self.log_has_news(place),
                 Arrival::Snapshot(event) => self.take_snapshot_event(place, event),
-                Arrival::Up(peer) => {
+                Arrival::Up(peer, promise) => {
                     let id = peer.id;
                     let has_plane = self.machines[usize::from(id.0)].has_plane;
-                    self.step(place, Input::PeerUp(peer));
+                    self.step(place, Input::PeerUp(peer, promise));
                     self.step(place, Input::PlanePeer { id, has_plane });
                 }
                 Arrival::Look => {}
@@ -98,7 +98,7 @@ impl World {
                 Arrival::Log
                 | Arrival::Snapshot(_)
                 | Arrival::Look
-                | Arrival::Up(_)
+                | Arrival::Up(..)
                 | Arrival::Down(_)
                 | Arrival::Message(..) => {}
             }

@@ -397,10 +397,11 @@ impl World {
         }
         self.network.set_connected(a, b, true);
         let (peer_a, peer_b) = (self.machines[a].peer, self.machines[b].peer);
-        for (place, peer) in [(a, peer_b), (b, peer_a)] {
+        let promises = [b, a].map(|of| self.machines[of].promise(&self.plan.settings));
+        for ((place, peer), promise) in [(a, peer_b), (b, peer_a)].into_iter().zip(promises) {
             // The end of the last connection may not have been noticed yet.
             self.arrive(place, Arrival::Down(peer));
-            self.arrive(place, Arrival::Up(peer));
+            self.arrive(place, Arrival::Up(peer, promise));
         }
     }
 
@@ -425,6 +426,10 @@ impl World {
                 }
                 self.checks.starts(peer);
                 self.turn(place);
+            }
+            Start::Waits(until) => {
+                self.counts.see("longer promise waited for");
+                self.queue.set(until, Event::Boot(place));
             }
             Start::Later(problem) => {
                 if self.loud {

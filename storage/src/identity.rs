@@ -1,5 +1,5 @@
-//! The identity file: whose folder this is. Written before anything is promised, changed only when a
-//! replica begins a new life.
+//! The identity file: whose folder this is, and for how long it has promised anything. Written before
+//! anything is promised, changed only when a replica begins a new life or its promises change in length.
 //!
 //! ```text
 //!  | magic | version | message bytes | crc32c | Identity (protobuf) |
@@ -13,6 +13,7 @@ use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
 use quorumwire_wire::peer;
 use quorumwire_wire::prost::Message;
 use std::io;
+use std::time::Duration;
 
 /// Name of the identity's file.
 pub(crate) const IDENTITY_NAME: &str = "identity";
@@ -31,18 +32,23 @@ const IDENTITY_BYTES_MAX: usize = 1024;
 pub(crate) enum Found {
     Nothing,
     /// The folder belongs to this replica.
-    Ours(Owner),
+    Ours {
+        owner: Owner,
+        /// The longest promise that may be in force; zero if the writer did not know.
+        promised: Duration,
+    },
     /// It says nothing that can be trusted.
     Damaged(&'static str),
 }
 
-/// Writes the identity durably.
-pub(crate) fn write_identity(disk: &dyn Disk, cluster: &str, owner: Owner) -> io::Result<()> {
+/// Writes the identity durably, with the promise of these settings.
+pub(crate) fn write_identity(disk: &dyn Disk, settings: &Settings, owner: Owner) -> io::Result<()> {
     let message = peer::Identity {
-        cluster: cluster.to_owned(),
+        cluster: settings.cluster.clone(),
         replica: u32::from(owner.replica.0),
         incarnation: owner.incarnation.0,
         group: owner.group.0,
+        promise_us: u64::try_from(settings.promise.as_micros()).unwrap_or(u64::MAX),
     };
     let message = message.encode_to_vec();
     let mut file = BytesMut::new();
@@ -112,9 +118,12 @@ fn ours(identity: &peer::Identity, settings: &Settings) -> Result<Found, OpenErr
         let found = identity.group.to_string();
         return Err(foreign("group", found, settings.group.to_string()));
     }
-    Ok(Found::Ours(Owner {
-        group: GroupId(identity.group),
-        replica: ReplicaId(settings.replica.0),
-        incarnation: Incarnation(identity.incarnation),
-    }))
+    Ok(Found::Ours {
+        owner: Owner {
+            group: GroupId(identity.group),
+            replica: ReplicaId(settings.replica.0),
+            incarnation: Incarnation(identity.incarnation),
+        },
+        promised: Duration::from_micros(identity.promise_us),
+    })
 }

@@ -8,6 +8,7 @@
 //! use quorumwire_storage::{FolderDisk, LogJob, LogWriter, Opened, SEGMENT_BYTES, Settings, open};
 //! use quorumwire_wire::{RecordKind, begin_record, finish_record};
 //! use std::sync::Arc;
+//! use std::time::Duration;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path();
@@ -18,6 +19,7 @@
 //!     group: GroupId(0),
 //!     new_incarnation: Incarnation(0x5eed), // random; used only if the folder is new
 //!     segment_bytes: SEGMENT_BYTES,
+//!     promise: Duration::from_millis(20),
 //! };
 //! let ready = match open(disk, settings)? {
 //!     Opened::Ready(ready) => ready, // as it was left, or fresh
@@ -50,7 +52,7 @@
 //! | file | what |
 //! |---|---|
 //! | `LOCK` | locked while a process uses the folder; holds its number |
-//! | `identity` | cluster, replica, group, incarnation, version of the folder |
+//! | `identity` | cluster, replica, group, incarnation, longest promise in force, version of the folder |
 //! | `log-<number>` | segments of the log, numbered in hexadecimal without gaps |
 //! | `mark` | how far the log had been synced, for telling a torn end from damage |
 //! | `snapshot-<index>-<term>` | snapshots by their last entry; the newest two are kept |
@@ -94,7 +96,7 @@ pub use log_writer::{
     BATCH_BYTES_TARGET, JOB_BYTES_WAITING_MAX, JOBS_WAITING_MAX, Log, LogCounters, LogHealth,
     LogJob, LogRefused, LogWriter,
 };
-pub use open::{open, open_memory};
+pub use open::{open, open_memory, shorten_promise};
 pub use snapshots::{SNAPSHOTS_KEPT, SnapshotError, SnapshotFile, Snapshots};
 pub use wal::{Wal, WalError};
 
@@ -103,6 +105,7 @@ use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};
 use quorumwire_wire::{RecordKind, SnapshotHead, peer};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The usual size of a log segment.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
@@ -120,6 +123,8 @@ pub struct Settings {
     pub new_incarnation: Incarnation,
     /// A segment takes no further batch beyond this size; usually [`SEGMENT_BYTES`].
     pub segment_bytes: u64,
+    /// How long this process' promises to leaders last. Kept in whole microseconds.
+    pub promise: Duration,
 }
 
 impl Settings {
@@ -159,6 +164,10 @@ pub struct Ready {
     pub fresh: bool,
     /// What was stored when the last process stopped.
     pub stored: Stored,
+    /// The longest promise to a leader that may be in force: this process' or an earlier one's. If it is
+    /// longer than [`Settings::promise`], nothing may be answered before it has passed since every
+    /// process and plane of this replica stopped; then [`shorten_promise`].
+    pub promised: Duration,
     /// Where to write on.
     pub log: Log,
     /// The snapshots.

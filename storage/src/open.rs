@@ -15,6 +15,7 @@ use quorumwire_interfaces::{Incarnation, Index, Term};
 use quorumwire_wire::{RECORD_HEADER_BYTES, RECORD_VERSION, SnapshotHead};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What damaged files are called after a new life has begun.
 const DAMAGED_PREFIX: &str = "damaged-";
@@ -26,7 +27,15 @@ const COPY_BYTES: usize = 1 << 20;
 pub fn open(disk: Arc<dyn Disk>, settings: Settings) -> Result<Opened, OpenError> {
     let names = remove_unfinished_files(&*disk)?;
     match read_identity(&*disk, &settings)? {
-        Found::Ours(owner) => recover(disk, settings, owner, &names),
+        Found::Ours { owner, promised } => {
+            if promised < settings.promise {
+                // Before anything is promised for longer than the folder says.
+                write_identity(&*disk, &settings, owner)
+                    .map_err(OpenError::io("writing identity"))?;
+            }
+            let promised = promised.max(settings.promise);
+            recover(disk, settings, owner, &names, promised)
+        }
         Found::Damaged(what) => Ok(damaged(disk, settings, what.to_owned(), None)),
         Found::Nothing if is_unused(&*disk, &names)? => {
             let owner = settings.owner(settings.new_incarnation);
@@ -47,7 +56,7 @@ pub fn open_memory(disk: Arc<dyn Disk>, settings: &Settings) -> Result<Ready, Op
     // A folder of someone else is refused; whatever life of ours it holds, this one is another.
     read_identity(&*disk, settings)?;
     let owner = settings.owner(settings.new_incarnation);
-    write_identity(&*disk, &settings.cluster, owner).map_err(OpenError::io("writing identity"))?;
+    write_identity(&*disk, settings, owner).map_err(OpenError::io("writing identity"))?;
     let mut notes = Vec::new();
     if names.iter().any(|name| parse_segment_name(name).is_some()) {
         notes.push("the folder holds a log, which memory mode does not use".to_owned());
@@ -56,10 +65,22 @@ pub fn open_memory(disk: Arc<dyn Disk>, settings: &Settings) -> Result<Ready, Op
         incarnation: owner.incarnation,
         fresh: true,
         stored: Stored::default(),
+        promised: settings.promise,
         log: Log::memory(),
         snapshots: Snapshots::new(Arc::new(HeldFolder::new(disk)), settings.group),
         notes,
     })
+}
+
+/// Notes that promises are no longer than [`Settings::promise`] now. Only once the longer one that
+/// [`Ready::promised`] told of has passed: a process that is started again relies on it.
+pub fn shorten_promise(
+    disk: &dyn Disk,
+    settings: &Settings,
+    incarnation: Incarnation,
+) -> Result<(), OpenError> {
+    let owner = settings.owner(incarnation);
+    write_identity(disk, settings, owner).map_err(OpenError::io("writing identity"))
 }
 
 impl DamagedFolder {
@@ -71,8 +92,7 @@ impl DamagedFolder {
         let owner = self.settings.owner(incarnation);
         let disk = &*self.disk;
         // First of all, so that what is left of the old life can never pass for the new one's.
-        write_identity(disk, &self.settings.cluster, owner)
-            .map_err(OpenError::io("writing identity"))?;
+        write_identity(disk, &self.settings, owner).map_err(OpenError::io("writing identity"))?;
         let put_aside = || {
             let names = disk.list()?;
             for name in names.iter().filter(|n| n.starts_with(DAMAGED_PREFIX)) {
@@ -101,13 +121,13 @@ fn begin(
     let wal = Wal::create(&disk, owner, settings.segment_bytes)
         .map_err(OpenError::io("creating the log"))?;
     if identify {
-        write_identity(&*disk, &settings.cluster, owner)
-            .map_err(OpenError::io("writing identity"))?;
+        write_identity(&*disk, settings, owner).map_err(OpenError::io("writing identity"))?;
     }
     Ok(Ready {
         incarnation: owner.incarnation,
         fresh: true,
         stored: Stored::default(),
+        promised: settings.promise,
         log: Log::of(wal),
         snapshots: Snapshots::new(disk, settings.group),
         notes,
@@ -119,6 +139,7 @@ fn recover(
     settings: Settings,
     owner: Owner,
     names: &[String],
+    promised: Duration,
 ) -> Result<Opened, OpenError> {
     let mark = Mark::read(&*disk, owner.incarnation).map_err(OpenError::io("reading the mark"))?;
     let replayed = match replay(&*disk, names, owner, mark) {
@@ -148,7 +169,11 @@ fn recover(
     };
     let ready = settle(disk, &settings, owner, replayed, snapshot, notes)
         .map_err(OpenError::io("preparing the log"))?;
-    Ok(Opened::Ready(Ready { snapshots, ..ready }))
+    Ok(Opened::Ready(Ready {
+        snapshots,
+        promised,
+        ..ready
+    }))
 }
 
 /// The newest snapshot that is whole, if the log goes on from it; the inner error says why there is
@@ -270,6 +295,7 @@ fn settle(
     Ok(Ready {
         incarnation: owner.incarnation,
         fresh: false,
+        promised: settings.promise,
         stored: Stored {
             hard_state: replayed.hard_state,
             snapshot,

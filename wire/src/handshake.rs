@@ -73,6 +73,8 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         client_address: String::new(),
         http_address: String::new(),
         plane_address: String::new(),
+        promise_us: 0,
+        clock_drift_ppm: 0,
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
-    Body, HardState, Input, LeaveReason, Message, Now, Output, Peer, Refusal, Replica, Role,
-    SnapshotMeta, Stored, Ticket,
+    Body, HardState, Input, LeaveReason, Message, Now, Output, Peer, Promise, Refusal, Replica,
+    Role, SnapshotMeta, Stored, Ticket,
 };
 use quorumwire_interfaces::{Incarnation, Index, LogTime, Registers, ReplicaId, Term};
 use quorumwire_wire::{
@@ -200,7 +200,7 @@ fn a_lost_life_says_so_however_much_it_hears() {
         id: ReplicaId(1),
         incarnation: Incarnation(1),
     };
-    turn(&mut replica, now, Input::PeerUp(other));
+    turn(&mut replica, now, Input::PeerUp(other, Promise::default()));
     let ends = Now(now.0 + 3 * ELECTION_TIMEOUT);
     let mut said = 0;
     while now < ends {

@@ -52,7 +52,11 @@ impl Processes {
         for group in (0..GROUPS).map(GroupId) {
             for id in 0..REPLICAS {
                 for other in (0..REPLICAS).filter(|other| *other != id) {
-                    processes.step(id, group, Input::PeerUp(peer(other)));
+                    processes.step(
+                        id,
+                        group,
+                        Input::PeerUp(peer(other), config(other, 1, &[]).promise()),
+                    );
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Whatever a peer sends, a replica neither panics nor commits anything it was not led to.
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, config};
 use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Body, Input, Message, Now, Output, Peer, Replica, Role, Stored};
+use quorumwire_control::{Body, Input, Message, Now, Output, Peer, Promise, Replica, Role, Stored};
 use quorumwire_interfaces::{Incarnation, Index, Registers, ReplicaId, Term};
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::{
@@ -213,7 +213,13 @@ fn torment(seed: u64, roles: &mut BTreeMap<Role, u64>) -> u64 {
                 now += ELECTION_TIMEOUT;
                 Input::Timeout
             }
-            1 => Input::PeerUp(from),
+            1 => {
+                let promise = Promise {
+                    lasts: Duration::from_micros(random.number()),
+                    clock_drift_ppm: u32::try_from(random.next() >> 32).expect("32 bits"),
+                };
+                Input::PeerUp(from, promise)
+            }
             2 => Input::PeerDown(from),
             3 => {
                 now += HEARTBEAT;

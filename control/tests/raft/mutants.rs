@@ -184,6 +184,14 @@ const MUTANTS: &[(&str, &str)] = &[
     ("vote-right-after-restart", "a lease broken by a restart"),
     ("vote-twice", "two leaders in one term"),
     (
+        "voters-drift-not-asked",
+        "a stale read after a voter's faster clock has ended its promise",
+    ),
+    (
+        "voters-promise-not-asked",
+        "a stale read after the promise of a voter configured otherwise has passed",
+    ),
+    (
         "votes-of-strangers",
         "a leader elected by those who have no vote",
     ),

@@ -107,11 +107,18 @@ impl Cluster {
         world.loud = std::env::var_os("QUORUMWIRE_TRACE").is_some();
         let initial: Vec<u16> = (0..voter_count).collect();
         let lease = random.pick(&LEASES).expect("a list");
+        // By a chance of their own: leases that are not the same everywhere.
+        let mut apart = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let differ = apart.permille(500);
         for id in 0..voter_count + 2 {
             let members: &[u16] = if id < voter_count { &initial } else { &[] };
             let mut config = config(id, 1, members);
             config.seed ^= seed;
-            config.lease = lease;
+            config.lease = if differ {
+                apart.pick(&LEASES).expect("a list")
+            } else {
+                lease
+            };
             world.planes = random.permille(trouble.planes).then_some(true);
             world.start(config, Disk::default());
             let node = world.nodes.get_mut(&id).expect("just started");

@@ -99,6 +99,10 @@ impl Script {
                 let lease = duration(words.first().ok_or("how long?")?)?;
                 self.world.lease = Some(lease);
             }
+            "drift-ppm" => {
+                let ppm = words.first().and_then(|word| word.parse().ok());
+                self.world.drift_ppm = Some(ppm.ok_or("how much?")?);
+            }
             "break" => self.world.disconnect(number(words, 0)?, number(words, 1)?),
             "stood-still" => {
                 let time = duration(words.get(1).ok_or("how long?")?)?;
@@ -640,7 +644,7 @@ fn job(done: &Input) -> String {
         Input::SnapshotInstalled { last_index, .. } => format!("installing {last_index}"),
         Input::Timeout
         | Input::StoodStill(_)
-        | Input::PeerUp(_)
+        | Input::PeerUp(..)
         | Input::PeerDown(_)
         | Input::Message { .. }
         | Input::Applied(_)

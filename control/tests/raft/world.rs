@@ -37,6 +37,8 @@ pub struct World {
     pub snapshot_bytes: usize,
     /// The lease of replicas started from now on, if not their configuration's.
     pub lease: Option<Duration>,
+    /// By how much they believe two clocks to differ, likewise.
+    pub drift_ppm: Option<u32>,
     /// Whether replicas started from now on have data planes, and those hold acknowledgements.
     pub planes: Option<bool>,
     /// Directed links on which the planes' packets are lost.
@@ -194,6 +196,7 @@ impl World {
             trace: Vec::new(),
             snapshot_bytes: 100,
             lease: None,
+            drift_ppm: None,
             planes: None,
             plane_cut: BTreeSet::new(),
         }
@@ -210,6 +213,7 @@ impl World {
         let id = config.me.id.0;
         config.plane = self.planes.is_some();
         config.lease = self.lease.unwrap_or(config.lease);
+        config.clock_drift_ppm = self.drift_ppm.unwrap_or(config.clock_drift_ppm);
         let node = Node {
             peer: config.me,
             config,
@@ -260,8 +264,12 @@ impl World {
             return;
         }
         let (peer_a, peer_b) = (self.nodes[&a].peer, self.nodes[&b].peer);
-        self.input(a, Input::PeerUp(peer_b));
-        self.input(b, Input::PeerUp(peer_a));
+        let (promise_a, promise_b) = (
+            self.nodes[&a].config.promise(),
+            self.nodes[&b].config.promise(),
+        );
+        self.input(a, Input::PeerUp(peer_b, promise_b));
+        self.input(b, Input::PeerUp(peer_a, promise_a));
         for (id, other) in [(a, peer_b), (b, peer_a)] {
             if self.nodes[&other.id.0].plane.is_some() {
                 let has_plane = true;

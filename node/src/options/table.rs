@@ -221,8 +221,9 @@ pub const TABLE: &[Spec] = &[
         unset: Unset::Value("20"),
         help: "A voter that has heard the leader gives nobody else a vote for this long, so the leader \
                may answer reads alone for this long. When the connection to the leader breaks, an \
-               election begins once it has passed. At most `election-timeout-ms`; the same on all \
-               replicas.",
+               election begins once it has passed. At most `election-timeout-ms`. May differ between \
+               replicas: a leader counts on each for no longer than that one promised. The first \
+               start with a shorter one waits for the longer one to pass.",
     },
     Spec {
         name: "heartbeat-ms",

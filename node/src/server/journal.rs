@@ -170,6 +170,7 @@ mod tests {
             group: GroupId(0),
             new_incarnation: Incarnation(7),
             segment_bytes: SEGMENT_BYTES,
+            promise: std::time::Duration::from_millis(20),
         };
         let Opened::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {
             panic!("a new folder is not damaged");

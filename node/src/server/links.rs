@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
-use quorumwire_control::{Now, Peer};
+use quorumwire_control::{Now, Peer, Promise};
 use quorumwire_interfaces::{Incarnation, ReplicaId};
 use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::prost::Message;
@@ -35,8 +35,8 @@ const READ_BYTES_PER_TURN: usize = 4 << 20;
 
 /// What became of a connection.
 pub enum LinkEvent {
-    /// It stands: messages can be sent to this life of a replica.
-    Up(Peer),
+    /// It stands: messages can be sent to this life of a replica, which promised this.
+    Up(Peer, Promise),
     /// It is gone.
     Down(Peer),
     /// A message came in.
@@ -541,6 +541,10 @@ impl Links {
             }
             self.close(older, "superseded by a newer connection", sink);
         }
+        let promise = Promise {
+            lasts: Duration::from_micros(hello.promise_us),
+            clock_drift_ppm: hello.clock_drift_ppm,
+        };
         let link = self.slots[slot].as_mut().expect("open: it just read");
         link.peer = Some(peer);
         link.info = PeerInfo {
@@ -551,7 +555,7 @@ impl Links {
         self.up.insert(peer.id, slot);
         self.refused.remove(&format!("replica {}", peer.id));
         tracing::info!(replica = peer.id.0, incarnation = %peer.incarnation, "peer connected");
-        sink.push(LinkEvent::Up(peer));
+        sink.push(LinkEvent::Up(peer, promise));
         Ok(())
     }
 

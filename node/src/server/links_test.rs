@@ -88,7 +88,7 @@ fn peer_1(incarnation: u64) -> Peer {
 fn another_life_is_let_in_only_once_the_member_is_gone() {
     let mut host = Host::start();
     let member = host.connect(5);
-    host.turn_until(|event| matches!(event, LinkEvent::Up(peer) if *peer == peer_1(5)));
+    host.turn_until(|event| matches!(event, LinkEvent::Up(peer, _) if *peer == peer_1(5)));
 
     let mut impostor = host.connect(6);
     let begun = Instant::now();
@@ -111,7 +111,7 @@ fn another_life_is_let_in_only_once_the_member_is_gone() {
     drop(member);
     host.turn_until(|event| matches!(event, LinkEvent::Down(peer) if *peer == peer_1(5)));
     let _new_life = host.connect(6);
-    host.turn_until(|event| matches!(event, LinkEvent::Up(peer) if *peer == peer_1(6)));
+    host.turn_until(|event| matches!(event, LinkEvent::Up(peer, _) if *peer == peer_1(6)));
 }
 
 #[test]

@@ -16,8 +16,8 @@ impl Server {
         let mut events = std::mem::take(&mut self.link_events);
         for event in events.drain(..) {
             match event {
-                LinkEvent::Up(peer) => {
-                    self.core.step(Input::PeerUp(peer));
+                LinkEvent::Up(peer, promise) => {
+                    self.core.step(Input::PeerUp(peer, promise));
                     self.learn_plane_of(peer);
                     self.core.stalled = true;
                 }

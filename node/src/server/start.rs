@@ -31,7 +31,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -59,6 +59,8 @@ const PLANE_OPTIONS: quorumwire_plane_socket::Options = quorumwire_plane_socket:
 };
 /// Bytes taken from a client's socket at once.
 const SCRATCH_BYTES: usize = 256 << 10;
+/// A start that waits looks this often whether it is to stop.
+const STOP_LOOKED_AT: Duration = Duration::from_millis(50);
 /// Name of the file that says that this replica has been a member.
 const MEMBER_MARK: &str = "was-member";
 /// A connection on which nothing was said says so this often.
@@ -78,7 +80,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     raise_priority(options.raise_priority);
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
-    let memory = open(options, &waker)?;
+    let memory = open(options, &waker, &stop)?;
 
     let peers = bind(options.listen_peer, "listen-peer")?;
     let clients = bind(options.listen_memcached, "listen-memcached")?;
@@ -140,7 +142,7 @@ struct Memory {
     fault: Option<String>,
 }
 
-fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
+fn open(options: &ServerOptions, waker: &Arc<Waker>, stop: &AtomicBool) -> anyhow::Result<Memory> {
     let folder = options.dir.join(format!("group-{GROUP}"));
     fs::create_dir_all(&folder)
         .with_context(|| format!("option dir: cannot create {}", folder.display()))?;
@@ -152,24 +154,29 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
         group: GROUP,
         new_incarnation: Incarnation(random_number()?.max(1)),
         segment_bytes: options.segment_bytes,
+        promise: options.lease,
     };
     let mut fault = None;
-    let ready = match options.durability {
-        Durability::Memory => open_memory(disk, &settings).with_context(in_folder)?,
-        Durability::Sync => match storage::open(disk, settings).with_context(in_folder)? {
-            Opened::Ready(ready) => ready,
-            Opened::Damaged(damaged) => {
-                tracing::error!(
-                    what = damaged.what(),
-                    "the data folder is damaged: put aside, the other replicas bring this one up to \
-                     date"
-                );
-                fault = Some(format!("started over after damage: {}", damaged.what()));
-                let again = Incarnation(random_number()?.max(1));
-                damaged.start_over(again).with_context(in_folder)?
-            }
-        },
+    let opened = |disk: Arc<FolderDisk>| match options.durability {
+        Durability::Memory => open_memory(disk, &settings).map(Opened::Ready),
+        Durability::Sync => storage::open(disk, settings.clone()),
     };
+    let ready = match opened(Arc::clone(&disk)).with_context(in_folder)? {
+        Opened::Ready(ready) => ready,
+        Opened::Damaged(damaged) => {
+            tracing::error!(
+                what = damaged.what(),
+                "the data folder is damaged: put aside, the other replicas bring this one up to date"
+            );
+            fault = Some(format!("started over after damage: {}", damaged.what()));
+            let again = Incarnation(random_number()?.max(1));
+            damaged.start_over(again).with_context(in_folder)?
+        }
+    };
+    if ready.promised > settings.promise {
+        wait_out_promise(ready.promised, stop)?;
+        storage::shorten_promise(&*disk, &settings, ready.incarnation).with_context(in_folder)?;
+    }
     for note in &ready.notes {
         tracing::warn!(note, "data folder");
     }
@@ -210,6 +217,24 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
         amnesiac,
         fault,
     })
+}
+
+/// `lease-ms` was longer before this start, so a leader may count on the votes of the process before for
+/// longer than this one will promise. No process and no plane of this replica runs meanwhile.
+fn wait_out_promise(promised: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
+    tracing::info!(
+        ms = u64::try_from(promised.as_millis()).unwrap_or(u64::MAX),
+        "lease-ms was longer before: waiting until what was promised has passed"
+    );
+    let until = clock::now().0.saturating_add(promised);
+    while let Some(left) = until.checked_sub(clock::now().0).filter(|t| !t.is_zero()) {
+        anyhow::ensure!(
+            !stop.load(Ordering::Relaxed),
+            "stopped before a longer promise had passed"
+        );
+        std::thread::sleep(left.min(STOP_LOOKED_AT));
+    }
+    Ok(())
 }
 
 fn restore(ready: &Ready) -> anyhow::Result<Box<Application>> {
@@ -266,7 +291,9 @@ fn join(
         .snapshot
         .as_ref()
         .map_or(LogTime(0), |meta| meta.log_time);
-    let replica = Replica::new(config(options, &memory, &addresses)?, now, memory.stored)
+    let config = config(options, &memory, &addresses)?;
+    let promise = config.promise();
+    let replica = Replica::new(config, now, memory.stored)
         .context("what the data folder holds contradicts itself")?;
 
     let registry = poll.registry();
@@ -275,6 +302,8 @@ fn join(
     let mut hello = quorumwire_wire::hello(&options.cluster, options.id.0, memory.incarnation.0);
     hello.client_address.clone_from(&addresses.memcached);
     hello.http_address.clone_from(&addresses.http);
+    hello.promise_us = u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX);
+    hello.clock_drift_ppm = promise.clock_drift_ppm;
     let data_plane = open_plane(options, registry)?;
     let datagrams = open_datagrams(options, clients.local_addr()?, registry)?;
     if let Some(plane) = &data_plane {

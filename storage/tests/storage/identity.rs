@@ -3,10 +3,11 @@
 use crate::world::{LIFE, entry, open_ready, settings};
 use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
 use quorumwire_storage::{
-    Disk, LogJob, MemoryDisk, OpenError, Opened, Settings, open, open_memory,
+    Disk, LogJob, MemoryDisk, OpenError, Opened, Settings, open, open_memory, shorten_promise,
 };
 use std::io::IoSlice;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn used() -> MemoryDisk {
     let disk = MemoryDisk::new();
@@ -159,4 +160,52 @@ fn the_log_of_another_life_is_damage() {
     new.remove("mark").unwrap();
     let opened = open(Arc::new(new), settings());
     assert!(matches!(opened, Ok(Opened::Damaged(_))));
+}
+
+fn promising(ms: u64) -> Settings {
+    Settings {
+        promise: Duration::from_millis(ms),
+        ..settings()
+    }
+}
+
+/// How long a promise may be in force after a start with this one.
+fn promised(disk: &Arc<MemoryDisk>, ms: u64) -> u128 {
+    let Ok(Opened::Ready(ready)) = open(disk.clone(), promising(ms)) else {
+        panic!("not opened");
+    };
+    ready.promised.as_millis()
+}
+
+#[test]
+fn the_longest_promise_is_remembered_until_it_is_said_to_have_passed() {
+    let disk = Arc::new(used());
+    assert_eq!(promised(&disk, 20), 20);
+    assert_eq!(promised(&disk, 100), 100);
+    // Also if the process that was to wait for it is cut short, however often.
+    assert_eq!(promised(&disk, 5), 100);
+    assert_eq!(promised(&disk, 50), 100);
+    shorten_promise(&*disk, &promising(50), LIFE).unwrap();
+    assert_eq!(promised(&disk, 5), 50);
+    let ready = open_ready(disk);
+    assert_eq!((ready.incarnation, ready.fresh), (LIFE, false));
+    assert_eq!(ready.stored.entries.len(), 1);
+}
+
+#[test]
+fn a_longer_promise_is_on_disk_before_the_folder_is_ready() {
+    let disk = Arc::new(MemoryDisk::with_power_cuts());
+    assert_eq!(promised(&disk, 20), 20);
+    assert_eq!(promised(&disk, 100), 100);
+    let after = Arc::new(disk.after_power_cut(&mut |_| 0));
+    assert_eq!(promised(&after, 5), 100);
+}
+
+#[test]
+fn a_life_in_memory_waits_for_nothing() {
+    let disk = Arc::new(MemoryDisk::new());
+    for ms in [100, 20] {
+        let ready = open_memory(disk.clone(), &promising(ms)).unwrap();
+        assert_eq!(ready.promised, Duration::from_millis(ms));
+    }
 }

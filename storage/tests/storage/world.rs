@@ -25,6 +25,7 @@ pub fn settings() -> Settings {
         group: GROUP,
         new_incarnation: LIFE,
         segment_bytes: SMALL_SEGMENT,
+        promise: Duration::from_millis(20),
     }
 }
 

@@ -29,6 +29,13 @@ pub struct Hello {
     /// Where the speaker's data plane listens (UDP), an IP address and port; empty: it has none.
     #[prost(string, tag = "10")]
     pub plane_address: ::prost::alloc::string::String,
+    /// How long the speaker gives nobody else a vote once it has heard a leader, in microseconds, as long as
+    /// this process lives and from then on until it would be over. 0: it promises nothing.
+    #[prost(uint64, tag = "11")]
+    pub promise_us: u64,
+    /// By how much it takes the speed of two replicas' clocks to differ, parts per million.
+    #[prost(uint32, tag = "12")]
+    pub clock_drift_ppm: u32,
 }
 /// Sent before a connection is closed on purpose.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -271,6 +278,9 @@ pub struct Identity {
     pub incarnation: u64,
     #[prost(uint32, tag = "4")]
     pub group: u32,
+    /// The longest promise to a leader that may be in force, in microseconds (see Hello). 0: it is not known.
+    #[prost(uint64, tag = "5")]
+    pub promise_us: u64,
 }
 /// The head of a snapshot file.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -133,7 +133,7 @@ fn see_message(name: &str, wrong: &[u8]) -> &'static str {
     let taken = match name {
         "membership" => Membership::decode(wrong).is_ok(),
         "hard_state" => peer::HardState::decode(wrong).is_ok(),
-        "identity" => peer::Identity::decode(wrong).is_ok(),
+        "identity" | "identity_with_promise" => peer::Identity::decode(wrong).is_ok(),
         "snapshot_head" => peer::SnapshotHead::decode(wrong)
             .is_ok_and(|head| SnapshotHead::from_proto(&head).is_ok()),
         _ => peer::PeerMessage::decode(wrong).is_ok(),

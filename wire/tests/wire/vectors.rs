@@ -72,6 +72,19 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
                 client_address: "127.0.0.1:9011".to_owned(),
                 http_address: "127.0.0.1:9021".to_owned(),
                 plane_address: "127.0.0.1:9031".to_owned(),
+                promise_us: 0,
+                clock_drift_ppm: 0,
+            }),
+        ),
+        (
+            "hello_with_promise",
+            Body::Hello(peer::Hello {
+                cluster: "trunk".to_owned(),
+                replica: 2,
+                incarnation: LIFE,
+                promise_us: 20_000,
+                clock_drift_ppm: 1_000,
+                ..peer::Hello::default()
             }),
         ),
         (
@@ -208,6 +221,7 @@ fn handover_bodies() -> Vec<(&'static str, Body)> {
 /// The name of a body's vector. A new kind of message does not compile here without one.
 fn vector_name(body: &Body) -> &'static str {
     match body {
+        Body::Hello(hello) if hello.promise_us > 0 => "hello_with_promise",
         Body::Hello(_) => "hello",
         Body::Goodbye(_) => "goodbye",
         Body::Fresh(_) => "fresh",
@@ -312,8 +326,16 @@ fn what_is_stored_is_its_vector() {
         replica: 2,
         incarnation: LIFE,
         group: 7,
+        promise_us: 0,
     };
     let bytes = section("stored", "identity");
+    assert_eq!(peer::Identity::decode(&*bytes), Ok(identity.clone()));
+    assert_eq!(identity.encode_to_vec(), bytes);
+    let identity = peer::Identity {
+        promise_us: 20_000,
+        ..identity
+    };
+    let bytes = section("stored", "identity_with_promise");
     assert_eq!(peer::Identity::decode(&*bytes), Ok(identity.clone()));
     assert_eq!(identity.encode_to_vec(), bytes);
 
