@@ -554,7 +554,12 @@ impl Machine {
                 self.peer, durable.term, durable.vote
             ));
         }
-        let snapshot = stored.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
+        // A snapshot that was in place before its installation failed replaces a log that differs from it.
+        let found = stored.snapshot.as_ref();
+        if found.is_some_and(|s| !durable.holds(s.last_index, s.last_term)) {
+            return None;
+        }
+        let snapshot = found.map_or(Index(0), |s| s.last_index);
         let first = stored.entries.first().map_or(Index(u64::MAX), |e| e.index);
         let sure =
             |(index, _): &(Index, Term)| durable.unsure_from.is_none_or(|from| *index < from);

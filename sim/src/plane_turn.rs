@@ -311,8 +311,9 @@ impl World {
     pub fn fence(&mut self, place: usize) {
         let machine = &self.machines[place];
         if machine.busy_until > self.now {
+            // Peace may end a long pause early.
             let wait = machine.busy_until - self.now;
-            return self.plan_fence(place, wait);
+            return self.plan_fence(place, wait.min(50 * MILLISECOND));
         }
         self.disengage_plane(place);
         self.turn(place);

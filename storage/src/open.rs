@@ -170,8 +170,8 @@ fn recover(
     let ready = settle(disk, &settings, owner, replayed, snapshot, notes)
         .map_err(OpenError::io("preparing the log"))?;
     Ok(Opened::Ready(Ready {
-        snapshots,
         promised,
+        snapshots,
         ..ready
     }))
 }

@@ -264,7 +264,11 @@ fn the_first_entry_ends_no_promise() {
         incarnation: Incarnation(1),
     };
     for id in [0, 1] {
-        turn(&mut replica, now, Input::PeerUp(peer(id)));
+        turn(
+            &mut replica,
+            now,
+            Input::PeerUp(peer(id), Promise::default()),
+        );
     }
     let mut hear = |id, term, body| {
         let message = Message {

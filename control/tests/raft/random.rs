@@ -771,11 +771,8 @@ fn from_environment(name: &str) -> Option<u64> {
 fn random_clusters_stay_consistent_and_recover() {
     let replayed = from_environment("QUORUMWIRE_SEED");
     let first = replayed.unwrap_or(1);
-    let count = from_environment("QUORUMWIRE_SEEDS").unwrap_or(if replayed.is_some() {
-        1
-    } else {
-        SEEDS_DEFAULT
-    });
+    let wanted = replayed.map_or(SEEDS_DEFAULT, |_| 1);
+    let count = from_environment("QUORUMWIRE_SEEDS").unwrap_or(wanted);
     println!("seeds {first} to {}", first + count - 1);
     let mut reached: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in first..first + count {
