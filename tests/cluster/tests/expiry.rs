@@ -102,7 +102,7 @@ fn end_without_leader(is_applied: bool) {
     const ROUNDS: usize = 2;
     let mut plan = Plan::new(3, Durability::Sync);
     // Longer than the key lives: the new leader's first reads come after its end.
-    plan.options = vec![("election-timeout-ms", "1500")];
+    plan.options = vec![("election-timeout-ms", "1500"), ("lease-ms", "1500")];
     run_started(plan, |cluster| {
         let (mut gone, mut refused) = (0, 0);
         for round in 0..ROUNDS {
