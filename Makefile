@@ -3,7 +3,7 @@
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
-	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
+	@echo 'make test      everything that must hold (about 25 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
 	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make soak-elections  a minute of full load with each plane: no leader may lose its place'
@@ -41,7 +41,7 @@ test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests
 	cargo test --locked --package quorumwire-control --features mutants --test raft mutants
 	cargo test --locked --package quorumwire-fastpath --features mutants --test step mutants
-	$(MAKE) sim SEEDS=1..201
+	$(MAKE) sim SEEDS=1..3001
 	cargo build --locked --package quorumwire-node
 	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
 	QUORUMWIRE_TEST_PLANE=socket cargo test --locked --package quorumwire-cluster-tests \

@@ -102,7 +102,10 @@ fn a_learner_joins_by_snapshot_while_writes_go_on() {
         );
         load.wait_for_writes(300)?;
 
-        cluster.change_member(&["promote"], 3)?;
+        // Writes go on: it may be behind by some at any moment, and is refused then.
+        cluster.wait_for("the learner to be promoted", || {
+            Ok(cluster.change_member(&["promote"], 3).is_ok())
+        })?;
         wait_for_voters(cluster, &[0, 1, 2, 3])?;
         load.wait_for_writes(300)?;
         load.finish()?.judge(&cluster.targets())?;
