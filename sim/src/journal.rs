@@ -66,6 +66,8 @@ impl Durable {
     fn write(&mut self, entries: impl Iterator<Item = (Index, Term)>) {
         for (index, term) in entries {
             let Some(offset) = index.0.checked_sub(self.base + 1) else {
+                // The snapshot has it; what stood behind it in the log is replaced all the same.
+                self.terms.clear();
                 continue;
             };
             self.terms.truncate(usize::try_from(offset).unwrap_or(0));
@@ -292,5 +294,25 @@ impl Journal {
     #[must_use]
     pub fn segment_count(&self) -> usize {
         self.wal.as_ref().map_or(0, Wal::segment_count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Durable;
+    use quorumwire_interfaces::{Index, Term};
+
+    #[test]
+    fn what_an_entry_in_the_snapshot_replaces_is_gone() {
+        let mut durable = Durable::default();
+        let entries = |list: &[(u64, u64)]| -> Vec<_> {
+            let entry = |(index, term): &(u64, u64)| (Index(*index), Term(*term));
+            list.iter().map(entry).collect()
+        };
+        durable.write(entries(&[(1, 1), (2, 1), (3, 1)]).into_iter());
+        // The others' second entry is committed and in a snapshot before the disk has it.
+        durable.covered(Index(2));
+        durable.write(entries(&[(2, 2)]).into_iter());
+        assert_eq!(durable.last_index(), Index(2));
     }
 }
