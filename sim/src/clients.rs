@@ -466,29 +466,31 @@ pub enum Fate {
 
 impl crate::machine::Process {
     fn propose_tick(&mut self, clock: Now) -> Option<Index> {
-        let time_ms = self.leader_time_ms(clock);
-        let payload = |buffer: &mut bytes::BytesMut| {
-            buffer.extend_from_slice(&time_ms.to_be_bytes());
-        };
         if self.leads_fast_term() {
-            let payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
-            if !self.enqueue(EntryKind::Tick, payload, Origin::Operation(NOBODY)) {
+            // It says the time at which it leaves, not this one.
+            if !self.enqueue(EntryKind::Tick, Bytes::new(), Origin::Operation(NOBODY)) {
                 return None;
             }
             self.clock.last_tick = Some(clock);
-            self.submit_waiting().ok()?;
+            self.submit_waiting(clock).ok()?;
             let plane = self.plane.as_ref()?;
             return plane
                 .waiting
                 .is_empty()
                 .then(|| plane.registers().last_index);
         }
+        let time_ms = self.leader_time_ms(clock);
+        let payload = |buffer: &mut bytes::BytesMut| {
+            buffer.extend_from_slice(&time_ms.to_be_bytes());
+        };
         let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
         self.clock.last_tick = Some(clock);
         Some(index)
     }
 
-    fn leader_time_ms(&self, clock: Now) -> u64 {
+    /// The log's time as this leader tells it.
+    #[must_use]
+    pub fn leader_time_ms(&self, clock: Now) -> u64 {
         let elapsed = clock.0.saturating_sub(self.clock.base.0).as_millis();
         let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
         self.clock.base_wall_ms.saturating_add(elapsed)

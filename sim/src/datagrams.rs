@@ -7,6 +7,8 @@ use crate::random::Random;
 
 /// Datagrams under way; more are lost, as in full buffers.
 const UNDER_WAY_MAX: usize = 20_000;
+/// Most machines: seven voters and two spares.
+const REPLICAS_MAX: usize = 9;
 /// Datagrams that an eavesdropper keeps to send them again.
 const OLD_MAX: usize = 48;
 /// It keeps one in so many.
@@ -46,6 +48,8 @@ pub struct Datagrams {
     under_way: Vec<Datagram>,
     free: Vec<u32>,
     old: Vec<Datagram>,
+    /// When the last one arrives that a machine sent another: what is not late comes in order.
+    in_order: [[Nanos; REPLICAS_MAX]; REPLICAS_MAX],
     /// What happens to them.
     pub weather: Weather,
 }
@@ -95,6 +99,11 @@ impl Datagrams {
             return fates;
         }
         let mut at = earliest + random.between(delay.0, delay.1);
+        let last = self.in_order.get_mut(from).and_then(|row| row.get_mut(to));
+        if let Some(last) = last {
+            at = at.max(*last);
+            *last = at;
+        }
         if random.permille(weather.late) {
             counts.see("datagram late");
             at += random.below(late_by);

@@ -12,11 +12,13 @@ const CALM_START: Nanos = 2 * SECOND;
 const FAULTS: u64 = 420;
 /// Sets the choice of a lease apart from the plan's other choices.
 pub const LEASES: u64 = 0x1ea5_e5e7;
-/// Between two heartbeats, in milliseconds: what users may configure. Half of the seeds have the usual
-/// one; the short ones take most of the processor's time, the long ones leave gaps for everything else.
+/// Between two heartbeats, in milliseconds. The short ones take most of the processor's time, the long
+/// ones leave gaps for everything else.
 const HEARTBEATS_MS: [u64; 16] = [
     30, 60, 100, 100, 150, 150, 150, 150, 150, 150, 150, 150, 400, 400, 400, 1000,
 ];
+/// With these an election timeout may be many heartbeats, as it usually is in the product.
+const SHORT_HEARTBEAT: Nanos = 60 * MILLISECOND;
 /// Leases, in tenths of a heartbeat, up to the election timeout.
 const LEASES_TENTHS: [u64; 4] = [15, 20, 30, 1_000];
 /// Faults last as if no election timeout were longer: else a cluster with a long one would hardly ever
@@ -178,7 +180,11 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     let one = |random: &mut Random, list: &[u64]| random.pick(list).unwrap_or_default();
     let voters = one(random, &[3, 3, 3, 3, 5, 5, 7]);
     let heartbeat = one(random, &HEARTBEATS_MS) * MILLISECOND;
-    let timeouts = one(random, &[5, 5, 5, 4, 8]);
+    let timeouts = if heartbeat <= SHORT_HEARTBEAT {
+        one(random, &[5, 8, 20, 40])
+    } else {
+        one(random, &[5, 5, 5, 4, 8])
+    };
     let durability = match random.below(10) {
         0..=2 => Durability::Memory,
         _ => Durability::Sync,

@@ -386,9 +386,13 @@ impl Plane {
     /// Hands over what waits, as much as there is room for; each with the index it got.
     pub fn submit(
         &mut self,
+        time_ms: u64,
         mut submitted: impl FnMut(Index, &Submission),
     ) -> Result<(), PlaneError> {
-        while let Some(next) = self.waiting.front() {
+        while let Some(next) = self.waiting.front_mut() {
+            if next.kind == EntryKind::Tick {
+                next.payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
+            }
             match self.engine.submit(&[next.command()], &mut self.outgoing) {
                 Ok((index, _)) => submitted(index, next),
                 Err(PlaneError::Full) => {

@@ -7,7 +7,7 @@ use crate::plane::{CLIENTS_FROM, Plane, Submission, put_payload, record_kind};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
 use crate::world::{Event, World};
 use bytes::Bytes;
-use quorumwire_control::{Engage, Input, LeaveReason, Role};
+use quorumwire_control::{Engage, Input, LeaveReason, Now, Role};
 use quorumwire_interfaces::{EntryKind, Index, PlaneError, Registers};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 
@@ -378,6 +378,7 @@ impl World {
 
     /// Hands over what clients have asked for in this turn, and frees what is done with.
     pub fn submit_to_plane(&mut self, place: usize) {
+        let clock = self.machines[place].clock(self.now);
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
@@ -385,7 +386,7 @@ impl World {
             return;
         }
         if process.leads_fast_term() {
-            if let Err(problem) = process.submit_waiting() {
+            if let Err(problem) = process.submit_waiting(clock) {
                 self.plane_failed(place, problem);
             }
         } else {
@@ -522,12 +523,13 @@ impl Process {
     }
 
     /// Hands waiting commands over to the plane.
-    pub fn submit_waiting(&mut self) -> Result<(), PlaneError> {
+    pub fn submit_waiting(&mut self, clock: Now) -> Result<(), PlaneError> {
         let term = self.replica.term();
+        let time_ms = self.leader_time_ms(clock);
         let (Some(plane), proposals) = (&mut self.plane, &mut self.proposals) else {
             return Ok(());
         };
-        plane.submit(|index, submission| {
+        plane.submit(time_ms, |index, submission| {
             if submission.kind != EntryKind::Tick {
                 proposals.push(Proposal {
                     index,
