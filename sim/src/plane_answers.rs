@@ -3,9 +3,9 @@
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::clients::Fate;
 use crate::machine::{Origin, Process, Proposal};
-use crate::plane::{PlaneRequest, Submission, put_payload, record_kind};
+use crate::plane::{PlaneRequest, Submission};
 use crate::world::World;
-use quorumwire_control::{Entry, Peer, Refusal, Role};
+use quorumwire_control::{Entry, Peer, Refusal, Role, put_payload, record_kind};
 use quorumwire_interfaces::{Answer, Command, Index};
 use quorumwire_sessions::{Outcome, Place, Refusal as Refused, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;

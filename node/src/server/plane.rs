@@ -4,12 +4,12 @@ use super::answers;
 use super::core::Origin;
 use crate::keys::ClusterKeys;
 use bytes::{BufMut, Bytes, BytesMut};
-use quorumwire_control::{Engage, Now};
+use quorumwire_control::{Engage, Now, append_record, put_payload, record_kind};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneEntry, PlaneError,
-    PlaneEvent, PlanePeer, Registers, ReplicaId, Term,
+    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent,
+    PlanePeer, Registers, ReplicaId, Term,
 };
-use quorumwire_wire::{RecordKind, begin_record, finish_record};
+use quorumwire_wire::RecordKind;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -256,6 +256,9 @@ impl Plane {
                     "a plane hands entries over in order"
                 );
                 *taken = entry.index;
+                if brought.records.capacity() == 0 {
+                    brought.records.reserve(BLOCK_BYTES);
+                }
                 append_record(&mut brought.records, group, &entry);
                 let command = entry.command;
                 brought.asked.extend(entry.asked_by.map(|from| PlaneAsked {
@@ -440,37 +443,4 @@ impl Submission {
     pub fn put_payload(&self, bytes: &mut BytesMut) {
         put_payload(bytes, &self.command());
     }
-}
-
-/// What kind of record a command is.
-pub const fn record_kind(command: &Command<'_>) -> RecordKind {
-    match command.kind {
-        EntryKind::Tick => RecordKind::Tick,
-        EntryKind::Fragment => RecordKind::Fragment,
-        EntryKind::Command if command.session == 0 => RecordKind::Command,
-        EntryKind::Command => RecordKind::SessionCommand,
-    }
-}
-
-/// The payload of a command's record.
-pub fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
-    if matches!(
-        record_kind(command),
-        RecordKind::Fragment | RecordKind::SessionCommand
-    ) {
-        bytes.put_u64(command.session);
-        bytes.put_u64(command.sequence);
-    }
-    bytes.extend_from_slice(command.payload);
-}
-
-/// Builds the record of an entry: the same bytes on every replica.
-fn append_record(block: &mut BytesMut, group: GroupId, entry: &PlaneEntry<'_>) {
-    if block.capacity() == 0 {
-        block.reserve(BLOCK_BYTES);
-    }
-    let kind = record_kind(&entry.command);
-    let start = begin_record(block, kind, group, entry.term, entry.index);
-    put_payload(block, &entry.command);
-    finish_record(block, start);
 }
