@@ -31,7 +31,7 @@ mod handover;
 mod leader;
 mod log;
 mod members;
-pub mod mutants;
+mod mutants;
 mod patience;
 mod persistence;
 mod progress;

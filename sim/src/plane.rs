@@ -2,7 +2,7 @@
 //! it has brought. Consensus decides when it runs; where datagrams go is in `datagrams.rs`.
 use crate::machine::{GROUP, Origin, Proposal};
 use crate::plan::Settings;
-use crate::planted::planted;
+use crate::planted::mutant;
 use crate::random::mix;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Engage, append_record};
@@ -299,7 +299,7 @@ impl Plane {
         let before = self.engine.registers().last_index;
         self.engine
             .receive(from, datagram, &mut self.outgoing, &mut sink);
-        if planted("blind-before-commit") {
+        if mutant("blind-before-commit") {
             self.answer_too_early(from, datagram, before);
         }
     }

@@ -219,7 +219,7 @@ impl Process {
         if entry.kind == RecordKind::Fragment {
             return self.store.fragment(place, entry.payload(), reply);
         }
-        if crate::planted::planted("session-forgets")
+        if crate::planted::mutant("session-forgets")
             && let Some(command) = entry.payload().get(SESSION_HEADER_BYTES..)
         {
             self.store.command(place, command, reply);
