@@ -31,11 +31,12 @@ mod handover;
 mod leader;
 mod log;
 mod members;
-pub mod mutants;
+mod mutants;
 mod patience;
 mod persistence;
 mod progress;
 mod reads;
+mod records;
 mod replication;
 mod requests;
 mod snapshot_receiver;
@@ -44,6 +45,7 @@ mod stored;
 
 pub use api::*;
 pub use fast_term::*;
+pub use records::{append_record, put_payload, record_kind};
 
 use blocks::Building;
 use bytes::BytesMut;

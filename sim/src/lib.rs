@@ -28,9 +28,6 @@ pub mod plane;
 mod plane_answers;
 pub mod plane_clients;
 mod plane_turn;
-#[cfg(feature = "mutants")]
-pub mod planted;
-#[cfg(not(feature = "mutants"))]
 mod planted;
 pub mod queue;
 pub mod random;

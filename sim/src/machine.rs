@@ -5,7 +5,7 @@ use crate::disk::ForgetfulDisk;
 use crate::journal::{Durable, Journal};
 use crate::plan::{Durability, LEASES, Settings};
 use crate::plane::Plane;
-use crate::planted::planted;
+use crate::planted::mutant;
 use crate::queue::{MILLISECOND, Nanos};
 use crate::random::mix;
 use quorumwire_control::{
@@ -417,7 +417,7 @@ impl Machine {
         settings: &Settings,
     ) -> Option<Start> {
         let of_folder = self.of_folder(settings, ready.incarnation);
-        if ready.promised <= of_folder.promise || planted("shorter-promise-at-once") {
+        if ready.promised <= of_folder.promise || mutant("shorter-promise-at-once") {
             return None;
         }
         if self.promised_until.is_none() {

@@ -1,6 +1,6 @@
 //! Planted bugs: each leaves out one safety check of the product, and must be noticed.
 use crate::plan::Plan;
-use crate::planted::{self, PLANTED};
+use crate::planted::PLANTED;
 use crate::run::run;
 use quorumwire_fastpath::Mutant;
 use std::collections::BTreeMap;
@@ -242,9 +242,7 @@ pub fn hunt(name: &'static str, effort: Effort) -> Hunted {
         activate(Some(name));
         let verdict = run(Plan::new(seed), false);
         hunted.seeds += 1;
-        hunted.reached |= quorumwire_control::mutants::reached()
-            || quorumwire_storage::mutants::reached()
-            || planted::reached()
+        hunted.reached |= quorumwire_mutants::reached()
             || (of_plane(name).is_some() && quorumwire_fastpath::reached());
         if let Some(violation) = verdict.violation
             && (seed <= effort.counted || is_sound(seed))
@@ -258,10 +256,8 @@ pub fn hunt(name: &'static str, effort: Effort) -> Hunted {
 }
 
 fn activate(name: Option<&'static str>) {
-    quorumwire_control::mutants::activate(name);
-    quorumwire_storage::mutants::activate(name);
+    quorumwire_mutants::activate(name);
     quorumwire_fastpath::activate(name.and_then(of_plane));
-    planted::activate(name);
 }
 
 /// The check of the C with this name.

@@ -2,17 +2,16 @@
 //! it has brought. Consensus decides when it runs; where datagrams go is in `datagrams.rs`.
 use crate::machine::{GROUP, Origin, Proposal};
 use crate::plan::Settings;
-use crate::planted::planted;
+use crate::planted::mutant;
 use crate::random::mix;
-use bytes::{BufMut, Bytes, BytesMut};
-use quorumwire_control::Engage;
+use bytes::{Bytes, BytesMut};
+use quorumwire_control::{Engage, append_record};
 use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
 use quorumwire_interfaces::{
-    Answer, Command, EntryKind, Grant, Index, PlaneEntry, PlaneError, PlaneEvent, PlaneKeyPair,
-    PlaneKeys, PlanePeer, Registers, ReplicaId, Term,
+    Answer, Command, EntryKind, Grant, Index, PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys,
+    PlanePeer, Registers, ReplicaId, Term,
 };
 use quorumwire_wire::packet::{FLAG_BLIND, HEADER_BYTES, Header, Kind};
-use quorumwire_wire::{RecordKind, begin_record, finish_record};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -300,7 +299,7 @@ impl Plane {
         let before = self.engine.registers().last_index;
         self.engine
             .receive(from, datagram, &mut self.outgoing, &mut sink);
-        if planted("blind-before-commit") {
+        if mutant("blind-before-commit") {
             self.answer_too_early(from, datagram, before);
         }
     }
@@ -337,7 +336,7 @@ impl Plane {
                     "a plane hands entries over in order"
                 );
                 *taken = entry.index;
-                append_record(records, &entry);
+                append_record(records, GROUP, &entry);
                 let (session, sequence) = (entry.command.session, entry.command.sequence);
                 asked.extend(entry.asked_by.map(|from| Proposal {
                     index: entry.index,
@@ -405,37 +404,6 @@ impl Plane {
         }
         Ok(())
     }
-}
-
-/// Builds the record of an entry: the same bytes on every replica.
-fn append_record(block: &mut BytesMut, entry: &PlaneEntry<'_>) {
-    let kind = record_kind(&entry.command);
-    let start = begin_record(block, kind, GROUP, entry.term, entry.index);
-    put_payload(block, &entry.command);
-    finish_record(block, start);
-}
-
-/// What kind of record a command is.
-#[must_use]
-pub const fn record_kind(command: &Command<'_>) -> RecordKind {
-    match command.kind {
-        EntryKind::Tick => RecordKind::Tick,
-        EntryKind::Fragment => RecordKind::Fragment,
-        EntryKind::Command if command.session == 0 => RecordKind::Command,
-        EntryKind::Command => RecordKind::SessionCommand,
-    }
-}
-
-/// The payload of a command's record.
-pub fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
-    if matches!(
-        record_kind(command),
-        RecordKind::Fragment | RecordKind::SessionCommand
-    ) {
-        bytes.put_u64(command.session);
-        bytes.put_u64(command.sequence);
-    }
-    bytes.extend_from_slice(command.payload);
 }
 
 impl Submission {

@@ -3,9 +3,9 @@
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::clients::Fate;
 use crate::machine::{Origin, Process, Proposal};
-use crate::plane::{PlaneRequest, Submission, put_payload, record_kind};
+use crate::plane::{PlaneRequest, Submission};
 use crate::world::World;
-use quorumwire_control::{Entry, Peer, Refusal, Role};
+use quorumwire_control::{Entry, Peer, Refusal, Role, put_payload, record_kind};
 use quorumwire_interfaces::{Answer, Command, Index};
 use quorumwire_sessions::{Outcome, Place, Refusal as Refused, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
@@ -219,7 +219,7 @@ impl Process {
         if entry.kind == RecordKind::Fragment {
             return self.store.fragment(place, entry.payload(), reply);
         }
-        if crate::planted::planted("session-forgets")
+        if crate::planted::mutant("session-forgets")
             && let Some(command) = entry.payload().get(SESSION_HEADER_BYTES..)
         {
             self.store.command(place, command, reply);

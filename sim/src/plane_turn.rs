@@ -3,11 +3,11 @@
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::fault::{Class, Moment};
 use crate::machine::{Arrival, Origin, Process, Proposal};
-use crate::plane::{CLIENTS_FROM, Plane, Submission, put_payload, record_kind};
+use crate::plane::{CLIENTS_FROM, Plane, Submission};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
 use crate::world::{Event, World};
 use bytes::Bytes;
-use quorumwire_control::{Engage, Input, LeaveReason, Now, Role};
+use quorumwire_control::{Engage, Input, LeaveReason, Now, Role, put_payload, record_kind};
 use quorumwire_interfaces::{EntryKind, Index, PlaneError, Registers};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 

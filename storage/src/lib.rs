@@ -81,7 +81,7 @@ mod disk;
 mod identity;
 mod log_writer;
 mod mark;
-pub mod mutants;
+mod mutants;
 mod open;
 mod replay;
 mod segment;

@@ -1,6 +1,6 @@
 //! For each safety check: leaving it out must be noticed, by a scenario or by a random cluster.
 use crate::{random, scenarios};
-use quorumwire_control::mutants::{activate, reached};
+use quorumwire_mutants::{activate, reached};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Every check that can be left out, and what it keeps from happening.

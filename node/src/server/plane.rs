@@ -4,12 +4,12 @@ use super::answers;
 use super::core::Origin;
 use crate::keys::ClusterKeys;
 use bytes::{BufMut, Bytes, BytesMut};
-use quorumwire_control::{Engage, Now};
+use quorumwire_control::{Engage, Now, append_record, put_payload, record_kind};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneEntry, PlaneError,
-    PlaneEvent, PlanePeer, Registers, ReplicaId, Term,
+    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent,
+    PlanePeer, Registers, ReplicaId, Term,
 };
-use quorumwire_wire::{RecordKind, begin_record, finish_record};
+use quorumwire_wire::RecordKind;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -85,7 +85,8 @@ pub struct Plane {
     pub brought: Brought,
     /// More may be there although nothing wakes us for it.
     pub has_more: bool,
-    /// Of what waits, how many are ticks: one at most.
+    /// Of what waits, how many are ticks: one at most. `waiting` says it too, but may hold some hundred
+    /// thousand short commands, and each tick that is due asks.
     ticks_waiting: usize,
 }
 
@@ -256,6 +257,9 @@ impl Plane {
                     "a plane hands entries over in order"
                 );
                 *taken = entry.index;
+                if brought.records.capacity() == 0 {
+                    brought.records.reserve(BLOCK_BYTES);
+                }
                 append_record(&mut brought.records, group, &entry);
                 let command = entry.command;
                 brought.asked.extend(entry.asked_by.map(|from| PlaneAsked {
@@ -304,7 +308,7 @@ impl Plane {
         self.next_sequence = self.next_sequence.wrapping_add(1);
         let sequence = self.next_sequence;
         if command.len() <= self.payload_bytes_max {
-            return self.push(EntryKind::Command, sequence, command, Some(origin), at);
+            return self.push_own(EntryKind::Command, sequence, command, Some(origin), at);
         }
         let chunk_bytes = self.payload_bytes_max - FRAGMENT_HEADER_BYTES;
         let count = command.len().div_ceil(chunk_bytes);
@@ -314,14 +318,13 @@ impl Plane {
             payload.put_u32(u32::try_from(count).expect("a command has few fragments"));
             payload.extend_from_slice(chunk);
             let origin = (number + 1 == count).then_some(origin);
-            self.push(EntryKind::Fragment, sequence, payload.freeze(), origin, at);
+            self.push_own(EntryKind::Fragment, sequence, payload.freeze(), origin, at);
         }
     }
 
     /// Has a client's own request wait, as it came.
     pub fn enqueue_request(&mut self, request: &PlaneRequest, origin: Origin, at: Now) {
-        self.waiting_bytes += request.payload.len();
-        self.waiting.push_back(Submission {
+        self.push(Submission {
             kind: request.kind,
             session: request.session,
             sequence: request.sequence,
@@ -334,11 +337,12 @@ impl Plane {
     /// Has a tick wait.
     pub fn enqueue_tick(&mut self, at: Now) {
         if self.ticks_waiting == 0 {
-            self.push(EntryKind::Tick, 0, Bytes::from_static(&[0; 8]), None, at);
+            self.push_own(EntryKind::Tick, 0, Bytes::from_static(&[0; 8]), None, at);
         }
     }
 
-    fn push(
+    /// Has one wait that no session asked for.
+    fn push_own(
         &mut self,
         kind: EntryKind,
         sequence: u64,
@@ -346,9 +350,7 @@ impl Plane {
         origin: Option<Origin>,
         at: Now,
     ) {
-        self.waiting_bytes += payload.len();
-        self.ticks_waiting += usize::from(kind == EntryKind::Tick);
-        self.waiting.push_back(Submission {
+        self.push(Submission {
             kind,
             session: 0,
             sequence,
@@ -356,6 +358,16 @@ impl Plane {
             origin,
             at,
         });
+    }
+
+    fn push(&mut self, submission: Submission) {
+        self.count_in(&submission);
+        self.waiting.push_back(submission);
+    }
+
+    fn count_in(&mut self, submission: &Submission) {
+        self.waiting_bytes += submission.payload.len();
+        self.ticks_waiting += usize::from(submission.kind == EntryKind::Tick);
     }
 
     /// Takes the next submission back, to go another way.
@@ -368,8 +380,7 @@ impl Plane {
 
     /// Puts one back at the front.
     pub fn put_back(&mut self, submission: Submission) {
-        self.waiting_bytes += submission.payload.len();
-        self.ticks_waiting += usize::from(submission.kind == EntryKind::Tick);
+        self.count_in(&submission);
         self.waiting.push_front(submission);
     }
 
@@ -440,37 +451,4 @@ impl Submission {
     pub fn put_payload(&self, bytes: &mut BytesMut) {
         put_payload(bytes, &self.command());
     }
-}
-
-/// What kind of record a command is.
-pub const fn record_kind(command: &Command<'_>) -> RecordKind {
-    match command.kind {
-        EntryKind::Tick => RecordKind::Tick,
-        EntryKind::Fragment => RecordKind::Fragment,
-        EntryKind::Command if command.session == 0 => RecordKind::Command,
-        EntryKind::Command => RecordKind::SessionCommand,
-    }
-}
-
-/// The payload of a command's record.
-pub fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
-    if matches!(
-        record_kind(command),
-        RecordKind::Fragment | RecordKind::SessionCommand
-    ) {
-        bytes.put_u64(command.session);
-        bytes.put_u64(command.sequence);
-    }
-    bytes.extend_from_slice(command.payload);
-}
-
-/// Builds the record of an entry: the same bytes on every replica.
-fn append_record(block: &mut BytesMut, group: GroupId, entry: &PlaneEntry<'_>) {
-    if block.capacity() == 0 {
-        block.reserve(BLOCK_BYTES);
-    }
-    let kind = record_kind(&entry.command);
-    let start = begin_record(block, kind, group, entry.term, entry.index);
-    put_payload(block, &entry.command);
-    finish_record(block, start);
 }

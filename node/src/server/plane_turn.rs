@@ -1,10 +1,10 @@
 //! A server's turn with its data plane: what has come out of it goes to consensus, what clients want goes
 //! in, and consensus starts and stops it.
 use super::core::{Core, Origin, Proposal, Routed};
-use super::plane::{Brought, Plane, PlaneRequest, Submission, put_payload, record_kind};
+use super::plane::{Brought, Plane, PlaneRequest, Submission};
 use super::{Server, answers, clock};
 use bytes::BytesMut;
-use quorumwire_control::{Engage, Input, LeaveReason};
+use quorumwire_control::{Engage, Input, LeaveReason, put_payload, record_kind};
 use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Registers};
 use std::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
 //! Each check of storage left out once: the test named beside it must fail then, and only then. The
 //! simulator hunts them, too; damage that needs an exact place is found here only.
 use crate::{damage, power_cuts, snapshots, syncs, writer};
-use quorumwire_storage::mutants::{activate, reached};
+use quorumwire_mutants::{activate, reached};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A check, the test that needs it, and that test's name. The tests do all their work on one thread.
