@@ -175,12 +175,12 @@ impl World {
         match event {
             SnapshotEvent::Taken(Some(meta)) => {
                 process.taking = false;
-                process.snapshot_retry_at = 0;
+                process.snapshot_retry_at = None;
                 self.snapshot_taken(place, meta);
             }
             SnapshotEvent::Taken(None) => {
                 process.taking = false;
-                process.snapshot_retry_at = now + SNAPSHOT_RETRY;
+                process.snapshot_retry_at = Some(now + SNAPSHOT_RETRY);
                 self.counts.see("snapshot failed");
             }
             SnapshotEvent::Answer(input) => self.step(place, input),
