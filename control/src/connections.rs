@@ -57,6 +57,7 @@ impl Replica {
         if let Some(leading) = &mut self.leading {
             leading.peer_up(peer);
         }
+        self.find_voter(peer);
         if !self.members.is_known() {
             self.say_fresh(peer, outputs);
         }

@@ -13,6 +13,10 @@ use quorumwire_interfaces::{Index, Term};
 use quorumwire_wire::{MemberRole, Membership, RecordKind};
 use std::collections::VecDeque;
 
+/// A member counts as close behind if it holds what was committed this part of an election timeout ago: in
+/// hundredths. Heartbeats are no measure of it: they may come more often than a disk syncs.
+const CLOSE_PERCENT: u32 = 10;
+
 /// What only a leader has.
 #[derive(Debug)]
 pub(crate) struct Leading {
@@ -38,8 +42,10 @@ pub(crate) struct Leading {
     /// Once a voter was told to stand for election it may win at any later time: no lease any more
     /// in this term.
     pub(crate) transfer_now_sent: bool,
-    /// The commit index at the last heartbeat: who has reached it is close behind.
-    commit_at_heartbeat: Index,
+    /// What was committed a while ago: who holds that is close behind.
+    committed_before: Index,
+    /// What was committed a shorter while ago, and when that was.
+    committed_since: (Index, Now),
 }
 
 /// Leadership being handed over.
@@ -127,7 +133,8 @@ impl Replica {
             change: None,
             transfer: None,
             transfer_now_sent: false,
-            commit_at_heartbeat: self.commit_index,
+            committed_before: self.commit_index,
+            committed_since: (self.commit_index, self.now),
         }));
         self.follow_members();
     }
@@ -187,8 +194,18 @@ impl Replica {
         }
         self.promote_who_caught_up(outputs);
         self.try_fast_term();
-        if let Some(leading) = &mut self.leading {
-            leading.commit_at_heartbeat = self.commit_index;
+        self.note_what_is_committed();
+    }
+
+    /// With a heartbeat: who holds what was committed a while before it is close behind.
+    fn note_what_is_committed(&mut self) {
+        let while_lasts = self.config.election_timeout * CLOSE_PERCENT / 100;
+        let (now, commit_index) = (self.now, self.commit_index);
+        if let Some(leading) = &mut self.leading
+            && now.0 >= leading.committed_since.1.0 + while_lasts
+        {
+            leading.committed_before = leading.committed_since.0;
+            leading.committed_since = (commit_index, now);
         }
     }
 
@@ -339,8 +356,7 @@ impl Replica {
         self.renew_lease();
     }
 
-    /// A joining member that was never further behind than one heartbeat's worth of entries becomes
-    /// a voter.
+    /// A joining member that is close behind becomes a voter.
     fn promote_who_caught_up(&mut self, outputs: &mut Vec<Output>) {
         if !self.may_change_members() {
             return;
@@ -362,7 +378,7 @@ impl Replica {
         }
     }
 
-    /// Whether a member holds what was committed a heartbeat ago, and something at all.
+    /// Whether a member holds what was committed a while ago, and something at all.
     pub(crate) fn has_caught_up(&self, peer: Peer) -> bool {
         let Some(leading) = &self.leading else {
             return false;
@@ -370,7 +386,7 @@ impl Replica {
         let reached = leading
             .progress
             .iter()
-            .any(|p| p.peer == peer && p.match_index >= leading.commit_at_heartbeat.max(Index(1)));
+            .any(|p| p.peer == peer && p.match_index >= leading.committed_before.max(Index(1)));
         reached && self.is_active(peer)
     }
 

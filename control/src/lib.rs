@@ -91,6 +91,8 @@ pub struct Replica {
     leader_heard: Option<Peer>,
     /// The connection to it broke, and it was not heard over another one since.
     leader_lost: bool,
+    /// When a voter was last reached anew while the leader was lost.
+    voter_found_at: Option<Now>,
     election_deadline: Now,
     votes: Votes,
     /// Messages that promise something, until term and vote are durable. Emptied with every new term.
@@ -148,6 +150,7 @@ impl Replica {
             leader_heard_at: Some(now),
             leader_heard: None,
             leader_lost: false,
+            voter_found_at: None,
             election_deadline: now,
             votes: Votes::default(),
             held: Vec::new(),

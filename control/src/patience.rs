@@ -65,7 +65,9 @@ impl Replica {
         // Others may have heard the leader a little later than this one did.
         let margin = lease / 8;
         let heard_at = self.leader_heard_at.unwrap_or(self.now);
-        let promise_ends = Now(heard_at.0 + lease);
+        // A voter that is reached only now may have just started, and keeps the promise it may have given.
+        let voter_found_at = self.voter_found_at.unwrap_or(heard_at);
+        let promise_ends = Now(heard_at.max(voter_found_at).0 + lease);
         let in_vain = self.now.0.saturating_sub(promise_ends.0) / 2;
         let asks_at = promise_ends.max(self.now).0 + margin + turn + in_vain;
         self.election_deadline = self.election_deadline.min(Now(asks_at));
@@ -77,6 +79,15 @@ impl Replica {
     pub(crate) fn lose_sight_of(&mut self, peer: Peer) {
         if self.leader_heard == Some(peer) {
             self.leader_lost = true;
+            self.hasten_election();
+        }
+    }
+
+    /// A connection to a voter stands. Without a leader that is news: an election that could not be won for
+    /// want of voters may be won now, so what was asked in vain until then makes the next question no later.
+    pub(crate) fn find_voter(&mut self, peer: Peer) {
+        if self.leader_lost && self.members.is_voter(peer) && !mutant("found-voter-is-no-news") {
+            self.voter_found_at = Some(self.now);
             self.hasten_election();
         }
     }

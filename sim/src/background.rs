@@ -175,12 +175,12 @@ impl World {
         match event {
             SnapshotEvent::Taken(Some(meta)) => {
                 process.taking = false;
-                process.snapshot_retry_at = 0;
+                process.snapshot_retry_at = None;
                 self.snapshot_taken(place, meta);
             }
             SnapshotEvent::Taken(None) => {
                 process.taking = false;
-                process.snapshot_retry_at = now + SNAPSHOT_RETRY;
+                process.snapshot_retry_at = Some(now + SNAPSHOT_RETRY);
                 self.counts.see("snapshot failed");
             }
             SnapshotEvent::Answer(input) => self.step(place, input),
@@ -277,6 +277,7 @@ impl World {
             peer_address: format!("m{}:7400", id.0),
         };
         let voter_count = members.voters().count();
+        let is_owed = self.machines.iter().any(|machine| machine.owes.is_some());
         let change = match change {
             Change::AddVoter => add(random.pick(&outside)?, MemberRole::Joining),
             Change::AddLearner => add(random.pick(&outside)?, MemberRole::Learner),
@@ -289,9 +290,10 @@ impl World {
                 add(id, MemberRole::Joining)
             }
             Change::Promote => MemberChange::Promote(random.pick(&learners)?),
-            // With a voter's memory lost, another one is not to be taken away.
+            // With a voter's memory lost, another one is not to be taken away. Who was put back to before it
+            // knew any members cannot vote: the others must stay a majority without it.
             Change::Remove | Change::RemoveLeader
-                if self.forgetful.is_some() || voter_count <= 2 =>
+                if self.forgetful.is_some() || voter_count <= 2 + usize::from(is_owed) =>
             {
                 return None;
             }

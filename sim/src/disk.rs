@@ -65,6 +65,10 @@ impl DiskFile for ForgetfulFile {
         self.file.file_bytes()
     }
 
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        self.file.next_data(offset)
+    }
+
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         self.file.allocate(bytes)
     }

@@ -220,8 +220,8 @@ pub struct Process {
     pub log_time: LogTime,
     /// Since the last snapshot.
     pub bytes_since_snapshot: u64,
-    /// Not another snapshot before this.
-    pub snapshot_retry_at: Nanos,
+    /// The last one failed: when another is taken, whatever was applied since.
+    pub snapshot_retry_at: Option<Nanos>,
     /// Writes of ours that wait to be applied.
     pub proposals: Vec<Proposal>,
     /// Reads that wait for a round.
@@ -632,7 +632,7 @@ impl Process {
             committed: Index(0),
             log_time: LogTime(0),
             bytes_since_snapshot: 0,
-            snapshot_retry_at: 0,
+            snapshot_retry_at: None,
             proposals: Vec::new(),
             asked: BTreeMap::new(),
             waiting: Vec::new(),

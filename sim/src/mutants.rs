@@ -40,6 +40,7 @@ const CONTROL: &[&str] = &[
     "engage-unverified-log",
     "engage-while-installing",
     "fence-forgets-frames",
+    "found-voter-is-no-news",
     "leader-counts-unpersisted",
     "leader-engages-first",
     "learners-count",

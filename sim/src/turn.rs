@@ -382,7 +382,10 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        if process.bytes_since_snapshot > limit && process.snapshot_retry_at <= now {
+        // As in the node: what has failed is tried again however little was applied since, because somebody
+        // may wait for it.
+        let is_retry_due = process.snapshot_retry_at.is_some_and(|at| at <= now);
+        if is_retry_due || process.bytes_since_snapshot > limit {
             self.take_snapshot(place);
         }
     }

@@ -54,6 +54,11 @@ pub trait DiskFile: Send + Sync {
     /// How long the file is.
     fn file_bytes(&self) -> io::Result<u64>;
 
+    /// A place from `offset` on, not beyond the file's end, before which nothing but zeros is to be read.
+    /// Reading a part that was only set aside would cost as much as if something stood there. `offset`
+    /// itself where nothing is known.
+    fn next_data(&self, offset: u64) -> io::Result<u64>;
+
     /// Sets space aside so that the file can reach this length without running out of it; the new
     /// part reads as zeros. Does nothing where a file system has no such thing.
     fn allocate(&self, bytes: u64) -> io::Result<()>;

@@ -496,15 +496,22 @@ fn refuse_if_synced(
     if mutant("later-batches-not-looked-for") {
         return Ok(true);
     }
-    let left = file
-        .file_bytes()
-        .map_err(ReplayError::Io)?
-        .saturating_sub(from.offset);
+    let file_bytes = file.file_bytes().map_err(ReplayError::Io)?;
+    let left = file_bytes.saturating_sub(from.offset);
     let chunk_bytes = usize::try_from(left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
     let mut chunk = vec![0; chunk_bytes];
     let mut anything = false;
     let mut offset = from.offset;
     loop {
+        // Most of the last segment is only set aside. A record may begin with zeros before what was found.
+        match file.next_data(offset) {
+            Ok(found) if found >= file_bytes => return Ok(anything),
+            Ok(found) => offset = offset.max(found.saturating_sub(DURABLE_RECORD_BYTES as u64)),
+            Err(error) if is_unreadable(&error) => {
+                return Err(damaged(from.sequence, offset, "it cannot be read"));
+            }
+            Err(error) => return Err(ReplayError::Io(error)),
+        }
         let read = match read_full_at(file, offset, &mut chunk) {
             Ok(read) => read,
             Err(error) if is_unreadable(&error) => {

@@ -89,6 +89,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a vote despite a leader whose plane was just heard",
     ),
     (
+        "found-voter-is-no-news",
+        "a group without a leader long after a voter came back",
+    ),
+    (
         "leader-counts-unpersisted",
         "an acknowledged entry lost with the leader",
     ),

@@ -33,6 +33,8 @@ pub struct Faults {
     pub data_syncs: u64,
     /// Writes carried out, short ones included.
     pub writes: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
 }
 
 /// A disk that carries out [`Faults`]. Clones are the same disk.
@@ -274,12 +276,19 @@ impl DiskFile for FaultyFile {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.faults().read()?;
-        self.inner.read_at(offset, buffer)
+        let read = self.inner.read_at(offset, buffer)?;
+        self.faults().bytes_read += read as u64;
+        Ok(read)
     }
 
     fn file_bytes(&self) -> io::Result<u64> {
         self.faults().read()?;
         self.inner.file_bytes()
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        self.faults().read()?;
+        self.inner.next_data(offset)
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {

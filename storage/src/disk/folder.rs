@@ -129,6 +129,18 @@ impl DiskFile for FolderFile {
         Ok(self.0.metadata()?.len())
     }
 
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        use rustix::{fs::SeekFrom, io::Errno};
+        let end = self.file_bytes()?;
+        // Moves the file's own position, which nothing here uses.
+        match rustix::fs::seek(&self.0, SeekFrom::Data(offset)) {
+            Ok(found) => Ok(found.min(end)),
+            Err(Errno::NXIO) => Ok(end),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(offset.min(end)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         use rustix::io::Errno;
         match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), 0, bytes) {

@@ -254,6 +254,9 @@ impl Disk for MemoryDisk {
     }
 }
 
+/// A file knows of each block of so many bytes whether there is anything but zeros in it.
+const BLOCK_BYTES: usize = 4096;
+
 #[derive(Debug)]
 struct MemoryFile(SharedBody);
 
@@ -287,6 +290,15 @@ impl DiskFile for MemoryFile {
 
     fn file_bytes(&self) -> io::Result<u64> {
         Ok(lock(&self.0).now.len() as u64)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<u64> {
+        let body = lock(&self.0);
+        let end = body.now.len();
+        let start = position(offset)?.min(end);
+        let written = body.now[start..].iter().position(|byte| *byte != 0);
+        let block_start = |at: usize| at - at % BLOCK_BYTES;
+        Ok(written.map_or(end, |at| block_start(start + at).max(start)) as u64)
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {

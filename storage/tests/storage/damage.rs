@@ -5,7 +5,7 @@ use crate::world::{
 };
 use quorumwire_interfaces::{Incarnation, Index};
 use quorumwire_storage::{
-    Disk, FaultyDisk, LogJob, MemoryDisk, OpenError, Opened, Ready, Stored, Wal, open,
+    Disk, FaultyDisk, LogJob, MemoryDisk, OpenError, Opened, Ready, Settings, Stored, Wal, open,
 };
 use quorumwire_wire::{Record, RecordKind};
 use std::collections::BTreeMap;
@@ -339,6 +339,76 @@ fn a_record_in_place_of_one_just_like_it_is_seen_by_its_chain() {
         assert_eq!(found, segments);
         assert!(matches!(opened, Opened::Damaged(_)), "{more_bytes:?}");
     }
+}
+
+/// Three batches in a large segment, of which the third begins at the last byte of a block, with a zero;
+/// where the second begins and ends.
+fn third_batch_over_an_edge() -> (Files, String, std::ops::Range<usize>) {
+    const BLOCK_BYTES: usize = 4096;
+    let settings = || Settings {
+        segment_bytes: 16 * BLOCK_BYTES as u64,
+        ..settings()
+    };
+    let mut length = 5 * BLOCK_BYTES;
+    for fill in 0_u32..20_000 {
+        let folder = FaultyDisk::new(MemoryDisk::new());
+        let opened = open(Arc::new(folder.clone()), settings()).unwrap();
+        let Opened::Ready(ready) = opened else {
+            panic!("a new folder is damaged");
+        };
+        let mut wal = ready.log.into_wal().unwrap();
+        wal.write(&[job(1, 1, &[&[1; 40]])]).unwrap();
+        let begin = usize::try_from(log_end(&folder)).unwrap();
+        let mut payload = vec![2; length];
+        payload[..4].copy_from_slice(&fill.to_be_bytes());
+        wal.write(&[job(1, 2, &[&payload])]).unwrap();
+        let end = usize::try_from(log_end(&folder)).unwrap();
+        wal.write(&[job(1, 3, &[&[3; 40]])]).unwrap();
+        let files = files_of(folder.inner());
+        let name = segments(&files).remove(0);
+        let to_edge = BLOCK_BYTES - 1 - end % BLOCK_BYTES;
+        if to_edge == 0 && files[&name][end] == 0 {
+            return (files, name, begin..end);
+        }
+        length += to_edge;
+    }
+    panic!("no checksum begins with a zero");
+}
+
+/// A part of the log that reads as zeros, because its blocks were never written, is passed over quickly
+/// when the end is looked at; what stands behind it is found all the same, to its first byte.
+#[test]
+fn a_later_batch_behind_unwritten_blocks_is_seen() {
+    let (mut files, name, second) = third_batch_over_an_edge();
+    files.remove("mark");
+    files.get_mut(&name).unwrap()[second].fill(0);
+    let opened = open(Arc::new(folder_of(&files)), settings()).unwrap();
+    assert!(matches!(opened, Opened::Damaged(_)));
+}
+
+/// A start takes as long as what the log holds, not as long as the room set aside for more.
+#[test]
+fn what_was_only_set_aside_is_not_read() {
+    const SEGMENT_BYTES: u64 = 64 << 20;
+    let settings = || Settings {
+        segment_bytes: SEGMENT_BYTES,
+        ..settings()
+    };
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    for first in [true, false] {
+        folder.faults().bytes_read = 0;
+        let opened = open(Arc::new(folder.clone()), settings()).unwrap();
+        let Opened::Ready(ready) = opened else {
+            panic!("a sound folder is damaged");
+        };
+        assert_eq!(ready.stored.entries.len(), usize::from(!first));
+        if first {
+            let mut wal = ready.log.into_wal().unwrap();
+            wal.write(&[job(1, 1, &[&[1; 40]])]).unwrap();
+        }
+    }
+    let read = folder.faults().bytes_read;
+    assert!(read < SEGMENT_BYTES / 4, "{read} bytes were read");
 }
 
 /// A segment whose Base is another, with every checksum and chain made to fit.
