@@ -34,13 +34,14 @@ impl Replica {
             meta.last_index <= self.commit_index,
             "a snapshot of what is not committed"
         );
+        // Answered, even if it comes at a moment when it is of no use: who needs one asks again then.
+        self.snapshot_asked = false;
         let newest = self.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
         let empty = meta.last_index == Index(0);
         if empty || meta.last_index < newest || self.receiving.is_installing() {
             self.counters.ignored_unexpected += 1;
             return;
         }
-        self.snapshot_asked = false;
         self.log.forget(meta.last_index, self.config.log_tail_bytes);
         self.members.forget(meta.last_index);
         self.persistence.covered_by_snapshot(meta.last_index);

@@ -12,5 +12,6 @@ mod random;
 mod scenarios;
 mod script;
 mod show;
+mod snapshots;
 mod trouble;
 mod world;

@@ -1,0 +1,184 @@
+//! A leader that lacks a snapshot for somebody asks for one until it has one, whatever became of the one
+//! it asked for before. Transfers themselves are in the scenarios.
+use crate::world::{ELECTION_TIMEOUT, config};
+use bytes::Bytes;
+use quorumwire_control::{
+    Body, HardState, Input, Message, Now, Output, Peer, Replica, Role, SnapshotMeta, Stored,
+};
+use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership};
+
+/// What its log begins behind.
+const BASE: (Index, Term) = (Index(5), Term(1));
+
+fn peer(id: u16) -> Peer {
+    Peer {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+    }
+}
+
+fn meta() -> SnapshotMeta {
+    let members = (0..3).map(|id| Member {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+        peer_address: String::new(),
+        role: MemberRole::Voter,
+    });
+    SnapshotMeta {
+        last_index: BASE.0,
+        last_term: BASE.1,
+        membership: Membership {
+            quorum: CommitQuorum::Majority,
+            members: members.collect(),
+        },
+        membership_index: Index(1),
+        log_time: LogTime(0),
+    }
+}
+
+/// Replica 0 of three, whose disk answers at once except about snapshots.
+struct Host {
+    replica: Replica,
+    now: Now,
+}
+
+impl Host {
+    /// Its log holds nothing but what its snapshot stands for.
+    fn new() -> Self {
+        let stored = Stored {
+            hard_state: HardState {
+                term: BASE.1,
+                vote: None,
+                commit_index: BASE.0,
+            },
+            snapshot: Some(meta()),
+            entries: Vec::new(),
+        };
+        let now = Now(ELECTION_TIMEOUT);
+        let replica = Replica::new(config(0, 1, &[]), now, stored).expect("sound");
+        Self { replica, now }
+    }
+
+    fn turn(&mut self, input: Input) -> Vec<Output> {
+        let mut seen = Vec::new();
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            let mut outputs = Vec::new();
+            self.replica.step(self.now, input, &mut outputs);
+            self.replica.flush(self.now, &mut outputs);
+            inputs.extend(outputs.iter().filter_map(|output| match output {
+                Output::Persist { ticket, .. } => Some(Input::Persisted(*ticket)),
+                _ => None,
+            }));
+            seen.extend(outputs);
+        }
+        seen
+    }
+
+    fn hear(&mut self, from: u16, term: Term, body: Body) -> Vec<Output> {
+        let message = Message { term, body };
+        self.turn(Input::Message {
+            from: peer(from),
+            message,
+        })
+    }
+
+    /// Nobody was heard for long, and replica 1 votes for it.
+    fn lead(&mut self) {
+        self.now.0 += 3 * ELECTION_TIMEOUT;
+        self.turn(Input::Timeout);
+        for pre_vote in [true, false] {
+            let asked = Term(self.replica.term().0 + u64::from(pre_vote));
+            let reply = Body::VoteReply {
+                granted: true,
+                pre_vote,
+                engaged: false,
+            };
+            self.hear(1, asked, reply);
+        }
+        assert_eq!(self.replica.role(), Role::Leader);
+    }
+
+    /// Replica 2 says that it has nothing: it needs a snapshot.
+    fn meet_one_without_anything(&mut self) -> Vec<Output> {
+        let reply = Body::AppendReply {
+            round: 1,
+            rejected: true,
+            index: BASE.0,
+            hint_index: Index(0),
+            hint_term: Term(0),
+        };
+        let term = self.replica.term();
+        self.hear(2, term, reply)
+    }
+
+    /// The snapshot turns out to be unreadable; it asks for another.
+    fn find_snapshot_damaged(&mut self) {
+        let outputs = self.meet_one_without_anything();
+        let reads = |o: &Output| matches!(o, Output::ReadSnapshot { .. });
+        assert!(outputs.iter().any(reads), "{outputs:?}");
+        let outputs = self.turn(Input::SnapshotRead {
+            to: ReplicaId(2),
+            last_index: BASE.0,
+            offset: 0,
+            chunk: None,
+        });
+        assert!(asks(&outputs), "{outputs:?}");
+    }
+
+    /// Replica 1 leads now, and has sent a snapshot up to `last_index` that is being installed.
+    fn begin_to_install(&mut self, last_index: Index) {
+        let term = Term(self.replica.term().0 + 1);
+        let bytes = Bytes::from_static(b"all there is");
+        let next_offset = bytes.len() as u64;
+        let chunk = Body::SnapshotChunk {
+            last_index,
+            last_term: term,
+            offset: 0,
+            total_bytes: next_offset,
+            round: 1,
+            bytes,
+        };
+        self.hear(1, term, chunk);
+        let outputs = self.turn(Input::SnapshotChunkStored {
+            last_index,
+            next_offset,
+            stored: true,
+        });
+        let installs = |o: &Output| matches!(o, Output::InstallSnapshot { .. });
+        assert!(outputs.iter().any(installs), "{outputs:?}");
+    }
+}
+
+fn asks(outputs: &[Output]) -> bool {
+    outputs.iter().any(|o| matches!(o, Output::TakeSnapshot))
+}
+
+#[test]
+fn one_is_asked_for_again_after_the_last_came_at_a_bad_moment() {
+    let mut host = Host::new();
+    host.lead();
+    host.find_snapshot_damaged();
+    let last_index = Index(20);
+    host.begin_to_install(last_index);
+    // It was asked for while leading, and is not needed while another is about to replace the log.
+    let ignored_before = host.replica.status().counters.ignored_unexpected;
+    host.turn(Input::SnapshotTaken(meta()));
+    let ignored = host.replica.status().counters.ignored_unexpected;
+    assert_eq!(ignored, ignored_before + 1);
+    let meta = None;
+    host.turn(Input::SnapshotInstalled { last_index, meta });
+    host.lead();
+    let outputs = host.meet_one_without_anything();
+    assert!(asks(&outputs), "{outputs:?}");
+}
+
+#[test]
+fn one_is_asked_for_once_while_it_is_being_taken() {
+    let mut host = Host::new();
+    host.lead();
+    host.find_snapshot_damaged();
+    let outputs = host.meet_one_without_anything();
+    assert!(!asks(&outputs), "{outputs:?}");
+}
