@@ -196,6 +196,11 @@ impl<'n> Cluster<'n> {
         self.start_with(id, &arguments)
     }
 
+    /// Servers that start from now on have these further options: name without dashes, value.
+    pub fn set_options(&mut self, options: Vec<(&'static str, &'static str)>) {
+        self.plan.options = options;
+    }
+
     /// Kills a replica (`SIGKILL`); it must run.
     pub fn kill(&mut self, id: u16) -> Result<()> {
         self.paused.remove(&id);

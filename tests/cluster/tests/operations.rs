@@ -40,6 +40,33 @@ fn sigterm_hands_leadership_over_and_exits_cleanly() {
     });
 }
 
+/// A leader may count on the longer promise of the process before for as long as that one gave it.
+#[test]
+fn a_start_with_a_shorter_lease_waits_once_until_the_longer_one_has_passed() {
+    const LONG: Duration = Duration::from_millis(2_500);
+    let mut plan = Plan::new(3, Durability::Sync);
+    plan.options = vec![("election-timeout-ms", "2500"), ("lease-ms", "2500")];
+    run_started(plan, |cluster| {
+        let follower = (cluster.wait_for_leader()? + 1) % 3;
+        cluster.set_options(vec![("election-timeout-ms", "2500"), ("lease-ms", "20")]);
+        for start in ["first", "second"] {
+            cluster.kill(follower)?;
+            let begun = Instant::now();
+            cluster.start(follower)?;
+            let mut back_after = Duration::ZERO;
+            cluster.wait_for("the replica to answer again", || {
+                back_after = begun.elapsed();
+                Ok(cluster.status(follower).is_ok())
+            })?;
+            println!("{start} start with a shorter lease: back after {back_after:?}");
+            let times = cluster.log(follower).matches("lease-ms was longer").count();
+            ensure!(times == 1, "waited {times} times after the {start} start");
+            ensure!(start == "second" || back_after >= LONG, "too soon");
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn the_command_line_shows_and_moves_leadership() {
     run_started(Plan::steady(3, Durability::Sync), |cluster| {
