@@ -21,6 +21,9 @@ use std::ops::Range;
 /// How much of a segment is read at a time; no record is longer.
 const READ_BYTES: usize = 4 << 20;
 
+/// File systems know of blocks of so many bytes, or of larger ones, whether they were written.
+const BLOCK_BYTES: u64 = 4096;
+
 /// So much is enough for everything a segment begins with.
 const START_BYTES: usize = 4096;
 
@@ -497,28 +500,27 @@ fn refuse_if_synced(
         return Ok(true);
     }
     let file_bytes = file.file_bytes().map_err(ReplayError::Io)?;
-    let left = file_bytes.saturating_sub(from.offset);
-    let chunk_bytes = usize::try_from(left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
-    let mut chunk = vec![0; chunk_bytes];
+    let unreadable = |error: io::Error, offset| {
+        if is_unreadable(&error) {
+            damaged(from.sequence, offset, "it cannot be read")
+        } else {
+            ReplayError::Io(error)
+        }
+    };
+    let mut chunk = vec![0; READ_BYTES];
     let mut anything = false;
     let mut offset = from.offset;
-    loop {
-        // Most of the last segment is only set aside. A record may begin with zeros before what was found.
-        match file.next_data(offset) {
-            Ok(found) if found >= file_bytes => return Ok(anything),
-            Ok(found) => offset = offset.max(found.saturating_sub(DURABLE_RECORD_BYTES as u64)),
-            Err(error) if is_unreadable(&error) => {
-                return Err(damaged(from.sequence, offset, "it cannot be read"));
-            }
-            Err(error) => return Err(ReplayError::Io(error)),
-        }
-        let read = match read_full_at(file, offset, &mut chunk) {
-            Ok(read) => read,
-            Err(error) if is_unreadable(&error) => {
-                return Err(damaged(from.sequence, offset, "it cannot be read"));
-            }
-            Err(error) => return Err(ReplayError::Io(error)),
-        };
+    while offset < file_bytes {
+        // It ends with a block: of a block that was read in part it is not known whether it was written.
+        let end = (offset + READ_BYTES as u64) / BLOCK_BYTES * BLOCK_BYTES;
+        let wanted = usize::try_from(end.min(file_bytes) - offset).expect("no longer than a chunk");
+        // Most of the last segment is only set aside. Asked before anything near is read: what the system
+        // has read, also ahead, counts as written although it is zeros.
+        let found = file
+            .next_data(end)
+            .map_err(|error| unreadable(error, end))?;
+        let read = read_full_at(file, offset, &mut chunk[..wanted])
+            .map_err(|error| unreadable(error, offset))?;
         let bytes = &chunk[..read];
         if bytes.iter().any(|byte| *byte != 0) {
             anything = true;
@@ -527,12 +529,13 @@ fn refuse_if_synced(
                 return Err(damaged(from.sequence, from.offset, &what));
             }
         }
-        if read < READ_BYTES {
-            return Ok(anything);
+        if read < wanted || found >= file_bytes {
+            break;
         }
-        // A record may lie across two chunks.
-        offset += (READ_BYTES - DURABLE_RECORD_BYTES) as u64;
+        // A record may lie across two chunks, or begin with zeros before what was found.
+        offset = found - DURABLE_RECORD_BYTES as u64;
     }
+    Ok(anything)
 }
 
 /// Whether a Durable record in these bytes, which stand at `offset`, shows that `from` had been synced.

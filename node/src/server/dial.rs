@@ -10,6 +10,8 @@ pub struct Dial {
     resolving: Option<Receiver<Option<SocketAddr>>>,
     pub next: Now,
     pub link: Option<usize>,
+    /// It was dialed before, if only in vain.
+    pub tried: bool,
 }
 
 /// What looking an address up has come to.
@@ -30,6 +32,7 @@ impl Dial {
             resolving: None,
             next: Now::default(),
             link: None,
+            tried: false,
         }
     }
 

@@ -359,7 +359,9 @@ impl Links {
                 dial.link.is_none()
                     && dial.next <= now
                     && !self.up.contains_key(id)
-                    && (self.dial_all || u32::from(id.0) < me)
+                    // Each pair's higher id dials. Once the other does, too: who was just started is
+                    // not found before the next dial otherwise.
+                    && (self.dial_all || u32::from(id.0) < me || !dial.tried)
             })
             .map(|(id, _)| *id)
             .collect();
@@ -377,6 +379,7 @@ impl Links {
                     continue;
                 }
             };
+            dial.tried = true;
             if let Ok(stream) = TcpStream::connect(address) {
                 let slot = self.open(stream, Some(id), now);
                 if let Some(dial) = self.dials.get_mut(&id) {

@@ -114,6 +114,27 @@ fn another_life_is_let_in_only_once_the_member_is_gone() {
     host.turn_until(|event| matches!(event, LinkEvent::Up(peer, _) if *peer == peer_1(6)));
 }
 
+/// Replica 1 dials replica 0; but it may not look for it again for a while when that was just started.
+#[test]
+fn who_was_just_started_dials_also_those_who_would_dial_it() {
+    let mut host = Host::start();
+    let member = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = member.local_addr().unwrap().to_string();
+    let known = BTreeMap::from([(ReplicaId(1), address)]);
+    host.links.set_addresses(&known);
+    let dials = |host: &Host| host.links.slots.iter().flatten().count();
+    host.links.housekeeping(Now::default(), &mut Vec::new());
+    assert_eq!(dials(&host), 1, "at once");
+    member.accept().unwrap();
+
+    // Nobody said anything; from now on it is left to the other.
+    for turn in 1..4 {
+        let later = Now(turn * 10 * DIAL_TIMEOUT);
+        host.links.housekeeping(later, &mut Vec::new());
+        assert_eq!(dials(&host), 0, "again");
+    }
+}
+
 #[test]
 fn texts_from_outside_are_short_and_plain() {
     let shown = printable(&format!("a\x1b[31m\n{}", "x".repeat(1000)));

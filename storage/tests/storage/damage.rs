@@ -375,8 +375,7 @@ fn third_batch_over_an_edge() -> (Files, String, std::ops::Range<usize>) {
     panic!("no checksum begins with a zero");
 }
 
-/// A part of the log that reads as zeros, because its blocks were never written, is passed over quickly
-/// when the end is looked at; what stands behind it is found all the same, to its first byte.
+/// What stands behind a part of the log whose blocks were never written is found all the same.
 #[test]
 fn a_later_batch_behind_unwritten_blocks_is_seen() {
     let (mut files, name, second) = third_batch_over_an_edge();
