@@ -249,6 +249,9 @@ impl World {
             return;
         };
         let ticket = process.ticket();
+        if matches!(wish, Wish::Change(MemberChange::Remove(_))) {
+            process.removal = Some(ticket);
+        }
         let input = match wish {
             Wish::Change(change) => Input::ChangeMembers(ticket, change),
             Wish::Transfer(target) => Input::Transfer(ticket, target),

@@ -289,11 +289,9 @@ impl Checks {
             return; // its plane goes on alone; who voted then is not known any more
         };
         let (_, membership) = process.replica.membership_at(process.replica.last_index());
-        let held = membership.voters().filter(|voter| {
-            let holder = machines.iter().find(|it| it.peer.id == voter.id);
-            holder
-                .is_some_and(|it| it.peer.incarnation != voter.incarnation || it.holds(index, term))
-        });
+        let held = membership
+            .voters()
+            .filter(|v| is_held_by(machines, v.id, v.incarnation, (index, term)));
         let (held, voters) = (held.count(), membership.voters().count());
         let needed = match membership.quorum {
             CommitQuorum::Majority => voters / 2 + 1,

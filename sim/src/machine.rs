@@ -228,6 +228,8 @@ pub struct Process {
     pub asked: BTreeMap<Ticket, (Index, u32)>,
     /// Reads that wait to be applied up to an index.
     pub waiting: Vec<(Index, u32)>,
+    /// A removal of a member that it was asked for and that is not done yet.
+    pub removal: Option<Ticket>,
     /// The number of the next question to the replica.
     pub next_ticket: u64,
     /// Leader: its clock.
@@ -636,6 +638,7 @@ impl Process {
             proposals: Vec::new(),
             asked: BTreeMap::new(),
             waiting: Vec::new(),
+            removal: None,
             next_ticket: 0,
             clock: LeaderClock::default(),
             term_start: Index(0),

@@ -464,8 +464,8 @@ impl World {
         self.forgetful.is_some() || self.machines.iter().any(owes)
     }
 
-    /// Whether the newest leader's members are committed, at least three, this one among them, and all in
-    /// their present lives.
+    /// Whether the newest leader's members are committed, at least three, this one among them, all in their
+    /// present lives, and none is about to be removed: that may wait for a plane to stop.
     #[must_use]
     pub fn is_settled(&self, place: usize) -> bool {
         let Some(leader) = self.leader() else {
@@ -489,6 +489,7 @@ impl World {
         let peer = self.machines[place].peer;
         newest == Some(replica.term())
             && own_term
+            && process.removal.is_none()
             && set_at <= replica.commit_index()
             && membership.voters().count() >= 3
             && in_present_life

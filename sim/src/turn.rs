@@ -217,10 +217,14 @@ impl World {
                 if let Some((_, operation)) = process.asked.remove(&ticket) {
                     self.refuse(place, operation);
                 } else {
+                    process.removal.take_if(|asked| *asked == ticket);
                     self.counts.see("request refused");
                 }
             }
-            Output::Done(_) => self.counts.see("request done"),
+            Output::Done(ticket) => {
+                process.removal.take_if(|asked| *asked == ticket);
+                self.counts.see("request done");
+            }
             Output::RoleChanged(change) => {
                 if change.role == Role::Leader {
                     self.counts.see("elected");

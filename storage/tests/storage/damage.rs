@@ -341,14 +341,15 @@ fn a_record_in_place_of_one_just_like_it_is_seen_by_its_chain() {
     }
 }
 
-/// Three batches in a large segment, of which the third begins at the last byte of a block, with a zero;
-/// where the second begins and ends.
+/// Three batches in a large segment. The second is longer than what is read at a time; the third begins at
+/// the last byte of a block, with a zero. Also where the second begins and ends.
 fn third_batch_over_an_edge() -> (Files, String, std::ops::Range<usize>) {
     const BLOCK_BYTES: usize = 4096;
     let settings = || Settings {
-        segment_bytes: 16 * BLOCK_BYTES as u64,
+        segment_bytes: (4 << 20) + (128 << 10),
         ..settings()
     };
+    let long = vec![2; 1 << 20];
     let mut length = 5 * BLOCK_BYTES;
     for fill in 0_u32..20_000 {
         let folder = FaultyDisk::new(MemoryDisk::new());
@@ -361,7 +362,8 @@ fn third_batch_over_an_edge() -> (Files, String, std::ops::Range<usize>) {
         let begin = usize::try_from(log_end(&folder)).unwrap();
         let mut payload = vec![2; length];
         payload[..4].copy_from_slice(&fill.to_be_bytes());
-        wal.write(&[job(1, 2, &[&payload])]).unwrap();
+        wal.write(&[job(1, 2, &[&long, &long, &long, &long, &payload])])
+            .unwrap();
         let end = usize::try_from(log_end(&folder)).unwrap();
         wal.write(&[job(1, 3, &[&[3; 40]])]).unwrap();
         let files = files_of(folder.inner());
