@@ -73,6 +73,7 @@ const CONTROL: &[&str] = &[
     "vote-for-any-log",
     "vote-right-after-restart",
     "vote-twice",
+    "voters-drift-not-asked",
     "voters-promise-not-asked",
     "votes-of-strangers",
 ];
