@@ -144,7 +144,9 @@ impl World {
         };
         let event = process.work(job);
         match &event {
-            SnapshotEvent::Taken(Some(meta)) => machine.durable.covered(meta.last_index),
+            SnapshotEvent::Taken(Some(meta)) => {
+                machine.durable.covered((meta.last_index, meta.last_term))
+            }
             SnapshotEvent::Installed(_, Some((meta, _))) => {
                 machine
                     .durable
@@ -280,7 +282,6 @@ impl World {
             peer_address: format!("m{}:7400", id.0),
         };
         let voter_count = members.voters().count();
-        let is_owed = self.machines.iter().any(|machine| machine.owes.is_some());
         let change = match change {
             Change::AddVoter => add(random.pick(&outside)?, MemberRole::Joining),
             Change::AddLearner => add(random.pick(&outside)?, MemberRole::Learner),
@@ -293,10 +294,10 @@ impl World {
                 add(id, MemberRole::Joining)
             }
             Change::Promote => MemberChange::Promote(random.pick(&learners)?),
-            // With a voter's memory lost, another one is not to be taken away. Who was put back to before it
-            // knew any members cannot vote: the others must stay a majority without it.
+            // With a voter's memory lost, another one is not to be taken away. One that was put back may know
+            // older members only: with one that was removed, and does not know it, it could be a majority.
             Change::Remove | Change::RemoveLeader
-                if self.forgetful.is_some() || voter_count <= 2 + usize::from(is_owed) =>
+                if self.is_memory_missing() || voter_count <= 2 =>
             {
                 return None;
             }

@@ -535,7 +535,10 @@ fn is_held_by(
 ) -> bool {
     let holder = machines.iter().find(|machine| machine.peer.id == id);
     holder.is_some_and(|holder| {
-        let had = holder.owes.is_some_and(|owes| index <= owes.acknowledged);
+        let had = holder
+            .owes
+            .as_ref()
+            .is_some_and(|owes| owes.held.holds(index, term));
         holder.peer.incarnation != incarnation || had || holder.holds(index, term)
     })
 }

@@ -76,7 +76,13 @@ impl Durable {
     }
 
     /// A durable snapshot stands for everything up to here; the log goes on.
-    pub fn covered(&mut self, last_index: Index) {
+    pub fn covered(&mut self, (last_index, last_term): (Index, Term)) {
+        if self
+            .term_at(last_index)
+            .is_some_and(|term| term != last_term)
+        {
+            self.terms.clear(); // a restart drops what does not go on from the snapshot
+        }
         while self.base < last_index.0 {
             self.base += 1;
             self.terms.pop_front();
@@ -89,7 +95,7 @@ impl Durable {
             self.terms.clear();
             self.base = self.base.max(index.0);
         }
-        self.covered(index);
+        self.covered((index, term));
     }
 }
 
@@ -311,8 +317,24 @@ mod tests {
         };
         durable.write(entries(&[(1, 1), (2, 1), (3, 1)]).into_iter());
         // The others' second entry is committed and in a snapshot before the disk has it.
-        durable.covered(Index(2));
+        durable.covered((Index(2), Term(1)));
+        assert_eq!(durable.last_index(), Index(3));
         durable.write(entries(&[(2, 2)]).into_iter());
+        assert_eq!(durable.last_index(), Index(2));
+    }
+
+    #[test]
+    fn what_does_not_go_on_from_the_snapshot_is_gone() {
+        let mut durable = Durable::default();
+        durable.write(
+            [
+                (Index(1), Term(1)),
+                (Index(2), Term(1)),
+                (Index(3), Term(1)),
+            ]
+            .into_iter(),
+        );
+        durable.covered((Index(2), Term(2)));
         assert_eq!(durable.last_index(), Index(2));
     }
 }

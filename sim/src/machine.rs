@@ -254,12 +254,12 @@ pub struct Seen {
 }
 
 /// What a machine held when its disk was put back to an older copy.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Owes {
     /// The last that was committed then: before it holds that again, nobody else may lose its memory.
     pub committed: (Index, Term),
-    /// All it had acknowledged; the others held that, too.
-    pub acknowledged: Index,
+    /// All it had on disk, and so had acknowledged; the others held that, too.
+    pub held: Durable,
 }
 
 /// How a start went.

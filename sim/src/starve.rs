@@ -1,7 +1,7 @@
 //! Carries out faults of what a process is given to work with: memory, file handles, its clock, and a
 //! disk that is put back to an old copy of itself.
 use crate::fault::Class;
-use crate::machine::{OldCopy, Owes};
+use crate::machine::{Machine, OldCopy, Owes};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::random::Random;
 use crate::world::{Event, World};
@@ -120,7 +120,7 @@ impl World {
             return; // a copy of an older life, whose member is another
         }
         let mark = read_whole(self.machines[place].disk.inner(), MARK);
-        let acknowledged = self.machines[place].last_index();
+        let held = self.machines[place].durable.clone();
         self.crash(place, false, copy.lasts);
         let machine = &mut self.machines[place];
         let space_bytes = machine.disk.faults().space_bytes;
@@ -137,10 +137,7 @@ impl World {
             Some(_) | None => {
                 machine.rolled_back = true;
                 let committed = self.checks.last_committed();
-                machine.owes = committed.map(|committed| Owes {
-                    committed,
-                    acknowledged,
-                });
+                machine.owes = committed.map(|committed| Owes { committed, held });
                 let peer = machine.peer;
                 self.checks.forgets_promises(peer);
                 self.counts.see("disk put back whole");
@@ -150,7 +147,8 @@ impl World {
 
     /// No check can tell such a disk from one that was never written to, and it has broken promises: it
     /// does no harm only while everybody else follows one leader in the newest term and holds, durably,
-    /// all that it held.
+    /// all that it held; and while nobody is about that was removed: with an old copy that knows of no removal
+    /// it could be a majority of the members of then.
     fn may_be_rolled_back(&self, place: usize) -> bool {
         if self.is_memory_missing() || !self.is_settled(place) {
             return false;
@@ -165,6 +163,10 @@ impl World {
         };
         let (term, leader) = (process.replica.term(), process.replica.leader());
         let members = process.replica.membership();
+        let removed = |it: &Machine| it.was_member && members.member(it.peer.id).is_none();
+        if self.machines.iter().any(removed) {
+            return false;
+        }
         let mut others = members.members.iter().filter(|m| m.id != machine.peer.id);
         others.all(|member| {
             let other = &self.machines[usize::from(member.id.0)];

@@ -500,7 +500,12 @@ impl World {
     pub fn note_memory(&mut self) {
         for machine in &mut self.machines {
             let has = |(index, term)| machine.durable.holds(index, term);
-            if machine.process.is_some() && machine.owes.is_some_and(|owes| has(owes.committed)) {
+            if machine.process.is_some()
+                && machine
+                    .owes
+                    .as_ref()
+                    .is_some_and(|owes| has(owes.committed))
+            {
                 machine.owes = None;
             }
         }
