@@ -133,8 +133,9 @@ impl Replica {
             change: None,
             transfer: None,
             transfer_now_sent: false,
-            committed_before: self.commit_index,
-            committed_since: (self.commit_index, self.now),
+            // What was committed before may not be known right after a restart.
+            committed_before: self.log.last_index(),
+            committed_since: (self.log.last_index(), self.now),
         }));
         self.follow_members();
     }
@@ -205,7 +206,7 @@ impl Replica {
             && now.0 >= leading.committed_since.1.0 + while_lasts
         {
             leading.committed_before = leading.committed_since.0;
-            leading.committed_since = (commit_index, now);
+            leading.committed_since = (commit_index.max(leading.committed_before), now);
         }
     }
 

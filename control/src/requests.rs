@@ -15,8 +15,12 @@ impl Replica {
         self.stop_quiescing();
         match self.change_members(change, outputs) {
             Ok(index) => {
-                if let Some(leading) = &mut self.leading {
-                    leading.change = Some((ticket, index));
+                if let Some(leading) = &mut self.leading
+                    && let Some((before, _)) = leading.change.replace((ticket, index))
+                {
+                    // It is not committed while all must agree and one is away. But a majority holds it, or
+                    // this change could not have begun: no later leader can lack it.
+                    outputs.push(Output::Done(before));
                 }
             }
             Err(refusal) => outputs.push(Output::Refused(ticket, refusal)),
