@@ -145,7 +145,7 @@ impl World {
         let event = process.work(job);
         match &event {
             SnapshotEvent::Taken(Some(meta)) => {
-                machine.durable.covered((meta.last_index, meta.last_term))
+                machine.durable.covered((meta.last_index, meta.last_term));
             }
             SnapshotEvent::Installed(_, Some((meta, _))) => {
                 machine

@@ -507,18 +507,21 @@ fn refuse_if_synced(
             ReplayError::Io(error)
         }
     };
-    let mut chunk = vec![0; READ_BYTES];
+    let mut chunk = vec![0; READ_BYTES + DURABLE_RECORD_BYTES];
     let mut anything = false;
     let mut offset = from.offset;
     while offset < file_bytes {
-        // It ends with a block: of a block that was read in part it is not known whether it was written.
+        // A block: of one that was read in part it would not be known whether it was written.
         let end = (offset + READ_BYTES as u64) / BLOCK_BYTES * BLOCK_BYTES;
-        let wanted = usize::try_from(end.min(file_bytes) - offset).expect("no longer than a chunk");
+        // A record that begins before may end with zeros that were never written.
+        let read_end = (end + DURABLE_RECORD_BYTES as u64).min(file_bytes);
+        let wanted = usize::try_from(read_end - offset).expect("no longer than a chunk");
         // Most of the last segment is only set aside. Asked before anything near is read: what the system
         // has read, also ahead, counts as written although it is zeros.
         let found = file
             .next_data(end)
-            .map_err(|error| unreadable(error, end))?;
+            .map_err(|error| unreadable(error, end))?
+            .max(end);
         let read = read_full_at(file, offset, &mut chunk[..wanted])
             .map_err(|error| unreadable(error, offset))?;
         let bytes = &chunk[..read];
@@ -532,7 +535,7 @@ fn refuse_if_synced(
         if read < wanted || found >= file_bytes {
             break;
         }
-        // A record may lie across two chunks, or begin with zeros before what was found.
+        // It may also begin with zeros before what was found.
         offset = found - DURABLE_RECORD_BYTES as u64;
     }
     Ok(anything)

@@ -7,7 +7,7 @@ use quorumwire_interfaces::{Incarnation, Index};
 use quorumwire_storage::{
     Disk, FaultyDisk, LogJob, MemoryDisk, OpenError, Opened, Ready, Settings, Stored, Wal, open,
 };
-use quorumwire_wire::{Record, RecordKind};
+use quorumwire_wire::{RECORD_HEADER_BYTES, Record, RecordKind};
 use std::collections::BTreeMap;
 use std::io::{IoSlice, Read, Write};
 use std::sync::Arc;
@@ -341,16 +341,24 @@ fn a_record_in_place_of_one_just_like_it_is_seen_by_its_chain() {
     }
 }
 
-/// Three batches in a large segment. The second is longer than what is read at a time; the third begins at
-/// the last byte of a block, with a zero. Also where the second begins and ends.
-fn third_batch_over_an_edge() -> (Files, String, std::ops::Range<usize>) {
-    const BLOCK_BYTES: usize = 4096;
+/// What a start reads of a log at a time when it looks for later batches.
+const READ_BYTES: usize = 4 << 20;
+const BLOCK_BYTES: usize = 4096;
+/// What every batch begins with: a record that says what was synced before.
+const DURABLE_RECORD_BYTES: usize = RECORD_HEADER_BYTES + 44;
+
+/// Three batches, the second so long that the third begins where `place` says, given where the second does,
+/// with a record whose byte `zero_at` is zero. Also where the second begins and ends.
+fn third_batch_at(
+    place: impl Fn(usize) -> usize,
+    zero_at: usize,
+) -> (Files, String, std::ops::Range<usize>) {
     let settings = || Settings {
-        segment_bytes: (4 << 20) + (128 << 10),
+        segment_bytes: (READ_BYTES + (128 << 10)) as u64,
         ..settings()
     };
-    let long = vec![2; 1 << 20];
-    let mut length = 5 * BLOCK_BYTES;
+    let long = vec![2; 700 << 10];
+    let mut length = 400 << 10;
     for fill in 0_u32..20_000 {
         let folder = FaultyDisk::new(MemoryDisk::new());
         let opened = open(Arc::new(folder.clone()), settings()).unwrap();
@@ -360,29 +368,48 @@ fn third_batch_over_an_edge() -> (Files, String, std::ops::Range<usize>) {
         let mut wal = ready.log.into_wal().unwrap();
         wal.write(&[job(1, 1, &[&[1; 40]])]).unwrap();
         let begin = usize::try_from(log_end(&folder)).unwrap();
-        let mut payload = vec![2; length];
-        payload[..4].copy_from_slice(&fill.to_be_bytes());
-        wal.write(&[job(1, 2, &[&long, &long, &long, &long, &payload])])
+        let mut last = vec![2; length];
+        last[..4].copy_from_slice(&fill.to_be_bytes());
+        wal.write(&[job(1, 2, &[&long, &long, &long, &long, &long, &last])])
             .unwrap();
         let end = usize::try_from(log_end(&folder)).unwrap();
         wal.write(&[job(1, 3, &[&[3; 40]])]).unwrap();
         let files = files_of(folder.inner());
         let name = segments(&files).remove(0);
-        let to_edge = BLOCK_BYTES - 1 - end % BLOCK_BYTES;
-        if to_edge == 0 && files[&name][end] == 0 {
+        let target = place(begin);
+        if end == target && files[&name][end + zero_at] == 0 {
             return (files, name, begin..end);
         }
-        length += to_edge;
+        length = (length + target).saturating_sub(end);
     }
-    panic!("no checksum begins with a zero");
+    panic!("that byte is never zero");
+}
+
+/// The first byte behind what a start reads at once from here on.
+fn chunk_end(begin: usize) -> usize {
+    (begin + READ_BYTES) / BLOCK_BYTES * BLOCK_BYTES
 }
 
 /// What stands behind a part of the log whose blocks were never written is found all the same.
 #[test]
 fn a_later_batch_behind_unwritten_blocks_is_seen() {
-    let (mut files, name, second) = third_batch_over_an_edge();
+    let place = |begin| chunk_end(begin) + 3 * BLOCK_BYTES - 1;
+    let (mut files, name, second) = third_batch_at(place, 0);
     files.remove("mark");
     files.get_mut(&name).unwrap()[second].fill(0);
+    let opened = open(Arc::new(folder_of(&files)), settings()).unwrap();
+    assert!(matches!(opened, Opened::Damaged(_)));
+}
+
+/// The same for one of which nothing was written but its beginning, up to a block that never was.
+#[test]
+fn a_later_batch_that_ends_in_an_unwritten_block_is_seen() {
+    let place = |begin| chunk_end(begin) - (DURABLE_RECORD_BYTES - 1);
+    let (mut files, name, second) = third_batch_at(place, DURABLE_RECORD_BYTES - 1);
+    files.remove("mark");
+    let log = files.get_mut(&name).unwrap();
+    log[second.end + DURABLE_RECORD_BYTES..].fill(0);
+    log[second].fill(0);
     let opened = open(Arc::new(folder_of(&files)), settings()).unwrap();
     assert!(matches!(opened, Opened::Damaged(_)));
 }
