@@ -422,7 +422,9 @@ impl Server {
             log_time: self.log_time,
         };
         self.bytes_since_snapshot = 0;
-        self.snapshots.take(meta, self.core.store.freeze());
+        if let Err(busy) = self.snapshots.take(meta, self.core.store.freeze()) {
+            self.snapshot_taken(Err(busy)); // it is tried again
+        }
     }
 }
 

@@ -98,7 +98,8 @@ impl Snapshots {
         }
     }
 
-    pub fn take(&mut self, meta: SnapshotMeta, frozen: Box<dyn Frozen>) {
+    /// Begins to write one. An error if too much waits for the thread that does it.
+    pub fn take(&mut self, meta: SnapshotMeta, frozen: Box<dyn Frozen>) -> Result<(), String> {
         let files = self.files.clone();
         let head = SnapshotHead {
             group: self.group,
@@ -112,7 +113,10 @@ impl Snapshots {
             let result = files.create(&head, |out| frozen.write(out));
             Event::Taken(result.map(|()| meta).map_err(|error| error.to_string()))
         });
-        self.taking = self.writes.try_send(job).is_ok();
+        let busy = |_| format!("{PIECES_WAITING_MAX} pieces of work wait for the disk");
+        self.writes.try_send(job).map_err(busy)?;
+        self.taking = true;
+        Ok(())
     }
 
     pub fn read(&mut self, to: ReplicaId, last_index: Index, offset: u64, bytes_max: usize) {
@@ -204,7 +208,7 @@ impl Server {
         Ok(())
     }
 
-    fn snapshot_taken(&mut self, result: Result<SnapshotMeta, String>) {
+    pub(super) fn snapshot_taken(&mut self, result: Result<SnapshotMeta, String>) {
         self.snapshots.taking = false;
         let answer = match result {
             Ok(meta) => {
@@ -327,5 +331,62 @@ impl Write for Hasher {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorumwire_interfaces::{Incarnation, LogTime};
+    use quorumwire_storage::{MemoryDisk, Opened, SEGMENT_BYTES, Settings, open};
+    use quorumwire_wire::Membership;
+    use std::sync::Mutex;
+
+    /// A state that takes its time: it is written when the other end says so, or is gone.
+    struct Slow(Mutex<Receiver<()>>);
+
+    impl Frozen for Slow {
+        fn write(&self, _: &mut dyn Write) -> io::Result<()> {
+            self.0.lock().unwrap().recv().ok();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_snapshot_for_which_there_is_no_room_is_not_being_taken() {
+        let settings = Settings {
+            cluster: "test".to_owned(),
+            replica: ReplicaId(1),
+            group: GroupId(0),
+            new_incarnation: Incarnation(7),
+            segment_bytes: SEGMENT_BYTES,
+            promise: Duration::from_millis(20),
+        };
+        let Opened::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {
+            panic!("a new folder is not damaged");
+        };
+        let poll = mio::Poll::new().unwrap();
+        let wake = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
+        let mut snapshots = Snapshots::start(ready.snapshots, GroupId(0), wake).unwrap();
+        let (go_on, wait) = mpsc::channel();
+        let (reply, _) = oneshot::channel();
+        snapshots.digest(Index(1), Box::new(Slow(Mutex::new(wait))), reply);
+        for _ in 0..=PIECES_WAITING_MAX {
+            let (reply, _) = oneshot::channel();
+            let (_, gone) = mpsc::channel();
+            snapshots.digest(Index(1), Box::new(Slow(Mutex::new(gone))), reply);
+        }
+        let meta = SnapshotMeta {
+            last_index: Index(1),
+            last_term: Term(1),
+            membership: Membership::default(),
+            membership_index: Index(1),
+            log_time: LogTime(0),
+        };
+        let (_, gone) = mpsc::channel();
+        let taken = snapshots.take(meta, Box::new(Slow(Mutex::new(gone))));
+        assert!(taken.is_err());
+        assert!(!snapshots.is_taking());
+        drop(go_on);
     }
 }
