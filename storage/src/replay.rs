@@ -507,7 +507,10 @@ fn refuse_if_synced(
             ReplayError::Io(error)
         }
     };
-    let mut chunk = vec![0; READ_BYTES + DURABLE_RECORD_BYTES];
+    let left = file_bytes.saturating_sub(from.offset);
+    let chunk_bytes = READ_BYTES + DURABLE_RECORD_BYTES;
+    let mut chunk =
+        vec![0; usize::try_from(left).map_or(chunk_bytes, |left| left.min(chunk_bytes))];
     let mut anything = false;
     let mut offset = from.offset;
     while offset < file_bytes {
