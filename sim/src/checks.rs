@@ -3,7 +3,7 @@ use crate::machine::Machine;
 use quorumwire_control::{Body, Entry, Output, Peer, Replica, Role, Ticket};
 use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
 use quorumwire_wire::packet::Header;
-use quorumwire_wire::{CommitQuorum, Membership, RecordKind};
+use quorumwire_wire::{CommitQuorum, Member, Membership, RecordKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Replicas' states are compared whenever they have applied a multiple of this many entries.
@@ -289,14 +289,7 @@ impl Checks {
             return; // its plane goes on alone; who voted then is not known any more
         };
         let (_, membership) = process.replica.membership_at(process.replica.last_index());
-        let held = membership
-            .voters()
-            .filter(|v| is_held_by(machines, v.id, v.incarnation, (index, term)));
-        let (held, voters) = (held.count(), membership.voters().count());
-        let needed = match membership.quorum {
-            CommitQuorum::Majority => voters / 2 + 1,
-            CommitQuorum::All => voters,
-        };
+        let (held, needed) = held_and_needed(machines, membership, (index, term));
         self.require(held >= needed, || {
             format!("I5: the plane of {peer:?} answers {index}@{term}, held by {held} of {needed}")
         });
@@ -410,15 +403,7 @@ impl Checks {
         membership: &Membership,
         (index, term): (Index, Term),
     ) {
-        let voters = membership.voters();
-        let held = voters
-            .filter(|v| is_held_by(machines, v.id, v.incarnation, (index, term)))
-            .count();
-        let voter_count = membership.voters().count();
-        let needed = match membership.quorum {
-            CommitQuorum::Majority => voter_count / 2 + 1,
-            CommitQuorum::All => voter_count,
-        };
+        let (held, needed) = held_and_needed(machines, membership, (index, term));
         self.require(held >= needed, || {
             format!("I5: {peer:?} commits {index}@{term} held by {held} of {needed} needed")
         });
@@ -541,6 +526,22 @@ fn is_held_by(
             .is_some_and(|owes| owes.held.holds(index, term));
         holder.peer.incarnation != incarnation || had || holder.holds(index, term)
     })
+}
+
+/// How many voters hold an entry, and how many must before it is committed.
+fn held_and_needed(
+    machines: &[Machine],
+    membership: &Membership,
+    entry: (Index, Term),
+) -> (usize, usize) {
+    let holds = |v: &&Member| is_held_by(machines, v.id, v.incarnation, entry);
+    let held = membership.voters().filter(holds).count();
+    let voter_count = membership.voters().count();
+    let needed = match membership.quorum {
+        CommitQuorum::Majority => voter_count / 2 + 1,
+        CommitQuorum::All => voter_count,
+    };
+    (held, needed)
 }
 
 /// Whether any majority of one has a voter in common with any majority of the other.
