@@ -11,8 +11,6 @@ pub enum Waiting {
     Plain(oneshot::Sender<Result<(), AdminError>>),
     /// The process itself, which is stopping.
     Drain,
-    /// Nobody.
-    Nobody,
 }
 
 impl Server {
@@ -57,7 +55,7 @@ impl Server {
             }
             // Not handed over in time: the next turn tries again.
             Some(Waiting::Drain) => self.core.draining = result.is_ok(),
-            Some(Waiting::Nobody) | None => {}
+            None => {} // nobody waits for it
         }
     }
 }

@@ -93,8 +93,8 @@ struct Server {
     /// SIGHUP: the secret file is to be read again.
     reload: Arc<AtomicBool>,
     draining_since: Option<Now>,
-    /// Leadership was handed over, or that was tried, since the disk is full.
-    handed_over_full: bool,
+    /// When this last tried to hand leadership over because its disk is full.
+    handed_over_full_at: Option<Now>,
 }
 
 /// Where this replica is reached.

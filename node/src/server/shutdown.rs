@@ -3,7 +3,11 @@
 use super::Server;
 use super::administration::Waiting;
 use super::plane::Plane;
-use quorumwire_control::Input;
+use quorumwire_control::{Input, Now};
+use std::time::Duration;
+
+/// How long a leader whose disk is full waits before it tries again to hand over.
+const HAND_OVER_FULL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Server {
     /// One step of stopping; called after each turn once the process was told to. True: done.
@@ -53,13 +57,17 @@ impl Server {
 
     /// A leader that cannot store lets another one lead if the others can.
     pub fn hand_over_if_disk_full(&mut self) {
+        let now = self.core.now;
+        let is_too_soon = |at: Now| now.0.saturating_sub(at.0) < HAND_OVER_FULL_INTERVAL;
         if !self.core.journal.is_full() {
-            self.handed_over_full = false;
-        } else if self.core.leads() && !self.handed_over_full && self.others_can_store() {
-            self.handed_over_full = true;
+            self.handed_over_full_at = None;
+        } else if self.core.leads()
+            && !self.handed_over_full_at.is_some_and(is_too_soon)
+            && self.others_can_store()
+        {
+            self.handed_over_full_at = Some(now);
             tracing::warn!("the disk is full: handing leadership over");
-            let ticket = self.core.next_ticket();
-            self.waiting.insert(ticket, Waiting::Nobody);
+            let ticket = self.core.next_ticket(); // nobody waits for the answer
             self.core.step(Input::Transfer(ticket, None));
         }
     }

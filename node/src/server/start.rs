@@ -357,7 +357,7 @@ fn join(
         stop: Arc::new(AtomicBool::new(false)),
         reload: Arc::new(AtomicBool::new(false)),
         draining_since: None,
-        handed_over_full: false,
+        handed_over_full_at: None,
     };
     let membership = server.core.replica.membership().clone();
     server.membership_changed(&membership)?;

@@ -106,7 +106,7 @@ fn a_leader_with_a_full_disk_refuses_clearly_and_recovers() {
         let value = vec![b'x'; 100_000];
         let mut acknowledged = Vec::new();
         cluster.wait_for("the leader to refuse or to hand over", || {
-            if cluster.leader() != Some(leader) {
+            if cluster.leader().is_some_and(|now| now != leader) {
                 return Ok(true);
             }
             let key = format!("large-{}", acknowledged.len());
