@@ -11,6 +11,8 @@ use quorumwire_wire::{CommitQuorum, MemberRole, SnapshotHead};
 
 /// A snapshot that could not be taken is tried again after this.
 const SNAPSHOT_RETRY: Nanos = SECOND;
+/// How long a leader whose disk is full waits before it tries again to hand over.
+const HAND_OVER_FULL_INTERVAL: Nanos = SECOND;
 
 impl World {
     /// The disk has done something, or cannot.
@@ -67,10 +69,17 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        if process.handed_over_full || process.replica.role() != Role::Leader {
+        let is_too_soon = |at: Nanos| self.now - at < HAND_OVER_FULL_INTERVAL;
+        let status = process.replica.status();
+        // Otherwise the others may have no room either.
+        let can_others_store = status.commit_index > status.persisted_index;
+        if process.handed_over_full_at.is_some_and(is_too_soon)
+            || process.replica.role() != Role::Leader
+            || !can_others_store
+        {
             return;
         }
-        process.handed_over_full = true;
+        process.handed_over_full_at = Some(self.now);
         let ticket = process.ticket();
         self.step(place, Input::Transfer(ticket, None));
         self.carry_out_all(place);

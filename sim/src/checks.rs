@@ -1,5 +1,6 @@
 //! What must hold whatever happens, checked after every step of every replica. Judges; changes nothing.
 use crate::machine::Machine;
+use crate::queue::Nanos;
 use quorumwire_control::{Body, Entry, Output, Peer, Replica, Role, Ticket};
 use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
 use quorumwire_wire::packet::Header;
@@ -76,7 +77,7 @@ impl Checks {
     }
 
     /// Judges what a step of a replica has put out: the outputs from `first` on.
-    pub fn after_step(&mut self, machines: &[Machine], place: usize, first: usize) {
+    pub fn after_step(&mut self, machines: &[Machine], place: usize, first: usize, now: Nanos) {
         let machine = &machines[place];
         let Some(process) = &machine.process else {
             return;
@@ -88,6 +89,7 @@ impl Checks {
         });
         if replica.role() == Role::Leader && !(seen.led && seen.term == term) {
             self.leads(peer, replica);
+            self.leases_are_over(machines, peer, term, now);
         }
         for (at, output) in process.outputs.iter().enumerate().skip(first) {
             match output {
@@ -138,6 +140,23 @@ impl Checks {
         self.require(lacks.is_none(), || {
             format!("I3: {peer:?} leads term {term} without committed entry {lacks:?}, its log ends with {}", replica.last_index())
         });
+    }
+
+    /// I7: whoever is elected may commit at once, so nobody may read by the lease of an earlier term.
+    fn leases_are_over(&mut self, machines: &[Machine], leader: Peer, term: Term, now: Nanos) {
+        if !self.reads_judged {
+            return;
+        }
+        for machine in machines.iter().filter(|it| it.peer != leader) {
+            let replica = machine.process.as_ref().map(|it| &it.replica);
+            let reads = replica.filter(|it| it.term() < term).is_some_and(|it| {
+                it.role() == Role::Leader && it.lease_read(machine.clock(now)).is_some()
+            });
+            self.require(!reads, || {
+                let old = machine.peer;
+                format!("I7: {leader:?} leads term {term} while {old:?} reads by an earlier lease")
+            });
+        }
     }
 
     /// I2: index and term name one entry, and one history before it.

@@ -256,6 +256,9 @@ pub enum Strike {
     Administer(Change),
     /// Nobody hears it, and it hears nobody.
     Isolate,
+    /// The same, and the others notice at once that it is gone; but for one, they are killed too, and soon
+    /// back. So another one may be elected while this one still believes in its lease.
+    Sever,
 }
 
 /// Whom a strike meets.

@@ -236,8 +236,8 @@ pub struct Process {
     pub clock: LeaderClock,
     /// Leader: the first entry of its term.
     pub term_start: Index,
-    /// Leadership was handed over since the disk is full.
-    pub handed_over_full: bool,
+    /// When it last tried to hand leadership over because its disk is full.
+    pub handed_over_full_at: Option<Nanos>,
     /// What the checks last saw of it.
     pub seen: Seen,
 }
@@ -642,7 +642,7 @@ impl Process {
             next_ticket: 0,
             clock: LeaderClock::default(),
             term_start: Index(0),
-            handed_over_full: false,
+            handed_over_full_at: None,
             seen: Seen::default(),
         }
     }

@@ -538,7 +538,8 @@ fn strike(random: &mut Random) -> Strike {
         1 => small(random, 4),
         _ => small(random, 30),
     };
-    match random.below(13) {
+    match random.below(14) {
+        13 => Strike::Sever,
         12 => Strike::FailSync {
             after: small(random, 2),
         },

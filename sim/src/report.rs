@@ -40,6 +40,7 @@ const OUTCOMES: &[&str] = &[
     "request forged",
     "request forwarded by a plane",
     "session refused",
+    "severed",
     "snapshot installed",
     "snapshot not installed",
     "straggler joined",

@@ -236,34 +236,50 @@ impl World {
                 self.counts.hit(Class::F10Pause);
             }
             Strike::Isolate => {
-                let others = (0..self.machines.len()).filter(|other| *other != place);
-                let links: Vec<Link> = others.flat_map(|o| [(place, o), (o, place)]).collect();
-                let mut luck = Random::new(luck);
-                if luck.permille(400) {
-                    let peer = self.machines[place].peer;
-                    self.network.lose_from(peer);
-                }
-                self.network.cut(&links);
-                // It ends as a fault of its own, behind those of the plan.
-                let number = self.isolation(lasts);
-                self.cuts.push((number, links));
+                self.isolate(place, lasts, luck);
                 self.counts.see("isolated");
             }
+            Strike::Sever => self.sever(place, lasts, luck),
         }
     }
 
-    /// Numbers a cut that a trigger made, and has it end.
-    fn isolation(&mut self, lasts: Nanos) -> u16 {
+    fn isolate(&mut self, place: usize, lasts: Nanos, luck: u64) {
+        let others = (0..self.machines.len()).filter(|other| *other != place);
+        let links: Vec<Link> = others.flat_map(|o| [(place, o), (o, place)]).collect();
+        let mut luck = Random::new(luck);
+        if luck.permille(400) {
+            let peer = self.machines[place].peer;
+            self.network.lose_from(peer);
+        }
+        self.network.cut(&links);
+        // It ends as a fault of its own, behind those of the plan.
         let number = u16::try_from(self.plan.faults.len()).unwrap_or(u16::MAX);
-        let fault = Fault {
+        self.plan.faults.push(Fault {
             at: self.now,
             lasts,
             what: Kind::Partition(Shape::LeaderAlone),
             luck: 0,
-        };
-        self.plan.faults.push(fault);
+        });
         self.queue.set(self.now + lasts, Event::Over(number));
-        number
+        self.cuts.push((number, links));
+    }
+
+    fn sever(&mut self, place: usize, lasts: Nanos, luck: u64) {
+        self.isolate(place, lasts, luck);
+        let peer = self.machines[place].peer;
+        self.leave_all(place, peer);
+        let mut luck = Random::new(luck ^ 1);
+        let others: Vec<usize> = (0..self.machines.len())
+            .filter(|other| *other != place)
+            .collect();
+        let spared = luck.pick(&others);
+        for other in others {
+            let back = luck.between(10, 50) * MILLISECOND;
+            if Some(other) != spared && self.may_die(other) {
+                self.crash(other, false, back);
+            }
+        }
+        self.counts.see("severed");
     }
 
     /// In `memory` mode a process that dies has lost its memory.

@@ -137,7 +137,8 @@ impl World {
 
     fn observe(&mut self, place: usize, first: usize) {
         self.counts.steps += 1;
-        self.checks.after_step(&self.machines, place, first);
+        self.checks
+            .after_step(&self.machines, place, first, self.now);
         if let Some(process) = &mut self.machines[place].process {
             let replica = &process.replica;
             process.seen.term = replica.term();
