@@ -14,7 +14,7 @@ pub use counters::Counters;
 pub use engine::{Engine, Options, Outbox, Sink};
 pub use mutants::Mutant;
 #[cfg(feature = "mutants")]
-pub use mutants::{activate, activate_in_engine, reached};
+pub use mutants::{activate, reached};
 pub use ring::RING_SLOTS_MAX;
 pub use step::{
     Keys, Outcome, SIPHASH_BYTES_MAX, SipKey, SipKeyPair, check, encode, heartbeat, persisted,

@@ -1,5 +1,6 @@
 //! The safety checks that a test build can leave out one at a time, to show that each is needed: those of
-//! the C, by the numbers of `include/qw_mutants.h`, and those of the engine around it. Without the feature `mutants` nothing can be left out.
+//! the C, by the numbers of `include/qw_mutants.h`, and those of the engine around it, by name. Without the
+//! feature `mutants` nothing can be left out.
 
 /// A safety check of the C. `README.md` says what goes wrong without each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -164,26 +165,14 @@ mod switch {
     pub(crate) fn any_active() -> bool {
         ACTIVE.get()
     }
-
-    thread_local! {
-        static OF_ENGINE: Cell<Option<&'static str>> = const { Cell::new(None) };
-    }
-
-    /// Chooses, by name, the check of the engine around the C to leave out on this thread; `None` for the
-    /// real thing.
-    pub fn activate_in_engine(name: Option<&'static str>) {
-        OF_ENGINE.set(name);
-    }
-
-    pub(crate) fn mutant(name: &'static str) -> bool {
-        OF_ENGINE.get() == Some(name)
-    }
 }
 
 #[cfg(feature = "mutants")]
-pub use switch::{activate, activate_in_engine, reached};
+pub(crate) use quorumwire_mutants::mutant;
 #[cfg(feature = "mutants")]
-pub(crate) use switch::{any_active, mutant};
+pub(crate) use switch::any_active;
+#[cfg(feature = "mutants")]
+pub use switch::{activate, reached};
 
 /// Whether the named check of the engine is to be left out: never, outside the mutants' own tests.
 #[cfg(not(feature = "mutants"))]

@@ -1,6 +1,6 @@
 //! Each check of the engine around the C left out once: the test named beside it must fail then.
 use crate::a_question_whose_first_entry_is_lost_leads_to_no_other;
-use quorumwire_fastpath::activate_in_engine;
+use quorumwire_mutants::activate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A check, the test that needs it, and that test's name.
@@ -16,9 +16,9 @@ const NEEDED: &[Needed] = &[(
 fn every_mutant_of_the_engine_is_killed() {
     for (name, test, test_name) in NEEDED {
         test();
-        activate_in_engine(Some(name));
+        activate(Some(name));
         let noticed = catch_unwind(AssertUnwindSafe(test)).is_err();
-        activate_in_engine(None);
+        activate(None);
         assert!(noticed, "{name} makes no difference to {test_name}");
         println!("killed {name} by the engine's {test_name}");
     }
