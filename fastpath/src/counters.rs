@@ -14,8 +14,10 @@ pub struct Counters {
     pub stored: u64,
     /// Of what was sent: entries sent again.
     pub resent: u64,
-    /// Answers given to blind writes.
+    /// Answers given to blind writes, memcached clients' too.
     pub blind_answers: u64,
+    /// `set` datagrams of memcached clients that were put into the log.
+    pub memcached_taken: u64,
     /// Gaps that were not asked for, since the same question was on its way.
     pub gaps_not_asked: u64,
     /// Not sent for want of a key.
@@ -39,6 +41,7 @@ impl Counters {
         sink("entries_stored", self.stored);
         sink("entries_resent", self.resent);
         sink("blind_answers", self.blind_answers);
+        sink("memcached_taken", self.memcached_taken);
         sink("gaps_not_asked", self.gaps_not_asked);
         sink("not_sent_without_key", self.without_key);
         for reason in Reason::ALL {

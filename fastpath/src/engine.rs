@@ -1,7 +1,8 @@
 //! The plane in ordinary memory: ring, keys and counters around the C step. Takes datagrams and gives
 //! datagrams; has no socket, clock or thread, so the socket plane and a simulated one are thin around it.
 use crate::counters::Counters;
-use crate::ring::{RING_SLOTS_MAX, Ring, Stored};
+use crate::memcached::memcached_set;
+use crate::ring::{Asker, RING_SLOTS_MAX, Ring, Stored};
 use crate::signing::{Signing, checksum};
 use crate::step::{self, Outcome};
 use quorumwire_interfaces::{
@@ -23,6 +24,10 @@ const _: () = assert!(PLANE_REPLICAS_MAX == REPLICAS_MAX);
 pub trait Outbox {
     /// Sends one datagram.
     fn send(&mut self, to: SocketAddr, datagram: &[u8]);
+
+    /// Sends one datagram to a memcached client, from where it asked. Only for those of
+    /// [`Engine::take_memcached`].
+    fn send_memcached(&mut self, _to: SocketAddr, _datagram: &[u8]) {}
 }
 
 /// What takes an engine's events.
@@ -56,6 +61,8 @@ pub struct Engine {
     asked: Asked,
     /// Where datagrams are put together.
     datagram: Vec<u8>,
+    /// Where commands of memcached clients are put together.
+    command: Vec<u8>,
 }
 
 /// What a follower has last asked its leader for.
@@ -92,6 +99,7 @@ impl Engine {
             leader_last: 0,
             asked: Asked::default(),
             datagram: Vec::new(),
+            command: Vec::new(),
         })
     }
 
@@ -260,7 +268,29 @@ impl Engine {
         command: &Command<'_>,
         outbox: &mut dyn Outbox,
     ) -> Result<(), PlaneError> {
-        let payload_bytes = u16::try_from(command.payload.len())
+        let from = Header {
+            flags: match command.kind {
+                EntryKind::Command => 0,
+                EntryKind::Fragment => FLAG_FRAGMENT,
+                EntryKind::Tick => FLAG_TICK,
+            },
+            session: command.session,
+            sequence: command.sequence,
+            ..Header::default()
+        };
+        self.assign(from, command.payload, None, outbox)
+    }
+
+    /// Leader: puts a command that came in no packet into the log; `from` has its flags, session and
+    /// sequence.
+    fn assign(
+        &mut self,
+        from: Header,
+        payload: &[u8],
+        asked_by: Option<Asker>,
+        outbox: &mut dyn Outbox,
+    ) -> Result<(), PlaneError> {
+        let payload_bytes = u16::try_from(payload.len())
             .ok()
             .filter(|bytes| usize::from(*bytes) <= PAYLOAD_BYTES_MAX)
             .ok_or(PlaneError::Refused("a payload is longer than the limit"))?;
@@ -269,17 +299,10 @@ impl Engine {
             version: VERSION,
             kind: Kind::Request as u8,
             sender: u8::try_from(SENDER_CLIENT).unwrap_or(u8::MAX),
-            flags: match command.kind {
-                EntryKind::Command => 0,
-                EntryKind::Fragment => FLAG_FRAGMENT,
-                EntryKind::Tick => FLAG_TICK,
-            },
             payload_bytes,
             group: self.registers.group,
-            payload_crc32c: checksum(command.payload),
-            session: command.session,
-            sequence: command.sequence,
-            ..Header::default()
+            payload_crc32c: checksum(payload),
+            ..from
         };
         let outcome = step::submit(&mut self.registers, &header);
         if outcome.has(ACTION_TO_SOFTWARE) {
@@ -289,9 +312,35 @@ impl Engine {
             self.counters.note(outcome.reason());
             return Err(PlaneError::Full);
         }
-        self.store(&header, &outcome, command.payload, None);
-        self.say(&outcome, command.payload, outbox);
+        self.store(&header, &outcome, payload, asked_by);
+        self.say(&outcome, payload, outbox);
         Ok(())
+    }
+
+    /// As [`quorumwire_interfaces::DataPlane::take_memcached`].
+    pub fn take_memcached(
+        &mut self,
+        from: SocketAddr,
+        datagram: &[u8],
+        outbox: &mut dyn Outbox,
+    ) -> bool {
+        if !self.leads() {
+            return false;
+        }
+        let mut command = std::mem::take(&mut self.command);
+        let taken = memcached_set(datagram, &mut command).is_some_and(|set| {
+            // What a `set` answers is known as soon as it is committed.
+            let blind = Header {
+                flags: FLAG_BLIND,
+                ..Header::default()
+            };
+            let asker = Asker::Memcached(from, set.request);
+            let asked_by = (!set.noreply).then_some(asker);
+            self.assign(blind, &command, asked_by, outbox).is_ok()
+        });
+        self.command = command;
+        self.counters.memcached_taken += u64::from(taken);
+        taken
     }
 
     /// As [`quorumwire_interfaces::DataPlane::heartbeat`].
@@ -375,7 +424,10 @@ impl Engine {
                     sequence: stored.sequence,
                     payload,
                 },
-                asked_by: stored.asked_by.filter(|_| !blind),
+                asked_by: stored.asked_by.and_then(|asker| match asker {
+                    Asker::Packet(client) if !blind => Some(client),
+                    Asker::Packet(_) | Asker::Memcached(..) => None,
+                }),
             }));
             self.taken_index = index;
             events += 1;
@@ -403,13 +455,7 @@ impl Engine {
     }
 
     /// Puts an entry into the ring. `from` has the command's own fields.
-    fn store(
-        &mut self,
-        from: &Header,
-        outcome: &Outcome,
-        payload: &[u8],
-        asked_by: Option<SocketAddr>,
-    ) {
+    fn store(&mut self, from: &Header, outcome: &Outcome, payload: &[u8], asked_by: Option<Asker>) {
         let previous_term = match Kind::from_byte(from.kind) {
             Some(Kind::Append) => from.previous_term,
             _ => outcome.header.previous_term,

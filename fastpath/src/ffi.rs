@@ -1,6 +1,7 @@
 //! Calls into the C of `include/`, each behind a safe function. The only file of this crate with unsafe
 //! code; what the values mean stands in `step.rs`.
 #![allow(unsafe_code)]
+use crate::memcached::{ANSWER_BYTES, HEAD_BYTES, Set};
 use crate::step::{Keys, Outcome, SipKey};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Registers};
 
@@ -8,7 +9,7 @@ use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Registers
 macro_rules! copy {
     ($module:ident, $($function:ident = $symbol:literal ($($argument:ty),*) $(-> $result:ty)?;)*) => {
         mod $module {
-            use super::{Header, Keys, Outcome, Registers, SipKey};
+            use super::{Header, Keys, Outcome, Registers, Set, SipKey};
             unsafe extern "C" {
                 $(
                     #[link_name = $symbol]
@@ -31,6 +32,9 @@ copy! { real,
     tag = "qw_real_tag" (*const SipKey, *const u8, *const u8, u32) -> u64;
     siphash = "qw_real_siphash" (*const SipKey, *const u8, u32) -> u64;
     encode = "qw_real_encode" (*const Header, *mut u8);
+    memcached_read = "qw_real_memcached_read" (*const u8, u32, *mut Set) -> i32;
+    memcached_command_head = "qw_real_memcached_command_head" (*const Set, *mut u8);
+    memcached_stored = "qw_real_memcached_stored" (u16, *mut u8);
 }
 
 #[cfg(feature = "mutants")]
@@ -46,6 +50,9 @@ copy! { mutated,
     tag = "qw_mutated_tag" (*const SipKey, *const u8, *const u8, u32) -> u64;
     siphash = "qw_mutated_siphash" (*const SipKey, *const u8, u32) -> u64;
     encode = "qw_mutated_encode" (*const Header, *mut u8);
+    memcached_read = "qw_mutated_memcached_read" (*const u8, u32, *mut Set) -> i32;
+    memcached_command_head = "qw_mutated_memcached_command_head" (*const Set, *mut u8);
+    memcached_stored = "qw_mutated_memcached_stored" (u16, *mut u8);
 }
 
 #[cfg(feature = "mutants")]
@@ -120,6 +127,20 @@ pub fn siphash(key: &SipKey, message: &[u8]) -> u64 {
 
 pub fn encode(header: &Header, bytes: &mut [u8; HEADER_BYTES]) {
     call!(encode(header, bytes.as_mut_ptr()));
+}
+
+/// The C reads no more than the datagram has.
+pub fn memcached_read(datagram: &[u8], set: &mut Set) -> i32 {
+    let bytes = u32::try_from(datagram.len()).unwrap_or(u32::MAX);
+    call!(memcached_read(datagram.as_ptr(), bytes, set))
+}
+
+pub fn memcached_command_head(set: &Set, bytes: &mut [u8; HEAD_BYTES]) {
+    call!(memcached_command_head(set, bytes.as_mut_ptr()));
+}
+
+pub fn memcached_stored(request: u16, bytes: &mut [u8; ANSWER_BYTES]) {
+    call!(memcached_stored(request, bytes.as_mut_ptr()));
 }
 
 #[cfg(feature = "mutants")]

@@ -4,6 +4,7 @@ mod asking;
 mod counters;
 mod engine;
 mod ffi;
+mod memcached;
 mod mutants;
 mod ring;
 mod signing;
@@ -12,6 +13,7 @@ mod step;
 pub use asking::{Answered, Asking, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, Request};
 pub use counters::Counters;
 pub use engine::{Engine, Options, Outbox, Sink};
+pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
 pub use mutants::Mutant;
 #[cfg(feature = "mutants")]
 pub use mutants::{activate, reached};

@@ -20,7 +20,16 @@ pub struct Stored {
     /// Those that go with a command.
     pub flags: u8,
     /// Leader: the client that waits for an answer.
-    pub asked_by: Option<SocketAddr>,
+    pub asked_by: Option<Asker>,
+}
+
+/// A client that waits for an answer, and how it asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Asker {
+    /// By a REQUEST.
+    Packet(SocketAddr),
+    /// By memcached's protocol, with its number for the request.
+    Memcached(SocketAddr, u16),
 }
 
 /// A power of two of slots.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The headers' functions under names that Rust can call; adds nothing. Compiled once as it is, and for
  * the mutants' tests a second time with QW_MUTANTS. */
+#include "qw_memcached.h"
 #include "qw_step.h"
 #include "qw_verify.h"
 
@@ -37,6 +38,9 @@ int QW_EXPORT(check_tag)(const struct qw_keys *, const struct qw_header *, const
 __u64 QW_EXPORT(tag)(const struct qw_key *, const __u8 *, const __u8 *, __u32);
 __u64 QW_EXPORT(siphash)(const struct qw_key *, const __u8 *, __u32);
 void QW_EXPORT(encode)(const struct qw_header *, __u8 *);
+int QW_EXPORT(memcached_read)(const __u8 *, __u32, struct qw_memcached_set *);
+void QW_EXPORT(memcached_command_head)(const struct qw_memcached_set *, __u8 *);
+void QW_EXPORT(memcached_stored)(__u16, __u8 *);
 
 void QW_EXPORT(step)(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
@@ -92,4 +96,19 @@ __u64 QW_EXPORT(siphash)(const struct qw_key *key, const __u8 *bytes, __u32 coun
 void QW_EXPORT(encode)(const struct qw_header *header, __u8 *bytes)
 {
 	qw_header_encode(header, bytes);
+}
+
+int QW_EXPORT(memcached_read)(const __u8 *bytes, __u32 count, struct qw_memcached_set *set)
+{
+	return qw_memcached_read(bytes, count, set);
+}
+
+void QW_EXPORT(memcached_command_head)(const struct qw_memcached_set *set, __u8 *bytes)
+{
+	qw_memcached_command_head(set, bytes);
+}
+
+void QW_EXPORT(memcached_stored)(__u16 request, __u8 *bytes)
+{
+	qw_memcached_stored(request, bytes);
 }

@@ -242,6 +242,14 @@ pub trait DataPlane: Send {
     /// index. [`PlaneError::Full`] if there is room for none.
     fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError>;
 
+    /// A datagram that a memcached client sent to the host's own socket. Leader: a plain `set` that fits a
+    /// packet and has no lifetime is put into the log, and the client is told that it is stored once it is committed. Whether it
+    /// was taken; otherwise nothing has changed and the host serves it. A plane that sees such datagrams
+    /// before the host does takes none here.
+    fn take_memcached(&mut self, _from: SocketAddr, _datagram: &[u8]) -> bool {
+        false
+    }
+
     /// Leader: tells the followers that it lives. Rounds ascend; what comes back shows in
     /// [`Registers::heard_round`].
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError>;

@@ -339,6 +339,13 @@ fn memcached_clients_are_served_over_udp() {
             let name = format!("udp-{id}");
             let ask = format!("set {name} 5 0 5\r\nhello\r\n");
             assert_eq!(memcached.ask(ask.as_bytes()), b"STORED\r\n");
+            if plane == "socket" {
+                // The leader's plane replicates and answers it; a follower's process asks its leader.
+                let taken = cluster.counter(id, "plane_memcached_taken");
+                assert_eq!(taken, u64::from(id == leader));
+                let answered = cluster.counter(id, "datagram_answers");
+                assert_eq!(answered, u64::from(id != leader));
+            }
             let expected = format!("VALUE {name} 5 5\r\nhello\r\nEND\r\n");
             let get = format!("get {name}\r\n");
             assert_eq!(memcached.ask(get.as_bytes()), expected.as_bytes());

@@ -51,6 +51,8 @@ pub struct SocketPlane {
 struct Wire {
     socket: UdpSocket,
     ipv6: bool,
+    /// Where memcached clients are answered from.
+    memcached: Option<UdpSocket>,
     counters: SocketCounters,
     /// Datagrams one behind the other, and where each ends.
     bytes: Vec<u8>,
@@ -78,6 +80,7 @@ impl SocketPlane {
             wire: Wire {
                 ipv6: socket.local_addr()?.is_ipv6(),
                 socket,
+                memcached: None,
                 counters: SocketCounters::default(),
                 bytes: Vec::new(),
                 waiting: Vec::new(),
@@ -86,6 +89,12 @@ impl SocketPlane {
             arrived: Vec::with_capacity(BATCH_MAX),
             more: false,
         })
+    }
+
+    /// Answers memcached clients from this socket, which does not block: theirs are the datagrams of
+    /// [`take_memcached`](DataPlane::take_memcached).
+    pub fn serve_memcached(&mut self, socket: UdpSocket) {
+        self.wire.memcached = Some(socket);
     }
 
     /// Where it listens.
@@ -139,6 +148,17 @@ impl Outbox for Wire {
         }
         self.bytes.extend_from_slice(datagram);
         self.waiting.push((to, self.bytes.len()));
+    }
+
+    fn send_memcached(&mut self, to: SocketAddr, datagram: &[u8]) {
+        let Some(socket) = &self.memcached else {
+            return;
+        };
+        match socket.send_to(datagram, to) {
+            Ok(_) => self.counters.sent += 1,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.counters.lost_full += 1,
+            Err(_) => self.counters.lost_error += 1,
+        }
     }
 }
 
@@ -222,6 +242,13 @@ impl DataPlane for SocketPlane {
 
     fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError> {
         let taken = self.engine.submit(commands, &mut self.wire);
+        self.wire.flush();
+        taken
+    }
+
+    fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let serves = self.wire.memcached.is_some();
+        let taken = serves && self.engine.take_memcached(from, datagram, &mut self.wire);
         self.wire.flush();
         taken
     }

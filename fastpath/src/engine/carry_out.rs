@@ -1,7 +1,8 @@
 //! What an engine does with a datagram: checks it, asks the step, and carries out its actions in order.
 use super::{Asked, Engine, Outbox, Sink, kind_of};
+use crate::memcached::memcached_stored;
 use crate::mutants::mutant;
-use crate::ring::Stored;
+use crate::ring::{Asker, Stored};
 use crate::signing::{encode_origin, is_ours, split_origin};
 use crate::step::{self, Outcome};
 use quorumwire_interfaces::PlaneEvent;
@@ -78,9 +79,9 @@ impl Engine {
             let asked_by = match packet.kind() {
                 Some(Kind::Forward) => split_origin(packet.payload).map(|(origin, inner)| {
                     command = inner;
-                    origin
+                    Asker::Packet(origin)
                 }),
-                Some(Kind::Request) => Some(packet.from),
+                Some(Kind::Request) => Some(Asker::Packet(packet.from)),
                 _ => None,
             };
             self.store(&packet.header, outcome, command, asked_by);
@@ -201,8 +202,16 @@ impl Engine {
             let Some((&stored, _)) = self.ring.get(index) else {
                 continue;
             };
-            let (Some(client), true) = (stored.asked_by, stored.flags & FLAG_BLIND != 0) else {
+            let (Some(asker), true) = (stored.asked_by, stored.flags & FLAG_BLIND != 0) else {
                 continue;
+            };
+            self.counters.blind_answers += 1;
+            let client = match asker {
+                Asker::Packet(client) => client,
+                Asker::Memcached(client, request) => {
+                    outbox.send_memcached(client, &memcached_stored(request));
+                    continue;
+                }
             };
             let header = Header {
                 index,
@@ -210,7 +219,6 @@ impl Engine {
                 sequence: stored.sequence,
                 ..self.said(Kind::Answer)
             };
-            self.counters.blind_answers += 1;
             self.send(client, header, [&[], &[]], outbox);
         }
     }

@@ -33,10 +33,22 @@ struct Sending<'a> {
     queue: &'a mut VecDeque<Flying>,
 }
 
+/// Where memcached clients asked, and are answered from.
+pub const MEMCACHED: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 11211);
+
 impl Outbox for Sending<'_> {
     fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         self.queue.push_back(Flying {
             from: self.from,
+            to,
+            bytes: datagram.to_vec(),
+        });
+    }
+
+    fn send_memcached(&mut self, to: SocketAddr, datagram: &[u8]) {
+        self.queue.push_back(Flying {
+            from: MEMCACHED,
             to,
             bytes: datagram.to_vec(),
         });
@@ -135,6 +147,14 @@ impl Network {
         let (index, taken) = self.engines[0].submit(&[command], &mut sending).unwrap();
         assert_eq!(taken, 1);
         index
+    }
+
+    pub fn take_memcached(&mut self, slot: usize, from: SocketAddr, datagram: &[u8]) -> bool {
+        let mut sending = Sending {
+            from: address(slot),
+            queue: &mut self.queue,
+        };
+        self.engines[slot].take_memcached(from, datagram, &mut sending)
     }
 
     pub fn heartbeat(&mut self, round: u64) {

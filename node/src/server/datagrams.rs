@@ -1,5 +1,6 @@
 //! The memcached protocol over UDP: one request to a datagram, answers in one or a few. Nothing is sent
-//! again and nothing is known twice: a client that asks again asks anew, as with memcached.
+//! again and nothing is known twice: a client that asks again asks anew, as with memcached. A `set` that a
+//! fast term's plane takes is answered by the plane; all else here.
 //!
 //! Whoever sends a datagram can name somebody else as its sender, who then gets the answer. So an answer
 //! is never much longer than its request, and what could be another server's answer is not answered.
@@ -199,6 +200,11 @@ impl Server {
 }
 
 fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, bytes: &[u8]) {
+    if core.plane_takes_memcached(from, bytes) {
+        datagrams.counters.requests += 1;
+        core.counters.set_commands += 1;
+        return;
+    }
     let Some(Frame { request, body }) = Frame::split(bytes) else {
         datagrams.counters.dropped_malformed += 1;
         return;

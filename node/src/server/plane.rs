@@ -205,6 +205,11 @@ impl Plane {
         self.place.heartbeat(round)
     }
 
+    /// Whether the plane has put a memcached client's datagram into the log. Not before what waits.
+    pub fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        self.waiting.is_empty() && self.place.take_memcached(from, datagram)
+    }
+
     /// Entries are durable up to here.
     pub fn set_persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
         self.persisted = self.persisted.max(upto);

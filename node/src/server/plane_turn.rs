@@ -6,6 +6,7 @@ use super::{Server, answers, clock};
 use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason, put_payload, record_kind};
 use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Registers};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 impl Server {
@@ -245,6 +246,18 @@ impl Core {
             plane.enqueue(command, origin, now);
         }
         Routed::Pending
+    }
+
+    /// Whether the plane has taken a memcached client's datagram, which it answers itself.
+    pub fn plane_takes_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        if !self.leads_fast_term() || self.draining || self.journal.is_full() {
+            return false;
+        }
+        self.begin_term();
+        let Some(plane) = &mut self.plane else {
+            return false;
+        };
+        plane.take_memcached(from, datagram)
     }
 
     /// A client's request that came before the plane was engaged, in the fast term that has begun since.

@@ -304,8 +304,9 @@ fn join(
     hello.http_address.clone_from(&addresses.http);
     hello.promise_us = u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX);
     hello.clock_drift_ppm = promise.clock_drift_ppm;
-    let data_plane = open_plane(options, registry)?;
-    let datagrams = open_datagrams(options, clients.local_addr()?, registry)?;
+    let udp = bind_memcached_udp(options, clients.local_addr()?)?;
+    let data_plane = open_plane(options, registry, udp.as_ref())?;
+    let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
     if let Some(plane) = &data_plane {
         hello.plane_address.clone_from(&plane.address);
     }
@@ -399,14 +400,21 @@ fn config(
     })
 }
 
-/// The data plane that was asked for, bound and with its keys.
-fn open_plane(options: &ServerOptions, registry: &Registry) -> anyhow::Result<Option<Plane>> {
+/// The data plane that was asked for, bound and with its keys. It answers memcached clients from `udp`.
+fn open_plane(
+    options: &ServerOptions,
+    registry: &Registry,
+    udp: Option<&std::net::UdpSocket>,
+) -> anyhow::Result<Option<Plane>> {
     let (socket, name, bound) = match options.plane {
         PlaneKind::None => return Ok(None),
         PlaneKind::Socket => {
             let listen = options.listen_plane;
-            let socket = SocketPlane::bind(listen, PLANE_OPTIONS)
+            let mut socket = SocketPlane::bind(listen, PLANE_OPTIONS)
                 .with_context(|| format!("option listen-plane: cannot listen on {listen}"))?;
+            if let Some(udp) = udp {
+                socket.serve_memcached(udp.try_clone()?);
+            }
             let descriptor = socket.as_fd().as_raw_fd();
             registry.register(
                 &mut SourceFd(&descriptor),
@@ -425,18 +433,23 @@ fn open_plane(options: &ServerOptions, registry: &Registry) -> anyhow::Result<Op
 }
 
 /// The UDP side of the memcached port, if that is wanted.
-fn open_datagrams(
+fn bind_memcached_udp(
     options: &ServerOptions,
     address: SocketAddr,
-    registry: &Registry,
-) -> anyhow::Result<Option<Datagrams>> {
+) -> anyhow::Result<Option<std::net::UdpSocket>> {
     if !options.memcached_udp {
         return Ok(None);
     }
-    let mut socket = UdpSocket::bind(address)
+    let socket = std::net::UdpSocket::bind(address)
         .with_context(|| format!("option memcached-udp: cannot listen on {address} (UDP)"))?;
+    socket.set_nonblocking(true)?;
+    Ok(Some(socket))
+}
+
+fn open_datagrams(udp: std::net::UdpSocket, registry: &Registry) -> anyhow::Result<Datagrams> {
+    let mut socket = UdpSocket::from_std(udp);
     registry.register(&mut socket, TOKEN_DATAGRAMS, Interest::READABLE)?;
-    Ok(Some(Datagrams::new(socket)))
+    Ok(Datagrams::new(socket))
 }
 
 fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
