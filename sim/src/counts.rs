@@ -2,10 +2,15 @@
 use crate::fault::{CLASSES, Class};
 use std::collections::BTreeMap;
 
+/// Planes must be left after each number of entries below this.
+const LEFT_AFTER: usize = 64;
+
 /// Counted over one run, or added up over many.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Counts {
     faults: [u64; CLASSES.len()],
+    /// How often a plane was left that had moved so many entries.
+    left_after: [u64; LEFT_AFTER],
     /// Outcomes by name.
     pub seen: BTreeMap<&'static str, u64>,
     /// Messages sent between replicas.
@@ -30,6 +35,26 @@ pub struct Counts {
     pub steps: u64,
 }
 
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            faults: [0; CLASSES.len()],
+            left_after: [0; LEFT_AFTER],
+            seen: BTreeMap::new(),
+            messages: 0,
+            messages_dropped: 0,
+            datagrams: 0,
+            plane_acknowledgements: 0,
+            events: 0,
+            operations: 0,
+            answered: 0,
+            committed: 0,
+            planned: 0,
+            steps: 0,
+        }
+    }
+}
+
 impl Counts {
     /// A fault of this class has met something.
     pub const fn hit(&mut self, class: Class) {
@@ -40,6 +65,21 @@ impl Counts {
     #[must_use]
     pub const fn hits(&self, class: Class) -> u64 {
         self.faults[class as usize]
+    }
+
+    /// A plane was left that had moved so many entries.
+    pub fn left_after(&mut self, entries: u64) {
+        let place = usize::try_from(entries).unwrap_or(LEFT_AFTER);
+        if let Some(times) = self.left_after.get_mut(place) {
+            *times += 1;
+        }
+    }
+
+    /// After which numbers of entries no plane was ever left.
+    #[must_use]
+    pub fn never_left_after(&self) -> Vec<usize> {
+        let places = 0..LEFT_AFTER;
+        places.filter(|at| self.left_after[*at] == 0).collect()
     }
 
     /// All faults.
@@ -63,6 +103,9 @@ impl Counts {
     /// Adds another run's.
     pub fn add(&mut self, other: &Self) {
         for (mine, others) in self.faults.iter_mut().zip(other.faults) {
+            *mine += others;
+        }
+        for (mine, others) in self.left_after.iter_mut().zip(other.left_after) {
             *mine += others;
         }
         for (name, count) in &other.seen {

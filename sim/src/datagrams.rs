@@ -124,6 +124,15 @@ impl Datagrams {
         fates
     }
 
+    /// Nothing happens to them any more. What is on its way is lost: it arrives without a byte.
+    pub fn heal(&mut self) {
+        self.weather = Weather::default();
+        self.in_order = [[0; REPLICAS_MAX]; REPLICAS_MAX];
+        for datagram in &mut self.under_way {
+            datagram.bytes.clear();
+        }
+    }
+
     /// Puts a datagram under way that nobody who may has sent; in which slot it waits.
     pub fn forge(&mut self, link: (usize, usize), bytes: &[u8]) -> u32 {
         let slot = self.put(link, bytes, None);

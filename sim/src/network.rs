@@ -116,8 +116,12 @@ impl Network {
         self.clogged_until[at] = self.clogged_until[at].max(until);
     }
 
-    /// Everything works again.
+    /// Everything works again. What is on its way, some of it late by seconds, is lost, as with the connections
+    /// it was sent over.
     pub fn heal(&mut self) {
+        for envelope in self.under_way.iter_mut().flatten() {
+            envelope.to.incarnation.0 = 0;
+        }
         self.cuts.fill(0);
         self.clogged_until.fill(0);
         self.weather.clear();

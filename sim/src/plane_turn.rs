@@ -330,6 +330,8 @@ impl World {
         if let Some(plane) = &mut process.plane {
             let said = plane.acknowledged;
             registers = plane.disengage();
+            let moved = registers.last_index.0.saturating_sub(plane.start_index.0);
+            self.counts.left_after(moved);
             let covers = registers.last_index >= said && registers.persisted_index >= said;
             self.checks.require(covers, || {
                 format!("I11: the plane of {peer:?} acknowledged {said}, its registers do not")

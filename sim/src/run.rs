@@ -14,10 +14,9 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// I14: after everything is healed, a majority commits within two election timeouts, and this factor
-/// for what else it takes: processes start, connect, and wait as long as they may be bound by what
-/// they heard before; elections take up to two timeouts, and may be split.
-pub const COMMIT_FACTOR: u64 = 6;
+/// I14: after everything is healed, a majority commits within two election timeouts, which are up to twice
+/// as long as set: each voter's is drawn anew.
+const COMMIT_WITHIN: u64 = 2 * 2;
 /// I14: everybody is equal within this time, or so many election timeouts if that is longer.
 const EQUAL_WITHIN: (Nanos, u64) = (30 * SECOND, 12);
 /// I14: a fast term begins within this time, and commits; or so many election timeouts as above.
@@ -165,7 +164,7 @@ impl World {
     fn must_commit(&mut self, healed_in: &mut Nanos) {
         let (begun, before) = (self.now, self.applied_first);
         let settings = &self.plan.settings;
-        let usual = 2 * settings.election_timeout * COMMIT_FACTOR;
+        let usual = settings.election_timeout * COMMIT_WITHIN;
         let majority_suffices = self.forgetful.is_none() && !self.all_must_agree();
         let patience = if majority_suffices {
             usual

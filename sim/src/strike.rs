@@ -541,7 +541,7 @@ impl World {
     pub fn make_peace(&mut self) {
         self.peace = true;
         self.network.heal();
-        self.datagrams.weather = crate::datagrams::Weather::default();
+        self.datagrams.heal();
         self.cuts.clear();
         self.armed.clear();
         for place in 0..self.machines.len() {
