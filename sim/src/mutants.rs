@@ -140,6 +140,21 @@ const PLANE: &[&str] = &[
     "Version",
     "FlagsKnown",
     "ClientPieces",
+    "SoundSlots",
+    "Majority",
+    "SoundLimits",
+    "SoundTerms",
+    "SoundIndexes",
+    "KeyValid",
+    "ForwardOnce",
+    "Question",
+    "AnswerStart",
+    "HeartbeatIndex",
+    "SubmitRole",
+    "HeartbeatRole",
+    "PersistedRole",
+    "PersistedHeld",
+    "ReleasedMonotone",
 ];
 
 /// Every check of the engine around the C that can be left out. They are not hunted here: without them
