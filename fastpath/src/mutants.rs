@@ -224,3 +224,21 @@ pub use switch::{activate, reached};
 pub(crate) const fn mutant(_name: &'static str) -> bool {
     false
 }
+
+#[cfg(all(test, feature = "mutants"))]
+mod tests {
+    use super::*;
+    use crate::step::tests::{assert_the_c_takes_nothing_cut, form, packet};
+    use quorumwire_wire::packet::Reason;
+
+    /// Else the end of a cut packet would be read behind it.
+    #[test]
+    fn without_exact_length_only_what_is_longer_is_taken() {
+        activate(Some(Mutant::ExactLength));
+        let longer = [packet(), vec![0]].concat();
+        assert_eq!(form(&longer).0, Reason::None);
+        assert_the_c_takes_nothing_cut();
+        activate(None);
+        assert_eq!(form(&longer).0, Reason::Malformed);
+    }
+}
