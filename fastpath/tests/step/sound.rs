@@ -35,8 +35,10 @@ fn follower() -> Registers {
 type Wrong = (Mutant, fn(&mut Registers));
 
 const WRONG: &[Wrong] = &[
-    (Mutant::SoundSlots, |it| it.role = Role::Off as u8),
-    (Mutant::SoundSlots, |it| it.role = 3),
+    (Mutant::SoundSlots, |it| {
+        (it.role, it.me) = (Role::Off as u8, 2);
+    }),
+    (Mutant::SoundSlots, |it| (it.role, it.me) = (3, 2)),
     (Mutant::SoundSlots, |it| it.me = 2),
     (Mutant::SoundSlots, |it| it.leader = 1),
     (Mutant::SoundSlots, |it| (it.me, it.leader) = (3, 3)),

@@ -226,6 +226,13 @@ fn fields_that_no_sender_makes_are_refused() {
         ),
         (
             Header {
+                payload_bytes: most + 1,
+                ..plain(Kind::Forward)
+            },
+            Reason::Malformed,
+        ),
+        (
+            Header {
                 payload_bytes: 1,
                 ..plain(Kind::AppendOk)
             },
