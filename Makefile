@@ -40,7 +40,7 @@ WITH_PLANES := amnesia disks expiry leader_kills membership partitions power_cut
 test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests
 	cargo test --locked --package quorumwire-control --features mutants --test raft mutants
-	cargo test --locked --package quorumwire-fastpath --features mutants --test step mutants
+	cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step --test engine mutants
 	$(MAKE) sim SEEDS=1..3001
 	cargo build --locked --package quorumwire-node
 	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1

@@ -58,28 +58,38 @@ static inline __attribute__((always_inline)) __u64 qw_min(__u64 one, __u64 other
 /* Whether registers are such as a host may switch a plane on with. */
 static inline int qw_registers_sound(const struct qw_registers *state)
 {
-	if (state->role != QW_ROLE_LEADER && state->role != QW_ROLE_FOLLOWER)
+	if (state->role != QW_ROLE_LEADER && state->role != QW_ROLE_FOLLOWER &&
+	    !qw_mutant(QW_WITHOUT_SOUND_SLOTS))
 		return 0;
-	if (state->replicas == 0 || state->replicas > QW_REPLICAS_MAX)
+	if ((state->replicas == 0 || state->replicas > QW_REPLICAS_MAX) &&
+	    !qw_mutant(QW_WITHOUT_SOUND_SLOTS))
 		return 0;
-	if (state->me >= state->replicas || state->leader >= state->replicas)
+	if ((state->me >= state->replicas || state->leader >= state->replicas) &&
+	    !qw_mutant(QW_WITHOUT_SOUND_SLOTS))
 		return 0;
-	if ((state->role == QW_ROLE_LEADER) != (state->me == state->leader))
+	if ((state->role == QW_ROLE_LEADER) != (state->me == state->leader) &&
+	    !qw_mutant(QW_WITHOUT_SOUND_SLOTS))
 		return 0;
 	/* Two quorums must meet, or two leaders could commit different entries at one index. */
-	if (state->quorum > state->replicas || 2 * state->quorum <= state->replicas)
+	if ((state->quorum > state->replicas || 2 * state->quorum <= state->replicas) &&
+	    !qw_mutant(QW_WITHOUT_MAJORITY))
 		return 0;
-	if (state->ring_slots == 0 || (state->ring_slots & (state->ring_slots - 1)) != 0)
+	if ((state->ring_slots == 0 || (state->ring_slots & (state->ring_slots - 1)) != 0) &&
+	    !qw_mutant(QW_WITHOUT_SOUND_LIMITS))
 		return 0;
-	if (state->window == 0 || state->window > state->ring_slots || state->held > 1)
+	if ((state->window == 0 || state->window > state->ring_slots || state->held > 1) &&
+	    !qw_mutant(QW_WITHOUT_SOUND_LIMITS))
 		return 0;
-	if (state->term == 0 || state->last_term > state->term)
+	if ((state->term == 0 || state->last_term > state->term) &&
+	    !qw_mutant(QW_WITHOUT_SOUND_TERMS))
 		return 0;
-	if (state->last_index > QW_INDEX_MAX || state->commit_index > state->last_index)
+	if ((state->last_index > QW_INDEX_MAX || state->commit_index > state->last_index) &&
+	    !qw_mutant(QW_WITHOUT_SOUND_INDEXES))
 		return 0;
-	return state->start_index <= state->last_index &&
-	       state->released_index <= state->last_index &&
-	       state->persisted_index <= state->last_index;
+	return (state->start_index <= state->last_index &&
+		state->released_index <= state->last_index &&
+		state->persisted_index <= state->last_index) ||
+	       qw_mutant(QW_WITHOUT_SOUND_INDEXES);
 }
 
 /* What every packet between replicas begins with. */
@@ -283,7 +293,7 @@ qw_on_append(struct qw_registers *state, const struct qw_header *in, struct qw_o
 static inline __attribute__((always_inline)) void
 qw_on_heartbeat(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
-	if (in->index > QW_INDEX_MAX)
+	if (in->index > QW_INDEX_MAX && !qw_mutant(QW_WITHOUT_HEARTBEAT_INDEX))
 		return qw_to_software(out, QW_REASON_MALFORMED);
 	state->frames_heard++;
 	if (in->sequence > state->round || qw_mutant(QW_WITHOUT_ROUND_MONOTONE))
@@ -326,7 +336,10 @@ qw_on_answer(struct qw_registers *state, const struct qw_header *in, struct qw_o
 	}
 	if (in->sequence > *heard || qw_mutant(QW_WITHOUT_HEARD_MONOTONE))
 		*heard = in->sequence;
-	if (in->kind == QW_KIND_RETRANSMIT || in->index <= state->start_index)
+	/* Who asks for an entry does not hold it. */
+	if (in->kind == QW_KIND_RETRANSMIT && !qw_mutant(QW_WITHOUT_QUESTION))
+		return;
+	if (in->index <= state->start_index && !qw_mutant(QW_WITHOUT_ANSWER_START))
 		return;
 	if (in->index > *match || qw_mutant(QW_WITHOUT_MATCH_MONOTONE))
 		*match = in->index;
@@ -349,7 +362,8 @@ qw_on_member(struct qw_registers *state, const struct qw_header *in, struct qw_o
 			return qw_to_software(out, QW_REASON_UNEXPECTED);
 		}
 	}
-	if (in->kind == QW_KIND_FORWARD) /* sent on once; more could go round for ever */
+	/* Sent on once; more could go round for ever. */
+	if (in->kind == QW_KIND_FORWARD && !qw_mutant(QW_WITHOUT_FORWARD_ONCE))
 		return qw_drop(out, QW_REASON_UNEXPECTED);
 	if (in->sender != state->leader && !qw_mutant(QW_WITHOUT_LEADER_SENDER))
 		return qw_to_software(out, QW_REASON_STRANGER);
@@ -399,7 +413,7 @@ static inline void
 qw_submit(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
 	qw_clear(out);
-	if (state->role != QW_ROLE_LEADER)
+	if (state->role != QW_ROLE_LEADER && !qw_mutant(QW_WITHOUT_SUBMIT_ROLE))
 		return qw_to_software(out, QW_REASON_OFF);
 	if (in->payload_bytes > QW_PAYLOAD_BYTES_MAX)
 		return qw_to_software(out, QW_REASON_MALFORMED);
@@ -413,9 +427,10 @@ qw_persisted(struct qw_registers *state, __u64 upto, struct qw_outcome *out)
 	__u32 me = state->me;
 
 	qw_clear(out);
-	if (state->role != QW_ROLE_LEADER && state->role != QW_ROLE_FOLLOWER)
+	if (state->role != QW_ROLE_LEADER && state->role != QW_ROLE_FOLLOWER &&
+	    !qw_mutant(QW_WITHOUT_PERSISTED_ROLE))
 		return qw_drop(out, QW_REASON_OFF);
-	if (!state->held)
+	if (!state->held && !qw_mutant(QW_WITHOUT_PERSISTED_HELD))
 		return qw_drop(out, QW_REASON_UNEXPECTED);
 	if (me >= state->replicas || me >= QW_REPLICAS_MAX)
 		return qw_drop(out, QW_REASON_STRANGER);
@@ -439,7 +454,7 @@ static inline void qw_heartbeat(struct qw_registers *state, __u64 round, struct 
 	__u32 me = state->me;
 
 	qw_clear(out);
-	if (state->role != QW_ROLE_LEADER)
+	if (state->role != QW_ROLE_LEADER && !qw_mutant(QW_WITHOUT_HEARTBEAT_ROLE))
 		return qw_drop(out, QW_REASON_OFF);
 	if (me >= state->replicas || me >= QW_REPLICAS_MAX)
 		return qw_drop(out, QW_REASON_STRANGER);
@@ -457,7 +472,10 @@ static inline int qw_release(struct qw_registers *state, __u64 upto)
 {
 	if (upto > state->last_index && !qw_mutant(QW_WITHOUT_RELEASED_WITHIN_LAST))
 		return 0;
-	state->released_index = qw_max(state->released_index, upto);
+	if (qw_mutant(QW_WITHOUT_RELEASED_MONOTONE))
+		state->released_index = upto;
+	else
+		state->released_index = qw_max(state->released_index, upto);
 	return 1;
 }
 

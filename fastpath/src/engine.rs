@@ -2,6 +2,7 @@
 //! datagrams; has no socket, clock or thread, so the socket plane and a simulated one are thin around it.
 use crate::counters::Counters;
 use crate::memcached::memcached_set;
+use crate::mutants::mutant;
 use crate::ring::{Asker, RING_SLOTS_MAX, Ring, Stored};
 use crate::signing::{Signing, checksum};
 use crate::step::{self, Outcome};
@@ -121,18 +122,19 @@ impl Engine {
 
     /// As [`quorumwire_interfaces::DataPlane::engage`].
     pub fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError> {
-        if self.is_engaged() {
+        if self.is_engaged() && !mutant("engaged-twice") {
             return Err(PlaneError::Engaged);
         }
-        if self.taken_index != self.registers.last_index {
+        if self.taken_index != self.registers.last_index && !mutant("engaged-before-all-was-taken")
+        {
             return Err(PlaneError::Refused(
                 "the entries of the last fast term must be taken first",
             ));
         }
-        if !self.signing.is_set() {
+        if !self.signing.is_set() && !mutant("engaged-without-keys") {
             return Err(PlaneError::Refused("keys must be set first"));
         }
-        if grant.group != self.options.group {
+        if grant.group != self.options.group && !mutant("engaged-for-another-group") {
             return Err(PlaneError::Refused("the grant is of another group"));
         }
         let registers = self.granted(grant)?;
@@ -376,7 +378,8 @@ impl Engine {
 
     /// As [`quorumwire_interfaces::DataPlane::release`].
     pub fn release(&mut self, upto: Index) -> Result<(), PlaneError> {
-        if upto.0 > self.taken_index || !step::release(&mut self.registers, upto.0) {
+        let untaken = upto.0 > self.taken_index && !mutant("released-before-taken");
+        if untaken || !step::release(&mut self.registers, upto.0) {
             return Err(PlaneError::Refused("only what was taken can be released"));
         }
         Ok(())

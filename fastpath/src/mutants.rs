@@ -90,11 +90,41 @@ pub enum Mutant {
     FlagsKnown = 41,
     /// A client's pieces belong to its session.
     ClientPieces = 42,
+    /// Switched on: the role and the slots are those of a member of the group.
+    SoundSlots = 43,
+    /// Switched on: any two quorums meet.
+    Majority = 44,
+    /// Switched on: ring and window have sizes that the step counts with.
+    SoundLimits = 45,
+    /// Switched on: there is a term, and no entry is of a later one.
+    SoundTerms = 46,
+    /// Switched on: nothing is said of entries that are not there.
+    SoundIndexes = 47,
+    /// A key that is not there signs nothing.
+    KeyValid = 48,
+    /// Follower: a request is sent on once.
+    ForwardOnce = 49,
+    /// Leader: who asks for an entry does not hold it.
+    Question = 50,
+    /// Leader: what software moved is not acknowledged to the plane.
+    AnswerStart = 51,
+    /// Follower: a heartbeat names no index after the last there may be.
+    HeartbeatIndex = 52,
+    /// Only a leader assigns.
+    SubmitRole = 53,
+    /// Only a leader begins rounds.
+    HeartbeatRole = 54,
+    /// A plane that is off promises nothing.
+    PersistedRole = 55,
+    /// Only with `held` the host says what is persisted.
+    PersistedHeld = 56,
+    /// What is released stays so.
+    ReleasedMonotone = 57,
 }
 
 impl Mutant {
     /// All of them, ascending.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 57] = [
         Self::RequestRing,
         Self::RequestWindow,
         Self::AppendRing,
@@ -137,6 +167,21 @@ impl Mutant {
         Self::Version,
         Self::FlagsKnown,
         Self::ClientPieces,
+        Self::SoundSlots,
+        Self::Majority,
+        Self::SoundLimits,
+        Self::SoundTerms,
+        Self::SoundIndexes,
+        Self::KeyValid,
+        Self::ForwardOnce,
+        Self::Question,
+        Self::AnswerStart,
+        Self::HeartbeatIndex,
+        Self::SubmitRole,
+        Self::HeartbeatRole,
+        Self::PersistedRole,
+        Self::PersistedHeld,
+        Self::ReleasedMonotone,
     ];
 }
 
@@ -178,4 +223,22 @@ pub use switch::{activate, reached};
 #[cfg(not(feature = "mutants"))]
 pub(crate) const fn mutant(_name: &'static str) -> bool {
     false
+}
+
+#[cfg(all(test, feature = "mutants"))]
+mod tests {
+    use super::*;
+    use crate::step::tests::{assert_the_c_takes_nothing_cut, form, packet};
+    use quorumwire_wire::packet::Reason;
+
+    /// Else the end of a cut packet would be read behind it.
+    #[test]
+    fn without_exact_length_only_what_is_longer_is_taken() {
+        activate(Some(Mutant::ExactLength));
+        let longer = [packet(), vec![0]].concat();
+        assert_eq!(form(&longer).0, Reason::None);
+        assert_the_c_takes_nothing_cut();
+        activate(None);
+        assert_eq!(form(&longer).0, Reason::Malformed);
+    }
 }

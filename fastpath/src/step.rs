@@ -187,3 +187,50 @@ pub fn encode(header: &Header) -> [u8; HEADER_BYTES] {
     ffi::encode(header, &mut bytes);
     bytes
 }
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use quorumwire_wire::packet::{Kind, MAGIC, VERSION};
+
+    fn header() -> Header {
+        Header {
+            magic: MAGIC,
+            version: VERSION,
+            kind: Kind::Append as u8,
+            payload_bytes: 5,
+            ..Header::default()
+        }
+    }
+
+    /// A whole packet, not signed.
+    pub fn packet() -> Vec<u8> {
+        [&header().encode()[..], &[7; 5]].concat()
+    }
+
+    /// What the C says of a form, and what it has decoded. [`check`] looks at the lengths itself before it
+    /// calls; here only the C does, as in planes without Rust around it.
+    pub fn form(frame: &[u8]) -> (Reason, Header) {
+        let mut decoded = Header::default();
+        let form = reason_of(ffi::check_form(frame, &mut decoded));
+        (form, decoded)
+    }
+
+    /// Cuts a packet everywhere.
+    pub fn assert_the_c_takes_nothing_cut() {
+        let packet = packet();
+        for bytes in 0..HEADER_BYTES {
+            let untouched = (Reason::NotOurs, Header::default());
+            assert_eq!(form(&packet[..bytes]), untouched, "{bytes} bytes");
+        }
+        for bytes in HEADER_BYTES..packet.len() {
+            assert_eq!(form(&packet[..bytes]).0, Reason::Malformed, "{bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn the_c_takes_nothing_cut() {
+        assert_the_c_takes_nothing_cut();
+        assert_eq!(form(&packet()), (Reason::None, header()));
+    }
+}

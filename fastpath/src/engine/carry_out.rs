@@ -227,7 +227,7 @@ impl Engine {
     fn hand_over(&mut self, packet: &Received<'_>, reason: Reason, sink: Sink<'_>) {
         match (packet.kind(), reason) {
             (Some(Kind::Request), Reason::Off | Reason::Malformed)
-                if is_a_clients(&packet.header) =>
+                if is_a_clients(&packet.header) || mutant("handed-over-though-no-clients") =>
             {
                 self.hand_over_request(packet, packet.from, packet.payload, sink);
             }
@@ -250,7 +250,8 @@ impl Engine {
         payload: &[u8],
         sink: Sink<'_>,
     ) {
-        if packet.header.group != self.registers.group {
+        if packet.header.group != self.registers.group && !mutant("handed-over-from-another-group")
+        {
             return self.counters.note(Reason::Group);
         }
         sink(PlaneEvent::Request {

@@ -367,6 +367,17 @@ fn grants_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn a_grant_does_not_take_the_place_of_one_in_force() {
+    let mut network = Network::engaged(1, 8);
+    let next = Grant {
+        term: Term(6),
+        ..grant(1, 0)
+    };
+    assert_eq!(network.engines[0].engage(&next), Err(PlaneError::Engaged));
+    assert_eq!(network.engines[0].term(), Term(5));
+}
+
+#[test]
 fn a_new_term_begins_only_when_the_last_one_was_taken() {
     let mut network = Network::engaged(1, 8);
     network.submit(b"x");

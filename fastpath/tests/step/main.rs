@@ -7,5 +7,6 @@ mod model;
 mod mutants;
 mod random;
 mod siphash;
+mod sound;
 mod states;
 mod verify;

@@ -1,8 +1,9 @@
 //! Each safety check left out once: the tests must see it. Which rule a mutant breaks is in README.md.
 use crate::cases::{Call, broken_invariant, compare, run};
+use crate::sound::unsound;
 use crate::states::each_case;
-use crate::verify::{keys, plain, signed};
-use quorumwire_fastpath::{Mutant, activate, check, reached};
+use crate::verify::{keys, plain, signed, without_a_key};
+use quorumwire_fastpath::{Keys, Mutant, activate, check, reached, registers_sound};
 use quorumwire_wire::packet::{FLAG_EPOCH, Header, Kind, Registers, VERSION};
 use std::ops::ControlFlow;
 
@@ -22,11 +23,12 @@ impl Drop for Without {
     }
 }
 
-/// A datagram that the check keeps out, if it is one before the step.
-fn forged(mutant: Mutant) -> Option<Vec<u8>> {
+/// A datagram that the check keeps out where these keys are set, if it is one before the step.
+fn forged(mutant: Mutant) -> Option<(Keys, Vec<u8>)> {
     let keys = keys();
     let append = plain(Kind::Append);
-    match mutant {
+    let datagram = match mutant {
+        Mutant::KeyValid => return Some(without_a_key()),
         Mutant::Tag => Some(append.encode().to_vec()),
         Mutant::KeyOfKind => {
             let from_client = Header {
@@ -51,7 +53,22 @@ fn forged(mutant: Mutant) -> Option<Vec<u8>> {
             Some(signed(&unknown, &keys.cluster))
         }
         _ => None,
+    };
+    datagram.map(|datagram| (keys, datagram))
+}
+
+/// Whether the check is one of registers that a plane is switched on with. Then all that it refuses must be
+/// taken without it.
+fn is_needed_to_switch_on(mutant: Mutant) -> bool {
+    let refused: Vec<_> = unsound().filter(|(check, _)| *check == mutant).collect();
+    let _without = Without::check(mutant);
+    for (_, registers) in &refused {
+        assert!(
+            registers_sound(registers),
+            "{mutant:?} makes no difference to {registers:?}"
+        );
     }
+    !refused.is_empty()
 }
 
 /// The first small case in which the C without the check differs from the model, and the rule of the
@@ -88,14 +105,18 @@ fn differs(registers: &Registers, call: &Call) -> Option<String> {
 #[test]
 fn every_check_is_needed() {
     for mutant in Mutant::ALL {
-        if let Some(datagram) = forged(mutant) {
-            assert!(check(&keys(), &datagram).is_err(), "{mutant:?}");
+        if let Some((keys, datagram)) = forged(mutant) {
+            assert!(check(&keys, &datagram).is_err(), "{mutant:?}");
             let _without = Without::check(mutant);
             assert!(
-                check(&keys(), &datagram).is_ok(),
+                check(&keys, &datagram).is_ok(),
                 "{mutant:?} makes no difference"
             );
             println!("killed {mutant:?} by the step's test of forged packets");
+            continue;
+        }
+        if is_needed_to_switch_on(mutant) {
+            println!("killed {mutant:?} by the step's test of registers that no host may set");
             continue;
         }
         let _without = Without::check(mutant);

@@ -44,11 +44,16 @@ fn visit_all(registers: &Registers, calls: &[Call], visit: Visit<'_>) -> Control
 }
 
 fn off() -> Vec<Registers> {
-    [0, 3, 255]
-        .into_iter()
-        .map(|role| Registers {
-            role,
-            ..follower_base((3, 1, 0), 2, 1)
+    let roles = [0, 3, 255].into_iter();
+    roles
+        .flat_map(|role| {
+            // With `held`, the host has made nothing durable yet.
+            [(0, 3), (1, 2)].map(|(held, persisted_index)| Registers {
+                role,
+                held,
+                persisted_index,
+                ..follower_base((3, 1, 0), 2, 1)
+            })
         })
         .collect()
 }

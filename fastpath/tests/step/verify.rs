@@ -113,6 +113,23 @@ fn an_epoch_that_is_over_counts_no_more() {
     assert_eq!(check(&Keys::default(), &datagram), Err(Reason::Tag));
 }
 
+/// Its place holds zeros, which anybody can sign with.
+pub fn without_a_key() -> (Keys, Vec<u8>) {
+    let known_to_all = SipKeyPair::new([Some([0; 16]); 2]);
+    let keys = Keys {
+        cluster: SipKeyPair::new([None, Some(CLUSTER[1])]),
+        ..keys()
+    };
+    (keys, signed(&plain(Kind::Append), &known_to_all))
+}
+
+#[test]
+fn a_key_that_is_not_there_signs_nothing() {
+    let (keys, datagram) = without_a_key();
+    assert_eq!(check(&keys, &datagram), Err(Reason::Tag));
+    assert_eq!(check(&Keys::default(), &datagram), Err(Reason::Tag));
+}
+
 #[test]
 fn no_bit_can_be_flipped() {
     let keys = keys();
@@ -203,6 +220,13 @@ fn fields_that_no_sender_makes_are_refused() {
         (
             Header {
                 payload_bytes: 17,
+                ..plain(Kind::Forward)
+            },
+            Reason::Malformed,
+        ),
+        (
+            Header {
+                payload_bytes: most + 1,
                 ..plain(Kind::Forward)
             },
             Reason::Malformed,

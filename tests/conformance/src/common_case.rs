@@ -1,8 +1,9 @@
 //! What a plane is for: entries stored on all, counted, committed, in order, within its limits.
 use crate::cluster::{Cluster, Fate, START};
-use crate::{Fabric, Wanted};
+use crate::{Fabric, Frame, Wanted};
 use quorumwire_interfaces::{Command, EntryKind, Index, PlaneError};
 use quorumwire_wire::packet::Kind;
+use std::collections::BTreeMap;
 
 /// A hundred commands, one after the other and many at once.
 pub fn commands_reach_all_in_order_and_are_committed<F: Fabric>() {
@@ -22,7 +23,29 @@ pub fn commands_reach_all_in_order_and_are_committed<F: Fabric>() {
         cluster.assert_all_committed(100);
         let expected: Vec<Vec<u8>> = (0..100).map(|number| vec![number]).collect();
         assert_eq!(cluster.hosts[replicas - 1].payloads(), expected);
+        assert_eq!(assert_same_for_all(&cluster.sent, replicas), 101);
     }
+}
+
+/// What the leader, slot 0, says to all it says in the same bytes, tag included: a plane signs it once, and a
+/// network may make the copies. How many packets, those sent again not counted.
+fn assert_same_for_all(sent: &[Frame], replicas: usize) -> usize {
+    let mut said: BTreeMap<(u8, u64), BTreeMap<usize, &[u8]>> = BTreeMap::new();
+    for frame in sent {
+        let header = frame.header();
+        if header.kind == Kind::Append as u8 || header.kind == Kind::Heartbeat as u8 {
+            let copies = said.entry((header.kind, header.index)).or_default();
+            copies.entry(frame.to).or_insert(&frame.bytes);
+        }
+    }
+    for ((kind, index), copies) in &said {
+        let receivers: Vec<usize> = copies.keys().copied().collect();
+        let others: Vec<usize> = (1..replicas).collect();
+        assert_eq!(receivers, others, "kind {kind}, index {index}");
+        let same = copies.values().all(|bytes| *bytes == copies[&1]);
+        assert!(same, "kind {kind}, index {index}: not the same for all");
+    }
+    said.len()
 }
 
 /// Commands, pieces and ticks, with session and number, from nothing to the largest payload.
