@@ -34,7 +34,7 @@ build: setup
 	cargo build --release --locked --package quorumwire-node
 
 # Tests of real clusters that are run once more with data planes.
-WITH_PLANES := amnesia disks expiry leader_kills membership partitions power_cuts
+WITH_PLANES := amnesia disks expiry leader_kills membership partitions pauses power_cuts
 
 # The cluster tests use network namespaces and real processes: as root, one at a time.
 test: check

@@ -239,6 +239,7 @@ impl Engine {
             (Some(Kind::Retransmit), Reason::BehindRing) => {
                 sink(PlaneEvent::Behind(packet.header.sender));
             }
+            // The host has no use for the others; each is counted already, by its reason.
             _ => {}
         }
     }

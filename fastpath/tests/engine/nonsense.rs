@@ -1,6 +1,6 @@
 //! Packets that are signed rightly and make no sense, mixed with what hosts do: whatever comes, the engine
 //! goes on, and its entries come out in order. Replicas err too, and a client's key is many clients'.
-use crate::network::{GROUP, Network, Seen, address, grant, keys};
+use crate::network::{Flying, GROUP, Network, Seen, address, grant, keys};
 use quorumwire_fastpath::{SipKey, tag};
 use quorumwire_interfaces::{Grant, Index, Term};
 use quorumwire_wire::packet::{Header, Kind, MAGIC, Reason, VERSION};
@@ -191,4 +191,73 @@ fn signed_nonsense_stops_nothing() {
     for reason in expected {
         assert!(reasons[reason] > 0, "never reached: {reason}");
     }
+}
+
+/// What one packet led to at an engine that got nothing else meanwhile.
+#[derive(Debug)]
+struct LedTo {
+    reasons: u64,
+    stored: u64,
+    events: usize,
+    sent: usize,
+}
+
+fn deliver_alone(network: &mut Network, slot: usize, datagram: Vec<u8>) -> LedTo {
+    let sum = |network: &Network| {
+        network.engines[slot]
+            .counters()
+            .by_reason
+            .iter()
+            .sum::<u64>()
+    };
+    let stored = |network: &Network| network.engines[slot].counters().stored;
+    let before = (sum(network), stored(network), network.seen[slot].len());
+    network.queue.clear();
+    network.deliver(Flying {
+        from: address(4),
+        to: address(slot),
+        bytes: datagram,
+    });
+    LedTo {
+        reasons: sum(network) - before.0,
+        stored: stored(network) - before.1,
+        events: network.seen[slot].len() - before.2,
+        sent: network.queue.len(),
+    }
+}
+
+/// Acknowledgements are taken in silence. Every other packet leads to something or is counted with a reason:
+/// none is lost without a trace, also of those that the step leaves to software.
+#[test]
+fn a_packet_that_leads_to_nothing_is_counted_with_its_reason() {
+    let seed = seed();
+    let mut dropped = BTreeMap::new();
+    for run in 0..RUNS {
+        let mut random = ChaCha8Rng::seed_from_u64(seed.wrapping_add(run));
+        let mut network = Network::engaged(3, 8);
+        let mut round = 0;
+        for _ in 0..STEPS {
+            let slot = random.random_range(0..3);
+            if random.random_range(0..3) == 0 {
+                host(&mut random, &mut network, slot, &mut round);
+                continue;
+            }
+            let datagram = packet(&mut random, &network, slot);
+            let header = Header::decode(datagram.first_chunk().expect("it has a header"));
+            let kind = Kind::from_byte(header.kind).expect("a kind there is");
+            let led_to = deliver_alone(&mut network, slot, datagram);
+            let did = led_to.stored > 0 || led_to.events > 0 || led_to.sent > 0;
+            let silent = matches!(kind, Kind::AppendOk | Kind::HeartbeatOk);
+            assert!(did || silent || led_to.reasons > 0, "{header:?} {led_to:?}");
+            if !did && led_to.reasons > 0 {
+                *dropped.entry(kind.name()).or_insert(0) += 1;
+            }
+        }
+    }
+    println!("led to nothing, and counted: {dropped:?}");
+    assert_eq!(
+        dropped.len(),
+        Kind::ALL.len(),
+        "never reached: a kind of packet"
+    );
 }

@@ -62,7 +62,7 @@ pub fn broken_invariant(
     let does = |action: u32| !released && outcome.has(action);
     let header = &outcome.header;
     let speaks = Kind::from_byte(header.kind);
-    let promises = matches!(speaks, Some(Kind::AppendOk | Kind::HeartbeatOk));
+    let promises = is_acknowledgement(speaks);
     let moved = after != before;
     let slots = 0..after.match_index.len();
     let rules = [
@@ -73,6 +73,14 @@ pub fn broken_invariant(
         (
             does(ACTION_TO_SOFTWARE) && outcome.actions != ACTION_TO_SOFTWARE,
             "to software does not come alone",
+        ),
+        (
+            does(ACTION_TO_SOFTWARE) && outcome.reason() == Reason::None,
+            "to software without a reason",
+        ),
+        (
+            outcome.actions == 0 && outcome.reason() == Reason::None && !may_do_nothing(call),
+            "dropped without a reason",
         ),
         (
             outcome.actions == 0 && outcome.reason() != Reason::None && moved,
@@ -159,6 +167,19 @@ pub fn broken_invariant(
     ];
     let broken = rules.into_iter().find(|(wrong, _)| *wrong);
     broken.map(|(_, rule)| rule)
+}
+
+/// Whether this may be taken without any action: an acknowledgement, and what the host has done.
+fn may_do_nothing(call: &Call) -> bool {
+    match call {
+        Call::Step(header) => is_acknowledgement(Kind::from_byte(header.kind)),
+        Call::Persisted(_) | Call::Release(_) => true,
+        Call::Submit(_) | Call::Heartbeat(_) => false,
+    }
+}
+
+fn is_acknowledgement(kind: Option<Kind>) -> bool {
+    matches!(kind, Some(Kind::AppendOk | Kind::HeartbeatOk))
 }
 
 fn committed_by_too_few(before: &Registers, after: &Registers) -> bool {

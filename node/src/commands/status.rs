@@ -3,6 +3,7 @@ use super::view::{ClusterView, Seen, Target};
 use crate::report::Report;
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Exit code 0 if a leader serves, 1 otherwise.
 #[derive(Debug, clap::Args)]
@@ -80,6 +81,9 @@ fn as_table(view: &ClusterView) -> String {
         match seen {
             Seen::Report(report) => {
                 rows.push(row(report, view.leader()));
+                if let Some(line) = fast_term(report) {
+                    let _ = writeln!(notes, "replica {id}: {line}");
+                }
                 for fault in &report.faults {
                     let _ = writeln!(notes, "replica {id}: {fault}");
                 }
@@ -118,6 +122,36 @@ fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {
         report.http.clone(),
         report.peer.clone(),
     ]
+}
+
+/// Whether a replica's data plane runs a fast term, since when, and why the last one ended; none for a
+/// replica that has no data plane.
+fn fast_term(report: &Report) -> Option<String> {
+    let now = match (&report.fast_term, &report.fast_term_ended) {
+        (Some(fast), _) => format!("in fast term {} for {}", fast.term, lasting(fast.for_ms)),
+        (None, Some(_)) => "in no fast term".to_owned(),
+        (None, None) if report.plane_address.is_some() => {
+            "in no fast term since its start".to_owned()
+        }
+        (None, None) => return None,
+    };
+    // The JSON has the same reasons as names, with `_` between their words.
+    let ended = report.fast_term_ended.as_ref();
+    let ended = ended.map(|reason| format!("; the last one ended: {}", reason.replace('_', " ")));
+    Some(now + &ended.unwrap_or_default())
+}
+
+/// A time in its largest two units; below a minute in tenths of a second.
+fn lasting(milliseconds: u64) -> String {
+    let duration = Duration::from_millis(milliseconds);
+    let seconds = duration.as_secs();
+    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    match (hours / 24, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}.{} s", duration.subsec_millis() / 100),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        (days, _, _) => format!("{days} d {} h", hours % 24),
+    }
 }
 
 /// Entries a replica is behind: as its leader counts them, or by what both say.

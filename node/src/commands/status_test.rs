@@ -1,7 +1,7 @@
 //! The table and the JSON of `status`, from made-up reports.
-use super::{as_json, as_table};
+use super::{as_json, as_table, lasting};
 use crate::commands::view::{ClusterView, Seen};
-use crate::report::{FollowerReport, Report};
+use crate::report::{FastTermReport, FollowerReport, Report};
 
 fn view() -> ClusterView {
     let leader = Report {
@@ -65,6 +65,84 @@ fn the_json_names_leader_and_unreachable_replicas() {
     assert_eq!(json["replicas"][1]["report"]["role"], "follower");
     assert_eq!(json["replicas"][2]["reachable"], false);
     assert_eq!(json["unknown"]["h:1"], "silent");
+}
+
+/// A replica with a data plane: since when it runs a fast term, if it does, and why its last one ended.
+fn with_plane(id: u16, for_ms: Option<u64>, ended: Option<&str>) -> (u16, Seen) {
+    let report = Report {
+        id,
+        plane_address: Some("h:7401".to_owned()),
+        fast_term: for_ms.map(|for_ms| FastTermReport {
+            term: 9,
+            for_ms,
+            start_index: 80,
+        }),
+        fast_term_ended: ended.map(str::to_owned),
+        ..Report::default()
+    };
+    (id, Seen::Report(Box::new(report)))
+}
+
+fn view_with_planes() -> ClusterView {
+    ClusterView {
+        replicas: [
+            with_plane(0, Some(3_250), None),
+            with_plane(1, Some(62_000), Some("leader_silent")),
+            with_plane(2, None, Some("membership_change")),
+            with_plane(3, None, None),
+        ]
+        .into(),
+        strangers: [].into(),
+    }
+}
+
+#[test]
+fn the_table_says_who_is_in_a_fast_term_since_when_and_why_the_last_one_ended() {
+    let table = as_table(&view_with_planes());
+    let notes: Vec<&str> = table.lines().skip(5).collect();
+    let expected = [
+        "replica 0: in fast term 9 for 3.2 s",
+        "replica 1: in fast term 9 for 1 min 2 s; the last one ended: leader silent",
+        "replica 2: in no fast term; the last one ended: membership change",
+        "replica 3: in no fast term since its start",
+    ];
+    assert_eq!(notes, expected, "{table}");
+}
+
+#[test]
+fn the_table_of_replicas_without_a_plane_has_no_word_of_fast_terms() {
+    let table = as_table(&view());
+    assert!(!table.contains("fast term"), "{table}");
+}
+
+#[test]
+fn the_json_says_since_when_a_fast_term_runs_and_why_the_last_one_ended() {
+    let json = as_json(&view_with_planes());
+    let report = |at: usize| &json["replicas"][at]["report"];
+    assert_eq!(report(1)["fast_term"]["term"], 9);
+    assert_eq!(report(1)["fast_term"]["for_ms"], 62_000);
+    assert_eq!(report(1)["fast_term_ended"], "leader_silent");
+    assert!(report(0)["fast_term_ended"].is_null());
+    assert!(report(2)["fast_term"].is_null());
+    assert_eq!(report(2)["fast_term_ended"], "membership_change");
+}
+
+#[test]
+fn a_duration_has_its_two_largest_units() {
+    const SECOND: u64 = 1_000;
+    const HOUR: u64 = 3_600 * SECOND;
+    let cases = [
+        (99, "0.0 s"),
+        (59_999, "59.9 s"),
+        (60 * SECOND, "1 min 0 s"),
+        (HOUR - 1, "59 min 59 s"),
+        (HOUR, "1 h 0 min"),
+        (24 * HOUR - 1, "23 h 59 min"),
+        (49 * HOUR, "2 d 1 h"),
+    ];
+    for (milliseconds, text) in cases {
+        assert_eq!(lasting(milliseconds), text);
+    }
 }
 
 #[test]

@@ -117,6 +117,12 @@ impl<'n> Cluster<'n> {
         self.network
     }
 
+    /// Whether replicas have a data plane, so that fast terms begin by themselves.
+    #[must_use]
+    pub fn has_planes(&self) -> bool {
+        self.plan.plane != "none"
+    }
+
     /// The ids the cluster starts with.
     pub fn founders(&self) -> impl Iterator<Item = u16> + use<> {
         0..self.plan.replicas
@@ -416,38 +422,6 @@ impl<'n> Cluster<'n> {
             Ok(last.windows(2).all(|pair| pair[0] == pair[1]))
         })?;
         last.pop().context("at least one replica")
-    }
-
-    /// As [`Cluster::wait_for_leader`], and, with data planes, until all founders run its fast term: then
-    /// no further term comes by itself.
-    pub fn wait_for_settled_leader(&self) -> Result<u16> {
-        if self.plan.plane == "none" {
-            return self.wait_for_leader();
-        }
-        let founders: Vec<_> = self.founders().collect();
-        self.wait_for_fast_term(&founders)
-    }
-
-    /// Waits until these replicas run the same fast term, and one of them leads it; that one.
-    pub fn wait_for_fast_term(&self, ids: &[u16]) -> Result<u16> {
-        let mut leader = None;
-        self.wait_for(&format!("replicas {ids:?} to run a fast term"), || {
-            let statuses: Vec<_> = self.statuses();
-            let of = |id: &u16| statuses.iter().find(|status| status.id == *id);
-            let terms: BTreeSet<_> = ids
-                .iter()
-                .map(|id| of(id).and_then(|status| status.fast_term.as_ref()))
-                .map(|fast| fast.map(|fast| fast.term))
-                .collect();
-            let is_leader = |status: &&Status| status.role == Role::Leader;
-            leader = ids
-                .iter()
-                .filter_map(of)
-                .find(is_leader)
-                .map(|status| status.id);
-            Ok(terms.len() == 1 && !terms.contains(&None) && leader.is_some())
-        })?;
-        leader.context("the condition names one")
     }
 
     /// Waits until `condition` holds, or fails after [`SETTLE_DEADLINE`], naming what was waited for.

@@ -5,6 +5,7 @@
 pub mod client;
 pub mod cluster;
 pub mod disk;
+pub mod fast_terms;
 pub mod network;
 pub mod plan;
 pub mod process;

@@ -58,6 +58,8 @@ pub struct Status {
     pub incarnation: String,
     /// The fast term its data plane runs, if it does.
     pub fast_term: Option<FastTerm>,
+    /// Why the last fast term here ended, if one did.
+    pub fast_term_ended: Option<String>,
     /// What it has counted, by name.
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,

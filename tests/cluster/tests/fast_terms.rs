@@ -54,6 +54,13 @@ fn a_fast_term_begins_by_itself_and_carries_writes_of_every_size() {
     }
 }
 
+/// How often all replicas left a fast term for this reason.
+fn times_left(cluster: &Cluster<'_>, reason: &str) -> Result<u64> {
+    let name = format!("fast_term_left_{reason}");
+    let counts = ALL.map(|id| counter(cluster, id, &name));
+    counts.into_iter().sum()
+}
+
 #[test]
 fn leaving_and_returning_under_load_loses_nothing() {
     let seed = seed();
@@ -79,9 +86,14 @@ fn leaving_and_returning_under_load_loses_nothing() {
             cluster.change_member(change, 3)?;
             goes_on_fast(cluster, &load, "a member came or went")?;
         }
-        for id in ALL {
-            let left = counter(cluster, id, "fast_term_left_membership_change")?;
-            println!("replica {id} left {left} times for a change of members");
+        // An election that comes in between may have ended one or the other.
+        for reason in ["transfer", "membership_change"] {
+            let left = times_left(cluster, reason)?;
+            println!("a fast term was left {left} times: {reason}");
+            ensure!(
+                left > u64::from(ROUNDS / 2),
+                "{ROUNDS} rounds, and a fast term was left {left} times: {reason}"
+            );
         }
         load.finish()?.judge(&cluster.targets())?;
         cluster.wait_for_equal(&ALL)?;
@@ -215,8 +227,46 @@ fn the_secret_is_replaced_under_load() {
             let refused = counter(cluster, id, "plane_tag")?;
             ensure!(refused == 0, "replica {id} refused {refused} packets");
         }
-        load.finish()?.judge(&cluster.targets())?;
+        let report = load.finish()?;
+        ensure!(
+            report.refused == 0 && report.unknown == 0,
+            "operations failed: {:?}",
+            report.reasons
+        );
+        report.judge(&cluster.targets())?;
         cluster.wait_for_equal(&ALL)?;
+        Ok(())
+    });
+}
+
+/// People ask `status`, programs ask for its JSON: both say who is in a fast term, and why the last ended.
+#[test]
+fn status_says_since_when_a_fast_term_runs_and_why_the_last_one_ended() {
+    let mut plan = Plan::fast(3, Durability::Memory);
+    plan.options = vec![("election-timeout-ms", "5000")];
+    run_started(plan, |cluster| {
+        let old = cluster.wait_for_fast_term(&ALL)?;
+        let http = cluster.http(old).to_string();
+        let first = cluster.status(old)?;
+        ensure!(first.fast_term_ended.is_none(), "{first:?}");
+        let to = ((old + 1) % 3).to_string();
+        cluster.command(&["transfer", "--to", &to, "--addr", &http])?;
+        cluster.wait_for("a fast term of another leader", || {
+            let leader = cluster.wait_for_fast_term(&ALL)?;
+            Ok(leader != old)
+        })?;
+        let after = cluster.status(old)?;
+        ensure!(
+            after.fast_term_ended.as_deref() == Some("transfer"),
+            "{after:?}"
+        );
+        let table = cluster.command(&["status", "--addr", &http])?;
+        let said = format!("replica {old}: in fast term {} for ", after.term);
+        let line = table.lines().find(|line| line.starts_with(&said));
+        ensure!(
+            line.is_some_and(|line| line.ends_with("; the last one ended: transfer")),
+            "{said:?} is not in\n{table}"
+        );
         Ok(())
     });
 }
