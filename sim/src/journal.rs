@@ -3,7 +3,7 @@
 use crate::random::Random;
 use quorumwire_control::{Entry, HardState, Peer, Ticket};
 use quorumwire_interfaces::{Index, Term};
-use quorumwire_storage::{LogJob, Wal, WalError};
+use quorumwire_storage::{LogJob, Wal, WalError, compactable};
 use std::collections::VecDeque;
 
 /// What is known to be durable: kept by the simulator to compare with what a restart finds.
@@ -278,8 +278,11 @@ impl Journal {
 
     fn compact_log(&mut self) {
         if let (Some(wal), Some(upto)) = (&mut self.wal, self.compact_upto.take()) {
+            let waiting = self.waiting.iter().map(|job| &job.log);
+            let possible = compactable(upto, self.batch.iter().chain(waiting));
+            self.compact_upto = (possible < upto).then_some(upto);
             // What cannot be removed now is removed by a later call.
-            let _ = wal.compact(upto);
+            let _ = wal.compact(possible);
         }
     }
 

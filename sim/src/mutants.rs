@@ -84,6 +84,7 @@ const STORAGE: &[&str] = &[
     "base-not-written",
     "compacted-beyond-the-snapshot",
     "compacted-what-was-replaced",
+    "compacted-what-will-be-replaced",
     "failed-sync-tried-again",
     "later-batches-not-looked-for",
     "mark-not-looked-at",

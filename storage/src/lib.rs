@@ -94,7 +94,7 @@ pub use disk::{
 };
 pub use log_writer::{
     BATCH_BYTES_TARGET, JOB_BYTES_WAITING_MAX, JOBS_WAITING_MAX, Log, LogCounters, LogHealth,
-    LogJob, LogRefused, LogWriter,
+    LogJob, LogRefused, LogWriter, compactable,
 };
 pub use open::{open, open_memory, shorten_promise};
 pub use snapshots::{SNAPSHOTS_KEPT, SnapshotError, SnapshotFile, Snapshots};

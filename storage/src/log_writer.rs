@@ -1,5 +1,7 @@
 //! The log's own thread: it takes jobs from a bounded queue, writes all that wait as one batch with one
 //! sync, and says how far it is. What is in the log is not its business.
+use crate::mutants::mutant;
+use crate::segment::u64_at;
 use crate::wal::{Wal, WalError, batch_bytes_max};
 use bytes::Bytes;
 use quorumwire_interfaces::{Index, Term};
@@ -49,6 +51,25 @@ impl LogJob {
         let entries: u64 = self.pieces.iter().map(|piece| piece.len() as u64).sum();
         entries + HARD_STATE_BYTES_MAX + RECORD_HEADER_BYTES as u64
     }
+
+    /// The first entry it writes.
+    fn first_index(&self) -> Option<Index> {
+        let piece = self.pieces.first()?;
+        let index = piece.get(..RECORD_HEADER_BYTES).map(|it| u64_at(it, 24));
+        index.map(Index)
+    }
+}
+
+/// How far a log may be compacted that was asked to be up to `upto`, while these jobs are not written: not
+/// beyond where one of them writes it anew. The snapshot may hold what they bring; the log would begin
+/// behind what they replace, and could not take them any more.
+#[must_use]
+pub fn compactable<'a>(upto: Index, waiting: impl IntoIterator<Item = &'a LogJob>) -> Index {
+    if mutant("compacted-what-will-be-replaced") {
+        return upto;
+    }
+    let firsts = waiting.into_iter().filter_map(LogJob::first_index);
+    firsts.map(Index::previous).fold(upto, Index::min)
 }
 
 /// A log to start a [`LogWriter`] on: the one of a folder, or none (memory mode).
@@ -170,6 +191,7 @@ impl LogWriter {
             wal,
             wake,
             batch: Vec::new(),
+            compact_later: None,
         };
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
@@ -268,7 +290,10 @@ struct Writing {
     shared: Arc<Shared>,
     wal: Wal,
     wake: Box<dyn Fn() + Send>,
+    /// Jobs that are being written.
     batch: Vec<LogJob>,
+    /// How far the log is to be compacted once jobs that wait are written.
+    compact_later: Option<Index>,
 }
 
 impl Drop for Writing {
@@ -288,6 +313,7 @@ impl Writing {
             if !idle && !self.write_batch() {
                 return;
             }
+            self.batch.clear();
             self.compact();
             if idle && stop {
                 return;
@@ -298,7 +324,6 @@ impl Writing {
     /// Takes all jobs that wait, as far as a batch goes. Whether the thread shall stop.
     fn take_batch(&mut self) -> bool {
         let mut queue = self.shared.wait();
-        self.batch.clear();
         let mut bytes = 0;
         while bytes < BATCH_BYTES_TARGET {
             let Some(job) = queue.jobs.pop_front() else {
@@ -396,10 +421,14 @@ impl Writing {
     }
 
     fn compact(&mut self) {
-        let Some(upto) = self.shared.lock().compact_upto.take() else {
+        let mut queue = self.shared.lock();
+        let Some(upto) = self.compact_later.max(queue.compact_upto.take()) else {
             return;
         };
-        let result = self.wal.compact(upto);
+        let possible = compactable(upto, self.batch.iter().chain(&queue.jobs));
+        drop(queue);
+        self.compact_later = (possible < upto).then_some(upto);
+        let result = self.wal.compact(possible);
         let mut queue = self.shared.lock();
         match result {
             Ok(removed) => queue.counters.segments_removed += removed as u64,

@@ -24,6 +24,11 @@ const NEEDED: &[Needed] = &[
         "writer::a_segment_stays_while_a_later_one_drops_what_it_ends_with",
     ),
     (
+        "compacted-what-will-be-replaced",
+        writer::what_waits_to_replace_entries_is_not_cut_off,
+        "writer::what_waits_to_replace_entries_is_not_cut_off",
+    ),
+    (
         "failed-sync-tried-again",
         syncs::every_sync_that_fails_is_final,
         "syncs::every_sync_that_fails_is_final",

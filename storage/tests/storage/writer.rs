@@ -7,7 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_storage::{
     FaultyDisk, JOBS_WAITING_MAX, LogHealth, LogJob, LogRefused, LogWriter, MemoryDisk, Opened,
-    Settings, WalError, open, open_memory,
+    Settings, WalError, compactable, open, open_memory,
 };
 use quorumwire_wire::{RecordKind, begin_record, finish_record};
 use std::io::Write;
@@ -224,6 +224,42 @@ pub(crate) fn a_segment_stays_while_a_later_one_drops_what_it_ends_with() {
     }
     model.take_entry(&entry(index + 6, 2, &[1; 300]));
     assert_eq!(wal.compact(Index(index + 5)).unwrap(), 0);
+    drop(wal);
+    model.is(&open_ready(Arc::new(folder)).stored).unwrap();
+}
+
+/// Others have committed what this disk is still to be told, and a snapshot of it is there first.
+#[test]
+pub(crate) fn what_waits_to_replace_entries_is_not_cut_off() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let ready = open_ready(Arc::new(folder.clone()));
+    let mut wal = ready.log.into_wal().unwrap();
+    let mut model = Model::default();
+    let entry_job = |index, term| LogJob {
+        ticket: index,
+        pieces: vec![entry(index, term, &[1; 300])],
+        ..LogJob::default()
+    };
+    let mut last = 0;
+    while wal.segment_count() < 4 {
+        last += 1;
+        let job = entry_job(last, 1);
+        wal.write(std::slice::from_ref(&job)).unwrap();
+        model.take_job(&job);
+    }
+    let anew = last / 2;
+    let mut waiting: Vec<LogJob> = (anew..=last).map(|index| entry_job(index, 2)).collect();
+    ready.snapshots.create(&head(last, 2), |_| Ok(())).unwrap();
+    let upto = compactable(Index(last), &waiting);
+    assert_eq!(upto, Index(anew - 1));
+    assert!(wal.compact(upto).unwrap() > 0, "what stays as it is may go");
+    for job in waiting.drain(..) {
+        wal.write(std::slice::from_ref(&job)).unwrap();
+        model.take_job(&job);
+    }
+    model.take_snapshot((last, 2));
+    assert_eq!(compactable(Index(last), &waiting), Index(last));
+    assert!(wal.compact(Index(last)).unwrap() > 0, "the rest goes later");
     drop(wal);
     model.is(&open_ready(Arc::new(folder)).stored).unwrap();
 }
