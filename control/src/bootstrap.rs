@@ -52,15 +52,14 @@ impl Replica {
     }
 
     /// When it is next to say that nobody should count on what it remembers: it knows no membership, or
-    /// it is listed as one that does not vote, or in an earlier life, and hears no leader. The leader
-    /// that had begun to bring it up to date may have taken that change with it.
+    /// it is no voter of the one it knows, in its present life, and hears no leader. The leader that had
+    /// begun to bring it up to date may have taken that change with it.
     pub(crate) fn says_fresh_at(&self) -> Option<Now> {
         if !self.members.is_known() {
             return Some(self.fresh_at);
         }
-        let me = self.config.me;
-        let is_listed = self.members.current().member(me.id).is_some();
-        if !is_listed || self.members.is_voter(me) {
+        let is_listed = || self.members.current().member(self.config.me.id).is_some();
+        if self.is_still_voter() || (mutant("unlisted-asks-nobody") && !is_listed()) {
             return None;
         }
         let timeout = self.config.election_timeout;
@@ -68,9 +67,17 @@ impl Replica {
         Some(unheard_at.map_or(self.fresh_at, |unheard| unheard.max(self.fresh_at)))
     }
 
-    /// Says so, to everyone, every heartbeat interval.
+    /// Says so, to everyone, every heartbeat interval. Whoever is not listed has been removed, most often, and
+    /// has nothing to wait for: it says so as seldom as elections are.
     pub(crate) fn say_fresh_to_all(&mut self, outputs: &mut Vec<Output>) {
-        self.fresh_at = Now(self.now.0 + self.config.heartbeat_interval);
+        let me = self.config.me.id;
+        let is_removed = self.members.is_known() && self.members.current().member(me).is_none();
+        let pause = if is_removed {
+            self.config.election_timeout
+        } else {
+            self.config.heartbeat_interval
+        };
+        self.fresh_at = Now(self.now.0 + pause);
         let up = self.connections.iter().filter(|(_, c)| c.up);
         let peers: Vec<Peer> = up
             .map(|(id, connection)| Peer {

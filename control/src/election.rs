@@ -70,16 +70,21 @@ impl Votes {
 
 impl Replica {
     /// Whether it may stand for election at all: a voter that is not in the middle of replacing its
-    /// log by a snapshot. One whose removal is in its log but not committed yet must still stand: it
-    /// may be the only one that can be elected (Raft thesis section 4.2.2). It counts the votes of
-    /// the newest membership, its own not among them.
+    /// log by a snapshot.
     pub(crate) fn may_campaign(&self) -> bool {
+        self.is_still_voter() && !self.receiving.is_installing()
+    }
+
+    /// Whether it is a voter. One whose removal is in its log but not committed yet must still stand for
+    /// election: it may be the only one that can be elected (Raft thesis section 4.2.2). It counts the
+    /// votes of the newest membership, its own not among them.
+    pub(crate) fn is_still_voter(&self) -> bool {
         let me = self.config.me;
         let (_, committed) = self.members.at(self.commit_index);
         let removable = self.members.index() > self.commit_index
             && committed.is_voter(me.id, me.incarnation)
             && !mutant("removed-voter-never-stands");
-        (self.members.is_voter(me) || removable) && !self.receiving.is_installing()
+        self.members.is_voter(me) || removable
     }
 
     pub(crate) fn is_sole_voter(&self) -> bool {

@@ -68,6 +68,7 @@ const CONTROL: &[&str] = &[
     "stay-with-too-few",
     "stay-without-commits",
     "transfer-unfenced",
+    "unlisted-asks-nobody",
     "vote-before-fence",
     "vote-despite-leader",
     "vote-for-any-log",

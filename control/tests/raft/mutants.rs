@@ -180,6 +180,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a leader that hands over while its plane goes on",
     ),
     (
+        "unlisted-asks-nobody",
+        "a new life that nobody ever takes in",
+    ),
+    (
         "vote-before-fence",
         "a leader without what a plane acknowledged",
     ),
