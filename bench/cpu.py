@@ -1,4 +1,7 @@
-"""CPU time as the kernel counts it, in /proc (steps of 10 ms): of processes and of the machine. Linux only."""
+"""CPU time as the kernel counts it, in /proc (steps of 10 ms): of processes and of the machine.
+
+Linux only.
+"""
 import os
 import resource
 from pathlib import Path
@@ -42,7 +45,7 @@ def of_machine():
 
 
 def of_ended_children_and_self():
-    """CPU seconds of this process and of the children it has waited for: the load program, not the servers."""
+    """CPU seconds of this process and of the children it has waited for: the load program, no server."""
     sums = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in sums)
 

@@ -1,4 +1,7 @@
-"""From samples to tables, ratios, CSV and RESULTS.md. A peer without samples is named as such, never shown as zero."""
+"""From samples to tables, ratios, CSV and RESULTS.md.
+
+A peer without samples is named as such, never shown as zero.
+"""
 import csv
 import statistics
 from typing import NamedTuple

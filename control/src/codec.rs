@@ -20,9 +20,9 @@ impl Message {
     }
 
     /// Reads the wire form. Malformed: no body, a body that is the node's own affair (`Hello`,
-    /// `Goodbye`, `Forward`, `ForwardReply`), an attachment where none belongs or none where one does, a number beyond its
-    /// limits. The group is the caller's to check; records in the attachment are checked by
-    /// [`crate::Replica::step`].
+    /// `Goodbye`, `Forward`, `ForwardReply`), an attachment where none belongs or none where one does, a
+    /// number beyond its limits. The group is the caller's to check; records in the attachment are checked
+    /// by [`crate::Replica::step`].
     pub fn from_proto(message: PeerMessage, attachment: Bytes) -> Result<Self, Malformed> {
         if attachment.len() > ATTACHMENT_BYTES_MAX {
             return Err(malformed(format!(

@@ -41,9 +41,13 @@ struct Dev {
 
 impl Dev {
     fn start(dir: &Path, durability: &str) -> Self {
+        Self::start_with(dir, durability, "none")
+    }
+
+    fn start_with(dir: &Path, durability: &str, plane: &str) -> Self {
         let dir = dir.to_str().unwrap();
-        let arguments = ["dev", "--json", "--durability", durability, "--dir", dir];
-        let mut process = quorumwire(&arguments)
+        let mut process = quorumwire(&["dev", "--json", "--dir", dir])
+            .args(["--durability", durability, "--plane", plane])
             .args(CALM)
             .stdout(Stdio::piped())
             .spawn()
@@ -356,25 +360,36 @@ fn a_member_joins_and_votes() {
 
 #[test]
 fn metrics_explain_every_figure() {
-    let dir = tempfile::tempdir().unwrap();
-    let dev = Dev::start(dir.path(), "sync");
-    set(dev.memcached(0), "key", "value");
-    let mut stream = TcpStream::connect(dev.http(dev.leader())).unwrap();
+    for plane in ["none", "socket"] {
+        let dir = tempfile::tempdir().unwrap();
+        let dev = Dev::start_with(dir.path(), "sync", plane);
+        set(dev.memcached(0), "key", "value");
+        let page = metrics(dev.http(dev.leader()));
+        assert!(
+            page.contains("quorumwire_role{role=\"leader\"} 1"),
+            "{page}"
+        );
+        let shows_plane = page.contains("quorumwire_plane_socket_received_total");
+        assert_eq!(shows_plane, plane == "socket", "{page}");
+        let unexplained: Vec<&str> = page
+            .lines()
+            .filter(|line| line.contains("Counted since the process started"))
+            .collect();
+        assert_eq!(unexplained, Vec::<&str>::new(), "with plane {plane}");
+        dev.stop();
+    }
+}
+
+/// What a replica answers to `GET /metrics`, head included.
+fn metrics(http: &str) -> String {
+    let mut stream = TcpStream::connect(http).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream
         .write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
         .unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();
-    assert!(
-        page.contains("quorumwire_role{role=\"leader\"} 1"),
-        "{page}"
-    );
-    let unexplained: Vec<&str> = page
-        .lines()
-        .filter(|line| line.contains("Counted since the process started"))
-        .collect();
-    assert_eq!(unexplained, Vec::<&str>::new());
-    dev.stop();
+    page
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     };
     let ring_slots = u32::try_from(one(random, &[4, 16, 64, 64, 256])).unwrap_or(64);
     let window = ring_slots >> random.below(3);
-    // By a chance of their own, so that all else stays as it was.
+    // By a chance of their own: the plan's other choices do not depend on leases.
     let apart = &mut Random::new(mix(seed ^ LEASES));
     let lease_of = |tenths: u64| (tenths * heartbeat / 10).min(heartbeat * timeouts);
     let lease = lease_of(one(apart, &LEASES_TENTHS));

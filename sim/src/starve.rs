@@ -147,8 +147,8 @@ impl World {
 
     /// No check can tell such a disk from one that was never written to, and it has broken promises: it
     /// does no harm only while everybody else follows one leader in the newest term and holds, durably,
-    /// all that it held; and while nobody is about that was removed: with an old copy that knows of no removal
-    /// it could be a majority of the members of then.
+    /// all that it held; and while nobody is about that was removed: with an old copy that knows of no
+    /// removal it could be a majority of the members of then.
     fn may_be_rolled_back(&self, place: usize) -> bool {
         if self.is_memory_missing() || !self.is_settled(place) {
             return false;

@@ -5,7 +5,7 @@
 //! ```
 //! use bytes::BytesMut;
 //! use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};
-//! use quorumwire_storage::{FolderDisk, LogJob, LogWriter, Opened, SEGMENT_BYTES, Settings, open};
+//! use quorumwire_storage::{FolderDisk, LogJob, LogWriter, Opened, Settings, open};
 //! use quorumwire_wire::{RecordKind, begin_record, finish_record};
 //! use std::sync::Arc;
 //! use std::time::Duration;
@@ -18,7 +18,7 @@
 //!     replica: ReplicaId(1),
 //!     group: GroupId(0),
 //!     new_incarnation: Incarnation(0x5eed), // random; used only if the folder is new
-//!     segment_bytes: SEGMENT_BYTES,
+//!     segment_bytes: 64 << 20, // the log goes on in another file from here
 //!     promise: Duration::from_millis(20),
 //! };
 //! let ready = match open(disk, settings)? {
@@ -107,9 +107,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The usual size of a log segment.
-pub const SEGMENT_BYTES: u64 = 64 << 20;
-
 /// Whose folder it is, and how to keep it.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -121,7 +118,7 @@ pub struct Settings {
     pub group: GroupId,
     /// The life that begins if the folder is new (in memory mode: at every start). Random, never 0.
     pub new_incarnation: Incarnation,
-    /// A segment takes no further batch beyond this size; usually [`SEGMENT_BYTES`].
+    /// A segment takes no further batch beyond this size.
     pub segment_bytes: u64,
     /// How long this process' promises to leaders last. Kept in whole microseconds.
     pub promise: Duration,

@@ -10,7 +10,8 @@
 #define QW_HEADER_BYTES 72
 #define QW_TAG_OFFSET 64
 #define QW_REASON_COUNT 20
-/* FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped), then a port of 16 bits. The payload's checksum does not cover them. */
+/* FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped),
+ * then a port of 16 bits. The payload's checksum does not cover them. */
 #define QW_ORIGIN_BYTES 18
 /* Most bytes behind the header: the whole packet fits an MTU of 1500 over IPv4 and IPv6. */
 #define QW_PAYLOAD_BYTES_MAX 1376
@@ -43,11 +44,14 @@ enum qw_kind {
 enum qw_flag {
 	/* Lowest bit of the number of the key that made the tag. */
 	QW_FLAG_EPOCH = 1,
-	/* REQUEST, APPEND: answer as soon as it is committed, without what the state machine says. */
+	/* REQUEST, APPEND: answer as soon as it is committed, without what the state machine
+	 * says. */
 	QW_FLAG_BLIND = 2,
 	/* The payload moves the log's time. */
 	QW_FLAG_TICK = 4,
-	/* The payload is a piece of a command: number and count of pieces (32 bits each), then bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is in the log, the command is not complete. */
+	/* The payload is a piece of a command: number and count of pieces (32 bits each), then
+	 * bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is
+	 * in the log, the command is not complete. */
 	QW_FLAG_FRAGMENT = 8,
 	/* ANSWER: it was not carried out; the payload is a text that says why. */
 	QW_FLAG_REFUSED = 16,
@@ -69,13 +73,15 @@ enum qw_action {
 	QW_FANOUT = 2,
 	/* Send `header` to the sender; in a follower, to the leader. */
 	QW_REPLY = 4,
-	/* The commit index went from `commit_from` to the registers' value: answer the blind writes between, tell the host. */
+	/* The commit index went from `commit_from` to the registers' value: answer the blind
+	 * writes between, tell the host. */
 	QW_COMMIT = 8,
 	/* Hand the packet, unchanged, to software. Comes alone; the registers are untouched. */
 	QW_TO_SOFTWARE = 16,
 	/* Send the request on to the leader. */
 	QW_FORWARD = 32,
-	/* Send the entries from `index` on to the sender again, at most resend_entries_max and not beyond the last. */
+	/* Send the entries from `index` on to the sender again, at most resend_entries_max and
+	 * not beyond the last. */
 	QW_RESEND = 64,
 };
 
@@ -128,7 +134,7 @@ enum qw_reason {
 struct qw_header {
 	/* Always 0x5157; anything else is not ours. */
 	__u16 magic;
-	/* Format version; an unknown one goes to software. */
+	/* Format version; a packet with an unknown one is dropped and counted, never guessed at. */
 	__u8 version;
 	/* What the packet says, see [kinds]. */
 	__u8 kind;
@@ -140,11 +146,13 @@ struct qw_header {
 	__u16 payload_bytes;
 	/* Which replicated log. */
 	__u32 group;
-	/* CRC32C of the payload, set by whoever made it and carried untouched; 0 without payload. */
+	/* CRC32C of the payload, set by whoever made it and carried untouched; 0 without
+	 * payload. */
 	__u32 payload_crc32c;
 	/* The fast term; 0 in a REQUEST. */
 	__u64 term;
-	/* APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT: first one missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown. */
+	/* APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT:
+	 * first one missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown. */
 	__u64 index;
 	/* APPEND: term of the entry before. Zero otherwise. */
 	__u64 previous_term;
@@ -152,9 +160,11 @@ struct qw_header {
 	__u64 commit_index;
 	/* Client session of the command; 0: none, then it may be applied twice if sent twice. */
 	__u64 session;
-	/* Number of the command in its session. Between replicas, except in APPEND: the heartbeat round. */
+	/* Number of the command in its session. Between replicas, except in APPEND: the
+	 * heartbeat round. */
 	__u64 sequence;
-	/* SipHash-2-4 of the 64 bytes before it and of the payload; 0 where nothing is authenticated. */
+	/* SipHash-2-4 of the 64 bytes before it and of the payload; 0 where nothing is
+	 * authenticated. */
 	__u64 tag;
 };
 _Static_assert(sizeof(struct qw_header) == 72, "qw_header has 72 bytes");

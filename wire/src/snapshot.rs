@@ -89,23 +89,6 @@ pub enum SnapshotError {
     Io(io::Error),
 }
 
-impl SnapshotError {
-    /// Whether the bytes themselves are wrong, rather than their reading or their version.
-    #[must_use]
-    pub const fn is_damage(&self) -> bool {
-        match self {
-            Self::Magic { .. }
-            | Self::TooLong { .. }
-            | Self::Checksum(_)
-            | Self::Length { .. }
-            | Self::Short
-            | Self::Trailing
-            | Self::Malformed(_) => true,
-            Self::Version { .. } | Self::Io(_) => false,
-        }
-    }
-}
-
 impl From<io::Error> for SnapshotError {
     /// A reader that ends early is a file cut short; an error that carries one of ours is that one.
     fn from(error: io::Error) -> Self {

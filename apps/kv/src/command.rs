@@ -282,25 +282,6 @@ impl<'a> Command<'a> {
         Ok(command)
     }
 
-    /// Whether the command may make the store larger: what to refuse while memory is short.
-    #[must_use]
-    pub const fn stores(&self) -> bool {
-        match self {
-            Self::Set(_)
-            | Self::Add(_)
-            | Self::Replace(_)
-            | Self::Cas { .. }
-            | Self::Append { .. }
-            | Self::Prepend { .. } => true,
-            Self::Increment { .. }
-            | Self::Decrement { .. }
-            | Self::Touch { .. }
-            | Self::Delete { .. }
-            | Self::GetAndTouch { .. }
-            | Self::FlushAll { .. } => false,
-        }
-    }
-
     const fn operation(&self) -> u8 {
         match self {
             Self::Set(_) => operation::SET,

@@ -12,7 +12,7 @@
 //!   it instead of running the data as commands.
 //! - Flags beyond 32 bits are refused instead of cut off, and expiry times after 2038 work.
 //! - A value holds 1,048,576 bytes whatever its key; memcached counts its own header in.
-//! - Meta commands, the binary protocol and commands that tune memcached's memory are not served.
+//! - Meta commands but `mn`, the binary protocol and commands that tune memcached's memory are not served.
 
 mod command;
 mod key;

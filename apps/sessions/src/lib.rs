@@ -33,7 +33,8 @@ pub const ANSWER_BYTES_MAX: usize = 64;
 pub const SESSIONS_MAX: usize = 8192;
 
 /// A session that sent nothing for this long (by the log's time, in milliseconds, from the tick after its
-/// last command on) may give way to a new one. A client must not send a command again that is older than this.
+/// last command on) may give way to a new one. A client must not send a command again that is older than
+/// this.
 pub const IDLE_MS_MIN: u64 = 60_000;
 
 /// Bytes of a session's payload before its command: session and sequence, big-endian.

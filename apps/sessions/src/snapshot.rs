@@ -1,8 +1,11 @@
 //! How the tables stand in a snapshot, before the state machine's own bytes. Big-endian:
 //!
 //! ```text
-//! version 2 | sessions 4 | { session 8 | used at 8 | used ms 8 | ran 1 | { sequence 8 | answer bytes 1, 255: none | answer } }
-//! commands 4 | { session 8 | sequence 8 | begun at 8 | count 4 | fragments 4 | { number 4 | bytes 4 | bytes } }
+//! version 2
+//! sessions 4 | { session 8 | used at 8 | used ms 8 |
+//!                ran 1 | { sequence 8 | answer bytes 1, 255: none | answer } }
+//! commands 4 | { session 8 | sequence 8 | begun at 8 | count 4 |
+//!                fragments 4 | { number 4 | bytes 4 | bytes } }
 //! ```
 //!
 //! Used ms is the time of the tick after the session's last command, 2^64-1 if there was none yet.

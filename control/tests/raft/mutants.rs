@@ -103,7 +103,7 @@ const MUTANTS: &[(&str, &str)] = &[
     ("learners-count", "a commit held by learners only"),
     (
         "lease-from-answer",
-        "a lease that outlives the followers' patience",
+        "a lease that outlives the voters' promises",
     ),
     (
         "lease-kept-in-transfer",

@@ -80,7 +80,7 @@ impl Script {
             "member" => return self.member(words),
             "transfer" => return self.transfer(words),
             "snapshot" => self.snapshot(number(words, 0)?),
-            "snapshot-bytes" => self.world.snapshot_bytes = usize::from(number(words, 0)?) << 10,
+            "snapshot-kib" => self.world.snapshot_bytes = usize::from(number(words, 0)?) << 10,
             "damage-snapshot" => self.node(number(words, 0)?).snapshot_damaged = true,
             "crash" => self.world.crash(number(words, 0)?),
             "wipe" => self.world.wipe(number(words, 0)?),

@@ -32,7 +32,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_requests_refused",
-        "Requests answered with an error and not carried out",
+        "Requests refused for what they say: malformed, too long or not served",
     ),
     ("command_delete", "Delete commands from clients"),
     ("command_flush", "Flush_all commands from clients"),
@@ -110,6 +110,132 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "plane_offers",
         "Offers to members close behind to join the running fast term",
+    ),
+    (
+        "plane_before_start",
+        "Entries dropped because they are from before the fast term, where software moved them",
+    ),
+    (
+        "plane_behind_ring",
+        "Questions for entries that the data plane no longer holds; software repairs who asked",
+    ),
+    (
+        "plane_beyond_last",
+        "Packets about an index that was never assigned",
+    ),
+    (
+        "plane_blind_answers",
+        "Answers that the data plane gave to blind writes at their commit",
+    ),
+    (
+        "plane_checksum",
+        "Packets dropped because their payload's checksum is wrong",
+    ),
+    (
+        "plane_entries_resent",
+        "Entries that the data plane sent again because they were asked for",
+    ),
+    ("plane_entries_stored", "Entries that the data plane stored"),
+    (
+        "plane_foreign",
+        "Datagrams to the data plane that are none of its protocol",
+    ),
+    (
+        "plane_gap",
+        "Packets behind entries that are missing, which are asked for",
+    ),
+    (
+        "plane_gaps_not_asked",
+        "Times that nothing was asked behind a gap because the question was on its way",
+    ),
+    (
+        "plane_group",
+        "Packets dropped because they belong to another log",
+    ),
+    (
+        "plane_history",
+        "Entries not stored because the one before is not what the leader means",
+    ),
+    (
+        "plane_malformed",
+        "Packets with lengths or fields that the data plane does not take",
+    ),
+    (
+        "plane_not_ours",
+        "Packets dropped because they are too short to be the data plane's",
+    ),
+    (
+        "plane_not_sent_without_key",
+        "Packets not sent because no key to sign them is known",
+    ),
+    (
+        "plane_off",
+        "Packets that came while the data plane was not engaged; software serves the requests among them",
+    ),
+    ("plane_received", "Datagrams that the data plane received"),
+    (
+        "plane_repeated",
+        "Entries that came again and were acknowledged again",
+    ),
+    (
+        "plane_ring_full",
+        "Entries and commands not taken because the server had not taken enough out of the data plane yet",
+    ),
+    (
+        "plane_sent",
+        "Packets that the data plane handed to the network",
+    ),
+    (
+        "plane_socket_dropped_cut",
+        "Datagrams dropped because they are too long or come from no address",
+    ),
+    (
+        "plane_socket_lost_error",
+        "Datagrams not sent because the system reported an error",
+    ),
+    (
+        "plane_socket_lost_full",
+        "Datagrams not sent because the system had no room for them",
+    ),
+    (
+        "plane_socket_receive_errors",
+        "Times that receiving datagrams failed",
+    ),
+    (
+        "plane_socket_received",
+        "Datagrams received whole by the data plane's socket",
+    ),
+    (
+        "plane_socket_sent",
+        "Datagrams that the data plane's socket sent",
+    ),
+    (
+        "plane_stranger",
+        "Packets dropped because their sender has no such part in the fast term",
+    ),
+    (
+        "plane_tag",
+        "Packets dropped because their authentication tag is wrong",
+    ),
+    (
+        "plane_term_new",
+        "Packets dropped because their term is later than the data plane's",
+    ),
+    (
+        "plane_term_old",
+        "Packets dropped because their term is earlier than the data plane's",
+    ),
+    (
+        "plane_unexpected",
+        "Packets dropped because this replica's role takes none of that kind",
+    ),
+    (
+        "plane_version",
+        "Packets dropped because their format's version is unknown",
+    ),
+    (
+        "plane_window_full",
+        "Commands not taken because too many entries wait for a commit",
     ),
     (
         "session_commands_refused",

@@ -1,6 +1,7 @@
-//! What clients are told when a request could not be carried out. The first word after
-//! `SERVER_ERROR` classifies: `not`, `no`, `busy`, `disk`, `read` mean surely not executed;
-//! `outcome unknown` means it may have been, or may yet be; `executed` and `already executed`, that it
+//! What clients are told when a request could not be carried out. The first words after
+//! `SERVER_ERROR` classify: `not`, `no`, `busy`, `disk`, `read` mean that this sending of it was surely not
+//! executed; after `not executed: sequence too old` nobody can tell whether an earlier sending was.
+//! `outcome unknown` means that it may have been, or may yet be; `executed` and `already executed`, that it
 //! was. Clients of the data plane decide by these words whether to ask again.
 use quorumwire_sessions::Refusal;
 

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use bytes::BytesMut;
     use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
-    use quorumwire_storage::{MemoryDisk, Opened, SEGMENT_BYTES, Settings, open};
+    use quorumwire_storage::{MemoryDisk, Opened, Settings, open};
     use quorumwire_wire::{Membership, RecordKind, SnapshotHead, begin_record, finish_record};
     use std::sync::{Arc, mpsc};
 
@@ -169,7 +169,7 @@ mod tests {
             replica: ReplicaId(1),
             group: GroupId(0),
             new_incarnation: Incarnation(7),
-            segment_bytes: SEGMENT_BYTES,
+            segment_bytes: 1 << 20,
             promise: std::time::Duration::from_millis(20),
         };
         let Opened::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {

@@ -338,7 +338,7 @@ impl Write for Hasher {
 mod tests {
     use super::*;
     use quorumwire_interfaces::{Incarnation, LogTime};
-    use quorumwire_storage::{MemoryDisk, Opened, SEGMENT_BYTES, Settings, open};
+    use quorumwire_storage::{MemoryDisk, Opened, Settings, open};
     use quorumwire_wire::Membership;
     use std::sync::Mutex;
 
@@ -359,7 +359,7 @@ mod tests {
             replica: ReplicaId(1),
             group: GroupId(0),
             new_incarnation: Incarnation(7),
-            segment_bytes: SEGMENT_BYTES,
+            segment_bytes: 1 << 20,
             promise: Duration::from_millis(20),
         };
         let Opened::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {

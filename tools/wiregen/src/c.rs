@@ -1,5 +1,6 @@
 //! C for the packets of `wire/format.toml`: constants, the header's and the registers' structures, and
 //! the header's coding. Freestanding, and without loops, so that the BPF verifier takes it.
+use crate::comment;
 use crate::names::upper;
 use crate::schema::{Constant, Field, Layout, Schema};
 use std::fmt::Write;
@@ -31,11 +32,8 @@ fn write_all(out: &mut String, schema: &Schema) -> std::fmt::Result {
     )?;
     for limit in &schema.limits {
         let name = upper(&limit.name);
-        writeln!(
-            out,
-            "/* {} */\n#define {prefix}_{name} {}",
-            limit.doc, limit.value
-        )?;
+        out.push_str(&comment::c("", &limit.doc));
+        writeln!(out, "#define {prefix}_{name} {}", limit.value)?;
     }
     let name = &schema.name;
     constants(out, name, "kind", "KIND_", &schema.kinds)?;
@@ -68,7 +66,7 @@ fn constants(
     writeln!(out, "\nenum {name}_{of} {{")?;
     for constant in list {
         let (prefix, spelled) = (upper(name), upper(&constant.name));
-        writeln!(out, "\t/* {} */", constant.doc)?;
+        out.push_str(&comment::c("\t", &constant.doc));
         writeln!(out, "\t{prefix}_{infix}{spelled} = {},", constant.value)?;
     }
     writeln!(out, "}};")
@@ -85,7 +83,7 @@ fn structure(
     for field in &layout.fields {
         let count = field.count.map(|count| format!("[{count}]"));
         let array = count.unwrap_or_default();
-        writeln!(out, "\t/* {} */", field.doc)?;
+        out.push_str(&comment::c("\t", &field.doc));
         writeln!(out, "\t__u{} {}{array};", field.bits, field.name)?;
     }
     writeln!(out, "}};")?;

@@ -1,6 +1,7 @@
 //! Generates the committed code of `wire/` from its schemas, or with `--check` tells which committed
 //! file is not what it would generate. Another language is one more module and one more line here.
 mod c;
+mod comment;
 mod messages;
 mod names;
 mod rust;

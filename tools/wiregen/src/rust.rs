@@ -1,5 +1,6 @@
 //! Rust for the packets of `wire/format.toml`: constants, enums, the header with its coding, and the
 //! registers in the layout that C gives them.
+use crate::comment;
 use crate::names::{camel, upper};
 use crate::schema::{Constant, Field, Layout, Schema};
 use std::fmt::Write;
@@ -26,7 +27,7 @@ fn write_all(out: &mut String, schema: &Schema) -> std::fmt::Result {
         schema.header.bytes - 8
     )?;
     for limit in &schema.limits {
-        writeln!(out, "/// {}", limit.doc)?;
+        out.push_str(&comment::rust("", &limit.doc));
         writeln!(
             out,
             "pub const {}: usize = {};",
@@ -35,7 +36,7 @@ fn write_all(out: &mut String, schema: &Schema) -> std::fmt::Result {
         )?;
     }
     for flag in &schema.flags {
-        writeln!(out, "/// Flag. {}", flag.doc)?;
+        out.push_str(&comment::rust("", &format!("Flag. {}", flag.doc)));
         writeln!(
             out,
             "pub const FLAG_{}: u8 = {:#x};",
@@ -49,7 +50,7 @@ fn write_all(out: &mut String, schema: &Schema) -> std::fmt::Result {
         "/// All flags.\npub const FLAGS_KNOWN: u8 = {every_flag:#x};"
     )?;
     for action in &schema.actions {
-        writeln!(out, "/// Action. {}", action.doc)?;
+        out.push_str(&comment::rust("", &format!("Action. {}", action.doc)));
         writeln!(
             out,
             "pub const ACTION_{}: u32 = {:#x};",
@@ -84,7 +85,7 @@ fn enumeration(out: &mut String, name: &str, about: &str, list: &[Constant]) -> 
          #[repr(u8)]\npub enum {name} {{"
     )?;
     for constant in list {
-        writeln!(out, "    /// {}", constant.doc)?;
+        out.push_str(&comment::rust("    ", &constant.doc));
         writeln!(out, "    {} = {},", camel(&constant.name), constant.value)?;
     }
     let count = list.len();
@@ -135,7 +136,7 @@ fn structure(out: &mut String, name: &str, about: &str, layout: &Layout) -> std:
         ..
     } in &layout.fields
     {
-        writeln!(out, "    /// {doc}")?;
+        out.push_str(&comment::rust("    ", doc));
         match count {
             Some(count) => writeln!(out, "    pub {name}: [u{bits}; {count}],")?,
             None => writeln!(out, "    pub {name}: u{bits},")?,

@@ -8,7 +8,8 @@ pub const VERSION: u8 = 1;
 pub const HEADER_BYTES: usize = 72;
 /// Bytes before the header's tag.
 pub const TAG_OFFSET: usize = 64;
-/// FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped), then a port of 16 bits. The payload's checksum does not cover them.
+/// FORWARD: bytes before the request's payload that say who asked: an IPv6 address (IPv4 mapped),
+/// then a port of 16 bits. The payload's checksum does not cover them.
 pub const ORIGIN_BYTES: usize = 18;
 /// Most bytes behind the header: the whole packet fits an MTU of 1500 over IPv4 and IPv6.
 pub const PAYLOAD_BYTES_MAX: usize = 1376;
@@ -24,7 +25,9 @@ pub const FLAG_EPOCH: u8 = 0x1;
 pub const FLAG_BLIND: u8 = 0x2;
 /// Flag. The payload moves the log's time.
 pub const FLAG_TICK: u8 = 0x4;
-/// Flag. The payload is a piece of a command: number and count of pieces (32 bits each), then bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is in the log, the command is not complete.
+/// Flag. The payload is a piece of a command: number and count of pieces (32 bits each), then
+/// bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is in the log,
+/// the command is not complete.
 pub const FLAG_FRAGMENT: u8 = 0x8;
 /// Flag. ANSWER: it was not carried out; the payload is a text that says why.
 pub const FLAG_REFUSED: u8 = 0x10;
@@ -36,13 +39,15 @@ pub const ACTION_STORE: u32 = 0x1;
 pub const ACTION_FANOUT: u32 = 0x2;
 /// Action. Send `header` to the sender; in a follower, to the leader.
 pub const ACTION_REPLY: u32 = 0x4;
-/// Action. The commit index went from `commit_from` to the registers' value: answer the blind writes between, tell the host.
+/// Action. The commit index went from `commit_from` to the registers' value: answer the blind
+/// writes between, tell the host.
 pub const ACTION_COMMIT: u32 = 0x8;
 /// Action. Hand the packet, unchanged, to software. Comes alone; the registers are untouched.
 pub const ACTION_TO_SOFTWARE: u32 = 0x10;
 /// Action. Send the request on to the leader.
 pub const ACTION_FORWARD: u32 = 0x20;
-/// Action. Send the entries from `index` on to the sender again, at most resend_entries_max and not beyond the last.
+/// Action. Send the entries from `index` on to the sender again, at most resend_entries_max and not
+/// beyond the last.
 pub const ACTION_RESEND: u32 = 0x40;
 
 /// What a packet says.
@@ -287,7 +292,7 @@ impl Reason {
 pub struct Header {
     /// Always 0x5157; anything else is not ours.
     pub magic: u16,
-    /// Format version; an unknown one goes to software.
+    /// Format version; a packet with an unknown one is dropped and counted, never guessed at.
     pub version: u8,
     /// What the packet says, see [kinds].
     pub kind: u8,
@@ -303,7 +308,8 @@ pub struct Header {
     pub payload_crc32c: u32,
     /// The fast term; 0 in a REQUEST.
     pub term: u64,
-    /// APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT: first one missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown.
+    /// APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT: first one
+    /// missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown.
     pub index: u64,
     /// APPEND: term of the entry before. Zero otherwise.
     pub previous_term: u64,
@@ -311,7 +317,8 @@ pub struct Header {
     pub commit_index: u64,
     /// Client session of the command; 0: none, then it may be applied twice if sent twice.
     pub session: u64,
-    /// Number of the command in its session. Between replicas, except in APPEND: the heartbeat round.
+    /// Number of the command in its session. Between replicas, except in APPEND: the heartbeat
+    /// round.
     pub sequence: u64,
     /// SipHash-2-4 of the 64 bytes before it and of the payload; 0 where nothing is authenticated.
     pub tag: u64,

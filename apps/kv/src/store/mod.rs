@@ -3,8 +3,9 @@
 //!
 //! The state is the items whose end is after the log time, the log time itself, and the time of a
 //! coming `flush_all`. A life given by a command that awaits its time is moved as a whole by the tick
-//! that follows: it began when the log's time was old, by nobody knew how much. Items whose end has come are removed a few per entry; until then nobody sees
-//! them, so that how far the removal got is not part of the state.
+//! that follows: it began when the log's time was old, by nobody knew how much. Items whose end has come
+//! are removed a few per entry; until then nobody sees them, so that how far the removal got is not part
+//! of the state.
 
 mod alarms;
 mod awaiting;
