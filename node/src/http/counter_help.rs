@@ -161,6 +161,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Packets with lengths or fields that the data plane does not take",
     ),
     (
+        "plane_memcached_taken",
+        "Memcached `set`s by UDP that the data plane put into the log itself",
+    ),
+    (
         "plane_not_ours",
         "Packets dropped because they are too short to be the data plane's",
     ),
