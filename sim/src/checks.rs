@@ -69,6 +69,12 @@ impl Checks {
         Index(self.committed.len() as u64)
     }
 
+    /// The term of the entry that anyone has reported as committed there.
+    #[must_use]
+    pub fn committed_term(&self, index: Index) -> Option<Term> {
+        self.committed.get(place(index)).map(|it| it.0)
+    }
+
     /// The last entry anyone has reported as committed.
     #[must_use]
     pub fn last_committed(&self) -> Option<(Index, Term)> {

@@ -258,7 +258,7 @@ pub struct Seen {
 pub struct Owes {
     /// The last that was committed then: before it holds that again, nobody else may lose its memory.
     pub committed: (Index, Term),
-    /// All it had on disk, and so had acknowledged; the others held that, too.
+    /// All it had on disk, and so had acknowledged; the others held that, too. The same goes for this.
     pub held: Durable,
 }
 

@@ -516,12 +516,15 @@ impl World {
     pub fn note_memory(&mut self) {
         for machine in &mut self.machines {
             let has = |(index, term)| machine.durable.holds(index, term);
-            if machine.process.is_some()
-                && machine
-                    .owes
-                    .as_ref()
-                    .is_some_and(|owes| has(owes.committed))
-            {
+            // What it had acknowledged still counts, until another entry is committed there.
+            let is_settled = |(index, term)| {
+                let committed = self.checks.committed_term(index);
+                has((index, term)) || committed.is_some_and(|committed| committed != term)
+            };
+            let is_paid = |owes: &crate::machine::Owes| {
+                has(owes.committed) && owes.held.entries().all(is_settled)
+            };
+            if machine.process.is_some() && machine.owes.as_ref().is_some_and(is_paid) {
                 machine.owes = None;
             }
         }
