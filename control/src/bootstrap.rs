@@ -53,13 +53,16 @@ impl Replica {
 
     /// When it is next to say that nobody should count on what it remembers: it knows no membership, or
     /// it is no voter of the one it knows, in its present life, and hears no leader. The leader that had
-    /// begun to bring it up to date may have taken that change with it.
+    /// begun to bring it up to date may have taken that change with it. Whoever has seen itself listed and
+    /// is not listed now was removed, and says nothing: its id may be another one's.
     pub(crate) fn says_fresh_at(&self) -> Option<Now> {
         if !self.members.is_known() {
             return Some(self.fresh_at);
         }
-        let is_listed = || self.members.current().member(self.config.me.id).is_some();
-        if self.is_still_voter() || (mutant("unlisted-asks-nobody") && !is_listed()) {
+        let is_listed = self.members.current().member(self.config.me.id).is_some();
+        let was_removed = !is_listed
+            && (self.was_listed && !mutant("removed-asks-again") || mutant("unlisted-asks-nobody"));
+        if self.is_still_voter() || was_removed {
             return None;
         }
         let timeout = self.config.election_timeout;
@@ -67,17 +70,9 @@ impl Replica {
         Some(unheard_at.map_or(self.fresh_at, |unheard| unheard.max(self.fresh_at)))
     }
 
-    /// Says so, to everyone, every heartbeat interval. Whoever is not listed has been removed, most often, and
-    /// has nothing to wait for: it says so as seldom as elections are.
+    /// Says so, to everyone, every heartbeat interval.
     pub(crate) fn say_fresh_to_all(&mut self, outputs: &mut Vec<Output>) {
-        let me = self.config.me.id;
-        let is_removed = self.members.is_known() && self.members.current().member(me).is_none();
-        let pause = if is_removed {
-            self.config.election_timeout
-        } else {
-            self.config.heartbeat_interval
-        };
-        self.fresh_at = Now(self.now.0 + pause);
+        self.fresh_at = Now(self.now.0 + self.config.heartbeat_interval);
         let up = self.connections.iter().filter(|(_, c)| c.up);
         let peers: Vec<Peer> = up
             .map(|(id, connection)| Peer {
@@ -89,6 +84,13 @@ impl Replica {
             self.say_fresh(peer, outputs);
         }
         self.bootstrap_if_unanimous(outputs);
+    }
+
+    /// Notes whether the group has taken this life in. Only what is committed says so: anything else may be
+    /// taken back.
+    pub(crate) fn note_if_listed(&mut self) {
+        self.was_listed =
+            self.was_listed || self.members.has_named(self.config.me, self.commit_index);
     }
 
     pub(crate) fn say_fresh(&mut self, to: Peer, outputs: &mut Vec<Output>) {

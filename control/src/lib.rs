@@ -78,6 +78,8 @@ pub struct Replica {
     log: Log,
     building: Building,
     members: Members,
+    /// A committed membership has named it in its present life.
+    was_listed: bool,
     persistence: Persistence,
     snapshot: Option<SnapshotMeta>,
     /// A snapshot has been asked for and has not come yet.
@@ -138,6 +140,7 @@ impl Replica {
             log: stored.log,
             building: Building::default(),
             members: stored.members,
+            was_listed: false,
             snapshot: stored.snapshot,
             snapshot_asked: false,
             role: Role::Joining,
@@ -167,6 +170,7 @@ impl Replica {
         if mutant("vote-right-after-restart") {
             replica.leader_heard_at = None;
         }
+        replica.note_if_listed();
         replica.role = replica.passive_role();
         replica.told.role = replica.role;
         replica.put_off_election();
@@ -583,6 +587,7 @@ impl Replica {
             }
         }
         self.commit_index = index;
+        self.note_if_listed();
         outputs.push(Output::Committed(index));
     }
 }

@@ -37,6 +37,15 @@ impl Members {
             .map_or((Index(0), &self.nobody), |(set_at, m)| (*set_at, m))
     }
 
+    /// Whether a membership set at this index or before, as far as it is remembered, names this life.
+    pub(crate) fn has_named(&self, peer: Peer, upto: Index) -> bool {
+        let names = |(set_at, membership): &(Index, Membership)| {
+            let member = membership.member(peer.id);
+            *set_at <= upto && member.is_some_and(|it| it.incarnation == peer.incarnation)
+        };
+        self.history.iter().any(names)
+    }
+
     pub(crate) fn push(&mut self, index: Index, membership: Membership) {
         assert!(index > self.index() || !self.is_known(), "membership order");
         self.history.push((index, membership));

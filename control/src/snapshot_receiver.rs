@@ -260,6 +260,7 @@ impl Replica {
         self.following.matched = meta.last_index;
         self.members
             .reset(meta.membership_index, meta.membership.clone());
+        self.note_if_listed();
         self.snapshot_asked = false;
         self.snapshot = Some(meta);
         self.members_changed(outputs);

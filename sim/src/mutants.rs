@@ -61,6 +61,7 @@ const CONTROL: &[&str] = &[
     "read-before-own-commit",
     "read-by-earlier-round",
     "read-ignores-plane",
+    "removed-asks-again",
     "removed-leader-counts-itself",
     "removed-voter-never-stands",
     "software-beside-plane",

@@ -52,11 +52,13 @@ impl LogJob {
         entries + HARD_STATE_BYTES_MAX + RECORD_HEADER_BYTES as u64
     }
 
-    /// The first entry it writes.
-    fn first_index(&self) -> Option<Index> {
-        let piece = self.pieces.first()?;
-        let index = piece.get(..RECORD_HEADER_BYTES).map(|it| u64_at(it, 24));
-        index.map(Index)
+    /// The lowest place at which it may write the log anew.
+    fn lowest_index(&self) -> Option<Index> {
+        let piece = self.pieces.first();
+        let head = piece.and_then(|piece| piece.get(..RECORD_HEADER_BYTES));
+        let first = head.map(|head| Index(u64_at(head, 24)));
+        let base = self.begin_behind.map(|base| base.0);
+        [first, base].into_iter().flatten().min()
     }
 }
 
@@ -68,8 +70,8 @@ pub fn compactable<'a>(upto: Index, waiting: impl IntoIterator<Item = &'a LogJob
     if mutant("compacted-what-will-be-replaced") {
         return upto;
     }
-    let firsts = waiting.into_iter().filter_map(LogJob::first_index);
-    firsts.map(Index::previous).fold(upto, Index::min)
+    let lowest = waiting.into_iter().filter_map(LogJob::lowest_index);
+    lowest.map(Index::previous).fold(upto, Index::min)
 }
 
 /// A log to start a [`LogWriter`] on: the one of a folder, or none (memory mode).

@@ -152,6 +152,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a stale read of what the plane has answered",
     ),
     (
+        "removed-asks-again",
+        "a removed life in the place of a newer one",
+    ),
+    (
         "removed-leader-counts-itself",
         "a commit without a quorum of the members",
     ),

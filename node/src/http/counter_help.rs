@@ -211,7 +211,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "plane_socket_sent",
-        "Datagrams that the data plane's socket sent",
+        "Datagrams that the data plane sent, its answers to memcached clients among them",
     ),
     (
         "plane_stranger",

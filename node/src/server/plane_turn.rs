@@ -254,6 +254,8 @@ impl Core {
             return false;
         }
         self.begin_term();
+        // What this writes must not be taken for older than something whose time has come.
+        self.tick_if_deadline_passed();
         let Some(plane) = &mut self.plane else {
             return false;
         };

@@ -264,6 +264,47 @@ pub(crate) fn what_waits_to_replace_entries_is_not_cut_off() {
     model.is(&open_ready(Arc::new(folder)).stored).unwrap();
 }
 
+/// An installed snapshot that the disk is still to be told of must not find the log begin behind what it
+/// replaces: a start would see two entries at one index.
+#[test]
+fn what_waits_to_drop_the_log_keeps_it_until_then() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let ready = open_ready(Arc::new(folder.clone()));
+    let mut wal = ready.log.into_wal().unwrap();
+    let mut last = 0;
+    let mut ends_with = Vec::new();
+    while wal.segment_count() < 4 {
+        last += 1;
+        let before = wal.segment_count();
+        let job = LogJob {
+            ticket: last,
+            pieces: vec![entry(last, 1, &[1; 300])],
+            ..LogJob::default()
+        };
+        wal.write(std::slice::from_ref(&job)).unwrap();
+        if wal.segment_count() > before {
+            ends_with.push(last - 1);
+        }
+    }
+    let at = ends_with[1];
+    ready.snapshots.create(&head(at, 2), |_| Ok(())).unwrap();
+    let waiting = [LogJob {
+        ticket: last,
+        begin_behind: Some((Index(at), Term(2))),
+        ..LogJob::default()
+    }];
+    let upto = compactable(Index(at), &waiting);
+    assert_eq!(upto, Index(at - 1));
+    assert!(wal.compact(upto).unwrap() > 0);
+    drop(wal);
+    let ready = open_ready(Arc::new(folder));
+    assert_eq!(
+        ready.stored.snapshot.map(|it| it.last_index),
+        Some(Index(at))
+    );
+    assert!(ready.stored.entries.is_empty());
+}
+
 #[test]
 fn jobs_that_make_no_sense_are_refused_for_good() {
     let gap = vec![entry(3, 1, b"")];
