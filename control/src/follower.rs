@@ -92,9 +92,15 @@ impl Replica {
         }
     }
 
-    /// Tells the leader of an older term that its time is over.
+    /// Tells the leader of an older term that its time is over. That answers no round: the same replica may
+    /// lead the newer term, too, and has begun other rounds of these numbers there.
     pub(crate) fn refuse_old_leader(&mut self, from: Peer, round: u64, outputs: &mut Vec<Output>) {
         self.counters.ignored_old_term += 1;
+        let round = if mutant("refusal-answers-a-round") {
+            round
+        } else {
+            0
+        };
         let reply = Body::AppendReply {
             round,
             rejected: true,

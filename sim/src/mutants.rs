@@ -61,6 +61,7 @@ const CONTROL: &[&str] = &[
     "read-before-own-commit",
     "read-by-earlier-round",
     "read-ignores-plane",
+    "refusal-answers-a-round",
     "removed-asks-again",
     "removed-leader-counts-itself",
     "removed-voter-never-stands",

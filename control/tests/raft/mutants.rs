@@ -152,6 +152,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a stale read of what the plane has answered",
     ),
     (
+        "refusal-answers-a-round",
+        "a lease or a read by an answer to another term's round",
+    ),
+    (
         "removed-asks-again",
         "a removed life in the place of a newer one",
     ),
