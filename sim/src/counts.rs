@@ -1,16 +1,16 @@
 //! What a run has reached: faults by class, operations, and whatever else must not be zero.
 use crate::fault::{CLASSES, Class};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Planes must be left after each number of entries below this.
-const LEFT_AFTER: usize = 64;
+const LEFT_AFTER: u64 = 64;
 
 /// Counted over one run, or added up over many.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Counts {
     faults: [u64; CLASSES.len()],
-    /// How often a plane was left that had moved so many entries.
-    left_after: [u64; LEFT_AFTER],
+    /// After which numbers of entries a plane was left.
+    left_after: BTreeSet<u64>,
     /// Outcomes by name.
     pub seen: BTreeMap<&'static str, u64>,
     /// Messages sent between replicas.
@@ -35,26 +35,6 @@ pub struct Counts {
     pub steps: u64,
 }
 
-impl Default for Counts {
-    fn default() -> Self {
-        Self {
-            faults: [0; CLASSES.len()],
-            left_after: [0; LEFT_AFTER],
-            seen: BTreeMap::new(),
-            messages: 0,
-            messages_dropped: 0,
-            datagrams: 0,
-            plane_acknowledgements: 0,
-            events: 0,
-            operations: 0,
-            answered: 0,
-            committed: 0,
-            planned: 0,
-            steps: 0,
-        }
-    }
-}
-
 impl Counts {
     /// A fault of this class has met something.
     pub const fn hit(&mut self, class: Class) {
@@ -69,17 +49,17 @@ impl Counts {
 
     /// A plane was left that had moved so many entries.
     pub fn left_after(&mut self, entries: u64) {
-        let place = usize::try_from(entries).unwrap_or(LEFT_AFTER);
-        if let Some(times) = self.left_after.get_mut(place) {
-            *times += 1;
+        if entries < LEFT_AFTER {
+            self.left_after.insert(entries);
         }
     }
 
     /// After which numbers of entries no plane was ever left.
     #[must_use]
-    pub fn never_left_after(&self) -> Vec<usize> {
-        let places = 0..LEFT_AFTER;
-        places.filter(|at| self.left_after[*at] == 0).collect()
+    pub fn never_left_after(&self) -> Vec<u64> {
+        let all = 0..LEFT_AFTER;
+        all.filter(|entries| !self.left_after.contains(entries))
+            .collect()
     }
 
     /// All faults.
@@ -105,9 +85,7 @@ impl Counts {
         for (mine, others) in self.faults.iter_mut().zip(other.faults) {
             *mine += others;
         }
-        for (mine, others) in self.left_after.iter_mut().zip(other.left_after) {
-            *mine += others;
-        }
+        self.left_after.extend(&other.left_after);
         for (name, count) in &other.seen {
             *self.seen.entry(name).or_default() += count;
         }

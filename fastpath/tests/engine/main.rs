@@ -47,14 +47,7 @@ fn an_entry_is_stored_everywhere_and_committed() {
 
 #[test]
 fn every_blind_write_is_answered_when_one_acknowledgement_commits_many() {
-    let mut network = Network::new(3, 8);
-    for me in 0..3 {
-        let held = Grant {
-            held: true,
-            ..grant(3, me)
-        };
-        network.engines[me].engage(&held).unwrap();
-    }
+    let mut network = Network::engaged_and_held(3, 8);
     for sequence in 1..=3 {
         network.send(client(), 0, request(sequence, sequence != 2, b"x"));
     }

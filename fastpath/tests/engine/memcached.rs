@@ -1,8 +1,7 @@
 //! Memcached's `set` by UDP: what is taken, and when it is answered.
 use crate::client;
-use crate::network::{MEMCACHED, Network, Seen, grant};
+use crate::network::{MEMCACHED, Network, Seen};
 use quorumwire_fastpath::memcached_set;
-use quorumwire_interfaces::Grant;
 use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, Reason};
 
 fn datagram(request: u16, body: &[u8]) -> Vec<u8> {
@@ -52,14 +51,7 @@ fn a_set_is_answered_once_it_is_committed_and_not_before() {
 
 #[test]
 fn a_set_that_must_be_durable_is_answered_when_a_quorum_says_so() {
-    let mut network = Network::new(3, 8);
-    for me in 0..3 {
-        let held = Grant {
-            held: true,
-            ..grant(3, me)
-        };
-        network.engines[me].engage(&held).unwrap();
-    }
+    let mut network = Network::engaged_and_held(3, 8);
     let hello = datagram(9, b"set k 7 0 5\r\nhello\r\n");
     assert!(network.take_memcached(0, client(), &hello));
     network.settle();

@@ -133,6 +133,19 @@ impl Network {
         network
     }
 
+    /// As [`engaged`](Self::engaged), and nothing is acknowledged before its host says that it is durable.
+    pub fn engaged_and_held(replicas: usize, ring_slots: u32) -> Self {
+        let mut network = Self::new(replicas, ring_slots);
+        for (me, engine) in network.engines.iter_mut().enumerate() {
+            let held = Grant {
+                held: true,
+                ..grant(replicas, me)
+            };
+            engine.engage(&held).unwrap();
+        }
+        network
+    }
+
     pub fn submit(&mut self, payload: &[u8]) -> Index {
         let command = Command {
             kind: EntryKind::Command,

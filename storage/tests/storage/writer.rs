@@ -188,6 +188,15 @@ fn a_segment_stays_while_later_ones_cannot_be_read_without_it() {
     model.is(&open_ready(Arc::new(folder)).stored).unwrap();
 }
 
+/// Writes one entry, so large that a segment has few of them.
+fn entry_job(index: u64, term: u64) -> LogJob {
+    LogJob {
+        ticket: index,
+        pieces: vec![entry(index, term, &[1; 300])],
+        ..LogJob::default()
+    }
+}
+
 #[test]
 pub(crate) fn a_segment_stays_while_a_later_one_drops_what_it_ends_with() {
     let folder = FaultyDisk::new(MemoryDisk::new());
@@ -198,11 +207,6 @@ pub(crate) fn a_segment_stays_while_a_later_one_drops_what_it_ends_with() {
         wal.write(std::slice::from_ref(&job)).unwrap();
         model.take_job(&job);
         wal.segment_count()
-    };
-    let entry_job = |index, term| LogJob {
-        ticket: index,
-        pieces: vec![entry(index, term, &[1; 300])],
-        ..LogJob::default()
     };
     let mut index = 0;
     while write(entry_job(index + 1, 1)) < 2 {
@@ -235,11 +239,6 @@ pub(crate) fn what_waits_to_replace_entries_is_not_cut_off() {
     let ready = open_ready(Arc::new(folder.clone()));
     let mut wal = ready.log.into_wal().unwrap();
     let mut model = Model::default();
-    let entry_job = |index, term| LogJob {
-        ticket: index,
-        pieces: vec![entry(index, term, &[1; 300])],
-        ..LogJob::default()
-    };
     let mut last = 0;
     while wal.segment_count() < 4 {
         last += 1;
@@ -276,12 +275,7 @@ fn what_waits_to_drop_the_log_keeps_it_until_then() {
     while wal.segment_count() < 4 {
         last += 1;
         let before = wal.segment_count();
-        let job = LogJob {
-            ticket: last,
-            pieces: vec![entry(last, 1, &[1; 300])],
-            ..LogJob::default()
-        };
-        wal.write(std::slice::from_ref(&job)).unwrap();
+        wal.write(&[entry_job(last, 1)]).unwrap();
         if wal.segment_count() > before {
             ends_with.push(last - 1);
         }
