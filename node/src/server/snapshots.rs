@@ -342,12 +342,26 @@ mod tests {
     use quorumwire_wire::Membership;
     use std::sync::Mutex;
 
-    /// A state that takes its time: it is written when the other end says so, or is gone.
-    struct Slow(Mutex<Receiver<()>>);
+    /// A state that takes its time: it says that it is being written, and is done when the
+    /// other end says so, or is gone.
+    struct Slow {
+        begun: mpsc::Sender<()>,
+        go_on: Mutex<Receiver<()>>,
+    }
+
+    impl Slow {
+        fn new() -> (Box<Self>, Receiver<()>, mpsc::Sender<()>) {
+            let (begun, has_begun) = mpsc::channel();
+            let (may_go_on, go_on) = mpsc::channel();
+            let go_on = Mutex::new(go_on);
+            (Box::new(Self { begun, go_on }), has_begun, may_go_on)
+        }
+    }
 
     impl Frozen for Slow {
         fn write(&self, _: &mut dyn Write) -> io::Result<()> {
-            self.0.lock().unwrap().recv().ok();
+            self.begun.send(()).ok(); // nobody waits for this one
+            self.go_on.lock().unwrap().recv().ok();
             Ok(())
         }
     }
@@ -368,13 +382,13 @@ mod tests {
         let poll = mio::Poll::new().unwrap();
         let wake = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
         let mut snapshots = Snapshots::start(ready.snapshots, GroupId(0), wake).unwrap();
-        let (go_on, wait) = mpsc::channel();
+        let (slow, has_begun, may_go_on) = Slow::new();
         let (reply, _) = oneshot::channel();
-        snapshots.digest(Index(1), Box::new(Slow(Mutex::new(wait))), reply);
-        for _ in 0..=PIECES_WAITING_MAX {
+        snapshots.digest(Index(1), slow, reply);
+        has_begun.recv().unwrap(); // the thread has it, so it takes nothing else
+        for _ in 0..PIECES_WAITING_MAX {
             let (reply, _) = oneshot::channel();
-            let (_, gone) = mpsc::channel();
-            snapshots.digest(Index(1), Box::new(Slow(Mutex::new(gone))), reply);
+            snapshots.digest(Index(1), Slow::new().0, reply);
         }
         let meta = SnapshotMeta {
             last_index: Index(1),
@@ -383,10 +397,9 @@ mod tests {
             membership_index: Index(1),
             log_time: LogTime(0),
         };
-        let (_, gone) = mpsc::channel();
-        let taken = snapshots.take(meta, Box::new(Slow(Mutex::new(gone))));
+        let taken = snapshots.take(meta, Slow::new().0);
         assert!(taken.is_err());
         assert!(!snapshots.is_taking());
-        drop(go_on);
+        drop(may_go_on);
     }
 }
