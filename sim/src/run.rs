@@ -15,7 +15,8 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// I14: after everything is healed, a majority commits within two election timeouts, which are up to twice
-/// as long as set: each voter's is drawn anew.
+/// as long as set: each voter's is drawn anew. Whoever starts and waits for an older promise first does so
+/// for no longer than twice the longest one (clocks drift), and has its timeouts after that.
 const COMMIT_WITHIN: u64 = 2 * 2;
 /// I14: everybody is equal within this time, or so many election timeouts if that is longer.
 const EQUAL_WITHIN: (Nanos, u64) = (30 * SECOND, 12);
@@ -171,8 +172,10 @@ impl World {
         } else {
             self.patience(EQUAL_WITHIN)
         };
+        let longest = self.plan.settings.leases.iter().max().copied().unwrap_or(0);
         while self.applied_first <= before && self.checks.violation.is_none() {
-            let late = self.now - begun > patience;
+            let waited = self.promises_waited_for.saturating_sub(begun);
+            let late = self.now - begun > patience + waited.min(2 * longest);
             self.checks.require(!late, || {
                 format!(
                     "I14: nothing committed within {} ms of peace",

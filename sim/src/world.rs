@@ -121,6 +121,8 @@ pub struct World {
     pub forgetful: Option<usize>,
     /// Nothing goes wrong any more.
     pub peace: bool,
+    /// Until when a machine that starts waits for a promise that its last process made.
+    pub promises_waited_for: Nanos,
     /// The highest index anyone has applied, and when.
     pub applied_first: Index,
     /// See `applied_first`.
@@ -174,6 +176,7 @@ impl World {
             cuts: Vec::new(),
             forgetful: None,
             peace: false,
+            promises_waited_for: 0,
             applied_first: Index(0),
             applied_first_at: 0,
             hash: settings.seed,
@@ -429,6 +432,7 @@ impl World {
             }
             Start::Waits(until) => {
                 self.counts.see("longer promise waited for");
+                self.promises_waited_for = self.promises_waited_for.max(until);
                 self.queue.set(until, Event::Boot(place));
             }
             Start::Later(problem) => {
