@@ -108,19 +108,28 @@ qw_say(const struct qw_registers *state, enum qw_kind kind, __u64 index, __u64 s
 	out->header.sequence = sequence;
 }
 
-/* How many replicas of the group have acknowledged an index. */
-static inline __attribute__((always_inline)) __u32
-qw_holders(const struct qw_registers *state, __u64 index)
+/* 1 if one number is at least the other, else 0. Without a branch: the verifier follows both ways of each,
+ * and gates would compute both. */
+static inline __attribute__((always_inline)) __u64 qw_at_least(__u64 one, __u64 other)
 {
-	__u32 holders = 0;
+	return 1 - (((~one & other) | ((~one | other) & (one - other))) >> 63);
+}
+
+/* A bit for each slot of the group. */
+static inline __attribute__((always_inline)) __u64 qw_members(const struct qw_registers *state)
+{
+	return (1ULL << (state->replicas & 15)) - 1;
+}
+
+/* How many of these members have acknowledged an index. */
+static inline __attribute__((always_inline)) __u64
+qw_holders(const struct qw_registers *state, __u64 members, __u64 index)
+{
+	__u64 holders = 0;
 	__u32 slot;
 
-	for (slot = 0; slot < QW_REPLICAS_MAX; slot++) {
-		if (slot >= state->replicas && !qw_mutant(QW_WITHOUT_COUNT_MEMBERS))
-			break;
-		if (state->match_index[slot] >= index)
-			holders++;
-	}
+	for (slot = 0; slot < QW_REPLICAS_MAX; slot++)
+		holders += (members >> slot) & qw_at_least(state->match_index[slot], index);
 	return holders;
 }
 
@@ -128,20 +137,21 @@ qw_holders(const struct qw_registers *state, __u64 index)
 static inline __attribute__((always_inline)) void
 qw_count(struct qw_registers *state, struct qw_outcome *out)
 {
+	__u64 members = qw_members(state);
+	__u64 counted = qw_mutant(QW_WITHOUT_COUNT_MEMBERS) ? ~0ULL : members;
+	__u64 quorum = qw_mutant(QW_WITHOUT_QUORUM) ? 1 : state->quorum;
 	__u64 best = state->commit_index;
-	__u32 quorum = qw_mutant(QW_WITHOUT_QUORUM) ? 1 : state->quorum;
 	__u32 slot;
 
 	for (slot = 0; slot < QW_REPLICAS_MAX; slot++) {
 		__u64 index = state->match_index[slot];
-
-		if (slot >= state->replicas)
-			break;
 		/* An entry of an earlier term that a quorum holds may still be replaced. */
-		if (index <= state->start_index && !qw_mutant(QW_WITHOUT_OWN_TERM))
-			continue;
-		if (index > best && qw_holders(state, index) >= quorum)
-			best = index;
+		__u64 is_of_term = (__u64)qw_mutant(QW_WITHOUT_OWN_TERM) |
+				   (1 - qw_at_least(state->start_index, index));
+		__u64 is_held = qw_at_least(qw_holders(state, counted, index), quorum);
+		__u64 is_further = 1 - qw_at_least(best, index);
+
+		best += (index - best) * ((members >> slot) & is_of_term & is_held & is_further);
 	}
 	if (best > state->commit_index) {
 		out->commit_from = state->commit_index;

@@ -75,21 +75,40 @@ qw_check_form(const __u8 *frame, __u32 frame_bytes, struct qw_header *header)
 	return QW_REASON_NONE;
 }
 
+/* Which of the keys a packet's kind and epoch name: 0 and 1 the replicas', 2 and 3 the clients'; -1 if it is
+ * not there. */
+static inline __attribute__((always_inline)) int
+qw_key_number(const struct qw_keys *keys, const struct qw_header *header)
+{
+	int epoch = header->flags & QW_FLAG_EPOCH;
+	int is_clients = qw_is_clients(header->kind);
+	__u64 valid;
+
+	if (qw_mutant(QW_WITHOUT_KEY_OF_KIND))
+		is_clients = header->sender == QW_SENDER_CLIENT;
+	valid = is_clients ? keys->clients.valid : keys->cluster.valid;
+	/* A key that is not there is zeros: anybody knows those. */
+	if ((valid & (1ULL << epoch)) == 0 && !qw_mutant(QW_WITHOUT_KEY_VALID))
+		return -1;
+	return is_clients ? 2 + epoch : epoch;
+}
+
+/* The key of a number. */
+static inline __attribute__((always_inline)) const struct qw_key *
+qw_key_at(const struct qw_keys *keys, int number)
+{
+	return number & 2 ? &keys->clients.key[number & 1] : &keys->cluster.key[number & 1];
+}
+
 /* Whether the tag of a packet of sound form is right under the key that its kind and epoch name. */
 static inline enum qw_reason qw_check_tag(const struct qw_keys *keys, const struct qw_header *header,
 					  const __u8 *frame, const __u8 *payload)
 {
-	const struct qw_key_pair *pair = &keys->cluster;
-	__u32 epoch = header->flags & QW_FLAG_EPOCH;
+	int number = qw_key_number(keys, header);
 
-	if (qw_mutant(QW_WITHOUT_KEY_OF_KIND))
-		pair = header->sender == QW_SENDER_CLIENT ? &keys->clients : &keys->cluster;
-	else if (qw_is_clients(header->kind))
-		pair = &keys->clients;
-	/* A key that is not there is zeros: anybody knows those. */
-	if ((pair->valid & (1ULL << epoch)) == 0 && !qw_mutant(QW_WITHOUT_KEY_VALID))
+	if (number < 0)
 		return QW_REASON_TAG;
-	if (header->tag != qw_tag(&pair->key[epoch], frame, payload, header->payload_bytes) &&
+	if (header->tag != qw_tag(qw_key_at(keys, number), frame, payload, header->payload_bytes) &&
 	    !qw_mutant(QW_WITHOUT_TAG))
 		return QW_REASON_TAG;
 	return QW_REASON_NONE;

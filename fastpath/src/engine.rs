@@ -3,17 +3,17 @@
 use crate::counters::Counters;
 use crate::memcached::memcached_set;
 use crate::mutants::mutant;
-use crate::ring::{Asker, RING_SLOTS_MAX, Ring, Stored};
+use crate::place::{Memory, Place};
+use crate::ring::{Asker, RING_SLOTS_MAX, Stored};
 use crate::signing::{Signing, checksum};
-use crate::step::{self, Outcome};
+use crate::step::{self, Gap, Outcome};
 use quorumwire_interfaces::{
     Answer, Command, EntryKind, Grant, GroupId, Index, Limits, PLANE_REPLICAS_MAX, PlaneEntry,
     PlaneError, PlaneEvent, PlaneKeys, Registers as Shown, Term,
 };
 use quorumwire_wire::packet::{
-    ACTION_FANOUT, ACTION_STORE, ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED,
-    FLAG_TICK, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, REPLICAS_MAX, Reason, Registers, Role,
-    SENDER_CLIENT, VERSION,
+    ACTION_FANOUT, ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header,
+    Kind, MAGIC, PAYLOAD_BYTES_MAX, REPLICAS_MAX, Reason, Registers, Role, SENDER_CLIENT, VERSION,
 };
 use std::net::SocketAddr;
 
@@ -31,6 +31,9 @@ pub trait Outbox {
     fn send_memcached(&mut self, _to: SocketAddr, _datagram: &[u8]) {}
 }
 
+/// Most commands that are given their places at once.
+pub const SUBMIT_MAX: usize = 32;
+
 /// What takes an engine's events.
 pub type Sink<'a> = &'a mut dyn FnMut(PlaneEvent<'_>);
 
@@ -46,10 +49,9 @@ pub struct Options {
 }
 
 /// A data plane without a network.
-pub struct Engine {
-    registers: Registers,
+pub struct Engine<P = Memory> {
+    place: P,
     peers: Vec<SocketAddr>,
-    ring: Ring,
     signing: Signing,
     counters: Counters,
     options: Options,
@@ -57,26 +59,30 @@ pub struct Engine {
     taken_index: u64,
     /// Commit index that the host was told.
     told_commit: u64,
-    /// Follower: highest index the leader has named.
-    leader_last: u64,
-    asked: Asked,
+    /// What is asked for, where packets come to the engine.
+    gap: Gap,
     /// Where datagrams are put together.
     datagram: Vec<u8>,
     /// Where commands of memcached clients are put together.
     command: Vec<u8>,
-}
-
-/// What a follower has last asked its leader for.
-#[derive(Clone, Copy, Default)]
-struct Asked {
-    index: u64,
-    /// Packets behind the same gap since.
-    quiet: usize,
+    /// What became of the commands submitted last.
+    outcomes: Vec<Outcome>,
 }
 
 impl Engine {
-    /// An engine that is off. Refuses options outside of their ranges.
+    /// An engine in ordinary memory that is off. Refuses options outside of their ranges.
     pub fn new(options: Options) -> Result<Self, PlaneError> {
+        Self::within(options, |options| Ok(Memory::new(options.ring_slots)))
+    }
+}
+
+impl<P: Place> Engine<P> {
+    /// An engine in another place, which is off and is made once the options are known to be in their
+    /// ranges.
+    pub fn within(
+        options: Options,
+        place: impl FnOnce(&Options) -> Result<P, PlaneError>,
+    ) -> Result<Self, PlaneError> {
         if !options.ring_slots.is_power_of_two() || options.ring_slots > RING_SLOTS_MAX {
             return Err(PlaneError::Refused(
                 "ring_slots must be a power of two, at most 65536",
@@ -86,21 +92,17 @@ impl Engine {
             return Err(PlaneError::Refused("window must be 1 to ring_slots"));
         }
         Ok(Self {
-            registers: Registers {
-                group: options.group.0,
-                ..Registers::default()
-            },
+            place: place(&options)?,
             peers: Vec::new(),
-            ring: Ring::new(options.ring_slots),
             signing: Signing::default(),
             counters: Counters::default(),
             options,
             taken_index: 0,
             told_commit: 0,
-            leader_last: 0,
-            asked: Asked::default(),
+            gap: Gap::default(),
             datagram: Vec::new(),
             command: Vec::new(),
+            outcomes: Vec::new(),
         })
     }
 
@@ -125,8 +127,7 @@ impl Engine {
         if self.is_engaged() && !mutant("engaged-twice") {
             return Err(PlaneError::Engaged);
         }
-        if self.taken_index != self.registers.last_index && !mutant("engaged-before-all-was-taken")
-        {
+        if self.taken_index != self.state().last_index && !mutant("engaged-before-all-was-taken") {
             return Err(PlaneError::Refused(
                 "the entries of the last fast term must be taken first",
             ));
@@ -144,13 +145,11 @@ impl Engine {
                  last_term and commit_index that fit term and last_index",
             ));
         }
-        self.registers = registers;
+        self.place.engage(&registers)?;
         self.peers = grant.peers.iter().map(|peer| peer.address).collect();
-        self.ring.clear();
         self.taken_index = grant.last_index.0;
         self.told_commit = grant.commit_index.0;
-        self.leader_last = grant.last_index.0;
-        self.asked = Asked::default();
+        self.gap = Gap::behind(grant.last_index.0);
         Ok(())
     }
 
@@ -188,37 +187,45 @@ impl Engine {
     /// As [`quorumwire_interfaces::DataPlane::disengage`]. Everything an engine says it has handed to
     /// its outbox before, so nothing is on its way here.
     pub fn disengage(&mut self) -> Shown {
-        self.registers.role = Role::Off as u8;
+        self.place.disengage();
         self.registers()
+    }
+
+    fn state(&self) -> &Registers {
+        self.place.registers()
+    }
+
+    /// Looks at the registers anew, where packets move them without the engine's doing.
+    pub fn refresh(&mut self) {
+        self.place.refresh();
+    }
+
+    /// Where the step runs.
+    pub fn place(&self) -> &P {
+        &self.place
+    }
+
+    /// As [`place`](Self::place).
+    pub fn place_mut(&mut self) -> &mut P {
+        &mut self.place
     }
 
     /// The registers as the host sees them.
     #[must_use]
     pub fn registers(&self) -> Shown {
-        let registers = &self.registers;
-        Shown {
-            term: Term(registers.term),
-            last_index: Index(registers.last_index),
-            last_term: Term(registers.last_term),
-            commit_index: Index(registers.commit_index),
-            persisted_index: Index(registers.persisted_index),
-            round: registers.round,
-            frames_heard: registers.frames_heard,
-            match_index: registers.match_index.map(Index),
-            heard_round: registers.heard_round,
-        }
+        shown(self.state())
     }
 
     /// The term it was last engaged in.
     #[must_use]
     pub fn term(&self) -> Term {
-        Term(self.registers.term)
+        Term(self.state().term)
     }
 
     /// The last index and the commit index, without the other registers.
     #[must_use]
     pub fn indexes(&self) -> (Index, Index) {
-        let registers = &self.registers;
+        let registers = self.state();
         (Index(registers.last_index), Index(registers.commit_index))
     }
 
@@ -232,7 +239,7 @@ impl Engine {
     /// Whether it moves anything.
     #[must_use]
     pub fn is_engaged(&self) -> bool {
-        self.registers.role != Role::Off as u8
+        self.state().role != Role::Off as u8
     }
 
     /// What it has done and not done.
@@ -242,7 +249,7 @@ impl Engine {
     }
 
     fn leads(&self) -> bool {
-        self.registers.role == Role::Leader as u8
+        self.state().role == Role::Leader as u8
     }
 
     /// As [`quorumwire_interfaces::DataPlane::submit`].
@@ -254,69 +261,93 @@ impl Engine {
         if !self.leads() {
             return Err(PlaneError::NotEngaged);
         }
-        let first = Index(self.registers.last_index.saturating_add(1));
-        for (taken, command) in commands.iter().enumerate() {
-            match self.submit_one(command, outbox) {
-                Ok(()) => {}
-                Err(error) if taken == 0 => return Err(error),
-                Err(_) => return Ok((first, taken)),
-            }
+        if commands.is_empty() {
+            return Ok((Index(self.state().last_index.saturating_add(1)), 0));
         }
-        Ok((first, commands.len()))
+        let some = commands.len().min(SUBMIT_MAX);
+        let taken = self.submit_some(&commands[..some], outbox)?;
+        let first = self.outcomes.first().map_or(0, |first| first.index);
+        Ok((Index(first), taken))
     }
 
-    fn submit_one(
+    /// Leader: as many of these as there is room for; an error if there is room for none.
+    fn submit_some(
         &mut self,
-        command: &Command<'_>,
+        commands: &[Command<'_>],
         outbox: &mut dyn Outbox,
-    ) -> Result<(), PlaneError> {
-        let from = Header {
-            flags: match command.kind {
-                EntryKind::Command => 0,
-                EntryKind::Fragment => FLAG_FRAGMENT,
-                EntryKind::Tick => FLAG_TICK,
-            },
-            session: command.session,
-            sequence: command.sequence,
-            ..Header::default()
-        };
-        self.assign(from, command.payload, None, outbox)
+    ) -> Result<usize, PlaneError> {
+        let fits = |command: &&Command<'_>| command.payload.len() <= PAYLOAD_BYTES_MAX;
+        let headers: Vec<Header> = commands
+            .iter()
+            .take_while(fits)
+            .map(|command| {
+                let from = Header {
+                    flags: match command.kind {
+                        EntryKind::Command => 0,
+                        EntryKind::Fragment => FLAG_FRAGMENT,
+                        EntryKind::Tick => FLAG_TICK,
+                    },
+                    session: command.session,
+                    sequence: command.sequence,
+                    ..Header::default()
+                };
+                self.assigned(from, command.payload)
+            })
+            .collect();
+        if headers.is_empty() {
+            return Err(PlaneError::Refused("a payload is longer than the limit"));
+        }
+        let payloads = commands.iter().map(|command| (command.payload, None));
+        self.assign(&headers, payloads, outbox)
     }
 
-    /// Leader: puts a command that came in no packet into the log; `from` has its flags, session and
-    /// sequence.
-    fn assign(
-        &mut self,
-        from: Header,
-        payload: &[u8],
-        asked_by: Option<Asker>,
-        outbox: &mut dyn Outbox,
-    ) -> Result<(), PlaneError> {
-        let payload_bytes = u16::try_from(payload.len())
-            .ok()
-            .filter(|bytes| usize::from(*bytes) <= PAYLOAD_BYTES_MAX)
-            .ok_or(PlaneError::Refused("a payload is longer than the limit"))?;
-        let header = Header {
+    /// A command that came in no packet; `from` has its flags, session and sequence. The payload is within
+    /// the limit.
+    fn assigned(&self, from: Header, payload: &[u8]) -> Header {
+        Header {
             magic: MAGIC,
             version: VERSION,
             kind: Kind::Request as u8,
             sender: u8::try_from(SENDER_CLIENT).unwrap_or(u8::MAX),
-            payload_bytes,
-            group: self.registers.group,
+            payload_bytes: u16::try_from(payload.len()).expect("within the limit"),
+            group: self.state().group,
             payload_crc32c: checksum(payload),
             ..from
-        };
-        let outcome = step::submit(&mut self.registers, &header);
-        if outcome.has(ACTION_TO_SOFTWARE) {
-            return Err(PlaneError::Failed("the log has no index left"));
         }
-        if !outcome.has(ACTION_STORE) {
-            self.counters.note(outcome.reason());
-            return Err(PlaneError::Full);
+    }
+
+    /// Leader: puts commands that came in no packet into the log, with who waits for them; how many there
+    /// was room for. An error if there was room for none.
+    fn assign<'a>(
+        &mut self,
+        headers: &[Header],
+        payloads: impl Iterator<Item = (&'a [u8], Option<Asker>)>,
+        outbox: &mut dyn Outbox,
+    ) -> Result<usize, PlaneError> {
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        outcomes.clear();
+        let submitted = self.place.submit(headers, &mut outcomes);
+        let mut taken = 0;
+        for ((header, outcome), (payload, asked_by)) in headers.iter().zip(&outcomes).zip(payloads)
+        {
+            if outcome.is_stored() {
+                self.store(header, outcome, payload, asked_by);
+                self.say(outcome, payload, outbox);
+                taken += 1;
+            } else {
+                self.counters.note(outcome.reason());
+            }
         }
-        self.store(&header, &outcome, payload, asked_by);
-        self.say(&outcome, payload, outbox);
-        Ok(())
+        let no_index_left = outcomes
+            .last()
+            .is_some_and(|last| last.has(ACTION_TO_SOFTWARE));
+        self.outcomes = outcomes;
+        submitted?;
+        match taken {
+            0 if no_index_left => Err(PlaneError::Failed("the log has no index left")),
+            0 => Err(PlaneError::Full),
+            _ => Ok(taken),
+        }
     }
 
     /// As [`quorumwire_interfaces::DataPlane::take_memcached`].
@@ -338,7 +369,9 @@ impl Engine {
             };
             let asker = Asker::Memcached(from, set.request);
             let asked_by = (!set.noreply).then_some(asker);
-            self.assign(blind, &command, asked_by, outbox).is_ok()
+            let header = self.assigned(blind, &command);
+            let payloads = std::iter::once((&command[..], asked_by));
+            self.assign(&[header], payloads, outbox).is_ok()
         });
         self.command = command;
         self.counters.memcached_taken += u64::from(taken);
@@ -350,7 +383,7 @@ impl Engine {
         if !self.leads() {
             return Err(PlaneError::NotEngaged);
         }
-        let outcome = step::heartbeat(&mut self.registers, round);
+        let outcome = self.place.heartbeat(round)?;
         if !outcome.has(ACTION_FANOUT) {
             return Err(PlaneError::Refused("heartbeat rounds must ascend"));
         }
@@ -363,7 +396,7 @@ impl Engine {
         if !self.is_engaged() {
             return Err(PlaneError::NotEngaged);
         }
-        let outcome = step::persisted(&mut self.registers, upto.0);
+        let outcome = self.place.persisted(upto.0)?;
         match outcome.reason() {
             Reason::None | Reason::Repeated => {}
             _ => {
@@ -379,7 +412,7 @@ impl Engine {
     /// As [`quorumwire_interfaces::DataPlane::release`].
     pub fn release(&mut self, upto: Index) -> Result<(), PlaneError> {
         let untaken = upto.0 > self.taken_index && !mutant("released-before-taken");
-        if untaken || !step::release(&mut self.registers, upto.0) {
+        if untaken || !self.place.release(upto.0)? {
             return Err(PlaneError::Refused("only what was taken can be released"));
         }
         Ok(())
@@ -411,16 +444,16 @@ impl Engine {
     /// How many events.
     pub fn take(&mut self, sink: Sink<'_>) -> usize {
         let mut events = 0;
-        while self.taken_index < self.registers.last_index {
+        while self.taken_index < self.place.filled_index() {
             let index = self.taken_index + 1;
             let (stored, payload) = self
-                .ring
+                .place
                 .get(index)
                 .expect("the step overwrites no entry that was not taken");
             let blind = stored.flags & FLAG_BLIND != 0;
             sink(PlaneEvent::Entry(PlaneEntry {
                 index: Index(index),
-                term: Term(self.registers.term),
+                term: Term(self.state().term),
                 command: Command {
                     kind: kind_of(stored.flags),
                     session: stored.session,
@@ -435,8 +468,9 @@ impl Engine {
             self.taken_index = index;
             events += 1;
         }
-        if self.registers.commit_index > self.told_commit {
-            self.told_commit = self.registers.commit_index;
+        let committed = self.state().commit_index.min(self.taken_index);
+        if committed > self.told_commit {
+            self.told_commit = committed;
             sink(PlaneEvent::Committed(Index(self.told_commit)));
             events += 1;
         }
@@ -449,10 +483,10 @@ impl Engine {
             magic: MAGIC,
             version: VERSION,
             kind: kind as u8,
-            sender: self.registers.me,
-            group: self.registers.group,
-            term: self.registers.term,
-            commit_index: self.registers.commit_index,
+            sender: self.state().me,
+            group: self.state().group,
+            term: self.state().term,
+            commit_index: self.state().commit_index,
             ..Header::default()
         }
     }
@@ -473,8 +507,24 @@ impl Engine {
             flags: from.flags & (FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT),
             asked_by,
         };
-        self.ring.put(entry, payload);
+        self.place.put(entry, payload);
         self.counters.stored += 1;
+    }
+}
+
+/// Registers as a host sees them.
+#[must_use]
+pub fn shown(registers: &Registers) -> Shown {
+    Shown {
+        term: Term(registers.term),
+        last_index: Index(registers.last_index),
+        last_term: Term(registers.last_term),
+        commit_index: Index(registers.commit_index),
+        persisted_index: Index(registers.persisted_index),
+        round: registers.round,
+        frames_heard: registers.frames_heard,
+        match_index: registers.match_index.map(Index),
+        heard_round: registers.heard_round,
     }
 }
 

@@ -2,14 +2,14 @@
 //! code; what the values mean stands in `step.rs`.
 #![allow(unsafe_code)]
 use crate::memcached::{ANSWER_BYTES, HEAD_BYTES, Set};
-use crate::step::{Keys, Outcome, SipKey};
+use crate::step::{Gap, Keys, Outcome, SipKey};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Registers};
 
 /// Declares one copy of the compiled C.
 macro_rules! copy {
     ($module:ident, $($function:ident = $symbol:literal ($($argument:ty),*) $(-> $result:ty)?;)*) => {
         mod $module {
-            use super::{Header, Keys, Outcome, Registers, Set, SipKey};
+            use super::{Gap, Header, Keys, Outcome, Registers, Set, SipKey};
             unsafe extern "C" {
                 $(
                     #[link_name = $symbol]
@@ -25,6 +25,7 @@ copy! { real,
     submit = "qw_real_submit" (*mut Registers, *const Header, *mut Outcome);
     persisted = "qw_real_persisted" (*mut Registers, u64, *mut Outcome);
     heartbeat = "qw_real_heartbeat" (*mut Registers, u64, *mut Outcome);
+    gap_after = "qw_real_gap_after" (*mut Gap, *const Header, *const Outcome) -> i32;
     release = "qw_real_release" (*mut Registers, u64) -> i32;
     registers_sound = "qw_real_registers_sound" (*const Registers) -> i32;
     check_form = "qw_real_check_form" (*const u8, u32, *mut Header) -> i32;
@@ -43,6 +44,7 @@ copy! { mutated,
     submit = "qw_mutated_submit" (*mut Registers, *const Header, *mut Outcome);
     persisted = "qw_mutated_persisted" (*mut Registers, u64, *mut Outcome);
     heartbeat = "qw_mutated_heartbeat" (*mut Registers, u64, *mut Outcome);
+    gap_after = "qw_mutated_gap_after" (*mut Gap, *const Header, *const Outcome) -> i32;
     release = "qw_mutated_release" (*mut Registers, u64) -> i32;
     registers_sound = "qw_mutated_registers_sound" (*const Registers) -> i32;
     check_form = "qw_mutated_check_form" (*const u8, u32, *mut Header) -> i32;
@@ -89,6 +91,10 @@ pub fn persisted(registers: &mut Registers, upto: u64, outcome: &mut Outcome) {
 
 pub fn heartbeat(registers: &mut Registers, round: u64, outcome: &mut Outcome) {
     call!(heartbeat(registers, round, outcome));
+}
+
+pub fn gap_after(gap: &mut Gap, header: &Header, outcome: &Outcome) -> i32 {
+    call!(gap_after(gap, header, outcome))
 }
 
 pub fn release(registers: &mut Registers, upto: u64) -> i32 {

@@ -6,19 +6,21 @@ mod engine;
 mod ffi;
 mod memcached;
 mod mutants;
+mod place;
 mod ring;
 mod signing;
 mod step;
 
 pub use asking::{Answered, Asking, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, Request};
 pub use counters::Counters;
-pub use engine::{Engine, Options, Outbox, Sink};
+pub use engine::{Engine, Options, Outbox, SUBMIT_MAX, Sink, shown};
 pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
 pub use mutants::Mutant;
 #[cfg(feature = "mutants")]
 pub use mutants::{activate, reached};
-pub use ring::RING_SLOTS_MAX;
+pub use place::{Memory, Place};
+pub use ring::{Asker, RING_SLOTS_MAX, Stored};
 pub use step::{
-    Keys, Outcome, SIPHASH_BYTES_MAX, SipKey, SipKeyPair, check, encode, heartbeat, persisted,
-    registers_sound, release, siphash, step, submit, tag,
+    Gap, Keys, Outcome, SIPHASH_BYTES_MAX, SipKey, SipKeyPair, check, encode, gap_after, heartbeat,
+    persisted, registers_sound, release, siphash, step, submit, tag,
 };

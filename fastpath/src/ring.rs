@@ -13,9 +13,13 @@ pub struct Stored {
     pub index: u64,
     /// Term of the entry before.
     pub previous_term: u64,
+    /// Client session of the command.
     pub session: u64,
+    /// Its number in the session.
     pub sequence: u64,
+    /// Checksum of the payload, as it came.
     pub payload_crc32c: u32,
+    /// Bytes of the payload.
     pub payload_bytes: u16,
     /// Those that go with a command.
     pub flags: u8,
@@ -64,9 +68,9 @@ impl Ring {
     }
 
     /// An entry with its payload, if its slot holds it.
-    pub fn get(&self, index: u64) -> Option<(&Stored, &[u8])> {
+    pub fn get(&self, index: u64) -> Option<(Stored, &[u8])> {
         let slot = self.slot(index);
-        let stored = &self.stored[slot];
+        let stored = self.stored[slot];
         if index == 0 || stored.index != index {
             return None;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The headers' functions under names that Rust can call; adds nothing. Compiled once as it is, and for
  * the mutants' tests a second time with QW_MUTANTS. */
+#include "qw_gap.h"
 #include "qw_memcached.h"
 #include "qw_step.h"
 #include "qw_verify.h"
@@ -31,6 +32,7 @@ void QW_EXPORT(step)(struct qw_registers *, const struct qw_header *, struct qw_
 void QW_EXPORT(submit)(struct qw_registers *, const struct qw_header *, struct qw_outcome *);
 void QW_EXPORT(persisted)(struct qw_registers *, __u64, struct qw_outcome *);
 void QW_EXPORT(heartbeat)(struct qw_registers *, __u64, struct qw_outcome *);
+int QW_EXPORT(gap_after)(struct qw_gap *, const struct qw_header *, const struct qw_outcome *);
 int QW_EXPORT(release)(struct qw_registers *, __u64);
 int QW_EXPORT(registers_sound)(const struct qw_registers *);
 int QW_EXPORT(check_form)(const __u8 *, __u32, struct qw_header *);
@@ -60,6 +62,12 @@ void QW_EXPORT(persisted)(struct qw_registers *state, __u64 upto, struct qw_outc
 void QW_EXPORT(heartbeat)(struct qw_registers *state, __u64 round, struct qw_outcome *out)
 {
 	qw_heartbeat(state, round, out);
+}
+
+int QW_EXPORT(gap_after)(struct qw_gap *gap, const struct qw_header *in,
+			 const struct qw_outcome *out)
+{
+	return (int)qw_gap_after(gap, in, out);
 }
 
 int QW_EXPORT(release)(struct qw_registers *state, __u64 upto)

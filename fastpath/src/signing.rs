@@ -25,10 +25,7 @@ struct Sending {
 impl Signing {
     /// Signs and checks with these from now on.
     pub fn set(&mut self, keys: &PlaneKeys) {
-        self.checked_with = Keys {
-            cluster: pair(&keys.cluster),
-            clients: pair(&keys.clients),
-        };
+        self.checked_with = Keys::from(keys);
         self.sending = Some(Sending {
             cluster: epoch(&keys.cluster),
             clients: epoch(&keys.clients),
@@ -84,6 +81,15 @@ impl Signing {
             return Err(Reason::Checksum);
         }
         Ok((header, payload))
+    }
+}
+
+impl From<&PlaneKeys> for Keys {
+    fn from(keys: &PlaneKeys) -> Self {
+        Self {
+            cluster: pair(&keys.cluster),
+            clients: pair(&keys.clients),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The C step as safe Rust: values in, values out. Nothing is decided here.
 use crate::ffi;
-use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Reason, Registers};
+use quorumwire_wire::packet::{
+    ACTION_STORE, HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Reason, Registers,
+};
 
 /// Most bytes that [`siphash`] takes.
 pub const SIPHASH_BYTES_MAX: usize = PAYLOAD_BYTES_MAX;
@@ -27,6 +29,12 @@ impl Outcome {
     #[must_use]
     pub fn reason(&self) -> Reason {
         reason(self.reason)
+    }
+
+    /// Whether an entry was given its place.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.has(ACTION_STORE)
     }
 
     /// Whether one of these actions is to be carried out.
@@ -111,6 +119,46 @@ pub fn step(registers: &mut Registers, header: &Header) -> Outcome {
     let mut outcome = Outcome::default();
     ffi::step(registers, header, &mut outcome);
     outcome
+}
+
+/// What a follower has asked for: `struct qw_gap`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[repr(C)]
+pub struct Gap {
+    leader_last: u64,
+    asked_index: u64,
+    quiet: u64,
+}
+
+impl Gap {
+    /// Nothing was asked for, and nothing is missing up to here.
+    #[must_use]
+    pub fn behind(last_index: u64) -> Self {
+        Self {
+            leader_last: last_index,
+            ..Self::default()
+        }
+    }
+}
+
+/// What to say beyond what the step says: `enum qw_asking`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Asking {
+    /// Nothing else.
+    AsSaid,
+    /// Not the question that the step made: it was just asked.
+    Not,
+    /// Ask for what comes behind the entry that was stored.
+    More,
+}
+
+/// After a step: whether and what a follower asks its leader for.
+pub fn gap_after(gap: &mut Gap, header: &Header, outcome: &Outcome) -> Asking {
+    match ffi::gap_after(gap, header, outcome) {
+        0 => Asking::AsSaid,
+        1 => Asking::Not,
+        _ => Asking::More,
+    }
 }
 
 /// Leader: gives a command of its own host its place; the fields are those of a REQUEST.

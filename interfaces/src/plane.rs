@@ -238,8 +238,9 @@ pub trait DataPlane: Send {
     /// The registers of this moment.
     fn registers(&self) -> Registers;
 
-    /// Leader: takes commands in order, as many as there is room for; how many, and the first one's
-    /// index. [`PlaneError::Full`] if there is room for none.
+    /// Leader: takes commands in order, at indexes that follow each other, as many as there is room for
+    /// or as it takes at once; how many, and the first one's index. [`PlaneError::Full`] if there is room
+    /// for none.
     fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError>;
 
     /// A datagram that a memcached client sent to the host's own socket. Leader: a plain `set` that fits a

@@ -1,10 +1,11 @@
 //! What an engine does with a datagram: checks it, asks the step, and carries out its actions in order.
-use super::{Asked, Engine, Outbox, Sink, kind_of};
+use super::{Engine, Outbox, Sink, kind_of};
 use crate::memcached::memcached_stored;
 use crate::mutants::mutant;
+use crate::place::{Memory, Place};
 use crate::ring::{Asker, Stored};
 use crate::signing::{encode_origin, is_ours, split_origin};
-use crate::step::{self, Outcome};
+use crate::step::{self, Asking, Outcome};
 use quorumwire_interfaces::PlaneEvent;
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_FORWARD, ACTION_REPLY, ACTION_RESEND, ACTION_STORE,
@@ -12,12 +13,6 @@ use quorumwire_wire::packet::{
     RESEND_ENTRIES_MAX, Reason, SENDER_CLIENT,
 };
 use std::net::SocketAddr;
-
-/// Packets behind one gap that are not answered after one was: a leader with much on its way would send
-/// everything again for each of them. Several times as many as one question brings: where the first of
-/// these is lost or late, the others are behind the gap, too, and each question must lead to less than
-/// one more, however often packets are repeated. The next heartbeat is answered in any case.
-const GAPS_QUIET_MAX: usize = 8 * RESEND_ENTRIES_MAX;
 
 /// One datagram that passed all checks.
 struct Received<'a> {
@@ -32,7 +27,7 @@ impl Received<'_> {
     }
 }
 
-impl Engine {
+impl Engine<Memory> {
     /// Takes in one datagram. What is not signed rightly is never answered.
     pub fn receive(
         &mut self,
@@ -41,25 +36,11 @@ impl Engine {
         outbox: &mut dyn Outbox,
         sink: Sink<'_>,
     ) {
-        self.counters.received += 1;
-        if !is_ours(datagram) {
-            self.counters.foreign += 1;
-            sink(PlaneEvent::Foreign {
-                from,
-                bytes: datagram,
-            });
+        let Some(packet) = self.open(from, datagram, sink) else {
             return;
-        }
-        let (header, payload) = match self.signing.open(datagram) {
-            Ok(opened) => opened,
-            Err(reason) => return self.counters.note(reason),
         };
-        let packet = Received {
-            from,
-            header,
-            payload,
-        };
-        let outcome = step::step(&mut self.registers, &header);
+        let header = packet.header;
+        let outcome = step::step(&mut self.place.registers, &header);
         self.counters.note(outcome.reason());
         if outcome.has(ACTION_TO_SOFTWARE) {
             self.hand_over(&packet, outcome.reason(), sink);
@@ -70,10 +51,10 @@ impl Engine {
 
     /// The actions in the order of their bits.
     fn carry_out(&mut self, packet: &Received<'_>, outcome: &Outcome, outbox: &mut dyn Outbox) {
-        let from_leader = matches!(packet.kind(), Some(Kind::Append | Kind::Heartbeat));
-        if from_leader && outcome.actions != 0 {
-            self.leader_last = self.leader_last.max(packet.header.index);
-        }
+        let asking = match step::gap_after(&mut self.gap, &packet.header, outcome) {
+            Asking::Not if mutant("gap-asked-for-each-packet") => Asking::AsSaid,
+            asking => asking,
+        };
         let mut command = packet.payload;
         if outcome.has(ACTION_STORE) {
             let asked_by = match packet.kind() {
@@ -86,21 +67,61 @@ impl Engine {
             };
             self.store(&packet.header, outcome, command, asked_by);
         }
-        if !self.is_asked_already(packet, outcome) {
+        if asking == Asking::Not {
+            self.counters.gaps_not_asked += 1;
+        } else {
             self.say(outcome, command, outbox);
-        } else if outcome.has(ACTION_COMMIT) {
-            self.answer_blind(outcome.commit_from, outbox);
         }
         if outcome.has(ACTION_FORWARD) {
             let origin = encode_origin(packet.from);
-            let leader = self.registers.leader;
+            let leader = self.state().leader;
             self.send_to(leader, outcome.header, [&origin, packet.payload], outbox);
         }
         if outcome.has(ACTION_RESEND) {
             self.resend(packet.header.sender, outcome.index, outbox);
         }
-        if outcome.has(ACTION_STORE) && from_leader {
-            self.ask_for_more(outcome.index, outbox);
+        if asking == Asking::More {
+            self.ask_for(outcome.index + 1, outbox);
+        }
+    }
+}
+
+impl<P: Place> Engine<P> {
+    /// Takes in one datagram that has passed by the place where the step runs: what a client wants of the
+    /// host is handed over, nothing moves.
+    pub fn receive_passed(&mut self, from: SocketAddr, datagram: &[u8], sink: Sink<'_>) {
+        if let Some(packet) = self.open(from, datagram, sink) {
+            self.counters.note(Reason::Off);
+            self.hand_over(&packet, Reason::Off, sink);
+        }
+    }
+
+    /// Checks a datagram. What is another protocol's is handed over, what is wrong is counted.
+    fn open<'a>(
+        &mut self,
+        from: SocketAddr,
+        datagram: &'a [u8],
+        sink: Sink<'_>,
+    ) -> Option<Received<'a>> {
+        self.counters.received += 1;
+        if !is_ours(datagram) {
+            self.counters.foreign += 1;
+            sink(PlaneEvent::Foreign {
+                from,
+                bytes: datagram,
+            });
+            return None;
+        }
+        match self.signing.open(datagram) {
+            Ok((header, payload)) => Some(Received {
+                from,
+                header,
+                payload,
+            }),
+            Err(reason) => {
+                self.counters.note(reason);
+                None
+            }
         }
     }
 
@@ -108,69 +129,46 @@ impl Engine {
     pub(super) fn say(&mut self, outcome: &Outcome, payload: &[u8], outbox: &mut dyn Outbox) {
         if outcome.has(ACTION_FANOUT) && self.seal(outcome.header, [payload, &[]]) {
             for slot in 0..self.peers.len() {
-                if slot != usize::from(self.registers.me) {
+                if slot != usize::from(self.state().me) {
                     outbox.send(self.peers[slot], &self.datagram);
                     self.counters.sent += 1;
                 }
             }
         }
         if outcome.has(ACTION_REPLY) {
-            self.send_to(self.registers.leader, outcome.header, [&[], &[]], outbox);
+            self.send_to(self.state().leader, outcome.header, [&[], &[]], outbox);
         }
         if outcome.has(ACTION_COMMIT) {
             self.answer_blind(outcome.commit_from, outbox);
         }
     }
 
-    /// Whether the leader has just been asked for what is missing here. Heartbeats come seldom: they are
-    /// always answered.
-    fn is_asked_already(&mut self, packet: &Received<'_>, outcome: &Outcome) -> bool {
-        if outcome.reason() != Reason::Gap {
-            return false;
-        }
-        let index = outcome.header.index;
-        let behind_same_gap = packet.kind() == Some(Kind::Append) && self.asked.index == index;
-        let quiet = self.asked.quiet < GAPS_QUIET_MAX && !mutant("gap-asked-for-each-packet");
-        if behind_same_gap && quiet {
-            self.asked.quiet += 1;
-            self.counters.gaps_not_asked += 1;
-            return true;
-        }
-        self.asked = Asked { index, quiet: 0 };
-        false
-    }
-
-    /// The last entry of those that one question brings has come, and there are more: asks for these.
-    fn ask_for_more(&mut self, stored: u64, outbox: &mut dyn Outbox) {
-        let asked_upto = self
-            .asked
-            .index
-            .saturating_add(RESEND_ENTRIES_MAX as u64 - 1);
-        if self.asked.index == 0 || stored != asked_upto || self.leader_last <= stored {
-            return;
-        }
-        let index = stored + 1;
-        self.asked = Asked { index, quiet: 0 };
+    /// Follower: asks for an entry and what comes behind it.
+    fn ask_for(&mut self, index: u64, outbox: &mut dyn Outbox) {
         let header = Header {
             index,
-            sequence: self.registers.round,
+            sequence: self.state().round,
             ..self.said(Kind::Retransmit)
         };
-        self.send_to(self.registers.leader, header, [&[], &[]], outbox);
+        self.send_to(self.state().leader, header, [&[], &[]], outbox);
     }
 
-    /// Sends entries again, from the ring.
-    fn resend(&mut self, slot: u8, from: u64, outbox: &mut dyn Outbox) {
+    /// Leader: sends entries of its term again, from the ring.
+    pub fn resend(&mut self, slot: u8, from: u64, outbox: &mut dyn Outbox) {
+        if !self.leads() || from <= self.state().start_index {
+            return;
+        }
         let most = from.saturating_add(RESEND_ENTRIES_MAX as u64 - 1);
-        for index in from..=most.min(self.registers.last_index) {
-            let Some((&stored, payload)) = self.ring.get(index) else {
+        for index in from..=most.min(self.state().last_index) {
+            let Some((stored, payload)) = self.place.get(index) else {
                 return;
             };
             let header = self.append_of(&stored);
-            if self
+            let sealed = self
                 .signing
-                .seal(header, [payload, &[]], &mut self.datagram)
-            {
+                .seal(header, [payload, &[]], &mut self.datagram);
+            // Released, its slot may have been filled anew while it was read.
+            if sealed && self.place.get(index).is_some() {
                 self.counters.resent += 1;
                 self.deliver(slot, outbox);
             }
@@ -197,30 +195,35 @@ impl Engine {
             return;
         }
         // What software moved is not in the ring, and nobody waits for it here.
-        let from = from.max(self.registers.start_index);
-        for index in from + 1..=self.registers.commit_index {
-            let Some((&stored, _)) = self.ring.get(index) else {
-                continue;
-            };
-            let (Some(asker), true) = (stored.asked_by, stored.flags & FLAG_BLIND != 0) else {
-                continue;
-            };
-            self.counters.blind_answers += 1;
-            let client = match asker {
-                Asker::Packet(client) => client,
-                Asker::Memcached(client, request) => {
-                    outbox.send_memcached(client, &memcached_stored(request));
-                    continue;
-                }
-            };
-            let header = Header {
-                index,
-                session: stored.session,
-                sequence: stored.sequence,
-                ..self.said(Kind::Answer)
-            };
-            self.send(client, header, [&[], &[]], outbox);
+        let from = from.max(self.state().start_index);
+        for index in from + 1..=self.state().commit_index {
+            self.answer_blind_one(index, outbox);
         }
+    }
+
+    /// Leader: answers the entry of an index, which is committed, if it is a blind write that somebody asked
+    /// for.
+    pub fn answer_blind_one(&mut self, index: u64, outbox: &mut dyn Outbox) {
+        let Some((stored, _)) = self.place.get(index) else {
+            return;
+        };
+        let (Some(asker), true) = (stored.asked_by, stored.flags & FLAG_BLIND != 0) else {
+            return;
+        };
+        self.counters.blind_answers += 1;
+        let client = match asker {
+            Asker::Packet(client) => client,
+            Asker::Memcached(client, request) => {
+                return outbox.send_memcached(client, &memcached_stored(request));
+            }
+        };
+        let header = Header {
+            index,
+            session: stored.session,
+            sequence: stored.sequence,
+            ..self.said(Kind::Answer)
+        };
+        self.send(client, header, [&[], &[]], outbox);
     }
 
     /// Tells the host of a packet that the step left to software, if it is one that software can use.
@@ -251,8 +254,7 @@ impl Engine {
         payload: &[u8],
         sink: Sink<'_>,
     ) {
-        if packet.header.group != self.registers.group && !mutant("handed-over-from-another-group")
-        {
+        if packet.header.group != self.state().group && !mutant("handed-over-from-another-group") {
             return self.counters.note(Reason::Group);
         }
         sink(PlaneEvent::Request {
