@@ -118,6 +118,38 @@ pub fn nothing_forged_is_taken_or_answered<F: Fabric>() {
     }
 }
 
+/// Rightly signed, but the command is not the one its checksum was made of.
+pub fn a_command_with_a_wrong_checksum_is_not_taken<F: Fabric>() {
+    let mut cluster = warmed_up::<F>();
+    let keys = keys();
+    let origin = [&[0; 10][..], &[0xff, 0xff, 10, 0, 0, 1, 1, 1]].concat();
+    for bytes in [1, 7, 8, 9, 64, 1000] {
+        let payload = vec![7; bytes];
+        let mut request = signed(&header(Kind::Request, 255, 0), &payload, keys.clients.key);
+        let checksum = Header::decode(request.first_chunk().expect("a header")).payload_crc32c;
+        request[HEADER_BYTES + bytes - 1] ^= 1;
+        sign(&mut request, keys.clients.key);
+        // At the leader, and at a follower that would send it on.
+        for slot in [0, 1] {
+            expect_nothing(&mut cluster, slot, &request);
+        }
+        // Sent on, the checksum still is the command's, without who asked.
+        let forward = [&origin, &payload[..]].concat();
+        let mut forward = signed(&header(Kind::Forward, 1, 0), &forward, keys.cluster.key);
+        expect_nothing(&mut cluster, 0, &forward);
+        let sound = Header {
+            payload_crc32c: checksum,
+            ..Header::decode(forward.first_chunk().expect("a header"))
+        };
+        forward[..HEADER_BYTES].copy_from_slice(&sound.encode());
+        sign(&mut forward, keys.cluster.key);
+        let before = cluster.registers(0).last_index.0;
+        cluster.fabric.send_from_outside(0, &forward);
+        cluster.settle();
+        assert_eq!(cluster.registers(0).last_index.0, before + 1);
+    }
+}
+
 /// Rightly signed, by a member or not, but not by whom such a packet comes from.
 pub fn strangers_move_nothing<F: Fabric>() {
     let mut cluster = warmed_up::<F>();

@@ -96,7 +96,8 @@ macro_rules! conformance {
             clients: a_request_is_answered_by_the_host,
                 blind_writes_are_answered_at_commit, a_follower_sends_requests_on,
                 foreign_datagrams_are_the_hosts, requests_to_a_plane_that_is_off_are_the_hosts;
-            forgery: nothing_forged_is_taken_or_answered, strangers_move_nothing,
+            forgery: nothing_forged_is_taken_or_answered,
+                a_command_with_a_wrong_checksum_is_not_taken, strangers_move_nothing,
                 other_terms_and_groups_move_nothing, keys_rotate_under_load;
         }
     };

@@ -1,0 +1,207 @@
+//! A plane's UDP socket: takes in and sends many datagrams with one system call, and counts what the
+//! network does with them. What is in a datagram is the plane's.
+mod ffi;
+
+use ffi::{Arrived, Leaving};
+use quorumwire_fastpath::Outbox;
+use socket2::SockRef;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+pub use ffi::BATCH_MAX;
+
+/// Longest datagram taken in. Ours are at most 1,448 bytes, those of foreign clients hardly more.
+pub const DATAGRAM_BYTES_MAX: usize = 2048;
+/// What is asked of the system for datagrams that wait; it may give less.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
+
+/// What happened between the plane and the network. All are numbers of datagrams but the last.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SocketCounters {
+    /// Came in whole.
+    pub received: u64,
+    /// Came in longer than [`DATAGRAM_BYTES_MAX`], or from nowhere, and were dropped.
+    pub cut: u64,
+    /// Went out.
+    pub sent: u64,
+    /// Did not go out: the system had no room.
+    pub lost_full: u64,
+    /// Did not go out for another reason, such as an address that cannot be reached.
+    pub lost_error: u64,
+    /// Times that receiving failed.
+    pub receive_errors: u64,
+}
+
+impl SocketCounters {
+    /// All of them, by name.
+    pub fn each(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("socket_received", self.received);
+        sink("socket_dropped_cut", self.cut);
+        sink("socket_sent", self.sent);
+        sink("socket_lost_full", self.lost_full);
+        sink("socket_lost_error", self.lost_error);
+        sink("socket_receive_errors", self.receive_errors);
+    }
+}
+
+/// Where datagrams come in.
+pub struct Incoming {
+    places: Vec<u8>,
+    arrived: Vec<Arrived>,
+}
+
+impl Default for Incoming {
+    fn default() -> Self {
+        Self {
+            places: vec![0; BATCH_MAX * DATAGRAM_BYTES_MAX],
+            arrived: Vec::with_capacity(BATCH_MAX),
+        }
+    }
+}
+
+impl Incoming {
+    /// Takes in one batch of at most `budget` datagrams without waiting; how many there were. `take` gets
+    /// each with the socket to answer from.
+    pub fn receive(
+        &mut self,
+        from: &mut Datagrams,
+        budget: usize,
+        take: &mut dyn FnMut(SocketAddr, &[u8], &mut Datagrams),
+    ) -> usize {
+        let mut places: Vec<&mut [u8]> = self
+            .places
+            .chunks_exact_mut(DATAGRAM_BYTES_MAX)
+            .take(budget)
+            .collect();
+        if let Err(error) = ffi::receive(from.socket.as_fd(), &mut places, &mut self.arrived) {
+            let nothing_there = error.kind() == io::ErrorKind::WouldBlock;
+            from.counters.receive_errors += u64::from(!nothing_there);
+            return 0;
+        }
+        for (place, arrived) in places.iter().zip(&self.arrived) {
+            let Some(sender) = arrived.from.filter(|_| !arrived.cut) else {
+                from.counters.cut += 1;
+                continue;
+            };
+            from.counters.received += 1;
+            take(sender, &place[..arrived.bytes], from);
+        }
+        from.flush();
+        self.arrived.len()
+    }
+}
+
+/// A socket and what is about to leave through it.
+pub struct Datagrams {
+    socket: UdpSocket,
+    ipv6: bool,
+    /// Where memcached clients are answered from.
+    memcached: Option<UdpSocket>,
+    counters: SocketCounters,
+    /// Datagrams one behind the other, and where each ends.
+    bytes: Vec<u8>,
+    waiting: Vec<(SocketAddr, usize)>,
+}
+
+impl Datagrams {
+    /// Listens. An error is what the system says.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = UdpSocket::bind(address)?;
+        socket.set_nonblocking(true)?;
+        let options = SockRef::from(&socket);
+        // Less than asked for costs datagrams that are sent again, nothing else.
+        let _ = options.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
+        let _ = options.set_send_buffer_size(SOCKET_BUFFER_BYTES);
+        Ok(Self {
+            ipv6: socket.local_addr()?.is_ipv6(),
+            socket,
+            memcached: None,
+            counters: SocketCounters::default(),
+            bytes: Vec::new(),
+            waiting: Vec::new(),
+        })
+    }
+
+    /// Answers memcached clients from this socket, which does not block.
+    pub fn serve_memcached(&mut self, socket: UdpSocket) {
+        self.memcached = Some(socket);
+    }
+
+    /// Whether memcached clients can be answered.
+    #[must_use]
+    pub fn serves_memcached(&self) -> bool {
+        self.memcached.is_some()
+    }
+
+    /// Where it listens.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// What the network has done.
+    #[must_use]
+    pub fn counters(&self) -> &SocketCounters {
+        &self.counters
+    }
+
+    /// Sends everything that waits. What cannot be sent is lost, and counted.
+    pub fn flush(&mut self) {
+        let mut leaving = Vec::with_capacity(self.waiting.len());
+        let mut start = 0;
+        for (to, end) in &self.waiting {
+            leaving.push(Leaving {
+                to: *to,
+                bytes: &self.bytes[start..*end],
+            });
+            start = *end;
+        }
+        let mut rest = &leaving[..];
+        while !rest.is_empty() {
+            let done = match ffi::send(self.socket.as_fd(), self.ipv6, rest) {
+                Ok(sent) => {
+                    self.counters.sent += sent as u64;
+                    sent.max(1)
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.counters.lost_full += rest.len() as u64;
+                    rest.len()
+                }
+                Err(_) => {
+                    self.counters.lost_error += 1;
+                    1
+                }
+            };
+            rest = rest.get(done..).unwrap_or_default();
+        }
+        self.waiting.clear();
+        self.bytes.clear();
+    }
+}
+
+impl Outbox for Datagrams {
+    fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
+        if self.waiting.len() == BATCH_MAX {
+            self.flush();
+        }
+        self.bytes.extend_from_slice(datagram);
+        self.waiting.push((to, self.bytes.len()));
+    }
+
+    fn send_memcached(&mut self, to: SocketAddr, datagram: &[u8]) {
+        let Some(socket) = &self.memcached else {
+            return;
+        };
+        match socket.send_to(datagram, to) {
+            Ok(_) => self.counters.sent += 1,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.counters.lost_full += 1,
+            Err(_) => self.counters.lost_error += 1,
+        }
+    }
+}
+
+impl AsFd for Datagrams {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Carries out what the step says, in the order of its bits: store, send, answer. One frame came in, so one
+ * verdict goes out; whatever needs more frames is sent as copies (copy.h) or left to the host (an event). */
+#ifndef QW_ACT_H
+#define QW_ACT_H
+
+#include "copy.h"
+
+/* A packet that passed all checks, and what the step said of it. */
+struct qw_served {
+	struct qw_frame frame;
+	struct qw_header in;
+	struct qw_outcome out;
+	struct qw_endpoint sender;
+	/* Of the registers, as the step left them. */
+	__u64 term;
+	__u64 start_index;
+	__u64 last_index;
+	__u64 commit_index;
+	__u64 round;
+	__u32 group;
+	__u8 me;
+	__u8 leader;
+	__u8 replicas;
+	__u8 role;
+	__u32 asking; /* enum qw_asking */
+};
+
+/* One for each processor: too large for a program's stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct qw_served);
+} served SEC(".maps");
+
+/* The host has something to take: wakes it unless it was woken since it last looked. */
+static __always_inline void qw_wake(struct qw_group *group, __u32 group_slot)
+{
+	struct qw_event event = { .kind = QW_EVENT_WAKE, .group_slot = (__u16)group_slot };
+
+	/* An exchange orders what was written before it against the host's look at it. */
+	if (__sync_lock_test_and_set(&group->woken, 1) == 0)
+		qw_tell(&event, BPF_RB_FORCE_WAKEUP);
+}
+
+/* Puts the packet's entry into the ring. `index` goes last. */
+static __always_inline int qw_store(struct xdp_md *ctx, struct qw_served *s)
+{
+	struct qw_slot *slot = (void *)qw_slot_of(s->frame.group_slot, s->out.index);
+	__u32 at = s->frame.at + QW_HEADER_BYTES;
+	__u32 bytes = s->in.payload_bytes;
+
+	if (!slot)
+		return 0;
+	slot->index = 0;
+	barrier();
+	slot->asked_by = QW_ASKER_NONE;
+	slot->previous_term = s->out.header.previous_term;
+	if (s->in.kind == QW_KIND_APPEND) {
+		slot->previous_term = s->in.previous_term;
+	} else if (s->in.kind == QW_KIND_REQUEST) {
+		slot->asked_by = QW_ASKER_PACKET;
+		slot->client = s->sender;
+	} else if (s->in.kind == QW_KIND_FORWARD) {
+		slot->asked_by = QW_ASKER_PACKET;
+		if (bpf_xdp_load_bytes(ctx, at, &slot->client, QW_ORIGIN_BYTES))
+			return 0;
+		__builtin_memset(slot->client.mac, 0, ETH_ALEN);
+		at += QW_ORIGIN_BYTES;
+		bytes -= QW_ORIGIN_BYTES;
+	}
+	slot->session = s->in.session;
+	slot->sequence = s->in.sequence;
+	slot->payload_crc32c = s->in.payload_crc32c;
+	slot->payload_bytes = (__u16)bytes;
+	slot->flags = s->in.flags & (QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT);
+	slot->answered_here = s->in.kind == QW_KIND_REQUEST && (slot->flags & QW_FLAG_BLIND) != 0;
+	if (bytes > 0 && bytes <= QW_PAYLOAD_BYTES_MAX &&
+	    bpf_xdp_load_bytes(ctx, at, slot->payload, bytes))
+		return 0;
+	barrier();
+	slot->index = s->out.index;
+	qw_tally(QW_COUNT_STORED, 1);
+	return 1;
+}
+
+/* Sends the packet's frame back into the network as `header`, whose payload stands there already. */
+static __always_inline int qw_transmit(struct xdp_md *ctx, struct qw_served *s,
+				       struct qw_header *header, const struct qw_endpoint *to)
+{
+	__u32 bytes = QW_HEADER_BYTES + header->payload_bytes;
+
+	if (!qw_knows_mac(to)) {
+		qw_tally(QW_COUNT_NO_NEIGHBOUR, 1);
+		return XDP_DROP;
+	}
+	if (!qw_fit(ctx, &s->frame, bytes)) {
+		qw_tally(QW_COUNT_NO_SPACE, 1);
+		return XDP_DROP;
+	}
+	if (!qw_seal(ctx, &s->frame, header) ||
+	    !qw_address(ctx, &s->frame, &qw_config.own[s->frame.group_slot & (QW_GROUPS_MAX - 1)], to,
+			bytes))
+		return XDP_DROP;
+	qw_tally(QW_COUNT_SENT, 1);
+	return XDP_TX;
+}
+
+/* Leader: the entry to all other replicas. */
+static __always_inline int qw_fan_out(struct xdp_md *ctx, struct qw_served *s)
+{
+	struct qw_copy_order order = {
+		.number = qw_copy_number(),
+		.kind = QW_COPY_FANOUT,
+		.group_slot = (__u8)s->frame.group_slot,
+		.is_ipv6 = (__u8)s->frame.is_ipv6,
+		.me = s->me,
+		.replicas = s->replicas,
+	};
+	__u32 bytes = QW_HEADER_BYTES + s->out.header.payload_bytes;
+
+	if (s->replicas <= 1)
+		return XDP_DROP;
+	/* Who asked stands between a forwarded request's header and its command. */
+	if (s->in.kind == QW_KIND_FORWARD && bpf_xdp_adjust_head(ctx, QW_ORIGIN_BYTES))
+		return XDP_DROP;
+	if (!qw_fit(ctx, &s->frame, bytes))
+		return XDP_DROP;
+	if (!qw_seal(ctx, &s->frame, &s->out.header))
+		return XDP_DROP;
+	if (!qw_order_copies(ctx, &order))
+		return XDP_DROP;
+	return qw_send_copies(s->replicas - 1);
+}
+
+/* Follower: a client's request to the leader, with who asked. */
+static __always_inline int qw_forward(struct xdp_md *ctx, struct qw_served *s)
+{
+	const struct qw_endpoint *leader = qw_peer_of(s->frame.group_slot, s->leader);
+	__u32 at = s->frame.at + QW_HEADER_BYTES;
+
+	if (!leader)
+		return XDP_DROP;
+	if (bpf_xdp_adjust_head(ctx, -QW_ORIGIN_BYTES)) {
+		qw_tally(QW_COUNT_NO_SPACE, 1);
+		return XDP_DROP;
+	}
+	if (bpf_xdp_store_bytes(ctx, at, &s->sender, QW_ORIGIN_BYTES))
+		return XDP_DROP;
+	return qw_transmit(ctx, s, &s->out.header, leader);
+}
+
+/* Which entries of a range the program answers, as the lower 32 bits, and which the host has to, as the
+ * upper ones. */
+__attribute__((noinline)) __u64 qw_answered_by(__u32 group_slot, __u64 from, __u32 count)
+{
+	__u64 answered = 0;
+	__u32 offset;
+
+	if (group_slot >= QW_GROUPS_MAX)
+		return 0;
+	for (offset = 0; offset < QW_RESEND_ENTRIES_MAX; offset++) {
+		const struct qw_slot *slot;
+
+		if (offset >= count)
+			break;
+		slot = qw_slot_of(group_slot, from + offset);
+		if (!slot)
+			break;
+		answered |= qw_answers(slot, from + offset) << offset;
+		answered |= qw_leaves_answer(slot, from + offset) << (32 + offset);
+	}
+	return answered;
+}
+
+/* The number of the lowest bit that is set. */
+static __always_inline __u32 qw_lowest(__u32 bits)
+{
+	__u32 place = 0;
+
+	place += ((bits & 0xffff) == 0) << 4;
+	place += (((bits >> place) & 0xff) == 0) << 3;
+	place += (((bits >> place) & 0xf) == 0) << 2;
+	place += (((bits >> place) & 0x3) == 0) << 1;
+	place += ((bits >> place) & 0x1) == 0;
+	return place & 31;
+}
+
+static __always_inline int qw_write_range(struct xdp_md *ctx, const struct qw_frame *frame,
+					  const struct qw_copy_range *range)
+{
+	__u8 *packet = (__u8 *)qw_data(ctx) + (frame->at & 127);
+
+	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
+		return 0;
+	__builtin_memcpy(packet, range, sizeof(*range));
+	return 1;
+}
+
+/* Leader: answers the blind writes that became committed with this packet. */
+static __always_inline int qw_answer(struct xdp_md *ctx, struct qw_served *s)
+{
+	__u64 from = qw_max(s->out.commit_from, s->start_index) + 1;
+	struct qw_copy_range range = {
+		.upto = s->commit_index,
+		.term = s->term,
+		.commit_index = s->commit_index,
+		.group = s->group,
+	};
+	struct qw_copy_order order = {
+		.kind = QW_COPY_ANSWERS,
+		.group_slot = (__u8)s->frame.group_slot,
+		.is_ipv6 = (__u8)s->frame.is_ipv6,
+		.me = s->me,
+		.replicas = s->replicas,
+	};
+	struct qw_event event = {
+		.kind = QW_EVENT_ANSWER_REST,
+		.group_slot = (__u16)s->frame.group_slot,
+	};
+	const struct qw_slot *slot;
+	__u32 answered;
+	__u64 both;
+
+	if (from > s->commit_index)
+		return XDP_DROP;
+	event.from = from;
+	event.upto = s->commit_index;
+	if (s->commit_index - from >= QW_RESEND_ENTRIES_MAX) {
+		event.kind = QW_EVENT_ANSWER;
+		qw_tell(&event, BPF_RB_FORCE_WAKEUP);
+		return XDP_DROP;
+	}
+	both = qw_answered_by(s->frame.group_slot, from, (__u32)(s->commit_index - from) + 1);
+	if (both >> 32 != 0)
+		qw_tell(&event, BPF_RB_FORCE_WAKEUP);
+	answered = (__u32)both;
+	if (answered == 0)
+		return XDP_DROP;
+	range.from = from + qw_lowest(answered);
+	if (!qw_fit(ctx, &s->frame, QW_HEADER_BYTES))
+		return XDP_DROP;
+	if ((answered & (answered - 1)) == 0) {
+		slot = qw_slot_of(s->frame.group_slot, range.from);
+		if (!slot || !qw_write_answer(ctx, &s->frame, slot, range.from, &range,
+					      s->me))
+			return XDP_DROP;
+		qw_tally(QW_COUNT_BLIND_ANSWERS, 1);
+		qw_tally(QW_COUNT_SENT, 1);
+		return XDP_TX;
+	}
+	order.number = qw_copy_number();
+	if (!qw_write_range(ctx, &s->frame, &range) || !qw_order_copies(ctx, &order))
+		return XDP_DROP;
+	return qw_send_copies((__u32)(s->commit_index - range.from) + 1);
+}
+
+/* Leader: sends entries again to a replica that misses them. */
+static __always_inline int qw_resend(struct xdp_md *ctx, struct qw_served *s)
+{
+	__u64 last = qw_min(s->last_index, s->out.index + QW_RESEND_ENTRIES_MAX - 1);
+	struct qw_copy_range range = {
+		.from = s->out.index,
+		.upto = last,
+		.term = s->term,
+		.commit_index = s->commit_index,
+		.group = s->group,
+	};
+	struct qw_copy_order order = {
+		.number = qw_copy_number(),
+		.kind = QW_COPY_RESEND,
+		.group_slot = (__u8)s->frame.group_slot,
+		.is_ipv6 = (__u8)s->frame.is_ipv6,
+		.peer = s->in.sender,
+		.me = s->me,
+		.replicas = s->replicas,
+	};
+
+	if (s->out.index > last)
+		return XDP_DROP;
+	if (!qw_write_range(ctx, &s->frame, &range) || !qw_order_copies(ctx, &order))
+		return XDP_DROP;
+	return qw_send_copies((__u32)(last - s->out.index) + 1);
+}
+
+/* Follower: asks for what comes behind the entries it had asked for. */
+static __always_inline int qw_ask_for_more(struct xdp_md *ctx, struct qw_served *s)
+{
+	const struct qw_endpoint *leader = qw_peer_of(s->frame.group_slot, s->leader);
+	struct qw_header header = {
+		.magic = QW_MAGIC,
+		.version = QW_VERSION,
+		.kind = QW_KIND_RETRANSMIT,
+		.sender = s->me,
+		.group = s->group,
+		.term = s->term,
+		.index = s->out.index + 1,
+		.commit_index = s->commit_index,
+		.sequence = s->round,
+	};
+
+	return leader ? qw_transmit(ctx, s, &header, leader) : XDP_DROP;
+}
+
+/* Software's: what a host has a use for goes up, unchanged; the rest is counted already. */
+static __always_inline int qw_punt(struct qw_served *s)
+{
+	struct qw_event event = {
+		.kind = QW_EVENT_BEHIND,
+		.group_slot = (__u16)s->frame.group_slot,
+		.slot = s->in.sender,
+	};
+
+	if (s->out.reason == QW_REASON_BEHIND_RING) {
+		qw_tell(&event, BPF_RB_FORCE_WAKEUP);
+		return XDP_DROP;
+	}
+	if ((s->in.kind == QW_KIND_REQUEST &&
+	     (s->out.reason == QW_REASON_OFF || s->out.reason == QW_REASON_MALFORMED)) ||
+	    (s->in.kind == QW_KIND_FORWARD && s->out.reason == QW_REASON_OFF)) {
+		qw_tally(QW_COUNT_PASSED, 1);
+		return XDP_PASS;
+	}
+	return XDP_DROP;
+}
+
+/* Everything behind storing; the driver's verdict. */
+static __always_inline int qw_act(struct xdp_md *ctx, struct qw_served *s)
+{
+	const struct qw_endpoint *leader;
+
+	if (s->out.actions & QW_TO_SOFTWARE)
+		return qw_punt(s);
+	if (s->out.actions & QW_FANOUT)
+		return qw_fan_out(ctx, s);
+	if (s->asking == QW_ASKING_MORE)
+		return qw_ask_for_more(ctx, s);
+	if (s->asking == QW_ASKING_NOT) {
+		qw_tally(QW_COUNT_GAPS_NOT_ASKED, 1);
+		return XDP_DROP;
+	}
+	if (s->out.actions & QW_REPLY) {
+		leader = qw_peer_of(s->frame.group_slot, s->leader);
+		return leader ? qw_transmit(ctx, s, &s->out.header, leader) : XDP_DROP;
+	}
+	if (s->out.actions & QW_FORWARD)
+		return qw_forward(ctx, s);
+	if (s->out.actions & QW_RESEND)
+		return qw_resend(ctx, s);
+	if ((s->out.actions & QW_COMMIT) && s->role == QW_ROLE_LEADER)
+		return qw_answer(ctx, s);
+	return XDP_DROP;
+}
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host has done to a group: always by a program, under the lock that packets' steps take, so that
+ * nobody waits for a host that was interrupted while it held something. */
+#ifndef QW_CONTROL_H
+#define QW_CONTROL_H
+
+#include "maps.h"
+
+/* Submits `count` commands of `in`, up to the first that is not stored. All under one lock, so that their
+ * indexes follow each other. */
+static __always_inline int qw_submit_all(struct qw_control *order)
+{
+	__u32 slot = order->group_slot;
+	struct qw_group *group = bpf_map_lookup_elem(&groups, &slot);
+	struct qw_lock *lock = bpf_map_lookup_elem(&locks, &slot);
+	__u32 count = order->count;
+	__u32 place;
+
+	if (!group || !lock)
+		return 0;
+	bpf_spin_lock(&lock->lock);
+	group->version++;
+	barrier();
+	for (place = 0; place < QW_SUBMIT_MAX; place++) {
+		if (place >= count)
+			break;
+		qw_submit(&group->registers, &order->in[place], &order->out[place]);
+		if ((order->out[place].actions & QW_STORE) == 0)
+			break;
+	}
+	order->done = place;
+	barrier();
+	group->version++;
+	bpf_spin_unlock(&lock->lock);
+	return 1;
+}
+
+static __always_inline void
+qw_engage(struct qw_control *order, struct qw_group *group)
+{
+	const struct qw_gap gap = { .leader_last = order->registers.last_index };
+
+	group->registers = order->registers;
+	group->gap = gap;
+}
+
+static __always_inline int qw_obey(struct qw_control *order)
+{
+	__u32 slot = order->group_slot;
+	struct qw_group *group = bpf_map_lookup_elem(&groups, &slot);
+	struct qw_lock *lock = bpf_map_lookup_elem(&locks, &slot);
+	__u32 what = order->order;
+	__u64 number = order->number;
+
+	if (!group || !lock)
+		return 0;
+	bpf_spin_lock(&lock->lock);
+	group->version++;
+	barrier();
+	if (what == QW_ORDER_ENGAGE)
+		qw_engage(order, group);
+	else if (what == QW_ORDER_OFF)
+		group->registers.role = QW_ROLE_OFF;
+	else if (what == QW_ORDER_HEARTBEAT)
+		qw_heartbeat(&group->registers, number, &order->out[0]);
+	else if (what == QW_ORDER_PERSISTED)
+		qw_persisted(&group->registers, number, &order->out[0]);
+	else if (what == QW_ORDER_RELEASE)
+		order->done = (__u32)qw_release(&group->registers, number);
+	barrier();
+	group->version++;
+	bpf_spin_unlock(&lock->lock);
+	return 1;
+}
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One frame that came in leaves as several: it is sent to a device map that names our interface as often as
+ * copies are wanted, and qw_copy, which runs for each copy before it leaves, makes each what it shall be.
+ * All entries of such a map share one program, because the kernel keeps one for each device, so qw_copy counts:
+ * the copies of one frame come one behind the other. */
+#ifndef QW_COPY_H
+#define QW_COPY_H
+
+#include "seal.h"
+
+enum qw_copy_kind {
+	QW_COPY_FANOUT = 1, /* the packet, to each other replica */
+	QW_COPY_ANSWERS = 2, /* an answer to each blind write of a range */
+	QW_COPY_RESEND = 3, /* the entries of a range, to one replica */
+};
+
+/* What qw_copy is told, in place of the Ethernet addresses. */
+struct qw_copy_order {
+	__u32 number; /* of the frame, for this processor */
+	__u8 kind; /* enum qw_copy_kind */
+	__u8 group_slot;
+	__u8 is_ipv6;
+	__u8 peer; /* RESEND: its slot */
+	__u8 me;
+	__u8 replicas;
+	__u16 reserved;
+};
+_Static_assert(sizeof(struct qw_copy_order) == 2 * ETH_ALEN, "in place of two addresses");
+
+/* ANSWERS, RESEND: what else it is told, in place of the packet's header. */
+struct qw_copy_range {
+	__u64 from;
+	__u64 upto;
+	__u64 term;
+	__u64 commit_index;
+	__u32 group;
+};
+
+/* A number for a frame whose copies are to be counted. */
+static __always_inline __u32 qw_copy_number(void)
+{
+	__u32 zero = 0;
+	__u32 *number = bpf_map_lookup_elem(&copy_numbers, &zero);
+
+	return number ? ++*number : 0;
+}
+
+/* Sends a frame as so many copies; 0 if that many are not possible. */
+static __always_inline int qw_send_copies(__u32 count)
+{
+	if (count <= 1)
+		return (int)bpf_redirect_map(&copies_1, 0, BPF_F_BROADCAST);
+	if (count <= 2)
+		return (int)bpf_redirect_map(&copies_2, 0, BPF_F_BROADCAST);
+	if (count <= 4)
+		return (int)bpf_redirect_map(&copies_4, 0, BPF_F_BROADCAST);
+	if (count <= 6)
+		return (int)bpf_redirect_map(&copies_6, 0, BPF_F_BROADCAST);
+	if (count <= 8)
+		return (int)bpf_redirect_map(&copies_8, 0, BPF_F_BROADCAST);
+	if (count <= 16)
+		return (int)bpf_redirect_map(&copies_16, 0, BPF_F_BROADCAST);
+	return (int)bpf_redirect_map(&copies_32, 0, BPF_F_BROADCAST);
+}
+
+/* Where a packet begins in a frame of ours. */
+static __always_inline void qw_place(struct qw_frame *frame, __u32 is_ipv6)
+{
+	frame->is_ipv6 = is_ipv6;
+	frame->ip = QW_ETHERNET_BYTES + (qw_config.vlan ? QW_VLAN_BYTES : 0);
+	frame->at = frame->ip + (is_ipv6 ? QW_IPV6_BYTES : QW_IPV4_BYTES) + QW_UDP_BYTES;
+}
+
+static __always_inline const struct qw_slot *qw_slot_of(__u32 group_slot, __u64 index)
+{
+	__u32 place = group_slot * qw_config.ring_slots + (__u32)(index & (qw_config.ring_slots - 1));
+
+	return bpf_map_lookup_elem(&ring, &place);
+}
+
+static __always_inline const struct qw_endpoint *qw_peer_of(__u32 group_slot, __u32 slot)
+{
+	__u32 place = group_slot * 8 + (slot & 7);
+
+	return bpf_map_lookup_elem(&peers, &place);
+}
+
+static __always_inline int qw_knows_mac(const struct qw_endpoint *endpoint)
+{
+	return (endpoint->mac[0] | endpoint->mac[1] | endpoint->mac[2] | endpoint->mac[3] |
+		endpoint->mac[4] | endpoint->mac[5]) != 0;
+}
+
+/* Writes a header into a frame, signed; the payload stands behind it. */
+static __always_inline int
+qw_seal(struct xdp_md *ctx, const struct qw_frame *frame, struct qw_header *header)
+{
+	__u32 slot = frame->group_slot;
+	__u32 *used = bpf_map_lookup_elem(&keys_used, &slot);
+	struct qw_keys_at *found;
+	__u32 which;
+	__u8 *packet;
+	__u64 tag;
+
+	if (!used)
+		return 0;
+	slot = 2 * slot + (*used & 1);
+	found = bpf_map_lookup_elem(&keys, &slot);
+	if (!found)
+		return 0;
+	if (qw_is_clients(header->kind))
+		which = 2 | (found->sign_clients & 1);
+	else
+		which = found->sign_cluster & 1;
+	header->flags = (__u8)((header->flags & ~QW_FLAG_EPOCH) | (which & 1));
+	packet = (__u8 *)qw_data(ctx) + (frame->at & 127);
+	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
+		return 0;
+	header->tag = 0;
+	qw_header_encode(header, packet);
+	tag = qw_tag_of(ctx, frame->at, header->payload_bytes, slot, which);
+	packet = (__u8 *)qw_data(ctx) + (frame->at & 127);
+	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
+		return 0;
+	qw_store_u64(packet + QW_TAG_OFFSET, tag);
+	return 1;
+}
+
+static __always_inline long qw_frame_bytes(const struct xdp_md *ctx)
+{
+	long bytes = (__u8 *)qw_data_end(ctx) - (__u8 *)qw_data(ctx);
+
+	barrier_var(bytes); /* else the pointers are subtracted as 32 bits, which the verifier refuses */
+	return bytes;
+}
+
+/* Makes a frame as long as a packet of so many bytes asks. */
+static __always_inline int
+qw_fit(struct xdp_md *ctx, const struct qw_frame *frame, __u32 packet_bytes)
+{
+	long more = (long)(frame->at + packet_bytes) - qw_frame_bytes(ctx);
+
+	return more == 0 || bpf_xdp_adjust_tail(ctx, (int)more) == 0;
+}
+
+/* Whether a slot still holds an entry after it was read. The host may have released it, and another processor
+ * may be filling it anew: that begins with its index. */
+static __always_inline int qw_still_holds(const struct qw_slot *slot, __u64 index)
+{
+	barrier();
+	return *(const volatile __u64 *)&slot->index == index;
+}
+
+/* Writes the answer to the blind write in a slot into a frame of fitting length. */
+static __always_inline int
+qw_write_answer(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot *slot,
+		__u64 index, const struct qw_copy_range *range, __u8 me)
+{
+	struct qw_endpoint client = slot->client;
+	struct qw_header header = {
+		.magic = QW_MAGIC,
+		.version = QW_VERSION,
+		.kind = QW_KIND_ANSWER,
+		.sender = me,
+		.group = range->group,
+		.term = range->term,
+		.index = index,
+		.commit_index = range->commit_index,
+		.session = slot->session,
+		.sequence = slot->sequence,
+	};
+
+	if (!qw_still_holds(slot, index) || !qw_seal(ctx, frame, &header))
+		return 0;
+	return qw_address(ctx, frame, &qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)],
+			  &client, QW_HEADER_BYTES);
+}
+
+/* 1 if two numbers are the same, else 0. Without a branch, of which the verifier would follow both ways for
+ * each entry of a range. */
+static __always_inline __u64 qw_same(__u64 one, __u64 other)
+{
+	__u64 different = one ^ other;
+
+	barrier_var(different);
+	return 1 - ((different | (0 - different)) >> 63);
+}
+
+/* 1 if the program answers the entry of an index: a blind write whose client it has seen. */
+static __always_inline __u64 qw_answers(const struct qw_slot *slot, __u64 index)
+{
+	return slot->answered_here & qw_same(slot->index, index);
+}
+
+/* 1 if the host has to: a blind write whose client a follower has seen. */
+static __always_inline __u64 qw_leaves_answer(const struct qw_slot *slot, __u64 index)
+{
+	__u64 is_blind = slot->flags / QW_FLAG_BLIND;
+	__u64 is_asked = 1 - qw_same(slot->asked_by, QW_ASKER_NONE);
+
+	return is_blind & is_asked & (1 - (slot->answered_here & 1)) & qw_same(slot->index, index);
+}
+
+/* A copy that becomes the APPEND of an entry. */
+static __always_inline int
+qw_write_append(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot *slot,
+		__u64 index, const struct qw_copy_range *range, __u8 me, __u8 peer)
+{
+	const struct qw_endpoint *to = qw_peer_of(frame->group_slot, peer);
+	__u32 bytes = slot->payload_bytes;
+	struct qw_header header = {
+		.magic = QW_MAGIC,
+		.version = QW_VERSION,
+		.kind = QW_KIND_APPEND,
+		.sender = me,
+		.flags = slot->flags,
+		.payload_bytes = (__u16)bytes,
+		.group = range->group,
+		.payload_crc32c = slot->payload_crc32c,
+		.term = range->term,
+		.index = index,
+		.previous_term = slot->previous_term,
+		.commit_index = range->commit_index,
+		.session = slot->session,
+		.sequence = slot->sequence,
+	};
+
+	if (!to || bytes > QW_PAYLOAD_BYTES_MAX)
+		return 0;
+	if (!qw_knows_mac(to)) {
+		qw_tally(QW_COUNT_NO_NEIGHBOUR, 1);
+		return 0;
+	}
+	if (!qw_fit(ctx, frame, QW_HEADER_BYTES + bytes)) {
+		qw_tally(QW_COUNT_NO_SPACE, 1);
+		return 0;
+	}
+	if (bytes > 0 && bytes <= QW_PAYLOAD_BYTES_MAX &&
+	    bpf_xdp_store_bytes(ctx, frame->at + QW_HEADER_BYTES, (void *)slot->payload, bytes))
+		return 0;
+	if (!qw_still_holds(slot, index) || !qw_seal(ctx, frame, &header))
+		return 0;
+	return qw_address(ctx, frame, &qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)], to,
+			  QW_HEADER_BYTES + bytes);
+}
+
+/* The copy's number among those of its frame. */
+static __always_inline __u32 qw_copy_count(__u32 number)
+{
+	__u32 zero = 0;
+	struct qw_copying *now = bpf_map_lookup_elem(&copying, &zero);
+
+	if (!now)
+		return ~0U;
+	if (now->number != number) {
+		now->number = number;
+		now->done = 0;
+	}
+	return now->done++;
+}
+
+/* Has the host send an APPEND to a replica whose Ethernet address is not known here. */
+static __always_inline void
+qw_tell_unsent(struct xdp_md *ctx, const struct qw_frame *frame, __u32 slot)
+{
+	__u8 *packet = (__u8 *)qw_data(ctx) + (frame->at & 127);
+	struct qw_event event = {
+		.kind = QW_EVENT_RESEND,
+		.group_slot = (__u16)frame->group_slot,
+		.slot = (__u16)slot,
+	};
+
+	qw_tally(QW_COUNT_NO_NEIGHBOUR, 1);
+	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
+		return;
+	event.from = qw_load_u64(packet + __builtin_offsetof(struct qw_header, index));
+	qw_tell(&event, BPF_RB_FORCE_WAKEUP);
+}
+
+/* The copy for the replica that is the count-th behind us. */
+static __always_inline int qw_copy_fanout(struct xdp_md *ctx, struct qw_frame *frame,
+					  const struct qw_copy_order *order, __u32 count)
+{
+	const struct qw_endpoint *to;
+	__u32 slot = order->me + 1 + count;
+	__u32 bytes = (__u32)qw_frame_bytes(ctx) - frame->at;
+
+	if (count + 1 >= order->replicas) {
+		qw_tally(QW_COUNT_LATE_COPY, 1);
+		return 0;
+	}
+	if (slot >= order->replicas)
+		slot -= order->replicas;
+	to = qw_peer_of(frame->group_slot, slot);
+	if (!to)
+		return 0;
+	if (!qw_knows_mac(to)) {
+		qw_tell_unsent(ctx, frame, slot);
+		return 0;
+	}
+	return qw_address(ctx, frame, &qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)], to, bytes);
+}
+
+/* Makes one copy what it shall be: 0 if it is not to leave. */
+static __always_inline int qw_copy_one(struct xdp_md *ctx)
+{
+	struct qw_copy_order order;
+	struct qw_copy_range range;
+	struct qw_frame frame = {};
+	const struct qw_slot *slot;
+	__u8 *data = qw_data(ctx);
+	__u8 *packet;
+	__u32 count;
+	__u64 index;
+
+	if ((void *)(data + sizeof(order)) > qw_data_end(ctx))
+		return 0;
+	__builtin_memcpy(&order, data, sizeof(order));
+	qw_place(&frame, order.is_ipv6);
+	frame.group_slot = order.group_slot & (QW_GROUPS_MAX - 1);
+	count = qw_copy_count(order.number);
+	if (order.kind == QW_COPY_FANOUT)
+		return qw_copy_fanout(ctx, &frame, &order, count);
+	packet = data + (frame.at & 127);
+	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
+		return 0;
+	__builtin_memcpy(&range, packet, sizeof(range));
+	index = range.from + count;
+	slot = qw_slot_of(frame.group_slot, index);
+	if (index > range.upto || !slot || slot->index != index) {
+		qw_tally(QW_COUNT_LATE_COPY, 1);
+		return 0;
+	}
+	if (order.kind == QW_COPY_RESEND) {
+		qw_tally(QW_COUNT_RESENT, 1);
+		return qw_write_append(ctx, &frame, slot, index, &range, order.me, order.peer);
+	}
+	if (!qw_answers(slot, index))
+		return 0;
+	qw_tally(QW_COUNT_BLIND_ANSWERS, 1);
+	return qw_write_answer(ctx, &frame, slot, index, &range, order.me);
+}
+
+/* Says what qw_copy shall do with the frame's copies. */
+static __always_inline int
+qw_order_copies(struct xdp_md *ctx, const struct qw_copy_order *order)
+{
+	__u8 *data = qw_data(ctx);
+
+	if ((void *)(data + sizeof(*order)) > qw_data_end(ctx))
+		return 0;
+	__builtin_memcpy(data, order, sizeof(*order));
+	return 1;
+}
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The maps, and what the host sets before the programs are loaded. */
+#ifndef QW_MAPS_H
+#define QW_MAPS_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+
+#include "shared.h"
+
+#define QW_CPUS_MAX 256
+
+/* Set by the host before loading: constants to the verifier. */
+const volatile struct qw_config qw_config SEC(".rodata.config") = { .ring_slots = 64, .groups = 1 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, QW_GROUPS_MAX);
+	__type(key, __u32);
+	__type(value, struct qw_group);
+} groups SEC(".maps");
+
+/* All groups' rings, one behind the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 64);
+	__type(key, __u32);
+	__type(value, struct qw_slot);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct qw_control);
+} control SEC(".maps");
+
+/* Packets under way in the programs, by processor: what a fence waits for. */
+struct qw_in_step {
+	__u64 count;
+	__u64 reserved[7]; /* a cache line for each */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, QW_CPUS_MAX);
+	__type(key, __u32);
+	__type(value, struct qw_in_step);
+} in_step SEC(".maps");
+
+/* A map with a lock cannot be mapped into the host's memory, so the lock is apart from what it guards. */
+struct qw_lock {
+	struct bpf_spin_lock lock;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, QW_GROUPS_MAX);
+	__type(key, __u32);
+	__type(value, struct qw_lock);
+} locks SEC(".maps");
+
+/* Two places for each group: the host writes the one that is not in use, then says that it is. */
+struct qw_keys_at {
+	struct qw_keys keys;
+	__u64 sign_cluster; /* lowest bit of the epoch to sign with */
+	__u64 sign_clients;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * QW_GROUPS_MAX);
+	__type(key, __u32);
+	__type(value, struct qw_keys_at);
+} keys SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, QW_GROUPS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} keys_used SEC(".maps");
+
+/* Replicas of the grants, by group and slot. The programs write their Ethernet addresses. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, QW_GROUPS_MAX * 8);
+	__type(key, __u32);
+	__type(value, struct qw_endpoint);
+} peers SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, QW_COUNT_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 * 1024);
+} events SEC(".maps");
+
+/* One frame is sent as often as one of these has entries; see copy.h. */
+#define QW_COPIES(entries) \
+	struct { \
+		__uint(type, BPF_MAP_TYPE_DEVMAP); \
+		__uint(max_entries, entries); \
+		__type(key, __u32); \
+		__type(value, struct bpf_devmap_val); \
+	} copies_##entries SEC(".maps")
+
+QW_COPIES(1);
+QW_COPIES(2);
+QW_COPIES(4);
+QW_COPIES(6);
+QW_COPIES(8);
+QW_COPIES(16);
+QW_COPIES(32);
+
+/* What qw_copy knows of the frame it has last seen. */
+struct qw_copying {
+	__u32 number;
+	__u32 done;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct qw_copying);
+} copying SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} copy_numbers SEC(".maps");
+
+static __always_inline void qw_tally(__u32 which, __u64 more)
+{
+	__u64 *counter = bpf_map_lookup_elem(&counters, &which);
+
+	if (counter)
+		*counter += more;
+}
+
+static __always_inline void qw_tell(const struct qw_event *event, __u64 flags)
+{
+	if (bpf_ringbuf_output(&events, (void *)event, sizeof(*event), flags))
+		qw_tally(QW_COUNT_EVENTS_LOST, 1);
+}
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The common case in a network driver's receive path: finds packets for a plane, checks them, takes one
+ * step under the group's lock, and carries out what it says. Everything else passes. */
+#include "act.h"
+#include "control.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Checks the checksum of the command that a packet carries. */
+static __always_inline enum qw_reason
+qw_check_payload(struct xdp_md *ctx, const struct qw_frame *frame, const struct qw_header *in)
+{
+	__u32 at = frame->at + QW_HEADER_BYTES;
+	__u32 bytes = in->payload_bytes;
+
+	if (in->kind == QW_KIND_FORWARD) {
+		at += QW_ORIGIN_BYTES;
+		bytes -= QW_ORIGIN_BYTES;
+	}
+	return qw_crc32c(ctx, at, bytes) == in->payload_crc32c ? QW_REASON_NONE :
+								  QW_REASON_CHECKSUM;
+}
+
+/* Checks a packet before any state is read; what is right about it is in `in` afterwards. */
+static __always_inline enum qw_reason
+qw_open(struct xdp_md *ctx, const struct qw_frame *frame, struct qw_header *in)
+{
+	__u8 *packet = (__u8 *)qw_data(ctx) + (frame->at & 127);
+	__u32 slot = frame->group_slot;
+	__u32 *used = bpf_map_lookup_elem(&keys_used, &slot);
+	struct qw_keys_at *found;
+	enum qw_reason reason;
+	int number;
+
+	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
+		return QW_REASON_NOT_OURS;
+	reason = qw_check_form(packet, frame->bytes, in);
+	if (reason != QW_REASON_NONE)
+		return reason;
+	if (!used)
+		return QW_REASON_TAG;
+	slot = 2 * slot + (*used & 1);
+	found = bpf_map_lookup_elem(&keys, &slot);
+	if (!found)
+		return QW_REASON_TAG;
+	number = qw_key_number(&found->keys, in);
+	if (number < 0)
+		return QW_REASON_TAG;
+	if (in->tag != qw_tag_of(ctx, frame->at, in->payload_bytes, slot, (__u32)number))
+		return QW_REASON_TAG;
+	return qw_check_payload(ctx, frame, in);
+}
+
+/* Notes the Ethernet address of a replica that has just proved who it is. */
+static __always_inline void qw_learn(struct qw_served *s)
+{
+	struct qw_endpoint *peer;
+
+	if (s->in.kind == QW_KIND_REQUEST || s->in.sender >= QW_REPLICAS_MAX ||
+	    (s->out.actions & QW_TO_SOFTWARE))
+		return;
+	peer = (void *)qw_peer_of(s->frame.group_slot, s->in.sender);
+	if (!peer || peer->port != s->sender.port ||
+	    !qw_same_address(peer->address, s->sender.address))
+		return;
+	if (__builtin_memcmp(peer->mac, s->sender.mac, ETH_ALEN) != 0)
+		__builtin_memcpy(peer->mac, s->sender.mac, ETH_ALEN);
+}
+
+static __always_inline void qw_take_step(struct qw_served *s, struct qw_group *group,
+					 struct qw_lock *lock)
+{
+	struct qw_registers *registers = &group->registers;
+
+	bpf_spin_lock(&lock->lock);
+	group->version++;
+	barrier();
+	qw_step(registers, &s->in, &s->out);
+	s->asking = qw_gap_after(&group->gap, &s->in, &s->out);
+	s->term = registers->term;
+	s->start_index = registers->start_index;
+	s->last_index = registers->last_index;
+	s->commit_index = registers->commit_index;
+	s->round = registers->round;
+	s->group = registers->group;
+	s->me = registers->me;
+	s->leader = registers->leader;
+	s->replicas = registers->replicas;
+	s->role = registers->role;
+	barrier();
+	group->version++;
+	bpf_spin_unlock(&lock->lock);
+}
+
+/* An entry has its place in the log, but not in the ring, which the checks before rule out. Nothing may be
+ * acknowledged behind it: the plane stops, and its host finds that. */
+static __always_inline void qw_break(struct qw_group *group, struct qw_lock *lock)
+{
+	bpf_spin_lock(&lock->lock);
+	group->version++;
+	barrier();
+	group->registers.role = QW_ROLE_OFF;
+	barrier();
+	group->version++;
+	bpf_spin_unlock(&lock->lock);
+}
+
+static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
+{
+	struct qw_group *group = bpf_map_lookup_elem(&groups, &s->frame.group_slot);
+	struct qw_lock *lock = bpf_map_lookup_elem(&locks, &s->frame.group_slot);
+	enum qw_reason reason;
+	int verdict;
+
+	if (!group || !lock || !qw_sender_of(ctx, &s->frame, &s->sender))
+		return XDP_PASS;
+	qw_tally(QW_COUNT_RECEIVED, 1);
+	reason = qw_open(ctx, &s->frame, &s->in);
+	if (reason == QW_REASON_NOT_OURS) {
+		qw_tally(QW_COUNT_FOREIGN, 1);
+		return XDP_PASS;
+	}
+	if (reason != QW_REASON_NONE) {
+		qw_tally(reason, 1);
+		return XDP_DROP;
+	}
+	qw_take_step(s, group, lock);
+	qw_tally(s->out.reason & 31, 1);
+	qw_learn(s);
+	if ((s->out.actions & QW_STORE) && !qw_store(ctx, s)) {
+		qw_break(group, lock);
+		return XDP_ABORTED;
+	}
+	verdict = qw_act(ctx, s);
+	if (s->out.actions & (QW_STORE | QW_COMMIT))
+		qw_wake(group, s->frame.group_slot);
+	return verdict;
+}
+
+SEC("xdp")
+int qw_receive(struct xdp_md *ctx)
+{
+	struct qw_frame frame = {};
+	__u32 cpu = bpf_get_smp_processor_id() & (QW_CPUS_MAX - 1);
+	__u32 zero = 0;
+	struct qw_in_step *mine;
+	struct qw_served *s;
+	int verdict;
+
+	if (!qw_find(ctx, &frame) || !qw_is_to_us(ctx, &frame))
+		return XDP_PASS;
+	mine = bpf_map_lookup_elem(&in_step, &cpu);
+	s = bpf_map_lookup_elem(&served, &zero);
+	if (!mine || !s)
+		return XDP_PASS;
+	s->frame = frame;
+	/* Before the role is read, so that a fence which finds nobody here has been seen by all. */
+	__sync_fetch_and_add(&mine->count, 1);
+	verdict = qw_serve(ctx, s);
+	__sync_fetch_and_add(&mine->count, -1);
+	return verdict;
+}
+
+SEC("xdp/devmap")
+int qw_copy(struct xdp_md *ctx)
+{
+	if (!qw_copy_one(ctx))
+		return XDP_DROP;
+	qw_tally(QW_COUNT_SENT, 1);
+	return XDP_PASS;
+}
+
+/* Attached nowhere: the host runs them. */
+SEC("xdp")
+int qw_order(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct qw_control *order = bpf_map_lookup_elem(&control, &zero);
+
+	(void)ctx;
+	return order && qw_obey(order) ? XDP_PASS : XDP_ABORTED;
+}
+
+SEC("xdp")
+int qw_submit_orders(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct qw_control *order = bpf_map_lookup_elem(&control, &zero);
+
+	(void)ctx;
+	return order && qw_submit_all(order) ? XDP_PASS : XDP_ABORTED;
+}

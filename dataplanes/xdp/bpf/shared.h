@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the programs and their host share in memory. The host's side is src/shared.rs. */
+#ifndef QW_SHARED_H
+#define QW_SHARED_H
+
+#include "qw_gap.h"
+#include "qw_step.h"
+#include "qw_verify.h"
+
+/* Logs that one interface may serve. */
+#define QW_GROUPS_MAX 8
+/* Most commands that the host submits at once. */
+#define QW_SUBMIT_MAX 32
+
+/* Who waits for the answer to an entry. */
+enum qw_asker {
+	QW_ASKER_NONE = 0,
+	QW_ASKER_PACKET = 1, /* a client that sent a REQUEST */
+	QW_ASKER_MEMCACHED = 2, /* a memcached client, to whom STORED is said */
+};
+
+/* One end of a datagram's way, in network byte order. IPv4 addresses are mapped ones. */
+struct qw_endpoint {
+	__u8 address[16];
+	__u16 port;
+	__u8 mac[6]; /* zero: not known */
+};
+_Static_assert(sizeof(struct qw_endpoint) == 24, "as in src/shared.rs");
+
+/* What the programs are loaded for. */
+struct qw_config {
+	__u32 ring_slots; /* of each group; a power of two */
+	__u32 groups; /* 1 to QW_GROUPS_MAX */
+	struct qw_endpoint own[QW_GROUPS_MAX]; /* where each group's plane is */
+	__u32 vlan; /* 0: untagged */
+};
+_Static_assert(sizeof(struct qw_config) == 204, "as in src/shared.rs");
+
+/* One entry of the ring. `index` is written last, so whoever finds it finds all of the entry. */
+struct qw_slot {
+	__u64 index;
+	__u64 previous_term;
+	__u64 session;
+	__u64 sequence;
+	__u32 payload_crc32c;
+	__u16 payload_bytes;
+	__u8 flags;
+	__u8 asked_by; /* enum qw_asker */
+	struct qw_endpoint client;
+	__u16 request; /* the memcached client's number for its request */
+	__u8 answered_here; /* 1: the program answers it; 0: the host does, or nobody waits */
+	__u8 reserved[5];
+	__u8 payload[QW_PAYLOAD_BYTES_MAX];
+};
+_Static_assert(sizeof(struct qw_slot) == 1448, "as in src/shared.rs");
+
+/* One group. Only programs write it, but for `woken`. */
+struct qw_group {
+	__u64 version; /* odd while a step changes the registers */
+	struct qw_registers registers;
+	struct qw_gap gap;
+	__u64 woken; /* 0: the host sleeps, and wants to be woken */
+	__u64 reserved[3];
+};
+_Static_assert(sizeof(struct qw_group) == 272, "as in src/shared.rs");
+
+/* What the host wants done under the lock. */
+enum qw_order {
+	QW_ORDER_ENGAGE = 1, /* `registers` become the group's */
+	QW_ORDER_OFF = 2,
+	QW_ORDER_HEARTBEAT = 3, /* round `number` */
+	QW_ORDER_PERSISTED = 4, /* up to `number` */
+	QW_ORDER_RELEASE = 5, /* up to `number` */
+};
+
+/* The host writes it, runs qw_order or qw_submit_orders, and reads `done` and `out`. */
+struct qw_control {
+	__u32 order; /* enum qw_order */
+	__u32 group_slot;
+	__u32 count;
+	__u32 done; /* commands that were stored; RELEASE: whether that was so */
+	__u64 number;
+	struct qw_registers registers;
+	struct qw_header in[QW_SUBMIT_MAX];
+	struct qw_outcome out[QW_SUBMIT_MAX];
+};
+
+/* What the program counts, beside the reasons of qw_wire.h. */
+enum qw_count_of {
+	QW_COUNT_RECEIVED = QW_REASON_COUNT, /* packets for a plane */
+	QW_COUNT_FOREIGN, /* not ours: passed to the host */
+	QW_COUNT_STORED,
+	QW_COUNT_SENT, /* packets that left, each copy counted */
+	QW_COUNT_BLIND_ANSWERS,
+	QW_COUNT_RESENT,
+	QW_COUNT_GAPS_NOT_ASKED,
+	QW_COUNT_PASSED, /* ours, passed to the host */
+	QW_COUNT_NO_NEIGHBOUR, /* not sent: no Ethernet address is known for whom it is */
+	QW_COUNT_NO_SPACE, /* not sent: the frame could not be made longer */
+	QW_COUNT_LATE_COPY, /* a copy that was not needed, or came to nothing */
+	QW_COUNT_EVENTS_LOST, /* the host was not told: its queue of events was full */
+	QW_COUNT_MEMCACHED,
+	QW_COUNT_COUNT,
+};
+
+/* What the host is told. */
+enum qw_event_kind {
+	QW_EVENT_WAKE = 1, /* something happened since the host last looked */
+	QW_EVENT_BEHIND = 2, /* replica `slot` asks for what the ring holds no more */
+	QW_EVENT_RESEND = 3, /* send `from` and what follows to `slot` again: the kernel could not */
+	QW_EVENT_ANSWER = 4, /* answer the blind writes from `from` to `upto`: they are too many here */
+	QW_EVENT_ANSWER_REST = 5, /* answer those of a range that are not answered here */
+};
+
+struct qw_event {
+	__u32 kind;
+	__u16 group_slot;
+	__u16 slot;
+	__u64 from;
+	__u64 upto;
+};
+
+#endif

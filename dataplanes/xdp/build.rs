@@ -1,0 +1,84 @@
+//! Compiles the programs that run in the kernel, with clang. Nothing of it is needed where they are loaded.
+use std::env;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Names under which clang is looked for, unless the variable CLANG names it.
+const CLANGS: [&str; 3] = ["clang-19", "clang", "clang-16"];
+
+fn main() {
+    for read in [
+        "bpf",
+        "../../fastpath/include",
+        "../../wire/generated/qw_wire.h",
+    ] {
+        println!("cargo:rerun-if-changed={read}");
+    }
+    println!("cargo:rerun-if-env-changed=CLANG");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    std::fs::write(out.join("qw_crc32c_tables.h"), crc32c_tables()).expect("cargo made the folder");
+    for program in ["plane", "pass"] {
+        compile(program, &out);
+    }
+}
+
+/// The tables of CRC32C for eight bytes at once: the checksum's change by each value of each byte.
+fn crc32c_tables() -> String {
+    const POLYNOMIAL: u32 = 0x82f6_3b78; // Castagnoli's, its bits reversed
+    let mut tables = [[0_u32; 256]; 8];
+    for (byte, entry) in (0..).zip(&mut tables[0]) {
+        *entry = (0..8).fold(byte, |crc, _| (crc >> 1) ^ (POLYNOMIAL * (crc & 1)));
+    }
+    for table in 1..8 {
+        for byte in 0..256 {
+            let before = tables[table - 1][byte];
+            tables[table][byte] = (before >> 8) ^ tables[0][before as usize & 0xff];
+        }
+    }
+    let mut text = String::from("static const __u32 qw_crc32c_tables[8][256] = {\n");
+    for table in tables {
+        writeln!(
+            text,
+            "{{ {} }},",
+            table.map(|entry| format!("{entry:#x}")).join(", ")
+        )
+        .expect("a string takes everything");
+    }
+    text.push_str("};\n");
+    text
+}
+
+fn compile(program: &str, out: &Path) {
+    let source = format!("bpf/{program}.bpf.c");
+    let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
+    let clang = clang();
+    let done = Command::new(&clang)
+        .args(["-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g"])
+        .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-function"])
+        .args(["-I", "../../fastpath/include", "-I", "../../wire/generated"])
+        .args(["-I", &libbpf])
+        .arg("-I")
+        .arg(out)
+        .args([
+            "-idirafter",
+            &format!("/usr/include/{}-linux-gnu", env::consts::ARCH),
+        ])
+        .args(["-c", &source, "-o"])
+        .arg(out.join(format!("{program}.bpf.o")))
+        .status();
+    match done {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("{clang} failed on {source}: {status}"),
+        Err(error) => panic!("cannot run {clang}: {error}; it is in Debian's package clang-19"),
+    }
+}
+
+fn clang() -> String {
+    if let Ok(named) = env::var("CLANG") {
+        return named;
+    }
+    let runs = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
+    let found = CLANGS.iter().find(runs);
+    (*found.unwrap_or(&CLANGS[0])).to_owned()
+}

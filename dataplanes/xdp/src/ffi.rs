@@ -1,0 +1,239 @@
+//! Memory that is shared with programs in the kernel, and calls that no library wraps. The only file of this
+//! crate with unsafe code.
+#![allow(unsafe_code)]
+use crate::shared::{Config, ControlHead, Endpoint, Event, KeysAt, SlotHead};
+use quorumwire_fastpath::Outcome;
+use quorumwire_wire::packet::{Header, Registers};
+use std::ffi::CStr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Types for which every pattern of bytes is a value, without padding that matters.
+///
+/// # Safety
+///
+/// Only for `repr(C)` structures of integers and arrays of them.
+pub unsafe trait Plain: Copy {}
+// SAFETY: `repr(C)` structures of integers.
+unsafe impl Plain for Config {}
+// SAFETY: as above.
+unsafe impl Plain for ControlHead {}
+// SAFETY: as above.
+unsafe impl Plain for Endpoint {}
+// SAFETY: as above.
+unsafe impl Plain for Event {}
+// SAFETY: as above.
+unsafe impl Plain for Header {}
+// SAFETY: as above.
+unsafe impl Plain for KeysAt {}
+// SAFETY: as above.
+unsafe impl Plain for Outcome {}
+// SAFETY: as above.
+unsafe impl Plain for Registers {}
+// SAFETY: as above.
+unsafe impl Plain for SlotHead {}
+
+/// A value's bytes, as the kernel takes them.
+pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
+    // SAFETY: `Plain` values have no bytes that are not set, and live as long as the slice.
+    unsafe { std::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) }
+}
+
+/// The value that these bytes are; `None` if there are too few.
+pub fn value_of<T: Plain>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.get(..size_of::<T>())?;
+    // SAFETY: there are as many bytes as the value has, and any of them are a value.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// An array map in this process's memory. Programs write it at any time, so nothing here gives out
+/// references but to payloads that are not written again before the host releases them.
+pub struct Mapped {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+// SAFETY: the memory belongs to no thread.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    /// The first so many bytes of a map.
+    pub fn new(map: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
+        // SAFETY: asks for memory anywhere; touches none of ours.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                map.as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Self { start, bytes }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset);
+        // SAFETY: within the mapping, as just checked.
+        unsafe { self.start.as_ptr().add(offset) }
+    }
+
+    /// A number that programs write, too.
+    pub fn number(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8));
+        let place = self.at(offset, 8);
+        // SAFETY: the mapping begins at a page, so the place is aligned, and it lives as long as `self`;
+        // everybody writes it by single stores of eight bytes or atomically.
+        unsafe { AtomicU64::from_ptr(place.cast()) }
+    }
+
+    /// A copy of what stands there; programs may change it meanwhile.
+    pub fn read<T: Plain>(&self, offset: usize) -> T {
+        let place = self.at(offset, size_of::<T>());
+        // SAFETY: within the mapping; any bytes are a value.
+        unsafe { std::ptr::read_volatile(place.cast::<T>()) }
+    }
+
+    /// Writes a value; no program may be using that place.
+    pub fn write<T: Plain>(&self, offset: usize, value: &T) {
+        let place = self.at(offset, size_of::<T>());
+        // SAFETY: within the mapping.
+        unsafe { std::ptr::write_volatile(place.cast::<T>(), *value) }
+    }
+
+    /// Writes bytes; no program may be using that place.
+    pub fn write_bytes(&self, offset: usize, bytes: &[u8]) {
+        let place = self.at(offset, bytes.len());
+        // SAFETY: within the mapping, which nothing of ours overlaps.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) }
+    }
+
+    /// Bytes that are not written again while the caller holds them.
+    pub fn slice(&self, offset: usize, bytes: usize) -> &[u8] {
+        let place = self.at(offset, bytes);
+        // SAFETY: within the mapping; the caller holds them only as said.
+        unsafe { std::slice::from_raw_parts(place, bytes) }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody borrows from it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Runs a program once that takes no packet; what it returned.
+pub fn run(program: BorrowedFd<'_>) -> io::Result<u32> {
+    let frame = [0_u8; 14]; // the least that the kernel takes for a frame
+    // SAFETY: a plain C structure for which zero bytes are a value.
+    let mut options: libbpf_sys::bpf_test_run_opts = unsafe { std::mem::zeroed() };
+    options.sz = size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t;
+    options.data_in = frame.as_ptr().cast();
+    options.data_size_in = 14;
+    // SAFETY: the options point to a frame that lives through the call.
+    let done = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
+    if done == 0 {
+        Ok(options.retval)
+    } else {
+        Err(io::Error::from_raw_os_error(-done))
+    }
+}
+
+/// Waits until every program that runs now has ended: the kernel's grace period, some milliseconds.
+pub fn wait_for_programs() -> io::Result<()> {
+    const MEMBARRIER_CMD_GLOBAL: libc::c_long = 1;
+    // SAFETY: takes numbers only.
+    let done = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Everything that was written before is seen by whoever sees what is written after, and the other way round.
+pub fn full_barrier() {
+    std::sync::atomic::fence(Ordering::SeqCst);
+}
+
+/// A network interface of this process's namespace.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub index: u32,
+    /// Its Ethernet address; zeros if it has none.
+    pub mac: [u8; 6],
+    /// Its IP addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// All network interfaces of this process's namespace.
+pub fn interfaces() -> io::Result<Vec<Interface>> {
+    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: the system writes the place, which is ours.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut all: Vec<Interface> = Vec::new();
+    let mut next = first;
+    // SAFETY: the list ends with a null pointer, and lives until it is freed below.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: the system gives names that end with a zero.
+        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        let name = name.to_string_lossy().into_owned();
+        let place = all.iter().position(|one| one.name == name);
+        let place = place.unwrap_or_else(|| {
+            // SAFETY: the name ends with a zero.
+            let index = unsafe { libc::if_nametoindex(entry.ifa_name) };
+            all.push(Interface {
+                name,
+                index,
+                mac: [0; 6],
+                addresses: Vec::new(),
+            });
+            all.len() - 1
+        });
+        note_address(entry.ifa_addr, &mut all[place]);
+    }
+    // SAFETY: the list came from `getifaddrs`, and nothing of it is used any more.
+    unsafe { libc::freeifaddrs(first) };
+    Ok(all)
+}
+
+fn note_address(address: *const libc::sockaddr, of: &mut Interface) {
+    if address.is_null() {
+        return;
+    }
+    // SAFETY: the system's addresses begin with their family, which says what they are.
+    let family = libc::c_int::from(unsafe { (*address).sa_family });
+    match family {
+        libc::AF_PACKET => {
+            // SAFETY: the family says so.
+            let link = unsafe { address.cast::<libc::sockaddr_ll>().read_unaligned() };
+            of.mac.copy_from_slice(&link.sll_addr[..6]);
+        }
+        libc::AF_INET => {
+            // SAFETY: the family says so.
+            let inet = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            let ip = Ipv4Addr::from(inet.sin_addr.s_addr.to_ne_bytes());
+            of.addresses.push(ip.into());
+        }
+        libc::AF_INET6 => {
+            // SAFETY: the family says so.
+            let inet = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            of.addresses
+                .push(Ipv6Addr::from(inet.sin6_addr.s6_addr).into());
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,317 @@
+//! The common case in the kernel's receive path: a program attached to a network interface takes the steps
+//! (`bpf/`), this is its host. What the program leaves to software comes to a UDP socket of the same address;
+//! what the host has to say leaves through it.
+mod ffi;
+mod load;
+mod neighbours;
+mod place;
+mod shared;
+
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
+pub use load::Passing;
+use load::Programs;
+use place::KernelPlace;
+use quorumwire_datagrams::{BATCH_MAX, Datagrams, Incoming};
+pub use quorumwire_fastpath::Options;
+use quorumwire_fastpath::{Engine, Keys, shown};
+use quorumwire_interfaces::{
+    Answer, Command, DataPlane, Grant, Index, Limits, PlaneError, PlaneEvent, PlaneKeys, Registers,
+};
+use quorumwire_wire::packet::Reason;
+use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Events taken in at once; the kernel's queue holds no more than some 2,000.
+const EVENTS_MAX: usize = 4096;
+
+/// A data plane in the kernel.
+pub struct XdpPlane {
+    engine: Engine<KernelPlace>,
+    programs: Programs,
+    wire: Datagrams,
+    incoming: Incoming,
+    waiting: RingBuffer<'static>,
+    events: Arc<Mutex<Vec<Event>>>,
+    group_slot: u32,
+    more: bool,
+    failed: Option<&'static str>,
+}
+
+impl XdpPlane {
+    /// A plane that is off, attached to the interface of this name, or to the one that has the address. An
+    /// error names what is missing.
+    pub fn attach(
+        address: SocketAddr,
+        interface: Option<&str>,
+        options: Options,
+    ) -> io::Result<Self> {
+        let wire = Datagrams::bind(address)?;
+        let address = wire.local_address()?;
+        let interface = find_interface(address, interface)?;
+        let programs = Programs::attach(&interface, address, options.ring_slots)?;
+        let place = programs.place(0, options.ring_slots)?;
+        let engine = Engine::within(options, |_| Ok(place)).map_err(|error| match error {
+            PlaneError::Refused(text) => io::Error::new(io::ErrorKind::InvalidInput, text),
+            other => io::Error::other(format!("{other:?}")),
+        })?;
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let waiting = events_of(&programs, &events)?;
+        Ok(Self {
+            engine,
+            programs,
+            wire,
+            incoming: Incoming::default(),
+            waiting,
+            events,
+            group_slot: 0,
+            more: false,
+            failed: None,
+        })
+    }
+
+    /// Where it listens.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.wire.local_address()
+    }
+
+    /// Answers memcached clients from this socket, which does not block.
+    pub fn serve_memcached(&mut self, socket: UdpSocket) {
+        self.wire.serve_memcached(socket);
+    }
+
+    /// Fences that had to wait for the kernel's grace period.
+    #[must_use]
+    pub fn slow_fences(&self) -> u64 {
+        self.engine.place().slow_fences()
+    }
+
+    /// Takes in what the program tells the host.
+    fn take_events(&mut self, sink: &mut dyn FnMut(PlaneEvent<'_>)) {
+        if self.waiting.consume().is_err() {
+            self.failed = Some("the kernel's events cannot be read");
+        }
+        let events = std::mem::take(&mut *self.events.lock().expect("nobody panics with it"));
+        for event in events {
+            match event.kind {
+                EVENT_BEHIND => {
+                    if let Ok(slot) = u8::try_from(event.slot) {
+                        sink(PlaneEvent::Behind(slot));
+                    }
+                }
+                EVENT_RESEND => {
+                    if let Ok(slot) = u8::try_from(event.slot) {
+                        self.engine.resend(slot, event.from, &mut self.wire);
+                    }
+                }
+                EVENT_ANSWER | EVENT_ANSWER_REST => self.answer_range(&event),
+                _ => {} // it only wakes
+            }
+        }
+        self.wire.flush();
+    }
+
+    /// Answers blind writes that the program has committed and not answered.
+    fn answer_range(&mut self, event: &Event) {
+        for index in event.from..=event.upto {
+            let left = match self.engine.place().head(index) {
+                Some(head) => event.kind == EVENT_ANSWER || place::is_left_to_host(&head),
+                None => false,
+            };
+            if left {
+                self.engine.answer_blind_one(index, &mut self.wire);
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), PlaneError> {
+        self.failed
+            .map_or(Ok(()), |text| Err(PlaneError::Failed(text)))
+    }
+}
+
+fn events_of(
+    programs: &Programs,
+    into: &Arc<Mutex<Vec<Event>>>,
+) -> io::Result<RingBuffer<'static>> {
+    let into = Arc::clone(into);
+    let mut builder = RingBufferBuilder::new();
+    let refused = |error: libbpf_rs::Error| io::Error::other(error.to_string());
+    builder
+        .add(&programs.events, move |bytes: &[u8]| {
+            let mut events = into.lock().expect("nobody panics with it");
+            if let Some(event) = ffi::value_of(bytes)
+                && events.len() < EVENTS_MAX
+            {
+                events.push(event);
+            }
+            0
+        })
+        .map_err(refused)?;
+    builder.build().map_err(refused)
+}
+
+fn find_interface(address: SocketAddr, name: Option<&str>) -> io::Result<ffi::Interface> {
+    let all = ffi::interfaces()?;
+    let has = |one: &&ffi::Interface| match name {
+        Some(name) => one.name == name,
+        None => one.addresses.contains(&address.ip()),
+    };
+    let found = all.iter().find(has).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|one| &one.name[..]).collect();
+        let wanted = name.map_or_else(
+            || format!("no interface has the address {}", address.ip()),
+            |name| format!("there is no interface {name}"),
+        );
+        let text = format!("{wanted}; there are: {}", names.join(", "));
+        io::Error::new(io::ErrorKind::NotFound, text)
+    })?;
+    if !found.addresses.contains(&address.ip()) {
+        let text = format!(
+            "interface {} does not have the address {}; it has: {:?}",
+            found.name,
+            address.ip(),
+            found.addresses
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(found.clone())
+}
+
+impl AsFd for XdpPlane {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wire.as_fd()
+    }
+}
+
+impl DataPlane for XdpPlane {
+    fn limits(&self) -> Limits {
+        self.engine.limits()
+    }
+
+    fn set_keys(&mut self, keys: &PlaneKeys) {
+        let at = KeysAt {
+            keys: Keys::from(keys),
+            sign_cluster: keys.cluster.epoch % 2,
+            sign_clients: keys.clients.epoch % 2,
+        };
+        if self.programs.set_keys(self.group_slot, &at).is_err() {
+            self.failed = Some("the kernel did not take the keys");
+        }
+        self.engine.set_keys(keys);
+    }
+
+    fn set_peer(&mut self, slot: u8, address: SocketAddr) {
+        if self
+            .programs
+            .set_peer(self.group_slot, slot, address)
+            .is_err()
+        {
+            self.failed = Some("the kernel did not take a replica's address");
+        }
+        self.engine.set_peer(slot, address);
+    }
+
+    fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.engine.counters().each(sink);
+        let reasons = u32::try_from(Reason::ALL.len()).unwrap_or(0);
+        for (number, name) in (reasons..).zip(COUNTS) {
+            sink(name, self.programs.counter(number));
+        }
+        self.wire.counters().each(sink);
+    }
+
+    fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError> {
+        self.check()?;
+        if self.engine.is_engaged() {
+            return Err(PlaneError::Engaged);
+        }
+        for (slot, peer) in (0_u8..).zip(&grant.peers) {
+            if self
+                .programs
+                .set_peer(self.group_slot, slot, peer.address)
+                .is_err()
+            {
+                return Err(PlaneError::Failed(
+                    "the kernel did not take a replica's address",
+                ));
+            }
+        }
+        self.engine.engage(grant)
+    }
+
+    fn disengage(&mut self) -> Registers {
+        self.engine.disengage()
+    }
+
+    fn registers(&self) -> Registers {
+        shown(&self.engine.place().look())
+    }
+
+    fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError> {
+        self.check()?;
+        let taken = self.engine.submit(commands, &mut self.wire);
+        self.wire.flush();
+        taken
+    }
+
+    fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
+        self.check()?;
+        let begun = self.engine.heartbeat(round, &mut self.wire);
+        self.wire.flush();
+        begun
+    }
+
+    fn poll(&mut self, budget: usize, sink: &mut dyn FnMut(PlaneEvent<'_>)) -> usize {
+        let mut events = 0;
+        let mut counted = |event: PlaneEvent<'_>| {
+            events += 1;
+            sink(event);
+        };
+        self.engine.place().about_to_look();
+        let mut left = budget;
+        while left > 0 {
+            let asked = left.min(BATCH_MAX);
+            let engine = &mut self.engine;
+            let mut take = |from, datagram: &[u8], _: &mut Datagrams| {
+                engine.receive_passed(from, datagram, &mut counted);
+            };
+            let received = self.incoming.receive(&mut self.wire, asked, &mut take);
+            left -= received;
+            if received < asked {
+                break;
+            }
+        }
+        self.more = left == 0;
+        self.take_events(&mut counted);
+        let was_engaged = self.engine.is_engaged();
+        self.engine.refresh();
+        if was_engaged && !self.engine.is_engaged() {
+            self.failed = Some("the program stopped by itself: an entry did not get into the ring");
+        }
+        self.engine.take(&mut counted);
+        events
+    }
+
+    fn persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
+        let done = self.engine.persisted(upto, &mut self.wire);
+        self.wire.flush();
+        done
+    }
+
+    fn release(&mut self, upto: Index) -> Result<(), PlaneError> {
+        self.engine.release(upto)
+    }
+
+    fn answer(&mut self, answer: &Answer<'_>) {
+        self.engine.answer(answer, &mut self.wire);
+        self.wire.flush();
+    }
+
+    fn poll_again_within(&self) -> Option<Duration> {
+        self.more.then_some(Duration::ZERO)
+    }
+}

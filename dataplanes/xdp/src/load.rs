@@ -1,0 +1,230 @@
+//! Loads the programs, sets what they are loaded for, and attaches the one that receives.
+use crate::ffi::{Interface, Mapped, bytes_of, interfaces, value_of};
+use crate::neighbours::Neighbours;
+use crate::place::{KernelPlace, Parts};
+use crate::shared::{
+    CONTROL_BYTES, CPUS_MAX, Config, Endpoint, GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES, KeysAt,
+    PEERS_STRIDE, SLOT_BYTES,
+};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut,
+};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// What `bpf/plane.bpf.c` became.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plane.bpf.o"));
+/// What `bpf/pass.bpf.c` became.
+const PASS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pass.bpf.o"));
+/// Device maps by which a frame is sent as several: so many entries each.
+const COPIES: [u32; 7] = [1, 2, 4, 6, 8, 16, 32];
+
+/// Programs in the kernel, attached as long as this lives: no longer than the process, however it ends.
+pub struct Programs {
+    object: Object,
+    _link: Link,
+    keys: MapHandle,
+    keys_used: MapHandle,
+    peers: MapHandle,
+    counters: MapHandle,
+    neighbours: Neighbours,
+    pub events: MapHandle,
+}
+
+/// A program that lets everything pass, attached as long as this lives. A virtual Ethernet device (veth)
+/// delivers what the plane at its other end sends only if it has a program, too.
+pub struct Passing {
+    _object: Object,
+    _link: Link,
+}
+
+impl Passing {
+    /// On the interface of this name.
+    pub fn attach(interface: &str) -> io::Result<Self> {
+        let all = interfaces()?;
+        let found = all.iter().find(|one| one.name == interface);
+        let found = found.ok_or_else(|| {
+            let text = format!("there is no interface {interface}");
+            io::Error::new(io::ErrorKind::NotFound, text)
+        })?;
+        let object = ObjectBuilder::default()
+            .open_memory(PASS)
+            .and_then(OpenObject::load)
+            .map_err(failed("the kernel refused a program"))?;
+        let link = attach(&object, "qw_pass", found.index)?;
+        Ok(Self {
+            _object: object,
+            _link: link,
+        })
+    }
+}
+
+/// `struct bpf_devmap_val`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DeviceEntry {
+    interface: u32,
+    program: i32,
+}
+
+fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error {
+    move |error| {
+        let kind = match error.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, format!("{what}: {error}"))
+    }
+}
+
+impl Programs {
+    /// Loads and attaches for one group, whose plane is at `address` on this interface.
+    pub fn attach(interface: &Interface, address: SocketAddr, ring_slots: u32) -> io::Result<Self> {
+        let mut open = ObjectBuilder::default()
+            .open_memory(OBJECT)
+            .map_err(failed("the plane's programs are not sound"))?;
+        let mut own = [Endpoint::default(); GROUPS_MAX];
+        own[0] = Endpoint::new(address, interface.mac);
+        let config = Config {
+            ring_slots,
+            groups: 1,
+            own,
+            vlan: 0,
+        };
+        configure(&mut open, &config)?;
+        let object = open
+            .load()
+            .map_err(failed("the kernel refused the plane's programs"))?;
+        let map = |name: &str| map(&object, name);
+        let (keys, keys_used, peers) = (map("keys")?, map("keys_used")?, map("peers")?);
+        let (counters, events) = (map("counters")?, map("events")?);
+        let copy = program(&object, "qw_copy")?.as_fd().as_raw_fd();
+        for entries in COPIES {
+            let entry = DeviceEntry {
+                interface: interface.index,
+                program: copy,
+            };
+            let value = [entry.interface.to_ne_bytes(), entry.program.to_ne_bytes()].concat();
+            let devices = map(&format!("copies_{entries}"))?;
+            for place in 0..entries {
+                devices
+                    .update(&place.to_ne_bytes(), &value, MapFlags::ANY)
+                    .map_err(failed("the kernel refused a device map"))?;
+            }
+        }
+        let index = i32::try_from(interface.index).map_err(io::Error::other)?;
+        let link = program(&object, "qw_receive")?
+            .attach_xdp(index)
+            .map_err(failed(
+                "the kernel did not attach the plane's program to the interface",
+            ))?;
+        Ok(Self {
+            object,
+            _link: link,
+            keys,
+            keys_used,
+            peers,
+            counters,
+            neighbours: Neighbours::of(interface.index)?,
+            events,
+        })
+    }
+
+    /// Where the group's step runs.
+    pub fn place(&self, group_slot: u32, ring_slots: u32) -> io::Result<KernelPlace> {
+        let mapped =
+            |name: &str, bytes: usize| Mapped::new(map(&self.object, name)?.as_fd(), bytes);
+        let descriptor = |name: &str| -> io::Result<OwnedFd> {
+            program(&self.object, name)?.as_fd().try_clone_to_owned()
+        };
+        let parts = Parts {
+            groups: mapped("groups", GROUPS_MAX * GROUP_BYTES)?,
+            ring: mapped("ring", ring_slots as usize * SLOT_BYTES)?,
+            control: mapped("control", CONTROL_BYTES)?,
+            in_step: mapped("in_step", CPUS_MAX * IN_STEP_BYTES)?,
+            order: descriptor("qw_order")?,
+            submit: descriptor("qw_submit_orders")?,
+        };
+        Ok(KernelPlace::new(parts, group_slot, ring_slots))
+    }
+
+    /// From now on packets of the group are checked and signed with these.
+    pub fn set_keys(&self, group_slot: u32, keys: &KeysAt) -> io::Result<()> {
+        let refused = || failed("the kernel did not take the keys");
+        let slot = group_slot.to_ne_bytes();
+        let found = self.keys_used.lookup(&slot, MapFlags::ANY);
+        let used = found.map_err(refused())?.unwrap_or_default();
+        let next = 1 - used.first().copied().unwrap_or(0) % 2;
+        let place = 2 * group_slot + u32::from(next);
+        self.keys
+            .update(&place.to_ne_bytes(), bytes_of(keys), MapFlags::ANY)
+            .map_err(refused())?;
+        self.keys_used
+            .update(&slot, &u32::from(next).to_ne_bytes(), MapFlags::ANY)
+            .map_err(refused())
+    }
+
+    /// Where the group's replica of a slot is. If the system does not know its Ethernet address, that is
+    /// learnt from its packets.
+    pub fn set_peer(&self, group_slot: u32, slot: u8, address: SocketAddr) -> io::Result<()> {
+        let refused = || failed("the kernel did not take a replica's address");
+        let place = (group_slot * PEERS_STRIDE + u32::from(slot)).to_ne_bytes();
+        let found = self.peers.lookup(&place, MapFlags::ANY);
+        let known = found.map_err(refused())?.unwrap_or_default();
+        let known = value_of::<Endpoint>(&known).unwrap_or_default();
+        let mac = self.neighbours.mac_of(address.ip());
+        let mut endpoint = Endpoint::new(address, mac.unwrap_or_default());
+        if mac.is_none() && known.socket_address() == address {
+            endpoint.mac = known.mac;
+        }
+        self.peers
+            .update(&place, bytes_of(&endpoint), MapFlags::ANY)
+            .map_err(refused())
+    }
+
+    /// The programs' counter of a number, over all processors.
+    pub fn counter(&self, number: u32) -> u64 {
+        let found = self
+            .counters
+            .lookup_percpu(&number.to_ne_bytes(), MapFlags::ANY);
+        let values = found.ok().flatten().unwrap_or_default();
+        let value = |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
+        values.iter().map(value).sum()
+    }
+}
+
+fn configure(open: &mut OpenObject, config: &Config) -> io::Result<()> {
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if name.ends_with(".rodata.config") {
+            map.set_initial_value(bytes_of(config)).map_err(failed(
+                "the plane's programs do not take their configuration",
+            ))?;
+        } else if name == "ring" {
+            map.set_max_entries(config.ring_slots * config.groups)
+                .map_err(failed("the ring cannot be as large as asked"))?;
+        }
+    }
+    Ok(())
+}
+
+fn attach(object: &Object, name: &str, interface: u32) -> io::Result<Link> {
+    let index = i32::try_from(interface).map_err(io::Error::other)?;
+    program(object, name)?.attach_xdp(index).map_err(failed(
+        "the kernel did not attach the program to the interface",
+    ))
+}
+
+fn map(object: &Object, name: &str) -> io::Result<MapHandle> {
+    let mut maps = object.maps();
+    let found = maps.find(|map| map.name() == name);
+    let found = found.ok_or_else(|| io::Error::other(format!("there is no map {name}")))?;
+    MapHandle::try_from(&found).map_err(failed("a map has no descriptor"))
+}
+
+fn program<'a>(object: &'a Object, name: &str) -> io::Result<ProgramMut<'a>> {
+    let mut programs = object.progs_mut();
+    let found = programs.find(|program| program.name() == name);
+    found.ok_or_else(|| io::Error::other(format!("there is no program {name}")))
+}

@@ -1,0 +1,89 @@
+//! Ethernet addresses of neighbours, as the system knows them. For replicas behind a router it knows none: theirs
+//! are learnt from their packets.
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+use std::io;
+use std::net::IpAddr;
+
+/// Longest answer to one question.
+const ANSWER_BYTES_MAX: usize = 4096;
+
+/// Asks the system; it answers at once.
+pub struct Neighbours {
+    socket: Socket,
+    interface: u32,
+}
+
+impl Neighbours {
+    /// Of the namespace this is called in.
+    pub fn of(interface: u32) -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, interface })
+    }
+
+    /// The Ethernet address of an IP address; `None` while the system does not know it.
+    pub fn mac_of(&self, ip: IpAddr) -> Option<[u8; 6]> {
+        self.ask(ip).ok().flatten()
+    }
+
+    fn ask(&self, ip: IpAddr) -> io::Result<Option<[u8; 6]>> {
+        let mut question = NeighbourMessage::default();
+        question.header.ifindex = self.interface;
+        let address = match ip {
+            IpAddr::V4(ip) => {
+                question.header.family = AddressFamily::Inet;
+                NeighbourAddress::Inet(ip)
+            }
+            IpAddr::V6(ip) => {
+                question.header.family = AddressFamily::Inet6;
+                NeighbourAddress::Inet6(ip)
+            }
+        };
+        question
+            .attributes
+            .push(NeighbourAttribute::Destination(address));
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST;
+        let payload = NetlinkPayload::from(RouteNetlinkMessage::GetNeighbour(question));
+        let mut message = NetlinkMessage::new(header, payload);
+        message.finalize();
+        let mut bytes = vec![0; message.header.length as usize];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let mut answer = Vec::with_capacity(ANSWER_BYTES_MAX);
+        let length = self.socket.recv(&mut answer, 0)?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer[..length])
+            .map_err(io::Error::other)?;
+        Ok(match answer.payload {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(found)) => {
+                mac_in(&found)
+            }
+            _ => None,
+        })
+    }
+}
+
+fn mac_in(found: &NeighbourMessage) -> Option<[u8; 6]> {
+    match found.header.state {
+        NeighbourState::Reachable
+        | NeighbourState::Stale
+        | NeighbourState::Delay
+        | NeighbourState::Probe
+        | NeighbourState::Permanent => {}
+        _ => return None,
+    }
+    found
+        .attributes
+        .iter()
+        .find_map(|attribute| match attribute {
+            NeighbourAttribute::LinkLayerAddress(mac) => mac[..].try_into().ok(),
+            _ => None,
+        })
+}

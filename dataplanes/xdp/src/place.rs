@@ -1,0 +1,290 @@
+//! Registers and ring in the kernel's maps. The host never changes registers itself: it has a program do so,
+//! under the lock that packets' steps take.
+use crate::ffi::{Mapped, full_barrier, run, wait_for_programs};
+use crate::shared::{
+    ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN, CONTROL_OUT, CPUS_MAX, ControlHead,
+    Endpoint, GROUP_BYTES, GROUP_REGISTERS, GROUP_VERSION, GROUP_WOKEN, IN_STEP_BYTES, Order,
+    SLOT_BYTES, SlotHead,
+};
+use quorumwire_fastpath::{Asker, Outcome, Place, Stored};
+use quorumwire_interfaces::PlaneError;
+use quorumwire_wire::packet::{FLAG_BLIND, Header, Registers};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A fence waits for packets' steps that are under way for this long by looking; then for the kernel's grace
+/// period.
+const FENCE_LOOKS_FOR: Duration = Duration::from_millis(1);
+/// Times that registers are read again because a step was changing them; a step takes less than a
+/// microsecond.
+const READS_MAX: usize = 1_000_000;
+const FAILED: PlaneError = PlaneError::Failed("the kernel did not run the plane's program");
+
+/// What a place is made of.
+pub struct Parts {
+    pub groups: Mapped,
+    pub ring: Mapped,
+    pub control: Mapped,
+    pub in_step: Mapped,
+    /// Carries out an [`Order`].
+    pub order: OwnedFd,
+    /// Submits commands.
+    pub submit: OwnedFd,
+}
+
+/// One group's registers and ring.
+pub struct KernelPlace {
+    parts: Parts,
+    group_slot: u32,
+    ring_slots: u32,
+    /// As last read.
+    registers: Registers,
+    filled: u64,
+    /// Fences that had to wait for the grace period.
+    slow_fences: u64,
+}
+
+impl KernelPlace {
+    pub fn new(parts: Parts, group_slot: u32, ring_slots: u32) -> Self {
+        let mut place = Self {
+            parts,
+            group_slot,
+            ring_slots,
+            registers: Registers::default(),
+            filled: 0,
+            slow_fences: 0,
+        };
+        place.refresh();
+        place
+    }
+
+    fn group(&self, offset: usize) -> usize {
+        self.group_slot as usize * GROUP_BYTES + offset
+    }
+
+    /// The registers of this moment.
+    pub fn look(&self) -> Registers {
+        let version = self.parts.groups.number(self.group(GROUP_VERSION));
+        for _ in 0..READS_MAX {
+            let before = version.load(Ordering::Acquire);
+            if before.is_multiple_of(2) {
+                let registers = self.parts.groups.read(self.group(GROUP_REGISTERS));
+                std::sync::atomic::fence(Ordering::Acquire);
+                if version.load(Ordering::Relaxed) == before {
+                    return registers;
+                }
+            }
+            std::hint::spin_loop();
+        }
+        // A step under the lock cannot be interrupted, so this is a kernel that broke.
+        panic!("the registers are being changed without end");
+    }
+
+    /// The host looks at what happened from now on: what happens later wakes it again.
+    pub fn about_to_look(&self) {
+        let woken = self.parts.groups.number(self.group(GROUP_WOKEN));
+        woken.store(0, Ordering::Relaxed);
+        full_barrier();
+    }
+
+    /// Fences that had to wait for the kernel's grace period.
+    pub fn slow_fences(&self) -> u64 {
+        self.slow_fences
+    }
+
+    /// The entry's head, if its slot holds it.
+    pub fn head(&self, index: u64) -> Option<SlotHead> {
+        let at = self.slot_at(index);
+        let filled = self.parts.ring.number(at).load(Ordering::Acquire);
+        (index != 0 && filled == index).then(|| self.parts.ring.read(at))
+    }
+
+    fn slot_at(&self, index: u64) -> usize {
+        let slot = index & u64::from(self.ring_slots - 1);
+        let place = u64::from(self.group_slot * self.ring_slots) + slot;
+        usize::try_from(place).expect("less than the ring's slots") * SLOT_BYTES
+    }
+
+    fn obey(&mut self, order: Order, number: u64, registers: Registers) -> Result<(), PlaneError> {
+        let head = ControlHead {
+            order: order as u32,
+            group_slot: self.group_slot,
+            count: 0,
+            done: 0,
+            number,
+            registers,
+        };
+        self.parts.control.write(0, &head);
+        run(self.parts.order.as_fd()).map_err(|_| FAILED)?;
+        self.refresh();
+        Ok(())
+    }
+
+    fn outcome(&self, place: usize) -> Outcome {
+        let at = CONTROL_OUT + place * size_of::<Outcome>();
+        self.parts.control.read(at)
+    }
+
+    fn done(&self) -> u32 {
+        self.parts.control.read::<ControlHead>(0).done
+    }
+
+    /// Waits until no packet's step is under way that began before now.
+    fn wait_for_steps(&mut self) {
+        full_barrier();
+        let begun = Instant::now();
+        for cpu in 0..CPUS_MAX {
+            let under_way = self.parts.in_step.number(cpu * IN_STEP_BYTES);
+            while under_way.load(Ordering::Acquire) != 0 {
+                if begun.elapsed() > FENCE_LOOKS_FOR {
+                    self.slow_fences += 1;
+                    // Without it there is no bound, but also no other way: the step will end.
+                    if wait_for_programs().is_ok() {
+                        return;
+                    }
+                }
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+impl Place for KernelPlace {
+    fn registers(&self) -> &Registers {
+        &self.registers
+    }
+
+    fn refresh(&mut self) {
+        self.registers = self.look();
+        while self.filled < self.registers.last_index && self.head(self.filled + 1).is_some() {
+            self.filled += 1;
+        }
+    }
+
+    fn filled_index(&self) -> u64 {
+        self.filled
+    }
+
+    fn engage(&mut self, registers: &Registers) -> Result<(), PlaneError> {
+        // It is off, so nobody else touches the ring. What an earlier term stored at an index that will be
+        // stored anew must not be taken for the new entry.
+        let stale = registers.last_index + 1..=self.registers.last_index;
+        for index in stale.take(self.ring_slots as usize) {
+            let index = self.parts.ring.number(self.slot_at(index));
+            index.store(0, Ordering::Relaxed);
+        }
+        self.filled = registers.last_index;
+        self.obey(Order::Engage, 0, *registers)
+    }
+
+    fn disengage(&mut self) {
+        // A plane that cannot be stopped could acknowledge what this replica no longer counts.
+        let stopped = self.obey(Order::Off, 0, Registers::default());
+        assert!(stopped.is_ok(), "the kernel did not stop the plane");
+        self.wait_for_steps();
+        self.refresh();
+        // An entry that was given its place, and maybe acknowledged by others' counting, must be there.
+        let (filled, last) = (self.filled, self.registers.last_index);
+        assert!(
+            filled == last,
+            "the kernel's ring ends at {filled}, its log at {last}"
+        );
+    }
+
+    fn submit(
+        &mut self,
+        commands: &[Header],
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<(), PlaneError> {
+        for (place, command) in commands.iter().enumerate() {
+            let at = CONTROL_IN + place * size_of::<Header>();
+            self.parts.control.write(at, command);
+        }
+        let head = ControlHead {
+            group_slot: self.group_slot,
+            count: u32::try_from(commands.len()).expect("a small number"),
+            ..ControlHead::default()
+        };
+        self.parts.control.write(0, &head);
+        run(self.parts.submit.as_fd()).map_err(|_| FAILED)?;
+        let done = self.done() as usize;
+        outcomes.extend((0..commands.len().min(done + 1)).map(|place| self.outcome(place)));
+        self.refresh();
+        Ok(())
+    }
+
+    fn heartbeat(&mut self, round: u64) -> Result<Outcome, PlaneError> {
+        self.obey(Order::Heartbeat, round, Registers::default())?;
+        Ok(self.outcome(0))
+    }
+
+    fn persisted(&mut self, upto: u64) -> Result<Outcome, PlaneError> {
+        self.obey(Order::Persisted, upto, Registers::default())?;
+        Ok(self.outcome(0))
+    }
+
+    fn release(&mut self, upto: u64) -> Result<bool, PlaneError> {
+        self.obey(Order::Release, upto, Registers::default())?;
+        Ok(self.done() != 0)
+    }
+
+    fn put(&mut self, entry: Stored, payload: &[u8]) {
+        let (asked_by, client, request) = match entry.asked_by {
+            None => (ASKER_NONE, Endpoint::default(), 0),
+            Some(Asker::Packet(client)) => (ASKER_PACKET, Endpoint::new(client, [0; 6]), 0),
+            Some(Asker::Memcached(client, request)) => {
+                (ASKER_MEMCACHED, Endpoint::new(client, [0; 6]), request)
+            }
+        };
+        let head = SlotHead {
+            index: 0,
+            previous_term: entry.previous_term,
+            session: entry.session,
+            sequence: entry.sequence,
+            payload_crc32c: entry.payload_crc32c,
+            payload_bytes: entry.payload_bytes,
+            flags: entry.flags,
+            asked_by,
+            client,
+            request,
+            answered_here: 0,
+            reserved: [0; 5],
+        };
+        let at = self.slot_at(entry.index);
+        self.parts.ring.write(at, &head);
+        let payload_at = at + size_of::<SlotHead>();
+        self.parts.ring.write_bytes(payload_at, payload);
+        let index = self.parts.ring.number(at);
+        index.store(entry.index, Ordering::Release);
+        self.refresh();
+    }
+
+    fn get(&self, index: u64) -> Option<(Stored, &[u8])> {
+        let head = self.head(index)?;
+        let client = || head.client.socket_address();
+        let asked_by = match head.asked_by {
+            ASKER_PACKET => Some(Asker::Packet(client())),
+            ASKER_MEMCACHED => Some(Asker::Memcached(client(), head.request)),
+            _ => None,
+        };
+        let stored = Stored {
+            index,
+            previous_term: head.previous_term,
+            session: head.session,
+            sequence: head.sequence,
+            payload_crc32c: head.payload_crc32c,
+            payload_bytes: head.payload_bytes,
+            flags: head.flags,
+            asked_by,
+        };
+        let payload_at = self.slot_at(index) + size_of::<SlotHead>();
+        let bytes = usize::from(head.payload_bytes);
+        Some((stored, self.parts.ring.slice(payload_at, bytes)))
+    }
+}
+
+/// Whether a committed entry is a blind write that the program has not answered and never will.
+pub fn is_left_to_host(head: &SlotHead) -> bool {
+    head.flags & FLAG_BLIND != 0 && head.asked_by != ASKER_NONE && head.answered_here == 0
+}

@@ -1,0 +1,159 @@
+//! What the programs in the kernel and their host share, as in `bpf/shared.h`. No logic.
+use quorumwire_fastpath::{Keys, Outcome, SUBMIT_MAX};
+use quorumwire_wire::packet::{Header, PAYLOAD_BYTES_MAX, Registers};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Groups that one interface may serve.
+pub const GROUPS_MAX: usize = 8;
+/// Places for replicas of one group in the map of peers.
+pub const PEERS_STRIDE: u32 = 8;
+/// Processors whose packets a fence waits for.
+pub const CPUS_MAX: usize = 256;
+
+/// `struct qw_endpoint`: one end of a datagram's way, in network byte order.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[repr(C)]
+pub struct Endpoint {
+    pub address: [u8; 16],
+    pub port: [u8; 2],
+    pub mac: [u8; 6],
+}
+const _: () = assert!(size_of::<Endpoint>() == 24);
+
+impl Endpoint {
+    /// The end at an address, with an Ethernet address or zeros.
+    pub fn new(address: SocketAddr, mac: [u8; 6]) -> Self {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        Self {
+            address: ip.octets(),
+            port: address.port().to_be_bytes(),
+            mac,
+        }
+    }
+
+    /// The address without the Ethernet address.
+    pub fn socket_address(&self) -> SocketAddr {
+        let ip = Ipv6Addr::from(self.address).to_canonical();
+        SocketAddr::new(ip, u16::from_be_bytes(self.port))
+    }
+}
+
+/// `struct qw_config`: what the programs are loaded for.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Config {
+    pub ring_slots: u32,
+    pub groups: u32,
+    pub own: [Endpoint; GROUPS_MAX],
+    pub vlan: u32,
+}
+const _: () = assert!(size_of::<Config>() == 204);
+
+/// `enum qw_asker`.
+pub const ASKER_NONE: u8 = 0;
+pub const ASKER_PACKET: u8 = 1;
+pub const ASKER_MEMCACHED: u8 = 2;
+
+/// `struct qw_slot` without its payload.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct SlotHead {
+    pub index: u64,
+    pub previous_term: u64,
+    pub session: u64,
+    pub sequence: u64,
+    pub payload_crc32c: u32,
+    pub payload_bytes: u16,
+    pub flags: u8,
+    pub asked_by: u8,
+    pub client: Endpoint,
+    pub request: u16,
+    pub answered_here: u8,
+    pub reserved: [u8; 5],
+}
+const _: () = assert!(size_of::<SlotHead>() == 72);
+/// `struct qw_slot`.
+pub const SLOT_BYTES: usize = size_of::<SlotHead>() + PAYLOAD_BYTES_MAX;
+const _: () = assert!(SLOT_BYTES == 1448);
+
+/// `struct qw_group`: where its parts stand.
+pub const GROUP_BYTES: usize = 272;
+pub const GROUP_VERSION: usize = 0;
+pub const GROUP_REGISTERS: usize = 8;
+pub const GROUP_WOKEN: usize = GROUP_REGISTERS + size_of::<Registers>() + 24;
+
+/// `enum qw_order`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u32)]
+pub enum Order {
+    Engage = 1,
+    Off = 2,
+    Heartbeat = 3,
+    Persisted = 4,
+    Release = 5,
+}
+
+/// `struct qw_control` up to the commands.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct ControlHead {
+    pub order: u32,
+    pub group_slot: u32,
+    pub count: u32,
+    pub done: u32,
+    pub number: u64,
+    pub registers: Registers,
+}
+pub const CONTROL_IN: usize = size_of::<ControlHead>();
+pub const CONTROL_OUT: usize = CONTROL_IN + SUBMIT_MAX * size_of::<Header>();
+pub const CONTROL_BYTES: usize = CONTROL_OUT + SUBMIT_MAX * size_of::<Outcome>();
+
+/// `struct qw_keys_at`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct KeysAt {
+    pub keys: Keys,
+    pub sign_cluster: u64,
+    pub sign_clients: u64,
+}
+
+/// `struct qw_in_step`.
+pub const IN_STEP_BYTES: usize = 64;
+
+/// `enum qw_event_kind`; 1 only wakes.
+pub const EVENT_BEHIND: u32 = 2;
+pub const EVENT_RESEND: u32 = 3;
+pub const EVENT_ANSWER: u32 = 4;
+pub const EVENT_ANSWER_REST: u32 = 5;
+
+/// `struct qw_event`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Event {
+    pub kind: u32,
+    pub group_slot: u16,
+    pub slot: u16,
+    pub from: u64,
+    pub upto: u64,
+}
+const _: () = assert!(size_of::<Event>() == 24);
+
+/// `enum qw_count_of` behind the reasons: names, in its order.
+pub const COUNTS: [&str; 13] = [
+    "kernel_received",
+    "kernel_foreign",
+    "kernel_entries_stored",
+    "kernel_sent",
+    "kernel_blind_answers",
+    "kernel_entries_resent",
+    "kernel_gaps_not_asked",
+    "kernel_passed_up",
+    "kernel_lost_no_neighbour",
+    "kernel_lost_no_space",
+    "kernel_copies_not_needed",
+    "kernel_events_lost",
+    "kernel_memcached_taken",
+];
