@@ -31,9 +31,6 @@ pub trait Outbox {
     fn send_memcached(&mut self, _to: SocketAddr, _datagram: &[u8]) {}
 }
 
-/// Most commands that are given their places at once.
-pub const SUBMIT_MAX: usize = 32;
-
 /// What takes an engine's events.
 pub type Sink<'a> = &'a mut dyn FnMut(PlaneEvent<'_>);
 
@@ -264,7 +261,7 @@ impl<P: Place> Engine<P> {
         if commands.is_empty() {
             return Ok((Index(self.state().last_index.saturating_add(1)), 0));
         }
-        let some = commands.len().min(SUBMIT_MAX);
+        let some = commands.len().min(self.place.submit_max());
         let taken = self.submit_some(&commands[..some], outbox)?;
         let first = self.outcomes.first().map_or(0, |first| first.index);
         Ok((Index(first), taken))

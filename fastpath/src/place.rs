@@ -22,8 +22,11 @@ pub trait Place {
     /// The fence: afterwards no packet moves anything, and the registers say all there was.
     fn disengage(&mut self);
 
-    /// Leader: gives commands their places, in order, up to the first that gets none; an outcome for each
-    /// that was looked at.
+    /// Most commands that [`submit`](Self::submit) takes.
+    fn submit_max(&self) -> usize;
+
+    /// Leader: gives commands their places, one behind the other, up to the first that gets none; an
+    /// outcome for each that was looked at.
     fn submit(
         &mut self,
         commands: &[Header],
@@ -79,6 +82,10 @@ impl Place for Memory {
 
     fn disengage(&mut self) {
         self.registers.role = Role::Off as u8;
+    }
+
+    fn submit_max(&self) -> usize {
+        usize::MAX
     }
 
     fn submit(

@@ -4,7 +4,7 @@ use crate::ffi::{Mapped, full_barrier, run, wait_for_programs};
 use crate::shared::{
     ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN, CONTROL_OUT, CPUS_MAX, ControlHead,
     Endpoint, GROUP_BYTES, GROUP_REGISTERS, GROUP_VERSION, GROUP_WOKEN, IN_STEP_BYTES, Order,
-    SLOT_BYTES, SlotHead,
+    SLOT_BYTES, SUBMIT_MAX, SlotHead,
 };
 use quorumwire_fastpath::{Asker, Outcome, Place, Stored};
 use quorumwire_interfaces::PlaneError;
@@ -190,6 +190,10 @@ impl Place for KernelPlace {
             filled == last,
             "the kernel's ring ends at {filled}, its log at {last}"
         );
+    }
+
+    fn submit_max(&self) -> usize {
+        SUBMIT_MAX
     }
 
     fn submit(

@@ -1,5 +1,5 @@
 //! What the programs in the kernel and their host share, as in `bpf/shared.h`. No logic.
-use quorumwire_fastpath::{Keys, Outcome, SUBMIT_MAX};
+use quorumwire_fastpath::{Keys, Outcome};
 use quorumwire_wire::packet::{Header, PAYLOAD_BYTES_MAX, Registers};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 pub const GROUPS_MAX: usize = 8;
 /// Places for replicas of one group in the map of peers.
 pub const PEERS_STRIDE: u32 = 8;
+/// Most commands that are submitted at once.
+pub const SUBMIT_MAX: usize = 32;
 /// Processors whose packets a fence waits for.
 pub const CPUS_MAX: usize = 256;
 
