@@ -36,6 +36,9 @@ build: setup
 # Tests of real clusters that are run once more with data planes.
 WITH_PLANES := amnesia disks expiry leader_kills membership partitions pauses power_cuts
 
+# Of these, which once more with planes in the kernel; the others pass there, too.
+IN_KERNEL := leader_kills partitions
+
 # The cluster tests use network namespaces and real processes: as root, one at a time.
 test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests
@@ -46,6 +49,8 @@ test: check
 	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
 	QUORUMWIRE_TEST_PLANE=socket cargo test --locked --package quorumwire-cluster-tests \
 		$(WITH_PLANES:%=--test %) -- --test-threads=1
+	QUORUMWIRE_TEST_PLANE=xdp cargo test --locked --package quorumwire-cluster-tests \
+		$(IN_KERNEL:%=--test %) -- --test-threads=1
 
 SEEDS ?= 1..3001
 sim: setup

@@ -114,6 +114,12 @@ impl<P: Place> Engine<P> {
         }
     }
 
+    /// Leader: most entries that wait for a commit, from the next [`engage`](Self::engage) on; kept within 1
+    /// and the ring.
+    pub fn set_window(&mut self, window: u32) {
+        self.options.window = window.clamp(1, self.options.ring_slots);
+    }
+
     /// Signs and checks with these from now on.
     pub fn set_keys(&mut self, keys: &PlaneKeys) {
         self.signing.set(keys);

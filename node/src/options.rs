@@ -4,7 +4,7 @@ mod resolve;
 mod table;
 
 pub use resolve::{Flags, Origin, Value, resolve};
-pub use table::{PLANES, TABLE, documentation};
+pub use table::{PLANES_ON_LOOPBACK, TABLE, documentation};
 
 use crate::keys::{ClusterKeys, SecretFile};
 use anyhow::Context as _;
@@ -77,6 +77,8 @@ pub enum PlaneKind {
     None,
     /// In the step, over UDP.
     Socket,
+    /// In the step, in the kernel's receive path.
+    Xdp,
 }
 
 /// What a follower does with a client's request.
@@ -132,6 +134,8 @@ pub struct ServerOptions {
     pub plane: PlaneKind,
     /// Where the data plane listens.
     pub listen_plane: SocketAddr,
+    /// Whose driver runs the plane `xdp`, if not that of `listen_plane`.
+    pub interface: Option<String>,
     /// See [`Self::plane_address`].
     pub advertise_plane: Option<SocketAddr>,
     /// The cluster's secret.
@@ -196,9 +200,11 @@ impl ServerOptions {
             plane: given.choice("plane", |word| match word {
                 "none" => Some(PlaneKind::None),
                 "socket" => Some(PlaneKind::Socket),
+                "xdp" => Some(PlaneKind::Xdp),
                 _ => None,
             })?,
             listen_plane: given.listen("listen-plane")?,
+            interface: given.optional("interface").map(str::to_owned),
             advertise_plane: given.address("advertise-plane")?,
             secret_file: given.optional("secret-file").map(PathBuf::from),
             on_follower: given.choice("on-follower", |word| match word {
@@ -303,6 +309,11 @@ impl ServerOptions {
         if self.plane != PlaneKind::None && self.secret_file.is_none() {
             let allowed = "a file made by `quorumwire keys new`: a data plane needs one";
             return Err(given.refused("secret-file", allowed.to_owned()));
+        }
+        if self.plane == PlaneKind::Xdp && self.listen_plane.ip().is_unspecified() {
+            let allowed = "the address of one network interface, such as 10.0.0.1:7401: the plane xdp \
+                           runs in its driver";
+            return Err(given.refused("listen-plane", allowed));
         }
         let advertised = self.advertise_plane.map(|address| address.to_string());
         self.check_reachable(

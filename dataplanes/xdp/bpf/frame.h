@@ -221,8 +221,17 @@ __attribute__((noinline)) __u32 qw_udp_sum(struct xdp_md *ctx, __u32 udp_at, __u
 	if (udp_at > QW_BEFORE_BYTES_MAX)
 		return 0;
 	data += udp_at;
-	for (word = 0; word < (QW_UDP_BYTES + QW_HEADER_BYTES + QW_PAYLOAD_BYTES_MAX) / 2; word++) {
-		if (2 * word + 2 > bytes || (void *)(data + 2) > end)
+	for (word = 0; word < (QW_UDP_BYTES + QW_HEADER_BYTES + QW_PAYLOAD_BYTES_MAX) / 8; word++) {
+		__u64 next;
+
+		if (8 * word + 8 > bytes || (void *)(data + 8) > end)
+			break;
+		next = *(__u64 *)data;
+		sum += (next & 0xffffffff) + (next >> 32);
+		data += 8;
+	}
+	for (word = 0; word < 3; word++) {
+		if (2 * word + 2 > (bytes & 7) || (void *)(data + 2) > end)
 			break;
 		sum += *(__u16 *)data;
 		data += 2;

@@ -9,8 +9,8 @@
 
 /* Logs that one interface may serve. */
 #define QW_GROUPS_MAX 8
-/* Most commands that the host submits at once. */
-#define QW_SUBMIT_MAX 32
+/* Most commands that the host submits at once. The verifier follows each of them. */
+#define QW_SUBMIT_MAX 8
 
 /* Who waits for the answer to an entry. */
 enum qw_asker {

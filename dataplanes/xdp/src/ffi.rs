@@ -158,6 +158,12 @@ pub fn wait_for_programs() -> io::Result<()> {
     }
 }
 
+/// The descriptor that is readable when a ring buffer has something.
+pub fn borrowed<'a>(waiting: &'a libbpf_rs::RingBuffer<'_>) -> BorrowedFd<'a> {
+    // SAFETY: the ring buffer keeps the descriptor open as long as it lives.
+    unsafe { BorrowedFd::borrow_raw(waiting.epoll_fd()) }
+}
+
 /// Everything that was written before is seen by whoever sees what is written after, and the other way round.
 pub fn full_barrier() {
     std::sync::atomic::fence(Ordering::SeqCst);

@@ -8,8 +8,8 @@ mod place;
 mod shared;
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
-pub use load::Passing;
 use load::Programs;
+pub use load::{let_pass, stop_passing};
 use place::KernelPlace;
 use quorumwire_datagrams::{BATCH_MAX, Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
@@ -18,13 +18,17 @@ use quorumwire_interfaces::{
     Answer, Command, DataPlane, Grant, Index, Limits, PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
 use quorumwire_wire::packet::Reason;
+use rustix::event::epoll;
 use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Frames that a device's ring holds at least: those of veth devices. What a leader has on its way to all others
+/// must fit, or a burst loses some.
+const DEVICE_FRAMES: u32 = 256;
 /// Events taken in at once; the kernel's queue holds no more than some 2,000.
 const EVENTS_MAX: usize = 4096;
 
@@ -36,7 +40,11 @@ pub struct XdpPlane {
     incoming: Incoming,
     waiting: RingBuffer<'static>,
     events: Arc<Mutex<Vec<Event>>>,
+    /// Readable when the socket is, or when the program has something to tell.
+    wakes: OwnedFd,
     group_slot: u32,
+    /// The largest that was asked for.
+    window: u32,
     more: bool,
     failed: Option<&'static str>,
 }
@@ -63,11 +71,13 @@ impl XdpPlane {
         Ok(Self {
             engine,
             programs,
-            wire,
             incoming: Incoming::default(),
+            wakes: wakes_of(&wire, &waiting)?,
+            wire,
             waiting,
             events,
             group_slot: 0,
+            window: options.window,
             more: false,
             failed: None,
         })
@@ -154,6 +164,15 @@ fn events_of(
     builder.build().map_err(refused)
 }
 
+fn wakes_of(wire: &Datagrams, waiting: &RingBuffer<'_>) -> io::Result<OwnedFd> {
+    let wakes = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let readable = epoll::EventFlags::IN;
+    epoll::add(&wakes, wire.as_fd(), epoll::EventData::new_u64(0), readable)?;
+    let waiting = ffi::borrowed(waiting);
+    epoll::add(&wakes, waiting, epoll::EventData::new_u64(1), readable)?;
+    Ok(wakes)
+}
+
 fn find_interface(address: SocketAddr, name: Option<&str>) -> io::Result<ffi::Interface> {
     let all = ffi::interfaces()?;
     let has = |one: &&ffi::Interface| match name {
@@ -183,7 +202,7 @@ fn find_interface(address: SocketAddr, name: Option<&str>) -> io::Result<ffi::In
 
 impl AsFd for XdpPlane {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wire.as_fd()
+        self.wakes.as_fd()
     }
 }
 
@@ -215,11 +234,23 @@ impl DataPlane for XdpPlane {
         self.engine.set_peer(slot, address);
     }
 
+    /// What the program and the host count alike is one number.
     fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        self.engine.counters().each(sink);
-        let reasons = u32::try_from(Reason::ALL.len()).unwrap_or(0);
-        for (number, name) in (reasons..).zip(COUNTS) {
-            sink(name, self.programs.counter(number));
+        let reasons = Reason::ALL.map(Reason::name);
+        let names = reasons.into_iter().chain(COUNTS);
+        let mut kernels: Vec<_> = (0..)
+            .zip(names)
+            .map(|(number, name)| (name, self.programs.counter(number)))
+            .collect();
+        self.engine.counters().each(&mut |name, count| {
+            let place = kernels.iter().position(|(other, _)| *other == name);
+            let kernels_count = place.map_or(0, |place| kernels.swap_remove(place).1);
+            sink(name, count + kernels_count);
+        });
+        for (name, count) in kernels {
+            if name != Reason::None.name() {
+                sink(name, count);
+            }
         }
         self.wire.counters().each(sink);
     }
@@ -240,6 +271,11 @@ impl DataPlane for XdpPlane {
                 ));
             }
         }
+        let others = u32::try_from(grant.peers.len())
+            .unwrap_or(1)
+            .saturating_sub(1);
+        let window = DEVICE_FRAMES / others.max(1);
+        self.engine.set_window(window.min(self.window));
         self.engine.engage(grant)
     }
 
@@ -254,6 +290,13 @@ impl DataPlane for XdpPlane {
     fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError> {
         self.check()?;
         let taken = self.engine.submit(commands, &mut self.wire);
+        self.wire.flush();
+        taken
+    }
+
+    fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let serves = self.wire.serves_memcached();
+        let taken = serves && self.engine.take_memcached(from, datagram, &mut self.wire);
         self.wire.flush();
         taken
     }

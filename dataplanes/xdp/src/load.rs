@@ -7,7 +7,8 @@ use crate::shared::{
     PEERS_STRIDE, SLOT_BYTES,
 };
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut,
+    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut, Xdp,
+    XdpFlags,
 };
 use std::io;
 use std::net::SocketAddr;
@@ -32,32 +33,45 @@ pub struct Programs {
     pub events: MapHandle,
 }
 
-/// A program that lets everything pass, attached as long as this lives. A virtual Ethernet device (veth)
-/// delivers what the plane at its other end sends only if it has a program, too.
-pub struct Passing {
-    _object: Object,
-    _link: Link,
+/// Attaches a program that lets everything pass, until [`stop_passing`] or until the interface is gone. A
+/// virtual Ethernet device (veth) delivers what a plane at its other end sends only if it has a program, too.
+pub fn let_pass(interface: &str) -> io::Result<()> {
+    let object = ObjectBuilder::default()
+        .open_memory(PASS)
+        .and_then(OpenObject::load)
+        .map_err(failed("the kernel refused a program"))?;
+    let program = program(&object, "qw_pass")?;
+    Xdp::new(program.as_fd())
+        .attach(index_of(interface)?, XdpFlags::UPDATE_IF_NOEXIST)
+        .map_err(failed(
+            "the kernel did not attach a program; has the interface one already",
+        ))
 }
 
-impl Passing {
-    /// On the interface of this name.
-    pub fn attach(interface: &str) -> io::Result<Self> {
-        let all = interfaces()?;
-        let found = all.iter().find(|one| one.name == interface);
-        let found = found.ok_or_else(|| {
-            let text = format!("there is no interface {interface}");
-            io::Error::new(io::ErrorKind::NotFound, text)
-        })?;
-        let object = ObjectBuilder::default()
-            .open_memory(PASS)
-            .and_then(OpenObject::load)
-            .map_err(failed("the kernel refused a program"))?;
-        let link = attach(&object, "qw_pass", found.index)?;
-        Ok(Self {
-            _object: object,
-            _link: link,
-        })
-    }
+/// Takes away what [`let_pass`] attached.
+pub fn stop_passing(interface: &str) -> io::Result<()> {
+    let object = ObjectBuilder::default()
+        .open_memory(PASS)
+        .and_then(OpenObject::load)
+        .map_err(failed("the kernel refused a program"))?;
+    let program = program(&object, "qw_pass")?;
+    Xdp::new(program.as_fd())
+        .detach(index_of(interface)?, XdpFlags::NONE)
+        .map_err(failed("the kernel did not detach the interface's program"))
+}
+
+fn index_of(interface: &str) -> io::Result<i32> {
+    let all = interfaces()?;
+    let found = all.iter().find(|one| one.name == interface);
+    let found = found.ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|one| &one.name[..]).collect();
+        let text = format!(
+            "there is no interface {interface}; there are: {}",
+            names.join(", ")
+        );
+        io::Error::new(io::ErrorKind::NotFound, text)
+    })?;
+    i32::try_from(found.index).map_err(io::Error::other)
 }
 
 /// `struct bpf_devmap_val`.
@@ -69,12 +83,12 @@ struct DeviceEntry {
 }
 
 fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error {
-    move |error| {
-        let kind = match error.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
-            _ => io::ErrorKind::Other,
-        };
-        io::Error::new(kind, format!("{what}: {error}"))
+    move |error| match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("{what}: {error}; it takes root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON"),
+        ),
+        _ => io::Error::other(format!("{what}: {error}")),
     }
 }
 
@@ -117,7 +131,7 @@ impl Programs {
         let link = program(&object, "qw_receive")?
             .attach_xdp(index)
             .map_err(failed(
-                "the kernel did not attach the plane's program to the interface",
+                "the kernel did not attach the plane's program; has the interface one already",
             ))?;
         Ok(Self {
             object,
@@ -207,13 +221,6 @@ fn configure(open: &mut OpenObject, config: &Config) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn attach(object: &Object, name: &str, interface: u32) -> io::Result<Link> {
-    let index = i32::try_from(interface).map_err(io::Error::other)?;
-    program(object, name)?.attach_xdp(index).map_err(failed(
-        "the kernel did not attach the program to the interface",
-    ))
 }
 
 fn map(object: &Object, name: &str) -> io::Result<MapHandle> {

@@ -8,7 +8,7 @@ pub const GROUPS_MAX: usize = 8;
 /// Places for replicas of one group in the map of peers.
 pub const PEERS_STRIDE: u32 = 8;
 /// Most commands that are submitted at once.
-pub const SUBMIT_MAX: usize = 32;
+pub const SUBMIT_MAX: usize = 8;
 /// Processors whose packets a fence waits for.
 pub const CPUS_MAX: usize = 256;
 
@@ -143,19 +143,20 @@ pub struct Event {
 }
 const _: () = assert!(size_of::<Event>() == 24);
 
-/// `enum qw_count_of` behind the reasons: names, in its order.
+/// `enum qw_count_of`, which follows the reasons: names, in its order. Those that the engine counts, too, have
+/// its names.
 pub const COUNTS: [&str; 13] = [
-    "kernel_received",
-    "kernel_foreign",
-    "kernel_entries_stored",
-    "kernel_sent",
-    "kernel_blind_answers",
-    "kernel_entries_resent",
-    "kernel_gaps_not_asked",
-    "kernel_passed_up",
-    "kernel_lost_no_neighbour",
-    "kernel_lost_no_space",
-    "kernel_copies_not_needed",
-    "kernel_events_lost",
-    "kernel_memcached_taken",
+    "received",
+    "foreign",
+    "entries_stored",
+    "sent",
+    "blind_answers",
+    "entries_resent",
+    "gaps_not_asked",
+    "passed_up",
+    "lost_no_neighbour",
+    "lost_no_space",
+    "copies_not_needed",
+    "events_lost",
+    "memcached_taken",
 ];

@@ -36,6 +36,8 @@ impl Engine<Memory> {
         outbox: &mut dyn Outbox,
         sink: Sink<'_>,
     ) {
+        self.counters.received += 1;
+        self.counters.foreign += u64::from(!is_ours(datagram));
         let Some(packet) = self.open(from, datagram, sink) else {
             return;
         };
@@ -87,11 +89,10 @@ impl Engine<Memory> {
 }
 
 impl<P: Place> Engine<P> {
-    /// Takes in one datagram that has passed by the place where the step runs: what a client wants of the
-    /// host is handed over, nothing moves.
+    /// Takes in one datagram that has passed by the place where the step runs, and was counted there: what
+    /// a client wants of the host is handed over, nothing moves.
     pub fn receive_passed(&mut self, from: SocketAddr, datagram: &[u8], sink: Sink<'_>) {
         if let Some(packet) = self.open(from, datagram, sink) {
-            self.counters.note(Reason::Off);
             self.hand_over(&packet, Reason::Off, sink);
         }
     }
@@ -103,9 +104,7 @@ impl<P: Place> Engine<P> {
         datagram: &'a [u8],
         sink: Sink<'_>,
     ) -> Option<Received<'a>> {
-        self.counters.received += 1;
         if !is_ours(datagram) {
-            self.counters.foreign += 1;
             sink(PlaneEvent::Foreign {
                 from,
                 bytes: datagram,

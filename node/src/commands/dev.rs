@@ -1,7 +1,7 @@
 //! `quorumwire dev`: a cluster on this machine in one command, until it is told to stop.
 use super::local_cluster::{Interrupt, Interrupted, LocalCluster, Opened, ending};
 use crate::keys::SecretFile;
-use crate::options::{Durability, PLANES};
+use crate::options::{Durability, PLANES_ON_LOOPBACK};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "WORD", default_value = "sync")]
     durability: DurabilityWord,
     /// Where the common case runs: in the servers over TCP, or in data planes
-    #[arg(long, value_name = "WORD", value_parser = PLANES, default_value = "none")]
+    #[arg(long, value_name = "WORD", value_parser = PLANES_ON_LOOPBACK, default_value = "none")]
     plane: String,
     /// Folder to keep the cluster in [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]

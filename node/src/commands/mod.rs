@@ -15,6 +15,7 @@ mod server;
 mod snapshot;
 mod status;
 mod transfer;
+mod veth_pass;
 mod view;
 
 use clap::{Parser, Subcommand};
@@ -52,6 +53,8 @@ enum Command {
     Keys(keys::Arguments),
     /// Check a server's configuration without starting it
     Config(config::Arguments),
+    /// Let frames of the plane xdp through a veth device
+    VethPass(veth_pass::Arguments),
     /// Measure throughput and latency over the memcached protocol
     Bench(bench::Arguments),
 }
@@ -69,6 +72,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Quorum(arguments) => quorum::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
+        Command::VethPass(arguments) => veth_pass::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
     }
 }

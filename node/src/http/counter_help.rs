@@ -132,10 +132,18 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Packets dropped because their payload's checksum is wrong",
     ),
     (
+        "plane_copies_not_needed",
+        "Copies of a frame that the kernel made beyond those that were sent",
+    ),
+    (
         "plane_entries_resent",
         "Entries that the data plane sent again because they were asked for",
     ),
     ("plane_entries_stored", "Entries that the data plane stored"),
+    (
+        "plane_events_lost",
+        "Times that the data plane's program could not tell the server something: its queue was full",
+    ),
     (
         "plane_foreign",
         "Datagrams to the data plane that are none of its protocol",
@@ -157,6 +165,15 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Entries not stored because the one before is not what the leader means",
     ),
     (
+        "plane_lost_no_neighbour",
+        "Packets that the kernel did not send because it knew no Ethernet address; the server sends entries \
+         among them",
+    ),
+    (
+        "plane_lost_no_space",
+        "Packets that the kernel did not send because their frame could not be made longer",
+    ),
+    (
         "plane_malformed",
         "Packets with lengths or fields that the data plane does not take",
     ),
@@ -175,6 +192,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "plane_off",
         "Packets that came while the data plane was not engaged; software serves the requests among them",
+    ),
+    (
+        "plane_passed_up",
+        "Requests that the data plane's program left to the server",
     ),
     ("plane_received", "Datagrams that the data plane received"),
     (

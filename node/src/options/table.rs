@@ -69,8 +69,11 @@ pub const CONFIG: Spec = Spec {
 };
 
 const DURABILITIES: &[&str] = &["sync", "memory"];
-/// Words of the option `plane`.
-pub const PLANES: [&str; 2] = ["none", "socket"];
+const PLANES: [&str; 3] = ["none", "socket", "xdp"];
+/// Those of them that run over the loopback device, several on one.
+pub const PLANES_ON_LOOPBACK: [&str; 2] = ["none", "socket"];
+/// Longest name of a network interface.
+const INTERFACE_BYTES_MAX: usize = 15;
 const FOLLOWER_ANSWERS: &[&str] = &["forward", "refuse"];
 const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 const LOG_FORMATS: &[&str] = &["text", "json"];
@@ -171,13 +174,23 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Choice(&PLANES),
         unset: Unset::Value("none"),
         help: "Where the common case runs: `none`, in the server over TCP; `socket`, in the fast path's \
-               step over UDP. Replicas without a plane are served all the same.",
+               step over UDP; `xdp`, in the kernel's receive path of the network interface that has the \
+               address of `listen-plane` (Linux 5.18 or later, as root). Replicas without a plane are \
+               served all the same.",
     },
     Spec {
         name: "listen-plane",
         kind: Kind::Listen,
         unset: Unset::Value("127.0.0.1:7401"),
         help: "Where the data plane listens (UDP). Port 0 takes a free one.",
+    },
+    Spec {
+        name: "interface",
+        kind: Kind::Text {
+            bytes_max: INTERFACE_BYTES_MAX,
+        },
+        unset: Unset::Otherwise("the one that has the address of `listen-plane`"),
+        help: "The network interface whose driver runs the plane `xdp`.",
     },
     Spec {
         name: "advertise-plane",

@@ -19,8 +19,9 @@ use mio::net::{TcpListener, UdpSocket};
 use mio::unix::SourceFd;
 use mio::{Interest, Poll, Registry, Waker};
 use quorumwire_control::{Config, Entry, HardState, Peer, Replica, SnapshotMeta, Stored};
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime};
+use quorumwire_interfaces::{DataPlane, GroupId, Incarnation, Index, LogTime};
 use quorumwire_plane_socket::SocketPlane;
+use quorumwire_plane_xdp::XdpPlane;
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
 };
@@ -406,28 +407,36 @@ fn open_plane(
     registry: &Registry,
     udp: Option<&std::net::UdpSocket>,
 ) -> anyhow::Result<Option<Plane>> {
-    let (socket, name, bound) = match options.plane {
+    let listen = options.listen_plane;
+    let udp = udp.map(std::net::UdpSocket::try_clone).transpose()?;
+    let (running, name, descriptor, bound): (Box<dyn DataPlane>, _, _, _) = match options.plane {
         PlaneKind::None => return Ok(None),
         PlaneKind::Socket => {
-            let listen = options.listen_plane;
             let mut socket = SocketPlane::bind(listen, PLANE_OPTIONS)
                 .with_context(|| format!("option listen-plane: cannot listen on {listen}"))?;
             if let Some(udp) = udp {
-                socket.serve_memcached(udp.try_clone()?);
+                socket.serve_memcached(udp);
             }
-            let descriptor = socket.as_fd().as_raw_fd();
-            registry.register(
-                &mut SourceFd(&descriptor),
-                TOKEN_PLANE,
-                Interest::READABLE | Interest::WRITABLE,
-            )?;
             let bound = socket.local_address()?;
-            (Box::new(socket), "socket", bound)
+            let descriptor = socket.as_fd().as_raw_fd();
+            (Box::new(socket), "socket", descriptor, bound)
+        }
+        PlaneKind::Xdp => {
+            let interface = options.interface.as_deref();
+            let mut kernel = XdpPlane::attach(listen, interface, PLANE_OPTIONS)
+                .with_context(|| format!("option plane: xdp cannot run at {listen}"))?;
+            if let Some(udp) = udp {
+                kernel.serve_memcached(udp);
+            }
+            let bound = kernel.local_address()?;
+            let descriptor = kernel.as_fd().as_raw_fd();
+            (Box::new(kernel), "xdp", descriptor, bound)
         }
     };
+    registry.register(&mut SourceFd(&descriptor), TOKEN_PLANE, Interest::READABLE)?;
     let address = options.plane_address(bound).to_string();
     let held = options.durability == Durability::Sync;
-    let mut plane = Plane::new(socket, name, address, GROUP, held, random_number()?);
+    let mut plane = Plane::new(running, name, address, GROUP, held, random_number()?);
     plane.set_keys(&options.load_keys()?);
     Ok(Some(plane))
 }

@@ -108,7 +108,24 @@ impl<'n> Cluster<'n> {
         }
         let secret_file = cluster.secret_file().display().to_string();
         cluster.command(&["keys", "new", "--file", &secret_file])?;
+        if cluster.plan.plane == "xdp" {
+            cluster.let_planes_through()?;
+        }
         Ok(cluster)
+    }
+
+    /// The switch's ports deliver what a plane in the kernel sends only with a program of their own.
+    fn let_planes_through(&self) -> Result<()> {
+        let arguments: Vec<String> = ["veth-pass".to_owned()]
+            .into_iter()
+            .chain(self.network.ports())
+            .collect();
+        let switch = self.network.switch_namespace();
+        let scratch = self.scratch.path();
+        let done =
+            process::run_to_end(&switch, &self.binary, &arguments, scratch, COMMAND_DEADLINE)?;
+        ensure!(done.success, "veth-pass: {}", done.stderr);
+        Ok(())
     }
 
     /// The network, to break it.

@@ -116,6 +116,18 @@ impl Network {
         namespace_path(&self.namespace_name(&place.suffix()))
     }
 
+    /// The file that names the namespace of the switch.
+    #[must_use]
+    pub fn switch_namespace(&self) -> PathBuf {
+        namespace_path(&self.namespace_name("sw"))
+    }
+
+    /// The switch's ports, all of them.
+    #[must_use]
+    pub fn ports(&self) -> Vec<String> {
+        self.places().map(Place::port).collect()
+    }
+
     /// Moves the calling thread, and every thread it starts from now on, into a place for good.
     pub fn enter(&self, place: Place) -> Result<()> {
         let path = self.namespace(place);

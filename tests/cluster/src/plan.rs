@@ -78,13 +78,14 @@ impl Plan {
         }
     }
 
-    /// The same with the common case in data planes over UDP, whatever the environment says.
+    /// The same with data planes: those over UDP unless the environment names others.
     #[must_use]
     pub fn fast(replicas: u16, durability: Durability) -> Self {
-        Self {
-            plane: "socket".into(),
-            ..Self::new(replicas, durability)
+        let mut plan = Self::new(replicas, durability);
+        if plan.plane == "none" {
+            plan.plane = "socket".into();
         }
+        plan
     }
 
     /// A cluster that keeps its leader although a busy machine stops it for a while now and then. The

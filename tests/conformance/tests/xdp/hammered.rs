@@ -1,0 +1,197 @@
+//! The fence while packets pour in on another processor: what left before it is in the registers, and nothing
+//! leaves after it.
+use crate::veth::{Namespaces, PORT, next, plane_ip, port, socket, test_ip};
+use quorumwire_conformance_tests::cluster::{GROUP, keys};
+use quorumwire_conformance_tests::forge::{header, signed};
+use quorumwire_fastpath::Options;
+use quorumwire_interfaces::{DataPlane, Grant, Index, PlaneEvent, PlanePeer, ReplicaId, Term};
+use quorumwire_plane_xdp::{XdpPlane, let_pass};
+use quorumwire_wire::packet::{Header, Kind};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Times that the plane is engaged and disengaged.
+const ROUNDS: u64 = 10_000;
+/// Packets that come in before and after each fence, at least.
+const PACKETS_AROUND: u64 = 4;
+/// Longest that all of it may take.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// What the hammering thread sends: entries of this term, from this index on.
+struct Target {
+    term: AtomicU64,
+    next: AtomicU64,
+    sent: AtomicU64,
+    over: AtomicBool,
+}
+
+/// Sends entries of the running term, each index a few times, until it is over.
+fn hammer(target: &Target, leader: &UdpSocket) {
+    let to = (plane_ip(0), PORT);
+    while !target.over.load(Ordering::Acquire) {
+        let term = target.term.load(Ordering::Acquire);
+        let index = target.next.fetch_add(1, Ordering::AcqRel);
+        let append = Header {
+            term,
+            previous_term: term,
+            ..header(Kind::Append, 1, index)
+        };
+        let bytes = signed(&append, b"hammered", keys().cluster.key);
+        let sent = leader.send_to(&bytes, to).expect("a veth pair");
+        assert_eq!(sent, bytes.len());
+        target.sent.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Keeps this thread on one of the processors, so that the two threads run side by side.
+fn stay_on(number: usize) {
+    let all = sched_getaffinity(None).expect("a thread");
+    let mut processors = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).cycle();
+    let mut one = CpuSet::new();
+    one.set(processors.nth(number).expect("at least one"));
+    sched_setaffinity(None, &one).expect("one of ours");
+}
+
+fn count(plane: &XdpPlane, name: &str) -> u64 {
+    let mut found = 0;
+    plane.counters(&mut |one, count| found += if one == name { count } else { 0 });
+    found
+}
+
+/// Waits until so many more packets have been sent.
+fn wait_for_packets(target: &Target, begun: Instant) {
+    let enough = target.sent.load(Ordering::Acquire) + PACKETS_AROUND;
+    while target.sent.load(Ordering::Acquire) < enough {
+        assert!(begun.elapsed() < PATIENCE, "nobody sends");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_left_before_is_in_the_registers_and_nothing_leaves_after() {
+    let namespaces = Namespaces::new(1);
+    namespaces.enter_plane(0);
+    let options = Options {
+        group: GROUP,
+        ring_slots: 1024,
+        window: 1024,
+    };
+    let address = SocketAddr::new(plane_ip(0).into(), PORT);
+    let mut plane = XdpPlane::attach(address, None, options).expect("root, and a kernel for it");
+    namespaces.enter_test();
+    let_pass(&port(0)).expect("root, and a kernel for it");
+    plane.set_keys(&keys());
+    let leader = socket(test_ip(0, 0));
+    let target = Target {
+        term: AtomicU64::new(0),
+        next: AtomicU64::new(u64::MAX / 2),
+        sent: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+    };
+    let promised = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            namespaces.enter_test();
+            stay_on(1);
+            hammer(&target, &leader);
+        });
+        stay_on(0);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            rounds(&mut plane, &target, &leader)
+        }));
+        target.over.store(true, Ordering::Release);
+        ended
+    });
+    let stored = promised.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    // Without these the rounds would show nothing.
+    assert!(stored > ROUNDS, "{stored} entries in {ROUNDS} rounds");
+    println!("{stored} entries, {} slow fences", plane.slow_fences());
+}
+
+/// All rounds; how many entries were stored.
+fn rounds(plane: &mut XdpPlane, target: &Target, leader: &UdpSocket) -> u64 {
+    let begun = Instant::now();
+    let mut last = Index(10);
+    let mut last_term = Term(1);
+    // By term: what the registers said after the fence.
+    let mut promised = vec![0_u64; 2];
+    for round in 0..ROUNDS {
+        let term = Term(round + 2);
+        let grant = Grant {
+            group: GROUP,
+            term,
+            last_index: last,
+            last_term,
+            commit_index: last,
+            me: 0,
+            leader: 1,
+            peers: [test_ip(0, 99), test_ip(0, 0)]
+                .map(|ip| PlanePeer {
+                    id: ReplicaId(u16::from(ip.octets()[3])),
+                    address: (ip, PORT).into(),
+                })
+                .to_vec(),
+            quorum: 2,
+            held: false,
+        };
+        plane.engage(&grant).expect("a sound grant");
+        first_entry(last, last_term, term, leader);
+        target.next.store(last.0 + 2, Ordering::Release);
+        target.term.store(term.0, Ordering::Release);
+        wait_for_packets(target, begun);
+        let registers = plane.disengage();
+        let sent = count(plane, "sent");
+        wait_for_packets(target, begun);
+        assert_eq!(
+            count(plane, "sent"),
+            sent,
+            "round {round}: it spoke after the fence"
+        );
+        assert_eq!(
+            plane.registers(),
+            registers,
+            "round {round}: it moved after the fence"
+        );
+        promised.push(registers.persisted_index.0);
+        plane.poll(256, &mut |event| {
+            assert!(!matches!(event, PlaneEvent::Behind(_)));
+        });
+        last = registers.last_index;
+        last_term = if last > grant.last_index {
+            term
+        } else {
+            last_term
+        };
+        check_promises(leader, &promised);
+    }
+    last.0 - 10
+}
+
+/// The first entry of a term names the term before.
+fn first_entry(last: Index, last_term: Term, term: Term, leader: &UdpSocket) {
+    let append = Header {
+        term: term.0,
+        previous_term: last_term.0,
+        ..header(Kind::Append, 1, last.0 + 1)
+    };
+    let bytes = signed(&append, b"first", keys().cluster.key);
+    let sent = leader.send_to(&bytes, (plane_ip(0), PORT));
+    assert_eq!(sent.expect("a veth pair"), bytes.len());
+}
+
+/// No frame that left says more than the registers of its term.
+fn check_promises(leader: &UdpSocket, promised: &[u64]) {
+    while let Some(bytes) = next(leader) {
+        let header = Header::decode(bytes.first_chunk().expect("a header"));
+        let term = usize::try_from(header.term).expect("a small number");
+        if Kind::from_byte(header.kind) == Some(Kind::AppendOk) {
+            assert!(
+                header.index <= promised[term],
+                "term {term}: {} was promised, the registers said {}",
+                header.index,
+                promised[term]
+            );
+        }
+    }
+}
