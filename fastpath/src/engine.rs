@@ -487,7 +487,7 @@ impl<P: Place> Engine<P> {
             version: VERSION,
             kind: kind as u8,
             sender: self.state().me,
-            group: self.state().group,
+            group: self.options.group.0,
             term: self.state().term,
             commit_index: self.state().commit_index,
             ..Header::default()

@@ -315,6 +315,9 @@ impl ServerOptions {
                            runs in its driver";
             return Err(given.refused("listen-plane", allowed));
         }
+        if self.plane != PlaneKind::Xdp && self.interface.is_some() {
+            return Err(given.refused("interface", "nothing, unless `plane` is xdp"));
+        }
         let advertised = self.advertise_plane.map(|address| address.to_string());
         self.check_reachable(
             given,

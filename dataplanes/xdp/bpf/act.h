@@ -120,8 +120,6 @@ static __always_inline int qw_fan_out(struct xdp_md *ctx, struct qw_served *s)
 	};
 	__u32 bytes = QW_HEADER_BYTES + s->out.header.payload_bytes;
 
-	if (s->replicas <= 1)
-		return XDP_DROP;
 	/* Who asked stands between a forwarded request's header and its command. */
 	if (s->in.kind == QW_KIND_FORWARD && bpf_xdp_adjust_head(ctx, QW_ORIGIN_BYTES))
 		return XDP_DROP;
@@ -332,7 +330,7 @@ static __always_inline int qw_act(struct xdp_md *ctx, struct qw_served *s)
 
 	if (s->out.actions & QW_TO_SOFTWARE)
 		return qw_punt(s);
-	if (s->out.actions & QW_FANOUT)
+	if ((s->out.actions & QW_FANOUT) && s->replicas > 1)
 		return qw_fan_out(ctx, s);
 	if (s->asking == QW_ASKING_MORE)
 		return qw_ask_for_more(ctx, s);

@@ -45,22 +45,32 @@ static __always_inline __u32 qw_copy_number(void)
 	return number ? ++*number : 0;
 }
 
-/* Sends a frame as so many copies; 0 if that many are not possible. */
+#define QW_SEND_AS(entries) \
+	do { \
+		__sync_fetch_and_add(&mine->copies_ordered, entries); \
+		return (int)bpf_redirect_map(&copies_##entries, 0, BPF_F_BROADCAST); \
+	} while (0)
+
+/* Sends a frame as at least so many copies. */
 static __always_inline int qw_send_copies(__u32 count)
 {
+	struct qw_in_step *mine = qw_own_step();
+
+	if (!mine)
+		return XDP_DROP;
 	if (count <= 1)
-		return (int)bpf_redirect_map(&copies_1, 0, BPF_F_BROADCAST);
+		QW_SEND_AS(1);
 	if (count <= 2)
-		return (int)bpf_redirect_map(&copies_2, 0, BPF_F_BROADCAST);
+		QW_SEND_AS(2);
 	if (count <= 4)
-		return (int)bpf_redirect_map(&copies_4, 0, BPF_F_BROADCAST);
+		QW_SEND_AS(4);
 	if (count <= 6)
-		return (int)bpf_redirect_map(&copies_6, 0, BPF_F_BROADCAST);
+		QW_SEND_AS(6);
 	if (count <= 8)
-		return (int)bpf_redirect_map(&copies_8, 0, BPF_F_BROADCAST);
+		QW_SEND_AS(8);
 	if (count <= 16)
-		return (int)bpf_redirect_map(&copies_16, 0, BPF_F_BROADCAST);
-	return (int)bpf_redirect_map(&copies_32, 0, BPF_F_BROADCAST);
+		QW_SEND_AS(16);
+	QW_SEND_AS(32);
 }
 
 /* Where a packet begins in a frame of ours. */
@@ -143,12 +153,17 @@ qw_fit(struct xdp_md *ctx, const struct qw_frame *frame, __u32 packet_bytes)
 	return more == 0 || bpf_xdp_adjust_tail(ctx, (int)more) == 0;
 }
 
-/* Whether a slot still holds an entry after it was read. The host may have released it, and another processor
- * may be filling it anew: that begins with its index. */
-static __always_inline int qw_still_holds(const struct qw_slot *slot, __u64 index)
+/* Whether a slot still holds an entry of a term after it was read. The host may have released it, and another
+ * processor may be filling it anew: that begins with its index. In a new term, which has begun before anything
+ * of it is stored, the same index may be another entry's. */
+static __always_inline int
+qw_still_holds(const struct qw_slot *slot, __u64 index, __u32 group_slot, __u64 term)
 {
+	struct qw_group *group = bpf_map_lookup_elem(&groups, &group_slot);
+
 	barrier();
-	return *(const volatile __u64 *)&slot->index == index;
+	return group && *(const volatile __u64 *)&slot->index == index &&
+	       *(const volatile __u64 *)&group->registers.term == term;
 }
 
 /* Writes the answer to the blind write in a slot into a frame of fitting length. */
@@ -170,7 +185,7 @@ qw_write_answer(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot
 		.sequence = slot->sequence,
 	};
 
-	if (!qw_still_holds(slot, index) || !qw_seal(ctx, frame, &header))
+	if (!qw_still_holds(slot, index, frame->group_slot, range->term) || !qw_seal(ctx, frame, &header))
 		return 0;
 	return qw_address(ctx, frame, &qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)],
 			  &client, QW_HEADER_BYTES);
@@ -201,6 +216,21 @@ static __always_inline __u64 qw_leaves_answer(const struct qw_slot *slot, __u64 
 	return is_blind & is_asked & (1 - (slot->answered_here & 1)) & qw_same(slot->index, index);
 }
 
+/* Has the host send an entry to a replica, because it cannot leave from here. */
+static __always_inline void
+qw_tell_unsent(__u32 group_slot, __u32 slot, __u64 index, enum qw_count_of why)
+{
+	struct qw_event event = {
+		.kind = QW_EVENT_RESEND,
+		.group_slot = (__u16)group_slot,
+		.slot = (__u16)slot,
+		.from = index,
+	};
+
+	qw_tally(why, 1);
+	qw_tell(&event, BPF_RB_FORCE_WAKEUP);
+}
+
 /* A copy that becomes the APPEND of an entry. */
 static __always_inline int
 qw_write_append(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot *slot,
@@ -228,17 +258,18 @@ qw_write_append(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot
 	if (!to || bytes > QW_PAYLOAD_BYTES_MAX)
 		return 0;
 	if (!qw_knows_mac(to)) {
-		qw_tally(QW_COUNT_NO_NEIGHBOUR, 1);
+		qw_tell_unsent(frame->group_slot, peer, index, QW_COUNT_NO_NEIGHBOUR);
 		return 0;
 	}
+	/* The last copy is the frame that came in, which may have no room behind it. */
 	if (!qw_fit(ctx, frame, QW_HEADER_BYTES + bytes)) {
-		qw_tally(QW_COUNT_NO_SPACE, 1);
+		qw_tell_unsent(frame->group_slot, peer, index, QW_COUNT_NO_SPACE);
 		return 0;
 	}
 	if (bytes > 0 && bytes <= QW_PAYLOAD_BYTES_MAX &&
 	    bpf_xdp_store_bytes(ctx, frame->at + QW_HEADER_BYTES, (void *)slot->payload, bytes))
 		return 0;
-	if (!qw_still_holds(slot, index) || !qw_seal(ctx, frame, &header))
+	if (!qw_still_holds(slot, index, frame->group_slot, range->term) || !qw_seal(ctx, frame, &header))
 		return 0;
 	return qw_address(ctx, frame, &qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)], to,
 			  QW_HEADER_BYTES + bytes);
@@ -259,24 +290,6 @@ static __always_inline __u32 qw_copy_count(__u32 number)
 	return now->done++;
 }
 
-/* Has the host send an APPEND to a replica whose Ethernet address is not known here. */
-static __always_inline void
-qw_tell_unsent(struct xdp_md *ctx, const struct qw_frame *frame, __u32 slot)
-{
-	__u8 *packet = (__u8 *)qw_data(ctx) + (frame->at & 127);
-	struct qw_event event = {
-		.kind = QW_EVENT_RESEND,
-		.group_slot = (__u16)frame->group_slot,
-		.slot = (__u16)slot,
-	};
-
-	qw_tally(QW_COUNT_NO_NEIGHBOUR, 1);
-	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
-		return;
-	event.from = qw_load_u64(packet + __builtin_offsetof(struct qw_header, index));
-	qw_tell(&event, BPF_RB_FORCE_WAKEUP);
-}
-
 /* The copy for the replica that is the count-th behind us. */
 static __always_inline int qw_copy_fanout(struct xdp_md *ctx, struct qw_frame *frame,
 					  const struct qw_copy_order *order, __u32 count)
@@ -295,7 +308,13 @@ static __always_inline int qw_copy_fanout(struct xdp_md *ctx, struct qw_frame *f
 	if (!to)
 		return 0;
 	if (!qw_knows_mac(to)) {
-		qw_tell_unsent(ctx, frame, slot);
+		__u8 *packet = (__u8 *)qw_data(ctx) + (frame->at & 127);
+		__u64 index;
+
+		if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
+			return 0;
+		index = qw_load_u64(packet + __builtin_offsetof(struct qw_header, index));
+		qw_tell_unsent(frame->group_slot, slot, index, QW_COUNT_NO_NEIGHBOUR);
 		return 0;
 	}
 	return qw_address(ctx, frame, &qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)], to, bytes);
@@ -332,13 +351,17 @@ static __always_inline int qw_copy_one(struct xdp_md *ctx)
 		return 0;
 	}
 	if (order.kind == QW_COPY_RESEND) {
+		if (!qw_write_append(ctx, &frame, slot, index, &range, order.me, order.peer))
+			return 0;
 		qw_tally(QW_COUNT_RESENT, 1);
-		return qw_write_append(ctx, &frame, slot, index, &range, order.me, order.peer);
+		return 1;
 	}
 	if (!qw_answers(slot, index))
 		return 0;
+	if (!qw_write_answer(ctx, &frame, slot, index, &range, order.me))
+		return 0;
 	qw_tally(QW_COUNT_BLIND_ANSWERS, 1);
-	return qw_write_answer(ctx, &frame, slot, index, &range, order.me);
+	return 1;
 }
 
 /* Says what qw_copy shall do with the frame's copies. */

@@ -84,7 +84,8 @@ static __always_inline int qw_find(struct xdp_md *ctx, struct qw_frame *frame)
 
 		if ((void *)(tag + 1) > end)
 			return 0;
-		if ((bpf_ntohs(tag->tci) & 0xfff) != qw_config.vlan)
+		/* Also one that has a priority only: its headers stand elsewhere than ours. */
+		if (!qw_config.vlan || (bpf_ntohs(tag->tci) & 0xfff) != qw_config.vlan)
 			return 0;
 		proto = tag->proto;
 		at += QW_VLAN_BYTES;
@@ -102,6 +103,8 @@ static __always_inline int qw_find(struct xdp_md *ctx, struct qw_frame *frame)
 		    (ip->frag_off & bpf_htons(0x3fff)) != 0)
 			return 0;
 		at += QW_IPV4_BYTES;
+		if (bpf_ntohs(ip->tot_len) < QW_IPV4_BYTES)
+			return 0;
 		room = bpf_ntohs(ip->tot_len) - QW_IPV4_BYTES;
 		frame->is_ipv6 = 0;
 	} else if (proto == bpf_htons(ETH_P_IPV6)) {

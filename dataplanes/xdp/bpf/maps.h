@@ -39,10 +39,12 @@ struct {
 	__type(value, struct qw_control);
 } control SEC(".maps");
 
-/* Packets under way in the programs, by processor: what a fence waits for. */
+/* What is under way in the programs, by processor: what a fence waits for. A processor writes its own only. */
 struct qw_in_step {
-	__u64 count;
-	__u64 reserved[7]; /* a cache line for each */
+	__u64 count; /* packets being served */
+	__u64 copies_ordered; /* copies that qw_copy will see, unless the kernel loses some */
+	__u64 copies_done;
+	__u64 reserved[5]; /* a cache line for each */
 };
 
 struct {
@@ -142,6 +144,13 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } copy_numbers SEC(".maps");
+
+static __always_inline struct qw_in_step *qw_own_step(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id() & (QW_CPUS_MAX - 1);
+
+	return bpf_map_lookup_elem(&in_step, &cpu);
+}
 
 static __always_inline void qw_tally(__u32 which, __u64 more)
 {

@@ -63,8 +63,10 @@ static __always_inline void qw_learn(struct qw_served *s)
 	if (!peer || peer->port != s->sender.port ||
 	    !qw_same_address(peer->address, s->sender.address))
 		return;
-	if (__builtin_memcmp(peer->mac, s->sender.mac, ETH_ALEN) != 0)
-		__builtin_memcpy(peer->mac, s->sender.mac, ETH_ALEN);
+	/* An old packet that somebody sends again moves nothing, and must not lead us elsewhere. */
+	if (qw_knows_mac(peer) && (s->out.actions & (QW_STORE | QW_COMMIT)) == 0)
+		return;
+	__builtin_memcpy(peer->mac, s->sender.mac, ETH_ALEN);
 }
 
 static __always_inline void qw_take_step(struct qw_served *s, struct qw_group *group,
@@ -114,7 +116,6 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 
 	if (!group || !lock || !qw_sender_of(ctx, &s->frame, &s->sender))
 		return XDP_PASS;
-	qw_tally(QW_COUNT_RECEIVED, 1);
 	reason = qw_open(ctx, &s->frame, &s->in);
 	if (reason == QW_REASON_NOT_OURS) {
 		qw_tally(QW_COUNT_FOREIGN, 1);
@@ -141,7 +142,6 @@ SEC("xdp")
 int qw_receive(struct xdp_md *ctx)
 {
 	struct qw_frame frame = {};
-	__u32 cpu = bpf_get_smp_processor_id() & (QW_CPUS_MAX - 1);
 	__u32 zero = 0;
 	struct qw_in_step *mine;
 	struct qw_served *s;
@@ -149,7 +149,7 @@ int qw_receive(struct xdp_md *ctx)
 
 	if (!qw_find(ctx, &frame) || !qw_is_to_us(ctx, &frame))
 		return XDP_PASS;
-	mine = bpf_map_lookup_elem(&in_step, &cpu);
+	mine = qw_own_step();
 	s = bpf_map_lookup_elem(&served, &zero);
 	if (!mine || !s)
 		return XDP_PASS;
@@ -157,6 +157,7 @@ int qw_receive(struct xdp_md *ctx)
 	/* Before the role is read, so that a fence which finds nobody here has been seen by all. */
 	__sync_fetch_and_add(&mine->count, 1);
 	verdict = qw_serve(ctx, s);
+	qw_tally(QW_COUNT_RECEIVED, 1);
 	__sync_fetch_and_add(&mine->count, -1);
 	return verdict;
 }
@@ -164,10 +165,14 @@ int qw_receive(struct xdp_md *ctx)
 SEC("xdp/devmap")
 int qw_copy(struct xdp_md *ctx)
 {
-	if (!qw_copy_one(ctx))
-		return XDP_DROP;
-	qw_tally(QW_COUNT_SENT, 1);
-	return XDP_PASS;
+	struct qw_in_step *mine = qw_own_step();
+	int leaves = qw_copy_one(ctx);
+
+	if (leaves)
+		qw_tally(QW_COUNT_SENT, 1);
+	if (mine)
+		__sync_fetch_and_add(&mine->copies_done, 1);
+	return leaves ? XDP_PASS : XDP_DROP;
 }
 
 /* Attached nowhere: the host runs them. */

@@ -4,10 +4,10 @@
 use crate::shared::{Config, ControlHead, Endpoint, Event, KeysAt, SlotHead};
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{Header, Registers};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -146,6 +146,30 @@ pub fn run(program: BorrowedFd<'_>) -> io::Result<u32> {
     }
 }
 
+/// Attaches a program to an interface's driver, until the link is closed. Not where the driver cannot: what the
+/// kernel offers in its place shares frames between copies.
+pub fn attach_to_driver(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
+    // SAFETY: a plain C structure for which zero bytes are a value.
+    let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
+    options.sz = size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t;
+    options.flags = libbpf_sys::XDP_FLAGS_DRV_MODE;
+    let interface = i32::try_from(interface).map_err(io::Error::other)?;
+    // SAFETY: the options live through the call.
+    let link = unsafe {
+        libbpf_sys::bpf_link_create(
+            program.as_raw_fd(),
+            interface,
+            libbpf_sys::BPF_XDP,
+            &raw const options,
+        )
+    };
+    if link < 0 {
+        return Err(io::Error::from_raw_os_error(-link));
+    }
+    // SAFETY: the kernel has just made it, for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
 /// Waits until every program that runs now has ended: the kernel's grace period, some milliseconds.
 pub fn wait_for_programs() -> io::Result<()> {
     const MEMBARRIER_CMD_GLOBAL: libc::c_long = 1;
@@ -196,11 +220,14 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         next = entry.ifa_next;
         // SAFETY: the system gives names that end with a zero.
         let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-        let name = name.to_string_lossy().into_owned();
+        let name = name.to_string_lossy();
+        // An address may have a label: the interface's name, a colon and more.
+        let name = name.split(':').next().unwrap_or_default().to_owned();
         let place = all.iter().position(|one| one.name == name);
         let place = place.unwrap_or_else(|| {
+            let with_zero = CString::new(name.clone()).unwrap_or_default();
             // SAFETY: the name ends with a zero.
-            let index = unsafe { libc::if_nametoindex(entry.ifa_name) };
+            let index = unsafe { libc::if_nametoindex(with_zero.as_ptr()) };
             all.push(Interface {
                 name,
                 index,

@@ -15,7 +15,8 @@ use quorumwire_datagrams::{BATCH_MAX, Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
 use quorumwire_fastpath::{Engine, Keys, shown};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Grant, Index, Limits, PlaneError, PlaneEvent, PlaneKeys, Registers,
+    Answer, Command, DataPlane, Grant, Index, Limits, PLANE_REPLICAS_MAX, PlaneError, PlaneEvent,
+    PlaneKeys, Registers,
 };
 use quorumwire_wire::packet::Reason;
 use rustix::event::epoll;
@@ -47,6 +48,8 @@ pub struct XdpPlane {
     window: u32,
     more: bool,
     failed: Option<&'static str>,
+    /// By the host: the program stops by itself only if something broke.
+    engaged: bool,
 }
 
 impl XdpPlane {
@@ -57,9 +60,9 @@ impl XdpPlane {
         interface: Option<&str>,
         options: Options,
     ) -> io::Result<Self> {
+        let interface = find_interface(address, interface)?;
         let wire = Datagrams::bind(address)?;
         let address = wire.local_address()?;
-        let interface = find_interface(address, interface)?;
         let programs = Programs::attach(&interface, address, options.ring_slots)?;
         let place = programs.place(0, options.ring_slots)?;
         let engine = Engine::within(options, |_| Ok(place)).map_err(|error| match error {
@@ -80,6 +83,7 @@ impl XdpPlane {
             window: options.window,
             more: false,
             failed: None,
+            engaged: false,
         })
     }
 
@@ -188,14 +192,20 @@ fn find_interface(address: SocketAddr, name: Option<&str>) -> io::Result<ffi::In
         let text = format!("{wanted}; there are: {}", names.join(", "));
         io::Error::new(io::ErrorKind::NotFound, text)
     })?;
+    let refused = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
     if !found.addresses.contains(&address.ip()) {
-        let text = format!(
+        return Err(refused(format!(
             "interface {} does not have the address {}; it has: {:?}",
             found.name,
             address.ip(),
             found.addresses
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        )));
+    }
+    if found.mac == [0; 6] {
+        return Err(refused(format!(
+            "interface {} has no Ethernet address; the plane needs an Ethernet interface",
+            found.name
+        )));
     }
     Ok(found.clone())
 }
@@ -260,6 +270,9 @@ impl DataPlane for XdpPlane {
         if self.engine.is_engaged() {
             return Err(PlaneError::Engaged);
         }
+        if grant.peers.len() > PLANE_REPLICAS_MAX {
+            return Err(PlaneError::Refused("the grant has more than 7 peers"));
+        }
         for (slot, peer) in (0_u8..).zip(&grant.peers) {
             if self
                 .programs
@@ -276,10 +289,18 @@ impl DataPlane for XdpPlane {
             .saturating_sub(1);
         let window = DEVICE_FRAMES / others.max(1);
         self.engine.set_window(window.min(self.window));
-        self.engine.engage(grant)
+        // What the program told of an earlier term is of no use in this one.
+        if self.waiting.consume().is_err() {
+            return Err(PlaneError::Failed("the kernel's events cannot be read"));
+        }
+        self.events.lock().expect("nobody panics with it").clear();
+        self.engine.engage(grant)?;
+        self.engaged = true;
+        Ok(())
     }
 
     fn disengage(&mut self) -> Registers {
+        self.engaged = false;
         self.engine.disengage()
     }
 
@@ -314,6 +335,8 @@ impl DataPlane for XdpPlane {
             events += 1;
             sink(event);
         };
+        // In this order: what wakes the host after it has begun to look is still there when it sleeps.
+        self.take_events(&mut counted);
         self.engine.place().about_to_look();
         let mut left = budget;
         while left > 0 {
@@ -329,10 +352,8 @@ impl DataPlane for XdpPlane {
             }
         }
         self.more = left == 0;
-        self.take_events(&mut counted);
-        let was_engaged = self.engine.is_engaged();
         self.engine.refresh();
-        if was_engaged && !self.engine.is_engaged() {
+        if self.engaged && !self.engine.is_engaged() {
             self.failed = Some("the program stopped by itself: an entry did not get into the ring");
         }
         self.engine.take(&mut counted);
@@ -340,6 +361,7 @@ impl DataPlane for XdpPlane {
     }
 
     fn persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
+        self.check()?;
         let done = self.engine.persisted(upto, &mut self.wire);
         self.wire.flush();
         done

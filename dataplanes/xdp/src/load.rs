@@ -1,14 +1,14 @@
 //! Loads the programs, sets what they are loaded for, and attaches the one that receives.
-use crate::ffi::{Interface, Mapped, bytes_of, interfaces, value_of};
+use crate::ffi::{Interface, Mapped, attach_to_driver, bytes_of, interfaces, value_of};
 use crate::neighbours::Neighbours;
 use crate::place::{KernelPlace, Parts};
 use crate::shared::{
     CONTROL_BYTES, CPUS_MAX, Config, Endpoint, GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES, KeysAt,
     PEERS_STRIDE, SLOT_BYTES,
 };
+use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut, Xdp,
-    XdpFlags,
+    MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut, Xdp, XdpFlags,
 };
 use std::io;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ const COPIES: [u32; 7] = [1, 2, 4, 6, 8, 16, 32];
 /// Programs in the kernel, attached as long as this lives: no longer than the process, however it ends.
 pub struct Programs {
     object: Object,
-    _link: Link,
+    _link: OwnedFd,
     keys: MapHandle,
     keys_used: MapHandle,
     peers: MapHandle,
@@ -55,9 +55,16 @@ pub fn stop_passing(interface: &str) -> io::Result<()> {
         .and_then(OpenObject::load)
         .map_err(failed("the kernel refused a program"))?;
     let program = program(&object, "qw_pass")?;
-    Xdp::new(program.as_fd())
-        .detach(index_of(interface)?, XdpFlags::NONE)
-        .map_err(failed("the kernel did not detach the interface's program"))
+    let (xdp, index) = (Xdp::new(program.as_fd()), index_of(interface)?);
+    let refused = || failed("the kernel did not detach the interface's program");
+    let attached = xdp.query_id(index, XdpFlags::NONE).map_err(refused())?;
+    let mut known = ProgInfoIter::default();
+    let is_ours = known.any(|one| one.id == attached && one.name == "qw_pass");
+    if !is_ours {
+        let text = "the interface's program is not that of veth-pass, or there is none";
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    xdp.detach(index, XdpFlags::NONE).map_err(refused())
 }
 
 fn index_of(interface: &str) -> io::Result<i32> {
@@ -92,6 +99,18 @@ fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error {
     }
 }
 
+fn not_attached(error: &io::Error) -> io::Error {
+    let why = match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP) => "its driver has no native XDP",
+        Some(libc::EBUSY | libc::EEXIST) => "it has a program already",
+        Some(libc::EPERM) => "it takes root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON",
+        _ => "its MTU may be too large for XDP, or it is gone",
+    };
+    let text =
+        format!("the kernel did not attach the plane's program to the interface: {error}; {why}");
+    io::Error::new(error.kind(), text)
+}
+
 impl Programs {
     /// Loads and attaches for one group, whose plane is at `address` on this interface.
     pub fn attach(interface: &Interface, address: SocketAddr, ring_slots: u32) -> io::Result<Self> {
@@ -107,9 +126,9 @@ impl Programs {
             vlan: 0,
         };
         configure(&mut open, &config)?;
-        let object = open
-            .load()
-            .map_err(failed("the kernel refused the plane's programs"))?;
+        let object = open.load().map_err(failed(
+            "the kernel refused the plane's programs, which need Linux 5.18",
+        ))?;
         let map = |name: &str| map(&object, name);
         let (keys, keys_used, peers) = (map("keys")?, map("keys_used")?, map("peers")?);
         let (counters, events) = (map("counters")?, map("events")?);
@@ -127,12 +146,9 @@ impl Programs {
                     .map_err(failed("the kernel refused a device map"))?;
             }
         }
-        let index = i32::try_from(interface.index).map_err(io::Error::other)?;
-        let link = program(&object, "qw_receive")?
-            .attach_xdp(index)
-            .map_err(failed(
-                "the kernel did not attach the plane's program; has the interface one already",
-            ))?;
+        let receive = program(&object, "qw_receive")?;
+        let link = attach_to_driver(receive.as_fd(), interface.index)
+            .map_err(|error| not_attached(&error))?;
         Ok(Self {
             object,
             _link: link,

@@ -3,8 +3,8 @@
 use crate::ffi::{Mapped, full_barrier, run, wait_for_programs};
 use crate::shared::{
     ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN, CONTROL_OUT, CPUS_MAX, ControlHead,
-    Endpoint, GROUP_BYTES, GROUP_REGISTERS, GROUP_VERSION, GROUP_WOKEN, IN_STEP_BYTES, Order,
-    SLOT_BYTES, SUBMIT_MAX, SlotHead,
+    Endpoint, GROUP_BYTES, GROUP_REGISTERS, GROUP_VERSION, GROUP_WOKEN, IN_STEP_BYTES,
+    IN_STEP_COPIES_DONE, IN_STEP_COPIES_ORDERED, Order, SLOT_BYTES, SUBMIT_MAX, SlotHead,
 };
 use quorumwire_fastpath::{Asker, Outcome, Place, Stored};
 use quorumwire_interfaces::PlaneError;
@@ -16,9 +16,14 @@ use std::time::{Duration, Instant};
 /// A fence waits for packets' steps that are under way for this long by looking; then for the kernel's grace
 /// period.
 const FENCE_LOOKS_FOR: Duration = Duration::from_millis(1);
-/// Times that registers are read again because a step was changing them; a step takes less than a
-/// microsecond.
-const READS_MAX: usize = 1_000_000;
+/// Where the kernel cannot be asked for that, a fence waits for this long: no packet's step takes so long, and
+/// no processor of a virtual machine stands still so long.
+const FENCE_WITHOUT_GRACE: Duration = Duration::from_millis(500);
+/// Registers are read again for this long because a step is changing them. A step takes less than a
+/// microsecond, but a virtual machine's processor may stand still in the middle of one.
+const READ_FOR: Duration = Duration::from_secs(10);
+/// Looks without giving the processor to others.
+const LOOKS_AT_ONCE: u32 = 1000;
 const FAILED: PlaneError = PlaneError::Failed("the kernel did not run the plane's program");
 
 /// What a place is made of.
@@ -43,6 +48,8 @@ pub struct KernelPlace {
     filled: u64,
     /// Fences that had to wait for the grace period.
     slow_fences: u64,
+    /// Copies that were ordered and never made, by processor.
+    copies_lost: Vec<u64>,
 }
 
 impl KernelPlace {
@@ -54,6 +61,7 @@ impl KernelPlace {
             registers: Registers::default(),
             filled: 0,
             slow_fences: 0,
+            copies_lost: Vec::new(),
         };
         place.refresh();
         place
@@ -66,7 +74,9 @@ impl KernelPlace {
     /// The registers of this moment.
     pub fn look(&self) -> Registers {
         let version = self.parts.groups.number(self.group(GROUP_VERSION));
-        for _ in 0..READS_MAX {
+        let mut looks = 0;
+        let mut begun = None;
+        loop {
             let before = version.load(Ordering::Acquire);
             if before.is_multiple_of(2) {
                 let registers = self.parts.groups.read(self.group(GROUP_REGISTERS));
@@ -75,10 +85,18 @@ impl KernelPlace {
                     return registers;
                 }
             }
-            std::hint::spin_loop();
+            looks += 1;
+            if looks < LOOKS_AT_ONCE {
+                std::hint::spin_loop();
+                continue;
+            }
+            let waited = begun.get_or_insert_with(Instant::now).elapsed();
+            assert!(
+                waited < READ_FOR,
+                "the registers are being changed without end"
+            );
+            std::thread::yield_now();
         }
-        // A step under the lock cannot be interrupted, so this is a kernel that broke.
-        panic!("the registers are being changed without end");
     }
 
     /// The host looks at what happened from now on: what happens later wakes it again.
@@ -96,8 +114,14 @@ impl KernelPlace {
     /// The entry's head, if its slot holds it.
     pub fn head(&self, index: u64) -> Option<SlotHead> {
         let at = self.slot_at(index);
-        let filled = self.parts.ring.number(at).load(Ordering::Acquire);
-        (index != 0 && filled == index).then(|| self.parts.ring.read(at))
+        let filled = self.parts.ring.number(at);
+        if index == 0 || filled.load(Ordering::Acquire) != index {
+            return None;
+        }
+        let head = self.parts.ring.read(at);
+        // Once it is released, a packet may fill the slot anew while it is read.
+        std::sync::atomic::fence(Ordering::Acquire);
+        (filled.load(Ordering::Relaxed) == index).then_some(head)
     }
 
     fn slot_at(&self, index: u64) -> usize {
@@ -116,7 +140,7 @@ impl KernelPlace {
             registers,
         };
         self.parts.control.write(0, &head);
-        run(self.parts.order.as_fd()).map_err(|_| FAILED)?;
+        obeyed(&run(self.parts.order.as_fd()))?;
         self.refresh();
         Ok(())
     }
@@ -130,23 +154,51 @@ impl KernelPlace {
         self.parts.control.read::<ControlHead>(0).done
     }
 
-    /// Waits until no packet's step is under way that began before now.
+    /// Waits until no packet's step is under way that began before now, and no copy of one that it ordered.
     fn wait_for_steps(&mut self) {
         full_barrier();
         let begun = Instant::now();
         for cpu in 0..CPUS_MAX {
-            let under_way = self.parts.in_step.number(cpu * IN_STEP_BYTES);
-            while under_way.load(Ordering::Acquire) != 0 {
+            while !self.is_quiet(cpu) {
                 if begun.elapsed() > FENCE_LOOKS_FOR {
                     self.slow_fences += 1;
-                    // Without it there is no bound, but also no other way: the step will end.
-                    if wait_for_programs().is_ok() {
-                        return;
-                    }
+                    return self.wait_for_grace_period();
                 }
                 std::hint::spin_loop();
             }
         }
+    }
+
+    /// Whether a processor was at rest. What is under way now and began after the plane was stopped moves
+    /// nothing, but is waited for, too: nobody can tell it apart.
+    fn is_quiet(&self, cpu: usize) -> bool {
+        let at = cpu * IN_STEP_BYTES;
+        let number = |offset| self.parts.in_step.number(at + offset);
+        let copies_lost = self.copies_lost.get(cpu).copied().unwrap_or(0);
+        number(0).load(Ordering::Acquire) == 0
+            && number(IN_STEP_COPIES_DONE).load(Ordering::Acquire) + copies_lost
+                >= number(IN_STEP_COPIES_ORDERED).load(Ordering::Acquire)
+    }
+
+    /// The kernel's way, some milliseconds. Copies that are not done after it were lost: the kernel had no
+    /// memory for them.
+    fn wait_for_grace_period(&mut self) {
+        // The kernel cannot be asked where processors run without a timer: time must do there.
+        if wait_for_programs().is_err() {
+            std::thread::sleep(FENCE_WITHOUT_GRACE);
+        }
+        self.copies_lost = (0..CPUS_MAX)
+            .map(|cpu| {
+                let at = cpu * IN_STEP_BYTES;
+                let number = |offset| {
+                    self.parts
+                        .in_step
+                        .number(at + offset)
+                        .load(Ordering::Acquire)
+                };
+                number(IN_STEP_COPIES_ORDERED).saturating_sub(number(IN_STEP_COPIES_DONE))
+            })
+            .collect();
     }
 }
 
@@ -174,8 +226,10 @@ impl Place for KernelPlace {
             let index = self.parts.ring.number(self.slot_at(index));
             index.store(0, Ordering::Relaxed);
         }
-        self.filled = registers.last_index;
+        // Filled up to here, as soon as the registers say so.
+        let filled = std::mem::replace(&mut self.filled, registers.last_index);
         self.obey(Order::Engage, 0, *registers)
+            .inspect_err(|_| self.filled = filled)
     }
 
     fn disengage(&mut self) {
@@ -211,7 +265,7 @@ impl Place for KernelPlace {
             ..ControlHead::default()
         };
         self.parts.control.write(0, &head);
-        run(self.parts.submit.as_fd()).map_err(|_| FAILED)?;
+        obeyed(&run(self.parts.submit.as_fd()))?;
         let done = self.done() as usize;
         outcomes.extend((0..commands.len().min(done + 1)).map(|place| self.outcome(place)));
         self.refresh();
@@ -256,6 +310,9 @@ impl Place for KernelPlace {
             reserved: [0; 5],
         };
         let at = self.slot_at(entry.index);
+        // Whoever reads the slot meanwhile finds that it changes.
+        self.parts.ring.number(at).store(0, Ordering::Relaxed);
+        full_barrier();
         self.parts.ring.write(at, &head);
         let payload_at = at + size_of::<SlotHead>();
         self.parts.ring.write_bytes(payload_at, payload);
@@ -285,6 +342,16 @@ impl Place for KernelPlace {
         let payload_at = self.slot_at(index) + size_of::<SlotHead>();
         let bytes = usize::from(head.payload_bytes);
         Some((stored, self.parts.ring.slice(payload_at, bytes)))
+    }
+}
+
+/// `XDP_PASS`: what the host's programs return when they have done what they were told.
+const DONE: u32 = 2;
+
+fn obeyed(ran: &std::io::Result<u32>) -> Result<(), PlaneError> {
+    match ran {
+        Ok(DONE) => Ok(()),
+        Ok(_) | Err(_) => Err(FAILED),
     }
 }
 

@@ -122,8 +122,10 @@ pub struct KeysAt {
     pub sign_clients: u64,
 }
 
-/// `struct qw_in_step`.
+/// `struct qw_in_step`: where its parts stand.
 pub const IN_STEP_BYTES: usize = 64;
+pub const IN_STEP_COPIES_ORDERED: usize = 8;
+pub const IN_STEP_COPIES_DONE: usize = 16;
 
 /// `enum qw_event_kind`; 1 only wakes.
 pub const EVENT_BEHIND: u32 = 2;

@@ -253,7 +253,8 @@ impl<P: Place> Engine<P> {
         payload: &[u8],
         sink: Sink<'_>,
     ) {
-        if packet.header.group != self.state().group && !mutant("handed-over-from-another-group") {
+        if packet.header.group != self.options.group.0 && !mutant("handed-over-from-another-group")
+        {
             return self.counters.note(Reason::Group);
         }
         sink(PlaneEvent::Request {

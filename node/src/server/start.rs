@@ -433,7 +433,8 @@ fn open_plane(
             (Box::new(kernel), "xdp", descriptor, bound)
         }
     };
-    registry.register(&mut SourceFd(&descriptor), TOKEN_PLANE, Interest::READABLE)?;
+    let wakes = Interest::READABLE | Interest::WRITABLE;
+    registry.register(&mut SourceFd(&descriptor), TOKEN_PLANE, wakes)?;
     let address = options.plane_address(bound).to_string();
     let held = options.durability == Durability::Sync;
     let mut plane = Plane::new(running, name, address, GROUP, held, random_number()?);

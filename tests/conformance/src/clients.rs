@@ -1,6 +1,6 @@
 //! Clients that ask the plane itself.
-use crate::Fabric;
 use crate::cluster::{Cluster, Fate, GROUP, START, keys};
+use crate::{Fabric, Wanted};
 use quorumwire_fastpath::{Answered, Asking, Request};
 use quorumwire_interfaces::{Answer, Index};
 use quorumwire_wire::packet::{Kind, ORIGIN_BYTES};
@@ -113,6 +113,20 @@ pub fn blind_writes_are_answered_at_commit<F: Fabric>() {
     assert!(answers(&mut cluster).is_empty());
 }
 
+/// Alone, a leader commits at once, and answers at once.
+pub fn one_replica_answers_blind_writes<F: Fabric>() {
+    let mut cluster = Cluster::<F>::engaged(1);
+    for (sequence, payload) in [(1, &b"set"[..]), (2, b""), (3, &[7; 1000])] {
+        cluster
+            .fabric
+            .send_from_outside(0, &request(sequence, true, payload));
+        cluster.settle();
+        let expected = (99, sequence, START + sequence, false, Vec::new());
+        assert_eq!(answers(&mut cluster), [expected]);
+    }
+    assert_eq!(cluster.hosts[0].entries.len(), 3);
+}
+
 /// A client may ask any replica.
 pub fn a_follower_sends_requests_on<F: Fabric>() {
     let mut cluster = Cluster::<F>::engaged(3);
@@ -166,8 +180,19 @@ pub fn foreign_datagrams_are_the_hosts<F: Fabric>() {
     assert!(cluster.sent.is_empty());
 }
 
-/// A plane that is off takes no request; its host does.
+/// A plane that is off takes no request, not before its first grant either; its host does.
 pub fn requests_to_a_plane_that_is_off_are_the_hosts<F: Fabric>() {
+    let mut idle = Cluster::<F>::idle(Wanted {
+        replicas: 1,
+        ring_slots: 64,
+        window: 64,
+    });
+    idle.fabric
+        .send_from_outside(0, &request(1, true, b"too early"));
+    idle.settle();
+    let early = (idle.fabric.outside(), 99, 1, b"too early".to_vec());
+    assert_eq!(idle.hosts[0].requests, [early]);
+    drop(idle);
     let mut cluster = Cluster::<F>::engaged(2);
     cluster.fabric.plane(0).disengage();
     cluster

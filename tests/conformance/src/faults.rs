@@ -128,6 +128,22 @@ pub fn a_gap_is_filled<F: Fabric>() {
     }
 }
 
+/// A question is short; what it asks for may be as long as a packet can be, and the last that is missing.
+pub fn the_last_entry_is_sent_again_whatever_its_size<F: Fabric>() {
+    let mut cluster = Cluster::<F>::engaged(2);
+    let most = cluster.fabric.plane(0).limits().payload_bytes_max;
+    for (count, bytes) in [1, 15, 700, most].into_iter().enumerate() {
+        cluster.submit(&vec![7; bytes]).expect("room");
+        cluster.collect(); // and lost
+        let round = count as u64 + 1;
+        cluster.fabric.plane(0).heartbeat(round).expect("it leads");
+        cluster.settle();
+        let last = START + round;
+        assert_eq!(cluster.registers(1).last_index.0, last, "{bytes} bytes");
+        assert_eq!(cluster.registers(0).commit_index.0, last, "{bytes} bytes");
+    }
+}
+
 /// Who is further behind than the ring reaches is named to the host.
 pub fn what_the_ring_holds_no_more_is_the_hosts<F: Fabric>() {
     let mut cluster = Cluster::<F>::engaged_with(Wanted {

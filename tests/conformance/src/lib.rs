@@ -85,6 +85,7 @@ macro_rules! conformance {
                 a_follower_with_a_full_ring_catches_up, a_planes_limits_are_kept;
             faults: nothing_is_lost_by_loss_repetition_and_reordering,
                 a_lost_acknowledgement_is_said_again, a_gap_is_filled,
+                the_last_entry_is_sent_again_whatever_its_size,
                 what_the_ring_holds_no_more_is_the_hosts;
             fence: a_plane_that_is_off_moves_nothing,
                 engaging_is_refused_twice_and_disengaging_is_not,
@@ -94,7 +95,7 @@ macro_rules! conformance {
             durability: what_is_held_is_acknowledged_when_it_is_durable,
                 a_leader_counts_itself_only_when_durable;
             clients: a_request_is_answered_by_the_host,
-                blind_writes_are_answered_at_commit, a_follower_sends_requests_on,
+                blind_writes_are_answered_at_commit, one_replica_answers_blind_writes, a_follower_sends_requests_on,
                 foreign_datagrams_are_the_hosts, requests_to_a_plane_that_is_off_are_the_hosts;
             forgery: nothing_forged_is_taken_or_answered,
                 a_command_with_a_wrong_checksum_is_not_taken, strangers_move_nothing,
