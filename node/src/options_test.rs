@@ -83,6 +83,7 @@ fn a_file_can_hold_every_option() {
             Kind::Number { max, .. } if spec.name == "heartbeat-ms" => (max / 2).to_string(),
             Kind::Number { max, .. } => max.to_string(),
             Kind::Switch => "true".to_owned(),
+            Kind::Choice(_) if spec.name == "plane" => "\"xdp\"".to_owned(), // some are for it only
             Kind::Choice(words) => format!("\"{}\"", words[1]),
             Kind::Text { .. } | Kind::Path => "\"text\"".to_owned(),
             Kind::Listen => "\"[::1]:0\"".to_owned(),
@@ -101,6 +102,20 @@ fn a_file_can_hold_every_option() {
     assert_eq!(options.members[&ReplicaId(u16::MAX)], "[::1]:2");
     assert_eq!(options.advertise_http.as_deref(), Some("host:1"));
     assert!(options.join);
+}
+
+#[test]
+fn what_the_plane_in_the_kernel_needs_is_said_by_name() {
+    let secret = ("secret-file", "secret.toml");
+    let xdp = ("plane", "xdp");
+    let anywhere = ("listen-plane", "0.0.0.0:7401");
+    let error = refused(&[xdp, secret, anywhere, ("insecure", "true")]);
+    assert_eq!((&error.option[..], &error.given[..]), anywhere);
+    let interface = ("interface", "eth0");
+    let error = refused(&[("plane", "socket"), secret, interface]);
+    assert_eq!((&error.option[..], &error.given[..]), interface);
+    let options = load(&[xdp, secret, interface], &[]).unwrap();
+    assert_eq!(options.interface.as_deref(), Some("eth0"));
 }
 
 #[test]
