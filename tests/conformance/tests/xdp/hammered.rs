@@ -105,7 +105,7 @@ fn what_left_before_is_in_the_registers_and_nothing_leaves_after() {
     });
     let stored = promised.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     // Without these the rounds would show nothing.
-    assert!(stored > ROUNDS, "{stored} entries in {ROUNDS} rounds");
+    assert!(stored > ROUNDS / 10, "{stored} entries in {ROUNDS} rounds");
     println!("{stored} entries, {} slow fences", plane.slow_fences());
 }
 
