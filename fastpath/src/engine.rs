@@ -208,11 +208,6 @@ impl<P: Place> Engine<P> {
         &self.place
     }
 
-    /// As [`place`](Self::place).
-    pub fn place_mut(&mut self) -> &mut P {
-        &mut self.place
-    }
-
     /// The registers as the host sees them.
     #[must_use]
     pub fn registers(&self) -> Shown {

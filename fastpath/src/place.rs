@@ -16,7 +16,7 @@ pub trait Place {
     /// The last entry that the ring holds whole, and all before it.
     fn filled_index(&self) -> u64;
 
-    /// Starts with these registers and an empty ring.
+    /// Starts with these registers; the ring holds nothing behind their last index.
     fn engage(&mut self, registers: &Registers) -> Result<(), PlaneError>;
 
     /// The fence: afterwards no packet moves anything, and the registers say all there was.

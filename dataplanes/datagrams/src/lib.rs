@@ -2,14 +2,12 @@
 //! network does with them. What is in a datagram is the plane's.
 mod ffi;
 
-use ffi::{Arrived, Leaving};
+use ffi::{Arrived, BATCH_MAX, Leaving};
 use quorumwire_fastpath::Outbox;
 use socket2::SockRef;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-
-pub use ffi::BATCH_MAX;
 
 /// Longest datagram taken in. Ours are at most 1,448 bytes, those of foreign clients hardly more.
 pub const DATAGRAM_BYTES_MAX: usize = 2048;
@@ -61,9 +59,28 @@ impl Default for Incoming {
 }
 
 impl Incoming {
-    /// Takes in one batch of at most `budget` datagrams without waiting; how many there were. `take` gets
-    /// each with the socket to answer from.
+    /// Takes in at most `budget` datagrams without waiting. `take` gets each with the socket to answer from.
+    /// Whether the budget ended before the datagrams did.
     pub fn receive(
+        &mut self,
+        from: &mut Datagrams,
+        budget: usize,
+        take: &mut dyn FnMut(SocketAddr, &[u8], &mut Datagrams),
+    ) -> bool {
+        let mut left = budget;
+        while left > 0 {
+            let asked = left.min(BATCH_MAX);
+            let received = self.receive_batch(from, asked, take);
+            left -= received;
+            if received < asked {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// One batch; how many there were.
+    fn receive_batch(
         &mut self,
         from: &mut Datagrams,
         budget: usize,

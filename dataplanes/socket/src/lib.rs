@@ -1,7 +1,7 @@
 //! The common case over UDP sockets: the fallback everywhere, and the reference for other planes. All
 //! decisions are the engine's; this moves its datagrams, many at a time.
 pub use quorumwire_datagrams::DATAGRAM_BYTES_MAX;
-use quorumwire_datagrams::{BATCH_MAX, Datagrams, Incoming, SocketCounters};
+use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
 pub use quorumwire_fastpath::Options;
 use quorumwire_fastpath::{Counters, Engine};
 use quorumwire_interfaces::{
@@ -124,20 +124,11 @@ impl DataPlane for SocketPlane {
             events += 1;
             sink(event);
         };
-        let mut left = budget;
-        while left > 0 {
-            let asked = left.min(BATCH_MAX);
-            let engine = &mut self.engine;
-            let mut take = |from, datagram: &[u8], wire: &mut Datagrams| {
-                engine.receive(from, datagram, wire, &mut counted);
-            };
-            let received = self.incoming.receive(&mut self.wire, asked, &mut take);
-            left -= received;
-            if received < asked {
-                break;
-            }
-        }
-        self.more = left == 0;
+        let engine = &mut self.engine;
+        let mut take = |from, datagram: &[u8], wire: &mut Datagrams| {
+            engine.receive(from, datagram, wire, &mut counted);
+        };
+        self.more = self.incoming.receive(&mut self.wire, budget, &mut take);
         self.engine.take(&mut counted);
         events
     }

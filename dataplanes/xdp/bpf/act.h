@@ -100,8 +100,7 @@ static __always_inline int qw_transmit(struct xdp_md *ctx, struct qw_served *s,
 		return XDP_DROP;
 	}
 	if (!qw_seal(ctx, &s->frame, header) ||
-	    !qw_address(ctx, &s->frame, &qw_config.own[s->frame.group_slot & (QW_GROUPS_MAX - 1)], to,
-			bytes))
+	    !qw_address(ctx, &s->frame, to, bytes))
 		return XDP_DROP;
 	qw_tally(QW_COUNT_SENT, 1);
 	return XDP_TX;

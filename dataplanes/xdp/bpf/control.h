@@ -18,9 +18,7 @@ static __always_inline int qw_submit_all(struct qw_control *order)
 
 	if (!group || !lock)
 		return 0;
-	bpf_spin_lock(&lock->lock);
-	group->version++;
-	barrier();
+	qw_change_begins(group, lock);
 	for (place = 0; place < QW_SUBMIT_MAX; place++) {
 		if (place >= count)
 			break;
@@ -29,9 +27,7 @@ static __always_inline int qw_submit_all(struct qw_control *order)
 			break;
 	}
 	order->done = place;
-	barrier();
-	group->version++;
-	bpf_spin_unlock(&lock->lock);
+	qw_change_ends(group, lock);
 	return 1;
 }
 
@@ -54,9 +50,7 @@ static __always_inline int qw_obey(struct qw_control *order)
 
 	if (!group || !lock)
 		return 0;
-	bpf_spin_lock(&lock->lock);
-	group->version++;
-	barrier();
+	qw_change_begins(group, lock);
 	if (what == QW_ORDER_ENGAGE)
 		qw_engage(order, group);
 	else if (what == QW_ORDER_OFF)
@@ -67,9 +61,7 @@ static __always_inline int qw_obey(struct qw_control *order)
 		qw_persisted(&group->registers, number, &order->out[0]);
 	else if (what == QW_ORDER_RELEASE)
 		order->done = (__u32)qw_release(&group->registers, number);
-	barrier();
-	group->version++;
-	bpf_spin_unlock(&lock->lock);
+	qw_change_ends(group, lock);
 	return 1;
 }
 

@@ -187,8 +187,7 @@ qw_write_answer(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot
 
 	if (!qw_still_holds(slot, index, frame->group_slot, range->term) || !qw_seal(ctx, frame, &header))
 		return 0;
-	return qw_address(ctx, frame, &qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)],
-			  &client, QW_HEADER_BYTES);
+	return qw_address(ctx, frame, &client, QW_HEADER_BYTES);
 }
 
 /* 1 if two numbers are the same, else 0. Without a branch, of which the verifier would follow both ways for
@@ -271,8 +270,7 @@ qw_write_append(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot
 		return 0;
 	if (!qw_still_holds(slot, index, frame->group_slot, range->term) || !qw_seal(ctx, frame, &header))
 		return 0;
-	return qw_address(ctx, frame, &qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)], to,
-			  QW_HEADER_BYTES + bytes);
+	return qw_address(ctx, frame, to, QW_HEADER_BYTES + bytes);
 }
 
 /* The copy's number among those of its frame. */
@@ -317,7 +315,7 @@ static __always_inline int qw_copy_fanout(struct xdp_md *ctx, struct qw_frame *f
 		qw_tell_unsent(frame->group_slot, slot, index, QW_COUNT_NO_NEIGHBOUR);
 		return 0;
 	}
-	return qw_address(ctx, frame, &qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)], to, bytes);
+	return qw_address(ctx, frame, to, bytes);
 }
 
 /* Makes one copy what it shall be: 0 if it is not to leave. */

@@ -245,11 +245,12 @@ __attribute__((noinline)) __u32 qw_udp_sum(struct xdp_md *ctx, __u32 udp_at, __u
 	return qw_fold(sum);
 }
 
-/* Writes Ethernet, IP and UDP for a packet of `bytes` bytes from one end to the other. */
+/* Writes Ethernet, IP and UDP for a packet of `bytes` bytes from the group's plane to somebody. */
 static __always_inline int qw_address(struct xdp_md *ctx, const struct qw_frame *frame,
-				      const volatile struct qw_endpoint *from,
 				      const struct qw_endpoint *to, __u32 bytes)
 {
+	const volatile struct qw_endpoint *from =
+		&qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)];
 	__u8 *data = qw_data(ctx);
 	void *end = qw_data_end(ctx);
 	struct ethhdr *ethernet = (void *)data;

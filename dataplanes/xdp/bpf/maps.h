@@ -160,6 +160,21 @@ static __always_inline void qw_tally(__u32 which, __u64 more)
 		*counter += more;
 }
 
+/* Around everything that changes a group: under its lock, and with an odd version for the host that reads. */
+static __always_inline void qw_change_begins(struct qw_group *group, struct qw_lock *lock)
+{
+	bpf_spin_lock(&lock->lock);
+	group->version++;
+	barrier();
+}
+
+static __always_inline void qw_change_ends(struct qw_group *group, struct qw_lock *lock)
+{
+	barrier();
+	group->version++;
+	bpf_spin_unlock(&lock->lock);
+}
+
 static __always_inline void qw_tell(const struct qw_event *event, __u64 flags)
 {
 	if (bpf_ringbuf_output(&events, (void *)event, sizeof(*event), flags))

@@ -74,9 +74,7 @@ static __always_inline void qw_take_step(struct qw_served *s, struct qw_group *g
 {
 	struct qw_registers *registers = &group->registers;
 
-	bpf_spin_lock(&lock->lock);
-	group->version++;
-	barrier();
+	qw_change_begins(group, lock);
 	qw_step(registers, &s->in, &s->out);
 	s->asking = qw_gap_after(&group->gap, &s->in, &s->out);
 	s->term = registers->term;
@@ -89,22 +87,16 @@ static __always_inline void qw_take_step(struct qw_served *s, struct qw_group *g
 	s->leader = registers->leader;
 	s->replicas = registers->replicas;
 	s->role = registers->role;
-	barrier();
-	group->version++;
-	bpf_spin_unlock(&lock->lock);
+	qw_change_ends(group, lock);
 }
 
 /* An entry has its place in the log, but not in the ring, which the checks before rule out. Nothing may be
  * acknowledged behind it: the plane stops, and its host finds that. */
 static __always_inline void qw_break(struct qw_group *group, struct qw_lock *lock)
 {
-	bpf_spin_lock(&lock->lock);
-	group->version++;
-	barrier();
+	qw_change_begins(group, lock);
 	group->registers.role = QW_ROLE_OFF;
-	barrier();
-	group->version++;
-	bpf_spin_unlock(&lock->lock);
+	qw_change_ends(group, lock);
 }
 
 static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)

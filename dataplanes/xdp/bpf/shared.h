@@ -99,7 +99,6 @@ enum qw_count_of {
 	QW_COUNT_NO_SPACE, /* not sent: the frame could not be made longer */
 	QW_COUNT_LATE_COPY, /* a copy that was not needed, or came to nothing */
 	QW_COUNT_EVENTS_LOST, /* the host was not told: its queue of events was full */
-	QW_COUNT_MEMCACHED,
 	QW_COUNT_COUNT,
 };
 

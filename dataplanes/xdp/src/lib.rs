@@ -11,7 +11,7 @@ use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Programs;
 pub use load::{let_pass, stop_passing};
 use place::KernelPlace;
-use quorumwire_datagrams::{BATCH_MAX, Datagrams, Incoming};
+use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
 use quorumwire_fastpath::{Engine, Keys, shown};
 use quorumwire_interfaces::{
@@ -60,7 +60,7 @@ impl XdpPlane {
         interface: Option<&str>,
         options: Options,
     ) -> io::Result<Self> {
-        let interface = find_interface(address, interface)?;
+        let interface = interface_for(address, interface)?;
         let wire = Datagrams::bind(address)?;
         let address = wire.local_address()?;
         let programs = Programs::attach(&interface, address, options.ring_slots)?;
@@ -177,21 +177,17 @@ fn wakes_of(wire: &Datagrams, waiting: &RingBuffer<'_>) -> io::Result<OwnedFd> {
     Ok(wakes)
 }
 
-fn find_interface(address: SocketAddr, name: Option<&str>) -> io::Result<ffi::Interface> {
-    let all = ffi::interfaces()?;
-    let has = |one: &&ffi::Interface| match name {
+/// The interface of this name, or the one that has the address, if the plane can run there.
+fn interface_for(address: SocketAddr, name: Option<&str>) -> io::Result<ffi::Interface> {
+    let missing = name.map_or_else(
+        || format!("no interface has the address {}", address.ip()),
+        |name| format!("there is no interface {name}"),
+    );
+    let is_wanted = |one: &ffi::Interface| match name {
         Some(name) => one.name == name,
         None => one.addresses.contains(&address.ip()),
     };
-    let found = all.iter().find(has).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|one| &one.name[..]).collect();
-        let wanted = name.map_or_else(
-            || format!("no interface has the address {}", address.ip()),
-            |name| format!("there is no interface {name}"),
-        );
-        let text = format!("{wanted}; there are: {}", names.join(", "));
-        io::Error::new(io::ErrorKind::NotFound, text)
-    })?;
+    let found = load::find_interface(is_wanted, &missing)?;
     let refused = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
     if !found.addresses.contains(&address.ip()) {
         return Err(refused(format!(
@@ -207,7 +203,7 @@ fn find_interface(address: SocketAddr, name: Option<&str>) -> io::Result<ffi::In
             found.name
         )));
     }
-    Ok(found.clone())
+    Ok(found)
 }
 
 impl AsFd for XdpPlane {
@@ -270,10 +266,8 @@ impl DataPlane for XdpPlane {
         if self.engine.is_engaged() {
             return Err(PlaneError::Engaged);
         }
-        if grant.peers.len() > PLANE_REPLICAS_MAX {
-            return Err(PlaneError::Refused("the grant has more than 7 peers"));
-        }
-        for (slot, peer) in (0_u8..).zip(&grant.peers) {
+        // More than these the engine refuses.
+        for (slot, peer) in (0_u8..).zip(grant.peers.iter().take(PLANE_REPLICAS_MAX)) {
             if self
                 .programs
                 .set_peer(self.group_slot, slot, peer.address)
@@ -338,20 +332,11 @@ impl DataPlane for XdpPlane {
         // In this order: what wakes the host after it has begun to look is still there when it sleeps.
         self.take_events(&mut counted);
         self.engine.place().about_to_look();
-        let mut left = budget;
-        while left > 0 {
-            let asked = left.min(BATCH_MAX);
-            let engine = &mut self.engine;
-            let mut take = |from, datagram: &[u8], _: &mut Datagrams| {
-                engine.receive_passed(from, datagram, &mut counted);
-            };
-            let received = self.incoming.receive(&mut self.wire, asked, &mut take);
-            left -= received;
-            if received < asked {
-                break;
-            }
-        }
-        self.more = left == 0;
+        let engine = &mut self.engine;
+        let mut take = |from, datagram: &[u8], _: &mut Datagrams| {
+            engine.receive_passed(from, datagram, &mut counted);
+        };
+        self.more = self.incoming.receive(&mut self.wire, budget, &mut take);
         self.engine.refresh();
         if self.engaged && !self.engine.is_engaged() {
             self.failed = Some("the program stopped by itself: an entry did not get into the ring");

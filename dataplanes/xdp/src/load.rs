@@ -36,10 +36,7 @@ pub struct Programs {
 /// Attaches a program that lets everything pass, until [`stop_passing`] or until the interface is gone. A
 /// virtual Ethernet device (veth) delivers what a plane at its other end sends only if it has a program, too.
 pub fn let_pass(interface: &str) -> io::Result<()> {
-    let object = ObjectBuilder::default()
-        .open_memory(PASS)
-        .and_then(OpenObject::load)
-        .map_err(failed("the kernel refused a program"))?;
+    let object = load_passing()?;
     let program = program(&object, "qw_pass")?;
     Xdp::new(program.as_fd())
         .attach(index_of(interface)?, XdpFlags::UPDATE_IF_NOEXIST)
@@ -50,10 +47,7 @@ pub fn let_pass(interface: &str) -> io::Result<()> {
 
 /// Takes away what [`let_pass`] attached.
 pub fn stop_passing(interface: &str) -> io::Result<()> {
-    let object = ObjectBuilder::default()
-        .open_memory(PASS)
-        .and_then(OpenObject::load)
-        .map_err(failed("the kernel refused a program"))?;
+    let object = load_passing()?;
     let program = program(&object, "qw_pass")?;
     let (xdp, index) = (Xdp::new(program.as_fd()), index_of(interface)?);
     let refused = || failed("the kernel did not detach the interface's program");
@@ -67,18 +61,33 @@ pub fn stop_passing(interface: &str) -> io::Result<()> {
     xdp.detach(index, XdpFlags::NONE).map_err(refused())
 }
 
+fn load_passing() -> io::Result<Object> {
+    ObjectBuilder::default()
+        .open_memory(PASS)
+        .and_then(OpenObject::load)
+        .map_err(failed("the kernel refused a program"))
+}
+
 fn index_of(interface: &str) -> io::Result<i32> {
-    let all = interfaces()?;
-    let found = all.iter().find(|one| one.name == interface);
-    let found = found.ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|one| &one.name[..]).collect();
-        let text = format!(
-            "there is no interface {interface}; there are: {}",
-            names.join(", ")
-        );
-        io::Error::new(io::ErrorKind::NotFound, text)
-    })?;
+    let found = find_interface(
+        |one| one.name == interface,
+        &format!("there is no interface {interface}"),
+    )?;
     i32::try_from(found.index).map_err(io::Error::other)
+}
+
+/// The interface that is wanted; an error says what is missing, and names those there are.
+pub fn find_interface(
+    is_wanted: impl Fn(&Interface) -> bool,
+    missing: &str,
+) -> io::Result<Interface> {
+    let all = interfaces()?;
+    if let Some(found) = all.iter().find(|one| is_wanted(one)) {
+        return Ok(found.clone());
+    }
+    let names: Vec<&str> = all.iter().map(|one| &one.name[..]).collect();
+    let text = format!("{missing}; there are: {}", names.join(", "));
+    Err(io::Error::new(io::ErrorKind::NotFound, text))
 }
 
 /// `struct bpf_devmap_val`.

@@ -124,6 +124,13 @@ impl KernelPlace {
         (filled.load(Ordering::Relaxed) == index).then_some(head)
     }
 
+    /// Looks how far the ring is filled, up to the last index that the registers say.
+    fn note_filled(&mut self) {
+        while self.filled < self.registers.last_index && self.head(self.filled + 1).is_some() {
+            self.filled += 1;
+        }
+    }
+
     fn slot_at(&self, index: u64) -> usize {
         let slot = index & u64::from(self.ring_slots - 1);
         let place = u64::from(self.group_slot * self.ring_slots) + slot;
@@ -209,9 +216,7 @@ impl Place for KernelPlace {
 
     fn refresh(&mut self) {
         self.registers = self.look();
-        while self.filled < self.registers.last_index && self.head(self.filled + 1).is_some() {
-            self.filled += 1;
-        }
+        self.note_filled();
     }
 
     fn filled_index(&self) -> u64 {
@@ -318,7 +323,7 @@ impl Place for KernelPlace {
         self.parts.ring.write_bytes(payload_at, payload);
         let index = self.parts.ring.number(at);
         index.store(entry.index, Ordering::Release);
-        self.refresh();
+        self.note_filled();
     }
 
     fn get(&self, index: u64) -> Option<(Stored, &[u8])> {

@@ -147,7 +147,7 @@ const _: () = assert!(size_of::<Event>() == 24);
 
 /// `enum qw_count_of`, which follows the reasons: names, in its order. Those that the engine counts, too, have
 /// its names.
-pub const COUNTS: [&str; 13] = [
+pub const COUNTS: [&str; 12] = [
     "received",
     "foreign",
     "entries_stored",
@@ -160,5 +160,4 @@ pub const COUNTS: [&str; 13] = [
     "lost_no_space",
     "copies_not_needed",
     "events_lost",
-    "memcached_taken",
 ];

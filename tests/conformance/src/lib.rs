@@ -11,7 +11,7 @@ pub mod forgery;
 
 use quorumwire_interfaces::DataPlane;
 use quorumwire_wire::packet::Header;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 
 /// What a plane of a test is to be made with.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,22 @@ impl Frame {
     #[must_use]
     pub fn header(&self) -> Header {
         Header::decode(self.bytes.first_chunk().expect("planes send whole headers"))
+    }
+}
+
+/// What has come to a socket that does not block.
+#[must_use]
+pub fn next_datagram(socket: &UdpSocket) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; 4096];
+    match socket.recv(&mut bytes) {
+        Ok(length) => {
+            bytes.truncate(length);
+            Some(bytes)
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
+            None
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The suite on the socket plane, over the loopback device. Between each two planes stands a socket that
 //! takes what one sends to the other until the test lets it arrive; all in one thread, so nothing waits.
 use quorumwire_conformance_tests::cluster::GROUP;
-use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance};
+use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance, next_datagram};
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::DataPlane;
 use quorumwire_plane_socket::SocketPlane;
@@ -21,20 +21,6 @@ fn socket() -> UdpSocket {
     let socket = UdpSocket::bind(ANYWHERE).expect("a loopback device");
     socket.set_nonblocking(true).expect("a socket");
     socket
-}
-
-fn next(socket: &UdpSocket) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; 4096];
-    match socket.recv(&mut bytes) {
-        Ok(length) => {
-            bytes.truncate(length);
-            Some(bytes)
-        }
-        Err(error) => {
-            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
-            None
-        }
-    }
 }
 
 impl Sockets {
@@ -80,7 +66,7 @@ impl Fabric for Sockets {
     fn collect(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         for (from, to, socket) in &self.between {
-            while let Some(bytes) = next(socket) {
+            while let Some(bytes) = next_datagram(socket) {
                 let (from, to) = (*from, *to);
                 frames.push(Frame { from, to, bytes });
             }
@@ -101,7 +87,7 @@ impl Fabric for Sockets {
     }
 
     fn receive_outside(&mut self) -> Option<Vec<u8>> {
-        next(&self.outside)
+        next_datagram(&self.outside)
     }
 
     fn outside(&self) -> SocketAddr {

@@ -1,8 +1,9 @@
 //! The fence while packets pour in on another processor: what left before it is in the registers, and nothing
 //! leaves after it.
-use crate::veth::{Namespaces, PORT, next, plane_ip, port, socket, test_ip};
+use crate::veth::{Namespaces, PORT, counted, plane_ip, port, socket, test_ip};
 use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::forge::{header, signed};
+use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::{DataPlane, Grant, Index, PlaneEvent, PlanePeer, ReplicaId, Term};
 use quorumwire_plane_xdp::{XdpPlane, let_pass};
@@ -52,12 +53,6 @@ fn stay_on(number: usize) {
     let mut one = CpuSet::new();
     one.set(processors.nth(number).expect("at least one"));
     sched_setaffinity(None, &one).expect("one of ours");
-}
-
-fn count(plane: &XdpPlane, name: &str) -> u64 {
-    let mut found = 0;
-    plane.counters(&mut |one, count| found += if one == name { count } else { 0 });
-    found
 }
 
 /// Waits until so many more packets have been sent.
@@ -141,10 +136,10 @@ fn rounds(plane: &mut XdpPlane, target: &Target, leader: &UdpSocket) -> u64 {
         target.term.store(term.0, Ordering::Release);
         wait_for_packets(target, begun);
         let registers = plane.disengage();
-        let sent = count(plane, "sent");
+        let sent = counted(plane, "sent");
         wait_for_packets(target, begun);
         assert_eq!(
-            count(plane, "sent"),
+            counted(plane, "sent"),
             sent,
             "round {round}: it spoke after the fence"
         );
@@ -182,7 +177,7 @@ fn first_entry(last: Index, last_term: Term, term: Term, leader: &UdpSocket) {
 
 /// No frame that left says more than the registers of its term.
 fn check_promises(leader: &UdpSocket, promised: &[u64]) {
-    while let Some(bytes) = next(leader) {
+    while let Some(bytes) = next_datagram(leader) {
         let header = Header::decode(bytes.first_chunk().expect("a header"));
         let term = usize::try_from(header.term).expect("a small number");
         if Kind::from_byte(header.kind) == Some(Kind::AppendOk) {

@@ -4,14 +4,14 @@ mod hammered;
 mod veth;
 
 use quorumwire_conformance_tests::cluster::GROUP;
-use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance};
+use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance, next_datagram};
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::DataPlane;
 use quorumwire_plane_xdp::{XdpPlane, let_pass};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
-use veth::{Namespaces, OUTSIDE, PORT, next, plane_ip, port, socket, test_ip};
+use veth::{Namespaces, OUTSIDE, PORT, counted, plane_ip, port, socket, test_ip};
 
 /// Planes in the kernel.
 struct Kernel {
@@ -33,12 +33,6 @@ struct Kernel {
 const ON_THE_WAY_MAX: Duration = Duration::from_secs(5);
 
 impl Kernel {
-    fn counted(&self, slot: usize, name: &str) -> u64 {
-        let mut found = 0;
-        self.planes[slot].counters(&mut |one, count| found += if one == name { count } else { 0 });
-        found
-    }
-
     /// Sends a datagram to a plane, and waits until its program has seen it.
     fn send(&mut self, pair: Option<(usize, usize)>, slot: usize, bytes: &[u8]) {
         let mut between = self.between.iter();
@@ -54,7 +48,7 @@ impl Kernel {
         self.sent[slot] += 1;
         let begun = Instant::now();
         loop {
-            let (came, sent) = (self.counted(slot, "received"), self.sent[slot]);
+            let (came, sent) = (counted(&self.planes[slot], "received"), self.sent[slot]);
             if came >= sent {
                 return;
             }
@@ -71,15 +65,15 @@ impl Kernel {
         let begun = Instant::now();
         loop {
             let slots = 0..self.planes.len();
-            let on_the_way: u64 = slots.map(|slot| self.counted(slot, "sent")).sum();
+            let on_the_way: u64 = slots.map(|slot| counted(&self.planes[slot], "sent")).sum();
             for (from, to, socket) in &self.between {
-                while let Some(bytes) = next(socket) {
+                while let Some(bytes) = next_datagram(socket) {
                     let (from, to) = (*from, *to);
                     self.frames.push(Frame { from, to, bytes });
                     self.come += 1;
                 }
             }
-            while let Some(bytes) = next(&self.outside) {
+            while let Some(bytes) = next_datagram(&self.outside) {
                 self.answers.push_back(bytes);
                 self.come += 1;
             }

@@ -1,5 +1,7 @@
 //! Network namespaces for planes in the kernel: the test has one with an end of a veth pair to each plane's.
 //! Needs root.
+use quorumwire_interfaces::DataPlane;
+use quorumwire_plane_xdp::XdpPlane;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fmt::Write as _;
@@ -148,17 +150,9 @@ pub fn socket(ip: Ipv4Addr) -> UdpSocket {
     socket
 }
 
-/// What has come to a socket.
-pub fn next(socket: &UdpSocket) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; 4096];
-    match socket.recv(&mut bytes) {
-        Ok(length) => {
-            bytes.truncate(length);
-            Some(bytes)
-        }
-        Err(error) => {
-            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
-            None
-        }
-    }
+/// A plane's counter of this name.
+pub fn counted(plane: &XdpPlane, name: &str) -> u64 {
+    let mut found = 0;
+    plane.counters(&mut |one, count| found += if one == name { count } else { 0 });
+    found
 }
