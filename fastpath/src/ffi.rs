@@ -2,6 +2,7 @@
 //! code; what the values mean stands in `step.rs`.
 #![allow(unsafe_code)]
 use crate::memcached::{ANSWER_BYTES, HEAD_BYTES, Set};
+use crate::recent::RECENT_KEY_BYTES_MAX;
 use crate::step::{Gap, Keys, Outcome, SipKey};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Registers};
 
@@ -36,6 +37,7 @@ copy! { real,
     memcached_read = "qw_real_memcached_read" (*const u8, u32, *mut Set) -> i32;
     memcached_command_head = "qw_real_memcached_command_head" (*const Set, *mut u8);
     memcached_stored = "qw_real_memcached_stored" (u16, *mut u8);
+    recent_place = "qw_real_recent_place" (*const u8, u32) -> u32;
 }
 
 #[cfg(feature = "mutants")]
@@ -55,6 +57,7 @@ copy! { mutated,
     memcached_read = "qw_mutated_memcached_read" (*const u8, u32, *mut Set) -> i32;
     memcached_command_head = "qw_mutated_memcached_command_head" (*const Set, *mut u8);
     memcached_stored = "qw_mutated_memcached_stored" (u16, *mut u8);
+    recent_place = "qw_mutated_recent_place" (*const u8, u32) -> u32;
 }
 
 #[cfg(feature = "mutants")]
@@ -147,6 +150,13 @@ pub fn memcached_command_head(set: &Set, bytes: &mut [u8; HEAD_BYTES]) {
 
 pub fn memcached_stored(request: u16, bytes: &mut [u8; ANSWER_BYTES]) {
     call!(memcached_stored(request, bytes.as_mut_ptr()));
+}
+
+/// `key` is at most 250 bytes long: there is room for it where the C puts it.
+pub fn recent_place(key: &[u8]) -> u32 {
+    let bytes = u32::try_from(key.len()).unwrap_or(u32::MAX);
+    assert!(key.len() <= RECENT_KEY_BYTES_MAX);
+    call!(recent_place(key.as_ptr(), bytes))
 }
 
 #[cfg(feature = "mutants")]

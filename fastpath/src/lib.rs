@@ -7,6 +7,7 @@ mod ffi;
 mod memcached;
 mod mutants;
 mod place;
+mod recent;
 mod ring;
 mod signing;
 mod step;
@@ -19,6 +20,7 @@ pub use mutants::Mutant;
 #[cfg(feature = "mutants")]
 pub use mutants::{activate, reached};
 pub use place::{Memory, Place};
+pub use recent::{RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place};
 pub use ring::{Asker, RING_SLOTS_MAX, Stored};
 pub use step::{
     Gap, Keys, Outcome, SIPHASH_BYTES_MAX, SipKey, SipKeyPair, check, encode, gap_after, heartbeat,

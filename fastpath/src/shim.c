@@ -2,7 +2,7 @@
 /* The headers' functions under names that Rust can call; adds nothing. Compiled once as it is, and for
  * the mutants' tests a second time with QW_MUTANTS. */
 #include "qw_gap.h"
-#include "qw_memcached.h"
+#include "qw_recent.h"
 #include "qw_step.h"
 #include "qw_verify.h"
 
@@ -43,6 +43,7 @@ void QW_EXPORT(encode)(const struct qw_header *, __u8 *);
 int QW_EXPORT(memcached_read)(const __u8 *, __u32, struct qw_memcached_set *);
 void QW_EXPORT(memcached_command_head)(const struct qw_memcached_set *, __u8 *);
 void QW_EXPORT(memcached_stored)(__u16, __u8 *);
+__u32 QW_EXPORT(recent_place)(const __u8 *, __u32);
 
 void QW_EXPORT(step)(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
@@ -108,7 +109,12 @@ void QW_EXPORT(encode)(const struct qw_header *header, __u8 *bytes)
 
 int QW_EXPORT(memcached_read)(const __u8 *bytes, __u32 count, struct qw_memcached_set *set)
 {
-	return qw_memcached_read(bytes, count, set);
+	struct qw_memcached_text text;
+
+	if (count > QW_MEMCACHED_DATAGRAM_BYTES_MAX)
+		return 0;
+	__builtin_memcpy(text.bytes, bytes, count);
+	return qw_memcached_read(&text, count, set);
 }
 
 void QW_EXPORT(memcached_command_head)(const struct qw_memcached_set *set, __u8 *bytes)
@@ -119,4 +125,12 @@ void QW_EXPORT(memcached_command_head)(const struct qw_memcached_set *set, __u8 
 void QW_EXPORT(memcached_stored)(__u16 request, __u8 *bytes)
 {
 	qw_memcached_stored(request, bytes);
+}
+
+__u32 QW_EXPORT(recent_place)(const __u8 *key, __u32 key_bytes)
+{
+	struct qw_memcached_text text;
+
+	__builtin_memcpy(&text.bytes[QW_MEMCACHED_KEY_AT], key, key_bytes);
+	return qw_recent_place(&text, key_bytes);
 }

@@ -196,6 +196,18 @@ pub struct Answer<'a> {
     pub payload: &'a [u8],
 }
 
+/// What a plane may do for memcached clients by itself, until it is told otherwise. Times are since the system
+/// was started, those asleep included.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct MemcachedLeave {
+    /// Plain `set`s may go into the log before then.
+    pub sets_until: Duration,
+    /// The leader's lease holds before then, and earlier terms' entries are applied.
+    pub reads_until: Duration,
+    /// What [`DataPlane::keep_answer`] has kept shows everything up to here.
+    pub applied: Index,
+}
+
 /// Why a plane did not do what it was told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PlaneError {
@@ -250,6 +262,22 @@ pub trait DataPlane: Send {
     fn take_memcached(&mut self, _from: SocketAddr, _datagram: &[u8]) -> bool {
         false
     }
+
+    /// What the plane may do for memcached clients whose datagrams it sees before the host does. Engaging and
+    /// disengaging take all of it back.
+    fn allow_memcached(&mut self, _leave: &MemcachedLeave) {}
+
+    /// Longest answer to a memcached client's `get` of one key that the plane keeps, to give it by itself; 0: it
+    /// keeps none.
+    fn answer_bytes_max(&self) -> usize {
+        0
+    }
+
+    /// The answer to a `get` of this key from now on, or that the plane knows none. It may forget it any time.
+    fn keep_answer(&mut self, _key: &[u8], _answer: Option<&[u8]>) {}
+
+    /// The plane knows no answer to any `get`.
+    fn forget_answers(&mut self) {}
 
     /// Leader: tells the followers that it lives. Rounds ascend; what comes back shows in
     /// [`Registers::heard_round`].

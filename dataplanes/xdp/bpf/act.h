@@ -24,6 +24,10 @@ struct qw_served {
 	__u8 replicas;
 	__u8 role;
 	__u32 asking; /* enum qw_asking */
+	/* Of a memcached client's `set`. */
+	struct qw_memcached_set set;
+	__u32 set_bytes; /* of its datagram */
+	__u32 set_moved; /* how far the frame's begin was moved */
 };
 
 /* One for each processor: too large for a program's stack. */
@@ -62,6 +66,10 @@ static __always_inline int qw_store(struct xdp_md *ctx, struct qw_served *s)
 	} else if (s->in.kind == QW_KIND_REQUEST) {
 		slot->asked_by = QW_ASKER_PACKET;
 		slot->client = s->sender;
+		if (s->frame.is_memcached) {
+			slot->asked_by = s->set.noreply ? QW_ASKER_NONE : QW_ASKER_MEMCACHED;
+			slot->request = s->set.request;
+		}
 	} else if (s->in.kind == QW_KIND_FORWARD) {
 		slot->asked_by = QW_ASKER_PACKET;
 		if (bpf_xdp_load_bytes(ctx, at, &slot->client, QW_ORIGIN_BYTES))
@@ -75,7 +83,9 @@ static __always_inline int qw_store(struct xdp_md *ctx, struct qw_served *s)
 	slot->payload_crc32c = s->in.payload_crc32c;
 	slot->payload_bytes = (__u16)bytes;
 	slot->flags = s->in.flags & (QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT);
-	slot->answered_here = s->in.kind == QW_KIND_REQUEST && (slot->flags & QW_FLAG_BLIND) != 0;
+	slot->answered_here = s->in.kind == QW_KIND_REQUEST &&
+			      (slot->flags & QW_FLAG_BLIND) != 0 &&
+			      slot->asked_by != QW_ASKER_NONE;
 	if (bytes > 0 && bytes <= QW_PAYLOAD_BYTES_MAX &&
 	    bpf_xdp_load_bytes(ctx, at, slot->payload, bytes))
 		return 0;

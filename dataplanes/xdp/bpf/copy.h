@@ -12,7 +12,28 @@ enum qw_copy_kind {
 	QW_COPY_FANOUT = 1, /* the packet, to each other replica */
 	QW_COPY_ANSWERS = 2, /* an answer to each blind write of a range */
 	QW_COPY_RESEND = 3, /* the entries of a range, to one replica */
+	QW_COPY_READ = 4, /* the answer to a `get`, for which the frame that came in has no room */
 };
+
+/* READ: what else qw_copy is told. It runs on the same processor, before so many other frames come in. */
+#define QW_READS 64
+struct qw_copy_read {
+	__u64 version; /* of the answer that was found */
+	struct qw_endpoint client;
+	__u32 number; /* of the frame */
+	__u32 place; /* in the table */
+};
+
+struct qw_copy_reads {
+	struct qw_copy_read of[QW_READS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct qw_copy_reads);
+} copy_reads SEC(".maps");
 
 /* What qw_copy is told, in place of the Ethernet addresses. */
 struct qw_copy_order {
@@ -166,7 +187,25 @@ qw_still_holds(const struct qw_slot *slot, __u64 index, __u32 group_slot, __u64 
 	       *(const volatile __u64 *)&group->registers.term == term;
 }
 
-/* Writes the answer to the blind write in a slot into a frame of fitting length. */
+/* Tells the memcached client in a slot that its `set` is stored. */
+static __always_inline int
+qw_write_stored(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot *slot,
+		__u64 index, __u64 term)
+{
+	const struct qw_leave *leave = qw_leave_of(frame->group_slot);
+	struct qw_endpoint client = slot->client;
+	__u8 text[QW_MEMCACHED_ANSWER_BYTES];
+
+	qw_memcached_stored(slot->request, text);
+	if (!leave || !qw_still_holds(slot, index, frame->group_slot, term))
+		return 0;
+	frame->own_port = leave->port;
+	return qw_fit(ctx, frame, sizeof(text)) &&
+	       bpf_xdp_store_bytes(ctx, frame->at, text, sizeof(text)) == 0 &&
+	       qw_address(ctx, frame, &client, sizeof(text));
+}
+
+/* Writes the answer to the blind write in a slot into a frame of a header's length. */
 static __always_inline int
 qw_write_answer(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 		__u64 index, const struct qw_copy_range *range, __u8 me)
@@ -185,6 +224,8 @@ qw_write_answer(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot
 		.sequence = slot->sequence,
 	};
 
+	if (slot->asked_by == QW_ASKER_MEMCACHED)
+		return qw_write_stored(ctx, frame, slot, index, range->term);
 	if (!qw_still_holds(slot, index, frame->group_slot, range->term) || !qw_seal(ctx, frame, &header))
 		return 0;
 	return qw_address(ctx, frame, &client, QW_HEADER_BYTES);
@@ -318,6 +359,75 @@ static __always_inline int qw_copy_fanout(struct xdp_md *ctx, struct qw_frame *f
 	return qw_address(ctx, frame, to, bytes);
 }
 
+static __always_inline __u64 qw_recent_version(const struct qw_recent *recent)
+{
+	__u64 version = *(const volatile __u64 *)&recent->version;
+
+	barrier();
+	return version;
+}
+
+static __always_inline struct qw_copy_read *qw_copy_read_of(__u32 number)
+{
+	__u32 zero = 0;
+	struct qw_copy_reads *all = bpf_map_lookup_elem(&copy_reads, &zero);
+
+	return all ? &all->of[number & (QW_READS - 1)] : NULL;
+}
+
+/* Writes an answer behind memcached's frame, and checks that it is still the one of that version. The frame is
+ * as long as that asks. */
+static __always_inline int
+qw_write_recent(struct xdp_md *ctx, const struct qw_frame *frame, const struct qw_recent *found,
+		__u64 version, __u32 length)
+{
+	const struct qw_recent_answer *answer = &found->of[version & 1];
+
+	barrier_var(length);
+	if (length > 0 && length <= QW_RECENT_TEXT_BYTES_MAX &&
+	    bpf_xdp_store_bytes(ctx, frame->at + QW_MEMCACHED_FRAME_BYTES, (void *)answer->text, length))
+		return 0;
+	barrier();
+	return qw_recent_version(found) == version;
+}
+
+/* The copy that becomes the answer to a `get`. A client whose answer was replaced meanwhile asks again. */
+static __always_inline int
+qw_copy_recent(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_copy_order *order, __u32 count)
+{
+	const struct qw_copy_read *read = qw_copy_read_of(order->number);
+	const struct qw_leave *leave = qw_leave_of(frame->group_slot);
+	struct qw_endpoint client;
+	const struct qw_recent *found;
+	__u64 version;
+	__u32 length;
+	__u32 place;
+
+	if (count != 0 || !read || !leave || read->number != order->number) {
+		qw_tally(QW_COUNT_LATE_COPY, 1);
+		return 0;
+	}
+	client = read->client;
+	version = read->version;
+	place = read->place;
+	found = bpf_map_lookup_elem(&recent, &place);
+	if (!found)
+		return 0;
+	length = found->of[version & 1].text_bytes;
+	if (!qw_fit(ctx, frame, QW_MEMCACHED_FRAME_BYTES + length)) {
+		qw_tally(QW_COUNT_NO_SPACE, 1);
+		return 0;
+	}
+	frame->own_port = leave->port;
+	if (!qw_write_recent(ctx, frame, found, version, length) ||
+	    !qw_address(ctx, frame, &client, QW_MEMCACHED_FRAME_BYTES + length)) {
+		qw_tally(QW_COUNT_ANSWER_CHANGED, 1);
+		return 0;
+	}
+	qw_tally(QW_COUNT_MEMCACHED_READS, 1);
+	return 1;
+}
+
 /* Makes one copy what it shall be: 0 if it is not to leave. */
 static __always_inline int qw_copy_one(struct xdp_md *ctx)
 {
@@ -335,9 +445,12 @@ static __always_inline int qw_copy_one(struct xdp_md *ctx)
 	__builtin_memcpy(&order, data, sizeof(order));
 	qw_place(&frame, order.is_ipv6);
 	frame.group_slot = order.group_slot & (QW_GROUPS_MAX - 1);
+	frame.own_port = qw_config.own[frame.group_slot].port;
 	count = qw_copy_count(order.number);
 	if (order.kind == QW_COPY_FANOUT)
 		return qw_copy_fanout(ctx, &frame, &order, count);
+	if (order.kind == QW_COPY_READ)
+		return qw_copy_recent(ctx, &frame, &order, count);
 	packet = data + (frame.at & 127);
 	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
 		return 0;

@@ -26,7 +26,9 @@ struct qw_frame {
 	__u32 at; /* where the packet begins, behind UDP */
 	__u32 bytes; /* of the packet */
 	__u32 group_slot;
-	__u32 is_ipv6;
+	__u16 is_ipv6;
+	__u16 is_memcached; /* to the port where memcached clients ask */
+	__be16 own_port; /* where answers come from */
 };
 
 struct qw_vlan_tag {
@@ -59,6 +61,22 @@ static __always_inline __u32 qw_group_of(__u16 port)
 
 	for (slot = 0; slot < QW_GROUPS_MAX; slot++) {
 		if (slot >= qw_config.groups || qw_config.own[slot].port == port)
+			break;
+	}
+	return slot;
+}
+
+/* The group whose memcached clients ask at this port: qw_config.groups if none. */
+static __always_inline __u32 qw_memcached_group_of(__u16 port)
+{
+	__u32 zero = 0;
+	struct qw_leaves *all = bpf_map_lookup_elem(&leaves, &zero);
+	__u32 slot;
+
+	if (!all || port == 0)
+		return qw_config.groups;
+	for (slot = 0; slot < QW_GROUPS_MAX; slot++) {
+		if (slot >= qw_config.groups || all->of[slot].port == port)
 			break;
 	}
 	return slot;
@@ -123,7 +141,12 @@ static __always_inline int qw_find(struct xdp_md *ctx, struct qw_frame *frame)
 	udp = (void *)(data + at);
 	if ((void *)(udp + 1) > end)
 		return 0;
+	frame->own_port = udp->dest;
 	frame->group_slot = qw_group_of(udp->dest);
+	if (frame->group_slot >= qw_config.groups) {
+		frame->group_slot = qw_memcached_group_of(udp->dest);
+		frame->is_memcached = 1;
+	}
 	if (frame->group_slot >= qw_config.groups || frame->group_slot >= QW_GROUPS_MAX)
 		return 0;
 	udp_bytes = bpf_ntohs(udp->len);
@@ -245,6 +268,45 @@ __attribute__((noinline)) __u32 qw_udp_sum(struct xdp_md *ctx, __u32 udp_at, __u
 	return qw_fold(sum);
 }
 
+/* Whether the UDP checksum is right, or was left to a device that never had to make it, because the frame comes
+ * from this machine: then it is that of the addresses alone. */
+static __always_inline int qw_checksum_is_right(struct xdp_md *ctx, const struct qw_frame *frame)
+{
+	__u32 udp_bytes = frame->bytes + QW_UDP_BYTES;
+	__u8 *data = qw_data(ctx);
+	void *end = qw_data_end(ctx);
+	struct udphdr *udp;
+	__u64 sum = bpf_htons((__u16)udp_bytes) + bpf_htons(IPPROTO_UDP);
+	__u16 check;
+	__u32 place;
+
+	if (frame->is_ipv6) {
+		struct ipv6hdr *ip = (void *)(data + (frame->ip & 31));
+
+		if ((void *)(ip + 1) > end)
+			return 0;
+		for (place = 0; place < 4; place++)
+			sum += (__u64)ip->saddr.in6_u.u6_addr32[place] +
+			       ip->daddr.in6_u.u6_addr32[place];
+		udp = (void *)(ip + 1);
+	} else {
+		struct iphdr *ip = (void *)(data + (frame->ip & 31));
+
+		if ((void *)(ip + 1) > end)
+			return 0;
+		sum += (__u64)ip->saddr + ip->daddr;
+		udp = (void *)(ip + 1);
+	}
+	if ((void *)(udp + 1) > end)
+		return 0;
+	check = udp->check;
+	if (check == 0)
+		return !frame->is_ipv6;
+	if (check == qw_fold(sum))
+		return 1;
+	return qw_fold(sum + qw_udp_sum(ctx, frame->at - QW_UDP_BYTES, udp_bytes)) == 0xffff;
+}
+
 /* Writes Ethernet, IP and UDP for a packet of `bytes` bytes from the group's plane to somebody. */
 static __always_inline int qw_address(struct xdp_md *ctx, const struct qw_frame *frame,
 				      const struct qw_endpoint *to, __u32 bytes)
@@ -304,7 +366,7 @@ static __always_inline int qw_address(struct xdp_md *ctx, const struct qw_frame 
 	}
 	if ((void *)(udp + 1) > end)
 		return 0;
-	udp->source = from->port;
+	udp->source = frame->own_port;
 	udp->dest = to->port;
 	udp->len = bpf_htons(udp_bytes);
 	udp->check = 0; /* IPv4: none; the tag covers more */

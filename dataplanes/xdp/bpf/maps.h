@@ -97,6 +97,23 @@ struct {
 } peers SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct qw_leaves);
+} leaves SEC(".maps");
+
+/* The groups' tables of answers, one behind the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, QW_RECENT_PLACES);
+	__type(key, __u32);
+	__type(value, struct qw_recent);
+} recent SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, QW_COUNT_COUNT);
 	__type(key, __u32);
@@ -150,6 +167,14 @@ static __always_inline struct qw_in_step *qw_own_step(void)
 	__u32 cpu = bpf_get_smp_processor_id() & (QW_CPUS_MAX - 1);
 
 	return bpf_map_lookup_elem(&in_step, &cpu);
+}
+
+static __always_inline struct qw_leave *qw_leave_of(__u32 group_slot)
+{
+	__u32 zero = 0;
+	struct qw_leaves *all = bpf_map_lookup_elem(&leaves, &zero);
+
+	return all ? &all->of[group_slot & (QW_GROUPS_MAX - 1)] : NULL;
 }
 
 static __always_inline void qw_tally(__u32 which, __u64 more)

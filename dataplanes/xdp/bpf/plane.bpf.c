@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common case in a network driver's receive path: finds packets for a plane, checks them, takes one
  * step under the group's lock, and carries out what it says. Everything else passes. */
-#include "act.h"
 #include "control.h"
+#include "memcached.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -99,26 +99,62 @@ static __always_inline void qw_break(struct qw_group *group, struct qw_lock *loc
 	qw_change_ends(group, lock);
 }
 
-static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
-{
-	struct qw_group *group = bpf_map_lookup_elem(&groups, &s->frame.group_slot);
-	struct qw_lock *lock = bpf_map_lookup_elem(&locks, &s->frame.group_slot);
-	enum qw_reason reason;
-	int verdict;
+/* Before a step: the driver's verdict on a frame that takes none, or QW_GOES_ON. */
+#define QW_GOES_ON -1
 
-	if (!group || !lock || !qw_sender_of(ctx, &s->frame, &s->sender))
-		return XDP_PASS;
-	reason = qw_open(ctx, &s->frame, &s->in);
+static __always_inline int qw_open_packet(struct xdp_md *ctx, struct qw_served *s)
+{
+	enum qw_reason reason = qw_open(ctx, &s->frame, &s->in);
+
+	if (reason == QW_REASON_NONE)
+		return QW_GOES_ON;
 	if (reason == QW_REASON_NOT_OURS) {
 		qw_tally(QW_COUNT_FOREIGN, 1);
 		return XDP_PASS;
 	}
-	if (reason != QW_REASON_NONE) {
-		qw_tally(reason, 1);
+	qw_tally(reason, 1);
+	return XDP_DROP;
+}
+
+static __always_inline int
+qw_open_foreign(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *group)
+{
+	switch (qw_open_memcached(ctx, s, group)) {
+	case QW_MEMCACHED_SET:
+		return QW_GOES_ON;
+	case QW_MEMCACHED_ANSWERED:
+		return XDP_TX;
+	case QW_MEMCACHED_COPIED:
+		return qw_send_copies(2);
+	case QW_MEMCACHED_PASSED:
+		qw_tally(QW_COUNT_MEMCACHED_LEFT, 1);
+		return XDP_PASS;
+	default:
+		qw_tally(QW_COUNT_NO_SPACE, 1);
 		return XDP_DROP;
 	}
+}
+
+static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
+{
+	struct qw_group *group = bpf_map_lookup_elem(&groups, &s->frame.group_slot);
+	struct qw_lock *lock = bpf_map_lookup_elem(&locks, &s->frame.group_slot);
+	int verdict;
+
+	if (!group || !lock || !qw_sender_of(ctx, &s->frame, &s->sender))
+		return XDP_PASS;
+	verdict = s->frame.is_memcached ? qw_open_foreign(ctx, s, group) :
+					  qw_open_packet(ctx, s);
+	if (verdict != QW_GOES_ON)
+		return verdict;
 	qw_take_step(s, group, lock);
 	qw_tally(s->out.reason & 31, 1);
+	if (s->frame.is_memcached) {
+		if ((s->out.actions & QW_STORE) == 0)
+			return qw_give_back(ctx, s);
+		s->frame.own_port = qw_config.own[s->frame.group_slot & (QW_GROUPS_MAX - 1)].port;
+		qw_tally(QW_COUNT_MEMCACHED_SETS, 1);
+	}
 	qw_learn(s);
 	if ((s->out.actions & QW_STORE) && !qw_store(ctx, s)) {
 		qw_break(group, lock);
@@ -149,7 +185,8 @@ int qw_receive(struct xdp_md *ctx)
 	/* Before the role is read, so that a fence which finds nobody here has been seen by all. */
 	__sync_fetch_and_add(&mine->count, 1);
 	verdict = qw_serve(ctx, s);
-	qw_tally(QW_COUNT_RECEIVED, 1);
+	if (!frame.is_memcached)
+		qw_tally(QW_COUNT_RECEIVED, 1);
 	__sync_fetch_and_add(&mine->count, -1);
 	return verdict;
 }

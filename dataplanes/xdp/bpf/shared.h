@@ -3,7 +3,11 @@
 #ifndef QW_SHARED_H
 #define QW_SHARED_H
 
+/* For the verifier, which looks at such a function once. */
+#define QW_MEMCACHED_PART __attribute__((noinline))
+
 #include "qw_gap.h"
+#include "qw_recent.h"
 #include "qw_step.h"
 #include "qw_verify.h"
 
@@ -85,6 +89,21 @@ struct qw_control {
 	struct qw_outcome out[QW_SUBMIT_MAX];
 };
 
+/* What the host allows the program to do for memcached clients, from moment to moment. Only the host writes it.
+ * Times are nanoseconds since the system was started, those asleep included. */
+struct qw_leave {
+	__u64 sets_until; /* plain `set`s may go into the log before then */
+	__u64 reads_until; /* the leader's lease holds before then */
+	__u64 applied_index; /* the table of answers shows everything up to here */
+	__u16 port; /* where memcached clients ask, in network byte order; 0: nowhere */
+	__u16 reserved[3];
+};
+_Static_assert(sizeof(struct qw_leave) == 32, "as in src/shared.rs");
+
+struct qw_leaves {
+	struct qw_leave of[QW_GROUPS_MAX];
+};
+
 /* What the program counts, beside the reasons of qw_wire.h. */
 enum qw_count_of {
 	QW_COUNT_RECEIVED = QW_REASON_COUNT, /* packets for a plane */
@@ -99,6 +118,10 @@ enum qw_count_of {
 	QW_COUNT_NO_SPACE, /* not sent: the frame could not be made longer */
 	QW_COUNT_LATE_COPY, /* a copy that was not needed, or came to nothing */
 	QW_COUNT_EVENTS_LOST, /* the host was not told: its queue of events was full */
+	QW_COUNT_MEMCACHED_SETS, /* put into the log */
+	QW_COUNT_MEMCACHED_READS, /* answered */
+	QW_COUNT_MEMCACHED_LEFT, /* a memcached client's datagrams, left to the host */
+	QW_COUNT_ANSWER_CHANGED, /* not sent: the answer to a `get` was replaced while it was written */
 	QW_COUNT_COUNT,
 };
 

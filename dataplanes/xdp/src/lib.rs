@@ -5,6 +5,7 @@ mod ffi;
 mod load;
 mod neighbours;
 mod place;
+mod recent;
 mod shared;
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
@@ -13,12 +14,13 @@ pub use load::{let_pass, stop_passing};
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
-use quorumwire_fastpath::{Engine, Keys, shown};
+use quorumwire_fastpath::{Engine, Keys, RECENT_TEXT_BYTES_MAX, shown};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Grant, Index, Limits, PLANE_REPLICAS_MAX, PlaneError, PlaneEvent,
-    PlaneKeys, Registers,
+    Answer, Command, DataPlane, Grant, Index, Limits, MemcachedLeave, PLANE_REPLICAS_MAX,
+    PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
 use quorumwire_wire::packet::Reason;
+use recent::Recent;
 use rustix::event::epoll;
 use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
 use std::io;
@@ -37,6 +39,7 @@ const EVENTS_MAX: usize = 4096;
 pub struct XdpPlane {
     engine: Engine<KernelPlace>,
     programs: Programs,
+    recent: Recent,
     wire: Datagrams,
     incoming: Incoming,
     waiting: RingBuffer<'static>,
@@ -73,6 +76,7 @@ impl XdpPlane {
         let waiting = events_of(&programs, &events)?;
         Ok(Self {
             engine,
+            recent: programs.recent(0)?,
             programs,
             incoming: Incoming::default(),
             wakes: wakes_of(&wire, &waiting)?,
@@ -92,9 +96,15 @@ impl XdpPlane {
         self.wire.local_address()
     }
 
-    /// Answers memcached clients from this socket, which does not block.
-    pub fn serve_memcached(&mut self, socket: UdpSocket) {
+    /// Answers memcached clients from this socket, which does not block. If it listens where the plane does, the
+    /// program takes what it may before the socket does.
+    pub fn serve_memcached(&mut self, socket: UdpSocket) -> io::Result<()> {
+        let (own, theirs) = (self.wire.local_address()?, socket.local_addr()?);
+        if theirs.ip().is_unspecified() || theirs.ip() == own.ip() {
+            self.recent.listen(theirs.port());
+        }
         self.wire.serve_memcached(socket);
+        Ok(())
     }
 
     /// Fences that had to wait for the kernel's grace period.
@@ -288,6 +298,8 @@ impl DataPlane for XdpPlane {
             return Err(PlaneError::Failed("the kernel's events cannot be read"));
         }
         self.events.lock().expect("nobody panics with it").clear();
+        self.recent.allow(&MemcachedLeave::default());
+        self.recent.forget_all();
         self.engine.engage(grant)?;
         self.engaged = true;
         Ok(())
@@ -295,7 +307,9 @@ impl DataPlane for XdpPlane {
 
     fn disengage(&mut self) -> Registers {
         self.engaged = false;
-        self.engine.disengage()
+        let registers = self.engine.disengage();
+        self.recent.allow(&MemcachedLeave::default());
+        registers
     }
 
     fn registers(&self) -> Registers {
@@ -314,6 +328,24 @@ impl DataPlane for XdpPlane {
         let taken = serves && self.engine.take_memcached(from, datagram, &mut self.wire);
         self.wire.flush();
         taken
+    }
+
+    fn allow_memcached(&mut self, leave: &MemcachedLeave) {
+        if self.engaged {
+            self.recent.allow(leave);
+        }
+    }
+
+    fn answer_bytes_max(&self) -> usize {
+        RECENT_TEXT_BYTES_MAX
+    }
+
+    fn keep_answer(&mut self, key: &[u8], answer: Option<&[u8]>) {
+        self.recent.keep(key, answer);
+    }
+
+    fn forget_answers(&mut self) {
+        self.recent.forget_all();
     }
 
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {

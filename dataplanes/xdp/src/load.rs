@@ -2,9 +2,10 @@
 use crate::ffi::{Interface, Mapped, attach_to_driver, bytes_of, interfaces, value_of};
 use crate::neighbours::Neighbours;
 use crate::place::{KernelPlace, Parts};
+use crate::recent::Recent;
 use crate::shared::{
     CONTROL_BYTES, CPUS_MAX, Config, Endpoint, GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES, KeysAt,
-    PEERS_STRIDE, SLOT_BYTES,
+    LEAVE_BYTES, PEERS_STRIDE, RECENT_BYTES, SLOT_BYTES,
 };
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{
@@ -12,6 +13,7 @@ use libbpf_rs::{
 };
 use std::io;
 use std::net::SocketAddr;
+use quorumwire_fastpath::RECENT_PLACES;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// What `bpf/plane.bpf.c` became.
@@ -188,6 +190,15 @@ impl Programs {
         Ok(KernelPlace::new(parts, group_slot, ring_slots))
     }
 
+    /// What the group's memcached clients get from the program.
+    pub fn recent(&self, group_slot: u32) -> io::Result<Recent> {
+        let mapped =
+            |name: &str, bytes: usize| Mapped::new(map(&self.object, name)?.as_fd(), bytes);
+        let leaves = mapped("leaves", GROUPS_MAX * LEAVE_BYTES)?;
+        let table = mapped("recent", RECENT_PLACES * RECENT_BYTES)?;
+        Ok(Recent::new(leaves, table, group_slot))
+    }
+
     /// From now on packets of the group are checked and signed with these.
     pub fn set_keys(&self, group_slot: u32, keys: &KeysAt) -> io::Result<()> {
         let refused = || failed("the kernel did not take the keys");
@@ -243,6 +254,10 @@ fn configure(open: &mut OpenObject, config: &Config) -> io::Result<()> {
         } else if name == "ring" {
             map.set_max_entries(config.ring_slots * config.groups)
                 .map_err(failed("the ring cannot be as large as asked"))?;
+        } else if name == "recent" {
+            let places = u32::try_from(RECENT_PLACES).expect("some thousands");
+            map.set_max_entries(places * config.groups)
+                .map_err(failed("the table of answers cannot be as large as asked"))?;
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
 //! What the programs in the kernel and their host share, as in `bpf/shared.h`. No logic.
-use quorumwire_fastpath::{Keys, Outcome};
+use quorumwire_fastpath::{Keys, Outcome, RECENT_TEXT_BYTES_MAX};
 use quorumwire_wire::packet::{Header, PAYLOAD_BYTES_MAX, Registers};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -127,6 +127,22 @@ pub const IN_STEP_BYTES: usize = 64;
 pub const IN_STEP_COPIES_ORDERED: usize = 8;
 pub const IN_STEP_COPIES_DONE: usize = 16;
 
+/// `struct qw_leave`: where its parts stand.
+pub const LEAVE_BYTES: usize = 32;
+pub const LEAVE_SETS_UNTIL: usize = 0;
+pub const LEAVE_READS_UNTIL: usize = 8;
+pub const LEAVE_APPLIED_INDEX: usize = 16;
+pub const LEAVE_PORT: usize = 24;
+
+/// `struct qw_recent`: where its parts stand. The version comes first, then two answers.
+pub const RECENT_BYTES: usize = 8 + 2 * RECENT_ANSWER_BYTES;
+pub const RECENT_ANSWER_BYTES: usize = 1648;
+/// Within an answer.
+pub const RECENT_KEY: usize = 4;
+pub const RECENT_KEY_BYTES: usize = 252;
+pub const RECENT_TEXT: usize = RECENT_KEY + RECENT_KEY_BYTES;
+const _: () = assert!(RECENT_TEXT + RECENT_TEXT_BYTES_MAX == RECENT_ANSWER_BYTES);
+
 /// `enum qw_event_kind`; 1 only wakes.
 pub const EVENT_BEHIND: u32 = 2;
 pub const EVENT_RESEND: u32 = 3;
@@ -147,7 +163,7 @@ const _: () = assert!(size_of::<Event>() == 24);
 
 /// `enum qw_count_of`, which follows the reasons: names, in its order. Those that the engine counts, too, have
 /// its names.
-pub const COUNTS: [&str; 12] = [
+pub const COUNTS: [&str; 16] = [
     "received",
     "foreign",
     "entries_stored",
@@ -160,4 +176,8 @@ pub const COUNTS: [&str; 12] = [
     "lost_no_space",
     "copies_not_needed",
     "events_lost",
+    "memcached_taken",
+    "memcached_answered",
+    "memcached_left",
+    "lost_answer_changed",
 ];

@@ -1,6 +1,7 @@
 //! The suite on the XDP plane. Each plane has a network namespace of its own; the test has one with a socket
 //! for each two planes, which takes what one sends to the other until the test lets it arrive. Needs root.
 mod hammered;
+mod memcached;
 mod veth;
 
 use quorumwire_conformance_tests::cluster::GROUP;
@@ -26,7 +27,7 @@ struct Kernel {
     sent: Vec<u64>,
     /// Datagrams that have come from all planes.
     come: u64,
-    _namespaces: Namespaces,
+    namespaces: Namespaces,
 }
 
 /// Longest time that packets may be on their way between two namespaces of this machine.
@@ -60,19 +61,25 @@ impl Kernel {
         }
     }
 
+    /// Takes in what has come from planes to each other by now.
+    fn take_what_is_there(&mut self) -> Vec<Frame> {
+        for (from, to, socket) in &self.between {
+            while let Some(bytes) = next_datagram(socket) {
+                let (from, to) = (*from, *to);
+                self.frames.push(Frame { from, to, bytes });
+                self.come += 1;
+            }
+        }
+        std::mem::take(&mut self.frames)
+    }
+
     /// Takes in everything that planes have sent.
     fn take_in(&mut self) {
         let begun = Instant::now();
         loop {
             let slots = 0..self.planes.len();
             let on_the_way: u64 = slots.map(|slot| counted(&self.planes[slot], "sent")).sum();
-            for (from, to, socket) in &self.between {
-                while let Some(bytes) = next_datagram(socket) {
-                    let (from, to) = (*from, *to);
-                    self.frames.push(Frame { from, to, bytes });
-                    self.come += 1;
-                }
-            }
+            self.frames = self.take_what_is_there();
             while let Some(bytes) = next_datagram(&self.outside) {
                 self.answers.push_back(bytes);
                 self.come += 1;
@@ -123,7 +130,7 @@ impl Fabric for Kernel {
             answers: VecDeque::new(),
             sent: vec![0; wanted.replicas],
             come: 0,
-            _namespaces: namespaces,
+            namespaces,
         }
     }
 

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table of answers to memcached's `get` that a host keeps for a plane: each key has one place, which it
+ * shares with others, and the last one that was put there stands there. The host alone writes it, while the
+ * plane reads it. */
+#ifndef QW_RECENT_H
+#define QW_RECENT_H
+
+#include "qw_memcached.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "keys are compared by words, whose first byte must be their lowest"
+#endif
+
+/* Places in a table: a power of two. */
+#define QW_RECENT_PLACES 2048
+/* Longest answer, without memcached's frame: one datagram of at most 1,400 bytes. */
+#define QW_RECENT_TEXT_BYTES_MAX 1392
+/* A key in words of 4 bytes. */
+#define QW_RECENT_KEY_WORDS ((QW_MEMCACHED_KEY_BYTES_MAX + 3) / 4)
+/* An answer may be so many times as long as its request, frames included, so that whoever lies about where a
+ * request comes from turns little traffic into not much more. */
+#define QW_RECENT_AMPLIFICATION_MAX 64
+
+struct qw_recent_answer {
+	__u16 key_bytes; /* 0: none */
+	__u16 text_bytes;
+	__u32 key[QW_RECENT_KEY_WORDS]; /* zeros behind it */
+	__u8 text[QW_RECENT_TEXT_BYTES_MAX];
+};
+_Static_assert(sizeof(struct qw_recent_answer) == 1648, "as in dataplanes/xdp/src/shared.rs");
+
+/* The host writes the answer that is not in use, then says that it is: a host that stands still while it writes
+ * keeps nobody from reading. Whoever finds the same version before and after has read one answer whole. */
+struct qw_recent {
+	__u64 version; /* its lowest bit says which answer is in use */
+	struct qw_recent_answer of[2];
+};
+
+/* A word of the key in a request; what is behind the key's end counts as zeros. */
+static inline __attribute__((always_inline)) __u32
+qw_recent_word(const struct qw_memcached_text *text, __u32 word, __u32 key_bytes)
+{
+	__u32 found = *(const __u32 *)(const void *)&text->bytes[QW_MEMCACHED_KEY_AT + 4 * word];
+	__u32 left = key_bytes - 4 * word;
+
+	return left >= 4 ? found : found & ((1U << (8 * left)) - 1);
+}
+
+/* Where a key stands in a table; the key is where a request has it. */
+QW_MEMCACHED_PART __u32 qw_recent_place(const struct qw_memcached_text *text, __u32 key_bytes)
+{
+	__u64 hash = key_bytes;
+	__u32 word;
+
+	if (!text)
+		return 0;
+	for (word = 0; word < QW_RECENT_KEY_WORDS; word++) {
+		if (4 * word >= key_bytes)
+			break;
+		hash = (hash ^ qw_recent_word(text, word, key_bytes)) * 0x9e3779b97f4a7c15UL;
+		hash ^= hash >> 32;
+	}
+	return (__u32)(hash & (QW_RECENT_PLACES - 1));
+}
+
+/* Whether an answer is to this key. */
+QW_MEMCACHED_PART int qw_recent_is(const struct qw_recent_answer *recent,
+				   const struct qw_memcached_text *text, __u32 key_bytes)
+{
+	__u32 word;
+
+	if (!recent || !text || recent->key_bytes != key_bytes)
+		return 0;
+	for (word = 0; word < QW_RECENT_KEY_WORDS; word++) {
+		if (4 * word >= key_bytes)
+			break;
+		if (recent->key[word] != qw_recent_word(text, word, key_bytes))
+			return 0;
+	}
+	return 1;
+}
+
+#endif

@@ -1,0 +1,16 @@
+//! Where an answer stands in a plane's table, as safe Rust around `qw_recent.h`. Nothing is decided here.
+use crate::ffi;
+
+/// Places in a table.
+pub const RECENT_PLACES: usize = 2048;
+/// Longest answer in a table, without memcached's frame.
+pub const RECENT_TEXT_BYTES_MAX: usize = 1392;
+/// Longest key.
+pub const RECENT_KEY_BYTES_MAX: usize = 250;
+
+/// The place of a key; `None` for what is no memcached key.
+#[must_use]
+pub fn recent_place(key: &[u8]) -> Option<usize> {
+    let is_key = (1..=RECENT_KEY_BYTES_MAX).contains(&key.len());
+    is_key.then(|| ffi::recent_place(key) as usize)
+}

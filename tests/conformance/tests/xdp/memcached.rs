@@ -1,0 +1,335 @@
+//! Memcached clients whose datagrams the program sees before the host does: a plain `set` goes into the log, a `get`
+//! is answered out of the host's table, and what may not be done reaches the host as it was sent.
+use crate::veth::{OUTSIDE, counted, plane_ip, test_ip};
+use crate::{Kernel, ON_THE_WAY_MAX};
+use quorumwire_conformance_tests::cluster::{Cluster, START};
+use quorumwire_conformance_tests::{Wanted, next_datagram};
+use quorumwire_interfaces::{DataPlane, Index, MemcachedLeave};
+use rustix::time::{ClockId, clock_gettime};
+use std::net::UdpSocket;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Where memcached clients ask.
+const MEMCACHED: u16 = 11_211;
+/// Reads of the test that looks for torn ones.
+const READS: u64 = 30_000;
+/// Longest that it may take.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// An engaged cluster, and a memcached client of its leader.
+struct Served {
+    cluster: Cluster<Kernel>,
+    /// The hosts' own sockets, by slot.
+    hosts: Vec<UdpSocket>,
+    client: UdpSocket,
+}
+
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    let (seconds, rest) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.expect("since the start"), rest.expect("a fraction"))
+}
+
+/// Everything is allowed.
+fn leave() -> MemcachedLeave {
+    let hour = now() + Duration::from_hours(1);
+    MemcachedLeave {
+        sets_until: hour,
+        reads_until: hour,
+        applied: Index(START),
+    }
+}
+
+fn datagram(request: u16, body: &[u8]) -> Vec<u8> {
+    let frame = [request, 0, 1, 0].map(u16::to_be_bytes).concat();
+    [&frame, body].concat()
+}
+
+impl Served {
+    fn new(replicas: usize, ring_slots: u32) -> Self {
+        let mut cluster = Cluster::<Kernel>::engaged_with(Wanted {
+            replicas,
+            ring_slots,
+            window: ring_slots,
+        });
+        let fabric = &mut cluster.fabric;
+        let mut hosts = Vec::new();
+        for slot in 0..replicas {
+            fabric.namespaces.enter_plane(slot);
+            let socket = UdpSocket::bind((plane_ip(slot), MEMCACHED)).expect("a free port");
+            socket.set_nonblocking(true).expect("a socket");
+            let other = socket.try_clone().expect("a socket");
+            fabric.planes[slot].serve_memcached(other).expect("bound");
+            fabric.planes[slot].allow_memcached(&leave());
+            hosts.push(socket);
+        }
+        fabric.namespaces.enter_test();
+        let client = UdpSocket::bind((test_ip(0, OUTSIDE), 0)).expect("an address of the test");
+        client.set_nonblocking(true).expect("a socket");
+        Self {
+            cluster,
+            hosts,
+            client,
+        }
+    }
+
+    fn leader(&mut self) -> &mut dyn DataPlane {
+        &mut self.cluster.fabric.planes[0]
+    }
+
+    fn send(&self, bytes: &[u8]) {
+        let to = (plane_ip(0), MEMCACHED);
+        assert_eq!(self.client.send_to(bytes, to).expect("a veth"), bytes.len());
+    }
+
+    /// What the leader's program does with a datagram: its answer, or `None` if the host gets it unchanged.
+    fn ask(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.send(bytes);
+        let begun = Instant::now();
+        loop {
+            if let Some(answer) = next_datagram(&self.client) {
+                return Some(answer);
+            }
+            if let Some(passed) = next_datagram(&self.hosts[0]) {
+                assert_eq!(passed, bytes, "the host gets what was sent");
+                return None;
+            }
+            assert!(begun.elapsed() < ON_THE_WAY_MAX, "the datagram is lost");
+            std::thread::yield_now();
+        }
+    }
+
+    fn wait_for_taken(&self, count: u64) {
+        let begun = Instant::now();
+        while counted(&self.cluster.fabric.planes[0], "memcached_taken") < count {
+            assert!(begun.elapsed() < ON_THE_WAY_MAX, "the set was not taken");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// What the store reads for `set KEY 7 0 n`.
+fn command(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(key.len()).expect("a key");
+    let head = [0x11, length, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0];
+    [&head, key, value].concat()
+}
+
+fn set(key: &[u8], value: &[u8], rest: &str) -> Vec<u8> {
+    let line = format!(" 7 0 {}{rest}\r\n", value.len());
+    [b"set ", key, line.as_bytes(), value, b"\r\n"].concat()
+}
+
+#[test]
+fn a_set_is_replicated_and_answered_once_it_is_committed() {
+    let mut served = Served::new(3, 64);
+    let key = b"a-key-of-many-letters".repeat(11);
+    let value = vec![b'v'; 1000];
+    let sets = [
+        (1, set(b"k", b"hello", "")),
+        (2, set(&key, b"", "")),
+        (3, set(&key, &value, "")),
+        (4, set(b"k", b"quiet", " noreply")),
+        (5, set(b"k", b"last", "")),
+    ];
+    for (request, body) in &sets {
+        served.send(&datagram(*request, body));
+    }
+    served.wait_for_taken(5);
+    assert_eq!(next_datagram(&served.client), None, "nobody else has them");
+    // The program's answers do not come to the socket that the fabric counts them at.
+    let begun = Instant::now();
+    let mut answers = Vec::new();
+    while answers.len() < 4 {
+        assert!(begun.elapsed() < ON_THE_WAY_MAX, "answers: {answers:?}");
+        for frame in served.cluster.fabric.take_what_is_there() {
+            use quorumwire_conformance_tests::Fabric as _;
+            served.cluster.fabric.deliver(&frame);
+        }
+        for slot in 0..3 {
+            served.cluster.poll(slot);
+        }
+        answers.extend(std::iter::from_fn(|| next_datagram(&served.client)));
+    }
+    answers.sort();
+    assert_eq!(answers, [1, 2, 3, 5].map(|request| datagram(request, b"STORED\r\n")));
+    let commands = [
+        command(b"k", b"hello"),
+        command(&key, b""),
+        command(&key, &value),
+        command(b"k", b"quiet"),
+        command(b"k", b"last"),
+    ];
+    for host in &served.cluster.hosts {
+        assert_eq!(host.payloads(), commands.each_ref().map(|it| &it[..]));
+    }
+    assert_eq!(next_datagram(&served.hosts[0]), None);
+}
+
+#[test]
+fn what_the_program_may_not_take_reaches_the_host_as_it_was_sent() {
+    let mut served = Served::new(1, 2);
+    let hello = datagram(1, &set(b"k", b"hello", ""));
+    let stored = datagram(1, b"STORED\r\n");
+    assert_eq!(served.ask(&hello), Some(stored.clone()), "alone, it is committed");
+    for body in [
+        &b"set k 0 60 1\r\nv\r\n"[..],
+        b"add k 0 0 1\r\nv\r\n",
+        b"set k 0 0 2\r\nv\r\n",
+        b"get a b\r\n",
+        b"gets a\r\n",
+        b"get \r\n",
+        b"version\r\n",
+        b"x",
+    ] {
+        assert_eq!(served.ask(&datagram(2, body)), None);
+    }
+    let mut second_of_two = hello.clone();
+    second_of_two[3] = 1;
+    assert_eq!(served.ask(&second_of_two), None);
+    let (now_over, allowed) = (MemcachedLeave::default(), leave());
+    served.leader().allow_memcached(&now_over);
+    assert_eq!(served.ask(&hello), None, "not allowed");
+    served.leader().allow_memcached(&allowed);
+    assert_eq!(served.ask(&hello), Some(stored));
+    // The host has taken nothing, so the ring is full.
+    let long = datagram(3, &set(&[b'k'; 250], &[b'v'; 1100], ""));
+    assert_eq!(served.ask(&long), None, "full");
+    assert_eq!(served.ask(&hello), None, "full");
+    served.leader().disengage();
+    assert_eq!(served.ask(&hello), None, "off");
+}
+
+#[test]
+fn a_follower_takes_nothing() {
+    let served = Served::new(2, 64);
+    let socket = UdpSocket::bind((test_ip(1, OUTSIDE), 0)).expect("an address of the test");
+    socket.set_nonblocking(true).expect("a socket");
+    for body in [&set(b"k", b"v", "")[..], b"get k\r\n"] {
+        let bytes = datagram(9, body);
+        socket.send_to(&bytes, (plane_ip(1), MEMCACHED)).expect("a veth");
+        let begun = Instant::now();
+        loop {
+            assert!(begun.elapsed() < ON_THE_WAY_MAX, "the datagram is lost");
+            if let Some(passed) = next_datagram(&served.hosts[1]) {
+                assert_eq!(passed, bytes);
+                break;
+            }
+        }
+    }
+    assert_eq!(next_datagram(&socket), None);
+}
+
+#[test]
+fn a_get_is_answered_only_while_that_is_linearizable() {
+    let mut served = Served::new(1, 64);
+    let get = datagram(0x0203, b"get key\r\n");
+    let text = b"VALUE key 7 5\r\nhello\r\nEND\r\n";
+    let answer = Some(datagram(0x0203, text));
+    assert_eq!(served.ask(&get), None, "nothing is known");
+    served.leader().keep_answer(b"key", Some(text));
+    assert_eq!(served.ask(&get), answer);
+    assert_eq!(served.ask(&datagram(1, b"get kez\r\n")), None, "another key");
+    assert_eq!(served.ask(&datagram(1, b"get keys\r\n")), None, "another key");
+    let allowed = leave();
+    let over = MemcachedLeave {
+        reads_until: now(),
+        ..allowed
+    };
+    served.leader().allow_memcached(&over);
+    assert_eq!(served.ask(&get), None, "the lease is over");
+    served.leader().allow_memcached(&allowed);
+    assert_eq!(served.ask(&get), answer);
+    // A write that the table does not show is committed.
+    let stored = datagram(4, b"STORED\r\n");
+    assert_eq!(served.ask(&datagram(4, &set(b"x", b"1", ""))), Some(stored));
+    assert_eq!(served.ask(&get), None, "the table is behind");
+    let applied = MemcachedLeave {
+        applied: Index(START + 1),
+        ..allowed
+    };
+    served.leader().allow_memcached(&applied);
+    assert_eq!(served.ask(&get), answer);
+    served.leader().keep_answer(b"key", None);
+    assert_eq!(served.ask(&get), None, "it was taken away");
+    served.leader().keep_answer(b"key", Some(text));
+    served.leader().forget_answers();
+    assert_eq!(served.ask(&get), None, "all was forgotten");
+    served.leader().keep_answer(b"key", Some(text));
+    assert_eq!(served.ask(&get), answer);
+    served.leader().disengage();
+    assert_eq!(served.ask(&get), None, "off");
+}
+
+#[test]
+fn an_answer_is_no_amplifier_and_never_longer_than_a_datagram() {
+    let mut served = Served::new(1, 64);
+    let most = served.leader().answer_bytes_max();
+    let long_key = [b'k'; 30];
+    for (key, bytes, is_answered) in [
+        (&b"k"[..], 64 * 15 - 8, true),
+        (b"k", 64 * 15 - 7, false),
+        (&long_key, most, true),
+        (&long_key, most + 1, false),
+    ] {
+        served.leader().keep_answer(key, Some(&vec![b'a'; bytes]));
+        let asked = [b"get ", key, b"\r\n"].concat();
+        let answer = served.ask(&datagram(1, &asked));
+        assert_eq!(answer.is_some(), is_answered, "{} {bytes}", key.len());
+    }
+}
+
+/// The host writes the same place all the time.
+#[test]
+fn no_answer_is_ever_torn() {
+    let mut served = Served::new(1, 64);
+    // One that has room in the frame that came in, and one that has none.
+    let texts = [(b'a', 20), (b'b', 1200)].map(|(letter, bytes)| {
+        let value = vec![letter; bytes];
+        let line = format!("VALUE the-name-of-a-key 0 {bytes}\r\n");
+        [line.as_bytes(), &value, b"\r\nEND\r\n"].concat()
+    });
+    let answers = texts.each_ref().map(|text| datagram(7, text));
+    let over = AtomicBool::new(false);
+    let plane = Mutex::new(&mut served.cluster.fabric.planes[0]);
+    let (client, host) = (&served.client, &served.hosts[0]);
+    // The one, the other, left to the host, lost because the answer changed.
+    let mut seen = [0_u64; 4];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let mut plane = plane.lock().expect("nobody panics with it");
+                for text in texts.iter().cycle().take(500) {
+                    plane.keep_answer(b"the-name-of-a-key", Some(text));
+                }
+            }
+        });
+        let lost = || counted(*plane.lock().expect("nobody panics"), "lost_answer_changed");
+        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let begun = Instant::now();
+            while seen.contains(&0) || seen.iter().sum::<u64>() < READS {
+                assert!(begun.elapsed() < PATIENCE, "{seen:?}");
+                let get = datagram(7, b"get the-name-of-a-key\r\n");
+                client.send_to(&get, (plane_ip(0), MEMCACHED)).expect("a veth");
+                let came = loop {
+                    if let Some(answer) = next_datagram(client) {
+                        let known = answers.iter().position(|one| *one == answer);
+                        break known.expect("an answer that the host never gave");
+                    }
+                    if next_datagram(host).is_some_and(|passed| passed == get) {
+                        break 2;
+                    }
+                    if lost() > seen[3] {
+                        break 3;
+                    }
+                };
+                seen[came] += 1;
+            }
+        }));
+        over.store(true, Ordering::Relaxed);
+        asked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    println!("{seen:?}");
+}
