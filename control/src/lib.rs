@@ -225,14 +225,18 @@ impl Replica {
     /// [`Input::Read`] then.
     #[must_use]
     pub fn lease_read(&self, now: Now) -> Option<Index> {
+        let holds = now.max(self.now) < self.lease_until()?;
+        holds.then(|| self.read_index())
+    }
+
+    /// Until when reads may be served under the lease; `None` as in [`lease_read`](Self::lease_read).
+    #[must_use]
+    pub fn lease_until(&self) -> Option<Now> {
         let leading = self.leading.as_ref()?;
-        let usable = leading.lease_usable() && self.committed_in_own_term() && {
-            let now = now.max(self.now);
-            leading.lease_until.is_some_and(|until| now < until)
-        };
+        let usable = leading.lease_usable() && self.committed_in_own_term();
         // While the plane stops, it is not known what it has committed and answered.
         let known = self.plane.phase() != Some(Phase::Stopping);
-        (usable && known).then(|| self.read_index())
+        leading.lease_until.filter(|_| usable && known)
     }
 
     /// The entries from `first` to `last`, both included, as far as they are in memory.

@@ -121,6 +121,8 @@ pub struct ServerOptions {
     pub listen_memcached: SocketAddr,
     /// Serve memcached clients over UDP too, at the same address.
     pub memcached_udp: bool,
+    /// The plane may answer reads of memcached clients by itself.
+    pub plane_reads: bool,
     /// Where to listen for HTTP.
     pub listen_http: SocketAddr,
     /// What to tell others instead of the listen address, see [`Self::peer_address`]. Likewise the
@@ -193,6 +195,11 @@ impl ServerOptions {
             listen_peer: given.listen("listen-peer")?,
             listen_memcached: given.listen("listen-memcached")?,
             memcached_udp: given.switch("memcached-udp")?,
+            plane_reads: given.choice("plane-reads", |word| match word {
+                "on" => Some(true),
+                "off" => Some(false),
+                _ => None,
+            })?,
             listen_http: given.listen("listen-http")?,
             advertise_peer: given.reachable("advertise-peer")?,
             advertise_memcached: given.reachable("advertise-memcached")?,

@@ -111,6 +111,11 @@ impl<S: StateMachine> Sessions<S> {
         &self.inner
     }
 
+    /// The state machine, for what is not part of its state.
+    pub const fn inner_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
     /// How many sessions are known.
     #[must_use]
     pub fn session_count(&self) -> usize {

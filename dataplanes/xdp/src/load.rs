@@ -11,9 +11,9 @@ use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut, Xdp, XdpFlags,
 };
+use quorumwire_fastpath::RECENT_PLACES;
 use std::io;
 use std::net::SocketAddr;
-use quorumwire_fastpath::RECENT_PLACES;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// What `bpf/plane.bpf.c` became.

@@ -95,7 +95,11 @@ impl Recent {
     }
 
     fn answer_at(&self, place: usize, version: u64) -> usize {
-        let second = if version % 2 == 1 { RECENT_ANSWER_BYTES } else { 0 };
+        let second = if version % 2 == 1 {
+            RECENT_ANSWER_BYTES
+        } else {
+            0
+        };
         self.at(place) + 8 + second
     }
 

@@ -193,6 +193,15 @@ pub const TABLE: &[Spec] = &[
         help: "The network interface whose driver runs the plane `xdp`.",
     },
     Spec {
+        name: "plane-reads",
+        kind: Kind::Choice(&["on", "off"]),
+        unset: Unset::Value("on"),
+        help: "With `memcached-udp`, whether the plane `xdp` answers a `get` of one key over UDP by itself, out of \
+               values written or read lately that have no lifetime: only while the leader's lease holds and \
+               everything committed is applied. Everything else, and every `get` if this is `off`, is read in \
+               the server.",
+    },
+    Spec {
         name: "advertise-plane",
         kind: Kind::Address,
         unset: Unset::Otherwise("the listen address"),

@@ -7,6 +7,7 @@ use super::journal::Journal;
 use super::links::Links;
 use super::log_time::LeaderClock;
 use super::plane::Plane;
+use super::plane_reads::Lent;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
@@ -108,6 +109,8 @@ pub struct Core {
     pub links: Links,
     /// Where the common case runs in fast terms; none: there are only software terms.
     pub plane: Option<Plane>,
+    /// What the plane knows of the store.
+    pub lent: Lent,
     /// The clock as last read; refreshed after bytes were read from sockets and before they are judged.
     pub now: Now,
     pub started: Now,
@@ -154,6 +157,7 @@ impl Core {
             journal,
             links,
             plane: None,
+            lent: Lent::default(),
             now,
             started: now,
             outputs: Vec::new(),

@@ -311,6 +311,7 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
         }
     }
     answer.extend_from_slice(reply::END);
+    core.keep_in_plane(&read);
     datagrams.answer(id, &answer);
 }
 

@@ -4,7 +4,7 @@ use super::clock;
 use super::core::Core;
 use bytes::BytesMut;
 use quorumwire_control::Now;
-use quorumwire_interfaces::{Index, Term};
+use quorumwire_interfaces::{Index, LogTime, Term};
 use quorumwire_wire::RecordKind;
 use std::time::Duration;
 
@@ -24,6 +24,14 @@ pub struct LeaderClock {
     pub barrier: Index,
     /// Index of the last tick proposed because something applied counts from it.
     awaited: Index,
+}
+
+impl LeaderClock {
+    /// The moment at which the log's time comes to this, since the system was started.
+    pub fn when(&self, time: LogTime) -> Duration {
+        let left = time.0.saturating_sub(self.base_wall_ms);
+        self.base.0.saturating_add(Duration::from_millis(left))
+    }
 }
 
 impl Core {

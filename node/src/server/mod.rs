@@ -17,6 +17,7 @@ mod log_time;
 mod messages;
 mod outbox;
 mod plane;
+mod plane_reads;
 mod plane_turn;
 mod reporting;
 mod requests;

@@ -6,8 +6,8 @@ use crate::keys::ClusterKeys;
 use bytes::{BufMut, Bytes, BytesMut};
 use quorumwire_control::{Engage, Now, append_record, put_payload, record_kind};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent,
-    PlanePeer, Registers, ReplicaId, Term,
+    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, MemcachedLeave, PlaneError,
+    PlaneEvent, PlanePeer, Registers, ReplicaId, Term,
 };
 use quorumwire_wire::RecordKind;
 use std::collections::{BTreeMap, VecDeque};
@@ -208,6 +208,26 @@ impl Plane {
     /// Whether the plane has put a memcached client's datagram into the log. Not before what waits.
     pub fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         self.waiting.is_empty() && self.place.take_memcached(from, datagram)
+    }
+
+    /// As [`DataPlane::answer_bytes_max`].
+    pub fn answer_bytes_max(&self) -> usize {
+        self.place.answer_bytes_max()
+    }
+
+    /// As [`DataPlane::keep_answer`].
+    pub fn keep_answer(&mut self, key: &[u8], answer: Option<&[u8]>) {
+        self.place.keep_answer(key, answer);
+    }
+
+    /// As [`DataPlane::forget_answers`].
+    pub fn forget_answers(&mut self) {
+        self.place.forget_answers();
+    }
+
+    /// As [`DataPlane::allow_memcached`].
+    pub fn allow_memcached(&mut self, leave: &MemcachedLeave) {
+        self.place.allow_memcached(leave);
     }
 
     /// Entries are durable up to here.

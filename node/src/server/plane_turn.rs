@@ -34,6 +34,7 @@ impl Server {
         if let Err(error) = plane.release(applied) {
             core.plane_failed(error);
         }
+        core.lend_to_plane();
         // At once: in the next turn clients of the plane could have taken the room, turn after turn.
         if core.leads_fast_term() {
             core.submit_waiting();

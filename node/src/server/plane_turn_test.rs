@@ -8,9 +8,12 @@ use mio::Token;
 use mio::net::TcpListener;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_interfaces::{
-    DataPlane, EntryKind, GroupId, Incarnation, Limits, PlaneEntry, PlaneEvent, PlaneKeys,
-    ReplicaId, Term,
+    DataPlane, EntryKind, GroupId, Incarnation, Limits, LogTime, MemcachedLeave, PlaneEntry,
+    PlaneEvent, PlaneKeys, ReplicaId, Term,
 };
+use quorumwire_kv::memcached::{Parsed, Request, parse};
+use quorumwire_sessions::Place;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,6 +33,9 @@ struct Inside {
     polled_at: Option<Now>,
     /// The times that ticks have told.
     ticks: Vec<u64>,
+    /// What it may do for memcached clients, and the answers it has.
+    leave: MemcachedLeave,
+    answers: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 #[derive(Clone, Default)]
@@ -96,6 +102,26 @@ impl DataPlane for Alone {
         let first = self.registers().last_index.next();
         self.commit(taken as u64);
         Ok((first, taken))
+    }
+
+    fn allow_memcached(&mut self, leave: &MemcachedLeave) {
+        self.0.lock().unwrap().leave = *leave;
+    }
+
+    fn answer_bytes_max(&self) -> usize {
+        100
+    }
+
+    fn keep_answer(&mut self, key: &[u8], answer: Option<&[u8]>) {
+        let answers = &mut self.0.lock().unwrap().answers;
+        match answer {
+            Some(answer) => answers.insert(key.to_vec(), answer.to_vec()),
+            None => answers.remove(key),
+        };
+    }
+
+    fn forget_answers(&mut self) {
+        self.0.lock().unwrap().answers.clear();
     }
 
     fn heartbeat(&mut self, _: u64) -> Result<(), PlaneError> {
@@ -336,4 +362,79 @@ fn registers_of_an_earlier_term_say_nothing() {
     place.commit(5);
     assert_eq!(core.plane_registers(), None);
     assert_eq!(core.last_index(), core.replica.last_index());
+}
+
+/// Applies a memcached client's write as if it had come out of the log.
+fn apply(core: &mut Core, request: &str) {
+    let Parsed::Request {
+        request: Request::Write { command, .. },
+        ..
+    } = parse(request.as_bytes())
+    else {
+        panic!("{request:?} is no write");
+    };
+    let mut encoded = Vec::new();
+    command.encode(&mut encoded);
+    core.applied.0 += 1;
+    let place = Place {
+        index: core.applied,
+        log_time: LogTime(core.leader_time_ms()),
+    };
+    core.store.command(place, &encoded, &mut Vec::new());
+}
+
+#[test]
+fn a_plane_is_lent_what_it_may_answer_and_until_when() {
+    let (mut core, place) = fast_leader();
+    let lent = || {
+        let inside = place.0.lock().unwrap();
+        (inside.leave, inside.answers.clone())
+    };
+    core.lent.reads = true;
+    core.lend_to_plane();
+    let (leave, answers) = lent();
+    assert_eq!(leave.applied, core.applied);
+    assert_eq!(leave.sets_until, Duration::MAX);
+    assert_eq!(Some(Now(leave.reads_until)), core.replica.lease_until());
+    assert!(leave.reads_until > core.now.0 && answers.is_empty());
+
+    apply(&mut core, "set a 0 0 1\r\n1\r\n");
+    apply(&mut core, "set with-an-end 0 60 1\r\n1\r\n");
+    let long = format!("set long 0 0 100\r\n{}\r\n", "x".repeat(100));
+    apply(&mut core, &long);
+    let deadline = core.now.0 + Duration::from_secs(60);
+    core.lend_to_plane();
+    let (leave, answers) = lent();
+    assert_eq!(leave.applied, core.applied);
+    let off = leave.sets_until.abs_diff(deadline);
+    assert!(
+        off < Duration::from_millis(2),
+        "a tick comes first from then on: {off:?}"
+    );
+    let shown: Vec<_> = answers.iter().collect();
+    let a = b"VALUE a 0 1\r\n1\r\nEND\r\n".to_vec();
+    assert_eq!(shown, [(&b"a".to_vec(), &a)]);
+
+    apply(&mut core, "delete a\r\n");
+    core.clock.barrier = core.applied.next();
+    core.draining = true;
+    core.lend_to_plane();
+    let (leave, answers) = lent();
+    assert!(answers.is_empty());
+    assert_eq!(leave.reads_until, Duration::ZERO, "a tick is on its way");
+    assert_eq!(leave.sets_until, Duration::ZERO, "it takes no more");
+    core.clock.barrier = Index(0);
+    core.term_start = core.applied.next();
+    core.lend_to_plane();
+    assert_eq!(
+        lent().0.reads_until,
+        Duration::ZERO,
+        "an earlier term's entry"
+    );
+    core.term_start = Index(0);
+    core.lend_to_plane();
+    assert!(lent().0.reads_until > Duration::ZERO);
+    core.lent.reads = false;
+    core.lend_to_plane();
+    assert_eq!(lent().0.reads_until, Duration::ZERO, "switched off");
 }

@@ -330,6 +330,7 @@ fn join(
     core.store = memory.store;
     core.applied = applied;
     core.plane = data_plane;
+    core.lent.reads = options.plane_reads;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
     let mut server = Server {
         options: options.clone(),
@@ -426,7 +427,7 @@ fn open_plane(
             let mut kernel = XdpPlane::attach(listen, interface, PLANE_OPTIONS)
                 .with_context(|| format!("option plane: xdp cannot run at {listen}"))?;
             if let Some(udp) = udp {
-                kernel.serve_memcached(udp);
+                kernel.serve_memcached(udp)?;
             }
             let bound = kernel.local_address()?;
             let descriptor = kernel.as_fd().as_raw_fd();

@@ -25,6 +25,11 @@ const REFUSALS: [&str; 9] = [
     "ERROR",
 ];
 
+/// Whether this line says that what was asked has not been executed and never will be.
+pub(crate) fn is_refusal(line: &str) -> bool {
+    REFUSALS.iter().any(|refusal| line.starts_with(refusal))
+}
+
 /// What became of a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[must_use]
@@ -174,9 +179,7 @@ impl Client {
         let sent = self.stream.get_mut().write_all(request);
         match sent.and_then(|()| answer(self)) {
             Ok(Ok(answer)) => Outcome::Done(answer),
-            Ok(Err(line)) if REFUSALS.iter().any(|refusal| line.starts_with(refusal)) => {
-                Outcome::Refused(line)
-            }
+            Ok(Err(line)) if is_refusal(&line) => Outcome::Refused(line),
             Ok(Err(line)) => Outcome::Unknown(line),
             Err(error) => {
                 self.broken = true;

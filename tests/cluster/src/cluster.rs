@@ -599,6 +599,7 @@ impl<'n> Cluster<'n> {
         for (name, value) in &self.plan.options {
             option(name, (*value).into());
         }
+        arguments.extend(self.plan.switches.iter().map(|name| format!("--{name}")));
         if start == Start::Joining {
             arguments.push("--join".into());
         }

@@ -4,6 +4,7 @@
 
 pub mod client;
 pub mod cluster;
+pub mod datagrams;
 pub mod disk;
 pub mod fast_terms;
 pub mod network;

@@ -55,6 +55,8 @@ pub struct Plan {
     pub on_follower: OnFollower,
     /// Further options of all servers: name without dashes, value.
     pub options: Vec<(&'static str, &'static str)>,
+    /// Options of all servers that take no value: name without dashes.
+    pub switches: Vec<&'static str>,
     /// Which data plane they have, as the option `plane` calls it.
     pub plane: String,
     /// Each replica gets a disk of its own of this many MiB; one directory on the machine's disk if
@@ -73,6 +75,7 @@ impl Plan {
             durability,
             on_follower: OnFollower::Forward,
             options: Vec::new(),
+            switches: Vec::new(),
             plane: std::env::var(PLANE_VARIABLE).unwrap_or_else(|_| "none".into()),
             disk_mib: None,
         }

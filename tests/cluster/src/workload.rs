@@ -14,6 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::client::{Client, Outcome};
 use crate::cluster::{REQUEST_TIMEOUT, SETTLE_DEADLINE};
+use crate::datagrams::Datagrams;
 use crate::history::{Answer, Call, Operation, Recorder};
 use crate::linearizability::{self, Checked};
 
@@ -22,6 +23,9 @@ pub const RATE_PER_SECOND_MIN: f64 = 200.0;
 
 /// No client keeps more calls than this in memory.
 const CALLS_PER_CLIENT_MAX: usize = 200_000;
+
+/// How long a client waits for a datagram. What it asked for may still be done.
+const DATAGRAM_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How many different reasons of failure a client remembers.
 const REASONS_MAX: usize = 20;
@@ -44,6 +48,8 @@ pub struct Load {
     pub keys: u32,
     /// Operations a second of all clients together at most.
     pub rate_per_second_max: u32,
+    /// Share of the `get`s and plain `set`s that are asked over UDP, in percent.
+    pub udp_percent: u32,
 }
 
 impl Load {
@@ -55,6 +61,7 @@ impl Load {
             clients: 16,
             keys: 16,
             rate_per_second_max: 1500,
+            udp_percent: 0,
         }
     }
 
@@ -151,6 +158,7 @@ impl Running {
                     targets: targets.to_vec(),
                     target: id as usize,
                     connection: None,
+                    datagrams: Datagrams::new(DATAGRAM_TIMEOUT).expect("a UDP socket"),
                     rng: ChaCha8Rng::seed_from_u64(seed ^ u64::from(id) << 48),
                     fresh: 0,
                     recorder: Recorder::new(start, id),
@@ -386,6 +394,7 @@ struct Worker {
     targets: Vec<SocketAddr>,
     target: usize,
     connection: Option<Client>,
+    datagrams: Datagrams,
     rng: ChaCha8Rng,
     /// How many values this client has made.
     fresh: u64,
@@ -424,6 +433,19 @@ impl Worker {
         let roll = self.rng.random_range(0..100);
         let fresh = self.fresh_value();
         let kind = Load::kind(key);
+        if self.rng.random_range(0..100) < self.load.udp_percent {
+            match (kind, roll) {
+                (_, 8..45) => {
+                    self.connection = Some(connection);
+                    return self.get_by_datagram(key);
+                }
+                (Kind::Register, 45..75) => {
+                    self.connection = Some(connection);
+                    return self.set_by_datagram(key, fresh);
+                }
+                (Kind::Register | Kind::Deleted | Kind::Counter, _) => {}
+            }
+        }
         let served = match (kind, roll) {
             (_, 0..8) => self.write_journal(&mut connection),
             (_, 8..45) => self.get(&mut connection, key),
@@ -442,6 +464,43 @@ impl Worker {
             self.connection = Some(connection);
         } else {
             self.give_up_target();
+        }
+    }
+
+    /// Of any replica: it needs no connection.
+    fn get_by_datagram(&mut self, key: u32) {
+        let to = self.targets[self.rng.random_range(0..self.targets.len())];
+        let open = self.recorder.invoke(key, Operation::Get);
+        match self.datagrams.get(to, &self.load.key(key)) {
+            Outcome::Done(value) => {
+                let value = value.map(|bytes| parse(&bytes).expect("only numbers are written"));
+                self.recorder.answered(open, Answer::Value(value));
+            }
+            other => {
+                self.recorder.withdrawn(open);
+                self.failed(&other);
+            }
+        }
+    }
+
+    fn set_by_datagram(&mut self, key: u32, fresh: u64) {
+        let to = self.targets[self.rng.random_range(0..self.targets.len())];
+        let open = self.recorder.invoke(key, Operation::Set(fresh));
+        let invoked = self.start.elapsed();
+        let name = self.load.key(key);
+        match self.datagrams.set(to, &name, fresh.to_string().as_bytes()) {
+            Outcome::Done(_) => {
+                self.recorder.answered(open, Answer::Stored);
+                self.acknowledge(invoked);
+            }
+            Outcome::Unknown(reason) => {
+                self.recorder.unknown(open);
+                self.failed(&Outcome::<()>::Unknown(reason));
+            }
+            Outcome::Refused(reason) => {
+                self.recorder.withdrawn(open);
+                self.failed(&Outcome::<()>::Refused(reason));
+            }
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod alarms;
 mod awaiting;
+mod changes;
 mod item;
 mod shards;
 mod snapshot;
@@ -19,6 +20,7 @@ use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine};
 
 use self::alarms::Alarms;
 use self::awaiting::Awaiting;
+use self::changes::Changes;
 use self::item::{Contents, Item, NEVER};
 use self::shards::Shards;
 use crate::memcached::{Read, reply, unsigned};
@@ -38,6 +40,16 @@ pub struct Store {
     /// That time counts from the next tick, as an item's life may.
     flush_awaits_time: bool,
     counts: Counts,
+    changes: Changes,
+}
+
+/// What [`Store::take_changes`] tells.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Changed<'a> {
+    /// Any item may have changed.
+    Everything,
+    /// This one may have; the item itself, if it is [lasting](Store::lasting).
+    Item(Key<'a>, Option<ItemView<'a>>),
 }
 
 /// An item as a read shows it.
@@ -95,6 +107,7 @@ impl Default for Store {
             flush_at_ms: NEVER,
             flush_awaits_time: false,
             counts: Counts::default(),
+            changes: Changes::default(),
         }
     }
 }
@@ -111,7 +124,10 @@ impl StateMachine for Store {
             awaits_time: entry.awaits_time,
         };
         match Command::decode(entry.command) {
-            Ok(command) => self.run(&command, at, reply),
+            Ok(command) => {
+                self.note_changes(&command);
+                self.run(&command, at, reply);
+            }
             Err(_) => reply.extend_from_slice(reply::BAD_COMMAND),
         }
     }
@@ -163,8 +179,12 @@ impl StateMachine for Store {
     }
 
     fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()> {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.note_everything();
         *self = Self::default();
-        snapshot::read(reader, self).inspect_err(|_| *self = Self::default())
+        let restored = snapshot::read(reader, self).inspect_err(|_| *self = Self::default());
+        self.changes = changes;
+        restored
     }
 }
 
@@ -180,6 +200,32 @@ impl Store {
     pub fn get(&self, key: Key<'_>) -> Option<ItemView<'_>> {
         let item = self.items.get(self.items.hash(key), key)?;
         (item.deadline_ms > self.log_time_ms).then(|| item.view())
+    }
+
+    /// The item called `key`, if only commands can change it: it has no end, and no flush is to come.
+    #[must_use]
+    pub fn lasting(&self, key: Key<'_>) -> Option<ItemView<'_>> {
+        let item = self.items.get(self.items.hash(key), key)?;
+        let lasts = item.deadline_ms == NEVER && self.flush_at_ms == NEVER;
+        lasts.then(|| item.view())
+    }
+
+    /// Whether changes are noted from now on, for [`take_changes`](Self::take_changes). Those before are
+    /// forgotten.
+    pub fn follow_changes(&mut self, follow: bool) {
+        self.changes = Changes::default();
+        self.changes.are_followed = follow;
+    }
+
+    /// Tells what may have changed since the last time, as far as [lasting](Self::lasting) items go.
+    pub fn take_changes(&mut self, sink: &mut dyn FnMut(Changed<'_>)) {
+        let (everything, keys) = self.changes.take();
+        if everything {
+            sink(Changed::Everything);
+        }
+        for key in keys.iter().filter_map(|bytes| Key::new(bytes)) {
+            sink(Changed::Item(key, self.lasting(key)));
+        }
     }
 
     /// The log time the store has come to.
@@ -237,6 +283,28 @@ impl Store {
             if !self.remove_one_expired() {
                 return;
             }
+        }
+    }
+
+    /// Whatever the command may change: more is noted than does change, never less.
+    fn note_changes(&mut self, command: &Command<'_>) {
+        match *command {
+            Command::Set(item) | Command::Add(item) | Command::Replace(item) => {
+                self.changes.note(item.key);
+            }
+            Command::Cas { item, .. } => self.changes.note(item.key),
+            Command::Append { key, .. }
+            | Command::Prepend { key, .. }
+            | Command::Increment { key, .. }
+            | Command::Decrement { key, .. }
+            | Command::Touch { key, .. }
+            | Command::Delete { key } => self.changes.note(key),
+            Command::GetAndTouch { keys, .. } => {
+                for key in keys.iter() {
+                    self.changes.note(key);
+                }
+            }
+            Command::FlushAll { .. } => self.changes.note_everything(),
         }
     }
 

@@ -4,6 +4,7 @@ use quorumwire_interfaces::Index;
 use super::*;
 use crate::memcached::{Parsed, Request, parse};
 
+mod changes;
 mod lives;
 
 /// Log time at which the tests start, in ms.

@@ -1,0 +1,112 @@
+//! What the plane may do for memcached clients by itself: which answers it has, until when the lease holds, and
+//! whether a write may go into the log without this server's doing.
+use super::core::Core;
+use quorumwire_interfaces::{MemcachedLeave, Term};
+use quorumwire_kv::memcached::{Read, reply};
+use quorumwire_kv::{Changed, ItemView, Key};
+use std::time::Duration;
+
+/// What this server keeps in its plane.
+#[derive(Default)]
+pub struct Lent {
+    /// Whether the plane may answer reads at all.
+    pub reads: bool,
+    /// The fast term in which the plane's answers follow the store's changes.
+    term: Option<Term>,
+    /// Where an answer is put together.
+    answer: Vec<u8>,
+}
+
+impl Core {
+    /// Shows the plane what has been applied, and says what it may do until the next turn ends.
+    pub fn lend_to_plane(&mut self) {
+        if !self.leads_fast_term() {
+            if self.lent.term.take().is_some() {
+                self.store.inner_mut().follow_changes(false);
+            }
+            return;
+        }
+        self.begin_term();
+        let term = self.replica.term();
+        let sets_until = self.sets_until();
+        let reads_until = self.reads_until();
+        let (Some(plane), lent) = (&mut self.plane, &mut self.lent) else {
+            return;
+        };
+        let bytes_max = plane.answer_bytes_max();
+        if bytes_max > 0 && lent.reads && lent.term != Some(term) {
+            plane.forget_answers();
+            self.store.inner_mut().follow_changes(true);
+            lent.term = Some(term);
+        }
+        let answer = &mut lent.answer;
+        self.store
+            .inner_mut()
+            .take_changes(&mut |changed| match changed {
+                Changed::Everything => plane.forget_answers(),
+                Changed::Item(key, item) => {
+                    let is_known = put_answer(answer, key, item, bytes_max);
+                    plane.keep_answer(key.bytes(), is_known.then_some(answer));
+                }
+            });
+        // After the answers, which show everything up to here.
+        plane.allow_memcached(&MemcachedLeave {
+            sets_until,
+            reads_until,
+            applied: self.applied,
+        });
+    }
+
+    /// A read that was answered here may be answered by the plane the next time.
+    pub fn keep_in_plane(&mut self, read: &Read<'_>) {
+        let mut keys = read.keys().iter();
+        let (Some(key), None) = (keys.next(), keys.next()) else {
+            return;
+        };
+        if self.lent.term != Some(self.replica.term()) {
+            return;
+        }
+        let (Some(plane), lent) = (&mut self.plane, &mut self.lent) else {
+            return;
+        };
+        let item = self.store.inner().lasting(key);
+        if put_answer(&mut lent.answer, key, item, plane.answer_bytes_max()) {
+            plane.keep_answer(key.bytes(), Some(&lent.answer));
+        }
+    }
+
+    /// A write must not be taken for older than something whose time has come: then the log says so first.
+    fn sets_until(&self) -> Duration {
+        if self.draining || self.journal.is_full() {
+            return Duration::ZERO;
+        }
+        let next = self.store.next_deadline();
+        next.map_or(Duration::MAX, |deadline| self.clock.when(deadline))
+    }
+
+    fn reads_until(&self) -> Duration {
+        // What earlier leaders answered lies before our term's first entry.
+        let is_current = self.applied >= self.term_start.max(self.clock.barrier);
+        let until = self
+            .replica
+            .lease_until()
+            .filter(|_| is_current && self.lent.reads);
+        until.map_or(Duration::ZERO, |until| until.0)
+    }
+}
+
+/// Puts together what a `get` of this key answers; whether the plane can keep that.
+fn put_answer(
+    answer: &mut Vec<u8>,
+    key: Key<'_>,
+    item: Option<ItemView<'_>>,
+    bytes_max: usize,
+) -> bool {
+    answer.clear();
+    let Some(item) = item.filter(|item| item.value.len() < bytes_max) else {
+        return false;
+    };
+    reply::push_item(answer, key, &item, false);
+    answer.extend_from_slice(reply::END);
+    answer.len() <= bytes_max
+}
