@@ -18,7 +18,10 @@ struct qw_served {
 	__u64 last_index;
 	__u64 commit_index;
 	__u64 round;
+	__u64 waited_index;
+	__u32 ring_slots;
 	__u32 group;
+	__u8 held;
 	__u8 me;
 	__u8 leader;
 	__u8 replicas;
@@ -38,7 +41,21 @@ struct {
 	__type(value, struct qw_served);
 } served SEC(".maps");
 
-/* The host has something to take: wakes it unless it was woken since it last looked. */
+/* Whether the host has something to do at once: to make an entry durable, to answer somebody, or to take entries
+ * before they are too many. Otherwise it finds by itself, somewhat later, what there is. */
+static __always_inline int qw_needs_host(const struct qw_served *s, const struct qw_group *group)
+{
+	__u64 unseen = s->last_index - *(const volatile __u64 *)&group->seen_index;
+
+	if ((s->out.actions & (QW_STORE | QW_COMMIT)) == 0)
+		return 0;
+	return (s->held && (s->out.actions & QW_STORE)) ||
+	       ((s->out.actions & QW_COMMIT) && s->out.commit_from < s->waited_index) ||
+	       unseen >= QW_UNSEEN_MAX || 4 * unseen >= s->ring_slots ||
+	       *(const volatile __u64 *)&group->idles != 0;
+}
+
+/* Wakes the host unless it was woken since it last looked. */
 static __always_inline void qw_wake(struct qw_group *group, __u32 group_slot)
 {
 	struct qw_event event = { .kind = QW_EVENT_WAKE, .group_slot = (__u16)group_slot };

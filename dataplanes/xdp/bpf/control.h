@@ -25,6 +25,8 @@ static __always_inline int qw_submit_all(struct qw_control *order)
 		qw_submit(&group->registers, &order->in[place], &order->out[place]);
 		if ((order->out[place].actions & QW_STORE) == 0)
 			break;
+		if ((order->in[place].flags & QW_FLAG_BLIND) == 0)
+			group->waited_index = order->out[place].index;
 	}
 	order->done = place;
 	qw_change_ends(group, lock);
@@ -38,6 +40,7 @@ qw_engage(struct qw_control *order, struct qw_group *group)
 
 	group->registers = order->registers;
 	group->gap = gap;
+	group->waited_index = 0;
 }
 
 static __always_inline int qw_obey(struct qw_control *order)

@@ -82,6 +82,12 @@ static __always_inline void qw_take_step(struct qw_served *s, struct qw_group *g
 	s->last_index = registers->last_index;
 	s->commit_index = registers->commit_index;
 	s->round = registers->round;
+	if ((s->out.actions & QW_STORE) && registers->role == QW_ROLE_LEADER &&
+	    (s->in.flags & QW_FLAG_BLIND) == 0)
+		group->waited_index = s->out.index;
+	s->waited_index = group->waited_index;
+	s->ring_slots = registers->ring_slots;
+	s->held = registers->held;
 	s->group = registers->group;
 	s->me = registers->me;
 	s->leader = registers->leader;
@@ -161,7 +167,7 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 		return XDP_ABORTED;
 	}
 	verdict = qw_act(ctx, s);
-	if (s->out.actions & (QW_STORE | QW_COMMIT))
+	if (qw_needs_host(s, group))
 		qw_wake(group, s->frame.group_slot);
 	return verdict;
 }

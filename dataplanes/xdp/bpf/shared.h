@@ -58,13 +58,18 @@ struct qw_slot {
 };
 _Static_assert(sizeof(struct qw_slot) == 1448, "as in src/shared.rs");
 
-/* One group. Only programs write it, but for `woken`. */
+/* Entries that the host may leave unseen while nobody waits for it, or a quarter of its ring. */
+#define QW_UNSEEN_MAX 64
+
+/* One group. Programs write what stands before `woken`. */
 struct qw_group {
 	__u64 version; /* odd while a step changes the registers */
 	struct qw_registers registers;
 	struct qw_gap gap;
+	__u64 waited_index; /* leader: somebody waits for what the host says of this entry, maybe of earlier ones */
 	__u64 woken; /* 0: the host sleeps, and wants to be woken */
-	__u64 reserved[3];
+	__u64 seen_index; /* the last entry that the host has taken */
+	__u64 idles; /* 1: it looks at nothing by itself, so the first entry is to wake it */
 };
 _Static_assert(sizeof(struct qw_group) == 272, "as in src/shared.rs");
 

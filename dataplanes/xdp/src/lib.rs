@@ -32,6 +32,10 @@ use std::time::Duration;
 /// Frames that a device's ring holds at least: those of veth devices. What a leader has on its way to all others
 /// must fit, or a burst loses some.
 const DEVICE_FRAMES: u32 = 256;
+/// What the program does without anybody waiting for the host, the host finds this late at most.
+const LOOK_AGAIN_WITHIN: Duration = Duration::from_millis(2);
+/// After so many looks in vain the host looks no more until it is woken.
+const IDLE_POLLS: u32 = 10;
 /// Events taken in at once; the kernel's queue holds no more than some 2,000.
 const EVENTS_MAX: usize = 4096;
 
@@ -50,6 +54,8 @@ pub struct XdpPlane {
     /// The largest that was asked for.
     window: u32,
     more: bool,
+    /// Polls that brought nothing, one behind the other.
+    idle_polls: u32,
     failed: Option<&'static str>,
     /// By the host: the program stops by itself only if something broke.
     engaged: bool,
@@ -86,6 +92,7 @@ impl XdpPlane {
             group_slot: 0,
             window: options.window,
             more: false,
+            idle_polls: 0,
             failed: None,
             engaged: false,
         })
@@ -363,7 +370,9 @@ impl DataPlane for XdpPlane {
         };
         // In this order: what wakes the host after it has begun to look is still there when it sleeps.
         self.take_events(&mut counted);
-        self.engine.place().about_to_look();
+        self.engine
+            .place()
+            .about_to_look(self.idle_polls >= IDLE_POLLS);
         let engine = &mut self.engine;
         let mut take = |from, datagram: &[u8], _: &mut Datagrams| {
             engine.receive_passed(from, datagram, &mut counted);
@@ -374,6 +383,12 @@ impl DataPlane for XdpPlane {
             self.failed = Some("the program stopped by itself: an entry did not get into the ring");
         }
         self.engine.take(&mut counted);
+        self.engine.place().has_seen(self.engine.indexes().0.0);
+        self.idle_polls = if events > 0 {
+            0
+        } else {
+            self.idle_polls.saturating_add(1)
+        };
         events
     }
 
@@ -394,6 +409,9 @@ impl DataPlane for XdpPlane {
     }
 
     fn poll_again_within(&self) -> Option<Duration> {
-        self.more.then_some(Duration::ZERO)
+        if self.more {
+            return Some(Duration::ZERO);
+        }
+        (self.engaged && self.idle_polls <= IDLE_POLLS).then_some(LOOK_AGAIN_WITHIN)
     }
 }

@@ -3,8 +3,9 @@
 use crate::ffi::{Mapped, full_barrier, run, wait_for_programs};
 use crate::shared::{
     ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN, CONTROL_OUT, CPUS_MAX, ControlHead,
-    Endpoint, GROUP_BYTES, GROUP_REGISTERS, GROUP_VERSION, GROUP_WOKEN, IN_STEP_BYTES,
-    IN_STEP_COPIES_DONE, IN_STEP_COPIES_ORDERED, Order, SLOT_BYTES, SUBMIT_MAX, SlotHead,
+    Endpoint, GROUP_BYTES, GROUP_IDLES, GROUP_REGISTERS, GROUP_SEEN_INDEX, GROUP_VERSION,
+    GROUP_WOKEN, IN_STEP_BYTES, IN_STEP_COPIES_DONE, IN_STEP_COPIES_ORDERED, Order, SLOT_BYTES,
+    SUBMIT_MAX, SlotHead,
 };
 use quorumwire_fastpath::{Asker, Outcome, Place, Stored};
 use quorumwire_interfaces::PlaneError;
@@ -99,11 +100,19 @@ impl KernelPlace {
         }
     }
 
-    /// The host looks at what happened from now on: what happens later wakes it again.
-    pub fn about_to_look(&self) {
-        let woken = self.parts.groups.number(self.group(GROUP_WOKEN));
-        woken.store(0, Ordering::Relaxed);
+    /// The host looks at what happened from now on: what happens later and needs it wakes it again. If it then
+    /// waits until something happens, everything does.
+    pub fn about_to_look(&self, idles: bool) {
+        let number = |offset| self.parts.groups.number(self.group(offset));
+        number(GROUP_IDLES).store(u64::from(idles), Ordering::Relaxed);
+        number(GROUP_WOKEN).store(0, Ordering::Relaxed);
         full_barrier();
+    }
+
+    /// The host has taken everything up to here.
+    pub fn has_seen(&self, index: u64) {
+        let seen = self.parts.groups.number(self.group(GROUP_SEEN_INDEX));
+        seen.store(index, Ordering::Relaxed);
     }
 
     /// Fences that had to wait for the kernel's grace period.

@@ -85,7 +85,9 @@ const _: () = assert!(SLOT_BYTES == 1448);
 pub const GROUP_BYTES: usize = 272;
 pub const GROUP_VERSION: usize = 0;
 pub const GROUP_REGISTERS: usize = 8;
-pub const GROUP_WOKEN: usize = GROUP_REGISTERS + size_of::<Registers>() + 24;
+pub const GROUP_WOKEN: usize = GROUP_BYTES - 24;
+pub const GROUP_SEEN_INDEX: usize = GROUP_BYTES - 16;
+pub const GROUP_IDLES: usize = GROUP_BYTES - 8;
 
 /// `enum qw_order`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -198,7 +198,9 @@ impl Server {
         }
         let now = clock::now();
         let wake = self.core.replica.next_wake().min(self.next_housekeeping);
-        wake.0.saturating_sub(now.0)
+        let look_within = self.core.plane.as_ref().and_then(|plane| plane.look_within);
+        let until_wake = wake.0.saturating_sub(now.0);
+        look_within.map_or(until_wake, |within| within.min(until_wake))
     }
 
     /// What the other threads have finished or ask for.

@@ -12,6 +12,7 @@ use quorumwire_interfaces::{
 use quorumwire_wire::RecordKind;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 /// Packets taken in at once.
 const POLL_BUDGET: usize = 256;
@@ -85,6 +86,8 @@ pub struct Plane {
     pub brought: Brought,
     /// More may be there although nothing wakes us for it.
     pub has_more: bool,
+    /// What it does without waking us is looked at this late at most.
+    pub look_within: Option<Duration>,
     /// Of what waits, how many are ticks: one at most. `waiting` says it too, but may hold some hundred
     /// thousand short commands, and each tick that is due asks.
     ticks_waiting: usize,
@@ -120,6 +123,7 @@ impl Plane {
             next_sequence: first_sequence,
             brought: Brought::default(),
             has_more: false,
+            look_within: None,
             ticks_waiting: 0,
         }
     }
@@ -265,7 +269,8 @@ impl Plane {
     pub fn poll(&mut self) {
         for _ in 0..POLLS_PER_TURN {
             self.poll_once();
-            self.has_more = self.place.poll_again_within().is_some();
+            self.look_within = self.place.poll_again_within();
+            self.has_more = self.look_within == Some(Duration::ZERO);
             if !self.has_more {
                 return;
             }

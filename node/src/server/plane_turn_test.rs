@@ -402,7 +402,7 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     apply(&mut core, "set with-an-end 0 60 1\r\n1\r\n");
     let long = format!("set long 0 0 100\r\n{}\r\n", "x".repeat(100));
     apply(&mut core, &long);
-    let deadline = core.now.0 + Duration::from_secs(60);
+    let deadline = core.now.0 + Duration::from_mins(1);
     core.lend_to_plane();
     let (leave, answers) = lent();
     assert_eq!(leave.applied, core.applied);

@@ -3,6 +3,7 @@
 mod hammered;
 mod memcached;
 mod veth;
+mod wakes;
 
 use quorumwire_conformance_tests::cluster::GROUP;
 use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance, next_datagram};
