@@ -1,17 +1,22 @@
 //! `quorumwire demo`: a cluster loses its leader, then all its replicas, and no acknowledged write.
 //! Every step is what an operator or a client could do; nothing is simulated.
 use super::ask;
+use super::demo_network::DemoNetwork;
 use super::local_cluster::{Interrupt, Interrupted, LocalCluster, START_TIMEOUT};
 use super::memcached::Client;
 use super::progress::Progress;
 use crate::http::DigestBody;
+use crate::keys::SecretFile;
 use crate::options::Durability;
 use anyhow::{Context as _, bail, ensure};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+const REPLICAS: u16 = 3;
+const SECRET_FILE: &str = "secret.toml";
 /// Values stored before anything fails.
 const VALUES: usize = 2000;
 /// Of these, stored through a follower.
@@ -23,7 +28,8 @@ const GAP_MAX: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Three replicas, each its own process, on this machine; takes less than half a minute and removes
-/// what it made. Exit code 1 if anything acknowledged was lost.
+/// what it made. As root each replica gets a network namespace and a data plane in the kernel (XDP), otherwise one
+/// on a UDP socket. Exit code 1 if anything acknowledged was lost.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {}
 
@@ -33,9 +39,10 @@ pub fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
     let dir = tempfile::Builder::new()
         .prefix("quorumwire-demo-")
         .tempdir()?;
-    let (cluster, _) = LocalCluster::open(dir.path(), Some(3), Durability::Sync, &[])?;
+    let (cluster, planes) = open(dir.path())?;
     let mut demo = Demo {
         cluster,
+        planes,
         interrupt,
         acknowledged: BTreeMap::new(),
         written: 0,
@@ -51,8 +58,36 @@ pub fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// A cluster that does not run yet, and where its planes are, in words.
+fn open(dir: &Path) -> anyhow::Result<(LocalCluster, String)> {
+    let secret_file = dir.join(SECRET_FILE);
+    let secret = ["--secret-file", &secret_file.display().to_string()].map(str::to_owned);
+    let opened = match DemoNetwork::new(REPLICAS) {
+        Ok(network) => {
+            let cluster = LocalCluster::open_within(dir, Durability::Sync, network, &secret)?;
+            let text = "Their data planes run in the kernel (XDP), each in a network namespace of \
+                        its own.";
+            (cluster, text.to_owned())
+        }
+        Err(error) => {
+            let on_loopback = ["--plane", "socket", "--listen-plane", "127.0.0.1:0"];
+            let options = [&on_loopback.map(str::to_owned)[..], &secret].concat();
+            let (cluster, _) = LocalCluster::open(dir, Some(REPLICAS), Durability::Sync, &options)?;
+            let text = format!(
+                "Their data planes are UDP sockets on loopback; they cannot run in the kernel here: \
+                 {error:#}."
+            );
+            (cluster, text)
+        }
+    };
+    SecretFile::generate()?.create(&secret_file)?;
+    Ok(opened)
+}
+
 struct Demo {
     cluster: LocalCluster,
+    /// Where the common case runs, in words.
+    planes: String,
     interrupt: Interrupt,
     acknowledged: BTreeMap<String, String>,
     written: usize,
@@ -62,10 +97,12 @@ struct Demo {
 impl Demo {
     fn play(&mut self) -> anyhow::Result<()> {
         println!(
-            "Three replicas, each a process of its own. A write is acknowledged once a majority has \
-             it on disk."
+            "Three replicas, each a process of its own. {} A write is acknowledged once a majority has \
+             it on disk.",
+            self.planes
         );
         let leader = self.start()?;
+        let leader = self.wait_for_plane(leader)?;
         let follower = self.other_than(leader)?;
         self.write_values(leader, follower)?;
         let gap = self.kill_leader(leader, follower)?;
@@ -101,6 +138,38 @@ impl Demo {
             begun.elapsed().as_millis()
         ));
         Ok(leader.id)
+    }
+
+    /// Waits until software has handed over to the planes; who leads then.
+    fn wait_for_plane(&mut self, leader: u16) -> anyhow::Result<u16> {
+        let end = Instant::now() + START_TIMEOUT;
+        let mut progress = Progress::start();
+        loop {
+            let report = self.cluster.wait_for_leader(&self.interrupt)?;
+            if let Some(fast) = report.fast_term {
+                self.say(&format!(
+                    "term {} is a fast one: replica {}'s data plane replicates from now on",
+                    fast.term, report.id
+                ));
+                return Ok(report.id);
+            }
+            ensure!(
+                Instant::now() < end,
+                "no data plane runs; {}",
+                self.cluster.log_tail(leader)
+            );
+            progress.say("waiting for the data planes");
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// How many entries its data plane has stored.
+    fn stored_by_plane(&self, id: u16) -> u64 {
+        let view = self.cluster.view();
+        let mut reports = view.reports();
+        let report = reports.find(|report| report.id == id);
+        let count = report.and_then(|it| it.counters.get("plane_entries_stored").copied());
+        count.unwrap_or(0)
     }
 
     fn other_than(&self, id: u16) -> anyhow::Result<u16> {
@@ -139,6 +208,10 @@ impl Demo {
                 begun.elapsed().as_millis()
             ));
         }
+        self.say(&format!(
+            "the leader's data plane has moved {} entries so far",
+            self.stored_by_plane(leader)
+        ));
         Ok(())
     }
 
@@ -178,8 +251,8 @@ impl Demo {
     /// until the next write was acknowledged.
     fn kill_leader(&mut self, leader: u16, follower: u16) -> anyhow::Result<Duration> {
         let mut client = Some(self.client(follower)?);
-        self.cluster.kill(leader)?;
         let killed = Instant::now();
+        self.cluster.kill(leader)?;
         self.say(&format!("kill -9: the leader, replica {leader}, is gone"));
         let mut refused = 0;
         loop {

@@ -1,6 +1,7 @@
 //! A cluster on this machine, each replica a process of its own. Starts, kills and stops them; restarts
 //! nothing by itself.
 use super::ask;
+use super::demo_network::DemoNetwork;
 use super::progress::Progress;
 use super::view::{ClusterView, Seen};
 use crate::options::{Durability, Refused, TABLE};
@@ -28,6 +29,10 @@ const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// Ports are taken from here: below those the kernel gives to outgoing connections, which could
 /// otherwise take the port of a replica that is down.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
+/// In a network of its own a replica has these, for replicas, memcached clients and HTTP.
+const OWN_PORTS: [u16; 3] = [7400, 11_211, 7480];
+/// And its plane this one.
+const PLANE_PORT: u16 = 7401;
 /// Free ports looked for before giving up.
 const PORT_TRIES_MAX: usize = 10_000;
 /// How much of a log's end is shown when its replica fails.
@@ -198,6 +203,8 @@ pub struct LocalCluster {
     recorded: Recorded,
     running: BTreeMap<u16, Child>,
     extra: Vec<String>,
+    /// Where the processes run, if not where this one does.
+    network: Option<DemoNetwork>,
     _lock: File,
 }
 
@@ -232,10 +239,31 @@ impl LocalCluster {
             recorded,
             running: BTreeMap::new(),
             extra: extra.to_vec(),
+            network: None,
             _lock: lock,
         };
         cluster.check_ports_free()?;
         Ok((cluster, opened))
+    }
+
+    /// Prepares a new cluster in an empty folder, whose replicas run in a network of their own and have their
+    /// planes in its interfaces. Starts nothing.
+    pub fn open_within(
+        dir: &Path,
+        durability: Durability,
+        network: DemoNetwork,
+        extra: &[String],
+    ) -> anyhow::Result<Self> {
+        let (mut cluster, _) = Self::open(dir, None, durability, extra)?;
+        for place in &mut cluster.recorded.replicas {
+            let ip = network.address(place.id)?;
+            let [peer, memcached, http] = OWN_PORTS.map(|port| format!("{ip}:{port}"));
+            place.peer = peer;
+            place.memcached = memcached;
+            place.http = http;
+        }
+        cluster.network = Some(network);
+        Ok(cluster)
     }
 
     /// Where the replicas listen.
@@ -308,7 +336,7 @@ impl LocalCluster {
         for spec in TABLE {
             command.env_remove(spec.variable());
         }
-        let child = command
+        command
             .env_remove("QUORUMWIRE_CONFIG")
             .arg("server")
             .args(["--id", &id.to_string()])
@@ -326,9 +354,17 @@ impl LocalCluster {
             .stdout(log.try_clone()?)
             .stderr(log)
             // Ctrl-C is for the parent, which then stops its children in good order.
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("starting replica {id}"))?;
+            .process_group(0);
+        let child = match &self.network {
+            None => command.spawn(),
+            Some(network) => {
+                let plane = format!("{}:{PLANE_PORT}", network.address(id)?);
+                command.args(["--plane", "xdp", "--listen-plane", &plane]);
+                command.arg("--insecure"); // nobody else is in that network
+                network.within(id, || Ok(command.spawn()))?
+            }
+        };
+        let child = child.with_context(|| format!("starting replica {id}"))?;
         self.running.insert(id, child);
         Ok(())
     }

@@ -4,6 +4,7 @@ mod ask;
 mod bench;
 mod config;
 mod demo;
+mod demo_network;
 mod dev;
 mod keys;
 mod local_cluster;
