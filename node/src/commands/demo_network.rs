@@ -37,7 +37,7 @@ impl DemoNetwork {
     }
 
     /// A replica's address.
-    pub fn address(&self, id: u16) -> anyhow::Result<Ipv4Addr> {
+    pub fn address(id: u16) -> anyhow::Result<Ipv4Addr> {
         Ok(host(1 + u8::try_from(id)?))
     }
 
@@ -78,7 +78,7 @@ impl DemoNetwork {
         );
         ip(&["-n", &bridge, "-batch", "-"], &script)?;
         for id in 0..self.replicas {
-            let (name, address) = (self.replica(id), self.address(id)?);
+            let (name, address) = (self.replica(id), Self::address(id)?);
             let link =
                 format!("link add eth0 netns {name} type veth peer name p{id} netns {bridge}\n");
             ip(&["-batch", "-"], &link)?;

@@ -256,7 +256,7 @@ impl LocalCluster {
     ) -> anyhow::Result<Self> {
         let (mut cluster, _) = Self::open(dir, None, durability, extra)?;
         for place in &mut cluster.recorded.replicas {
-            let ip = network.address(place.id)?;
+            let ip = DemoNetwork::address(place.id)?;
             let [peer, memcached, http] = OWN_PORTS.map(|port| format!("{ip}:{port}"));
             place.peer = peer;
             place.memcached = memcached;
@@ -358,8 +358,8 @@ impl LocalCluster {
         let child = match &self.network {
             None => command.spawn(),
             Some(network) => {
-                let plane = format!("{}:{PLANE_PORT}", network.address(id)?);
-                command.args(["--plane", "xdp", "--listen-plane", &plane]);
+                let listen = format!("{}:{PLANE_PORT}", DemoNetwork::address(id)?);
+                command.args(["--plane", "xdp", "--listen-plane", &listen]);
                 command.arg("--insecure"); // nobody else is in that network
                 network.within(id, || Ok(command.spawn()))?
             }
