@@ -211,7 +211,9 @@ qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_
 	if (!state->held || qw_mutant(QW_WITHOUT_HELD_LEADER)) {
 		state->persisted_index = out->index;
 		state->match_index[me] = out->index;
-		qw_count(state, out);
+		/* Nobody else can hold it yet, and what others hold was counted when they said so. */
+		if (state->quorum <= 1)
+			qw_count(state, out);
 	}
 }
 
@@ -353,7 +355,9 @@ qw_on_answer(struct qw_registers *state, const struct qw_header *in, struct qw_o
 		return;
 	if (in->index > *match || qw_mutant(QW_WITHOUT_MATCH_MONOTONE))
 		*match = in->index;
-	qw_count(state, out);
+	/* Only an index behind the commit index can be the next one; counting takes some time. */
+	if (*match > state->commit_index)
+		qw_count(state, out);
 }
 
 /* A packet from another replica of this term. */

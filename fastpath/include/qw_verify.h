@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is checked of a packet before any state is read: its form, then its tag. What it means is
- * qw_step.h's; the payload's checksum is the plane's, whose hardware may have an instruction for it. */
+/* What is checked of a packet before any state is read: its form, then its tag, then the checksum of a command
+ * that enters the log with it. What it means is qw_step.h's; the checksum is made by the plane, whose hardware
+ * may have an instruction for it. */
 #ifndef QW_VERIFY_H
 #define QW_VERIFY_H
 
@@ -46,6 +47,13 @@ static inline __attribute__((always_inline)) int qw_payload_fits(const struct qw
 	default:
 		return 0; /* a kind unknown here */
 	}
+}
+
+/* Whether the checksum is to be compared with the command: where a client made both. A leader has compared
+ * them before it sends an entry on, and the tag says that neither has changed since. */
+static inline __attribute__((always_inline)) int qw_brings_command(const struct qw_header *header)
+{
+	return header->kind == QW_KIND_REQUEST || header->kind == QW_KIND_FORWARD;
 }
 
 /* Decodes and checks the form of a packet of `frame_bytes` bytes; `frame` has at least

@@ -72,10 +72,11 @@ impl Signing {
     /// Checks all that can be checked without state.
     pub fn open<'a>(&self, datagram: &'a [u8]) -> Result<(Header, &'a [u8]), Reason> {
         let (header, payload) = step::check(&self.checked_with, datagram)?;
-        let command = if header.kind == Kind::Forward as u8 {
-            payload.get(ORIGIN_BYTES..).ok_or(Reason::Malformed)?
-        } else {
-            payload
+        // As qw_brings_command() in C.
+        let command = match Kind::from_byte(header.kind) {
+            Some(Kind::Forward) => payload.get(ORIGIN_BYTES..).ok_or(Reason::Malformed)?,
+            Some(Kind::Request) => payload,
+            _ => return Ok((header, payload)),
         };
         if header.payload_crc32c != checksum(command) && !mutant("checksum-not-looked-at") {
             return Err(Reason::Checksum);

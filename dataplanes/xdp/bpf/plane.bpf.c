@@ -6,13 +6,15 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Checks the checksum of the command that a packet carries. */
+/* Checks the checksum of the command that a packet brings. */
 static __always_inline enum qw_reason
 qw_check_payload(struct xdp_md *ctx, const struct qw_frame *frame, const struct qw_header *in)
 {
 	__u32 at = frame->at + QW_HEADER_BYTES;
 	__u32 bytes = in->payload_bytes;
 
+	if (!qw_brings_command(in))
+		return QW_REASON_NONE;
 	if (in->kind == QW_KIND_FORWARD) {
 		at += QW_ORIGIN_BYTES;
 		bytes -= QW_ORIGIN_BYTES;

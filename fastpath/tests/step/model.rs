@@ -199,7 +199,9 @@ fn assign(registers: &mut Registers, command: &Header, payload_bytes: usize) -> 
     if registers.held == 0 {
         registers.persisted_index = index;
         registers.match_index[usize::from(registers.me)] = index;
-        count(registers, &mut outcome);
+        if registers.quorum == 1 {
+            count(registers, &mut outcome); // else it takes others, who speak for themselves
+        }
     }
     Ok(outcome)
 }
@@ -310,7 +312,9 @@ fn promised(registers: &mut Registers, packet: &Header) -> Decision {
     registers.heard_round[slot] = registers.heard_round[slot].max(packet.sequence);
     if packet.index > registers.start_index {
         registers.match_index[slot] = registers.match_index[slot].max(packet.index);
-        count(registers, &mut outcome);
+        if registers.match_index[slot] > registers.commit_index {
+            count(registers, &mut outcome); // else it says nothing that counts
+        }
     }
     Ok(outcome)
 }
