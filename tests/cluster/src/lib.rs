@@ -6,6 +6,7 @@ pub mod client;
 pub mod cluster;
 pub mod disk;
 pub mod fast_terms;
+pub mod kernel_planes;
 pub mod network;
 pub mod plan;
 pub mod process;

@@ -302,6 +302,23 @@ fn an_interface_in_the_place_of_another_is_found_out() {
     }
 }
 
+/// The kernel tells nobody that a program of a link has gone.
+#[test]
+fn what_passes_untold_is_found_when_it_is_to_be_engaged() {
+    let mut follower = Follower::new(None);
+    follower.namespaces.ip_in_plane(0, "link del eth0\n");
+    follower.namespaces.connect(0, 1, "");
+    let other = attach_at(PORT + 1, None).expect("there is no program yet");
+    follower.until_fault(&["interface eth0 has another XDP program"]);
+    assert!(matches!(follower.engage(), Err(PlaneError::Failed(_))));
+    drop(other);
+    follower.namespaces.enter_test();
+    let_pass(&port(0)).expect("a port without a program");
+    follower.namespaces.enter_plane(0);
+    follower.engage().expect("there is none any more");
+    follower.takes_an_entry();
+}
+
 /// An entry it has must not be lost with the programs.
 #[test]
 fn it_moves_to_another_interface_only_with_empty_hands() {
