@@ -74,6 +74,33 @@ fn a_killed_server_leaves_no_program_and_starts_again_at_once() {
     });
 }
 
+/// A process that stands still is not gone: the kernel goes on acknowledging for it, in memory.
+#[test]
+fn a_stopped_followers_plane_still_counts() {
+    let seed = seed();
+    let mut plan = plan("xdp", 3, Durability::Memory);
+    // Long enough that a busy machine does not end the term this test watches.
+    plan.options = vec![("election-timeout-ms", "3000")];
+    run_started(plan, |cluster| {
+        let leader = cluster.wait_for_fast_term(&ALL)?;
+        let term = cluster.status(leader)?.term;
+        let load = Running::start(Load::modest("stopped"), &[cluster.memcached(leader)], seed);
+        let [stopped, killed] = [1, 2].map(|offset| (leader + offset) % 3);
+        load.wait_for_writes(100)?;
+        cluster.pause(stopped)?;
+        cluster.kill(killed)?;
+        load.wait_for_writes(500)?;
+        let now = cluster.status(leader)?;
+        ensure!(now.term == term && now.fast_term.is_some(), "{now:?}");
+        cluster.resume(stopped)?;
+        cluster.start(killed)?;
+        cluster.wait_for_fast_term(&ALL)?;
+        load.finish()?.judge(&cluster.targets())?;
+        cluster.wait_for_equal(&ALL)?;
+        Ok(())
+    });
+}
+
 /// The plane of one replica cannot run, with the cluster going on; then it can.
 fn fails_and_heals(
     cluster: &Cluster<'_>,
