@@ -319,23 +319,51 @@ fn what_passes_untold_is_found_when_it_is_to_be_engaged() {
     follower.takes_an_entry();
 }
 
-/// An entry it has must not be lost with the programs.
+/// An entry it has must not be lost with the programs: neither while it is engaged nor before all is taken.
 #[test]
 fn it_moves_to_another_interface_only_with_empty_hands() {
-    let mut follower = Follower::new(None);
-    follower.engage().expect("a sound grant");
-    follower.takes_an_entry();
-    follower.namespaces.ip_in_plane(0, "link del eth0\n");
-    follower.namespaces.connect(0, 1, "");
-    follower.until_fault(&["interface eth0 has lost the plane's program"]);
-    let registers = follower.plane.registers();
-    assert_eq!((registers.term.0, registers.last_index.0), (2, START + 1));
-    assert_eq!(follower.plane.disengage(), registers);
-    follower.namespaces.enter_test();
-    let_pass(&port(0)).expect("a port without a program");
-    follower.namespaces.enter_plane(0);
-    follower.engage().expect("it attaches itself anew");
-    follower.takes_an_entry();
+    for is_seen_while_engaged in [true, false] {
+        let mut follower = Follower::new(None);
+        follower.engage().expect("a sound grant");
+        follower.takes_an_entry();
+        follower.namespaces.ip_in_plane(0, "link del eth0\n");
+        follower.namespaces.connect(0, 1, "");
+        if is_seen_while_engaged {
+            follower.until_fault(&["interface eth0 has lost the plane's program"]);
+        }
+        let registers = follower.plane.registers();
+        assert_eq!((registers.term.0, registers.last_index.0), (2, START + 1));
+        assert_eq!(follower.plane.disengage(), registers);
+        follower.poll();
+        assert_eq!(follower.taken, START + 1);
+        follower.namespaces.enter_test();
+        let_pass(&port(0)).expect("a port without a program");
+        follower.namespaces.enter_plane(0);
+        follower.engage().expect("it attaches itself anew");
+        follower.takes_an_entry();
+    }
+}
+
+/// The other one has the same Ethernet address, as those have that stand in for each other.
+#[test]
+fn it_follows_its_address_to_another_interface() {
+    let follower = &mut Follower::new(None);
+    let address = format!("{}/24 dev", plane_ip(0));
+    follower.namespaces.ip_in_plane(
+        0,
+        &format!(
+            "link add eth1 address 02:00:00:00:01:00 type veth peer name eth2\n\
+             link set eth1 up\naddr del {address} eth0\naddr add {address} eth1\n"
+        ),
+    );
+    let begun = Instant::now();
+    while let_pass("eth0").is_err() {
+        assert!(begun.elapsed() < PATIENCE, "it stays where it was");
+        follower.poll();
+        std::thread::yield_now();
+    }
+    let_pass("eth1").expect_err("there is the plane's program now");
+    follower.until_sound();
 }
 
 #[test]
@@ -399,7 +427,15 @@ fn what_is_wrong_at_the_start_is_blamed_on_its_option() {
     );
     let refused = attach(Some("lo")).err().expect("it has another address");
     assert_eq!(refused.blames, Blames::Address);
-    namespaces.ip_in_plane(0, &format!("addr del {}/24 dev eth0\n", plane_ip(0)));
+    let ip = plane_ip(0);
+    namespaces.ip_in_plane(
+        0,
+        &format!("addr del {ip}/24 dev eth0\naddr add {ip} dev lo\n"),
+    );
+    let refused = attach(Some("lo")).err().expect("it is not Ethernet");
+    assert_eq!(refused.blames, Blames::Interface);
+    assert!(refused.text.contains("no Ethernet address"), "{refused}");
+    namespaces.ip_in_plane(0, &format!("addr del {ip} dev lo\n"));
     let refused = attach(None).err().expect("nobody has the address");
     assert_eq!(refused.blames, Blames::Address);
 }
