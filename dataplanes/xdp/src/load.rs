@@ -3,7 +3,9 @@ use crate::ffi::{Mapped, attach_to_driver, bytes_of, value_of};
 use crate::links::{Interface, Links};
 use crate::neighbours::Neighbours;
 use crate::place::{KernelPlace, Parts};
-use crate::refused::{Blames, Refused, check_capabilities, not_attached};
+use crate::refused::{
+    Blames, NOT_PERMITTED, Refused, TO_CALCULATE, TO_LOAD, check_capabilities, not_attached,
+};
 use crate::shared::{
     CONTROL_BYTES, CPUS_MAX, Config, Endpoint, GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES, KeysAt,
     PEERS_STRIDE, SLOT_BYTES,
@@ -39,7 +41,7 @@ pub struct Programs {
 /// Attaches a program that lets everything pass, until [`stop_passing`] or until the interface is gone. A
 /// virtual Ethernet device (veth) delivers what a plane at its other end sends only if it has a program, too.
 pub fn let_pass(interface: &str) -> io::Result<()> {
-    check_capabilities()?;
+    check_capabilities(&[TO_LOAD])?;
     let object = load_passing()?;
     let program = program(&object, "qw_pass")?;
     Xdp::new(program.as_fd())
@@ -51,7 +53,7 @@ pub fn let_pass(interface: &str) -> io::Result<()> {
 
 /// Takes away what [`let_pass`] attached.
 pub fn stop_passing(interface: &str) -> io::Result<()> {
-    check_capabilities()?;
+    check_capabilities(&[TO_LOAD])?;
     let object = load_passing()?;
     let program = program(&object, "qw_pass")?;
     let (xdp, index) = (Xdp::new(program.as_fd()), index_of(interface)?);
@@ -95,7 +97,12 @@ struct DeviceEntry {
 }
 
 fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error {
-    move |error| io::Error::other(format!("{what}: {error}"))
+    move |error| match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => {
+            io::Error::other(format!("{what}: {error}; {NOT_PERMITTED}"))
+        }
+        _ => io::Error::other(format!("{what}: {error}")),
+    }
 }
 
 impl Programs {
@@ -107,7 +114,7 @@ impl Programs {
         ring_slots: u32,
         blames: Blames,
     ) -> Result<Self, Refused> {
-        check_capabilities()?;
+        check_capabilities(&[TO_LOAD, TO_CALCULATE])?;
         let mut open = ObjectBuilder::default()
             .open_memory(OBJECT)
             .map_err(failed("the plane's programs are not sound"))?;

@@ -48,30 +48,41 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// What the kernel wants of a process that loads and attaches the plane's programs; by experiment, see the tests
-/// of `tests/cluster` called `capabilities`.
-const NEEDED: [(CapabilitySet, &str); 3] = [
+/// A capability that the kernel wants of a process.
+type Needed = (CapabilitySet, &'static str);
+
+/// To load programs and attach them to an interface; by experiment, as the next.
+pub const TO_LOAD: &[Needed] = &[
     (CapabilitySet::BPF, "CAP_BPF"),
     (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
-    (CapabilitySet::PERFMON, "CAP_PERFMON"),
 ];
+/// To load those of the plane, which calculate with pointers into packets.
+pub const TO_CALCULATE: &[Needed] = &[(CapabilitySet::PERFMON, "CAP_PERFMON")];
+
+/// What to think of if the kernel does not permit something to a process that has what it takes.
+pub const NOT_PERMITTED: &str = "the capabilities of a process within a user namespace, such as that of a \
+                                 container without privileges, do not count";
 
 /// Refuses a process that the kernel would refuse, and says what it lacks: the kernel itself says nothing more
 /// than that it is not permitted.
-pub fn check_capabilities() -> io::Result<()> {
+pub fn check_capabilities(needed: &[&[Needed]]) -> io::Result<()> {
     let has = capabilities(None)?.effective;
     // Whoever has this one has the others where programs are concerned.
     if has.contains(CapabilitySet::SYS_ADMIN) {
         return Ok(());
     }
-    let lacks = NEEDED.iter().filter(|(needed, _)| !has.contains(*needed));
-    let names: Vec<&str> = lacks.map(|(_, name)| *name).collect();
-    if names.is_empty() {
+    let needed = needed.iter().copied().flatten();
+    let names = |of: &[&Needed]| -> Vec<&str> { of.iter().map(|(_, name)| *name).collect() };
+    let all: Vec<&Needed> = needed.collect();
+    let mut lacks = all.clone();
+    lacks.retain(|(one, _)| !has.contains(*one));
+    if lacks.is_empty() {
         return Ok(());
     }
     let text = format!(
-        "the process lacks {}; it takes root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON",
-        names.join(" and ")
+        "the process lacks {}; it takes root, or {}",
+        names(&lacks).join(" and "),
+        names(&all).join(" and ")
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
@@ -84,16 +95,16 @@ pub fn not_attached(to: &Interface, error: &io::Error) -> String {
         Some(libc::EOPNOTSUPP) => {
             "its driver has no native XDP, or not with its present settings".to_owned()
         }
-        // veth, and most others in turn.
-        Some(libc::ERANGE | libc::EINVAL | libc::E2BIG) => format!(
+        // veth; then what others say, to this and to other settings.
+        Some(libc::ERANGE) => format!(
             "its MTU of {mtu}, or that at the other end of a veth pair, is larger than its driver takes for \
              XDP: ip link set dev {name} mtu 1500 (veth: at both ends)"
         ),
-        Some(libc::EPERM) => {
-            "it is not permitted; a process within a user namespace, such as that of a \
-                              container without privileges, may not"
-                .to_owned()
-        }
+        Some(libc::EINVAL | libc::E2BIG) => format!(
+            "most often its MTU, now {mtu}, is larger than its driver takes for XDP: ip link set dev {name} \
+             mtu 1500; its driver's messages may say more: dmesg"
+        ),
+        Some(libc::EPERM) => NOT_PERMITTED.to_owned(),
         Some(libc::ENODEV) => "it has just gone".to_owned(),
         _ => "its driver's messages may say why: dmesg".to_owned(),
     };

@@ -262,7 +262,7 @@ fn an_mtu_too_large_for_the_driver_is_said() {
 
 #[test]
 fn a_deleted_interface_is_missed_and_its_successor_is_taken() {
-    for (settings, name) in [("", None), ("", Some("eth0")), ("index 77", None)] {
+    for (settings, name) in [("", Some("eth0")), ("index 77", None)] {
         let mut follower = Follower::new(name);
         follower.engage().expect("a sound grant");
         follower.takes_an_entry();
