@@ -208,6 +208,19 @@ impl<P: Place> Engine<P> {
         &self.place
     }
 
+    /// Whether it is off and has handed over all it had, so that nothing but registers holds it where it is.
+    #[must_use]
+    pub fn may_move(&self) -> bool {
+        !self.is_engaged() && self.taken_index == self.state().last_index
+    }
+
+    /// Goes on in another place, which has the registers of this one and an empty ring.
+    pub fn move_to(&mut self, place: P) {
+        assert!(self.may_move(), "what it had would be left behind");
+        assert!(place.registers() == self.place.registers());
+        self.place = place;
+    }
+
     /// The registers as the host sees them.
     #[must_use]
     pub fn registers(&self) -> Shown {
@@ -342,7 +355,7 @@ impl<P: Place> Engine<P> {
         self.outcomes = outcomes;
         submitted?;
         match taken {
-            0 if no_index_left => Err(PlaneError::Failed("the log has no index left")),
+            0 if no_index_left => Err(PlaneError::Failed("the log has no index left".into())),
             0 => Err(PlaneError::Full),
             _ => Ok(taken),
         }

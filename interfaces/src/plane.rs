@@ -1,6 +1,7 @@
 //! Data planes: places where the common case runs. A plane moves entries of one *fast term* while it is
 //! engaged, and nothing at any other time.
 use crate::{GroupId, Index, ReplicaId, Term};
+use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -209,7 +210,7 @@ pub struct MemcachedLeave {
 }
 
 /// Why a plane did not do what it was told.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PlaneError {
     /// No more room: later. Nothing was taken beyond what the answer says.
     Full,
@@ -219,8 +220,8 @@ pub enum PlaneError {
     Engaged,
     /// The grant is nothing it can work with; the text says what would be.
     Refused(&'static str),
-    /// The place it runs in failed: it moves nothing any more and must be disengaged.
-    Failed(&'static str),
+    /// The place it runs in failed: it must be disengaged. The text says what failed.
+    Failed(Cow<'static, str>),
 }
 
 /// A place where the common case runs.
@@ -300,6 +301,12 @@ pub trait DataPlane: Send {
     /// What it has done, taken and dropped since it was made, by name; what a name counts is packets
     /// unless it says otherwise.
     fn counters(&self, sink: &mut dyn FnMut(&'static str, u64));
+
+    /// What keeps it from being engaged now, for people; `None` while nothing does. It may pass by itself:
+    /// [`poll`](Self::poll) finds that.
+    fn fault(&self) -> Option<&str> {
+        None
+    }
 
     /// The longest time [`poll`](Self::poll) may be left alone while nothing wakes the host; `None`:
     /// any time.

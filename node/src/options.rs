@@ -79,6 +79,8 @@ pub enum PlaneKind {
     Socket,
     /// In the step, in the kernel's receive path.
     Xdp,
+    /// In the fastest of these that can run where the server is.
+    Auto,
 }
 
 /// What a follower does with a client's request.
@@ -208,6 +210,7 @@ impl ServerOptions {
                 "none" => Some(PlaneKind::None),
                 "socket" => Some(PlaneKind::Socket),
                 "xdp" => Some(PlaneKind::Xdp),
+                "auto" => Some(PlaneKind::Auto),
                 _ => None,
             })?,
             listen_plane: given.listen("listen-plane")?,
@@ -322,8 +325,8 @@ impl ServerOptions {
                            runs in its driver";
             return Err(given.refused("listen-plane", allowed));
         }
-        if self.plane != PlaneKind::Xdp && self.interface.is_some() {
-            return Err(given.refused("interface", "nothing, unless `plane` is xdp"));
+        if !matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto) && self.interface.is_some() {
+            return Err(given.refused("interface", "nothing, unless `plane` is xdp or auto"));
         }
         let advertised = self.advertise_plane.map(|address| address.to_string());
         self.check_reachable(

@@ -114,8 +114,10 @@ fn what_the_plane_in_the_kernel_needs_is_said_by_name() {
     let interface = ("interface", "eth0");
     let error = refused(&[("plane", "socket"), secret, interface]);
     assert_eq!((&error.option[..], &error.given[..]), interface);
-    let options = load(&[xdp, secret, interface], &[]).unwrap();
-    assert_eq!(options.interface.as_deref(), Some("eth0"));
+    for plane in [xdp, ("plane", "auto")] {
+        let options = load(&[plane, secret, interface], &[]).unwrap();
+        assert_eq!(options.interface.as_deref(), Some("eth0"));
+    }
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub struct Report {
     pub plane: String,
     /// Where this replica's data plane listens (UDP), if it has one.
     pub plane_address: Option<String>,
+    /// The data plane that it has, if it has one.
+    pub data_plane: Option<DataPlaneReport>,
     /// The fast term that its plane runs in, if it does.
     pub fast_term: Option<FastTermReport>,
     /// Why the last fast term here ended; none if none did.
@@ -76,6 +78,40 @@ pub struct Report {
     pub counters: BTreeMap<String, u64>,
     /// Durations since the process started, by metric name (without prefix).
     pub durations: BTreeMap<String, Durations>,
+}
+
+/// Which data plane a replica has, and why.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct DataPlaneReport {
+    /// socket or xdp.
+    pub name: String,
+    /// option, or auto.
+    pub chosen_by: String,
+    /// Those that would have been faster and cannot run there.
+    pub refused: Vec<RefusedPlaneReport>,
+}
+
+/// A data plane that cannot run where a replica is.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct RefusedPlaneReport {
+    /// As in [`DataPlaneReport`].
+    pub name: String,
+    /// Why, and what would be accepted.
+    pub why: String,
+}
+
+impl DataPlaneReport {
+    /// One line for people.
+    pub fn in_words(&self) -> String {
+        let refused = self.refused.iter();
+        let refused = refused.map(|one| format!("; not {}: {}", one.name, one.why));
+        format!(
+            "{} chose {}{}",
+            self.chosen_by,
+            self.name,
+            refused.collect::<String>()
+        )
+    }
 }
 
 /// A fast term, as one replica sees it.

@@ -112,3 +112,76 @@ fn a_cluster_that_is_not_there_is_said_so() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("no cluster and of no server"), "{text}");
 }
+
+/// Where the plane `xdp` cannot run, the option to blame is named: `plane` only if no other one would help. With
+/// `auto` nothing is refused before all are.
+#[test]
+fn a_data_plane_that_cannot_run_names_the_option_that_stands_in_its_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (secret, data) = (path("secret.toml"), path("data"));
+    assert!(run(&["keys", "new", "--file", &secret]).status.success());
+    let nowhere = ["--listen-plane", "192.0.2.1:7401"];
+    let cases: [(&str, &[&str], &[&str]); 4] = [
+        (
+            "xdp",
+            &[],
+            &[
+                "option listen-plane: 192.0.2.1:7401",
+                "no interface has the address",
+            ],
+        ),
+        (
+            "xdp",
+            &["--interface", "qw-none"],
+            &["option interface: qw-none", "there is no interface"],
+        ),
+        (
+            "xdp",
+            &["--interface", "lo"],
+            &[
+                "option listen-plane: 192.0.2.1:7401",
+                "interface lo",
+                "it has: 127.0.0.1",
+            ],
+        ),
+        (
+            "auto",
+            &[],
+            &[
+                "option plane: auto",
+                "xdp: option listen-plane",
+                "socket: option listen-plane",
+            ],
+        ),
+    ];
+    for (plane, more, texts) in cases {
+        let free = "127.0.0.1:0";
+        let server = [
+            "server",
+            "--id",
+            "0",
+            "--members",
+            "0=127.0.0.1:1",
+            "--insecure",
+            "--dir",
+            &data,
+            "--plane",
+            plane,
+            "--secret-file",
+            &secret,
+            "--listen-peer",
+            free,
+            "--listen-memcached",
+            free,
+            "--listen-http",
+            free,
+        ];
+        let output = run(&[&server[..], &nowhere, more].concat());
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{more:?}: {error}");
+        for text in texts {
+            assert!(error.contains(text), "{text:?} in {error}");
+        }
+    }
+}

@@ -361,13 +361,13 @@ impl World {
         };
         let result = process.plane.as_mut().map(|plane| what(plane));
         if let Some(Err(problem)) = result {
-            self.plane_failed(place, problem);
+            self.plane_failed(place, &problem);
         }
         self.launch(place);
     }
 
     /// The plane did not do what it was told.
-    fn plane_failed(&mut self, place: usize, problem: PlaneError) {
+    fn plane_failed(&mut self, place: usize, problem: &PlaneError) {
         let process = self.machines[place].process.as_ref();
         if process.is_some_and(|process| process.replica.fast_term().is_some()) {
             let peer = self.machines[place].peer;
@@ -389,7 +389,7 @@ impl World {
         }
         if process.leads_fast_term() {
             if let Err(problem) = process.submit_waiting(clock) {
-                self.plane_failed(place, problem);
+                self.plane_failed(place, &problem);
             }
         } else {
             self.submit_to_software(place);
@@ -409,7 +409,7 @@ impl World {
                 self.counts.hit(Class::F30RingFull);
             }
             if let Err(problem) = plane.release(applied) {
-                self.plane_failed(place, problem);
+                self.plane_failed(place, &problem);
             }
         }
         self.launch(place);

@@ -4,9 +4,7 @@
 use crate::shared::{Config, ControlHead, Endpoint, Event, KeysAt, SlotHead};
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{Header, Registers};
-use std::ffi::{CStr, CString};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -191,82 +189,4 @@ pub fn borrowed<'a>(waiting: &'a libbpf_rs::RingBuffer<'_>) -> BorrowedFd<'a> {
 /// Everything that was written before is seen by whoever sees what is written after, and the other way round.
 pub fn full_barrier() {
     std::sync::atomic::fence(Ordering::SeqCst);
-}
-
-/// A network interface of this process's namespace.
-#[derive(Clone, Debug)]
-pub struct Interface {
-    /// Its name.
-    pub name: String,
-    /// Its number.
-    pub index: u32,
-    /// Its Ethernet address; zeros if it has none.
-    pub mac: [u8; 6],
-    /// Its IP addresses.
-    pub addresses: Vec<IpAddr>,
-}
-
-/// All network interfaces of this process's namespace.
-pub fn interfaces() -> io::Result<Vec<Interface>> {
-    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: the system writes the place, which is ours.
-    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let mut all: Vec<Interface> = Vec::new();
-    let mut next = first;
-    // SAFETY: the list ends with a null pointer, and lives until it is freed below.
-    while let Some(entry) = unsafe { next.as_ref() } {
-        next = entry.ifa_next;
-        // SAFETY: the system gives names that end with a zero.
-        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-        let name = name.to_string_lossy();
-        // An address may have a label: the interface's name, a colon and more.
-        let name = name.split(':').next().unwrap_or_default().to_owned();
-        let place = all.iter().position(|one| one.name == name);
-        let place = place.unwrap_or_else(|| {
-            let with_zero = CString::new(name.clone()).unwrap_or_default();
-            // SAFETY: the name ends with a zero.
-            let index = unsafe { libc::if_nametoindex(with_zero.as_ptr()) };
-            all.push(Interface {
-                name,
-                index,
-                mac: [0; 6],
-                addresses: Vec::new(),
-            });
-            all.len() - 1
-        });
-        note_address(entry.ifa_addr, &mut all[place]);
-    }
-    // SAFETY: the list came from `getifaddrs`, and nothing of it is used any more.
-    unsafe { libc::freeifaddrs(first) };
-    Ok(all)
-}
-
-fn note_address(address: *const libc::sockaddr, of: &mut Interface) {
-    if address.is_null() {
-        return;
-    }
-    // SAFETY: the system's addresses begin with their family, which says what they are.
-    let family = libc::c_int::from(unsafe { (*address).sa_family });
-    match family {
-        libc::AF_PACKET => {
-            // SAFETY: the family says so.
-            let link = unsafe { address.cast::<libc::sockaddr_ll>().read_unaligned() };
-            of.mac.copy_from_slice(&link.sll_addr[..6]);
-        }
-        libc::AF_INET => {
-            // SAFETY: the family says so.
-            let inet = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
-            let ip = Ipv4Addr::from(inet.sin_addr.s_addr.to_ne_bytes());
-            of.addresses.push(ip.into());
-        }
-        libc::AF_INET6 => {
-            // SAFETY: the family says so.
-            let inet = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
-            of.addresses
-                .push(Ipv6Addr::from(inet.sin6_addr.s6_addr).into());
-        }
-        _ => {}
-    }
 }

@@ -2,11 +2,16 @@
 //! (`bpf/`), this is its host. What the program leaves to software comes to a UDP socket of the same address;
 //! what the host has to say leaves through it.
 mod ffi;
+mod interface;
+mod links;
 mod load;
 mod neighbours;
 mod place;
 mod recent;
+mod refused;
 mod shared;
+
+use interface::{State, Wanted, Watch};
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Programs;
@@ -14,13 +19,14 @@ pub use load::{let_pass, stop_passing};
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
-use quorumwire_fastpath::{Engine, Keys, RECENT_TEXT_BYTES_MAX, shown};
+use quorumwire_fastpath::{Engine, Keys, Place, RECENT_TEXT_BYTES_MAX, shown};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, Grant, Index, Limits, MemcachedLeave, PLANE_REPLICAS_MAX,
     PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
 use quorumwire_wire::packet::Reason;
 use recent::Recent;
+pub use refused::{Blames, Refused};
 use rustix::event::epoll;
 use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
 use std::io;
@@ -56,6 +62,13 @@ pub struct XdpPlane {
     more: bool,
     /// Polls that brought nothing, one behind the other.
     idle_polls: u32,
+    watch: Watch,
+    state: State,
+    /// For programs that are loaded anew.
+    keys: Option<PlaneKeys>,
+    memcached_port: Option<u16>,
+    /// What programs counted that are gone.
+    counted_before: Vec<u64>,
     failed: Option<&'static str>,
     /// By the host: the program stops by itself only if something broke.
     engaged: bool,
@@ -63,29 +76,37 @@ pub struct XdpPlane {
 
 impl XdpPlane {
     /// A plane that is off, attached to the interface of this name, or to the one that has the address. An
-    /// error names what is missing.
+    /// error names what is missing. Must be polled in the network namespace that this is called in.
     pub fn attach(
         address: SocketAddr,
         interface: Option<&str>,
         options: Options,
-    ) -> io::Result<Self> {
-        let interface = interface_for(address, interface)?;
-        let wire = Datagrams::bind(address)?;
+    ) -> Result<Self, Refused> {
+        let watch = Watch::new(Wanted::new(address, interface))?;
+        let wire = Datagrams::bind(address).map_err(|error| {
+            Refused::new(Blames::Address, format!("cannot listen there: {error}"))
+        })?;
         let address = wire.local_address()?;
-        let programs = Programs::attach(&interface, address, options.ring_slots)?;
-        let place = programs.place(0, options.ring_slots)?;
-        let engine = Engine::within(options, |_| Ok(place)).map_err(|error| match error {
-            PlaneError::Refused(text) => io::Error::new(io::ErrorKind::InvalidInput, text),
-            other => io::Error::other(format!("{other:?}")),
+        let programs = Programs::attach(
+            watch.interface(),
+            address,
+            options.ring_slots,
+            watch.blames(),
+        )?;
+        let kernel = programs.place(0, options.ring_slots)?;
+        let engine = Engine::within(options, |_| Ok(kernel)).map_err(|error| match error {
+            PlaneError::Refused(text) => Refused::new(Blames::System, text),
+            other => Refused::new(Blames::System, format!("{other:?}")),
         })?;
         let events = Arc::new(Mutex::new(Vec::new()));
         let waiting = events_of(&programs, &events)?;
-        Ok(Self {
+        let wakes = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+        let mut plane = Self {
             engine,
             recent: programs.recent(0)?,
             programs,
             incoming: Incoming::default(),
-            wakes: wakes_of(&wire, &waiting)?,
+            wakes,
             wire,
             waiting,
             events,
@@ -93,9 +114,19 @@ impl XdpPlane {
             window: options.window,
             more: false,
             idle_polls: 0,
+            watch,
+            state: State::Sound,
+            keys: None,
+            memcached_port: None,
+            counted_before: vec![0; Reason::ALL.len() + COUNTS.len()],
             failed: None,
             engaged: false,
-        })
+        };
+        plane.wake_for(plane.wire.as_fd())?;
+        plane.wake_for(plane.watch.as_fd())?;
+        plane.wake_for(ffi::borrowed(&plane.waiting))?;
+        plane.look_at_interface();
+        Ok(plane)
     }
 
     /// Where it listens.
@@ -108,6 +139,7 @@ impl XdpPlane {
     pub fn serve_memcached(&mut self, socket: UdpSocket) -> io::Result<()> {
         let (own, theirs) = (self.wire.local_address()?, socket.local_addr()?);
         if theirs.ip().is_unspecified() || theirs.ip() == own.ip() {
+            self.memcached_port = Some(theirs.port());
             self.recent.listen(theirs.port());
         }
         self.wire.serve_memcached(socket);
@@ -159,8 +191,66 @@ impl XdpPlane {
     }
 
     fn check(&self) -> Result<(), PlaneError> {
-        self.failed
-            .map_or(Ok(()), |text| Err(PlaneError::Failed(text)))
+        match self.fault() {
+            Some(text) => Err(PlaneError::Failed(text.to_owned().into())),
+            None => Ok(()),
+        }
+    }
+
+    fn wake_for(&self, source: BorrowedFd<'_>) -> io::Result<()> {
+        let readable = epoll::EventFlags::IN;
+        let nobody = epoll::EventData::new_u64(0); // who wakes is found by looking
+        Ok(epoll::add(&self.wakes, source, nobody, readable)?)
+    }
+
+    /// Looks how the interface is, and attaches anew if there is one to attach to.
+    fn look_at_interface(&mut self) {
+        let (state, found) = self.watch.look(self.programs.are_attached());
+        self.state = state;
+        let Some(found) = found.filter(|_| !self.engaged && self.engine.may_move()) else {
+            return;
+        };
+        match self.attach_anew(&found) {
+            Ok(()) => {
+                self.watch.moved(found);
+                self.state = self.watch.look(self.programs.are_attached()).0;
+            }
+            Err(refused) => self.state = State::Lost(refused.text),
+        }
+    }
+
+    /// Loads the programs anew for an interface and goes on there, off as before.
+    fn attach_anew(&mut self, to: &links::Interface) -> Result<(), Refused> {
+        let ring_slots = self.engine.limits().ring_slots;
+        // Nobody else's: it can be the same interface with another Ethernet address.
+        self.programs.detach();
+        let programs = Programs::attach(
+            to,
+            self.wire.local_address()?,
+            ring_slots,
+            self.watch.blames(),
+        )?;
+        let mut place = programs.place(self.group_slot, ring_slots)?;
+        let failed = |_| io::Error::other("the kernel did not run the plane's program");
+        place
+            .go_on_from(Place::registers(self.engine.place()))
+            .map_err(failed)?;
+        let waiting = events_of(&programs, &self.events)?;
+        self.wake_for(ffi::borrowed(&waiting))?;
+        for (before, number) in self.counted_before.iter_mut().zip(0..) {
+            *before += self.programs.counter(number);
+        }
+        self.recent = programs.recent(self.group_slot)?;
+        if let Some(port) = self.memcached_port {
+            self.recent.listen(port);
+        }
+        self.engine.move_to(place);
+        self.waiting = waiting;
+        self.programs = programs;
+        if let Some(keys) = self.keys {
+            self.set_keys(&keys);
+        }
+        Ok(())
     }
 }
 
@@ -185,44 +275,6 @@ fn events_of(
     builder.build().map_err(refused)
 }
 
-fn wakes_of(wire: &Datagrams, waiting: &RingBuffer<'_>) -> io::Result<OwnedFd> {
-    let wakes = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let readable = epoll::EventFlags::IN;
-    epoll::add(&wakes, wire.as_fd(), epoll::EventData::new_u64(0), readable)?;
-    let waiting = ffi::borrowed(waiting);
-    epoll::add(&wakes, waiting, epoll::EventData::new_u64(1), readable)?;
-    Ok(wakes)
-}
-
-/// The interface of this name, or the one that has the address, if the plane can run there.
-fn interface_for(address: SocketAddr, name: Option<&str>) -> io::Result<ffi::Interface> {
-    let missing = name.map_or_else(
-        || format!("no interface has the address {}", address.ip()),
-        |name| format!("there is no interface {name}"),
-    );
-    let is_wanted = |one: &ffi::Interface| match name {
-        Some(name) => one.name == name,
-        None => one.addresses.contains(&address.ip()),
-    };
-    let found = load::find_interface(is_wanted, &missing)?;
-    let refused = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
-    if !found.addresses.contains(&address.ip()) {
-        return Err(refused(format!(
-            "interface {} does not have the address {}; it has: {:?}",
-            found.name,
-            address.ip(),
-            found.addresses
-        )));
-    }
-    if found.mac == [0; 6] {
-        return Err(refused(format!(
-            "interface {} has no Ethernet address; the plane needs an Ethernet interface",
-            found.name
-        )));
-    }
-    Ok(found)
-}
-
 impl AsFd for XdpPlane {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wakes.as_fd()
@@ -244,6 +296,7 @@ impl DataPlane for XdpPlane {
             self.failed = Some("the kernel did not take the keys");
         }
         self.engine.set_keys(keys);
+        self.keys = Some(*keys);
     }
 
     fn set_peer(&mut self, slot: u8, address: SocketAddr) {
@@ -263,7 +316,8 @@ impl DataPlane for XdpPlane {
         let names = reasons.into_iter().chain(COUNTS);
         let mut kernels: Vec<_> = (0..)
             .zip(names)
-            .map(|(number, name)| (name, self.programs.counter(number)))
+            .zip(&self.counted_before)
+            .map(|((number, name), before)| (name, before + self.programs.counter(number)))
             .collect();
         self.engine.counters().each(&mut |name, count| {
             let place = kernels.iter().position(|(other, _)| *other == name);
@@ -279,10 +333,15 @@ impl DataPlane for XdpPlane {
     }
 
     fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError> {
-        self.check()?;
         if self.engine.is_engaged() {
             return Err(PlaneError::Engaged);
         }
+        // Not every reason is one of which the kernel tells when it has passed, or when it comes.
+        let is_sound = matches!(self.state, State::Sound) && self.programs.are_attached();
+        if self.watch.is_due() || !is_sound {
+            self.look_at_interface();
+        }
+        self.check()?;
         // More than these the engine refuses.
         for (slot, peer) in (0_u8..).zip(grant.peers.iter().take(PLANE_REPLICAS_MAX)) {
             if self
@@ -290,9 +349,8 @@ impl DataPlane for XdpPlane {
                 .set_peer(self.group_slot, slot, peer.address)
                 .is_err()
             {
-                return Err(PlaneError::Failed(
-                    "the kernel did not take a replica's address",
-                ));
+                let text = "the kernel did not take a replica's address";
+                return Err(PlaneError::Failed(text.into()));
             }
         }
         let others = u32::try_from(grant.peers.len())
@@ -302,7 +360,8 @@ impl DataPlane for XdpPlane {
         self.engine.set_window(window.min(self.window));
         // What the program told of an earlier term is of no use in this one.
         if self.waiting.consume().is_err() {
-            return Err(PlaneError::Failed("the kernel's events cannot be read"));
+            let text = "the kernel's events cannot be read";
+            return Err(PlaneError::Failed(text.into()));
         }
         self.events.lock().expect("nobody panics with it").clear();
         self.recent.allow(&MemcachedLeave::default());
@@ -331,7 +390,7 @@ impl DataPlane for XdpPlane {
     }
 
     fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
-        let serves = self.wire.serves_memcached();
+        let serves = self.wire.serves_memcached() && self.fault().is_none();
         let taken = serves && self.engine.take_memcached(from, datagram, &mut self.wire);
         self.wire.flush();
         taken
@@ -368,6 +427,9 @@ impl DataPlane for XdpPlane {
             events += 1;
             sink(event);
         };
+        if self.watch.is_due() {
+            self.look_at_interface();
+        }
         // In this order: what wakes the host after it has begun to look is still there when it sleeps.
         self.take_events(&mut counted);
         self.engine
@@ -400,12 +462,21 @@ impl DataPlane for XdpPlane {
     }
 
     fn release(&mut self, upto: Index) -> Result<(), PlaneError> {
+        self.check()?;
         self.engine.release(upto)
     }
 
     fn answer(&mut self, answer: &Answer<'_>) {
         self.engine.answer(answer, &mut self.wire);
         self.wire.flush();
+    }
+
+    fn fault(&self) -> Option<&str> {
+        match (&self.failed, &self.state) {
+            (Some(text), _) => Some(text),
+            (None, State::Unfit(text) | State::Lost(text)) => Some(text),
+            (None, State::Sound) => None,
+        }
     }
 
     fn poll_again_within(&self) -> Option<Duration> {

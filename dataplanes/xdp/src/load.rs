@@ -1,13 +1,17 @@
 //! Loads the programs, sets what they are loaded for, and attaches the one that receives.
-use crate::ffi::{Interface, Mapped, attach_to_driver, bytes_of, interfaces, value_of};
+use crate::ffi::{Mapped, attach_to_driver, bytes_of, value_of};
+use crate::links::{Interface, Links};
 use crate::neighbours::Neighbours;
 use crate::place::{KernelPlace, Parts};
 use crate::recent::Recent;
+use crate::refused::{
+    Blames, NOT_PERMITTED, Refused, TO_CALCULATE, TO_LOAD, check_capabilities, not_attached,
+};
 use crate::shared::{
     CONTROL_BYTES, CPUS_MAX, Config, Endpoint, GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES, KeysAt,
     LEAVE_BYTES, PEERS_STRIDE, RECENT_BYTES, SLOT_BYTES,
 };
-use libbpf_rs::query::ProgInfoIter;
+use libbpf_rs::query::{LinkInfo, LinkTypeInfo, ProgInfoIter};
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut, Xdp, XdpFlags,
 };
@@ -26,7 +30,8 @@ const COPIES: [u32; 7] = [1, 2, 4, 6, 8, 16, 32];
 /// Programs in the kernel, attached as long as this lives: no longer than the process, however it ends.
 pub struct Programs {
     object: Object,
-    _link: OwnedFd,
+    /// Attached until this is closed. None: no longer.
+    link: Option<OwnedFd>,
     keys: MapHandle,
     keys_used: MapHandle,
     peers: MapHandle,
@@ -38,6 +43,7 @@ pub struct Programs {
 /// Attaches a program that lets everything pass, until [`stop_passing`] or until the interface is gone. A
 /// virtual Ethernet device (veth) delivers what a plane at its other end sends only if it has a program, too.
 pub fn let_pass(interface: &str) -> io::Result<()> {
+    check_capabilities(&[TO_LOAD])?;
     let object = load_passing()?;
     let program = program(&object, "qw_pass")?;
     Xdp::new(program.as_fd())
@@ -49,6 +55,7 @@ pub fn let_pass(interface: &str) -> io::Result<()> {
 
 /// Takes away what [`let_pass`] attached.
 pub fn stop_passing(interface: &str) -> io::Result<()> {
+    check_capabilities(&[TO_LOAD])?;
     let object = load_passing()?;
     let program = program(&object, "qw_pass")?;
     let (xdp, index) = (Xdp::new(program.as_fd()), index_of(interface)?);
@@ -71,25 +78,16 @@ fn load_passing() -> io::Result<Object> {
 }
 
 fn index_of(interface: &str) -> io::Result<i32> {
-    let found = find_interface(
-        |one| one.name == interface,
-        &format!("there is no interface {interface}"),
-    )?;
+    let all = Links::new()?.all()?;
+    let Some(found) = all.iter().find(|one| one.name == interface) else {
+        let names: Vec<&str> = all.iter().map(|one| &one.name[..]).collect();
+        let text = format!(
+            "there is no interface {interface}; there are: {}",
+            names.join(", ")
+        );
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    };
     i32::try_from(found.index).map_err(io::Error::other)
-}
-
-/// The interface that is wanted; an error says what is missing, and names those there are.
-pub fn find_interface(
-    is_wanted: impl Fn(&Interface) -> bool,
-    missing: &str,
-) -> io::Result<Interface> {
-    let all = interfaces()?;
-    if let Some(found) = all.iter().find(|one| is_wanted(one)) {
-        return Ok(found.clone());
-    }
-    let names: Vec<&str> = all.iter().map(|one| &one.name[..]).collect();
-    let text = format!("{missing}; there are: {}", names.join(", "));
-    Err(io::Error::new(io::ErrorKind::NotFound, text))
 }
 
 /// `struct bpf_devmap_val`.
@@ -102,29 +100,23 @@ struct DeviceEntry {
 
 fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error {
     move |error| match error.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied => io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!("{what}: {error}; it takes root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON"),
-        ),
+        libbpf_rs::ErrorKind::PermissionDenied => {
+            io::Error::other(format!("{what}: {error}; {NOT_PERMITTED}"))
+        }
         _ => io::Error::other(format!("{what}: {error}")),
     }
 }
 
-fn not_attached(error: &io::Error) -> io::Error {
-    let why = match error.raw_os_error() {
-        Some(libc::EOPNOTSUPP) => "its driver has no native XDP",
-        Some(libc::EBUSY | libc::EEXIST) => "it has a program already",
-        Some(libc::EPERM) => "it takes root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON",
-        _ => "its MTU may be too large for XDP, or it is gone",
-    };
-    let text =
-        format!("the kernel did not attach the plane's program to the interface: {error}; {why}");
-    io::Error::new(error.kind(), text)
-}
-
 impl Programs {
-    /// Loads and attaches for one group, whose plane is at `address` on this interface.
-    pub fn attach(interface: &Interface, address: SocketAddr, ring_slots: u32) -> io::Result<Self> {
+    /// Loads and attaches for one group, whose plane is at `address` on this interface. `blames`: who is named
+    /// if the interface does not take a program.
+    pub fn attach(
+        interface: &Interface,
+        address: SocketAddr,
+        ring_slots: u32,
+        blames: Blames,
+    ) -> Result<Self, Refused> {
+        check_capabilities(&[TO_LOAD, TO_CALCULATE])?;
         let mut open = ObjectBuilder::default()
             .open_memory(OBJECT)
             .map_err(failed("the plane's programs are not sound"))?;
@@ -159,10 +151,10 @@ impl Programs {
         }
         let receive = program(&object, "qw_receive")?;
         let link = attach_to_driver(receive.as_fd(), interface.index)
-            .map_err(|error| not_attached(&error))?;
+            .map_err(|error| Refused::new(blames, not_attached(interface, &error)))?;
         Ok(Self {
             object,
-            _link: link,
+            link: Some(link),
             keys,
             keys_used,
             peers,
@@ -170,6 +162,23 @@ impl Programs {
             neighbours: Neighbours::of(interface.index)?,
             events,
         })
+    }
+
+    /// Whether the interface still has the program: not if it is gone, or if somebody detached that.
+    pub fn are_attached(&self) -> bool {
+        let info = self
+            .link
+            .as_ref()
+            .map(|link| LinkInfo::from_fd(link.as_fd()));
+        match info {
+            Some(Ok(info)) => matches!(info.info, LinkTypeInfo::Xdp(link) if link.ifindex != 0),
+            Some(Err(_)) | None => false,
+        }
+    }
+
+    /// Takes the program off the interface.
+    pub fn detach(&mut self) {
+        self.link = None;
     }
 
     /// Where the group's step runs.

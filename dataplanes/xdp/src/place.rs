@@ -10,6 +10,7 @@ use crate::shared::{
 use quorumwire_fastpath::{Asker, Outcome, Place, Stored};
 use quorumwire_interfaces::PlaneError;
 use quorumwire_wire::packet::{FLAG_BLIND, Header, Registers};
+use std::borrow::Cow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,7 +26,8 @@ const FENCE_WITHOUT_GRACE: Duration = Duration::from_millis(500);
 const READ_FOR: Duration = Duration::from_secs(10);
 /// Looks without giving the processor to others.
 const LOOKS_AT_ONCE: u32 = 1000;
-const FAILED: PlaneError = PlaneError::Failed("the kernel did not run the plane's program");
+const FAILED: PlaneError =
+    PlaneError::Failed(Cow::Borrowed("the kernel did not run the plane's program"));
 
 /// What a place is made of.
 pub struct Parts {
@@ -66,6 +68,13 @@ impl KernelPlace {
         };
         place.refresh();
         place
+    }
+
+    /// Goes on in this place, which is new, from the registers of another one that is off, and whose entries
+    /// have all been taken.
+    pub fn go_on_from(&mut self, registers: &Registers) -> Result<(), PlaneError> {
+        self.filled = registers.last_index;
+        self.obey(Order::Engage, 0, *registers)
     }
 
     fn group(&self, offset: usize) -> usize {

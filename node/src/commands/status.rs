@@ -84,6 +84,11 @@ fn as_table(view: &ClusterView) -> String {
                 if let Some(line) = fast_term(report) {
                     let _ = writeln!(notes, "replica {id}: {line}");
                 }
+                // What an option asks for needs no reason.
+                let by_itself = report.data_plane.iter().filter(|it| it.chosen_by == "auto");
+                for choice in by_itself {
+                    let _ = writeln!(notes, "replica {id}: data plane: {}", choice.in_words());
+                }
                 for fault in &report.faults {
                     let _ = writeln!(notes, "replica {id}: {fault}");
                 }

@@ -1,7 +1,7 @@
 //! The table and the JSON of `status`, from made-up reports.
 use super::{as_json, as_table, lasting};
 use crate::commands::view::{ClusterView, Seen};
-use crate::report::{FastTermReport, FollowerReport, Report};
+use crate::report::{DataPlaneReport, FastTermReport, FollowerReport, RefusedPlaneReport, Report};
 
 fn view() -> ClusterView {
     let leader = Report {
@@ -161,4 +161,38 @@ fn a_deposed_leader_does_not_count() {
         "the leader of term 5 does not serve yet"
     );
     assert!(view.why_no_leader().contains("replica 3 is leader"));
+}
+
+#[test]
+fn the_table_says_what_auto_chose_and_why_not_the_faster_one() {
+    let report = |id, chosen_by: &str, refused| Report {
+        id,
+        data_plane: Some(DataPlaneReport {
+            name: "socket".to_owned(),
+            chosen_by: chosen_by.to_owned(),
+            refused,
+        }),
+        ..Report::default()
+    };
+    let refused = RefusedPlaneReport {
+        name: "xdp".to_owned(),
+        why: "the process lacks CAP_BPF".to_owned(),
+    };
+    let reports = [
+        report(0, "option", vec![]),
+        report(1, "auto", vec![refused]),
+    ];
+    let seen = reports.map(|report| (report.id, Seen::Report(Box::new(report))));
+    let view = ClusterView {
+        replicas: seen.into(),
+        strangers: [].into(),
+    };
+    let table = as_table(&view);
+    let notes: Vec<&str> = table.lines().skip(3).collect();
+    let expected = ["replica 1: data plane: auto chose socket; not xdp: the process lacks CAP_BPF"];
+    assert_eq!(notes, expected, "{table}");
+    let json = as_json(&view);
+    let plane = &json["replicas"][1]["report"]["data_plane"];
+    assert_eq!(plane["name"], "socket");
+    assert_eq!(plane["refused"][0]["name"], "xdp");
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
     long_about = "Attach a program that lets everything pass to virtual Ethernet devices, until \
                         `--off` or until they are gone. A veth device delivers what the plane `xdp` at its \
                         other end sends only if it has a program, too: run it for the host's ends of \
-                        containers whose replicas have that plane. Needs root."
+                        containers whose replicas have that plane. Needs root, or CAP_BPF and CAP_NET_ADMIN."
 )]
 pub struct Arguments {
     /// Names of the interfaces

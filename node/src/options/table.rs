@@ -69,7 +69,7 @@ pub const CONFIG: Spec = Spec {
 };
 
 const DURABILITIES: &[&str] = &["sync", "memory"];
-const PLANES: [&str; 3] = ["none", "socket", "xdp"];
+const PLANES: [&str; 4] = ["none", "socket", "xdp", "auto"];
 /// Those of them that run over the loopback device, several on one.
 pub const PLANES_ON_LOOPBACK: [&str; 2] = ["none", "socket"];
 /// Longest name of a network interface.
@@ -175,8 +175,10 @@ pub const TABLE: &[Spec] = &[
         unset: Unset::Value("none"),
         help: "Where the common case runs: `none`, in the server over TCP; `socket`, in the fast path's \
                step over UDP; `xdp`, in the kernel's receive path of the network interface that has the \
-               address of `listen-plane` (Linux 5.18 or later, as root). Replicas without a plane are \
-               served all the same.",
+               address of `listen-plane` (Linux 5.18 or later; root, or the capabilities `CAP_BPF`, \
+               `CAP_NET_ADMIN` and `CAP_PERFMON`); `auto`, in the fastest of `xdp` and `socket` that can run \
+               here: the log and `quorumwire status` say which, and why not the other. Not the default, \
+               because every plane takes a `secret-file`. Replicas without a plane are served all the same.",
     },
     Spec {
         name: "listen-plane",
@@ -190,7 +192,8 @@ pub const TABLE: &[Spec] = &[
             bytes_max: INTERFACE_BYTES_MAX,
         },
         unset: Unset::Otherwise("the one that has the address of `listen-plane`"),
-        help: "The network interface whose driver runs the plane `xdp`.",
+        help: "The network interface whose driver runs the plane `xdp`. It must have the address of \
+               `listen-plane` and an MTU of 1,476 (IPv6: 1,496) or more.",
     },
     Spec {
         name: "plane-reads",

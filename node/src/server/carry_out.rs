@@ -88,13 +88,13 @@ impl Server {
             Output::PlaneHeartbeat { round } => {
                 let result = self.core.plane.as_mut().map(|it| it.heartbeat(round));
                 if let Some(Err(error)) = result {
-                    self.core.plane_failed(error);
+                    self.core.plane_failed(&error);
                 }
             }
             Output::PlanePersisted(upto) => {
                 let result = self.core.plane.as_mut().map(|it| it.set_persisted(upto));
                 if let Some(Err(error)) = result {
-                    self.core.plane_failed(error);
+                    self.core.plane_failed(&error);
                 }
             }
         }

@@ -5,6 +5,7 @@ mod administration;
 mod answers;
 mod attention;
 mod carry_out;
+mod choose_plane;
 mod clients;
 mod clock;
 mod core;
@@ -36,7 +37,7 @@ use crate::admin::AdminRequest;
 use crate::options::ServerOptions;
 use mio::{Events, Poll, Token};
 use quorumwire_control::{Entry, Input, Now, Output, Ticket};
-use quorumwire_interfaces::{Incarnation, Index, LogTime};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -45,6 +46,10 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 pub use start::run;
+
+/// The one replicated log of this server. Messages, records and folders name it, so that there can
+/// be more.
+const GROUP: GroupId = GroupId(0);
 
 const TOKEN_WAKE: Token = Token(0);
 const TOKEN_CLIENTS: Token = Token(1);

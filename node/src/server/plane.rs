@@ -3,6 +3,7 @@
 use super::answers;
 use super::core::Origin;
 use crate::keys::ClusterKeys;
+use crate::report::DataPlaneReport;
 use bytes::{BufMut, Bytes, BytesMut};
 use quorumwire_control::{Engage, Now, append_record, put_payload, record_kind};
 use quorumwire_interfaces::{
@@ -63,10 +64,21 @@ pub struct Brought {
     pub behind: Vec<ReplicaId>,
 }
 
+/// A plane before the server has it.
+pub struct Opened {
+    pub place: Box<dyn DataPlane>,
+    /// Where it listens.
+    pub bound: SocketAddr,
+}
+
 pub struct Plane {
     place: Box<dyn DataPlane>,
     /// As options and status call it.
     pub name: &'static str,
+    /// Why it is this one.
+    pub choice: Option<DataPlaneReport>,
+    /// What keeps it from running, as people were last told.
+    fault_told: Option<String>,
     /// Where others reach it.
     pub address: String,
     group: GroupId,
@@ -110,6 +122,8 @@ impl Plane {
         Self {
             place,
             name,
+            choice: None,
+            fault_told: None,
             address,
             group,
             held,
@@ -173,6 +187,10 @@ impl Plane {
         };
         let result = self.place.engage(&grant);
         if let Err(error) = result {
+            // A fault is told once, not with every try.
+            if self.tell_fault() {
+                return false;
+            }
             tracing::warn!(
                 ?error,
                 term = engage.term.0,
@@ -184,6 +202,26 @@ impl Plane {
         self.taken = engage.last_index;
         self.persisted = engage.last_index;
         true
+    }
+
+    /// What keeps the plane from running.
+    pub fn fault(&self) -> Option<&str> {
+        self.place.fault()
+    }
+
+    /// Tells people, once, when something begins to keep the plane from running and when that has passed.
+    /// Whether something does now.
+    pub fn tell_fault(&mut self) -> bool {
+        let fault = self.place.fault();
+        if fault != self.fault_told.as_deref() {
+            if let Some(fault) = fault {
+                tracing::error!(fault, "the data plane cannot run");
+            } else {
+                tracing::info!("the data plane can run again");
+            }
+            self.fault_told = fault.map(str::to_owned);
+        }
+        self.fault_told.is_some()
     }
 
     /// Stops the plane and takes everything out of its ring.

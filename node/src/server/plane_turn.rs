@@ -32,7 +32,7 @@ impl Server {
             return;
         };
         if let Err(error) = plane.release(applied) {
-            core.plane_failed(error);
+            core.plane_failed(&error);
         }
         core.lend_to_plane();
         // At once: in the next turn clients of the plane could have taken the room, turn after turn.
@@ -99,6 +99,7 @@ impl Core {
             return;
         };
         plane.poll();
+        plane.tell_fault();
         self.take_from_plane();
         let requests = match &mut self.plane {
             Some(plane) => std::mem::take(&mut plane.brought.requests),
@@ -298,7 +299,7 @@ impl Core {
             self.insert_proposal(proposal);
         }
         if let Err(error) = result {
-            self.plane_failed(error);
+            self.plane_failed(&error);
         }
         self.stalled |= has_room && self.stalled_for_plane;
         self.stalled_for_plane = !has_room;
@@ -401,11 +402,13 @@ impl Core {
     }
 
     /// The plane did not do what it was told.
-    pub fn plane_failed(&mut self, error: PlaneError) {
+    pub fn plane_failed(&mut self, error: &PlaneError) {
         if self.replica.fast_term().is_none() {
             return; // it has stopped meanwhile, as it was told
         }
-        tracing::error!(?error, "the data plane failed");
+        if !self.plane.as_mut().is_some_and(Plane::tell_fault) {
+            tracing::error!(?error, "the data plane failed");
+        }
         self.step(Input::PlaneFailed);
     }
 }

@@ -43,6 +43,11 @@ impl Server {
             }
             .to_owned(),
             plane_address: self.core.plane.as_ref().map(|plane| plane.address.clone()),
+            data_plane: self
+                .core
+                .plane
+                .as_ref()
+                .and_then(|plane| plane.choice.clone()),
             fast_term: status.fast_term.map(|fast| FastTermReport {
                 term: fast.term.0,
                 for_ms: milliseconds(self.core.now.0.saturating_sub(fast.since.0)),
@@ -113,6 +118,8 @@ impl Server {
     fn faults(&self) -> Vec<String> {
         let mut faults: Vec<String> = self.core.links.refusals().collect();
         faults.extend(self.core.journal.fault());
+        let plane_fault = self.core.plane.as_ref().and_then(Plane::fault);
+        faults.extend(plane_fault.map(|fault| format!("the data plane cannot run: {fault}")));
         if matches!(self.core.replica.role(), Role::Joining | Role::Learner) {
             faults.extend(self.start_fault.clone());
             faults.extend(self.missing_for_a_beginning());

@@ -1,27 +1,24 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
 use super::attention::Attention;
+use super::choose_plane::choose_plane;
 use super::clients::Clients;
 use super::core::{Application, Core};
 use super::datagrams::Datagrams;
 use super::journal::Journal;
 use super::links::Links;
-use super::plane::Plane;
 use super::snapshots::Snapshots;
 use super::{
-    Addresses, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS, TOKEN_FIRST_CLIENT,
-    TOKEN_FIRST_LINK, TOKEN_PEERS, TOKEN_PLANE, TOKEN_WAKE, clock,
+    Addresses, GROUP, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS,
+    TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_PEERS, TOKEN_WAKE, clock,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use crate::http;
 use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use anyhow::Context;
 use mio::net::{TcpListener, UdpSocket};
-use mio::unix::SourceFd;
 use mio::{Interest, Poll, Registry, Waker};
 use quorumwire_control::{Config, Entry, HardState, Peer, Replica, SnapshotMeta, Stored};
-use quorumwire_interfaces::{DataPlane, GroupId, Incarnation, Index, LogTime};
-use quorumwire_plane_socket::SocketPlane;
-use quorumwire_plane_xdp::XdpPlane;
+use quorumwire_interfaces::{Incarnation, Index, LogTime};
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
 };
@@ -29,16 +26,11 @@ use quorumwire_wire::Membership;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
-
-/// The one replicated log of this server. Messages, records and folders name it, so that there can
-/// be more.
-const GROUP: GroupId = GroupId(0);
 
 /// Append messages with entries on their way to one follower.
 const APPENDS_IN_FLIGHT_MAX: usize = 256;
@@ -52,12 +44,6 @@ const ENGAGE_INTERVAL: Duration = Duration::from_millis(100);
 const ENGAGE_INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// A follower that lacks at most so many entries joins a running fast term; half of a plane's ring.
 const ENGAGE_WINDOW: u64 = 4096;
-/// What a data plane holds.
-const PLANE_OPTIONS: quorumwire_plane_socket::Options = quorumwire_plane_socket::Options {
-    group: GROUP,
-    ring_slots: 16 << 10,
-    window: 8 << 10,
-};
 /// Bytes taken from a client's socket at once.
 const SCRATCH_BYTES: usize = 256 << 10;
 /// A start that waits looks this often whether it is to stop.
@@ -306,7 +292,7 @@ fn join(
     hello.promise_us = u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX);
     hello.clock_drift_ppm = promise.clock_drift_ppm;
     let udp = bind_memcached_udp(options, clients.local_addr()?)?;
-    let data_plane = open_plane(options, registry, udp.as_ref())?;
+    let data_plane = choose_plane(options, registry, udp.as_ref())?;
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
     if let Some(plane) = &data_plane {
         hello.plane_address.clone_from(&plane.address);
@@ -402,47 +388,6 @@ fn config(
     })
 }
 
-/// The data plane that was asked for, bound and with its keys. It answers memcached clients from `udp`.
-fn open_plane(
-    options: &ServerOptions,
-    registry: &Registry,
-    udp: Option<&std::net::UdpSocket>,
-) -> anyhow::Result<Option<Plane>> {
-    let listen = options.listen_plane;
-    let udp = udp.map(std::net::UdpSocket::try_clone).transpose()?;
-    let (running, name, descriptor, bound): (Box<dyn DataPlane>, _, _, _) = match options.plane {
-        PlaneKind::None => return Ok(None),
-        PlaneKind::Socket => {
-            let mut socket = SocketPlane::bind(listen, PLANE_OPTIONS)
-                .with_context(|| format!("option listen-plane: cannot listen on {listen}"))?;
-            if let Some(udp) = udp {
-                socket.serve_memcached(udp);
-            }
-            let bound = socket.local_address()?;
-            let descriptor = socket.as_fd().as_raw_fd();
-            (Box::new(socket), "socket", descriptor, bound)
-        }
-        PlaneKind::Xdp => {
-            let interface = options.interface.as_deref();
-            let mut kernel = XdpPlane::attach(listen, interface, PLANE_OPTIONS)
-                .with_context(|| format!("option plane: xdp cannot run at {listen}"))?;
-            if let Some(udp) = udp {
-                kernel.serve_memcached(udp)?;
-            }
-            let bound = kernel.local_address()?;
-            let descriptor = kernel.as_fd().as_raw_fd();
-            (Box::new(kernel), "xdp", descriptor, bound)
-        }
-    };
-    let wakes = Interest::READABLE | Interest::WRITABLE;
-    registry.register(&mut SourceFd(&descriptor), TOKEN_PLANE, wakes)?;
-    let address = options.plane_address(bound).to_string();
-    let held = options.durability == Durability::Sync;
-    let mut plane = Plane::new(running, name, address, GROUP, held, random_number()?);
-    plane.set_keys(&options.load_keys()?);
-    Ok(Some(plane))
-}
-
 /// The UDP side of the memcached port, if that is wanted.
 fn bind_memcached_udp(
     options: &ServerOptions,
@@ -468,7 +413,7 @@ fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
         .with_context(|| format!("option {option}: cannot listen on {address}"))
 }
 
-fn random_number() -> anyhow::Result<u64> {
+pub fn random_number() -> anyhow::Result<u64> {
     Ok(getrandom::u64()?)
 }
 

@@ -108,17 +108,17 @@ impl<'n> Cluster<'n> {
         }
         let secret_file = cluster.secret_file().display().to_string();
         cluster.command(&["keys", "new", "--file", &secret_file])?;
-        if cluster.plan.plane == "xdp" {
-            cluster.let_planes_through()?;
+        if ["xdp", "auto"].contains(&&cluster.plan.plane[..]) {
+            cluster.let_planes_through(&network.ports())?;
         }
         Ok(cluster)
     }
 
     /// The switch's ports deliver what a plane in the kernel sends only with a program of their own.
-    fn let_planes_through(&self) -> Result<()> {
+    pub(crate) fn let_planes_through(&self, ports: &[String]) -> Result<()> {
         let arguments: Vec<String> = ["veth-pass".to_owned()]
             .into_iter()
-            .chain(self.network.ports())
+            .chain(ports.iter().cloned())
             .collect();
         let switch = self.network.switch_namespace();
         let scratch = self.scratch.path();
@@ -330,8 +330,7 @@ impl<'n> Cluster<'n> {
 
     /// Runs `quorumwire` with these arguments in the client's place; an error unless it exits with 0.
     pub fn command(&self, arguments: &[&str]) -> Result<String> {
-        let owned: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-        let finished = self.run_to_end(Place::Client, &self.binary, &owned)?;
+        let finished = self.run_at(Place::Client, arguments)?;
         ensure!(
             finished.success,
             "quorumwire {} failed: {}{}",
@@ -549,6 +548,35 @@ impl<'n> Cluster<'n> {
     }
 
     fn start_with(&mut self, id: u16, arguments: &[String]) -> Result<()> {
+        let binary = self.binary.clone();
+        self.start_program(id, &binary, arguments)
+    }
+
+    /// Starts a founder by a program that becomes it, which is given these arguments, the binary and its own.
+    pub(crate) fn start_by(&mut self, id: u16, starter: &Path, given: Vec<String>) -> Result<()> {
+        let arguments = self.behind(given, id);
+        self.start_program(id, starter, &arguments)
+    }
+
+    /// As [`Self::start_by`], for a server that ends by itself: what it said.
+    pub(crate) fn try_by(&self, id: u16, starter: &Path, given: Vec<String>) -> Result<Finished> {
+        let arguments = self.behind(given, id);
+        self.run_to_end(Place::Replica(id), starter, &arguments)
+    }
+
+    /// Runs the command line in a place to its end.
+    pub(crate) fn run_at(&self, place: Place, arguments: &[&str]) -> Result<Finished> {
+        let owned: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+        self.run_to_end(place, &self.binary, &owned)
+    }
+
+    fn behind(&self, mut given: Vec<String>, id: u16) -> Vec<String> {
+        given.push(self.binary.display().to_string());
+        given.extend(self.arguments(id, Start::Founder));
+        given
+    }
+
+    fn start_program(&mut self, id: u16, program: &Path, arguments: &[String]) -> Result<()> {
         ensure!(
             !self.processes.contains_key(&id),
             "replica {id} runs already"
@@ -556,7 +584,7 @@ impl<'n> Cluster<'n> {
         let process = Process::start(
             &format!("replica {id}"),
             &self.network.namespace(Place::Replica(id)),
-            &self.binary,
+            program,
             arguments,
             &self.log_path(id),
         )?;

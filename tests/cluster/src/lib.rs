@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod datagrams;
 pub mod disk;
 pub mod fast_terms;
+pub mod kernel_planes;
 pub mod network;
 pub mod plan;
 pub mod process;

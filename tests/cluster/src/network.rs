@@ -42,7 +42,7 @@ impl Place {
         }
     }
 
-    fn port(self) -> String {
+    pub(crate) fn port(self) -> String {
         format!("p{}", self.host())
     }
 
@@ -202,6 +202,32 @@ impl Network {
         self.switch("flush set bridge faults cut\nflush chain bridge faults losses\n")
     }
 
+    /// Changes the settings of a replica's interface, as `ip link set` takes them.
+    pub fn set_link(&self, replica: u16, settings: &str) -> Result<()> {
+        let namespace = self.namespace_name(&Place::Replica(replica).suffix());
+        ip_in(&namespace, &format!("link set eth0 {settings}\n"))
+    }
+
+    /// What `ip` says of a replica's interface.
+    pub fn link(&self, replica: u16) -> Result<String> {
+        let namespace = self.namespace_name(&Place::Replica(replica).suffix());
+        let arguments = ["-n", &namespace, "-details", "link", "show", "eth0"];
+        let said = Command::new("ip").args(arguments).output()?;
+        ensure!(said.status.success(), "{said:?}");
+        Ok(String::from_utf8(said.stdout)?)
+    }
+
+    /// Removes a replica's cable and the interfaces at both its ends.
+    pub fn remove_cable(&self, replica: u16) -> Result<()> {
+        let namespace = self.namespace_name(&Place::Replica(replica).suffix());
+        ip_in(&namespace, "link del eth0\n")
+    }
+
+    /// Lays a cable where there is none any more.
+    pub fn lay_cable(&self, replica: u16) -> Result<()> {
+        self.connect(Place::Replica(replica), &self.namespace_name("sw"))
+    }
+
     fn places(&self) -> impl Iterator<Item = Place> + Clone + use<> {
         (0..self.replicas)
             .map(Place::Replica)
@@ -232,12 +258,17 @@ impl Network {
         )
     }
 
-    /// One place's namespace and its cable to the switch. Neighbours are fixed, so that after a cut no
-    /// failed address resolution outlives the healing.
+    /// One place's namespace and its cable to the switch.
     fn plug_in(&self, place: Place, switch: &str) -> Result<()> {
+        add_namespace(&self.namespace_name(&place.suffix()))?;
+        self.connect(place, switch)
+    }
+
+    /// A place's cable to the switch. Neighbours are fixed, so that after a cut no failed address resolution
+    /// outlives the healing.
+    fn connect(&self, place: Place, switch: &str) -> Result<()> {
         let namespace = self.namespace_name(&place.suffix());
         let port = place.port();
-        add_namespace(&namespace)?;
         ip(&format!(
             "link add eth0 netns {namespace} address {} type veth peer name {port} netns {switch}\n",
             place.hardware_address()

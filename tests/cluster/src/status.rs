@@ -56,6 +56,8 @@ pub struct Status {
     pub durability: String,
     /// Which life of its memory this is, hexadecimal.
     pub incarnation: String,
+    /// Its data plane, if it has one.
+    pub data_plane: Option<DataPlane>,
     /// The fast term its data plane runs, if it does.
     pub fast_term: Option<FastTerm>,
     /// Why the last fast term here ended, if one did.
@@ -68,6 +70,26 @@ pub struct Status {
     /// What is wrong with it, in words.
     #[serde(default)]
     pub faults: Vec<String>,
+}
+
+/// Which data plane a replica has, and why.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DataPlane {
+    /// As the option `plane` calls it.
+    pub name: String,
+    /// `option` or `auto`.
+    pub chosen_by: String,
+    /// Those that cannot run there.
+    pub refused: Vec<RefusedPlane>,
+}
+
+/// A data plane that cannot run where a replica is.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RefusedPlane {
+    /// As the option `plane` calls it.
+    pub name: String,
+    /// Why.
+    pub why: String,
 }
 
 /// A fast term, as one replica sees it.

@@ -41,7 +41,7 @@ impl Namespaces {
             ip(&["netns", "add", name], "");
         }
         for slot in 0..planes {
-            all.connect(slot, planes);
+            all.connect(slot, planes, "");
         }
         all.enter_test();
         all
@@ -62,14 +62,25 @@ impl Namespaces {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root");
     }
 
-    /// A veth pair between the test and a plane. Neighbours are fixed, so that no packet waits for one.
-    fn connect(&self, slot: usize, planes: usize) {
+    /// Has `ip` do something in a plane's.
+    pub fn ip_in_plane(&self, slot: usize, script: &str) {
+        ip(&["-n", &self.names[slot + 1], "-batch", "-"], script);
+    }
+
+    /// Has `ip` do something in the test's.
+    pub fn ip_in_test(&self, script: &str) {
+        ip(&["-n", &self.names[0], "-batch", "-"], script);
+    }
+
+    /// A veth pair between the test and a plane, whose end has these further settings. Neighbours are fixed, so
+    /// that no packet waits for one.
+    pub fn connect(&self, slot: usize, planes: usize, settings: &str) {
         let (test, plane) = (&self.names[0], &self.names[slot + 1]);
         let (port, plane_ip) = (port(slot), plane_ip(slot));
         let mac = |end: u8| format!("02:00:00:00:{end:02x}:{slot:02x}");
         let (plane_mac, test_mac) = (mac(1), mac(2));
         let link = format!(
-            "link add eth0 netns {plane} address {plane_mac} type veth \
+            "link add eth0 netns {plane} address {plane_mac} {settings} type veth \
              peer name {port} netns {test} address {test_mac}\n"
         );
         ip(&["-batch", "-"], &link);
@@ -92,8 +103,8 @@ impl Namespaces {
             "neigh replace {plane_ip} lladdr {plane_mac} dev {port} nud permanent"
         )
         .expect("a string");
-        ip(&["-n", plane, "-batch", "-"], &in_plane);
-        ip(&["-n", test, "-batch", "-"], &in_test);
+        self.ip_in_plane(slot, &in_plane);
+        self.ip_in_test(&in_test);
     }
 }
 
