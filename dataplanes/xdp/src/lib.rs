@@ -1,6 +1,7 @@
 //! The common case in the kernel's receive path: a program attached to a network interface takes the steps
 //! (`bpf/`), this is its host. What the program leaves to software comes to a UDP socket of the same address;
 //! what the host has to say leaves through it.
+mod copies;
 mod ffi;
 mod load;
 mod neighbours;
@@ -9,7 +10,7 @@ mod shared;
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Programs;
-pub use load::{let_pass, stop_passing};
+pub use load::{Attachment, XdpCopies, XdpMode, let_pass, stop_passing};
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
@@ -22,7 +23,7 @@ use quorumwire_wire::packet::Reason;
 use rustix::event::epoll;
 use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,6 +51,10 @@ pub struct XdpPlane {
     failed: Option<&'static str>,
     /// By the host: the program stops by itself only if something broke.
     engaged: bool,
+    /// Copies done and ordered at the last heartbeat.
+    copies_seen: (u64, u64),
+    /// Keeps this host a member of the multicast group.
+    _hears: Option<UdpSocket>,
 }
 
 impl XdpPlane {
@@ -59,11 +64,16 @@ impl XdpPlane {
         address: SocketAddr,
         interface: Option<&str>,
         options: Options,
+        how: Attachment,
     ) -> io::Result<Self> {
         let interface = interface_for(address, interface)?;
         let wire = Datagrams::bind(address)?;
         let address = wire.local_address()?;
-        let programs = Programs::attach(&interface, address, options.ring_slots)?;
+        let hears = how
+            .multicast
+            .map(|group| hear(address, group))
+            .transpose()?;
+        let programs = Programs::attach(&interface, address, options.ring_slots, how)?;
         let place = programs.place(0, options.ring_slots)?;
         let engine = Engine::within(options, |_| Ok(place)).map_err(|error| match error {
             PlaneError::Refused(text) => io::Error::new(io::ErrorKind::InvalidInput, text),
@@ -84,6 +94,8 @@ impl XdpPlane {
             more: false,
             failed: None,
             engaged: false,
+            copies_seen: (0, 0),
+            _hears: hears,
         })
     }
 
@@ -95,6 +107,12 @@ impl XdpPlane {
     /// Answers memcached clients from this socket, which does not block.
     pub fn serve_memcached(&mut self, socket: UdpSocket) {
         self.wire.serve_memcached(socket);
+    }
+
+    /// Where the program runs, and why there, for people.
+    #[must_use]
+    pub fn described(&self) -> &str {
+        &self.programs.described
     }
 
     /// Fences that had to wait for the kernel's grace period.
@@ -141,6 +159,16 @@ impl XdpPlane {
         }
     }
 
+    /// If copies were ordered since the last heartbeat and none was made, their way works no more.
+    fn look_after_copies(&mut self) {
+        let (done, ordered) = self.engine.place().copies();
+        let (done_before, ordered_before) = self.copies_seen;
+        if ordered > ordered_before && done == done_before {
+            self.programs.copies.try_again();
+        }
+        self.copies_seen = (done, ordered);
+    }
+
     fn check(&self) -> Result<(), PlaneError> {
         self.failed
             .map_or(Ok(()), |text| Err(PlaneError::Failed(text)))
@@ -175,6 +203,23 @@ fn wakes_of(wire: &Datagrams, waiting: &RingBuffer<'_>) -> io::Result<OwnedFd> {
     let waiting = ffi::borrowed(waiting);
     epoll::add(&wakes, waiting, epoll::EventData::new_u64(1), readable)?;
     Ok(wakes)
+}
+
+/// Makes this host a member of a multicast group, so that its frames come in: the device lets them through, and
+/// switches that look learn of it. The program takes them; nothing comes to this socket.
+fn hear(address: SocketAddr, group: Ipv4Addr) -> io::Result<UdpSocket> {
+    let IpAddr::V4(own) = address.ip() else {
+        let text = "the multicast address is one of IPv4, the plane's is not";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    };
+    let socket = UdpSocket::bind((own, 0))?;
+    socket.join_multicast_v4(&group, &own).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("cannot join the multicast group {group}: {error}"),
+        )
+    })?;
+    Ok(socket)
 }
 
 /// The interface of this name, or the one that has the address, if the plane can run there.
@@ -258,6 +303,9 @@ impl DataPlane for XdpPlane {
                 sink(name, count);
             }
         }
+        let (trials, failed) = self.programs.copies.trials();
+        sink("copy_trials", trials);
+        sink("copy_trials_failed", failed);
         self.wire.counters().each(sink);
     }
 
@@ -288,6 +336,15 @@ impl DataPlane for XdpPlane {
             return Err(PlaneError::Failed("the kernel's events cannot be read"));
         }
         self.events.lock().expect("nobody panics with it").clear();
+        // Only a leader sends one frame as several.
+        if grant.me == grant.leader {
+            if !self.programs.copies.are_possible() {
+                return Err(PlaneError::Failed(
+                    "one frame can be sent as several neither by the driver nor behind it",
+                ));
+            }
+            self.programs.copies.try_again();
+        }
         self.engine.engage(grant)?;
         self.engaged = true;
         Ok(())
@@ -318,6 +375,7 @@ impl DataPlane for XdpPlane {
 
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
         self.check()?;
+        self.look_after_copies();
         let begun = self.engine.heartbeat(round, &mut self.wire);
         self.wire.flush();
         begun
