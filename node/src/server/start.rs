@@ -21,7 +21,7 @@ use mio::{Interest, Poll, Registry, Waker};
 use quorumwire_control::{Config, Entry, HardState, Peer, Replica, SnapshotMeta, Stored};
 use quorumwire_interfaces::{DataPlane, GroupId, Incarnation, Index, LogTime};
 use quorumwire_plane_socket::SocketPlane;
-use quorumwire_plane_xdp::{Attachment, XdpPlane};
+use quorumwire_plane_xdp::XdpPlane;
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
 };
@@ -423,12 +423,12 @@ fn open_plane(
         }
         PlaneKind::Xdp => {
             let interface = options.interface.as_deref();
-            let mut kernel =
-                XdpPlane::attach(listen, interface, PLANE_OPTIONS, Attachment::default())
-                    .with_context(|| format!("option plane: xdp cannot run at {listen}"))?;
+            let mut kernel = XdpPlane::attach(listen, interface, PLANE_OPTIONS, options.xdp)
+                .with_context(|| format!("option plane: xdp cannot run at {listen}"))?;
             if let Some(udp) = udp {
                 kernel.serve_memcached(udp);
             }
+            tracing::info!(plane = "xdp", "the data plane runs {}", kernel.described());
             let bound = kernel.local_address()?;
             let descriptor = kernel.as_fd().as_raw_fd();
             (Box::new(kernel), "xdp", descriptor, bound)
