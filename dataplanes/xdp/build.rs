@@ -18,7 +18,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     std::fs::write(out.join("qw_crc32c_tables.h"), crc32c_tables()).expect("cargo made the folder");
-    for program in ["plane", "pass"] {
+    for program in ["plane", "clone", "pass"] {
         compile(program, &out);
     }
 }

@@ -9,9 +9,10 @@ pub use table::{PLANES_ON_LOOPBACK, TABLE, documentation};
 use crate::keys::{ClusterKeys, SecretFile};
 use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
+use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpMode};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use table::Kind;
@@ -140,6 +141,8 @@ pub struct ServerOptions {
     pub listen_plane: SocketAddr,
     /// Whose driver runs the plane `xdp`, if not that of `listen_plane`.
     pub interface: Option<String>,
+    /// How the plane `xdp` uses that interface.
+    pub xdp: Attachment,
     /// See [`Self::plane_address`].
     pub advertise_plane: Option<SocketAddr>,
     /// The cluster's secret.
@@ -215,6 +218,20 @@ impl ServerOptions {
             })?,
             listen_plane: given.listen("listen-plane")?,
             interface: given.optional("interface").map(str::to_owned),
+            xdp: Attachment {
+                mode: given.choice("xdp-mode", |word| match word {
+                    "auto" => Some(XdpMode::Auto),
+                    "driver" => Some(XdpMode::Driver),
+                    "generic" => Some(XdpMode::Generic),
+                    _ => None,
+                })?,
+                copies: given.choice("xdp-copies", |word| match word {
+                    "auto" => Some(XdpCopies::Auto),
+                    "clone" => Some(XdpCopies::Clone),
+                    _ => None,
+                })?,
+                multicast: given.multicast("xdp-multicast")?,
+            },
             advertise_plane: given.address("advertise-plane")?,
             secret_file: given.optional("secret-file").map(PathBuf::from),
             on_follower: given.choice("on-follower", |word| match word {
@@ -328,6 +345,12 @@ impl ServerOptions {
         if !matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto) && self.interface.is_some() {
             return Err(given.refused("interface", "nothing, unless `plane` is xdp or auto"));
         }
+        if self.xdp.multicast.is_some()
+            && (self.plane != PlaneKind::Xdp || !self.listen_plane.is_ipv4())
+        {
+            let allowed = "nothing, unless `plane` is xdp and `listen-plane` an IPv4 address";
+            return Err(given.refused("xdp-multicast", allowed));
+        }
         let advertised = self.advertise_plane.map(|address| address.to_string());
         self.check_reachable(
             given,
@@ -421,6 +444,9 @@ pub fn reachable_argument(text: &str) -> Result<String, &'static str> {
     parse_reachable(text).ok_or("allowed: HOST:PORT to connect to")
 }
 
+/// The lowest multicast address that anybody may use.
+const MULTICAST_LOWEST: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 0);
+
 /// The values of all options, to be read one by one.
 struct Given<'a>(&'a [Value]);
 
@@ -457,12 +483,23 @@ impl Given<'_> {
             | Kind::Listen
             | Kind::Reachable
             | Kind::Address
+            | Kind::Multicast
             | Kind::Members => usize::MAX,
         };
         if text.is_empty() || text.len() > bytes_max {
             return Err(self.refused_value(name));
         }
         Ok(text)
+    }
+
+    fn multicast(&self, name: &str) -> Result<Option<Ipv4Addr>, Refused> {
+        let Some(text) = self.optional(name) else {
+            return Ok(None);
+        };
+        // Those below are for protocols of one network; switches treat them in their own ways.
+        let parsed = text.parse().ok();
+        let group = parsed.filter(|ip: &Ipv4Addr| ip.is_multicast() && *ip >= MULTICAST_LOWEST);
+        group.map(Some).ok_or_else(|| self.refused_value(name))
     }
 
     fn number<T: TryFrom<u64>>(&self, name: &str) -> Result<T, Refused> {

@@ -2,6 +2,7 @@
 use super::table::{CONFIG, Kind, TABLE, Unset, documentation};
 use super::{Durability, Flags, OnFollower, Origin, Refused, ServerOptions, resolve};
 use quorumwire_interfaces::ReplicaId;
+use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpMode};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -86,9 +87,10 @@ fn a_file_can_hold_every_option() {
             Kind::Choice(_) if spec.name == "plane" => "\"xdp\"".to_owned(), // some are for it only
             Kind::Choice(words) => format!("\"{}\"", words[1]),
             Kind::Text { .. } | Kind::Path => "\"text\"".to_owned(),
-            Kind::Listen => "\"[::1]:0\"".to_owned(),
+            Kind::Listen => "\"127.0.0.1:0\"".to_owned(),
             Kind::Reachable => "\"host:1\"".to_owned(),
             Kind::Address => "\"[::1]:1\"".to_owned(),
+            Kind::Multicast => "\"239.1.2.3\"".to_owned(),
             Kind::Members => "\"0=a:1,65535=[::1]:2\"".to_owned(),
         };
         writeln!(text, "{} = {value}", spec.key()).unwrap();
@@ -118,6 +120,30 @@ fn what_the_plane_in_the_kernel_needs_is_said_by_name() {
         let options = load(&[plane, secret, interface], &[]).unwrap();
         assert_eq!(options.interface.as_deref(), Some("eth0"));
     }
+    let options = load(&[xdp, secret, interface], &[]).unwrap();
+    assert_eq!(options.interface.as_deref(), Some("eth0"));
+    assert_eq!(options.xdp, Attachment::default());
+    let generic = [("xdp-mode", "generic"), ("xdp-copies", "clone")];
+    let group = ("xdp-multicast", "239.1.2.3");
+    let options = load(&[xdp, secret, generic[0], generic[1], group], &[]).unwrap();
+    assert_eq!(options.xdp.mode, XdpMode::Generic);
+    assert_eq!(options.xdp.copies, XdpCopies::Clone);
+    assert_eq!(options.xdp.multicast, Some([239, 1, 2, 3].into()));
+    for (name, given) in [
+        ("xdp-mode", "native"),
+        ("xdp-copies", "broadcast"),
+        ("xdp-multicast", "10.0.0.1"),
+        ("xdp-multicast", "224.0.0.1"),
+        ("xdp-multicast", "ff02::1"),
+    ] {
+        let error = refused(&[xdp, secret, (name, given)]);
+        assert_eq!((&error.option[..], &error.given[..]), (name, given));
+    }
+    let error = refused(&[("plane", "socket"), secret, group]);
+    assert_eq!((&error.option[..], &error.given[..]), group);
+    let ipv6 = ("listen-plane", "[::1]:7401");
+    let error = refused(&[xdp, secret, ipv6, group]);
+    assert_eq!((&error.option[..], &error.given[..]), group);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 #ifndef QW_ACT_H
 #define QW_ACT_H
 
-#include "copy.h"
+#include "order.h"
 
 /* A packet that passed all checks, and what the step said of it. */
 struct qw_served {
@@ -31,6 +31,8 @@ struct qw_served {
 	struct qw_memcached_set set;
 	__u32 set_bytes; /* of its datagram */
 	__u32 set_moved; /* how far the frame's begin was moved */
+	/* Of a `get`. */
+	struct qw_copy_read read;
 };
 
 /* One for each processor: too large for a program's stack. */
@@ -112,32 +114,49 @@ static __always_inline int qw_store(struct xdp_md *ctx, struct qw_served *s)
 	return 1;
 }
 
+/* Counts a packet that does not leave: the verdict. */
+static __always_inline int qw_lose(enum qw_count_of why)
+{
+	qw_tally(why, 1);
+	return XDP_DROP;
+}
+
 /* Sends the packet's frame back into the network as `header`, whose payload stands there already. */
 static __always_inline int qw_transmit(struct xdp_md *ctx, struct qw_served *s,
 				       struct qw_header *header, const struct qw_endpoint *to)
 {
 	__u32 bytes = QW_HEADER_BYTES + header->payload_bytes;
 
-	if (!qw_knows_mac(to)) {
-		qw_tally(QW_COUNT_NO_NEIGHBOUR, 1);
-		return XDP_DROP;
-	}
-	if (!qw_fit(ctx, &s->frame, bytes)) {
-		qw_tally(QW_COUNT_NO_SPACE, 1);
-		return XDP_DROP;
-	}
+	if (!qw_knows_mac(to))
+		return qw_lose(QW_COUNT_NO_NEIGHBOUR);
+	if (!qw_fit(ctx, &s->frame, bytes))
+		return qw_lose(QW_COUNT_NO_SPACE);
 	if (!qw_seal(ctx, &s->frame, header) ||
 	    !qw_address(ctx, &s->frame, to, bytes))
-		return XDP_DROP;
+		return qw_lose(QW_COUNT_UNSENT);
 	qw_tally(QW_COUNT_SENT, 1);
 	return XDP_TX;
+}
+
+/* Leader: the entry to all other replicas as one frame, which the network copies. */
+static __always_inline int qw_multicast(struct xdp_md *ctx, struct qw_served *s)
+{
+	const __u8 *address = (const __u8 *)&(const __be32){ qw_config.multicast };
+	struct qw_endpoint all = {
+		.port = qw_config.own[s->frame.group_slot & (QW_GROUPS_MAX - 1)].port,
+		/* RFC 1112, section 6.4 */
+		.mac = { 0x01, 0x00, 0x5e, address[1] & 0x7f, address[2], address[3] },
+	};
+
+	all.address[10] = all.address[11] = 0xff;
+	__builtin_memcpy(all.address + 12, address, 4);
+	return qw_transmit(ctx, s, &s->out.header, &all);
 }
 
 /* Leader: the entry to all other replicas. */
 static __always_inline int qw_fan_out(struct xdp_md *ctx, struct qw_served *s)
 {
 	struct qw_copy_order order = {
-		.number = qw_copy_number(),
 		.kind = QW_COPY_FANOUT,
 		.group_slot = (__u8)s->frame.group_slot,
 		.is_ipv6 = (__u8)s->frame.is_ipv6,
@@ -148,14 +167,15 @@ static __always_inline int qw_fan_out(struct xdp_md *ctx, struct qw_served *s)
 
 	/* Who asked stands between a forwarded request's header and its command. */
 	if (s->in.kind == QW_KIND_FORWARD && bpf_xdp_adjust_head(ctx, QW_ORIGIN_BYTES))
-		return XDP_DROP;
+		return qw_lose(QW_COUNT_UNSENT);
+	/* One frame to one other replica need not come to all. */
+	if (qw_config.multicast != 0 && s->replicas > 2)
+		return qw_multicast(ctx, s);
 	if (!qw_fit(ctx, &s->frame, bytes))
-		return XDP_DROP;
+		return qw_lose(QW_COUNT_NO_SPACE);
 	if (!qw_seal(ctx, &s->frame, &s->out.header))
-		return XDP_DROP;
-	if (!qw_order_copies(ctx, &order))
-		return XDP_DROP;
-	return qw_send_copies(s->replicas - 1);
+		return qw_lose(QW_COUNT_UNSENT);
+	return qw_send_copies(ctx, &s->frame, &order, s->replicas - 1);
 }
 
 /* Follower: a client's request to the leader, with who asked. */
@@ -165,13 +185,11 @@ static __always_inline int qw_forward(struct xdp_md *ctx, struct qw_served *s)
 	__u32 at = s->frame.at + QW_HEADER_BYTES;
 
 	if (!leader)
-		return XDP_DROP;
-	if (bpf_xdp_adjust_head(ctx, -QW_ORIGIN_BYTES)) {
-		qw_tally(QW_COUNT_NO_SPACE, 1);
-		return XDP_DROP;
-	}
+		return qw_lose(QW_COUNT_UNSENT);
+	if (bpf_xdp_adjust_head(ctx, -QW_ORIGIN_BYTES))
+		return qw_lose(QW_COUNT_NO_SPACE);
 	if (bpf_xdp_store_bytes(ctx, at, &s->sender, QW_ORIGIN_BYTES))
-		return XDP_DROP;
+		return qw_lose(QW_COUNT_UNSENT);
 	return qw_transmit(ctx, s, &s->out.header, leader);
 }
 
@@ -264,20 +282,20 @@ static __always_inline int qw_answer(struct xdp_md *ctx, struct qw_served *s)
 		return XDP_DROP;
 	range.from = from + qw_lowest(answered);
 	if (!qw_fit(ctx, &s->frame, QW_HEADER_BYTES))
-		return XDP_DROP;
+		return qw_lose(QW_COUNT_NO_SPACE);
 	if ((answered & (answered - 1)) == 0) {
 		slot = qw_slot_of(s->frame.group_slot, range.from);
-		if (!slot || !qw_write_answer(ctx, &s->frame, slot, range.from, &range,
-					      s->me))
+		if (!slot)
+			return qw_lose(QW_COUNT_UNSENT);
+		if (!qw_write_answer(ctx, &s->frame, slot, range.from, &range, s->me))
 			return XDP_DROP;
 		qw_tally(QW_COUNT_BLIND_ANSWERS, 1);
 		qw_tally(QW_COUNT_SENT, 1);
 		return XDP_TX;
 	}
-	order.number = qw_copy_number();
-	if (!qw_write_range(ctx, &s->frame, &range) || !qw_order_copies(ctx, &order))
-		return XDP_DROP;
-	return qw_send_copies((__u32)(s->commit_index - range.from) + 1);
+	if (!qw_write_range(ctx, &s->frame, &range))
+		return qw_lose(QW_COUNT_UNSENT);
+	return qw_send_copies(ctx, &s->frame, &order, (__u32)(s->commit_index - range.from) + 1);
 }
 
 /* Leader: sends entries again to a replica that misses them. */
@@ -292,7 +310,6 @@ static __always_inline int qw_resend(struct xdp_md *ctx, struct qw_served *s)
 		.group = s->group,
 	};
 	struct qw_copy_order order = {
-		.number = qw_copy_number(),
 		.kind = QW_COPY_RESEND,
 		.group_slot = (__u8)s->frame.group_slot,
 		.is_ipv6 = (__u8)s->frame.is_ipv6,
@@ -302,10 +319,10 @@ static __always_inline int qw_resend(struct xdp_md *ctx, struct qw_served *s)
 	};
 
 	if (s->out.index > last)
-		return XDP_DROP;
-	if (!qw_write_range(ctx, &s->frame, &range) || !qw_order_copies(ctx, &order))
-		return XDP_DROP;
-	return qw_send_copies((__u32)(last - s->out.index) + 1);
+		return qw_lose(QW_COUNT_LATE_COPY);
+	if (!qw_write_range(ctx, &s->frame, &range))
+		return qw_lose(QW_COUNT_UNSENT);
+	return qw_send_copies(ctx, &s->frame, &order, (__u32)(last - s->out.index) + 1);
 }
 
 /* Follower: asks for what comes behind the entries it had asked for. */
@@ -324,7 +341,7 @@ static __always_inline int qw_ask_for_more(struct xdp_md *ctx, struct qw_served 
 		.sequence = s->round,
 	};
 
-	return leader ? qw_transmit(ctx, s, &header, leader) : XDP_DROP;
+	return leader ? qw_transmit(ctx, s, &header, leader) : qw_lose(QW_COUNT_UNSENT);
 }
 
 /* Software's: what a host has a use for goes up, unchanged; the rest is counted already. */
@@ -360,13 +377,12 @@ static __always_inline int qw_act(struct xdp_md *ctx, struct qw_served *s)
 		return qw_fan_out(ctx, s);
 	if (s->asking == QW_ASKING_MORE)
 		return qw_ask_for_more(ctx, s);
-	if (s->asking == QW_ASKING_NOT) {
-		qw_tally(QW_COUNT_GAPS_NOT_ASKED, 1);
-		return XDP_DROP;
-	}
+	if (s->asking == QW_ASKING_NOT)
+		return qw_lose(QW_COUNT_GAPS_NOT_ASKED);
 	if (s->out.actions & QW_REPLY) {
 		leader = qw_peer_of(s->frame.group_slot, s->leader);
-		return leader ? qw_transmit(ctx, s, &s->out.header, leader) : XDP_DROP;
+		return leader ? qw_transmit(ctx, s, &s->out.header, leader) :
+				qw_lose(QW_COUNT_UNSENT);
 	}
 	if (s->out.actions & QW_FORWARD)
 		return qw_forward(ctx, s);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One frame that came in leaves as several: it is sent to a device map that names our interface as often as
- * copies are wanted, and qw_copy, which runs for each copy before it leaves, makes each what it shall be.
- * All entries of such a map share one program, because the kernel keeps one for each device, so qw_copy counts:
- * the copies of one frame come one behind the other. */
+/* One frame that came in leaves as several: what each of the copies is. Who makes them is said by order.h. */
 #ifndef QW_COPY_H
 #define QW_COPY_H
 
@@ -12,20 +9,25 @@ enum qw_copy_kind {
 	QW_COPY_FANOUT = 1, /* the packet, to each other replica */
 	QW_COPY_ANSWERS = 2, /* an answer to each blind write of a range */
 	QW_COPY_RESEND = 3, /* the entries of a range, to one replica */
-	QW_COPY_READ = 4, /* the answer to a `get`, for which the frame that came in has no room */
+	QW_COPY_TRIAL = 4, /* nothing: it shows that it came */
+	QW_COPY_READ = 5, /* the answer to a `get`, for which the frame that came in has no room */
 };
 
-/* READ: what else qw_copy is told. It runs on the same processor, before so many other frames come in. */
+/* READ: what else is to be known, by processor. A frame's copies are made before so many others come in. */
 #define QW_READS 64
+/* The first becomes the answer. The last of a device map's is the frame that came in, without room. */
+#define QW_READ_COPIES 2
 struct qw_copy_read {
 	__u64 version; /* of the answer that was found */
 	struct qw_endpoint client;
-	__u32 number; /* of the frame */
 	__u32 place; /* in the table */
+	__u32 number;
 };
 
 struct qw_copy_reads {
 	struct qw_copy_read of[QW_READS];
+	__u32 number; /* of the last one */
+	__u32 reserved;
 };
 
 struct {
@@ -35,20 +37,20 @@ struct {
 	__type(value, struct qw_copy_reads);
 } copy_reads SEC(".maps");
 
-/* What qw_copy is told, in place of the Ethernet addresses. */
+/* What shall become of the copies, in place of the Ethernet addresses. */
 struct qw_copy_order {
 	__u32 number; /* of the frame, for this processor */
 	__u8 kind; /* enum qw_copy_kind */
 	__u8 group_slot;
 	__u8 is_ipv6;
-	__u8 peer; /* RESEND: its slot */
-	__u8 me;
+	__u8 peer; /* RESEND: its slot; TRIAL: the frame's number; READ: where the rest is noted */
+	__u8 me; /* READ: the note's number, with the next */
 	__u8 replicas;
-	__u16 reserved;
+	__u16 cpu; /* that ordered them */
 };
 _Static_assert(sizeof(struct qw_copy_order) == 2 * ETH_ALEN, "in place of two addresses");
 
-/* ANSWERS, RESEND: what else it is told, in place of the packet's header. */
+/* ANSWERS, RESEND: what else has to be known, in place of the packet's header. */
 struct qw_copy_range {
 	__u64 from;
 	__u64 upto;
@@ -57,48 +59,11 @@ struct qw_copy_range {
 	__u32 group;
 };
 
-/* A number for a frame whose copies are to be counted. */
-static __always_inline __u32 qw_copy_number(void)
-{
-	__u32 zero = 0;
-	__u32 *number = bpf_map_lookup_elem(&copy_numbers, &zero);
-
-	return number ? ++*number : 0;
-}
-
-#define QW_SEND_AS(entries) \
-	do { \
-		__sync_fetch_and_add(&mine->copies_ordered, entries); \
-		return (int)bpf_redirect_map(&copies_##entries, 0, BPF_F_BROADCAST); \
-	} while (0)
-
-/* Sends a frame as at least so many copies. */
-static __always_inline int qw_send_copies(__u32 count)
-{
-	struct qw_in_step *mine = qw_own_step();
-
-	if (!mine)
-		return XDP_DROP;
-	if (count <= 1)
-		QW_SEND_AS(1);
-	if (count <= 2)
-		QW_SEND_AS(2);
-	if (count <= 4)
-		QW_SEND_AS(4);
-	if (count <= 6)
-		QW_SEND_AS(6);
-	if (count <= 8)
-		QW_SEND_AS(8);
-	if (count <= 16)
-		QW_SEND_AS(16);
-	QW_SEND_AS(32);
-}
-
 /* Where a packet begins in a frame of ours. */
 static __always_inline void qw_place(struct qw_frame *frame, __u32 is_ipv6)
 {
 	frame->is_ipv6 = is_ipv6;
-	frame->ip = QW_ETHERNET_BYTES + (qw_config.vlan ? QW_VLAN_BYTES : 0);
+	frame->ip = QW_ETHERNET_BYTES + (QW_VLAN ? QW_VLAN_BYTES : 0);
 	frame->at = frame->ip + (is_ipv6 ? QW_IPV6_BYTES : QW_IPV4_BYTES) + QW_UDP_BYTES;
 }
 
@@ -124,7 +89,7 @@ static __always_inline int qw_knows_mac(const struct qw_endpoint *endpoint)
 
 /* Writes a header into a frame, signed; the payload stands behind it. */
 static __always_inline int
-qw_seal(struct xdp_md *ctx, const struct qw_frame *frame, struct qw_header *header)
+qw_seal(QW_CTX *ctx, const struct qw_frame *frame, struct qw_header *header)
 {
 	__u32 slot = frame->group_slot;
 	__u32 *used = bpf_map_lookup_elem(&keys_used, &slot);
@@ -157,7 +122,7 @@ qw_seal(struct xdp_md *ctx, const struct qw_frame *frame, struct qw_header *head
 	return 1;
 }
 
-static __always_inline long qw_frame_bytes(const struct xdp_md *ctx)
+static __always_inline long qw_frame_bytes(const QW_CTX *ctx)
 {
 	long bytes = (__u8 *)qw_data_end(ctx) - (__u8 *)qw_data(ctx);
 
@@ -167,11 +132,12 @@ static __always_inline long qw_frame_bytes(const struct xdp_md *ctx)
 
 /* Makes a frame as long as a packet of so many bytes asks. */
 static __always_inline int
-qw_fit(struct xdp_md *ctx, const struct qw_frame *frame, __u32 packet_bytes)
+qw_fit(QW_CTX *ctx, const struct qw_frame *frame, __u32 packet_bytes)
 {
-	long more = (long)(frame->at + packet_bytes) - qw_frame_bytes(ctx);
+	long bytes = (long)(frame->at + packet_bytes);
+	long more = bytes - qw_frame_bytes(ctx);
 
-	return more == 0 || bpf_xdp_adjust_tail(ctx, (int)more) == 0;
+	return more == 0 || qw_resize(ctx, bytes, more) == 0;
 }
 
 /* Whether a slot still holds an entry of a term after it was read. The host may have released it, and another
@@ -187,9 +153,23 @@ qw_still_holds(const struct qw_slot *slot, __u64 index, __u32 group_slot, __u64 
 	       *(const volatile __u64 *)&group->registers.term == term;
 }
 
-/* Tells the memcached client in a slot that its `set` is stored. */
+/* Counts a packet that does not leave. */
+static __always_inline int qw_unsent(void)
+{
+	qw_tally(QW_COUNT_UNSENT, 1);
+	return 0;
+}
+
+/* A copy that is not needed, or whose entry went while it was made. */
+static __always_inline int qw_came_late(void)
+{
+	qw_tally(QW_COUNT_LATE_COPY, 1);
+	return 0;
+}
+
+/* Tells the memcached client in a slot that its `set` is stored; 0, counted, if it cannot be told. */
 static __always_inline int
-qw_write_stored(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot *slot,
+qw_write_stored(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 		__u64 index, __u64 term)
 {
 	const struct qw_leave *leave = qw_leave_of(frame->group_slot);
@@ -197,17 +177,18 @@ qw_write_stored(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot
 	__u8 text[QW_MEMCACHED_ANSWER_BYTES];
 
 	qw_memcached_stored(slot->request, text);
-	if (!leave || !qw_still_holds(slot, index, frame->group_slot, term))
-		return 0;
+	if (!qw_still_holds(slot, index, frame->group_slot, term))
+		return qw_came_late();
+	if (!leave || !qw_fit(ctx, frame, sizeof(text)) ||
+	    qw_store_bytes(ctx, frame->at, text, sizeof(text)))
+		return qw_unsent();
 	frame->own_port = leave->port;
-	return qw_fit(ctx, frame, sizeof(text)) &&
-	       bpf_xdp_store_bytes(ctx, frame->at, text, sizeof(text)) == 0 &&
-	       qw_address(ctx, frame, &client, sizeof(text));
+	return qw_address(ctx, frame, &client, sizeof(text)) || qw_unsent();
 }
 
-/* Writes the answer to the blind write in a slot into a frame of a header's length. */
+/* Writes the answer to the blind write in a slot into a frame of fitting length; 0, counted, if it cannot. */
 static __always_inline int
-qw_write_answer(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot *slot,
+qw_write_answer(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 		__u64 index, const struct qw_copy_range *range, __u8 me)
 {
 	struct qw_endpoint client = slot->client;
@@ -226,9 +207,11 @@ qw_write_answer(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot
 
 	if (slot->asked_by == QW_ASKER_MEMCACHED)
 		return qw_write_stored(ctx, frame, slot, index, range->term);
-	if (!qw_still_holds(slot, index, frame->group_slot, range->term) || !qw_seal(ctx, frame, &header))
-		return 0;
-	return qw_address(ctx, frame, &client, QW_HEADER_BYTES);
+	if (!qw_still_holds(slot, index, frame->group_slot, range->term))
+		return qw_came_late();
+	if (!qw_seal(ctx, frame, &header) || !qw_address(ctx, frame, &client, QW_HEADER_BYTES))
+		return qw_unsent();
+	return 1;
 }
 
 /* 1 if two numbers are the same, else 0. Without a branch, of which the verifier would follow both ways for
@@ -271,9 +254,9 @@ qw_tell_unsent(__u32 group_slot, __u32 slot, __u64 index, enum qw_count_of why)
 	qw_tell(&event, BPF_RB_FORCE_WAKEUP);
 }
 
-/* A copy that becomes the APPEND of an entry. */
+/* A copy that becomes the APPEND of an entry; 0, counted, if it cannot. */
 static __always_inline int
-qw_write_append(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot *slot,
+qw_write_append(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 		__u64 index, const struct qw_copy_range *range, __u8 me, __u8 peer)
 {
 	const struct qw_endpoint *to = qw_peer_of(frame->group_slot, peer);
@@ -296,7 +279,7 @@ qw_write_append(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot
 	};
 
 	if (!to || bytes > QW_PAYLOAD_BYTES_MAX)
-		return 0;
+		return qw_unsent();
 	if (!qw_knows_mac(to)) {
 		qw_tell_unsent(frame->group_slot, peer, index, QW_COUNT_NO_NEIGHBOUR);
 		return 0;
@@ -307,56 +290,41 @@ qw_write_append(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_slot
 		return 0;
 	}
 	if (bytes > 0 && bytes <= QW_PAYLOAD_BYTES_MAX &&
-	    bpf_xdp_store_bytes(ctx, frame->at + QW_HEADER_BYTES, (void *)slot->payload, bytes))
-		return 0;
-	if (!qw_still_holds(slot, index, frame->group_slot, range->term) || !qw_seal(ctx, frame, &header))
-		return 0;
-	return qw_address(ctx, frame, to, QW_HEADER_BYTES + bytes);
-}
-
-/* The copy's number among those of its frame. */
-static __always_inline __u32 qw_copy_count(__u32 number)
-{
-	__u32 zero = 0;
-	struct qw_copying *now = bpf_map_lookup_elem(&copying, &zero);
-
-	if (!now)
-		return ~0U;
-	if (now->number != number) {
-		now->number = number;
-		now->done = 0;
-	}
-	return now->done++;
+	    qw_store_bytes(ctx, frame->at + QW_HEADER_BYTES, slot->payload, bytes))
+		return qw_unsent();
+	if (!qw_still_holds(slot, index, frame->group_slot, range->term))
+		return qw_came_late();
+	if (!qw_seal(ctx, frame, &header) || !qw_address(ctx, frame, to, QW_HEADER_BYTES + bytes))
+		return qw_unsent();
+	return 1;
 }
 
 /* The copy for the replica that is the count-th behind us. */
-static __always_inline int qw_copy_fanout(struct xdp_md *ctx, struct qw_frame *frame,
+static __always_inline int qw_copy_fanout(QW_CTX *ctx, struct qw_frame *frame,
 					  const struct qw_copy_order *order, __u32 count)
 {
 	const struct qw_endpoint *to;
 	__u32 slot = order->me + 1 + count;
 	__u32 bytes = (__u32)qw_frame_bytes(ctx) - frame->at;
 
-	if (count + 1 >= order->replicas) {
-		qw_tally(QW_COUNT_LATE_COPY, 1);
-		return 0;
-	}
+	if (count + 1 >= order->replicas)
+		return qw_came_late();
 	if (slot >= order->replicas)
 		slot -= order->replicas;
 	to = qw_peer_of(frame->group_slot, slot);
 	if (!to)
-		return 0;
+		return qw_unsent();
 	if (!qw_knows_mac(to)) {
 		__u8 *packet = (__u8 *)qw_data(ctx) + (frame->at & 127);
 		__u64 index;
 
 		if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
-			return 0;
+			return qw_unsent();
 		index = qw_load_u64(packet + __builtin_offsetof(struct qw_header, index));
 		qw_tell_unsent(frame->group_slot, slot, index, QW_COUNT_NO_NEIGHBOUR);
 		return 0;
 	}
-	return qw_address(ctx, frame, to, bytes);
+	return qw_address(ctx, frame, to, bytes) || qw_unsent();
 }
 
 static __always_inline __u64 qw_recent_version(const struct qw_recent *recent)
@@ -367,25 +335,25 @@ static __always_inline __u64 qw_recent_version(const struct qw_recent *recent)
 	return version;
 }
 
-static __always_inline struct qw_copy_read *qw_copy_read_of(__u32 number)
+/* The processor's notes of reads whose answers are copies. */
+static __always_inline struct qw_copy_reads *qw_own_reads(void)
 {
 	__u32 zero = 0;
-	struct qw_copy_reads *all = bpf_map_lookup_elem(&copy_reads, &zero);
 
-	return all ? &all->of[number & (QW_READS - 1)] : NULL;
+	return bpf_map_lookup_elem(&copy_reads, &zero);
 }
 
 /* Writes an answer behind memcached's frame, and checks that it is still the one of that version. The frame is
  * as long as that asks. */
 static __always_inline int
-qw_write_recent(struct xdp_md *ctx, const struct qw_frame *frame, const struct qw_recent *found,
+qw_write_recent(QW_CTX *ctx, const struct qw_frame *frame, const struct qw_recent *found,
 		__u64 version, __u32 length)
 {
 	const struct qw_recent_answer *answer = &found->of[version & 1];
 
 	barrier_var(length);
 	if (length > 0 && length <= QW_RECENT_TEXT_BYTES_MAX &&
-	    bpf_xdp_store_bytes(ctx, frame->at + QW_MEMCACHED_FRAME_BYTES, (void *)answer->text, length))
+	    qw_store_bytes(ctx, frame->at + QW_MEMCACHED_FRAME_BYTES, answer->text, length))
 		return 0;
 	barrier();
 	return qw_recent_version(found) == version;
@@ -393,97 +361,95 @@ qw_write_recent(struct xdp_md *ctx, const struct qw_frame *frame, const struct q
 
 /* The copy that becomes the answer to a `get`. A client whose answer was replaced meanwhile asks again. */
 static __always_inline int
-qw_copy_recent(struct xdp_md *ctx, struct qw_frame *frame, const struct qw_copy_order *order, __u32 count)
+qw_copy_recent(QW_CTX *ctx, struct qw_frame *frame, const struct qw_copy_order *order, __u32 count)
 {
-	const struct qw_copy_read *read = qw_copy_read_of(order->number);
+	const struct qw_copy_reads *reads = qw_own_reads();
 	const struct qw_leave *leave = qw_leave_of(frame->group_slot);
+	const struct qw_copy_read *read;
 	struct qw_endpoint client;
 	const struct qw_recent *found;
 	__u64 version;
 	__u32 length;
 	__u32 place;
 
-	if (count != 0 || !read || !leave || read->number != order->number) {
-		qw_tally(QW_COUNT_LATE_COPY, 1);
-		return 0;
-	}
+	if (count != 0)
+		return qw_came_late();
+	if (!reads || !leave)
+		return qw_unsent();
+	read = &reads->of[order->peer & (QW_READS - 1)];
+	/* Made by another processor, or too late. */
+	if ((read->number & 0xffff) != 256U * order->me + order->replicas)
+		return qw_unsent();
 	client = read->client;
 	version = read->version;
 	place = read->place;
 	found = bpf_map_lookup_elem(&recent, &place);
 	if (!found)
-		return 0;
+		return qw_unsent();
 	length = found->of[version & 1].text_bytes;
 	if (!qw_fit(ctx, frame, QW_MEMCACHED_FRAME_BYTES + length)) {
 		qw_tally(QW_COUNT_NO_SPACE, 1);
 		return 0;
 	}
 	frame->own_port = leave->port;
-	if (!qw_write_recent(ctx, frame, found, version, length) ||
-	    !qw_address(ctx, frame, &client, QW_MEMCACHED_FRAME_BYTES + length)) {
+	if (!qw_write_recent(ctx, frame, found, version, length)) {
 		qw_tally(QW_COUNT_ANSWER_CHANGED, 1);
 		return 0;
 	}
+	if (!qw_address(ctx, frame, &client, QW_MEMCACHED_FRAME_BYTES + length))
+		return qw_unsent();
 	qw_tally(QW_COUNT_MEMCACHED_READS, 1);
 	return 1;
 }
 
-/* Makes one copy what it shall be: 0 if it is not to leave. */
-static __always_inline int qw_copy_one(struct xdp_md *ctx)
+/* Makes the count-th copy of a frame what it shall be: 0 if it is not to leave, which is counted. `range` is of
+ * no meaning for FANOUT and READ. */
+static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order *order,
+					const struct qw_copy_range *range, __u32 count)
 {
-	struct qw_copy_order order;
-	struct qw_copy_range range;
+	__u64 index = range->from + count;
 	struct qw_frame frame = {};
 	const struct qw_slot *slot;
-	__u8 *data = qw_data(ctx);
-	__u8 *packet;
-	__u32 count;
-	__u64 index;
 
-	if ((void *)(data + sizeof(order)) > qw_data_end(ctx))
-		return 0;
-	__builtin_memcpy(&order, data, sizeof(order));
-	qw_place(&frame, order.is_ipv6);
-	frame.group_slot = order.group_slot & (QW_GROUPS_MAX - 1);
+	qw_place(&frame, order->is_ipv6);
+	frame.group_slot = order->group_slot & (QW_GROUPS_MAX - 1);
 	frame.own_port = qw_config.own[frame.group_slot].port;
-	count = qw_copy_count(order.number);
-	if (order.kind == QW_COPY_FANOUT)
-		return qw_copy_fanout(ctx, &frame, &order, count);
-	if (order.kind == QW_COPY_READ)
-		return qw_copy_recent(ctx, &frame, &order, count);
-	packet = data + (frame.at & 127);
-	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
-		return 0;
-	__builtin_memcpy(&range, packet, sizeof(range));
-	index = range.from + count;
+	if (order->kind == QW_COPY_FANOUT)
+		return qw_copy_fanout(ctx, &frame, order, count);
+	if (order->kind == QW_COPY_READ)
+		return qw_copy_recent(ctx, &frame, order, count);
 	slot = qw_slot_of(frame.group_slot, index);
-	if (index > range.upto || !slot || slot->index != index) {
-		qw_tally(QW_COUNT_LATE_COPY, 1);
-		return 0;
-	}
-	if (order.kind == QW_COPY_RESEND) {
-		if (!qw_write_append(ctx, &frame, slot, index, &range, order.me, order.peer))
+	if (index > range->upto || !slot || slot->index != index)
+		return qw_came_late();
+	if (order->kind == QW_COPY_RESEND) {
+		if (!qw_write_append(ctx, &frame, slot, index, range, order->me, order->peer))
 			return 0;
 		qw_tally(QW_COUNT_RESENT, 1);
 		return 1;
 	}
 	if (!qw_answers(slot, index))
-		return 0;
-	if (!qw_write_answer(ctx, &frame, slot, index, &range, order.me))
+		return qw_came_late();
+	if (!qw_write_answer(ctx, &frame, slot, index, range, order->me))
 		return 0;
 	qw_tally(QW_COUNT_BLIND_ANSWERS, 1);
 	return 1;
 }
 
-/* Says what qw_copy shall do with the frame's copies. */
-static __always_inline int
-qw_order_copies(struct xdp_md *ctx, const struct qw_copy_order *order)
+/* What stands in place of the packet's header; zeros for FANOUT and READ, where none stands. */
+static __always_inline int qw_read_range(QW_CTX *ctx, const struct qw_copy_order *order,
+					 struct qw_copy_range *range)
 {
-	__u8 *data = qw_data(ctx);
+	struct qw_frame frame;
+	__u8 *packet;
 
-	if ((void *)(data + sizeof(*order)) > qw_data_end(ctx))
+	__builtin_memset(range, 0, sizeof(*range));
+	if (order->kind == QW_COPY_FANOUT || order->kind == QW_COPY_READ)
+		return 1;
+	qw_place(&frame, order->is_ipv6);
+	packet = (__u8 *)qw_data(ctx) + (frame.at & 127);
+	if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
 		return 0;
-	__builtin_memcpy(data, order, sizeof(*order));
+	__builtin_memcpy(range, packet, sizeof(*range));
 	return 1;
 }
 

@@ -11,6 +11,8 @@
 
 #include "maps.h"
 
+/* Whoever includes this has included in_xdp.h or in_tc.h. */
+
 #define QW_ETHERNET_BYTES 14
 #define QW_VLAN_BYTES 4
 #define QW_IPV4_BYTES 20
@@ -27,6 +29,7 @@ struct qw_frame {
 	__u32 bytes; /* of the packet */
 	__u32 group_slot;
 	__u16 is_ipv6;
+	__u16 to_group; /* 1: to the address of all replicas, not to our own */
 	__u16 is_memcached; /* to the port where memcached clients ask */
 	__be16 own_port; /* where answers come from */
 };
@@ -36,12 +39,12 @@ struct qw_vlan_tag {
 	__be16 proto;
 };
 
-static __always_inline void *qw_data(const struct xdp_md *ctx)
+static __always_inline void *qw_data(const QW_CTX *ctx)
 {
 	return (void *)(long)ctx->data;
 }
 
-static __always_inline void *qw_data_end(const struct xdp_md *ctx)
+static __always_inline void *qw_data_end(const QW_CTX *ctx)
 {
 	return (void *)(long)ctx->data_end;
 }
@@ -83,7 +86,7 @@ static __always_inline __u32 qw_memcached_group_of(__u16 port)
 }
 
 /* Whether a frame is a whole UDP datagram to one of our planes, and where things stand in it. */
-static __always_inline int qw_find(struct xdp_md *ctx, struct qw_frame *frame)
+static __always_inline int qw_find(QW_CTX *ctx, struct qw_frame *frame)
 {
 	__u8 *data = qw_data(ctx);
 	void *end = qw_data_end(ctx);
@@ -161,7 +164,7 @@ static __always_inline int qw_find(struct xdp_md *ctx, struct qw_frame *frame)
 
 /* Who sent a frame that qw_find has found: 0 if the frame is not as it was. */
 static __always_inline int
-qw_sender_of(struct xdp_md *ctx, const struct qw_frame *frame, struct qw_endpoint *sender)
+qw_sender_of(QW_CTX *ctx, const struct qw_frame *frame, struct qw_endpoint *sender)
 {
 	__u8 *data = qw_data(ctx);
 	void *end = qw_data_end(ctx);
@@ -199,8 +202,9 @@ qw_sender_of(struct xdp_md *ctx, const struct qw_frame *frame, struct qw_endpoin
 	return 1;
 }
 
-/* Whether the frame is to the plane's own address, and not to a neighbour's that passes by. */
-static __always_inline int qw_is_to_us(struct xdp_md *ctx, const struct qw_frame *frame)
+/* Whether the frame is to the plane's own address or to that of all replicas, and not to a neighbour's that
+ * passes by. */
+static __always_inline int qw_is_to_us(QW_CTX *ctx, struct qw_frame *frame)
 {
 	const volatile __u32 *own;
 	void *end = qw_data_end(ctx);
@@ -223,7 +227,10 @@ static __always_inline int qw_is_to_us(struct xdp_md *ctx, const struct qw_frame
 
 		if ((void *)(ip + 1) > end)
 			return 0;
-		return own[2] == bpf_htonl(0xffff) && ip->daddr == own[3];
+		if (own[2] != bpf_htonl(0xffff))
+			return 0;
+		frame->to_group = qw_config.multicast != 0 && ip->daddr == qw_config.multicast;
+		return frame->to_group || ip->daddr == own[3];
 	}
 }
 
@@ -237,7 +244,7 @@ static __always_inline __u16 qw_fold(__u64 sum)
 }
 
 /* The UDP checksum of `bytes` bytes behind UDP, which IPv6 asks for. The header's own field is zero. */
-__attribute__((noinline)) __u32 qw_udp_sum(struct xdp_md *ctx, __u32 udp_at, __u32 bytes)
+__attribute__((noinline)) __u32 qw_udp_sum(QW_CTX *ctx, __u32 udp_at, __u32 bytes)
 {
 	void *end = qw_data_end(ctx);
 	__u8 *data = qw_data(ctx);
@@ -270,7 +277,7 @@ __attribute__((noinline)) __u32 qw_udp_sum(struct xdp_md *ctx, __u32 udp_at, __u
 
 /* Whether the UDP checksum is right, or was left to a device that never had to make it, because the frame comes
  * from this machine: then it is that of the addresses alone. */
-static __always_inline int qw_checksum_is_right(struct xdp_md *ctx, const struct qw_frame *frame)
+static __always_inline int qw_checksum_is_right(QW_CTX *ctx, const struct qw_frame *frame)
 {
 	__u32 udp_bytes = frame->bytes + QW_UDP_BYTES;
 	__u8 *data = qw_data(ctx);
@@ -308,7 +315,7 @@ static __always_inline int qw_checksum_is_right(struct xdp_md *ctx, const struct
 }
 
 /* Writes Ethernet, IP and UDP for a packet of `bytes` bytes from the group's plane to somebody. */
-static __always_inline int qw_address(struct xdp_md *ctx, const struct qw_frame *frame,
+static __always_inline int qw_address(QW_CTX *ctx, const struct qw_frame *frame,
 				      const struct qw_endpoint *to, __u32 bytes)
 {
 	const volatile struct qw_endpoint *from =
@@ -375,12 +382,12 @@ static __always_inline int qw_address(struct xdp_md *ctx, const struct qw_frame 
 		ethernet->h_dest[place] = to->mac[place];
 	}
 	proto = bpf_htons(frame->is_ipv6 ? ETH_P_IPV6 : ETH_P_IP);
-	if (qw_config.vlan) {
+	if (QW_VLAN) {
 		struct qw_vlan_tag *tag = (void *)(ethernet + 1);
 
 		/* Before the IP header, whose bounds were checked. */
 		ethernet->h_proto = bpf_htons(ETH_P_8021Q);
-		tag->tci = bpf_htons((__u16)qw_config.vlan);
+		tag->tci = bpf_htons((__u16)QW_VLAN);
 		tag->proto = proto;
 	} else {
 		ethernet->h_proto = proto;

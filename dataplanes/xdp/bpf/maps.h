@@ -39,7 +39,8 @@ struct {
 	__type(value, struct qw_control);
 } control SEC(".maps");
 
-/* What is under way in the programs, by processor: what a fence waits for. A processor writes its own only. */
+/* What is under way in the programs, by processor: what a fence waits for. A processor writes its own only, but for
+ * copies_done, which is the ordering processor's. */
 struct qw_in_step {
 	__u64 count; /* packets being served */
 	__u64 copies_ordered; /* copies that qw_copy will see, unless the kernel loses some */
@@ -125,7 +126,7 @@ struct {
 	__uint(max_entries, 64 * 1024);
 } events SEC(".maps");
 
-/* One frame is sent as often as one of these has entries; see copy.h. */
+/* One frame is sent as often as one of these has entries; see order.h. */
 #define QW_COPIES(entries) \
 	struct { \
 		__uint(type, BPF_MAP_TYPE_DEVMAP); \
@@ -141,6 +142,22 @@ QW_COPIES(6);
 QW_COPIES(8);
 QW_COPIES(16);
 QW_COPIES(32);
+
+/* enum qw_copies_by, as the host decided when the group was last engaged. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} copies_by SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct qw_trial);
+} trial SEC(".maps");
 
 /* What qw_copy knows of the frame it has last seen. */
 struct qw_copying {

@@ -43,28 +43,6 @@ qw_restore(struct xdp_md *ctx, const struct qw_frame *frame, const struct qw_mem
 	return bpf_xdp_store_bytes(ctx, frame->at, (void *)text->bytes, bytes) == 0;
 }
 
-/* The frame has no room for the answer: a copy, for which the kernel takes a page, has. Two, because the last one is
- * the frame that came in. */
-static __always_inline enum qw_memcached_fate
-qw_read_by_copy(struct xdp_md *ctx, struct qw_served *s, __u64 version, __u32 place)
-{
-	struct qw_copy_order order = {
-		.number = qw_copy_number(),
-		.kind = QW_COPY_READ,
-		.group_slot = (__u8)s->frame.group_slot,
-		.is_ipv6 = (__u8)s->frame.is_ipv6,
-	};
-	struct qw_copy_read *read = qw_copy_read_of(order.number);
-
-	if (!read)
-		return QW_MEMCACHED_PASSED;
-	read->version = version;
-	read->client = s->sender;
-	read->number = order.number;
-	read->place = place;
-	return qw_order_copies(ctx, &order) ? QW_MEMCACHED_COPIED : QW_MEMCACHED_PASSED;
-}
-
 /* A `get` of one key. */
 static __always_inline enum qw_memcached_fate
 qw_read_recent(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *group,
@@ -91,8 +69,12 @@ qw_read_recent(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *g
 	if (length == 0 || !qw_recent_is(&found->of[version & 1], text, key_bytes) ||
 	    length + QW_MEMCACHED_FRAME_BYTES > QW_RECENT_AMPLIFICATION_MAX * bytes)
 		return QW_MEMCACHED_PASSED;
-	if (!qw_fit(ctx, &s->frame, QW_MEMCACHED_FRAME_BYTES + length))
-		return qw_read_by_copy(ctx, s, version, place);
+	if (!qw_fit(ctx, &s->frame, QW_MEMCACHED_FRAME_BYTES + length)) {
+		s->read.version = version;
+		s->read.client = s->sender;
+		s->read.place = place;
+		return QW_MEMCACHED_COPIED;
+	}
 	if (!qw_write_recent(ctx, &s->frame, found, version, length))
 		return qw_restore(ctx, &s->frame, text, bytes) ? QW_MEMCACHED_PASSED :
 								 QW_MEMCACHED_BROKEN;
@@ -102,6 +84,26 @@ qw_read_recent(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *g
 	qw_tally(QW_COUNT_MEMCACHED_READS, 1);
 	qw_tally(QW_COUNT_SENT, 1);
 	return QW_MEMCACHED_ANSWERED;
+}
+
+/* A `get` whose frame has no room for the answer: a copy, for which the kernel takes new memory, has. */
+static __always_inline int qw_read_by_copy(struct xdp_md *ctx, struct qw_served *s)
+{
+	struct qw_copy_order order = {
+		.kind = QW_COPY_READ,
+		.group_slot = (__u8)s->frame.group_slot,
+		.is_ipv6 = (__u8)s->frame.is_ipv6,
+	};
+	struct qw_copy_reads *reads = qw_own_reads();
+
+	if (!reads)
+		return qw_lose(QW_COUNT_UNSENT);
+	s->read.number = ++reads->number;
+	order.peer = (__u8)(s->read.number & (QW_READS - 1));
+	order.me = (__u8)(s->read.number >> 8);
+	order.replicas = (__u8)s->read.number;
+	reads->of[order.peer & (QW_READS - 1)] = s->read;
+	return qw_send_copies(ctx, &s->frame, &order, QW_READ_COPIES);
 }
 
 /* A plain `set`: makes the frame what a REQUEST of the command is, but for the header, which nobody reads. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common case in a network driver's receive path: finds packets for a plane, checks them, takes one
  * step under the group's lock, and carries out what it says. Everything else passes. */
+#include "in_xdp.h"
+
 #include "control.h"
 #include "memcached.h"
 
@@ -133,7 +135,7 @@ qw_open_foreign(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *
 	case QW_MEMCACHED_ANSWERED:
 		return XDP_TX;
 	case QW_MEMCACHED_COPIED:
-		return qw_send_copies(2);
+		return qw_read_by_copy(ctx, s);
 	case QW_MEMCACHED_PASSED:
 		qw_tally(QW_COUNT_MEMCACHED_LEFT, 1);
 		return XDP_PASS;
@@ -155,6 +157,8 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 					  qw_open_packet(ctx, s);
 	if (verdict != QW_GOES_ON)
 		return verdict;
+	if (s->frame.to_group && s->in.kind != QW_KIND_APPEND)
+		return qw_lose(QW_COUNT_NOT_FOR_GROUP);
 	qw_take_step(s, group, lock);
 	qw_tally(s->out.reason & 31, 1);
 	if (s->frame.is_memcached) {
@@ -203,8 +207,17 @@ SEC("xdp/devmap")
 int qw_copy(struct xdp_md *ctx)
 {
 	struct qw_in_step *mine = qw_own_step();
-	int leaves = qw_copy_one(ctx);
+	struct qw_copy_order order;
+	int leaves;
 
+	if (qw_data(ctx) + sizeof(order) > qw_data_end(ctx))
+		return XDP_DROP;
+	__builtin_memcpy(&order, qw_data(ctx), sizeof(order));
+	if (order.kind == QW_COPY_TRIAL) {
+		qw_note_trial(&order);
+		return XDP_DROP;
+	}
+	leaves = qw_copy_one(ctx, &order);
 	if (leaves)
 		qw_tally(QW_COUNT_SENT, 1);
 	if (mine)
@@ -231,4 +244,11 @@ int qw_submit_orders(struct xdp_md *ctx)
 
 	(void)ctx;
 	return order && qw_submit_all(order) ? XDP_PASS : XDP_ABORTED;
+}
+
+/* Each frame of a run of this is one of a trial. */
+SEC("xdp")
+int qw_try_copies(struct xdp_md *ctx)
+{
+	return qw_try_next(ctx);
 }

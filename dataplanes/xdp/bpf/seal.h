@@ -12,7 +12,7 @@
 
 /* The tag of the packet at `at`, made with the keys at `place` (kind 1: the clients'). */
 __attribute__((noinline)) __u64
-qw_tag_of(struct xdp_md *ctx, __u32 at, __u32 payload_bytes, __u32 place, __u32 which)
+qw_tag_of(QW_CTX *ctx, __u32 at, __u32 payload_bytes, __u32 place, __u32 which)
 {
 	struct qw_keys_at *found = bpf_map_lookup_elem(&keys, &place);
 	__u8 *data = qw_data(ctx);
@@ -60,7 +60,7 @@ qw_tag_of(struct xdp_md *ctx, __u32 at, __u32 payload_bytes, __u32 place, __u32 
 }
 
 /* CRC32C of the bytes at `at`; 0 for none. */
-__attribute__((noinline)) __u32 qw_crc32c(struct xdp_md *ctx, __u32 at, __u32 bytes)
+__attribute__((noinline)) __u32 qw_crc32c(QW_CTX *ctx, __u32 at, __u32 bytes)
 {
 	__u8 *data = qw_data(ctx);
 	void *end = qw_data_end(ctx);

@@ -37,8 +37,31 @@ struct qw_config {
 	__u32 groups; /* 1 to QW_GROUPS_MAX */
 	struct qw_endpoint own[QW_GROUPS_MAX]; /* where each group's plane is */
 	__u32 vlan; /* 0: untagged */
+	__be32 multicast; /* the IPv4 address at which all replicas hear; 0: none */
+	__u32 secret[2]; /* of this process; see struct qw_copy_proof */
 };
-_Static_assert(sizeof(struct qw_config) == 204, "as in src/shared.rs");
+_Static_assert(sizeof(struct qw_config) == 216, "as in src/shared.rs");
+
+/* How one frame becomes several. */
+enum qw_copies_by {
+	QW_COPIES_BY_BROADCAST = 0, /* a device map; see order.h */
+	QW_COPIES_BY_CLONE = 1, /* clone.bpf.c */
+};
+
+/* Most copies of one frame. */
+#define QW_COPIES_MAX 32
+/* Room for what a trial of the copies shows. */
+#define QW_TRIAL_FRAMES_MAX 8
+#define QW_TRIAL_COPIES_MAX 128
+
+/* A trial of the copies: so many of each frame are ordered; each copy notes its frame and its number. */
+struct qw_trial {
+	__u32 frames; /* ordered */
+	__u32 copies; /* noted */
+	__u8 sizes[QW_TRIAL_FRAMES_MAX];
+	__u16 seen[QW_TRIAL_COPIES_MAX]; /* 256 * frame + number */
+};
+_Static_assert(sizeof(struct qw_trial) == 272, "as in src/shared.rs");
 
 /* One entry of the ring. `index` is written last, so whoever finds it finds all of the entry. */
 struct qw_slot {
@@ -127,6 +150,10 @@ enum qw_count_of {
 	QW_COUNT_MEMCACHED_READS, /* answered */
 	QW_COUNT_MEMCACHED_LEFT, /* a memcached client's datagrams, left to the host */
 	QW_COUNT_ANSWER_CHANGED, /* not sent: the answer to a `get` was replaced while it was written */
+	QW_COUNT_UNSENT, /* not sent: the packet could not be written, signed or handed to the device */
+	QW_COUNT_CLONED, /* copies that left by clone.bpf.c */
+	QW_COUNT_ORDERS_FORGED, /* frames that looked like an order for copies, and were not ours */
+	QW_COUNT_NOT_FOR_GROUP, /* dropped: to the address of all replicas, which is for APPENDs only */
 	QW_COUNT_COUNT,
 };
 

@@ -1,7 +1,7 @@
 //! Memory that is shared with programs in the kernel, and calls that no library wraps. The only file of this
 //! crate with unsafe code.
 #![allow(unsafe_code)]
-use crate::shared::{Config, ControlHead, Endpoint, Event, KeysAt, SlotHead};
+use crate::shared::{Config, ControlHead, Endpoint, Event, KeysAt, SlotHead, Trial, TrialHead};
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{Header, Registers};
 use std::io;
@@ -33,6 +33,10 @@ unsafe impl Plain for Outcome {}
 unsafe impl Plain for Registers {}
 // SAFETY: as above.
 unsafe impl Plain for SlotHead {}
+// SAFETY: as above.
+unsafe impl Plain for Trial {}
+// SAFETY: as above.
+unsafe impl Plain for TrialHead {}
 
 /// A value's bytes, as the kernel takes them.
 pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
@@ -144,22 +148,52 @@ pub fn run(program: BorrowedFd<'_>) -> io::Result<u32> {
     }
 }
 
-/// Attaches a program to an interface's driver, until the link is closed. Not where the driver cannot: what the
-/// kernel offers in its place shares frames between copies.
-pub fn attach_to_driver(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
+/// Runs a program for so many frames that are sent where it says, as if they had come in.
+pub fn run_live(program: BorrowedFd<'_>, frames: usize) -> io::Result<()> {
+    let frame = [0_u8; 64];
+    // SAFETY: a plain C structure for which zero bytes are a value.
+    let mut options: libbpf_sys::bpf_test_run_opts = unsafe { std::mem::zeroed() };
+    options.sz = size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t;
+    options.data_in = frame.as_ptr().cast();
+    options.data_size_in = 64;
+    options.flags = libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
+    options.repeat = i32::try_from(frames).map_err(io::Error::other)?;
+    options.batch_size = u32::try_from(frames).map_err(io::Error::other)?;
+    // SAFETY: the options point to a frame that lives through the call.
+    let done = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(-done))
+    }
+}
+
+/// Where a program meets what an interface receives.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Hook {
+    /// In its driver.
+    Driver,
+    /// Where the system takes frames over, if the driver has no place for a program.
+    Generic,
+    /// Behind either.
+    BehindReceive,
+}
+
+/// Attaches a program to an interface, until the link is closed.
+pub fn attach(program: BorrowedFd<'_>, interface: u32, hook: Hook) -> io::Result<OwnedFd> {
+    let (kind, flags) = match hook {
+        Hook::Driver => (libbpf_sys::BPF_XDP, libbpf_sys::XDP_FLAGS_DRV_MODE),
+        Hook::Generic => (libbpf_sys::BPF_XDP, libbpf_sys::XDP_FLAGS_SKB_MODE),
+        Hook::BehindReceive => (libbpf_sys::BPF_TCX_INGRESS, 0),
+    };
     // SAFETY: a plain C structure for which zero bytes are a value.
     let mut options: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of::<libbpf_sys::bpf_link_create_opts>() as libbpf_sys::size_t;
-    options.flags = libbpf_sys::XDP_FLAGS_DRV_MODE;
+    options.flags = flags;
     let interface = i32::try_from(interface).map_err(io::Error::other)?;
     // SAFETY: the options live through the call.
     let link = unsafe {
-        libbpf_sys::bpf_link_create(
-            program.as_raw_fd(),
-            interface,
-            libbpf_sys::BPF_XDP,
-            &raw const options,
-        )
+        libbpf_sys::bpf_link_create(program.as_raw_fd(), interface, kind, &raw const options)
     };
     if link < 0 {
         return Err(io::Error::from_raw_os_error(-link));

@@ -1,6 +1,7 @@
 //! The common case in the kernel's receive path: a program attached to a network interface takes the steps
 //! (`bpf/`), this is its host. What the program leaves to software comes to a UDP socket of the same address;
 //! what the host has to say leaves through it.
+mod copies;
 mod ffi;
 mod interface;
 mod links;
@@ -15,7 +16,7 @@ use interface::{State, Wanted, Watch};
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Programs;
-pub use load::{let_pass, stop_passing};
+pub use load::{Attachment, XdpCopies, XdpMode, let_pass, stop_passing};
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
@@ -30,7 +31,7 @@ pub use refused::{Blames, Refused};
 use rustix::event::epoll;
 use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -72,6 +73,11 @@ pub struct XdpPlane {
     failed: Option<&'static str>,
     /// By the host: the program stops by itself only if something broke.
     engaged: bool,
+    /// Copies done and ordered at the last heartbeat.
+    copies_seen: (u64, u64),
+    /// Keeps this host a member of the multicast group.
+    member: Option<UdpSocket>,
+    how: Attachment,
 }
 
 impl XdpPlane {
@@ -81,16 +87,22 @@ impl XdpPlane {
         address: SocketAddr,
         interface: Option<&str>,
         options: Options,
+        how: Attachment,
     ) -> Result<Self, Refused> {
         let watch = Watch::new(Wanted::new(address, interface))?;
         let wire = Datagrams::bind(address).map_err(|error| {
             Refused::new(Blames::Address, format!("cannot listen there: {error}"))
         })?;
         let address = wire.local_address()?;
+        let member = how
+            .multicast
+            .map(|group| hear(address, group))
+            .transpose()?;
         let programs = Programs::attach(
             watch.interface(),
             address,
             options.ring_slots,
+            how,
             watch.blames(),
         )?;
         let kernel = programs.place(0, options.ring_slots)?;
@@ -121,6 +133,9 @@ impl XdpPlane {
             counted_before: vec![0; Reason::ALL.len() + COUNTS.len()],
             failed: None,
             engaged: false,
+            how,
+            copies_seen: (0, 0),
+            member,
         };
         plane.wake_for(plane.wire.as_fd())?;
         plane.wake_for(plane.watch.as_fd())?;
@@ -144,6 +159,12 @@ impl XdpPlane {
         }
         self.wire.serve_memcached(socket);
         Ok(())
+    }
+
+    /// Where the program runs, and why there, for people.
+    #[must_use]
+    pub fn described(&self) -> &str {
+        &self.programs.described
     }
 
     /// Fences that had to wait for the kernel's grace period.
@@ -190,6 +211,16 @@ impl XdpPlane {
         }
     }
 
+    /// If copies were ordered since the last heartbeat and none was made, their way works no more.
+    fn look_after_copies(&mut self) {
+        let (done, ordered) = self.engine.place().copies();
+        let (done_before, ordered_before) = self.copies_seen;
+        if ordered > ordered_before && done == done_before {
+            self.programs.copies.try_again();
+        }
+        self.copies_seen = (done, ordered);
+    }
+
     fn check(&self) -> Result<(), PlaneError> {
         match self.fault() {
             Some(text) => Err(PlaneError::Failed(text.to_owned().into())),
@@ -224,12 +255,13 @@ impl XdpPlane {
         let ring_slots = self.engine.limits().ring_slots;
         // Nobody else's: it can be the same interface with another Ethernet address.
         self.programs.detach();
-        let programs = Programs::attach(
-            to,
-            self.wire.local_address()?,
-            ring_slots,
-            self.watch.blames(),
-        )?;
+        let address = self.wire.local_address()?;
+        self.member = self
+            .how
+            .multicast
+            .map(|group| hear(address, group))
+            .transpose()?;
+        let programs = Programs::attach(to, address, ring_slots, self.how, self.watch.blames())?;
         let mut place = programs.place(self.group_slot, ring_slots)?;
         let failed = |_| io::Error::other("the kernel did not run the plane's program");
         place
@@ -273,6 +305,23 @@ fn events_of(
         })
         .map_err(refused)?;
     builder.build().map_err(refused)
+}
+
+/// Makes this host a member of a multicast group, so that its frames come in: the device lets them through, and
+/// switches that look learn of it. The program takes them; nothing comes to this socket.
+fn hear(address: SocketAddr, group: Ipv4Addr) -> io::Result<UdpSocket> {
+    let IpAddr::V4(own) = address.ip() else {
+        let text = "the multicast address is one of IPv4, the plane's is not";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    };
+    let socket = UdpSocket::bind((own, 0))?;
+    socket.join_multicast_v4(&group, &own).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("cannot join the multicast group {group}: {error}"),
+        )
+    })?;
+    Ok(socket)
 }
 
 impl AsFd for XdpPlane {
@@ -329,6 +378,9 @@ impl DataPlane for XdpPlane {
                 sink(name, count);
             }
         }
+        let (trials, failed) = self.programs.copies.trials();
+        sink("copy_trials", trials);
+        sink("copy_trials_failed", failed);
         self.wire.counters().each(sink);
     }
 
@@ -366,6 +418,14 @@ impl DataPlane for XdpPlane {
         self.events.lock().expect("nobody panics with it").clear();
         self.recent.allow(&MemcachedLeave::default());
         self.recent.forget_all();
+        // Only a leader sends one frame as several.
+        if grant.me == grant.leader {
+            if !self.programs.copies.are_possible() {
+                let text = "one frame can be sent as several neither by the driver nor behind it";
+                return Err(PlaneError::Failed(text.into()));
+            }
+            self.programs.copies.try_again();
+        }
         self.engine.engage(grant)?;
         self.engaged = true;
         Ok(())
@@ -416,6 +476,7 @@ impl DataPlane for XdpPlane {
 
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
         self.check()?;
+        self.look_after_copies();
         let begun = self.engine.heartbeat(round, &mut self.wire);
         self.wire.flush();
         begun

@@ -1,5 +1,6 @@
 //! Loads the programs, sets what they are loaded for, and attaches the one that receives.
-use crate::ffi::{Mapped, attach_to_driver, bytes_of, value_of};
+use crate::copies::Copies;
+use crate::ffi::{Hook, Mapped, attach, bytes_of, value_of};
 use crate::links::{Interface, Links};
 use crate::neighbours::Neighbours;
 use crate::place::{KernelPlace, Parts};
@@ -17,15 +18,46 @@ use libbpf_rs::{
 };
 use quorumwire_fastpath::RECENT_PLACES;
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What `bpf/plane.bpf.c` became.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plane.bpf.o"));
 /// What `bpf/pass.bpf.c` became.
 const PASS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pass.bpf.o"));
-/// Device maps by which a frame is sent as several: so many entries each.
-const COPIES: [u32; 7] = [1, 2, 4, 6, 8, 16, 32];
+
+/// Where the program that receives is attached.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum XdpMode {
+    /// In the interface's driver, or in generic mode where that has no place for it.
+    #[default]
+    Auto,
+    /// In the interface's driver.
+    Driver,
+    /// Where the system takes frames over from any driver: slower, and the same.
+    Generic,
+}
+
+/// How a frame becomes several.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum XdpCopies {
+    /// By the kernel's broadcast, where that is in the driver and a trial shows that it does; else by clones.
+    #[default]
+    Auto,
+    /// By a program behind the receive path.
+    Clone,
+}
+
+/// How a plane uses its interface.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Attachment {
+    /// Where the program is attached.
+    pub mode: XdpMode,
+    /// How a frame becomes several.
+    pub copies: XdpCopies,
+    /// Where all replicas hear, if the network copies what the leader sends to all.
+    pub multicast: Option<Ipv4Addr>,
+}
 
 /// Programs in the kernel, attached as long as this lives: no longer than the process, however it ends.
 pub struct Programs {
@@ -38,6 +70,9 @@ pub struct Programs {
     counters: MapHandle,
     neighbours: Neighbours,
     pub events: MapHandle,
+    pub copies: Copies,
+    /// Where the program is attached, and why there, for people.
+    pub described: String,
 }
 
 /// Attaches a program that lets everything pass, until [`stop_passing`] or until the interface is gone. A
@@ -90,20 +125,39 @@ fn index_of(interface: &str) -> io::Result<i32> {
     i32::try_from(found.index).map_err(io::Error::other)
 }
 
-/// `struct bpf_devmap_val`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DeviceEntry {
-    interface: u32,
-    program: i32,
-}
-
-fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error {
+pub fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error {
     move |error| match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => {
             io::Error::other(format!("{what}: {error}; {NOT_PERMITTED}"))
         }
         _ => io::Error::other(format!("{what}: {error}")),
+    }
+}
+
+/// Attaches where it is wanted; also what people may want to know about it.
+fn attach_as(
+    mode: XdpMode,
+    program: BorrowedFd<'_>,
+    interface: &Interface,
+) -> Result<(OwnedFd, Hook, String), String> {
+    let try_hook = |hook| attach(program, interface.index, hook);
+    let described = |hook, why: &str| match hook {
+        Hook::Generic => format!("in generic mode at {}{why}", interface.name),
+        Hook::Driver | Hook::BehindReceive => format!("in the driver of {}", interface.name),
+    };
+    let hook = match mode {
+        XdpMode::Auto | XdpMode::Driver => Hook::Driver,
+        XdpMode::Generic => Hook::Generic,
+    };
+    match try_hook(hook) {
+        Ok(link) => Ok((link, hook, described(hook, ""))),
+        // A driver that can, but not now, is for the operator to look after.
+        Err(error) if mode == XdpMode::Auto && error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            let link = try_hook(Hook::Generic).map_err(|error| not_attached(interface, &error))?;
+            let why = format!(", because its driver takes no XDP program: {error}");
+            Ok((link, Hook::Generic, described(Hook::Generic, &why)))
+        }
+        Err(error) => Err(not_attached(interface, &error)),
     }
 }
 
@@ -114,6 +168,7 @@ impl Programs {
         interface: &Interface,
         address: SocketAddr,
         ring_slots: u32,
+        how: Attachment,
         blames: Blames,
     ) -> Result<Self, Refused> {
         check_capabilities(&[TO_LOAD, TO_CALCULATE])?;
@@ -127,6 +182,8 @@ impl Programs {
             groups: 1,
             own,
             vlan: 0,
+            multicast: how.multicast.map_or([0; 4], |ip| ip.octets()),
+            secret: [secret()?, secret()?],
         };
         configure(&mut open, &config)?;
         let object = open.load().map_err(failed(
@@ -135,23 +192,12 @@ impl Programs {
         let map = |name: &str| map(&object, name);
         let (keys, keys_used, peers) = (map("keys")?, map("keys_used")?, map("peers")?);
         let (counters, events) = (map("counters")?, map("events")?);
-        let copy = program(&object, "qw_copy")?.as_fd().as_raw_fd();
-        for entries in COPIES {
-            let entry = DeviceEntry {
-                interface: interface.index,
-                program: copy,
-            };
-            let value = [entry.interface.to_ne_bytes(), entry.program.to_ne_bytes()].concat();
-            let devices = map(&format!("copies_{entries}"))?;
-            for place in 0..entries {
-                devices
-                    .update(&place.to_ne_bytes(), &value, MapFlags::ANY)
-                    .map_err(failed("the kernel refused a device map"))?;
-            }
-        }
         let receive = program(&object, "qw_receive")?;
-        let link = attach_to_driver(receive.as_fd(), interface.index)
-            .map_err(|error| Refused::new(blames, not_attached(interface, &error)))?;
+        let (link, hook, described) = attach_as(how.mode, receive.as_fd(), interface)
+            .map_err(|text| Refused::new(blames, text))?;
+        // A trial shows what the driver's broadcast does; that of generic mode is another one.
+        let clones = how.copies == XdpCopies::Clone || hook == Hook::Generic;
+        let copies = Copies::new(&object, config, interface.index, clones)?;
         Ok(Self {
             object,
             link: Some(link),
@@ -161,6 +207,8 @@ impl Programs {
             counters,
             neighbours: Neighbours::of(interface.index)?,
             events,
+            copies,
+            described,
         })
     }
 
@@ -253,7 +301,11 @@ impl Programs {
     }
 }
 
-fn configure(open: &mut OpenObject, config: &Config) -> io::Result<()> {
+fn secret() -> io::Result<u32> {
+    getrandom::u32().map_err(|error| io::Error::other(error.to_string()))
+}
+
+pub fn configure(open: &mut OpenObject, config: &Config) -> io::Result<()> {
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name.ends_with(".rodata.config") {
@@ -272,14 +324,14 @@ fn configure(open: &mut OpenObject, config: &Config) -> io::Result<()> {
     Ok(())
 }
 
-fn map(object: &Object, name: &str) -> io::Result<MapHandle> {
+pub fn map(object: &Object, name: &str) -> io::Result<MapHandle> {
     let mut maps = object.maps();
     let found = maps.find(|map| map.name() == name);
     let found = found.ok_or_else(|| io::Error::other(format!("there is no map {name}")))?;
     MapHandle::try_from(&found).map_err(failed("a map has no descriptor"))
 }
 
-fn program<'a>(object: &'a Object, name: &str) -> io::Result<ProgramMut<'a>> {
+pub fn program<'a>(object: &'a Object, name: &str) -> io::Result<ProgramMut<'a>> {
     let mut programs = object.progs_mut();
     let found = programs.find(|program| program.name() == name);
     found.ok_or_else(|| io::Error::other(format!("there is no program {name}")))

@@ -129,6 +129,17 @@ impl KernelPlace {
         self.slow_fences
     }
 
+    /// Copies done and copies ordered, over all processors.
+    pub fn copies(&self) -> (u64, u64) {
+        let sum = |offset| {
+            let number = |cpu| self.parts.in_step.number(cpu * IN_STEP_BYTES + offset);
+            let each = (0..CPUS_MAX).map(|cpu| number(cpu).load(Ordering::Acquire));
+            each.sum()
+        };
+        // In this order, so that what is done was ordered.
+        (sum(IN_STEP_COPIES_DONE), sum(IN_STEP_COPIES_ORDERED))
+    }
+
     /// The entry's head, if its slot holds it.
     pub fn head(&self, index: u64) -> Option<SlotHead> {
         let at = self.slot_at(index);
@@ -212,6 +223,11 @@ impl KernelPlace {
         if wait_for_programs().is_err() {
             std::thread::sleep(FENCE_WITHOUT_GRACE);
         }
+        self.forget_copies();
+    }
+
+    /// Waits no more for copies that are not done by now.
+    fn forget_copies(&mut self) {
         self.copies_lost = (0..CPUS_MAX)
             .map(|cpu| {
                 let at = cpu * IN_STEP_BYTES;
@@ -249,6 +265,8 @@ impl Place for KernelPlace {
             let index = self.parts.ring.number(self.slot_at(index));
             index.store(0, Ordering::Relaxed);
         }
+        // Copies that an earlier fence did not wait for to the end may have been done since.
+        self.forget_copies();
         // Filled up to here, as soon as the registers say so.
         let filled = std::mem::replace(&mut self.filled, registers.last_index);
         self.obey(Order::Engage, 0, *registers)

@@ -51,8 +51,37 @@ pub struct Config {
     pub groups: u32,
     pub own: [Endpoint; GROUPS_MAX],
     pub vlan: u32,
+    pub multicast: [u8; 4],
+    pub secret: [u32; 2],
 }
-const _: () = assert!(size_of::<Config>() == 204);
+const _: () = assert!(size_of::<Config>() == 216);
+
+/// `enum qw_copies_by`.
+pub const COPIES_BY_BROADCAST: u32 = 0;
+pub const COPIES_BY_CLONE: u32 = 1;
+
+/// Most frames of a trial of the copies, and room for what it shows.
+pub const TRIAL_FRAMES_MAX: usize = 8;
+pub const TRIAL_COPIES_MAX: usize = 128;
+
+/// `struct qw_trial` up to what the copies noted.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct TrialHead {
+    pub frames: u32,
+    pub copies: u32,
+    pub sizes: [u8; TRIAL_FRAMES_MAX],
+}
+
+/// `struct qw_trial`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Trial {
+    pub head: TrialHead,
+    /// 256 * frame + number.
+    pub seen: [u16; TRIAL_COPIES_MAX],
+}
+const _: () = assert!(size_of::<Trial>() == 272);
 
 /// `enum qw_asker`.
 pub const ASKER_NONE: u8 = 0;
@@ -165,7 +194,7 @@ const _: () = assert!(size_of::<Event>() == 24);
 
 /// `enum qw_count_of`, which follows the reasons: names, in its order. Those that the engine counts, too, have
 /// its names.
-pub const COUNTS: [&str; 16] = [
+pub const COUNTS: [&str; 20] = [
     "received",
     "foreign",
     "entries_stored",
@@ -182,4 +211,8 @@ pub const COUNTS: [&str; 16] = [
     "memcached_answered",
     "memcached_left",
     "lost_answer_changed",
+    "lost_unsent",
+    "copies_cloned",
+    "copy_orders_forged",
+    "dropped_not_for_group",
 ];

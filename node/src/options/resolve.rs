@@ -166,6 +166,7 @@ fn parse_file(path: &Path, text: &str) -> Result<BTreeMap<&'static str, String>,
                 | Kind::Listen
                 | Kind::Reachable
                 | Kind::Address
+                | Kind::Multicast
                 | Kind::Members,
                 toml::Value::String(text),
             ) => text.clone(),
@@ -193,6 +194,7 @@ const fn toml_type(kind: Kind) -> &'static str {
         | Kind::Listen
         | Kind::Reachable
         | Kind::Address
+        | Kind::Multicast
         | Kind::Members => "a string in quotes",
     }
 }
@@ -251,6 +253,7 @@ fn argument(spec: &'static Spec) -> Arg {
         | Kind::Listen
         | Kind::Reachable
         | Kind::Address
+        | Kind::Multicast
         | Kind::Members => argument,
     }
 }

@@ -45,6 +45,8 @@ pub enum Kind {
     Reachable,
     /// An IP address and port that others can send to.
     Address,
+    /// An IPv4 address at which several hosts hear.
+    Multicast,
     /// Replicas with their addresses.
     Members,
 }
@@ -70,6 +72,8 @@ pub const CONFIG: Spec = Spec {
 
 const DURABILITIES: &[&str] = &["sync", "memory"];
 const PLANES: [&str; 4] = ["none", "socket", "xdp", "auto"];
+const XDP_MODES: &[&str] = &["auto", "driver", "generic"];
+const XDP_COPIES: &[&str] = &["auto", "clone"];
 /// Those of them that run over the loopback device, several on one.
 pub const PLANES_ON_LOOPBACK: [&str; 2] = ["none", "socket"];
 /// Longest name of a network interface.
@@ -203,6 +207,30 @@ pub const TABLE: &[Spec] = &[
                values written or read lately that have no lifetime: only while the leader's lease holds and \
                everything committed is applied. Everything else, and every `get` if this is `off`, is read in \
                the server.",
+    },
+    Spec {
+        name: "xdp-mode",
+        kind: Kind::Choice(XDP_MODES),
+        unset: Unset::Value("auto"),
+        help: "Where the plane `xdp` meets packets: in the interface's `driver`; in `generic` mode, which \
+               every driver can and which is slower (and takes Linux 6.6); `auto`, in the driver if that \
+               can.",
+    },
+    Spec {
+        name: "xdp-copies",
+        kind: Kind::Choice(XDP_COPIES),
+        unset: Unset::Value("auto"),
+        help: "How a leader's plane `xdp` makes copies of a packet for the other replicas: `clone`, by a \
+               program behind the driver (Linux 6.6); `auto`, by the driver where a trial at start and at \
+               each term shows that it can.",
+    },
+    Spec {
+        name: "xdp-multicast",
+        kind: Kind::Multicast,
+        unset: Unset::Otherwise("each replica is sent a packet of its own"),
+        help: "A leader's plane `xdp` sends one packet to this address, and the network copies it for the \
+               other replicas: for networks that do, with the port of `listen-plane` and this address the \
+               same on all replicas. Replicas that do not hear it are sent what they miss one by one.",
     },
     Spec {
         name: "advertise-plane",
@@ -359,6 +387,7 @@ impl Kind {
                 format!("HOST:PORT that others can connect to, at most {ADDRESS_BYTES_MAX} bytes")
             }
             Self::Address => "IP:PORT that others can send to".to_owned(),
+            Self::Multicast => "224.0.1.0 to 239.255.255.255".to_owned(),
             Self::Members => format!(
                 "ID=HOST:PORT,ID=HOST:PORT,... with 1 to {VOTERS_MAX} replicas, each id once \
                  (with `join`: up to {MEMBERS_MAX})"
@@ -376,6 +405,7 @@ impl Kind {
             Self::Text { .. } => "NAME",
             Self::Path => "PATH",
             Self::Listen | Self::Address => "IP:PORT",
+            Self::Multicast => "IP",
             Self::Reachable => "HOST:PORT",
             Self::Members => "ID=HOST:PORT,...",
         }

@@ -48,7 +48,7 @@ impl Candidate {
         match self {
             Self::Xdp => {
                 let interface = options.interface.as_deref();
-                let mut kernel = XdpPlane::attach(listen, interface, PLANE_OPTIONS)
+                let mut kernel = XdpPlane::attach(listen, interface, PLANE_OPTIONS, options.xdp)
                     .map_err(|refused| blamed(options, &refused))?;
                 if let Some(udp) = udp {
                     kernel.serve_memcached(udp)?;

@@ -6,7 +6,7 @@ use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::{DataPlane, Grant, Index, PlaneEvent, PlanePeer, ReplicaId, Term};
-use quorumwire_plane_xdp::{XdpPlane, let_pass};
+use quorumwire_plane_xdp::{Attachment, XdpPlane, let_pass};
 use quorumwire_wire::packet::{Header, Kind};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::net::{SocketAddr, UdpSocket};
@@ -47,7 +47,7 @@ fn hammer(target: &Target, leader: &UdpSocket) {
 }
 
 /// Keeps this thread on one of the processors, so that the two threads run side by side.
-fn stay_on(number: usize) {
+pub fn stay_on(number: usize) {
     let all = sched_getaffinity(None).expect("a thread");
     let mut processors = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).cycle();
     let mut one = CpuSet::new();
@@ -74,7 +74,8 @@ fn what_left_before_is_in_the_registers_and_nothing_leaves_after() {
         window: 1024,
     };
     let address = SocketAddr::new(plane_ip(0).into(), PORT);
-    let mut plane = XdpPlane::attach(address, None, options).expect("root, and a kernel for it");
+    let mut plane = XdpPlane::attach(address, None, options, Attachment::default())
+        .expect("root, and a kernel for it");
     namespaces.enter_test();
     let_pass(&port(0)).expect("root, and a kernel for it");
     plane.set_keys(&keys());

@@ -8,7 +8,7 @@ use quorumwire_fastpath::Options;
 use quorumwire_interfaces::{
     DataPlane, Grant, Index, PlaneError, PlaneEvent, PlanePeer, ReplicaId, Term,
 };
-use quorumwire_plane_xdp::{Blames, Refused, XdpPlane, let_pass, stop_passing};
+use quorumwire_plane_xdp::{Attachment, Blames, Refused, XdpPlane, let_pass, stop_passing};
 use quorumwire_wire::packet::{Header, Kind};
 use std::net::SocketAddr;
 use std::process::Command;
@@ -40,7 +40,8 @@ fn attach_at(port: u16, name: Option<&str>) -> Result<XdpPlane, Refused> {
         ring_slots: 64,
         window: 64,
     };
-    XdpPlane::attach(SocketAddr::new(plane_ip(0).into(), port), name, options)
+    let address = SocketAddr::new(plane_ip(0).into(), port);
+    XdpPlane::attach(address, name, options, Attachment::default())
 }
 
 /// Tries until it is done. What this process has closed is closed a little later: another test may be about to

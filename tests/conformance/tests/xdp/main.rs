@@ -1,6 +1,9 @@
 //! The suite on the XDP plane. Each plane has a network namespace of its own; the test has one with a socket
 //! for each two planes, which takes what one sends to the other until the test lets it arrive. Needs root.
+mod copies;
+mod ethernet;
 mod hammered;
+mod hammered_copies;
 mod life;
 mod memcached;
 mod veth;
@@ -10,18 +13,76 @@ use quorumwire_conformance_tests::cluster::GROUP;
 use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance, next_datagram};
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::DataPlane;
-use quorumwire_plane_xdp::{XdpPlane, let_pass};
-use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpMode, XdpPlane, let_pass};
+use rustix::net::sockopt::set_ip_multicast_if;
+use std::collections::{HashSet, VecDeque};
+use std::marker::PhantomData;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 use veth::{Namespaces, OUTSIDE, PORT, counted, plane_ip, port, socket, test_ip};
 
+/// How planes use their interfaces.
+trait How {
+    const ATTACHMENT: Attachment;
+    /// The slot of a plane that does not know of the multicast address.
+    const DEAF: Option<usize> = None;
+}
+
+/// In the driver, where the kernel's broadcast makes copies.
+struct Driver;
+
+impl How for Driver {
+    const ATTACHMENT: Attachment = Attachment {
+        mode: XdpMode::Driver,
+        copies: XdpCopies::Auto,
+        multicast: None,
+    };
+}
+
+/// In the driver, where a program behind the receive path makes copies.
+struct Clones;
+
+impl How for Clones {
+    const ATTACHMENT: Attachment = Attachment {
+        copies: XdpCopies::Clone,
+        ..Driver::ATTACHMENT
+    };
+}
+
+/// In generic mode.
+struct Generic;
+
+impl How for Generic {
+    const ATTACHMENT: Attachment = Attachment {
+        mode: XdpMode::Generic,
+        ..Driver::ATTACHMENT
+    };
+}
+
+/// Where all planes hear.
+const ALL: Ipv4Addr = Ipv4Addr::new(239, 77, 0, 1);
+
+/// In the driver, where the network copies what the leader sends; one of the planes has not been told.
+struct Multicast;
+
+impl How for Multicast {
+    const ATTACHMENT: Attachment = Attachment {
+        multicast: Some(ALL),
+        ..Driver::ATTACHMENT
+    };
+    const DEAF: Option<usize> = Some(2);
+}
+
 /// Planes in the kernel.
-struct Kernel {
+struct Kernel<H> {
     planes: Vec<XdpPlane>,
     /// What stands for the second slot where the first one sends.
     between: Vec<(usize, usize, UdpSocket)>,
     outside: UdpSocket,
+    /// What the leader, which has the first slot, sends to all.
+    all: Option<UdpSocket>,
+    /// What has come there.
+    to_all: HashSet<Vec<u8>>,
     /// What has come to the test and was not asked for yet.
     frames: Vec<Frame>,
     answers: VecDeque<Vec<u8>>,
@@ -30,12 +91,13 @@ struct Kernel {
     /// Datagrams that have come from all planes.
     come: u64,
     namespaces: Namespaces,
+    _how: PhantomData<H>,
 }
 
 /// Longest time that packets may be on their way between two namespaces of this machine.
 const ON_THE_WAY_MAX: Duration = Duration::from_secs(5);
 
-impl Kernel {
+impl<H: How> Kernel<H> {
     /// Sends a datagram to a plane, and waits until its program has seen it.
     fn send(&mut self, pair: Option<(usize, usize)>, slot: usize, bytes: &[u8]) {
         let mut between = self.between.iter();
@@ -46,8 +108,12 @@ impl Kernel {
             }
             None => &self.outside,
         };
-        let to = (plane_ip(slot), PORT);
-        from.send_to(bytes, to).expect("a veth pair");
+        let to_all = self.to_all.contains(bytes);
+        let to = if to_all { ALL } else { plane_ip(slot) };
+        from.send_to(bytes, (to, PORT)).expect("a veth pair");
+        if to_all && H::DEAF == Some(slot) {
+            return;
+        }
         self.sent[slot] += 1;
         let begun = Instant::now();
         loop {
@@ -82,6 +148,14 @@ impl Kernel {
             let slots = 0..self.planes.len();
             let on_the_way: u64 = slots.map(|slot| counted(&self.planes[slot], "sent")).sum();
             self.frames = self.take_what_is_there();
+            while let Some(bytes) = self.all.as_ref().and_then(next_datagram) {
+                self.come += 1;
+                for to in 1..self.planes.len() {
+                    let bytes = bytes.clone();
+                    self.frames.push(Frame { from: 0, to, bytes });
+                }
+                self.to_all.insert(bytes);
+            }
             while let Some(bytes) = next_datagram(&self.outside) {
                 self.answers.push_back(bytes);
                 self.come += 1;
@@ -99,7 +173,7 @@ impl Kernel {
     }
 }
 
-impl Fabric for Kernel {
+impl<H: How> Fabric for Kernel<H> {
     fn new(wanted: Wanted) -> Self {
         let options = Options {
             group: GROUP,
@@ -107,17 +181,26 @@ impl Fabric for Kernel {
             window: wanted.window,
         };
         let namespaces = Namespaces::new(wanted.replicas);
+        // First, so that the planes find a driver that can do all.
+        for slot in 0..wanted.replicas {
+            let_pass(&port(slot)).expect("root, and a kernel for it");
+        }
         let mut planes = Vec::new();
         for slot in 0..wanted.replicas {
             namespaces.enter_plane(slot);
             let address = SocketAddr::new(IpAddr::V4(plane_ip(slot)), PORT);
-            planes
-                .push(XdpPlane::attach(address, None, options).expect("root, and a kernel for it"));
+            let mut how = H::ATTACHMENT;
+            how.multicast = how.multicast.filter(|_| H::DEAF != Some(slot));
+            let plane = XdpPlane::attach(address, None, options, how);
+            planes.push(plane.expect("root, and a kernel for it"));
         }
         namespaces.enter_test();
-        for slot in 0..wanted.replicas {
-            let_pass(&port(slot)).expect("root, and a kernel for it");
-        }
+        let all = H::ATTACHMENT.multicast.map(|group| {
+            let all = socket(group);
+            let joined = all.join_multicast_v4(&group, &test_ip(0, OUTSIDE));
+            joined.expect("a device of the test");
+            all
+        });
         let slots = 0..wanted.replicas;
         let pairs = slots
             .clone()
@@ -125,14 +208,22 @@ impl Fabric for Kernel {
         Self {
             planes,
             between: pairs
-                .map(|(from, to)| (from, to, socket(test_ip(from, to))))
+                .map(|(from, to)| {
+                    let ip = test_ip(from, to);
+                    let socket = socket(ip);
+                    set_ip_multicast_if(&socket, &ip).expect("an address of the test");
+                    (from, to, socket)
+                })
                 .collect(),
             outside: socket(test_ip(0, OUTSIDE)),
+            all,
+            to_all: HashSet::new(),
             frames: Vec::new(),
             answers: VecDeque::new(),
             sent: vec![0; wanted.replicas],
             come: 0,
             namespaces,
+            _how: PhantomData,
         }
     }
 
@@ -168,4 +259,26 @@ impl Fabric for Kernel {
     }
 }
 
-conformance!(Kernel);
+mod driver {
+    use super::*;
+    conformance!(Kernel<Driver>);
+}
+
+mod clones {
+    use super::*;
+    conformance!(Kernel<Clones>);
+}
+
+mod multicast {
+    use super::*;
+    conformance! { Kernel<Multicast>:
+        common_case: commands_reach_all_in_order_and_are_committed;
+        faults: nothing_is_lost_by_loss_repetition_and_reordering, a_gap_is_filled;
+        clients: a_follower_sends_requests_on;
+    }
+}
+
+mod generic {
+    use super::*;
+    conformance!(Kernel<Generic>);
+}

@@ -118,7 +118,8 @@ impl Drop for Namespaces {
     }
 }
 
-fn ip(arguments: &[&str], script: &str) {
+/// Runs `ip` in this thread's namespace.
+pub fn ip(arguments: &[&str], script: &str) {
     let mut child = Command::new("ip")
         .args(arguments)
         .stdin(Stdio::piped())

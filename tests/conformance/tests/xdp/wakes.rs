@@ -1,10 +1,12 @@
 //! When the program wakes its host: as soon as somebody waits for it, and else seldom.
-use crate::Kernel;
+use crate::Driver;
 use quorumwire_conformance_tests::Fabric;
 use quorumwire_conformance_tests::cluster::{Cluster, GROUP, keys};
 use quorumwire_fastpath::{Asking, Request};
 use quorumwire_interfaces::DataPlane;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+type Kernel = crate::Kernel<Driver>;
 
 /// More looks in vain than a host does before it sleeps until it is woken.
 const LOOKS_IN_VAIN: usize = 20;

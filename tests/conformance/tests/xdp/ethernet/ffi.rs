@@ -1,0 +1,75 @@
+//! Sockets for Ethernet frames, which no library wraps.
+#![allow(unsafe_code)]
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Longest frame that is taken.
+const FRAME_BYTES_MAX: usize = 2048;
+
+/// An interface's frames of one protocol, as they come up behind all programs.
+pub struct Ethernet {
+    socket: OwnedFd,
+}
+
+impl Ethernet {
+    /// Of an interface of this thread's namespace.
+    pub fn open(interface: &str, protocol: u16) -> io::Result<Self> {
+        let name = CString::new(interface).map_err(io::Error::other)?;
+        let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        let protocol = protocol.to_be();
+        // SAFETY: takes numbers only.
+        let socket = unsafe { libc::socket(libc::AF_PACKET, kind, protocol.into()) };
+        if socket < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made it, for us.
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        // SAFETY: a plain C structure for which zero bytes are a value.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = u16::try_from(libc::AF_PACKET).map_err(io::Error::other)?;
+        address.sll_protocol = protocol;
+        // SAFETY: the name ends with a zero.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        address.sll_ifindex = i32::try_from(index).map_err(io::Error::other)?;
+        let bytes = libc::socklen_t::try_from(size_of_val(&address)).map_err(io::Error::other)?;
+        // SAFETY: the address lives through the call.
+        let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), bytes) };
+        done(bound as isize)?;
+        Ok(Self { socket })
+    }
+
+    /// Sends a frame.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the frame lives through the call.
+        let sent = unsafe {
+            libc::send(
+                self.socket.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                0,
+            )
+        };
+        done(sent).map(|_| ())
+    }
+
+    /// The next frame that has come.
+    pub fn next(&self) -> Option<Vec<u8>> {
+        let mut frame = vec![0; FRAME_BYTES_MAX];
+        // SAFETY: the place is as large as said, and lives through the call.
+        let came = unsafe {
+            libc::recv(
+                self.socket.as_raw_fd(),
+                frame.as_mut_ptr().cast(),
+                frame.len(),
+                0,
+            )
+        };
+        frame.truncate(done(came).ok()?);
+        Some(frame)
+    }
+}
+
+fn done(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
