@@ -267,38 +267,57 @@ qw_store_u8(__u8 *bytes, __u8 value)
 static inline __attribute__((always_inline)) __u16
 qw_load_u16(const __u8 *bytes)
 {
+#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return __builtin_bswap16(*(const __u16 *)bytes);
+#else
 	return (__u16)((__u16)bytes[0] << 8 |
 		       (__u16)bytes[1]);
+#endif
 }
 
 static inline __attribute__((always_inline)) void
 qw_store_u16(__u8 *bytes, __u16 value)
 {
+#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	*(__u16 *)bytes = __builtin_bswap16(value);
+#else
 	bytes[0] = (__u8)(value >> 8);
 	bytes[1] = (__u8)value;
+#endif
 }
 
 static inline __attribute__((always_inline)) __u32
 qw_load_u32(const __u8 *bytes)
 {
+#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return __builtin_bswap32(*(const __u32 *)bytes);
+#else
 	return (__u32)((__u32)bytes[0] << 24 |
 		       (__u32)bytes[1] << 16 |
 		       (__u32)bytes[2] << 8 |
 		       (__u32)bytes[3]);
+#endif
 }
 
 static inline __attribute__((always_inline)) void
 qw_store_u32(__u8 *bytes, __u32 value)
 {
+#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	*(__u32 *)bytes = __builtin_bswap32(value);
+#else
 	bytes[0] = (__u8)(value >> 24);
 	bytes[1] = (__u8)(value >> 16);
 	bytes[2] = (__u8)(value >> 8);
 	bytes[3] = (__u8)value;
+#endif
 }
 
 static inline __attribute__((always_inline)) __u64
 qw_load_u64(const __u8 *bytes)
 {
+#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return __builtin_bswap64(*(const __u64 *)bytes);
+#else
 	return (__u64)((__u64)bytes[0] << 56 |
 		       (__u64)bytes[1] << 48 |
 		       (__u64)bytes[2] << 40 |
@@ -307,11 +326,15 @@ qw_load_u64(const __u8 *bytes)
 		       (__u64)bytes[5] << 16 |
 		       (__u64)bytes[6] << 8 |
 		       (__u64)bytes[7]);
+#endif
 }
 
 static inline __attribute__((always_inline)) void
 qw_store_u64(__u8 *bytes, __u64 value)
 {
+#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	*(__u64 *)bytes = __builtin_bswap64(value);
+#else
 	bytes[0] = (__u8)(value >> 56);
 	bytes[1] = (__u8)(value >> 48);
 	bytes[2] = (__u8)(value >> 40);
@@ -320,6 +343,7 @@ qw_store_u64(__u8 *bytes, __u64 value)
 	bytes[5] = (__u8)(value >> 16);
 	bytes[6] = (__u8)(value >> 8);
 	bytes[7] = (__u8)value;
+#endif
 }
 
 /* Reads all fields; checks none. */

@@ -153,6 +153,10 @@ fn coding(out: &mut String, schema: &Schema) -> std::fmt::Result {
     writeln!(out, "}}")
 }
 
+/// What stands in the place of bytes one by one in a program for the kernel: compilers do not put those together
+/// there, and its verifier knows where a number need not be aligned.
+const IN_KERNEL: &str = "#if defined(__bpf__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__";
+
 /// A function that reads one big-endian number; bytes are put together one by one, since a packet's
 /// bytes need not be aligned.
 fn load(out: &mut String, name: &str, bits: usize) -> std::fmt::Result {
@@ -163,10 +167,17 @@ fn load(out: &mut String, name: &str, bits: usize) -> std::fmt::Result {
             shift => format!("(__u{bits})bytes[{at}] << {shift}"),
         })
         .collect();
+    let at_once = match bits {
+        8 => String::new(),
+        _ => format!(
+            "{IN_KERNEL}\n\treturn __builtin_bswap{bits}(*(const __u{bits} *)bytes);\n#else\n"
+        ),
+    };
+    let end = if bits == 8 { "" } else { "#endif\n" };
     writeln!(
         out,
         "\nstatic inline __attribute__((always_inline)) __u{bits}\n\
-         {name}_load_u{bits}(const __u8 *bytes)\n{{\n\treturn (__u{bits})({});\n}}",
+         {name}_load_u{bits}(const __u8 *bytes)\n{{\n{at_once}\treturn (__u{bits})({});\n{end}}}",
         parts.join(" |\n\t\t       ")
     )
 }
@@ -177,12 +188,21 @@ fn store(out: &mut String, name: &str, bits: usize) -> std::fmt::Result {
         "\nstatic inline __attribute__((always_inline)) void\n\
          {name}_store_u{bits}(__u8 *bytes, __u{bits} value)\n{{"
     )?;
+    if bits > 8 {
+        writeln!(
+            out,
+            "{IN_KERNEL}\n\t*(__u{bits} *)bytes = __builtin_bswap{bits}(value);\n#else"
+        )?;
+    }
     let bytes = bits / 8;
     for at in 0..bytes {
         match 8 * (bytes - 1 - at) {
             0 => writeln!(out, "\tbytes[{at}] = (__u8)value;")?,
             shift => writeln!(out, "\tbytes[{at}] = (__u8)(value >> {shift});")?,
         }
+    }
+    if bits > 8 {
+        writeln!(out, "#endif")?;
     }
     writeln!(out, "}}")
 }
