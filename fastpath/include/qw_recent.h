@@ -36,14 +36,20 @@ struct qw_recent {
 	struct qw_recent_answer of[2];
 };
 
-/* A word of the key in a request; what is behind the key's end counts as zeros. */
+/* A whole word of the key in a request. */
 static inline __attribute__((always_inline)) __u32
-qw_recent_word(const struct qw_memcached_text *text, __u32 word, __u32 key_bytes)
+qw_recent_word(const struct qw_memcached_text *text, __u32 word)
 {
-	__u32 found = *(const __u32 *)(const void *)&text->bytes[QW_MEMCACHED_KEY_AT + 4 * word];
-	__u32 left = key_bytes - 4 * word;
+	return *(const __u32 *)(const void *)&text->bytes[QW_MEMCACHED_KEY_AT + 4 * (word & 63)];
+}
 
-	return left >= 4 ? found : found & ((1U << (8 * left)) - 1);
+/* What is left of the key behind its last whole word, with zeros behind it; maybe nothing. */
+static inline __attribute__((always_inline)) __u32
+qw_recent_rest(const struct qw_memcached_text *text, __u32 key_bytes)
+{
+	/* As if the verifier had learnt nothing of the length: then it is the same for all, see qw_whole_words. */
+	__asm__("" : "+r"(key_bytes));
+	return qw_recent_word(text, key_bytes / 4) & ((1U << (8 * (key_bytes % 4))) - 1);
 }
 
 /* Where a key stands in a table; the key is where a request has it. */
@@ -55,11 +61,13 @@ QW_MEMCACHED_PART __u32 qw_recent_place(const struct qw_memcached_text *text, __
 	if (!text)
 		return 0;
 	for (word = 0; word < QW_RECENT_KEY_WORDS; word++) {
-		if (4 * word >= key_bytes)
+		if (4 * word + 4 > key_bytes)
 			break;
-		hash = (hash ^ qw_recent_word(text, word, key_bytes)) * 0x9e3779b97f4a7c15UL;
+		hash = (hash ^ qw_recent_word(text, word)) * 0x9e3779b97f4a7c15UL;
 		hash ^= hash >> 32;
 	}
+	hash = (hash ^ qw_recent_rest(text, key_bytes)) * 0x9e3779b97f4a7c15UL;
+	hash ^= hash >> 32;
 	return (__u32)(hash & (QW_RECENT_PLACES - 1));
 }
 
@@ -72,12 +80,15 @@ QW_MEMCACHED_PART int qw_recent_is(const struct qw_recent_answer *recent,
 	if (!recent || !text || recent->key_bytes != key_bytes)
 		return 0;
 	for (word = 0; word < QW_RECENT_KEY_WORDS; word++) {
-		if (4 * word >= key_bytes)
+		if (4 * word + 4 > key_bytes)
 			break;
-		if (recent->key[word] != qw_recent_word(text, word, key_bytes))
+		if (recent->key[word] != qw_recent_word(text, word))
 			return 0;
 	}
-	return 1;
+	__asm__("" : "+r"(key_bytes));
+	word = key_bytes / 4;
+	return word < QW_RECENT_KEY_WORDS &&
+	       recent->key[word] == qw_recent_rest(text, key_bytes);
 }
 
 #endif

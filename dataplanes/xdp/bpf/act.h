@@ -67,8 +67,17 @@ static __always_inline void qw_wake(struct qw_group *group, __u32 group_slot)
 		qw_tell(&event, BPF_RB_FORCE_WAKEUP);
 }
 
+/* What this processor serves. The functions that look it up themselves are verified once, not once for each way
+ * through the step. */
+static __always_inline struct qw_served *qw_now_served(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&served, &zero);
+}
+
 /* Puts the packet's entry into the ring. `index` goes last. */
-static __always_inline int qw_store(struct xdp_md *ctx, struct qw_served *s)
+static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *s)
 {
 	struct qw_slot *slot = (void *)qw_slot_of(s->frame.group_slot, s->out.index);
 	__u32 at = s->frame.at + QW_HEADER_BYTES;
@@ -119,6 +128,13 @@ static __always_inline int qw_lose(enum qw_count_of why)
 {
 	qw_tally(why, 1);
 	return XDP_DROP;
+}
+
+__attribute__((noinline)) int qw_store(struct xdp_md *ctx)
+{
+	struct qw_served *s = qw_now_served();
+
+	return s ? qw_store_entry(ctx, s) : 0;
 }
 
 /* Sends the packet's frame back into the network as `header`, whose payload stands there already. */
@@ -366,8 +382,7 @@ static __always_inline int qw_punt(struct qw_served *s)
 	return XDP_DROP;
 }
 
-/* Everything behind storing; the driver's verdict. */
-static __always_inline int qw_act(struct xdp_md *ctx, struct qw_served *s)
+static __always_inline int qw_act_on(struct xdp_md *ctx, struct qw_served *s)
 {
 	const struct qw_endpoint *leader;
 
@@ -391,6 +406,14 @@ static __always_inline int qw_act(struct xdp_md *ctx, struct qw_served *s)
 	if ((s->out.actions & QW_COMMIT) && s->role == QW_ROLE_LEADER)
 		return qw_answer(ctx, s);
 	return XDP_DROP;
+}
+
+/* Everything behind storing; the driver's verdict. */
+__attribute__((noinline)) int qw_act(struct xdp_md *ctx)
+{
+	struct qw_served *s = qw_now_served();
+
+	return s ? qw_act_on(ctx, s) : XDP_ABORTED;
 }
 
 #endif

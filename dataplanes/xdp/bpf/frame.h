@@ -243,6 +243,16 @@ static __always_inline __u16 qw_fold(__u64 sum)
 	return (__u16)sum;
 }
 
+/* How many of so many bytes are in whole words of eight. A loop over these knows where it has ended, and knows it
+ * otherwise for each length; found anew from what the verifier has learnt nothing of, it is the same for all, and
+ * what follows is looked at once. */
+static __always_inline __u32 qw_whole_words(__u32 bytes)
+{
+	barrier_var(bytes);
+	return bytes & 0x7f8;
+}
+_Static_assert(QW_UDP_BYTES + QW_HEADER_BYTES + QW_PAYLOAD_BYTES_MAX < 0x800, "as masked");
+
 /* The UDP checksum of `bytes` bytes behind UDP, which IPv6 asks for. The header's own field is zero. */
 __attribute__((noinline)) __u32 qw_udp_sum(QW_CTX *ctx, __u32 udp_at, __u32 bytes)
 {
@@ -263,6 +273,7 @@ __attribute__((noinline)) __u32 qw_udp_sum(QW_CTX *ctx, __u32 udp_at, __u32 byte
 		sum += (next & 0xffffffff) + (next >> 32);
 		data += 8;
 	}
+	data = (__u8 *)qw_data(ctx) + udp_at + qw_whole_words(bytes);
 	for (word = 0; word < 3; word++) {
 		if (2 * word + 2 > (bytes & 7) || (void *)(data + 2) > end)
 			break;

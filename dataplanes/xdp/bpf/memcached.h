@@ -172,13 +172,14 @@ qw_open_memcached(struct xdp_md *ctx, struct qw_served *s, const struct qw_group
 	return qw_make_request(ctx, s, group, text);
 }
 
-/* The step had no place for a `set`: the host gets what the client has sent. */
-static __always_inline int qw_give_back(struct xdp_md *ctx, struct qw_served *s)
+/* The step had no place for a `set`: the host gets what the client has sent. The driver's verdict. */
+__attribute__((noinline)) int qw_give_back(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	const struct qw_memcached_text *text = bpf_map_lookup_elem(&texts, &zero);
+	struct qw_served *s = qw_now_served();
 
-	if (!text || bpf_xdp_adjust_head(ctx, (int)s->set_moved) ||
+	if (!text || !s || s->set_moved > QW_BEFORE_BYTES_MAX || bpf_xdp_adjust_head(ctx, (int)s->set_moved) ||
 	    !qw_restore(ctx, &s->frame, text, s->set_bytes)) {
 		qw_tally(QW_COUNT_NO_SPACE, 1);
 		return XDP_DROP;

@@ -126,9 +126,13 @@ static __always_inline int qw_open_packet(struct xdp_md *ctx, struct qw_served *
 	return XDP_DROP;
 }
 
-static __always_inline int
-qw_open_foreign(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *group)
+__attribute__((noinline)) int qw_open_foreign(struct xdp_md *ctx, __u32 group_slot)
 {
+	const struct qw_group *group = bpf_map_lookup_elem(&groups, &group_slot);
+	struct qw_served *s = qw_now_served();
+
+	if (!group || !s)
+		return XDP_PASS;
 	switch (qw_open_memcached(ctx, s, group)) {
 	case QW_MEMCACHED_SET:
 		return QW_GOES_ON;
@@ -153,7 +157,7 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 
 	if (!group || !lock || !qw_sender_of(ctx, &s->frame, &s->sender))
 		return XDP_PASS;
-	verdict = s->frame.is_memcached ? qw_open_foreign(ctx, s, group) :
+	verdict = s->frame.is_memcached ? qw_open_foreign(ctx, s->frame.group_slot) :
 					  qw_open_packet(ctx, s);
 	if (verdict != QW_GOES_ON)
 		return verdict;
@@ -163,16 +167,16 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 	qw_tally(s->out.reason & 31, 1);
 	if (s->frame.is_memcached) {
 		if ((s->out.actions & QW_STORE) == 0)
-			return qw_give_back(ctx, s);
+			return qw_give_back(ctx);
 		s->frame.own_port = qw_config.own[s->frame.group_slot & (QW_GROUPS_MAX - 1)].port;
 		qw_tally(QW_COUNT_MEMCACHED_SETS, 1);
 	}
 	qw_learn(s);
-	if ((s->out.actions & QW_STORE) && !qw_store(ctx, s)) {
+	if ((s->out.actions & QW_STORE) && !qw_store(ctx)) {
 		qw_break(group, lock);
 		return XDP_ABORTED;
 	}
-	verdict = qw_act(ctx, s);
+	verdict = qw_act(ctx);
 	if (qw_needs_host(s, group))
 		qw_wake(group, s->frame.group_slot);
 	return verdict;

@@ -45,6 +45,7 @@ qw_tag_of(QW_CTX *ctx, __u32 at, __u32 payload_bytes, __u32 place, __u32 which)
 		qw_siphash_word(&s, *(const __u64 *)payload);
 		payload += 8;
 	}
+	payload = data + QW_HEADER_BYTES + qw_whole_words(payload_bytes);
 	for (byte = 0; byte < 7; byte++) {
 		if (byte >= rest || (void *)(payload + byte + 1) > end)
 			break;
@@ -85,6 +86,7 @@ __attribute__((noinline)) __u32 qw_crc32c(QW_CTX *ctx, __u32 at, __u32 bytes)
 			crc ^= qw_crc32c_tables[7 - byte][(next >> (8 * byte)) & 0xff];
 		data += 8;
 	}
+	data = (__u8 *)qw_data(ctx) + at + qw_whole_words(bytes);
 	for (byte = 0; byte < 7; byte++) {
 		if (byte >= rest || (void *)(data + 1) > end)
 			break;
