@@ -36,15 +36,16 @@ build: setup
 # Tests of real clusters that are run once more with data planes.
 WITH_PLANES := amnesia disks expiry leader_kills membership partitions pauses power_cuts
 
-# Of these, which once more with planes in the kernel; the others pass there, too.
-IN_KERNEL := leader_kills partitions
+# Which once more with planes in the kernel; the others pass there, too.
+IN_KERNEL := leader_kills losses partitions
 
 # The cluster tests use network namespaces and real processes: as root, one at a time.
-# What the suite finds in `clones::` it finds in `generic::`, too, where the same program makes copies.
+# What the suite finds in `clones::` it finds in `generic::`, too, where the same program makes copies. Fences there
+# have tests of their own (hammered_copies.rs).
 test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests \
 		--exclude quorumwire-conformance-tests
-	cargo test --locked --package quorumwire-conformance-tests -- --skip clones::
+	cargo test --locked --package quorumwire-conformance-tests -- --skip clones:: --skip generic::fence
 	cargo test --locked --package quorumwire-control --features mutants --test raft mutants
 	cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step --test engine mutants
 	$(MAKE) sim SEEDS=1..3001

@@ -232,19 +232,6 @@ __attribute__((noinline)) __u64 qw_answered_by(__u32 group_slot, __u64 from, __u
 	return answered;
 }
 
-/* The number of the lowest bit that is set. */
-static __always_inline __u32 qw_lowest(__u32 bits)
-{
-	__u32 place = 0;
-
-	place += ((bits & 0xffff) == 0) << 4;
-	place += (((bits >> place) & 0xff) == 0) << 3;
-	place += (((bits >> place) & 0xf) == 0) << 2;
-	place += (((bits >> place) & 0x3) == 0) << 1;
-	place += ((bits >> place) & 0x1) == 0;
-	return place & 31;
-}
-
 static __always_inline int qw_write_range(struct xdp_md *ctx, const struct qw_frame *frame,
 					  const struct qw_copy_range *range)
 {
@@ -297,6 +284,7 @@ static __always_inline int qw_answer(struct xdp_md *ctx, struct qw_served *s)
 	if (answered == 0)
 		return XDP_DROP;
 	range.from = from + qw_lowest(answered);
+	range.answered = answered >> qw_lowest(answered);
 	if (!qw_fit(ctx, &s->frame, QW_HEADER_BYTES))
 		return qw_lose(QW_COUNT_NO_SPACE);
 	if ((answered & (answered - 1)) == 0) {
@@ -311,13 +299,14 @@ static __always_inline int qw_answer(struct xdp_md *ctx, struct qw_served *s)
 	}
 	if (!qw_write_range(ctx, &s->frame, &range))
 		return qw_lose(QW_COUNT_UNSENT);
-	return qw_send_copies(ctx, &s->frame, &order, (__u32)(s->commit_index - range.from) + 1);
+	return qw_send_copies(ctx, &s->frame, &order, (__u32)__builtin_popcount(answered));
 }
 
 /* Leader: sends entries again to a replica that misses them. */
 static __always_inline int qw_resend(struct xdp_md *ctx, struct qw_served *s)
 {
-	__u64 last = qw_min(s->last_index, s->out.index + QW_RESEND_ENTRIES_MAX - 1);
+	__u64 behind = s->last_index - s->out.index;
+	__u64 last = s->out.index + qw_min(behind, QW_RESEND_ENTRIES_MAX - 1);
 	struct qw_copy_range range = {
 		.from = s->out.index,
 		.upto = last,
@@ -334,7 +323,7 @@ static __always_inline int qw_resend(struct xdp_md *ctx, struct qw_served *s)
 		.replicas = s->replicas,
 	};
 
-	if (s->out.index > last)
+	if (s->out.index > s->last_index)
 		return qw_lose(QW_COUNT_LATE_COPY);
 	if (!qw_write_range(ctx, &s->frame, &range))
 		return qw_lose(QW_COUNT_UNSENT);

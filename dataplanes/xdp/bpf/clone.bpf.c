@@ -30,6 +30,8 @@ static __always_inline __u32 qw_copies_of(const struct qw_task *task)
 
 	if (task->order.kind == QW_COPY_FANOUT)
 		count = task->order.replicas - 1U;
+	else if (task->order.kind == QW_COPY_ANSWERS)
+		count = (__u32)__builtin_popcount(task->range.answered);
 	else if (task->order.kind == QW_COPY_READ)
 		count = QW_READ_COPIES;
 	return count > QW_COPIES_MAX ? QW_COPIES_MAX : (__u32)count;

@@ -57,6 +57,7 @@ struct qw_copy_range {
 	__u64 term;
 	__u64 commit_index;
 	__u32 group;
+	__u32 answered; /* ANSWERS: a bit for each entry from `from` on that is to be answered */
 };
 
 /* Where a packet begins in a frame of ours. */
@@ -402,14 +403,40 @@ qw_copy_recent(QW_CTX *ctx, struct qw_frame *frame, const struct qw_copy_order *
 	return 1;
 }
 
+/* The number of the lowest bit that is set. */
+static __always_inline __u32 qw_lowest(__u32 bits)
+{
+	__u32 place = 0;
+
+	place += ((bits & 0xffff) == 0) << 4;
+	place += (((bits >> place) & 0xff) == 0) << 3;
+	place += (((bits >> place) & 0xf) == 0) << 2;
+	place += (((bits >> place) & 0x3) == 0) << 1;
+	place += ((bits >> place) & 0x1) == 0;
+	return place & 31;
+}
+
+/* The number of a bit that is set, so many of which are below it; 32 if there is none. */
+__attribute__((noinline)) __u32 qw_bit_at(__u32 bits, __u32 below)
+{
+	__u32 place;
+
+	for (place = 0; place < 32; place++) {
+		if (place >= below)
+			break;
+		bits &= bits - 1;
+	}
+	return bits ? qw_lowest(bits) : 32;
+}
+
 /* Makes the count-th copy of a frame what it shall be: 0 if it is not to leave, which is counted. `range` is of
  * no meaning for FANOUT and READ. */
 static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order *order,
 					const struct qw_copy_range *range, __u32 count)
 {
-	__u64 index = range->from + count;
 	struct qw_frame frame = {};
 	const struct qw_slot *slot;
+	__u64 index;
 
 	qw_place(&frame, order->is_ipv6);
 	frame.group_slot = order->group_slot & (QW_GROUPS_MAX - 1);
@@ -418,8 +445,11 @@ static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order 
 		return qw_copy_fanout(ctx, &frame, order, count);
 	if (order->kind == QW_COPY_READ)
 		return qw_copy_recent(ctx, &frame, order, count);
+	if (order->kind == QW_COPY_ANSWERS)
+		count = qw_bit_at(range->answered, count);
+	index = range->from + count;
 	slot = qw_slot_of(frame.group_slot, index);
-	if (index > range->upto || !slot || slot->index != index)
+	if (count > range->upto - range->from || !slot || slot->index != index)
 		return qw_came_late();
 	if (order->kind == QW_COPY_RESEND) {
 		if (!qw_write_append(ctx, &frame, slot, index, range, order->me, order->peer))

@@ -126,22 +126,23 @@ struct {
 	__uint(max_entries, 64 * 1024);
 } events SEC(".maps");
 
-/* One frame is sent as often as one of these has entries; see order.h. */
+/* One frame is sent as often as one of these has entries; see order.h. There is one for each count: a copy that
+ * is made and not sent costs as much as one that is, and if the last ones of many come to nothing, the kernel
+ * does not tell the device of those before them, which wait there until something else leaves. */
 #define QW_COPIES(entries) \
 	struct { \
 		__uint(type, BPF_MAP_TYPE_DEVMAP); \
 		__uint(max_entries, entries); \
 		__type(key, __u32); \
 		__type(value, struct bpf_devmap_val); \
-	} copies_##entries SEC(".maps")
+	} copies_##entries SEC(".maps");
+#define QW_EACH_COUNT(of) \
+	of(1) of(2) of(3) of(4) of(5) of(6) of(7) of(8) of(9) of(10) of(11) of(12) of(13) of(14) \
+	of(15) of(16) of(17) of(18) of(19) of(20) of(21) of(22) of(23) of(24) of(25) of(26) of(27) \
+	of(28) of(29) of(30) of(31) of(32)
+_Static_assert(QW_RESEND_ENTRIES_MAX == 32, "as many copies as one frame may become");
 
-QW_COPIES(1);
-QW_COPIES(2);
-QW_COPIES(4);
-QW_COPIES(6);
-QW_COPIES(8);
-QW_COPIES(16);
-QW_COPIES(32);
+QW_EACH_COUNT(QW_COPIES)
 
 /* enum qw_copies_by, as the host decided when the group was last engaged. */
 struct {

@@ -37,38 +37,15 @@ static __always_inline __u32 qw_copy_count(__u32 number)
 	return now->done++;
 }
 
-/* The smallest device map with room for so many copies has this many. */
-static __always_inline __u32 qw_room_for(__u32 count)
-{
-	if (count <= 2)
-		return count;
-	if (count <= 4)
-		return 4;
-	if (count <= 6)
-		return 6;
-	if (count <= 8)
-		return 8;
-	return count <= 16 ? 16 : QW_COPIES_MAX;
-}
+#define QW_BROADCAST_TO(entries) \
+	case entries: \
+		return (int)bpf_redirect_map(&copies_##entries, 0, BPF_F_BROADCAST);
 
 /* Sends a frame to all entries of the map that has so many. */
 static __always_inline int qw_broadcast(__u32 entries)
 {
 	switch (entries) {
-	case 1:
-		return (int)bpf_redirect_map(&copies_1, 0, BPF_F_BROADCAST);
-	case 2:
-		return (int)bpf_redirect_map(&copies_2, 0, BPF_F_BROADCAST);
-	case 4:
-		return (int)bpf_redirect_map(&copies_4, 0, BPF_F_BROADCAST);
-	case 6:
-		return (int)bpf_redirect_map(&copies_6, 0, BPF_F_BROADCAST);
-	case 8:
-		return (int)bpf_redirect_map(&copies_8, 0, BPF_F_BROADCAST);
-	case 16:
-		return (int)bpf_redirect_map(&copies_16, 0, BPF_F_BROADCAST);
-	case QW_COPIES_MAX:
-		return (int)bpf_redirect_map(&copies_32, 0, BPF_F_BROADCAST);
+		QW_EACH_COUNT(QW_BROADCAST_TO)
 	default:
 		return XDP_ABORTED;
 	}
@@ -103,7 +80,6 @@ static __always_inline int qw_send_copies(struct xdp_md *ctx, const struct qw_fr
 	struct qw_in_step *mine = qw_own_step();
 	__u32 zero = 0;
 	__u32 *by = bpf_map_lookup_elem(&copies_by, &zero);
-	__u32 entries = qw_room_for(count);
 
 	if (!mine || !by)
 		goto unsent;
@@ -117,8 +93,8 @@ static __always_inline int qw_send_copies(struct xdp_md *ctx, const struct qw_fr
 	order->number = qw_copy_number();
 	if (!qw_write_order(ctx, order))
 		goto unsent;
-	__sync_fetch_and_add(&mine->copies_ordered, entries);
-	return qw_broadcast(entries);
+	__sync_fetch_and_add(&mine->copies_ordered, count);
+	return qw_broadcast(count);
 unsent:
 	qw_unsent();
 	return XDP_DROP;

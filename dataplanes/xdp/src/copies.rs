@@ -16,7 +16,9 @@ use std::thread::JoinHandle;
 
 /// What `bpf/clone.bpf.c` became.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clone.bpf.o"));
-/// Device maps by which a frame is sent as several: so many entries each.
+/// Most copies of a frame: there is a device map for each count.
+const COPIES_MAX: u32 = 32;
+/// As many copies are made of the frames of a trial.
 const SIZES: [u8; 7] = [1, 2, 4, 6, 8, 16, 32];
 const _: () = assert!(SIZES.len() <= TRIAL_FRAMES_MAX);
 
@@ -133,11 +135,11 @@ pub struct Ways {
 impl Ways {
     fn new(plane: &Object, config: Config, interface: u32) -> io::Result<Self> {
         let copy = program(plane, "qw_copy")?.as_fd().as_raw_fd();
-        for size in SIZES {
+        for size in 1..=COPIES_MAX {
             // `struct bpf_devmap_val`
             let entry = [interface.to_ne_bytes(), copy.to_ne_bytes()].concat();
             let devices = map(plane, &format!("copies_{size}"))?;
-            for place in 0..u32::from(size) {
+            for place in 0..size {
                 devices
                     .update(&place.to_ne_bytes(), &entry, MapFlags::ANY)
                     .map_err(failed("the kernel refused a device map"))?;

@@ -179,6 +179,10 @@ impl XdpPlane {
             self.failed = Some("the kernel's events cannot be read");
         }
         let events = std::mem::take(&mut *self.events.lock().expect("nobody panics with it"));
+        if !events.is_empty() {
+            // What is said because of them says how far the plane was when it told of them, or later.
+            self.engine.refresh();
+        }
         for event in events {
             match event.kind {
                 EVENT_BEHIND => {
