@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup generate accept check build test sim mutants soak-elections bench demo ci
+.PHONY: help setup generate accept check build build-bench test sim mutants soak-elections bench demo ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
@@ -8,7 +8,7 @@ help:
 	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make soak-elections  a minute of full load with each plane: no leader may lose its place'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
-	@echo 'make bench     side by side with etcd and memcached: bench/RESULTS.md'
+	@echo 'make bench     side by side with etcd and memcached, and data planes: bench/RESULTS.md'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
 	@echo 'make accept    rewrite the expected traces of tests/scenarios: read the diff'
 	@echo 'make setup     install what the others need (they do it themselves)'
@@ -85,7 +85,10 @@ soak-elections: build
 		--ignored --nocapture || exit 1; \
 	done
 
-bench: build
+build-bench: build
+	cargo build --release --locked --package quorumwire-bench-planes
+
+bench: build-bench
 	@tools/setup bench
 	bench/run
 

@@ -2,12 +2,15 @@
 
 Linux only.
 """
+import contextlib
 import os
 import resource
 from pathlib import Path
 from typing import NamedTuple
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# The parent of all kernel threads.
+KERNEL_THREADS = 2
 
 
 class Used(NamedTuple):
@@ -68,3 +71,24 @@ def niceness(pid):
     """The nice values of all threads of a process."""
     stats = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat"))
     return {int(text.rsplit(")", 1)[1].split()[16]) for text in stats}
+
+
+def of_all_but(ours):
+    """What processes used that are no descendants of `ours`, their ended children included; no kernel threads,
+    which work for everybody."""
+    parents, used = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fields = path.read_text().rsplit(")", 1)[1].split()
+            pid = int(path.parent.name)
+            parents[pid] = int(fields[1])
+            used[pid] = sum(int(field) for field in fields[11:15]) / TICKS_PER_SECOND
+
+    def is_other(pid):
+        while pid > 1:
+            if pid in (ours, KERNEL_THREADS):
+                return False
+            pid = parents.get(pid, 0)
+        return True
+
+    return sum(seconds for pid, seconds in used.items() if pid != KERNEL_THREADS and is_other(pid))

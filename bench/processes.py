@@ -47,17 +47,16 @@ def free_ports(count):
 def start(stack, command, log_path, **options):
     """Starts a program that ends with `stack`, and also if this process is killed.
 
-    Both outputs go to `log_path` unless `options` say otherwise.
+    Both outputs go to `log_path`, and the input is empty, unless `options` say otherwise.
     """
     log = stack.enter_context(open(log_path, "ab"))
-    outputs = {"stdout": log, "stderr": log, **options}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, **options}
     # A session of its own: Ctrl-C reaches this process only, which then stops them in order.
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", "--", *command],
-        stdin=subprocess.DEVNULL,
         start_new_session=True,
         env=environment(),
-        **outputs,
+        **streams,
     )
     stack.callback(stop, process)
     return process

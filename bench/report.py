@@ -172,7 +172,7 @@ def remarks(results):
     return found
 
 
-def markdown(results, facts, versions, where_the_time_goes):
+def markdown(results, facts, versions, planes, where_the_time_goes):
     """The whole report."""
     parts = [
         "<!-- Written by `bench/run`; do not edit. -->",
@@ -186,6 +186,7 @@ def markdown(results, facts, versions, where_the_time_goes):
         parts += [f"## {workload}: {workload.name}", figures_table(results, workload)]
         places = places_table(results, workload)
         parts += ["Server CPU by place, µs per operation (medians), and who else used the machine:", places]
+    parts += [planes] if planes else []
     found = remarks(results)
     parts += ["## Remarks", "\n".join(f"- {remark}" for remark in found) if found else "None: nothing was missing, nothing failed."]
     lines = [f"- {name}: {fact}" for name, fact in facts.items()]

@@ -53,7 +53,7 @@ class Report(unittest.TestCase):
         self.assertNotIn("0", line)
         self.assertIn("| failed", report.figures_table(made, PIPELINED))
         self.assertIn(report.NOT_MEASURED, report.aims_table(made))
-        self.assertIn("memcached is missing: not installed", report.markdown(made, {}, {}, ""))
+        self.assertIn("memcached is missing: not installed", report.markdown(made, {}, {}, "", ""))
 
     def test_rounds_that_one_of_two_missed_do_not_count_as_spread(self):
         made = results()

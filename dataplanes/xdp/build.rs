@@ -21,6 +21,8 @@ fn main() {
     for program in ["plane", "clone", "pass"] {
         compile(program, &out);
     }
+    // For who compiles the programs in another way: DEP_QUORUMWIRE_XDP_INCLUDE.
+    println!("cargo:include={}", out.display());
 }
 
 /// The tables of CRC32C for eight bytes at once: the checksum's change by each value of each byte.

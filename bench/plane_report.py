@@ -1,0 +1,174 @@
+"""From measurements of data planes to tables: ratios within a round, their medians and spreads."""
+import csv
+import statistics
+from typing import NamedTuple
+
+from plane_load import (
+    LARGE, MANY_INSIDE, MANY_OUTSIDE, ONE_INSIDE, ONE_OUTSIDE, SMALL, SYSTEMS, Repair, Sample,
+)
+from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN, number, spread, table
+
+
+class PlaneResults:
+    """All measurements of a run."""
+
+    def __init__(self):
+        self.rows = []  # (round, system's name, workload, sample)
+        self.repairs = []  # (round, repair)
+        self.steps = []  # what `planes-load steps` printed
+        self.failures = []  # (round, system's name, reason)
+        self.missing = None
+
+    def of(self, system, workload, field):
+        """Round and figure."""
+        return {
+            n: getattr(sample, field) for n, name, done, sample in self.rows if (name, done) == (system, workload)
+        }
+
+
+class Figure(NamedTuple):
+    """One measured number, or another one: divided by each other within each round."""
+
+    what: str
+    of: tuple  # system, workload, field
+    to: tuple
+    bound: object  # (is at most?, number); None if only to be looked at
+
+    def values(self, results):
+        ours, theirs = results.of(*self.of), results.of(*self.to)
+        return [ours[n] / theirs[n] for n in ours if theirs.get(n)]
+
+
+P50, P99, PER_CPU = "p50_us", "p99_us", "operations_per_cpu_second"
+QUIET = "xdp, hosts at nice 19"
+FIGURES = [
+    Figure("p50, UDP socket client, one in flight: `--plane socket` to xdp", ("socket", ONE_OUTSIDE, P50), ("xdp", ONE_OUTSIDE, P50), (False, 5)),
+    Figure("the same: xdp to a bare echo", ("xdp", ONE_OUTSIDE, P50), ("echo", ONE_OUTSIDE, P50), (True, 2.3)),
+    Figure("the same, hosts at nice 19", (QUIET, ONE_OUTSIDE, P50), ("echo", ONE_OUTSIDE, P50), None),
+    Figure("the same, programs alone", ("programs alone", ONE_OUTSIDE, P50), ("echo", ONE_OUTSIDE, P50), None),
+    Figure("p50, client in the kernel, one in flight: xdp to a bare echo", ("xdp", ONE_INSIDE, P50), ("echo", ONE_INSIDE, P50), (True, 4.2)),
+    Figure("the same, hosts at nice 19", (QUIET, ONE_INSIDE, P50), ("echo", ONE_INSIDE, P50), None),
+    Figure("the same, programs alone", ("programs alone", ONE_INSIDE, P50), ("echo", ONE_INSIDE, P50), None),
+    Figure("the same, programs alone, no tag", ("programs alone, no tag", ONE_INSIDE, P50), ("echo", ONE_INSIDE, P50), (True, 3.5)),
+    Figure("client in the kernel, xdp: p99 to p50", ("xdp", ONE_INSIDE, P99), ("xdp", ONE_INSIDE, P50), (True, 1.6)),
+    Figure("the same, programs alone", ("programs alone", ONE_INSIDE, P99), ("programs alone", ONE_INSIDE, P50), None),
+    Figure("operations per CPU second, UDP socket client, 32 in flight: xdp to socket", ("xdp", MANY_OUTSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), (False, 4)),
+    Figure("the same, hosts at nice 19", (QUIET, MANY_OUTSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), None),
+    Figure("the same, programs alone", ("programs alone", MANY_OUTSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), None),
+    Figure("the same, xdp with a client in the kernel", ("xdp", MANY_INSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), None),
+    Figure("p50, client in the kernel, xdp: 1376 B to 16 B", ("xdp", LARGE, P50), ("xdp", SMALL, P50), (True, 1.5)),
+    Figure("p50, client in the kernel: five replicas to three", ("xdp, five", ONE_INSIDE, P50), ("xdp", ONE_INSIDE, P50), (True, 1.7)),
+    Figure("the same, programs alone", ("programs alone, five", ONE_INSIDE, P50), ("programs alone", ONE_INSIDE, P50), None),
+]
+REPAIR = "throughput while a straggler is repaired, to before"
+REPAIR_BOUND = (False, 0.8)
+
+
+def figures_table(results):
+    rows = [figure_row(figure.what, figure.values(results), figure.bound) for figure in FIGURES]
+    repairs = [repair.during_per_second / repair.before_per_second for _, repair in results.repairs]
+    rows.append(figure_row(REPAIR, repairs, REPAIR_BOUND))
+    return table(["figure", "median", "rounds", "aim", "reached"], rows)
+
+
+def figure_row(what, values, bound):
+    wanted = f"{'≤' if bound[0] else '≥'} {bound[1]:g}" if bound else ""
+    if not values:
+        return [what, NOT_MEASURED, "", wanted, "?" if bound else ""]
+    median = statistics.median(values)
+    reached = bound and ("yes" if (median <= bound[1] if bound[0] else median >= bound[1]) else "**no**")
+    return [what, number(median), f"{number(min(values))}–{number(max(values))}", wanted, reached or ""]
+
+
+def systems_table(results):
+    shown = [P50, P99, "operations_per_second", PER_CPU, "cpu_us", "hosts_user_us", "hosts_system_us"]
+    headings = ["system", "load", "p50 µs", "p99 µs", "operations/s", "per CPU second", "CPU µs/op", "hosts, user", "hosts, kernel", "sent again"]
+    rows = []
+    for system in SYSTEMS:
+        for workload in system.workloads:
+            columns = [list(results.of(system.name, workload, field).values()) for field in shown]
+            if not columns[0]:
+                rows.append([system.name, str(workload), NOT_MEASURED, *[""] * (len(headings) - 3)])
+                continue
+            again = sum(results.of(system.name, workload, "sent_again").values())
+            figures = [spread(column) for column in columns[:3]] + [number(statistics.median(column)) for column in columns[3:]]
+            rows.append([system.name, str(workload), *figures, str(again)])
+    return table(headings, rows)
+
+
+def repairs_table(results):
+    columns = [[getattr(repair, field) for _, repair in results.repairs] for field in Repair._fields]
+    rows = [[field.replace("_", " "), spread(column)] for field, column in zip(Repair._fields, columns)]
+    return table(["a straggler's repair", "median"], rows)
+
+
+def steps_table(results):
+    whole = [step for step in results.steps if not step["without"]]
+    sizes = sorted({step["payload_bytes"] for step in whole})
+    names = list(dict.fromkeys(step["what"] for step in whole))
+    found = {(step["what"], step["payload_bytes"]): step["ns"] for step in whole}
+    rows = [[name, *(str(found.get((name, size), "")) for size in sizes)] for name in names]
+    return table(["ns for one packet", *(f"{size} B" for size in sizes)], rows)
+
+
+def checks_table(results):
+    at = 64
+    whole = {step["what"]: step["ns"] for step in results.steps if not step["without"] and step["payload_bytes"] == at}
+    left_out = [step for step in results.steps if step["without"]]
+    variants = list(dict.fromkeys(step["without"] for step in left_out))
+    names = [name for name in whole if any(step["what"] == name for step in left_out)]
+    found = {(step["what"], step["without"]): step["ns"] for step in left_out}
+    rows = [
+        ["all of these" if "," in variant else variant,
+         *(str(whole[name] - found[name, variant]) if (name, variant) in found else "" for name in names)]
+        for variant in variants
+    ]
+    return table([f"ns that a check costs, {at} B", *names], rows)
+
+
+def remarks(results):
+    found = [f"round {n}, {name} failed: {reason}" for n, name, reason in results.failures]
+    others = [sample.others_percent for *_, sample in results.rows]
+    if others:
+        found.append(f"other programs' share of the machine while these were measured: {spread(others)} %")
+        if statistics.median(others) > OTHERS_PERCENT_MAX:
+            found.append(f"more than {OTHERS_PERCENT_MAX} %: measure again when it is quiet")
+    rounds = len({n for n, *_ in results.rows})
+    if rounds < ROUNDS_MIN:
+        found.append(f"fewer than {ROUNDS_MIN} rounds, no more than a trial: {rounds}")
+    return "\n".join(f"- {remark}" for remark in found) or "None."
+
+
+def markdown(results):
+    """The part of the report."""
+    parts = ["## Data planes"]
+    if results.missing:
+        return "\n\n".join([*parts, f"Not measured: {results.missing}."])
+    parts += [
+        "Replicas in network namespaces on this machine, a Linux bridge between them, tags on, `--durability "
+        "memory`, commands of 64 bytes unless said otherwise. Ratios are of neighbours in one round, here their "
+        "medians over the rounds.",
+        figures_table(results),
+        systems_table(results),
+        "CPU is all that the machine used but for other programs: replicas, kernel and client; \"hosts\" are the "
+        "replicas' processes, which the kernel also charges for packets that arrived while they ran.",
+    ]
+    if results.repairs:
+        parts.append(repairs_table(results))
+    if results.steps:
+        parts += [
+            "The program's own time, everything in the cache, the fastest of many runs:",
+            steps_table(results), checks_table(results),
+        ]
+    parts += ["Remarks on this part:", remarks(results)]
+    parts.append("\n".join(f"- {system.name}: {system.note}" for system in SYSTEMS))
+    return "\n\n".join(parts)
+
+
+def write_csv(results, path):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["round", "system", "where", "in_flight", "payload_bytes", *Sample._fields])
+        for n, name, workload, sample in results.rows:
+            figures = (f"{figure:.3f}" if isinstance(figure, float) else figure for figure in sample)
+            writer.writerow([n, name, *workload, *figures])
