@@ -316,7 +316,7 @@ fn join(
     core.store = memory.store;
     core.applied = applied;
     core.plane = data_plane;
-    core.lent.reads = options.plane_reads;
+    core.lent.reads = options.memcached_udp && options.plane_reads;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
     let mut server = Server {
         options: options.clone(),
