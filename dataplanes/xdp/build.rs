@@ -1,11 +1,9 @@
 //! Compiles the programs that run in the kernel, with clang. Nothing of it is needed where they are loaded.
 use std::env;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-/// Names under which clang is looked for, unless the variable CLANG names it.
-const CLANGS: [&str; 3] = ["clang-19", "clang", "clang-16"];
+mod clang;
 
 fn main() {
     for read in [
@@ -15,11 +13,10 @@ fn main() {
     ] {
         println!("cargo:rerun-if-changed={read}");
     }
-    println!("cargo:rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     std::fs::write(out.join("qw_crc32c_tables.h"), crc32c_tables()).expect("cargo made the folder");
     for program in ["plane", "clone", "pass"] {
-        compile(program, &out);
+        clang::compile(program, &[&out], &out);
     }
     // For who compiles the programs in another way: DEP_QUORUMWIRE_XDP_INCLUDE.
     println!("cargo:include={}", out.display());
@@ -49,38 +46,4 @@ fn crc32c_tables() -> String {
     }
     text.push_str("};\n");
     text
-}
-
-fn compile(program: &str, out: &Path) {
-    let source = format!("bpf/{program}.bpf.c");
-    let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
-    let clang = clang();
-    let done = Command::new(&clang)
-        .args(["-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g"])
-        .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-function"])
-        .args(["-I", "../../fastpath/include", "-I", "../../wire/generated"])
-        .args(["-I", &libbpf])
-        .arg("-I")
-        .arg(out)
-        .args([
-            "-idirafter",
-            &format!("/usr/include/{}-linux-gnu", env::consts::ARCH),
-        ])
-        .args(["-c", &source, "-o"])
-        .arg(out.join(format!("{program}.bpf.o")))
-        .status();
-    match done {
-        Ok(status) if status.success() => {}
-        Ok(status) => panic!("{clang} failed on {source}: {status}"),
-        Err(error) => panic!("cannot run {clang}: {error}; it is in Debian's package clang-19"),
-    }
-}
-
-fn clang() -> String {
-    if let Ok(named) = env::var("CLANG") {
-        return named;
-    }
-    let runs = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
-    let found = CLANGS.iter().find(runs);
-    (*found.unwrap_or(&CLANGS[0])).to_owned()
 }

@@ -65,6 +65,19 @@ qw_siphash_begin(const struct qw_key *key)
 	return s;
 }
 
+/* The last word: the bytes behind the whole ones, and in the highest byte the message's length. */
+static inline __attribute__((always_inline)) __u64
+qw_siphash_finish(struct qw_siphash_state *s, __u64 tail)
+{
+	qw_siphash_word(s, tail);
+	s->v2 ^= 0xff;
+	qw_siphash_round(s);
+	qw_siphash_round(s);
+	qw_siphash_round(s);
+	qw_siphash_round(s);
+	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+}
+
 /* The last bytes of the message, at most QW_PAYLOAD_BYTES_MAX, behind `before` bytes in whole words. */
 static inline __attribute__((always_inline)) __u64
 qw_siphash_end(struct qw_siphash_state *s, __u32 before, const __u8 *bytes, __u32 count)
@@ -83,13 +96,7 @@ qw_siphash_end(struct qw_siphash_state *s, __u32 before, const __u8 *bytes, __u3
 			break;
 		tail |= (__u64)bytes[8 * words + at] << (8 * at);
 	}
-	qw_siphash_word(s, tail);
-	s->v2 ^= 0xff;
-	qw_siphash_round(s);
-	qw_siphash_round(s);
-	qw_siphash_round(s);
-	qw_siphash_round(s);
-	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+	return qw_siphash_finish(s, tail);
 }
 
 /* The hash of a message of at most QW_PAYLOAD_BYTES_MAX bytes. */

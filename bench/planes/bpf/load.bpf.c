@@ -104,13 +104,7 @@ __attribute__((noinline)) __u64 tag_of(struct xdp_md *ctx, __u32 payload_bytes)
 		qw_siphash_word(&s, *(const __u64 *)at);
 		at += 8;
 	}
-	qw_siphash_word(&s, tail);
-	s.v2 ^= 0xff;
-	qw_siphash_round(&s);
-	qw_siphash_round(&s);
-	qw_siphash_round(&s);
-	qw_siphash_round(&s);
-	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+	return qw_siphash_finish(&s, tail);
 }
 
 static __always_inline void note_latency(__u64 nanoseconds)

@@ -180,10 +180,8 @@ __attribute__((noinline)) int qw_give_back(struct xdp_md *ctx)
 	struct qw_served *s = qw_now_served();
 
 	if (!text || !s || s->set_moved > QW_BEFORE_BYTES_MAX || bpf_xdp_adjust_head(ctx, (int)s->set_moved) ||
-	    !qw_restore(ctx, &s->frame, text, s->set_bytes)) {
-		qw_tally(QW_COUNT_NO_SPACE, 1);
-		return XDP_DROP;
-	}
+	    !qw_restore(ctx, &s->frame, text, s->set_bytes))
+		return qw_lose(QW_COUNT_NO_SPACE);
 	qw_tally(QW_COUNT_MEMCACHED_LEFT, 1);
 	return XDP_PASS;
 }

@@ -144,8 +144,7 @@ __attribute__((noinline)) int qw_open_foreign(struct xdp_md *ctx, __u32 group_sl
 		qw_tally(QW_COUNT_MEMCACHED_LEFT, 1);
 		return XDP_PASS;
 	default:
-		qw_tally(QW_COUNT_NO_SPACE, 1);
-		return XDP_DROP;
+		return qw_lose(QW_COUNT_NO_SPACE);
 	}
 }
 
@@ -186,7 +185,6 @@ SEC("xdp")
 int qw_receive(struct xdp_md *ctx)
 {
 	struct qw_frame frame = {};
-	__u32 zero = 0;
 	struct qw_in_step *mine;
 	struct qw_served *s;
 	int verdict;
@@ -194,7 +192,7 @@ int qw_receive(struct xdp_md *ctx)
 	if (!qw_find(ctx, &frame) || !qw_is_to_us(ctx, &frame))
 		return XDP_PASS;
 	mine = qw_own_step();
-	s = bpf_map_lookup_elem(&served, &zero);
+	s = qw_now_served();
 	if (!mine || !s)
 		return XDP_PASS;
 	s->frame = frame;

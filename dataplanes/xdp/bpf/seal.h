@@ -51,13 +51,7 @@ qw_tag_of(QW_CTX *ctx, __u32 at, __u32 payload_bytes, __u32 place, __u32 which)
 			break;
 		tail |= (__u64)payload[byte] << (8 * byte);
 	}
-	qw_siphash_word(&s, tail);
-	s.v2 ^= 0xff;
-	qw_siphash_round(&s);
-	qw_siphash_round(&s);
-	qw_siphash_round(&s);
-	qw_siphash_round(&s);
-	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+	return qw_siphash_finish(&s, tail);
 }
 
 /* CRC32C of the bytes at `at`; 0 for none. */

@@ -31,7 +31,7 @@ pub use refused::{Blames, Refused};
 use rustix::event::epoll;
 use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -94,10 +94,7 @@ impl XdpPlane {
             Refused::new(Blames::Address, format!("cannot listen there: {error}"))
         })?;
         let address = wire.local_address()?;
-        let member = how
-            .multicast
-            .map(|group| hear(address, group))
-            .transpose()?;
+        let member = hear(address, how)?;
         let programs = Programs::attach(
             watch.interface(),
             address,
@@ -260,11 +257,7 @@ impl XdpPlane {
         // Nobody else's: it can be the same interface with another Ethernet address.
         self.programs.detach();
         let address = self.wire.local_address()?;
-        self.member = self
-            .how
-            .multicast
-            .map(|group| hear(address, group))
-            .transpose()?;
+        self.member = hear(address, self.how)?;
         let programs = Programs::attach(to, address, ring_slots, self.how, self.watch.blames())?;
         let mut place = programs.place(self.group_slot, ring_slots)?;
         let failed = |_| io::Error::other("the kernel did not run the plane's program");
@@ -311,9 +304,12 @@ fn events_of(
     builder.build().map_err(refused)
 }
 
-/// Makes this host a member of a multicast group, so that its frames come in: the device lets them through, and
+/// Makes this host a member of the multicast group, if there is one, so that its frames come in: the device lets them through, and
 /// switches that look learn of it. The program takes them; nothing comes to this socket.
-fn hear(address: SocketAddr, group: Ipv4Addr) -> io::Result<UdpSocket> {
+fn hear(address: SocketAddr, how: Attachment) -> io::Result<Option<UdpSocket>> {
+    let Some(group) = how.multicast else {
+        return Ok(None);
+    };
     let IpAddr::V4(own) = address.ip() else {
         let text = "the multicast address is one of IPv4, the plane's is not";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -325,7 +321,7 @@ fn hear(address: SocketAddr, group: Ipv4Addr) -> io::Result<UdpSocket> {
             format!("cannot join the multicast group {group}: {error}"),
         )
     })?;
-    Ok(socket)
+    Ok(Some(socket))
 }
 
 impl AsFd for XdpPlane {

@@ -1,11 +1,13 @@
 //! How one frame becomes several: the trial of the kernel's broadcast, what is done where it does not do, orders
 //! for copies that somebody forged, and a network that copies.
 use crate::ethernet::Ethernet;
-use crate::veth::{Namespaces, OUTSIDE, PORT, counted, ip, plane_ip, port, socket, test_ip};
+use crate::veth::{
+    Namespaces, OUTSIDE, PORT, counted, ip, peers_at, plane_ip, port, socket, test_ip,
+};
 use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::{Asking, Options, Request};
-use quorumwire_interfaces::{DataPlane, Grant, PlanePeer, ReplicaId, Term};
+use quorumwire_interfaces::{DataPlane, Grant, Term};
 use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpMode, XdpPlane, let_pass, stop_passing};
 use quorumwire_wire::packet::{Header, Kind};
 use rustix::net::sockopt::set_ip_multicast_if;
@@ -66,12 +68,7 @@ impl Leader {
             commit_index: registers.last_index,
             me: 0,
             leader: 0,
-            peers: peers
-                .map(|ip| PlanePeer {
-                    id: ReplicaId(u16::from(ip.octets()[3])),
-                    address: (ip, PORT).into(),
-                })
-                .to_vec(),
+            peers: peers_at(&peers),
             quorum: 2,
             held: false,
         };

@@ -1,11 +1,11 @@
 //! The fence while packets pour in on another processor: what left before it is in the registers, and nothing
 //! leaves after it.
-use crate::veth::{Namespaces, PORT, counted, plane_ip, port, socket, test_ip};
+use crate::veth::{Namespaces, PORT, counted, peers_at, plane_ip, port, socket, test_ip};
 use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::Options;
-use quorumwire_interfaces::{DataPlane, Grant, Index, PlaneEvent, PlanePeer, ReplicaId, Term};
+use quorumwire_interfaces::{DataPlane, Grant, Index, PlaneEvent, Term};
 use quorumwire_plane_xdp::{Attachment, XdpPlane, let_pass};
 use quorumwire_wire::packet::{Header, Kind};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -122,12 +122,7 @@ fn rounds(plane: &mut XdpPlane, target: &Target, leader: &UdpSocket) -> u64 {
             commit_index: last,
             me: 0,
             leader: 1,
-            peers: [test_ip(0, 99), test_ip(0, 0)]
-                .map(|ip| PlanePeer {
-                    id: ReplicaId(u16::from(ip.octets()[3])),
-                    address: (ip, PORT).into(),
-                })
-                .to_vec(),
+            peers: peers_at(&[test_ip(0, 99), test_ip(0, 0)]),
             quorum: 2,
             held: false,
         };

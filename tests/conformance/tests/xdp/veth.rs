@@ -1,6 +1,6 @@
 //! Network namespaces for planes in the kernel: the test has one with an end of a veth pair to each plane's.
 //! Needs root.
-use quorumwire_interfaces::DataPlane;
+use quorumwire_interfaces::{DataPlane, PlanePeer, ReplicaId};
 use quorumwire_plane_xdp::XdpPlane;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -154,6 +154,15 @@ pub fn test_ip(viewer: usize, stands_for: usize) -> Ipv4Addr {
 
 fn octet(number: usize) -> u8 {
     u8::try_from(number).expect("a small number")
+}
+
+/// The peers of a grant, where everybody listens.
+pub fn peers_at(ips: &[Ipv4Addr]) -> Vec<PlanePeer> {
+    let peer = |ip: &Ipv4Addr| PlanePeer {
+        id: ReplicaId(u16::from(ip.octets()[3])),
+        address: (*ip, PORT).into(),
+    };
+    ips.iter().map(peer).collect()
 }
 
 /// A socket of the test's, which never blocks.
