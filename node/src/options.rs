@@ -231,6 +231,7 @@ impl ServerOptions {
                     _ => None,
                 })?,
                 multicast: given.multicast("xdp-multicast")?,
+                vlan: given.number("xdp-vlan")?,
             },
             advertise_plane: given.address("advertise-plane")?,
             secret_file: given.optional("secret-file").map(PathBuf::from),
@@ -344,6 +345,9 @@ impl ServerOptions {
         }
         if !matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto) && self.interface.is_some() {
             return Err(given.refused("interface", "nothing, unless `plane` is xdp or auto"));
+        }
+        if !matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto) && self.xdp.vlan != 0 {
+            return Err(given.refused("xdp-vlan", "0, unless `plane` is xdp or auto"));
         }
         if self.xdp.multicast.is_some()
             && (self.plane != PlaneKind::Xdp || !self.listen_plane.is_ipv4())

@@ -116,9 +116,13 @@ fn what_the_plane_in_the_kernel_needs_is_said_by_name() {
     let interface = ("interface", "eth0");
     let error = refused(&[("plane", "socket"), secret, interface]);
     assert_eq!((&error.option[..], &error.given[..]), interface);
+    let vlan = ("xdp-vlan", "4094");
+    let error = refused(&[("plane", "socket"), secret, vlan]);
+    assert_eq!((&error.option[..], &error.given[..]), vlan);
     for plane in [xdp, ("plane", "auto")] {
-        let options = load(&[plane, secret, interface], &[]).unwrap();
+        let options = load(&[plane, secret, interface, vlan], &[]).unwrap();
         assert_eq!(options.interface.as_deref(), Some("eth0"));
+        assert_eq!(options.xdp.vlan, 4094);
     }
     let options = load(&[xdp, secret, interface], &[]).unwrap();
     assert_eq!(options.interface.as_deref(), Some("eth0"));
@@ -135,6 +139,7 @@ fn what_the_plane_in_the_kernel_needs_is_said_by_name() {
         ("xdp-multicast", "10.0.0.1"),
         ("xdp-multicast", "224.0.0.1"),
         ("xdp-multicast", "ff02::1"),
+        ("xdp-vlan", "4095"),
     ] {
         let error = refused(&[xdp, secret, (name, given)]);
         assert_eq!((&error.option[..], &error.given[..]), (name, given));
@@ -187,6 +192,7 @@ fn every_number_has_both_its_limits() {
             "lease-ms" => &[("election-timeout-ms", "60000"), ("heartbeat-ms", "1")],
             "election-timeout-ms" => &[("lease-ms", "10"), ("heartbeat-ms", "1")],
             "id" => &[("members", "0=a:1,65535=b:1")],
+            "xdp-vlan" => &[("plane", "xdp"), ("secret-file", "secret.toml")],
             _ => &[],
         };
         let with = |value: String| {

@@ -61,6 +61,21 @@ static __always_inline int qw_write_order(struct xdp_md *ctx, const struct qw_co
 	return 1;
 }
 
+/* Writes the tag of our VLAN before the proof. The system takes it out before it hands the frame on, and puts it
+ * into what leaves; if the frame's begin was moved, none stands there yet. */
+static __always_inline int qw_write_tag(struct xdp_md *ctx)
+{
+	struct ethhdr *ethernet = qw_data(ctx);
+	struct qw_vlan_tag *tag = (void *)(ethernet + 1);
+
+	if ((void *)(tag + 1) > qw_data_end(ctx))
+		return 0;
+	ethernet->h_proto = bpf_htons(ETH_P_8021Q);
+	tag->tci = bpf_htons((__u16)QW_VLAN);
+	tag->proto = bpf_htons(ETH_P_IP);
+	return 1;
+}
+
 /* Says that the order in a frame of ours is ours, to whom it meets behind this program. */
 static __always_inline int qw_write_proof(struct xdp_md *ctx, const struct qw_frame *frame)
 {
@@ -85,7 +100,8 @@ static __always_inline int qw_send_copies(struct xdp_md *ctx, const struct qw_fr
 		goto unsent;
 	order->cpu = (__u16)(bpf_get_smp_processor_id() & (QW_CPUS_MAX - 1));
 	if (*by == QW_COPIES_BY_CLONE) {
-		if (!qw_write_order(ctx, order) || !qw_write_proof(ctx, frame))
+		if (!qw_write_order(ctx, order) || !qw_write_proof(ctx, frame) ||
+		    (QW_VLAN && !qw_write_tag(ctx)))
 			goto unsent;
 		__sync_fetch_and_add(&mine->copies_ordered, count);
 		return XDP_PASS;

@@ -214,6 +214,32 @@ pub fn wait_for_programs() -> io::Result<()> {
     }
 }
 
+/// Whether an interface's driver takes VLAN tags out of the frames that come in: one of the namespace of the
+/// socket, which may be any.
+pub fn strips_vlan_tags(socket: BorrowedFd<'_>, interface: &str) -> io::Result<bool> {
+    const GET_FLAGS: u32 = 0x25; // ETHTOOL_GFLAGS
+    const RECEIVES_VLAN: u32 = 1 << 8; // ETH_FLAG_RXVLAN
+    // `struct ethtool_value`: the question, and room for the answer.
+    let mut value = [GET_FLAGS, 0];
+    // SAFETY: a plain C structure for which zero bytes are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let name_bytes_max = request.ifr_name.len() - 1;
+    for (place, byte) in request.ifr_name[..name_bytes_max]
+        .iter_mut()
+        .zip(interface.bytes())
+    {
+        *place = byte.cast_signed();
+    }
+    request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+    // SAFETY: the structures live through the call, which writes the second number only.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    if done == 0 {
+        Ok(value[1] & RECEIVES_VLAN != 0)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// The descriptor that is readable when a ring buffer has something.
 pub fn borrowed<'a>(waiting: &'a libbpf_rs::RingBuffer<'_>) -> BorrowedFd<'a> {
     // SAFETY: the ring buffer keeps the descriptor open as long as it lives.

@@ -12,11 +12,11 @@ mod recent;
 mod refused;
 mod shared;
 
-use interface::{State, Wanted, Watch};
+use interface::{Found, State, Wanted, Watch};
 
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Programs;
-pub use load::{Attachment, XdpCopies, XdpMode, let_pass, stop_passing};
+pub use load::{Attachment, VLAN_MAX, XdpCopies, XdpMode, let_pass, stop_passing};
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
@@ -81,22 +81,26 @@ pub struct XdpPlane {
 }
 
 impl XdpPlane {
-    /// A plane that is off, attached to the interface of this name, or to the one that has the address. An
-    /// error names what is missing. Must be polled in the network namespace that this is called in.
+    /// A plane that is off, attached to the interface of this name, or to the one that has the address. The
+    /// address may be another interface's if packets are tagged. An error names what is missing. Must be polled in the network namespace that this is called in.
     pub fn attach(
         address: SocketAddr,
         interface: Option<&str>,
         options: Options,
         how: Attachment,
     ) -> Result<Self, Refused> {
-        let watch = Watch::new(Wanted::new(address, interface))?;
+        if how.vlan > VLAN_MAX {
+            let text = format!("there is no VLAN {}, only 1 to {VLAN_MAX}", how.vlan);
+            return Err(Refused::new(Blames::Interface, text));
+        }
+        let watch = Watch::new(Wanted::new(address, interface, how.vlan))?;
         let wire = Datagrams::bind(address).map_err(|error| {
             Refused::new(Blames::Address, format!("cannot listen there: {error}"))
         })?;
         let address = wire.local_address()?;
         let member = hear(address, how)?;
         let programs = Programs::attach(
-            watch.interface(),
+            watch.found(),
             address,
             options.ring_slots,
             how,
@@ -252,7 +256,7 @@ impl XdpPlane {
     }
 
     /// Loads the programs anew for an interface and goes on there, off as before.
-    fn attach_anew(&mut self, to: &links::Interface) -> Result<(), Refused> {
+    fn attach_anew(&mut self, to: &Found) -> Result<(), Refused> {
         let ring_slots = self.engine.limits().ring_slots;
         // Nobody else's: it can be the same interface with another Ethernet address.
         self.programs.detach();

@@ -1,11 +1,14 @@
 //! The network interfaces of a namespace, and word of their changes, as the kernel tells them (netlink). The
 //! namespace is the one that this was made in, wherever its thread is later. Judges nothing.
+use crate::ffi::strips_vlan_tags;
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp};
+use netlink_packet_route::link::{
+    InfoData, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, VlanProtocol,
+};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use std::io;
@@ -36,6 +39,17 @@ pub struct Interface {
     pub programs: Vec<u32>,
     /// Its IP addresses.
     pub addresses: Vec<IpAddr>,
+    /// If it is a VLAN of another.
+    pub vlan: Option<Vlan>,
+}
+
+/// An interface whose packets pass by another one's driver, with a tag (802.1Q).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Vlan {
+    /// The number of that other one; 0 if it is in another namespace.
+    pub of: u32,
+    /// The tag's.
+    pub number: u16,
 }
 
 /// Asks about interfaces.
@@ -73,6 +87,11 @@ impl Links {
             }
         })?;
         Ok(all)
+    }
+
+    /// Whether an interface's driver takes VLAN tags out of the frames that come in.
+    pub fn strips_vlan_tags(&self, interface: &str) -> io::Result<bool> {
+        strips_vlan_tags(self.socket.as_fd(), interface)
     }
 
     /// Asks one question and takes all of its answer.
@@ -205,6 +224,7 @@ fn interface_of(link: &LinkMessage) -> Interface {
     let mut interface = Interface {
         index: link.header.index,
         is_up: link.header.flags.contains(LinkFlags::Up),
+        vlan: vlan_of(link),
         ..Interface::default()
     };
     for attribute in &link.attributes {
@@ -231,6 +251,35 @@ fn interface_of(link: &LinkMessage) -> Interface {
     interface
 }
 
+/// If a link is a VLAN of another.
+fn vlan_of(link: &LinkMessage) -> Option<Vlan> {
+    let infos = link.attributes.iter().find_map(|one| match one {
+        LinkAttribute::LinkInfo(infos) => Some(infos),
+        _ => None,
+    })?;
+    let said = infos.iter().find_map(|one| match one {
+        LinkInfo::Data(InfoData::Vlan(said)) => Some(said),
+        _ => None,
+    })?;
+    if !said.contains(&InfoVlan::Protocol(VlanProtocol::Ieee8021Q)) {
+        return None;
+    }
+    let number = said.iter().find_map(|one| match one {
+        InfoVlan::Id(number) => Some(*number),
+        _ => None,
+    })?;
+    let is_elsewhere = |one: &LinkAttribute| matches!(one, LinkAttribute::LinkNetNsId(_));
+    let of = link.attributes.iter().find_map(|one| match one {
+        LinkAttribute::Link(of) => Some(*of),
+        _ => None,
+    });
+    let of = of.filter(|_| !link.attributes.iter().any(is_elsewhere));
+    Some(Vlan {
+        of: of.unwrap_or_default(),
+        number,
+    })
+}
+
 fn ip_of(address: &AddressMessage) -> Option<IpAddr> {
     // Of a link between two points, `Address` is the other end's.
     let local = address.attributes.iter().find_map(|one| match one {
@@ -242,4 +291,58 @@ fn ip_of(address: &AddressMessage) -> Option<IpAddr> {
         _ => None,
     });
     local.or(alone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel says of `eth0.101`, number 34, of the interface number 2.
+    fn said(protocol: u16, further: &[u8]) -> Vec<u8> {
+        let attribute = |kind: u16, value: &[u8]| {
+            let length = u16::try_from(4 + value.len()).expect("short");
+            let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+            bytes.extend_from_slice(value);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            bytes
+        };
+        // IFLA_VLAN_PROTOCOL, IFLA_VLAN_ID
+        let data = [
+            attribute(5, &protocol.to_be_bytes()),
+            attribute(1, &101_u16.to_ne_bytes()),
+        ];
+        // IFLA_INFO_KIND, IFLA_INFO_DATA
+        let info = [attribute(1, b"vlan\0"), attribute(2, &data.concat())].concat();
+        // `struct ifinfomsg`: Ethernet, and up
+        let mut bytes = vec![0, 0, 1, 0];
+        for number in [34_u32, 1, 0] {
+            bytes.extend_from_slice(&number.to_ne_bytes());
+        }
+        // IFLA_IFNAME, IFLA_LINK, IFLA_LINKINFO
+        bytes.extend(attribute(3, b"eth0.101\0"));
+        bytes.extend(attribute(5, &2_u32.to_ne_bytes()));
+        bytes.extend(attribute(18, &info));
+        bytes.extend_from_slice(further);
+        bytes
+    }
+
+    fn vlan_in(said: &[u8]) -> Option<Vlan> {
+        use netlink_packet_core::Parseable as _;
+        let link = LinkMessage::parse(said).expect("what the kernel says");
+        let interface = interface_of(&link);
+        assert_eq!((&interface.name[..], interface.index), ("eth0.101", 34));
+        assert!(interface.is_up);
+        interface.vlan
+    }
+
+    #[test]
+    fn a_vlan_is_known_with_its_number_and_what_it_is_of() {
+        let vlan = |of| Vlan { of, number: 101 };
+        assert_eq!(vlan_in(&said(0x8100, &[])), Some(vlan(2)));
+        // IFLA_LINK_NETNSID: number 2 is another one here.
+        let elsewhere = [8, 0, 37, 0, 0, 0, 0, 0];
+        assert_eq!(vlan_in(&said(0x8100, &elsewhere)), Some(vlan(0)));
+        // The plane does not know the tags of 802.1ad.
+        assert_eq!(vlan_in(&said(0x88a8, &[])), None);
+    }
 }

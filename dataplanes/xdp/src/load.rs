@@ -1,7 +1,8 @@
 //! Loads the programs, sets what they are loaded for, and attaches the one that receives.
 use crate::copies::Copies;
 use crate::ffi::{Hook, Mapped, attach, bytes_of, value_of};
-use crate::links::{Interface, Links};
+use crate::interface::Found;
+use crate::links::Links;
 use crate::neighbours::Neighbours;
 use crate::place::{KernelPlace, Parts};
 use crate::recent::Recent;
@@ -57,7 +58,12 @@ pub struct Attachment {
     pub copies: XdpCopies,
     /// Where all replicas hear, if the network copies what the leader sends to all.
     pub multicast: Option<Ipv4Addr>,
+    /// The number of the tag (802.1Q) that packets have at the interface, up to [`VLAN_MAX`]; 0: they have none.
+    pub vlan: u16,
 }
+
+/// Highest number of a VLAN.
+pub const VLAN_MAX: u16 = 4094;
 
 /// Programs in the kernel, attached as long as this lives: no longer than the process, however it ends.
 pub struct Programs {
@@ -136,14 +142,17 @@ pub fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error 
 
 /// Attaches where it is wanted; also what people may want to know about it.
 fn attach_as(
-    mode: XdpMode,
+    how: Attachment,
     program: BorrowedFd<'_>,
-    interface: &Interface,
+    to: &Found,
 ) -> Result<(OwnedFd, Hook, String), String> {
-    let try_hook = |hook| attach(program, interface.index, hook);
+    let mode = how.mode;
+    let try_hook = |hook| attach(program, to.carrier.index, hook);
     let described = |hook, why: &str| match hook {
-        Hook::Generic => format!("in generic mode at {}{why}", interface.name),
-        Hook::Driver | Hook::BehindReceive => format!("in the driver of {}", interface.name),
+        Hook::Generic => format!("in generic mode at {}{why}", to.described(how.vlan)),
+        Hook::Driver | Hook::BehindReceive => {
+            format!("in the driver of {}", to.described(how.vlan))
+        }
     };
     let hook = match mode {
         XdpMode::Auto | XdpMode::Driver => Hook::Driver,
@@ -153,19 +162,21 @@ fn attach_as(
         Ok(link) => Ok((link, hook, described(hook, ""))),
         // A driver that can, but not now, is for the operator to look after.
         Err(error) if mode == XdpMode::Auto && error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-            let link = try_hook(Hook::Generic).map_err(|error| not_attached(interface, &error))?;
-            let why = format!(", because its driver takes no XDP program: {error}");
+            let link = try_hook(Hook::Generic).map_err(|error| not_attached(to, &error))?;
+            let instead = to.instead.as_ref();
+            let instead = instead.map_or_else(String::new, |text| format!("; {text}"));
+            let why = format!(", because its driver takes no XDP program: {error}{instead}");
             Ok((link, Hook::Generic, described(Hook::Generic, &why)))
         }
-        Err(error) => Err(not_attached(interface, &error)),
+        Err(error) => Err(not_attached(to, &error)),
     }
 }
 
 impl Programs {
-    /// Loads and attaches for one group, whose plane is at `address` on this interface. `blames`: who is named
-    /// if the interface does not take a program.
+    /// Loads and attaches for one group, whose plane is at `address` there. `blames`: who is named if the
+    /// interface does not take a program.
     pub fn attach(
-        interface: &Interface,
+        to: &Found,
         address: SocketAddr,
         ring_slots: u32,
         how: Attachment,
@@ -176,12 +187,12 @@ impl Programs {
             .open_memory(OBJECT)
             .map_err(failed("the plane's programs are not sound"))?;
         let mut own = [Endpoint::default(); GROUPS_MAX];
-        own[0] = Endpoint::new(address, interface.mac);
+        own[0] = Endpoint::new(address, to.holder.mac);
         let config = Config {
             ring_slots,
             groups: 1,
             own,
-            vlan: 0,
+            vlan: how.vlan.into(),
             multicast: how.multicast.map_or([0; 4], |ip| ip.octets()),
             secret: [secret()?, secret()?],
         };
@@ -193,11 +204,11 @@ impl Programs {
         let (keys, keys_used, peers) = (map("keys")?, map("keys_used")?, map("peers")?);
         let (counters, events) = (map("counters")?, map("events")?);
         let receive = program(&object, "qw_receive")?;
-        let (link, hook, described) = attach_as(how.mode, receive.as_fd(), interface)
-            .map_err(|text| Refused::new(blames, text))?;
+        let (link, hook, described) =
+            attach_as(how, receive.as_fd(), to).map_err(|text| Refused::new(blames, text))?;
         // A trial shows what the driver's broadcast does; that of generic mode is another one.
         let clones = how.copies == XdpCopies::Clone || hook == Hook::Generic;
-        let copies = Copies::new(&object, config, interface.index, clones)?;
+        let copies = Copies::new(&object, config, to.carrier.index, clones)?;
         Ok(Self {
             object,
             link: Some(link),
@@ -205,7 +216,7 @@ impl Programs {
             keys_used,
             peers,
             counters,
-            neighbours: Neighbours::of(interface.index)?,
+            neighbours: Neighbours::of(to.holder.index)?,
             events,
             copies,
             described,

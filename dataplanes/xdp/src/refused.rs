@@ -1,4 +1,5 @@
 //! Why the kernel's part of a plane cannot be, in words for whoever has to change that.
+use crate::interface::Found;
 use crate::links::{Interface, Links};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -88,13 +89,13 @@ pub fn check_capabilities(needed: &[&[Needed]]) -> io::Result<()> {
 }
 
 /// Why the kernel did not attach a program to an interface. What it answers differs between drivers.
-pub fn not_attached(to: &Interface, error: &io::Error) -> String {
-    let Interface { name, mtu, .. } = to;
+pub fn not_attached(to: &Found, error: &io::Error) -> String {
+    let Interface { name, mtu, .. } = &to.carrier;
     let why = match error.raw_os_error() {
-        Some(libc::EBUSY | libc::EEXIST) => return has_another(to),
-        Some(libc::EOPNOTSUPP) => {
+        Some(libc::EBUSY | libc::EEXIST) => return has_another(&to.carrier),
+        Some(libc::EOPNOTSUPP) => to.instead.clone().unwrap_or_else(|| {
             "its driver has no native XDP, or not with its present settings".to_owned()
-        }
+        }),
         // veth; then what others say, to this and to other settings.
         Some(libc::ERANGE) => format!(
             "its MTU of {mtu}, or that at the other end of a veth pair, is larger than its driver takes for \

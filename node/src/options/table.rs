@@ -1,5 +1,6 @@
 //! The one list of the server's options: flags, environment variables, keys of the configuration file,
 //! help texts and `docs/configuration.md` all come from here. Nothing is read or checked here.
+use quorumwire_plane_xdp::VLAN_MAX;
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use std::fmt::Write as _;
 
@@ -196,8 +197,8 @@ pub const TABLE: &[Spec] = &[
             bytes_max: INTERFACE_BYTES_MAX,
         },
         unset: Unset::Otherwise("the one that has the address of `listen-plane`"),
-        help: "The network interface whose driver runs the plane `xdp`. It must have the address of \
-               `listen-plane` and an MTU of 1,476 (IPv6: 1,496) or more.",
+        help: "The network interface whose driver runs the plane `xdp`. It must have an MTU of 1,476 (IPv6: \
+               1,496) or more and, unless `xdp-vlan` is given, the address of `listen-plane`.",
     },
     Spec {
         name: "plane-reads",
@@ -231,6 +232,15 @@ pub const TABLE: &[Spec] = &[
         help: "A leader's plane `xdp` sends one packet to this address, and the network copies it for the \
                other replicas: for networks that do, with the port of `listen-plane` and this address the \
                same on all replicas. Replicas that do not hear it are sent what they miss one by one.",
+    },
+    Spec {
+        name: "xdp-vlan",
+        kind: number(0, VLAN_MAX as u64, ""),
+        unset: Unset::Value("0"),
+        help: "The number of the VLAN tag (802.1Q) that packets of the plane `xdp` have at its interface; 0: \
+               they have none. With it, a replica whose address is that of `eth0.100` has the plane run in the \
+               driver of `eth0`: `--interface eth0 --xdp-vlan 100`. That driver must leave tags in packets: \
+               `ethtool -K eth0 rxvlan off`.",
     },
     Spec {
         name: "advertise-plane",

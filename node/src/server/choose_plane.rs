@@ -50,6 +50,7 @@ impl Candidate {
                 let interface = options.interface.as_deref();
                 let mut kernel = XdpPlane::attach(listen, interface, PLANE_OPTIONS, options.xdp)
                     .map_err(|refused| blamed(options, &refused))?;
+                tracing::info!("the plane xdp runs {}", kernel.described());
                 if let Some(udp) = udp {
                     kernel.serve_memcached(udp)?;
                 }

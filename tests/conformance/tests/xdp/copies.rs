@@ -137,6 +137,7 @@ pub const DRIVER: Attachment = Attachment {
     mode: XdpMode::Driver,
     copies: XdpCopies::Auto,
     multicast: None,
+    vlan: 0,
 };
 
 #[test]

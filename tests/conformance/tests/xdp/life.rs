@@ -20,9 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const START: u64 = 10;
 
 /// A plane in a namespace, which follows a leader that the test plays.
-struct Follower {
-    namespaces: Namespaces,
-    plane: XdpPlane,
+pub struct Follower {
+    pub namespaces: Namespaces,
+    pub plane: XdpPlane,
     term: u64,
     last: u64,
     last_term: u64,
@@ -35,13 +35,18 @@ fn attach(name: Option<&str>) -> Result<XdpPlane, Refused> {
 }
 
 fn attach_at(port: u16, name: Option<&str>) -> Result<XdpPlane, Refused> {
+    attach_as(port, name, Attachment::default())
+}
+
+/// The plane of this thread's namespace.
+pub fn attach_as(port: u16, name: Option<&str>, how: Attachment) -> Result<XdpPlane, Refused> {
     let options = Options {
         group: GROUP,
         ring_slots: 64,
         window: 64,
     };
     let address = SocketAddr::new(plane_ip(0).into(), port);
-    XdpPlane::attach(address, name, options, Attachment::default())
+    XdpPlane::attach(address, name, options, how)
 }
 
 /// Tries until it is done. What this process has closed is closed a little later: another test may be about to
@@ -64,7 +69,11 @@ impl Follower {
         namespaces.enter_test();
         let_pass(&port(0)).expect("root, and a kernel for it");
         namespaces.enter_plane(0);
-        let mut plane = attach(name).expect("root, and a kernel for it");
+        let plane = attach(name).expect("root, and a kernel for it");
+        Self::of(namespaces, plane)
+    }
+
+    pub fn of(namespaces: Namespaces, mut plane: XdpPlane) -> Self {
         plane.set_keys(&keys());
         Self {
             namespaces,
@@ -76,7 +85,7 @@ impl Follower {
         }
     }
 
-    fn engage(&mut self) -> Result<(), PlaneError> {
+    pub fn engage(&mut self) -> Result<(), PlaneError> {
         self.term += 1;
         let address = |ip: std::net::Ipv4Addr| SocketAddr::new(ip.into(), PORT);
         let peers = [address(test_ip(0, 99)), address(test_ip(0, 0))];
@@ -101,7 +110,7 @@ impl Follower {
     }
 
     /// Sends it the next entry, until it acknowledges that.
-    fn takes_an_entry(&mut self) {
+    pub fn takes_an_entry(&mut self) {
         self.namespaces.enter_test();
         let leader = socket(test_ip(0, 0));
         self.namespaces.enter_plane(0);
@@ -139,7 +148,7 @@ impl Follower {
     }
 
     /// Looks at the plane until something keeps it from running that reads like this.
-    fn until_fault(&mut self, says: &[&str]) {
+    pub fn until_fault(&mut self, says: &[&str]) {
         let begun = Instant::now();
         loop {
             self.poll();
@@ -152,7 +161,7 @@ impl Follower {
         }
     }
 
-    fn until_sound(&mut self) {
+    pub fn until_sound(&mut self) {
         let begun = Instant::now();
         while let Some(fault) = self.plane.fault() {
             assert!(begun.elapsed() < PATIENCE, "{fault}");

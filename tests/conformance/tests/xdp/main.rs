@@ -6,6 +6,7 @@ mod hammered;
 mod hammered_copies;
 mod life;
 mod memcached;
+mod tagged;
 mod veth;
 mod wakes;
 
@@ -36,6 +37,7 @@ impl How for Driver {
         mode: XdpMode::Driver,
         copies: XdpCopies::Auto,
         multicast: None,
+        vlan: 0,
     };
 }
 
@@ -181,8 +183,13 @@ impl<H: How> Fabric for Kernel<H> {
             window: wanted.window,
         };
         let namespaces = Namespaces::new(wanted.replicas);
+        let is_tagged = H::ATTACHMENT.vlan != 0;
         // First, so that the planes find a driver that can do all.
         for slot in 0..wanted.replicas {
+            if is_tagged {
+                let number = H::ATTACHMENT.vlan;
+                tagged::put_vlan_between(&namespaces, slot, wanted.replicas, number);
+            }
             let_pass(&port(slot)).expect("root, and a kernel for it");
         }
         let mut planes = Vec::new();
@@ -191,7 +198,7 @@ impl<H: How> Fabric for Kernel<H> {
             let address = SocketAddr::new(IpAddr::V4(plane_ip(slot)), PORT);
             let mut how = H::ATTACHMENT;
             how.multicast = how.multicast.filter(|_| H::DEAF != Some(slot));
-            let plane = XdpPlane::attach(address, None, options, how);
+            let plane = XdpPlane::attach(address, is_tagged.then_some(tagged::LOWER), options, how);
             planes.push(plane.expect("root, and a kernel for it"));
         }
         namespaces.enter_test();

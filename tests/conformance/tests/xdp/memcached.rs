@@ -1,5 +1,6 @@
 //! Memcached clients whose datagrams the program sees before the host does: a plain `set` goes into the log, a `get`
 //! is answered out of the host's table, and what may not be done reaches the host as it was sent.
+use crate::tagged::Tagged;
 use crate::veth::{OUTSIDE, counted, plane_ip, test_ip};
 use crate::{Driver, Generic, How, Kernel, ON_THE_WAY_MAX};
 use quorumwire_conformance_tests::cluster::{Cluster, START};
@@ -174,7 +175,12 @@ fn a_set_is_replicated_and_answered_once_it_is_committed() {
 
 #[test]
 fn what_the_program_may_not_take_reaches_the_host_as_it_was_sent() {
-    let mut served = Served::<Driver>::new(1, 2);
+    reaches_the_host_as_it_was_sent::<Driver>();
+    reaches_the_host_as_it_was_sent::<Tagged<Driver>>();
+}
+
+fn reaches_the_host_as_it_was_sent<H: How>() {
+    let mut served = Served::<H>::new(1, 2);
     let hello = datagram(1, &set(b"k", b"hello", ""));
     let stored = datagram(1, b"STORED\r\n");
     assert_eq!(
@@ -290,6 +296,7 @@ fn a_get_is_answered_only_while_that_is_linearizable() {
 fn an_answer_is_no_amplifier_and_never_longer_than_a_datagram() {
     is_no_amplifier::<Driver>();
     is_no_amplifier::<Generic>();
+    is_no_amplifier::<Tagged<Generic>>();
 }
 
 fn is_no_amplifier<H: How>() {

@@ -77,22 +77,36 @@ impl Namespaces {
     pub fn connect(&self, slot: usize, planes: usize, settings: &str) {
         let (test, plane) = (&self.names[0], &self.names[slot + 1]);
         let (port, plane_ip) = (port(slot), plane_ip(slot));
-        let mac = |end: u8| format!("02:00:00:00:{end:02x}:{slot:02x}");
-        let (plane_mac, test_mac) = (mac(1), mac(2));
+        let (plane_mac, test_mac) = (mac(1, slot), mac(2, slot));
         let link = format!(
             "link add eth0 netns {plane} address {plane_mac} {settings} type veth \
              peer name {port} netns {test} address {test_mac}\n"
         );
         ip(&["-batch", "-"], &link);
+        let mut in_test = format!("link set {port} up\n");
+        for stands_for in (0..planes).chain([OUTSIDE]) {
+            let address = test_ip(slot, stands_for);
+            writeln!(in_test, "addr add {address}/24 dev {port}").expect("a string");
+        }
+        writeln!(
+            in_test,
+            "neigh replace {plane_ip} lladdr {plane_mac} dev {port} nud permanent"
+        )
+        .expect("a string");
+        self.ip_in_test(&in_test);
+        self.set_up_plane(slot, planes);
+    }
+
+    /// Gives a plane's interface what it needs, and has it up.
+    pub fn set_up_plane(&self, slot: usize, planes: usize) {
+        let (plane_ip, test_mac) = (plane_ip(slot), mac(2, slot));
         // It makes no address for itself, word of which would wake the plane some time later.
         let mut in_plane = format!(
             "addr add {plane_ip}/24 dev eth0\nlink set lo up\nlink set eth0 addrgenmode none\n\
              link set eth0 up\n"
         );
-        let mut in_test = format!("link set {port} up\n");
         for stands_for in (0..planes).chain([OUTSIDE]) {
             let address = test_ip(slot, stands_for);
-            writeln!(in_test, "addr add {address}/24 dev {port}").expect("a string");
             writeln!(
                 in_plane,
                 "neigh replace {address} lladdr {test_mac} dev eth0 nud permanent"
@@ -101,13 +115,7 @@ impl Namespaces {
         }
         let gateway = test_ip(slot, OUTSIDE);
         writeln!(in_plane, "route add default via {gateway}").expect("a string");
-        writeln!(
-            in_test,
-            "neigh replace {plane_ip} lladdr {plane_mac} dev {port} nud permanent"
-        )
-        .expect("a string");
         self.ip_in_plane(slot, &in_plane);
-        self.ip_in_test(&in_test);
     }
 }
 
@@ -135,6 +143,11 @@ pub fn ip(arguments: &[&str], script: &str) {
     let done = child.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "ip {arguments:?}: {text}\n{script}");
+}
+
+/// Ethernet addresses of planes, which are the first end of their pairs, and of the test.
+pub fn mac(end: u8, slot: usize) -> String {
+    format!("02:00:00:00:{end:02x}:{slot:02x}")
 }
 
 /// The test's end of the pair to a plane.

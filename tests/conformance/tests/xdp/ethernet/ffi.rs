@@ -36,10 +36,23 @@ impl Ethernet {
         // SAFETY: the address lives through the call.
         let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), bytes) };
         done(bound as isize)?;
+        let on: libc::c_int = 1;
+        let bytes = libc::socklen_t::try_from(size_of_val(&on)).map_err(io::Error::other)?;
+        // SAFETY: the number lives through the call, and is as long as said.
+        let set = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_QDISC_BYPASS,
+                (&raw const on).cast(),
+                bytes,
+            )
+        };
+        done(set as isize)?;
         Ok(Self { socket })
     }
 
-    /// Sends a frame.
+    /// Sends a frame as it is, past all programs that look at what leaves.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the frame lives through the call.
         let sent = unsafe {
