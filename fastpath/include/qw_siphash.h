@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SipHash-2-4 with 64 bits of output, for the tags of packets. Freestanding; every loop has a constant
- * bound. Takes no more than the largest packet. */
+/* SipHash-2-4 with 64 bits of output, for the tags of packets (qw_tag.h). Freestanding; every loop has a constant
+ * bound. */
 #ifndef QW_SIPHASH_H
 #define QW_SIPHASH_H
 
@@ -78,45 +78,25 @@ qw_siphash_finish(struct qw_siphash_state *s, __u64 tail)
 	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-/* The last bytes of the message, at most QW_PAYLOAD_BYTES_MAX, behind `before` bytes in whole words. */
-static inline __attribute__((always_inline)) __u64
-qw_siphash_end(struct qw_siphash_state *s, __u32 before, const __u8 *bytes, __u32 count)
+/* The hash of a message of at most QW_PAYLOAD_BYTES_MAX bytes. */
+static inline __u64 qw_siphash(const struct qw_key *key, const __u8 *bytes, __u32 count)
 {
-	__u64 tail = (__u64)(before + count) << 56;
+	struct qw_siphash_state s = qw_siphash_begin(key);
+	__u64 tail = (__u64)count << 56;
 	__u32 words = count / 8;
 	__u32 at;
 
 	for (at = 0; at < QW_PAYLOAD_BYTES_MAX / 8; at++) {
 		if (at >= words)
 			break;
-		qw_siphash_word(s, qw_siphash_load(bytes + 8 * at));
+		qw_siphash_word(&s, qw_siphash_load(bytes + 8 * at));
 	}
 	for (at = 0; at < 7; at++) {
 		if (8 * words + at >= count)
 			break;
 		tail |= (__u64)bytes[8 * words + at] << (8 * at);
 	}
-	return qw_siphash_finish(s, tail);
-}
-
-/* The hash of a message of at most QW_PAYLOAD_BYTES_MAX bytes. */
-static inline __u64 qw_siphash(const struct qw_key *key, const __u8 *bytes, __u32 count)
-{
-	struct qw_siphash_state s = qw_siphash_begin(key);
-
-	return qw_siphash_end(&s, 0, bytes, count);
-}
-
-/* The tag of a packet: of its header up to the tag, then of its payload, which need not lie behind. */
-static inline __u64
-qw_tag(const struct qw_key *key, const __u8 *header, const __u8 *payload, __u32 payload_bytes)
-{
-	struct qw_siphash_state s = qw_siphash_begin(key);
-	__u32 at;
-
-	for (at = 0; at < QW_TAG_OFFSET / 8; at++)
-		qw_siphash_word(&s, qw_siphash_load(header + 8 * at));
-	return qw_siphash_end(&s, QW_TAG_OFFSET, payload, payload_bytes);
+	return qw_siphash_finish(&s, tail);
 }
 
 #endif

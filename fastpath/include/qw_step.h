@@ -133,31 +133,59 @@ qw_holders(const struct qw_registers *state, __u64 members, __u64 index)
 	return holders;
 }
 
+/* Whether so many members hold an index as it takes to commit it. */
+static inline __attribute__((always_inline)) __u64
+qw_is_held(const struct qw_registers *state, __u64 index)
+{
+	__u64 counted = qw_mutant(QW_WITHOUT_COUNT_MEMBERS) ? ~0ULL : qw_members(state);
+	__u64 quorum = qw_mutant(QW_WITHOUT_QUORUM) ? 1 : state->quorum;
+
+	return qw_at_least(qw_holders(state, counted, index), quorum);
+}
+
+/* An entry of an earlier term that a quorum holds may still be replaced. */
+static inline __attribute__((always_inline)) __u64
+qw_is_of_term(const struct qw_registers *state, __u64 index)
+{
+	return (__u64)qw_mutant(QW_WITHOUT_OWN_TERM) | (1 - qw_at_least(state->start_index, index));
+}
+
+static inline __attribute__((always_inline)) void
+qw_commit(struct qw_registers *state, __u64 upto, struct qw_outcome *out)
+{
+	out->commit_from = state->commit_index;
+	state->commit_index = upto;
+	out->actions |= QW_COMMIT;
+}
+
 /* Leader: advances the commit index to the highest entry of this term that a quorum holds. */
 static inline __attribute__((always_inline)) void
 qw_count(struct qw_registers *state, struct qw_outcome *out)
 {
 	__u64 members = qw_members(state);
-	__u64 counted = qw_mutant(QW_WITHOUT_COUNT_MEMBERS) ? ~0ULL : members;
-	__u64 quorum = qw_mutant(QW_WITHOUT_QUORUM) ? 1 : state->quorum;
 	__u64 best = state->commit_index;
 	__u32 slot;
 
 	for (slot = 0; slot < QW_REPLICAS_MAX; slot++) {
 		__u64 index = state->match_index[slot];
-		/* An entry of an earlier term that a quorum holds may still be replaced. */
-		__u64 is_of_term = (__u64)qw_mutant(QW_WITHOUT_OWN_TERM) |
-				   (1 - qw_at_least(state->start_index, index));
-		__u64 is_held = qw_at_least(qw_holders(state, counted, index), quorum);
 		__u64 is_further = 1 - qw_at_least(best, index);
 
-		best += (index - best) * ((members >> slot) & is_of_term & is_held & is_further);
+		best += (index - best) * ((members >> slot) & qw_is_of_term(state, index) &
+					  qw_is_held(state, index) & is_further);
 	}
-	if (best > state->commit_index) {
-		out->commit_from = state->commit_index;
-		state->commit_index = best;
-		out->actions |= QW_COMMIT;
-	}
+	if (best > state->commit_index)
+		qw_commit(state, best, out);
+}
+
+/* Leader: the same when a member has said that it holds an index behind the commit index. What was said before has
+ * been counted, so nothing behind that index can be committed now, and mostly one look is enough. */
+static inline __attribute__((always_inline)) void
+qw_count_member(struct qw_registers *state, __u64 index, struct qw_outcome *out)
+{
+	if (qw_is_of_term(state, index) & qw_is_held(state, index))
+		qw_commit(state, index, out);
+	else
+		qw_count(state, out);
 }
 
 /* Follower: what the leader knows to be committed, as far as it is here. */
@@ -353,11 +381,11 @@ qw_on_answer(struct qw_registers *state, const struct qw_header *in, struct qw_o
 		return;
 	if (in->index <= state->start_index && !qw_mutant(QW_WITHOUT_ANSWER_START))
 		return;
-	if (in->index > *match || qw_mutant(QW_WITHOUT_MATCH_MONOTONE))
-		*match = in->index;
-	/* Only an index behind the commit index can be the next one; counting takes some time. */
-	if (*match > state->commit_index)
-		qw_count(state, out);
+	if (in->index <= *match && !qw_mutant(QW_WITHOUT_MATCH_MONOTONE))
+		return;
+	*match = in->index;
+	if (in->index > state->commit_index)
+		qw_count_member(state, in->index, out);
 }
 
 /* A packet from another replica of this term. */

@@ -6,12 +6,12 @@
 #define QW_VERIFY_H
 
 #include "qw_mutants.h"
-#include "qw_siphash.h"
+#include "qw_tag.h"
 #include "qw_wire.h"
 
 /* Keys of one kind, by the lowest bit of their epoch's number; `valid` has a bit for each that is there. */
 struct qw_key_pair {
-	struct qw_key key[2];
+	struct qw_tag_key key[2];
 	__u64 valid;
 };
 
@@ -102,7 +102,7 @@ qw_key_number(const struct qw_keys *keys, const struct qw_header *header)
 }
 
 /* The key of a number. */
-static inline __attribute__((always_inline)) const struct qw_key *
+static inline __attribute__((always_inline)) const struct qw_tag_key *
 qw_key_at(const struct qw_keys *keys, int number)
 {
 	return number & 2 ? &keys->clients.key[number & 1] : &keys->cluster.key[number & 1];

@@ -3,14 +3,14 @@
 #![allow(unsafe_code)]
 use crate::memcached::{ANSWER_BYTES, HEAD_BYTES, Set};
 use crate::recent::RECENT_KEY_BYTES_MAX;
-use crate::step::{Gap, Keys, Outcome, SipKey};
+use crate::step::{Gap, Keys, Outcome, SipKey, TagKey};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Registers};
 
 /// Declares one copy of the compiled C.
 macro_rules! copy {
     ($module:ident, $($function:ident = $symbol:literal ($($argument:ty),*) $(-> $result:ty)?;)*) => {
         mod $module {
-            use super::{Gap, Header, Keys, Outcome, Registers, Set, SipKey};
+            use super::{Gap, Header, Keys, Outcome, Registers, Set, SipKey, TagKey};
             unsafe extern "C" {
                 $(
                     #[link_name = $symbol]
@@ -31,7 +31,8 @@ copy! { real,
     registers_sound = "qw_real_registers_sound" (*const Registers) -> i32;
     check_form = "qw_real_check_form" (*const u8, u32, *mut Header) -> i32;
     check_tag = "qw_real_check_tag" (*const Keys, *const Header, *const u8, *const u8) -> i32;
-    tag = "qw_real_tag" (*const SipKey, *const u8, *const u8, u32) -> u64;
+    tag = "qw_real_tag" (*const TagKey, *const u8, *const u8, u32) -> u64;
+    tag_key_make = "qw_real_tag_key_make" (*mut TagKey, *const SipKey) -> ();
     siphash = "qw_real_siphash" (*const SipKey, *const u8, u32) -> u64;
     encode = "qw_real_encode" (*const Header, *mut u8);
     memcached_read = "qw_real_memcached_read" (*const u8, u32, *mut Set) -> i32;
@@ -51,7 +52,8 @@ copy! { mutated,
     registers_sound = "qw_mutated_registers_sound" (*const Registers) -> i32;
     check_form = "qw_mutated_check_form" (*const u8, u32, *mut Header) -> i32;
     check_tag = "qw_mutated_check_tag" (*const Keys, *const Header, *const u8, *const u8) -> i32;
-    tag = "qw_mutated_tag" (*const SipKey, *const u8, *const u8, u32) -> u64;
+    tag = "qw_mutated_tag" (*const TagKey, *const u8, *const u8, u32) -> u64;
+    tag_key_make = "qw_mutated_tag_key_make" (*mut TagKey, *const SipKey) -> ();
     siphash = "qw_mutated_siphash" (*const SipKey, *const u8, u32) -> u64;
     encode = "qw_mutated_encode" (*const Header, *mut u8);
     memcached_read = "qw_mutated_memcached_read" (*const u8, u32, *mut Set) -> i32;
@@ -122,10 +124,14 @@ pub fn check_tag(keys: &Keys, header: &Header, frame: &[u8; HEADER_BYTES], paylo
 }
 
 /// The C reads a whole header up to its tag, then the payload.
-pub fn tag(key: &SipKey, header: &[u8; HEADER_BYTES], payload: &[u8]) -> u64 {
+pub fn tag(key: &TagKey, header: &[u8; HEADER_BYTES], payload: &[u8]) -> u64 {
     assert!(payload.len() <= PAYLOAD_BYTES_MAX);
     let bytes = u32::try_from(payload.len()).expect("bounded above");
     call!(tag(key, header.as_ptr(), payload.as_ptr(), bytes))
+}
+
+pub fn tag_key_make(made: &mut TagKey, secret: &SipKey) {
+    call!(tag_key_make(made, secret));
 }
 
 pub fn siphash(key: &SipKey, message: &[u8]) -> u64 {

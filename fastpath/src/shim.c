@@ -37,7 +37,8 @@ int QW_EXPORT(release)(struct qw_registers *, __u64);
 int QW_EXPORT(registers_sound)(const struct qw_registers *);
 int QW_EXPORT(check_form)(const __u8 *, __u32, struct qw_header *);
 int QW_EXPORT(check_tag)(const struct qw_keys *, const struct qw_header *, const __u8 *, const __u8 *);
-__u64 QW_EXPORT(tag)(const struct qw_key *, const __u8 *, const __u8 *, __u32);
+__u64 QW_EXPORT(tag)(const struct qw_tag_key *, const __u8 *, const __u8 *, __u32);
+void QW_EXPORT(tag_key_make)(struct qw_tag_key *, const struct qw_key *);
 __u64 QW_EXPORT(siphash)(const struct qw_key *, const __u8 *, __u32);
 void QW_EXPORT(encode)(const struct qw_header *, __u8 *);
 int QW_EXPORT(memcached_read)(const __u8 *, __u32, struct qw_memcached_set *);
@@ -92,9 +93,15 @@ int QW_EXPORT(check_tag)(const struct qw_keys *keys, const struct qw_header *hea
 	return (int)qw_check_tag(keys, header, frame, payload);
 }
 
-__u64 QW_EXPORT(tag)(const struct qw_key *key, const __u8 *header, const __u8 *payload, __u32 bytes)
+__u64 QW_EXPORT(tag)(const struct qw_tag_key *key, const __u8 *header, const __u8 *payload,
+		     __u32 bytes)
 {
 	return qw_tag(key, header, payload, bytes);
+}
+
+void QW_EXPORT(tag_key_make)(struct qw_tag_key *made, const struct qw_key *secret)
+{
+	qw_tag_key_make(made, secret);
 }
 
 __u64 QW_EXPORT(siphash)(const struct qw_key *key, const __u8 *bytes, __u32 count)

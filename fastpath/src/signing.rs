@@ -1,7 +1,7 @@
 //! Keys, and datagrams made with them: header, tag and payload put together, checked and taken apart.
 //! Where a datagram goes is the engine's.
 use crate::mutants::mutant;
-use crate::step::{self, Keys, SipKeyPair};
+use crate::step::{self, KeyPair, Keys};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use quorumwire_wire::packet::{
     FLAG_EPOCH, HEADER_BYTES, Header, Kind, MAGIC, ORIGIN_BYTES, Reason, TAG_OFFSET,
@@ -98,11 +98,11 @@ fn epoch(pair: &PlaneKeyPair) -> u8 {
     u8::from(pair.epoch % 2 == 1)
 }
 
-fn pair(pair: &PlaneKeyPair) -> SipKeyPair {
+fn pair(pair: &PlaneKeyPair) -> KeyPair {
     if epoch(pair) == 0 {
-        SipKeyPair::new([Some(pair.key), pair.other])
+        KeyPair::new([Some(pair.key), pair.other])
     } else {
-        SipKeyPair::new([pair.other, Some(pair.key)])
+        KeyPair::new([pair.other, Some(pair.key)])
     }
 }
 

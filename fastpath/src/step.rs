@@ -62,22 +62,62 @@ impl SipKey {
     }
 }
 
+/// Words of a digest's key: `struct qw_digest_key`.
+const DIGEST_KEY_WORDS: usize = PAYLOAD_BYTES_MAX.div_ceil(8) + 1;
+
+/// What tags are made with: `struct qw_tag_key`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct TagKey {
+    sip: SipKey,
+    digest: [u64; DIGEST_KEY_WORDS],
+}
+
+impl TagKey {
+    /// The key made of a secret of these bytes.
+    #[must_use]
+    pub fn new(secret: [u8; 16]) -> Self {
+        let mut made = Self::default();
+        ffi::tag_key_make(&mut made, &SipKey::new(secret));
+        made
+    }
+
+    /// As it stands in memory, for a program in the kernel.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let words = [self.sip.low, self.sip.high].into_iter();
+        words
+            .chain(self.digest)
+            .flat_map(u64::to_ne_bytes)
+            .collect()
+    }
+}
+
+impl Default for TagKey {
+    fn default() -> Self {
+        Self {
+            sip: SipKey::default(),
+            digest: [0; DIGEST_KEY_WORDS],
+        }
+    }
+}
+
 /// Keys of two epochs: `struct qw_key_pair`.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-pub struct SipKeyPair {
-    key: [SipKey; 2],
+pub struct KeyPair {
+    key: [TagKey; 2],
     valid: u64,
 }
 
-impl SipKeyPair {
+impl KeyPair {
     /// Keys by the lowest bit of their epoch's number; `None` where none is valid.
     #[must_use]
     pub fn new(keys: [Option<[u8; 16]>; 2]) -> Self {
         let mut pair = Self::default();
         for (epoch, key) in keys.into_iter().enumerate() {
             if let Some(key) = key {
-                pair.key[epoch] = SipKey::new(key);
+                pair.key[epoch] = TagKey::new(key);
                 pair.valid |= 1 << epoch;
             }
         }
@@ -86,7 +126,7 @@ impl SipKeyPair {
 
     /// The key of an epoch, if it is valid.
     #[must_use]
-    pub fn key(&self, epoch: usize) -> Option<&SipKey> {
+    pub fn key(&self, epoch: usize) -> Option<&TagKey> {
         let key = self.key.get(epoch)?;
         (self.valid >> epoch & 1 == 1).then_some(key)
     }
@@ -97,9 +137,9 @@ impl SipKeyPair {
 #[repr(C)]
 pub struct Keys {
     /// Of what replicas say to each other.
-    pub cluster: SipKeyPair,
+    pub cluster: KeyPair,
     /// Of requests and answers.
-    pub clients: SipKeyPair,
+    pub clients: KeyPair,
 }
 
 fn reason(number: u32) -> Reason {
@@ -218,7 +258,7 @@ pub fn check<'a>(keys: &Keys, datagram: &'a [u8]) -> Result<(Header, &'a [u8]), 
 
 /// The tag of an encoded header and its payload, of at most `PAYLOAD_BYTES_MAX` bytes.
 #[must_use]
-pub fn tag(key: &SipKey, header: &[u8; HEADER_BYTES], payload: &[u8]) -> u64 {
+pub fn tag(key: &TagKey, header: &[u8; HEADER_BYTES], payload: &[u8]) -> u64 {
     ffi::tag(key, header, payload)
 }
 

@@ -163,8 +163,8 @@ struct qw_header {
 	/* Number of the command in its session. Between replicas, except in APPEND: the
 	 * heartbeat round. */
 	__u64 sequence;
-	/* SipHash-2-4 of the 64 bytes before it and of the payload; 0 where nothing is
-	 * authenticated. */
+	/* SipHash-2-4 of the 64 bytes before it and of the payload's digest (README.md); 0 where
+	 * nothing is authenticated. */
 	__u64 tag;
 };
 _Static_assert(sizeof(struct qw_header) == 72, "qw_header has 72 bytes");

@@ -62,10 +62,10 @@ struct alone_setup {
 	__u32 replicas;
 	__u32 window;
 	__u32 epoch; /* lowest bit of that of the clients' key */
-	struct qw_key clients;
+	struct qw_tag_key clients;
 	struct qw_endpoint peers[QW_REPLICAS_MAX];
 };
-_Static_assert(sizeof(struct alone_setup) == 200, "as in src/alone.rs");
+_Static_assert(sizeof(struct alone_setup) == 1584, "as in src/alone.rs");
 _Static_assert(sizeof(struct alone_without) == 24, "as in src/alone.rs");
 _Static_assert(sizeof(struct qw_config) == 216, "as in src/alone.rs");
 
@@ -84,6 +84,8 @@ int alone_engage(struct xdp_md *ctx)
 	struct alone_setup *setup = bpf_map_lookup_elem(&alone_setup, &zero);
 	struct qw_group *group = bpf_map_lookup_elem(&groups, &zero);
 	struct qw_keys_at *at = bpf_map_lookup_elem(&keys, &zero);
+	struct qw_tag_key *clients;
+	__u32 word;
 	__u32 slot;
 
 	(void)ctx;
@@ -91,7 +93,10 @@ int alone_engage(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	/* Replicas sign with a key of zeros: nothing here is secret. */
 	at->keys.cluster.valid = 1;
-	at->keys.clients.key[setup->epoch & 1] = setup->clients;
+	clients = &at->keys.clients.key[setup->epoch & 1];
+	clients->sip = setup->clients.sip;
+	for (word = 0; word < QW_DIGEST_WORDS_MAX + 1; word++)
+		clients->digest.word[word] = setup->clients.digest.word[word];
 	at->keys.clients.valid = 1 << (setup->epoch & 1);
 	at->sign_clients = setup->epoch & 1;
 	for (slot = 0; slot < QW_REPLICAS_MAX; slot++) {

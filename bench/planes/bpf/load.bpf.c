@@ -9,7 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 
-#include "qw_siphash.h"
+#include "qw_tag.h"
 #include "qw_wire.h"
 
 #define LANES_MAX 256
@@ -24,7 +24,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
 struct load_config {
-	struct qw_key key;
+	struct qw_tag_key key;
 	__u32 port; /* the client's, in network byte order */
 	__u32 with_tag;
 };
@@ -87,9 +87,9 @@ __attribute__((noinline)) __u64 tag_of(struct xdp_md *ctx, __u32 payload_bytes)
 {
 	void *end = (void *)(long)ctx->data_end;
 	__u8 *at = (__u8 *)(long)ctx->data + PACKET_AT;
-	const struct qw_key key = { .low = config.key.low, .high = config.key.high };
-	struct qw_siphash_state s = qw_siphash_begin(&key);
-	__u64 tail = (__u64)(QW_TAG_OFFSET + payload_bytes) << 56;
+	const struct qw_tag_key *key = (const struct qw_tag_key *)&config.key;
+	struct qw_siphash_state s = qw_siphash_begin(&key->sip);
+	struct qw_digest digest = {};
 	__u32 words = payload_bytes / 8; /* templates have whole words only */
 	__u32 word;
 
@@ -101,10 +101,10 @@ __attribute__((noinline)) __u64 tag_of(struct xdp_md *ctx, __u32 payload_bytes)
 	for (word = 0; word < QW_PAYLOAD_BYTES_MAX / 8; word++) {
 		if (word >= words || (void *)(at + 8) > end)
 			break;
-		qw_siphash_word(&s, *(const __u64 *)at);
+		qw_digest_word(&digest, &key->digest.word[word], *(const __u64 *)at);
 		at += 8;
 	}
-	return qw_siphash_finish(&s, tail);
+	return qw_tag_finish(&s, &digest, payload_bytes);
 }
 
 static __always_inline void note_latency(__u64 nanoseconds)

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use libbpf_rs::{
     Link, MapCore as _, MapFlags, MapType, Object, ObjectBuilder, ProgramInput, ProgramMut,
 };
+use quorumwire_fastpath::TagKey;
 use quorumwire_interfaces::PlaneKeyPair;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
@@ -24,6 +25,8 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/alone.bpf.o"));
 const RING_SLOTS: u32 = 16 << 10;
 const DEVICE_FRAMES: u32 = 256;
 const REPLICAS_MAX: usize = 7;
+/// `struct alone_setup`: where its peers stand.
+const PEERS_AT: usize = 1416;
 /// `struct qw_config`.
 const CONFIG_BYTES: usize = 216;
 /// How often what the ring holds is thrown away.
@@ -215,11 +218,11 @@ fn setup(me: usize, peers: &[Peer], keys: &PlaneKeyPair) -> Result<Vec<u8>> {
     for number in [u32::try_from(me)?, replicas, window, epoch] {
         setup.extend_from_slice(&number.to_ne_bytes());
     }
-    setup.extend_from_slice(&keys.key);
+    setup.extend_from_slice(&TagKey::new(keys.key).to_bytes());
     for peer in peers {
         setup.extend_from_slice(&endpoint(peer));
     }
-    setup.resize(32 + REPLICAS_MAX * 24, 0);
+    setup.resize(PEERS_AT + REPLICAS_MAX * 24, 0);
     Ok(setup)
 }
 

@@ -1,7 +1,7 @@
 //! What is asked: commands of the key-value store, as requests of sessions.
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_client::ClientKeys;
-use quorumwire_fastpath::{Asking, Request, SipKey, tag};
+use quorumwire_fastpath::{Asking, Request, TagKey, tag};
 use quorumwire_interfaces::{GroupId, PlaneKeyPair, PlaneKeys};
 use std::ops::Range;
 use std::path::Path;
@@ -59,7 +59,7 @@ pub struct Packets {
     /// One for each key that is written.
     made: Vec<Vec<u8>>,
     /// `None`: their tag is zero.
-    key: Option<SipKey>,
+    key: Option<TagKey>,
 }
 
 impl Packets {
@@ -79,7 +79,7 @@ impl Packets {
         };
         Ok(Self {
             made: (0..KEYS).map(made).collect::<Result<_>>()?,
-            key: keys.filter(|_| signed).map(|pair| SipKey::new(pair.key)),
+            key: keys.filter(|_| signed).map(|pair| TagKey::new(pair.key)),
         })
     }
 

@@ -3,6 +3,7 @@ use crate::commands::KEYS;
 use crate::frames::PACKET_AT;
 use anyhow::{Context as _, Result};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder};
+use quorumwire_fastpath::TagKey;
 use quorumwire_interfaces::PlaneKeyPair;
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/load.bpf.o"));
@@ -47,7 +48,8 @@ impl Programs {
     ) -> Result<Self> {
         let mut open = ObjectBuilder::default().open_memory(OBJECT)?;
         let mut config = Vec::new();
-        config.extend_from_slice(&keys.map_or([0; 16], |pair| pair.key));
+        let key = keys.map_or_else(TagKey::default, |pair| TagKey::new(pair.key));
+        config.extend_from_slice(&key.to_bytes());
         config.extend_from_slice(&u32::from(port.to_be()).to_ne_bytes());
         config.extend_from_slice(&u32::from(keys.is_some()).to_ne_bytes());
         for mut map in open.maps_mut() {

@@ -361,24 +361,18 @@ static __always_inline int qw_address(QW_CTX *ctx, const struct qw_frame *frame,
 		udp = (void *)(ip + 1);
 	} else {
 		struct iphdr *ip = (void *)(data + (frame->ip & 31));
-		__u16 *words = (void *)ip;
-		__u64 sum = 0;
+		__be32 *words = (void *)ip;
+		__u64 sum;
 
 		if ((void *)(ip + 1) > end)
 			return 0;
-		ip->version = 4;
-		ip->ihl = 5;
-		ip->tos = 0;
-		ip->tot_len = bpf_htons((__u16)(udp_bytes + QW_IPV4_BYTES));
-		ip->id = 0;
-		ip->frag_off = bpf_htons(0x4000); /* don't fragment */
-		ip->ttl = 64;
-		ip->protocol = IPPROTO_UDP;
-		ip->check = 0;
-		ip->saddr = own[3];
-		ip->daddr = other[3];
-		for (place = 0; place < QW_IPV4_BYTES / 2; place++)
-			sum += words[place];
+		/* In whole words: what is written by bytes can be read again only when it is in memory. */
+		words[0] = bpf_htonl(0x45000000 | (udp_bytes + QW_IPV4_BYTES));
+		words[1] = bpf_htonl(0x4000); /* don't fragment */
+		words[2] = bpf_htonl(64 << 24 | IPPROTO_UDP << 16);
+		words[3] = own[3];
+		words[4] = other[3];
+		sum = (__u64)words[0] + words[1] + words[2] + own[3] + other[3];
 		ip->check = (__u16)~qw_fold(sum);
 		udp = (void *)(ip + 1);
 	}
@@ -388,9 +382,9 @@ static __always_inline int qw_address(QW_CTX *ctx, const struct qw_frame *frame,
 	udp->dest = to->port;
 	udp->len = bpf_htons(udp_bytes);
 	udp->check = 0; /* IPv4: none; the tag covers more */
-	for (place = 0; place < ETH_ALEN; place++) {
-		ethernet->h_source[place] = from->mac[place];
-		ethernet->h_dest[place] = to->mac[place];
+	for (place = 0; place < ETH_ALEN / 2; place++) {
+		((__u16 *)ethernet->h_source)[place] = ((const volatile __u16 *)from->mac)[place];
+		((__u16 *)ethernet->h_dest)[place] = ((const __u16 *)to->mac)[place];
 	}
 	proto = bpf_htons(frame->is_ipv6 ? ETH_P_IPV6 : ETH_P_IP);
 	if (QW_VLAN) {

@@ -10,48 +10,53 @@
 
 #define QW_PAYLOAD_WORDS_MAX (QW_PAYLOAD_BYTES_MAX / 8)
 
-/* The tag of the packet at `at`, made with the keys at `place` (kind 1: the clients'). */
+/* The tag of the packet at `at`, made with the keys at `place` (`which`: as qw_key_number says). */
 __attribute__((noinline)) __u64
 qw_tag_of(QW_CTX *ctx, __u32 at, __u32 payload_bytes, __u32 place, __u32 which)
 {
 	struct qw_keys_at *found = bpf_map_lookup_elem(&keys, &place);
 	__u8 *data = qw_data(ctx);
 	void *end = qw_data_end(ctx);
+	const struct qw_tag_key *key;
+	struct qw_digest digest = {};
 	struct qw_siphash_state s;
-	__u64 tail = (__u64)(QW_TAG_OFFSET + payload_bytes) << 56;
 	__u32 words = payload_bytes / 8;
 	__u32 rest = payload_bytes % 8;
 	const __u64 *header;
 	__u8 *payload;
+	__u64 tail = 0;
 	__u32 word;
 	__u32 byte;
 
 	if (!found || at > QW_BEFORE_BYTES_MAX + QW_ORIGIN_BYTES || payload_bytes > QW_PAYLOAD_BYTES_MAX)
 		return 0;
-	if (which & 2)
-		s = qw_siphash_begin(&found->keys.clients.key[which & 1]);
-	else
-		s = qw_siphash_begin(&found->keys.cluster.key[which & 1]);
+	key = which & 2 ? &found->keys.clients.key[which & 1] : &found->keys.cluster.key[which & 1];
 	data += at;
 	if ((void *)(data + QW_HEADER_BYTES) > end)
 		return 0;
-	header = (const __u64 *)data;
-	for (word = 0; word < QW_TAG_OFFSET / 8; word++)
-		qw_siphash_word(&s, header[word]);
 	payload = data + QW_HEADER_BYTES;
 	for (word = 0; word < QW_PAYLOAD_WORDS_MAX; word++) {
 		if (word >= words || (void *)(payload + 8) > end)
 			break;
-		qw_siphash_word(&s, *(const __u64 *)payload);
+		qw_digest_word(&digest, &key->digest.word[word], *(const __u64 *)payload);
 		payload += 8;
 	}
-	payload = data + QW_HEADER_BYTES + qw_whole_words(payload_bytes);
-	for (byte = 0; byte < 7; byte++) {
-		if (byte >= rest || (void *)(payload + byte + 1) > end)
-			break;
-		tail |= (__u64)payload[byte] << (8 * byte);
+	if (rest != 0) {
+		payload = data + QW_HEADER_BYTES + qw_whole_words(payload_bytes);
+		for (byte = 0; byte < 7; byte++) {
+			if (byte >= rest || (void *)(payload + byte + 1) > end)
+				break;
+			tail |= (__u64)payload[byte] << (8 * byte);
+		}
+		word = qw_whole_words(payload_bytes) / 8;
+		if (word < QW_PAYLOAD_WORDS_MAX)
+			qw_digest_word(&digest, &key->digest.word[word], tail);
 	}
-	return qw_siphash_finish(&s, tail);
+	s = qw_siphash_begin(&key->sip);
+	header = (const __u64 *)data;
+	for (word = 0; word < QW_TAG_OFFSET / 8; word++)
+		qw_siphash_word(&s, header[word]);
+	return qw_tag_finish(&s, &digest, payload_bytes);
 }
 
 /* CRC32C of the bytes at `at`; 0 for none. */

@@ -216,7 +216,7 @@ fn a_payload_that_was_changed_on_the_way_to_the_signer_is_refused() {
     // The tag is right for these bytes, the checksum is not: it was made before.
     let (head, payload) = datagram.split_first_chunk_mut::<72>().unwrap();
     payload[0] ^= 1;
-    let key = quorumwire_fastpath::SipKey::new([2; 16]);
+    let key = quorumwire_fastpath::TagKey::new([2; 16]);
     let tag = quorumwire_fastpath::tag(&key, head, payload);
     head[64..].copy_from_slice(&tag.to_be_bytes());
     network.send(client(), 0, datagram);
@@ -457,7 +457,7 @@ fn pieces_without_a_session_are_taken_by_nobody() {
     let mut datagram = piece(1, 0, b"x").unwrap();
     datagram[48..56].fill(0); // the session
     let (head, payload) = datagram.split_first_chunk_mut::<72>().unwrap();
-    let key = quorumwire_fastpath::SipKey::new([2; 16]);
+    let key = quorumwire_fastpath::TagKey::new([2; 16]);
     let tag = quorumwire_fastpath::tag(&key, head, payload);
     head[64..].copy_from_slice(&tag.to_be_bytes());
     let mut network = Network::engaged(2, 8);

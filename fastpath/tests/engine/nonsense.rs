@@ -1,7 +1,7 @@
 //! Packets that are signed rightly and make no sense, mixed with what hosts do: whatever comes, the engine
 //! goes on, and its entries come out in order. Replicas err too, and a client's key is many clients'.
 use crate::network::{Flying, GROUP, Network, Seen, address, grant, keys};
-use quorumwire_fastpath::{SipKey, tag};
+use quorumwire_fastpath::{TagKey, tag};
 use quorumwire_interfaces::{Grant, Index, Term};
 use quorumwire_wire::packet::{Header, Kind, MAGIC, Reason, VERSION};
 use rand::{RngExt, SeedableRng};
@@ -77,7 +77,7 @@ fn packet(random: &mut ChaCha8Rng, network: &Network, slot: usize) -> Vec<u8> {
         sequence: near(random, registers.round),
         tag: 0,
     };
-    let key = SipKey::new(if clients {
+    let key = TagKey::new(if clients {
         keys().clients.key
     } else {
         keys().cluster.key

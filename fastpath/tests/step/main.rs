@@ -9,4 +9,5 @@ mod random;
 mod siphash;
 mod sound;
 mod states;
+mod tag;
 mod verify;

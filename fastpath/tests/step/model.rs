@@ -199,11 +199,15 @@ fn assign(registers: &mut Registers, command: &Header, payload_bytes: usize) -> 
     if registers.held == 0 {
         registers.persisted_index = index;
         registers.match_index[usize::from(registers.me)] = index;
-        if registers.quorum == 1 {
-            count(registers, &mut outcome); // else it takes others, who speak for themselves
-        }
+        count(registers, &mut outcome);
     }
     Ok(outcome)
+}
+
+/// The registers of a leader that has counted what it was told, as each does at once: a step relies on it.
+pub fn counted(mut registers: Registers) -> Registers {
+    count(&mut registers, &mut Outcome::default());
+    registers
 }
 
 /// The highest index that the quorum's weakest member holds, if it is of this term.
@@ -312,9 +316,7 @@ fn promised(registers: &mut Registers, packet: &Header) -> Decision {
     registers.heard_round[slot] = registers.heard_round[slot].max(packet.sequence);
     if packet.index > registers.start_index {
         registers.match_index[slot] = registers.match_index[slot].max(packet.index);
-        if registers.match_index[slot] > registers.commit_index {
-            count(registers, &mut outcome); // else it says nothing that counts
-        }
+        count(registers, &mut outcome);
     }
     Ok(outcome)
 }

@@ -1,5 +1,6 @@
 //! Large numbers, up to the largest there are: the C against the model.
 use crate::cases::{Call, compare};
+use crate::model::counted;
 use quorumwire_fastpath::registers_sound;
 use quorumwire_wire::packet::{
     ACTION_STORE, ACTION_TO_SOFTWARE, Header, Kind, Registers, Role, VERSION,
@@ -51,7 +52,7 @@ fn registers(random: &mut ChaCha8Rng) -> Registers {
     };
     let mut match_index = [0; 7].map(|_: u64| between(random, 0, last));
     match_index[usize::from(me)] = persisted;
-    Registers {
+    let registers = Registers {
         term,
         start_index: start,
         last_index: last,
@@ -76,6 +77,11 @@ fn registers(random: &mut ChaCha8Rng) -> Registers {
         quorum: random.random_range(replicas / 2 + 1..=replicas),
         held,
         ..Registers::default()
+    };
+    if leading {
+        counted(registers)
+    } else {
+        registers
     }
 }
 

@@ -1,6 +1,6 @@
 //! The checks before the step: what is short, long, unknown or wrongly signed is refused by its reason.
-use crate::siphash::vectors;
-use quorumwire_fastpath::{Keys, SipKeyPair, check, tag};
+use crate::tag::vectors;
+use quorumwire_fastpath::{KeyPair, Keys, check, tag};
 use quorumwire_wire::packet::{
     FLAG_EPOCH, HEADER_BYTES, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, Reason, TAG_OFFSET, VERSION,
 };
@@ -11,8 +11,8 @@ const CLIENTS: [[u8; 16]; 2] = [[3; 16], [4; 16]];
 /// Both epochs of both kinds are valid.
 pub fn keys() -> Keys {
     Keys {
-        cluster: SipKeyPair::new(CLUSTER.map(Some)),
-        clients: SipKeyPair::new(CLIENTS.map(Some)),
+        cluster: KeyPair::new(CLUSTER.map(Some)),
+        clients: KeyPair::new(CLIENTS.map(Some)),
     }
 }
 
@@ -28,7 +28,7 @@ pub fn plain(kind: Kind) -> Header {
 }
 
 /// The datagram of a header and as many payload bytes as it says, signed by one of the pair.
-pub fn signed(header: &Header, pair: &SipKeyPair) -> Vec<u8> {
+pub fn signed(header: &Header, pair: &KeyPair) -> Vec<u8> {
     let payload = vec![7; usize::from(header.payload_bytes)];
     let epoch = usize::from(header.flags & FLAG_EPOCH);
     let key = pair.key(epoch).expect("a valid epoch");
@@ -41,7 +41,7 @@ pub fn signed(header: &Header, pair: &SipKeyPair) -> Vec<u8> {
     [&header.encode()[..], &payload].concat()
 }
 
-fn pair_of(keys: &Keys, kind: Kind) -> SipKeyPair {
+fn pair_of(keys: &Keys, kind: Kind) -> KeyPair {
     match kind {
         Kind::Request | Kind::Answer => keys.clients,
         Kind::Append
@@ -53,7 +53,7 @@ fn pair_of(keys: &Keys, kind: Kind) -> SipKeyPair {
     }
 }
 
-fn other_pair_of(keys: &Keys, kind: Kind) -> SipKeyPair {
+fn other_pair_of(keys: &Keys, kind: Kind) -> KeyPair {
     match kind {
         Kind::Request | Kind::Answer => keys.cluster,
         Kind::Append
@@ -105,7 +105,7 @@ fn an_epoch_that_is_over_counts_no_more() {
     let keys = keys();
     let datagram = signed(&plain(Kind::Heartbeat), &keys.cluster);
     let rotated = Keys {
-        cluster: SipKeyPair::new([None, Some(CLUSTER[1])]),
+        cluster: KeyPair::new([None, Some(CLUSTER[1])]),
         ..keys
     };
     assert!(check(&keys, &datagram).is_ok());
@@ -115,9 +115,9 @@ fn an_epoch_that_is_over_counts_no_more() {
 
 /// Its place holds zeros, which anybody can sign with.
 pub fn without_a_key() -> (Keys, Vec<u8>) {
-    let known_to_all = SipKeyPair::new([Some([0; 16]); 2]);
+    let known_to_all = KeyPair::new([Some([0; 16]); 2]);
     let keys = Keys {
-        cluster: SipKeyPair::new([None, Some(CLUSTER[1])]),
+        cluster: KeyPair::new([None, Some(CLUSTER[1])]),
         ..keys()
     };
     (keys, signed(&plain(Kind::Append), &known_to_all))
@@ -273,7 +273,7 @@ fn fields_that_no_sender_makes_are_refused() {
 
 #[test]
 fn the_vectors_pass_with_their_key() {
-    let pair = SipKeyPair::new([Some(std::array::from_fn(|at| u8::try_from(at).unwrap())); 2]);
+    let pair = KeyPair::new([Some(std::array::from_fn(|at| u8::try_from(at).unwrap())); 2]);
     let keys = Keys {
         cluster: pair,
         clients: pair,

@@ -1,6 +1,6 @@
 //! Makes packets by hand, with right and wrong keys.
 use crate::cluster::{GROUP, TERM};
-use quorumwire_fastpath::{SipKey, tag};
+use quorumwire_fastpath::{TagKey, tag};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind, MAGIC, TAG_OFFSET, VERSION};
 
 /// A header as a member of the suite's group would make it.
@@ -43,7 +43,7 @@ pub fn sign(bytes: &mut [u8], key: [u8; 16]) {
     let (head, payload) = bytes
         .split_first_chunk_mut::<HEADER_BYTES>()
         .expect("a whole header");
-    let tag = tag(&SipKey::new(key), head, payload);
+    let tag = tag(&TagKey::new(key), head, payload);
     head[TAG_OFFSET..].copy_from_slice(&tag.to_be_bytes());
 }
 

@@ -320,7 +320,8 @@ pub struct Header {
     /// Number of the command in its session. Between replicas, except in APPEND: the heartbeat
     /// round.
     pub sequence: u64,
-    /// SipHash-2-4 of the 64 bytes before it and of the payload; 0 where nothing is authenticated.
+    /// SipHash-2-4 of the 64 bytes before it and of the payload's digest (README.md); 0 where
+    /// nothing is authenticated.
     pub tag: u64,
 }
 const _: () = {
