@@ -18,7 +18,7 @@
 struct qw_gap {
 	__u64 leader_last; /* highest index the leader has named */
 	__u64 asked_index; /* what it was last asked for; 0: nothing */
-	__u64 quiet; /* packets behind that gap since */
+	__u64 quiet; /* packets behind that gap since, and since something was stored */
 };
 
 /* What to do about a packet beyond what qw_step says. */
@@ -27,6 +27,23 @@ enum qw_asking {
 	QW_ASKING_NOT = 1, /* the question that qw_step made has just been asked: say nothing */
 	QW_ASKING_MORE = 2, /* the last entry of those that were asked for has come: ask for the next */
 };
+
+/* How many packets behind a gap are not answered after what is missing was asked for; 0: it has to be asked for. */
+static inline __attribute__((always_inline)) __u64
+qw_gap_patience(const struct qw_gap *gap, const struct qw_header *in, const struct qw_outcome *out)
+{
+	__u64 missing = out->header.index;
+
+	if (gap->asked_index == missing)
+		return QW_GAPS_QUIET_MAX;
+	/* Some of what was asked for has come. If this is not of it, the rest is still on its way; if it is, the one
+	 * before it was lost. */
+	if (gap->asked_index != 0 && missing > gap->asked_index &&
+	    missing - gap->asked_index < QW_RESEND_ENTRIES_MAX &&
+	    in->index - gap->asked_index >= QW_RESEND_ENTRIES_MAX)
+		return QW_RESEND_ENTRIES_MAX;
+	return 0;
+}
 
 /* After a step of a follower: what was stored or asked for. */
 static inline __attribute__((always_inline)) enum qw_asking
@@ -38,8 +55,7 @@ qw_gap_after(struct qw_gap *gap, const struct qw_header *in, const struct qw_out
 		return QW_ASKING_AS_SAID;
 	gap->leader_last = qw_max(gap->leader_last, in->index);
 	if (out->reason == QW_REASON_GAP) {
-		if (in->kind == QW_KIND_APPEND && gap->asked_index == out->header.index &&
-		    gap->quiet < QW_GAPS_QUIET_MAX) {
+		if (in->kind == QW_KIND_APPEND && gap->quiet < qw_gap_patience(gap, in, out)) {
 			gap->quiet++;
 			return QW_ASKING_NOT;
 		}
@@ -49,11 +65,11 @@ qw_gap_after(struct qw_gap *gap, const struct qw_header *in, const struct qw_out
 	}
 	if ((out->actions & QW_STORE) == 0 || gap->asked_index == 0)
 		return QW_ASKING_AS_SAID;
+	gap->quiet = 0;
 	if (out->index != gap->asked_index + QW_RESEND_ENTRIES_MAX - 1 ||
 	    gap->leader_last <= out->index)
 		return QW_ASKING_AS_SAID;
 	gap->asked_index = out->index + 1;
-	gap->quiet = 0;
 	return QW_ASKING_MORE;
 }
 

@@ -371,6 +371,11 @@ qw_on_answer(struct qw_registers *state, const struct qw_header *in, struct qw_o
 		if (state->last_index - in->index >= state->ring_slots &&
 		    !qw_mutant(QW_WITHOUT_BEHIND_RING))
 			return qw_to_software(out, QW_REASON_BEHIND_RING);
+		/* One by one they would take the fast path's time; software sends many at once. Where all have to
+		 * hold an entry, nothing goes on before this one is repaired. */
+		if (state->quorum < state->replicas &&
+		    state->last_index - in->index >= QW_REPAIR_ENTRIES_MAX)
+			return qw_to_software(out, QW_REASON_BEHIND_RING);
 		out->index = in->index;
 		out->actions = QW_RESEND;
 	}

@@ -23,6 +23,6 @@ pub use place::{Memory, Place};
 pub use recent::{RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place};
 pub use ring::{Asker, RING_SLOTS_MAX, Stored};
 pub use step::{
-    Gap, KeyPair, Keys, Outcome, SIPHASH_BYTES_MAX, SipKey, TagKey, check, encode, gap_after,
-    heartbeat, persisted, registers_sound, release, siphash, step, submit, tag,
+    Gap, KeyPair, Keys, Outcome, Question, SIPHASH_BYTES_MAX, SipKey, TagKey, check, encode,
+    gap_after, heartbeat, persisted, registers_sound, release, siphash, step, submit, tag,
 };

@@ -183,7 +183,7 @@ impl Gap {
 
 /// What to say beyond what the step says: `enum qw_asking`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Asking {
+pub enum Question {
     /// Nothing else.
     AsSaid,
     /// Not the question that the step made: it was just asked.
@@ -193,11 +193,11 @@ pub enum Asking {
 }
 
 /// After a step: whether and what a follower asks its leader for.
-pub fn gap_after(gap: &mut Gap, header: &Header, outcome: &Outcome) -> Asking {
+pub fn gap_after(gap: &mut Gap, header: &Header, outcome: &Outcome) -> Question {
     match ffi::gap_after(gap, header, outcome) {
-        0 => Asking::AsSaid,
-        1 => Asking::Not,
-        _ => Asking::More,
+        0 => Question::AsSaid,
+        1 => Question::Not,
+        _ => Question::More,
     }
 }
 

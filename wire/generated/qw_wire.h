@@ -15,6 +15,9 @@
 #define QW_ORIGIN_BYTES 18
 /* Most bytes behind the header: the whole packet fits an MTU of 1500 over IPv4 and IPv6. */
 #define QW_PAYLOAD_BYTES_MAX 1376
+/* A replica that misses as many entries is repaired by software, in batches and beside the fast
+ * path, unless all have to hold each entry. */
+#define QW_REPAIR_ENTRIES_MAX 1024
 /* Most replicas in one fast term. */
 #define QW_REPLICAS_MAX 7
 /* Most entries resent for one RETRANSMIT. */
@@ -116,7 +119,8 @@ enum qw_reason {
 	QW_REASON_HISTORY = 13,
 	/* An index that was never assigned. */
 	QW_REASON_BEYOND_LAST = 14,
-	/* Asked for again, but the ring holds it no more. */
+	/* Asked for again, but the ring holds it no more, or too much is missing
+	 * (repair_entries_max). */
 	QW_REASON_BEHIND_RING = 15,
 	/* The host has not taken enough yet. */
 	QW_REASON_RING_FULL = 16,

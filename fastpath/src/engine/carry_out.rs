@@ -5,7 +5,7 @@ use crate::mutants::mutant;
 use crate::place::{Memory, Place};
 use crate::ring::{Asker, Stored};
 use crate::signing::{encode_origin, is_ours, split_origin};
-use crate::step::{self, Asking, Outcome};
+use crate::step::{self, Outcome, Question};
 use quorumwire_interfaces::PlaneEvent;
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_FORWARD, ACTION_REPLY, ACTION_RESEND, ACTION_STORE,
@@ -54,7 +54,7 @@ impl Engine<Memory> {
     /// The actions in the order of their bits.
     fn carry_out(&mut self, packet: &Received<'_>, outcome: &Outcome, outbox: &mut dyn Outbox) {
         let asking = match step::gap_after(&mut self.gap, &packet.header, outcome) {
-            Asking::Not if mutant("gap-asked-for-each-packet") => Asking::AsSaid,
+            Question::Not if mutant("gap-asked-for-each-packet") => Question::AsSaid,
             asking => asking,
         };
         let mut command = packet.payload;
@@ -69,7 +69,7 @@ impl Engine<Memory> {
             };
             self.store(&packet.header, outcome, command, asked_by);
         }
-        if asking == Asking::Not {
+        if asking == Question::Not {
             self.counters.gaps_not_asked += 1;
         } else {
             self.say(outcome, command, outbox);
@@ -82,7 +82,7 @@ impl Engine<Memory> {
         if outcome.has(ACTION_RESEND) {
             self.resend(packet.header.sender, outcome.index, outbox);
         }
-        if asking == Asking::More {
+        if asking == Question::More {
             self.ask_for(outcome.index + 1, outbox);
         }
     }

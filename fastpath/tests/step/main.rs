@@ -2,6 +2,7 @@
 //! the step, and what goes wrong without each check.
 mod cases;
 mod exhaustive;
+mod gap;
 mod model;
 #[cfg(feature = "mutants")]
 mod mutants;

@@ -5,7 +5,8 @@ use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_FORWARD, ACTION_REPLY, ACTION_RESEND, ACTION_STORE,
     ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header, Kind, MAGIC,
-    ORIGIN_BYTES, PAYLOAD_BYTES_MAX, Reason, Registers, Role, SENDER_CLIENT, VERSION,
+    ORIGIN_BYTES, PAYLOAD_BYTES_MAX, REPAIR_ENTRIES_MAX, Reason, Registers, Role, SENDER_CLIENT,
+    VERSION,
 };
 
 /// Nothing is moved.
@@ -323,9 +324,14 @@ fn promised(registers: &mut Registers, packet: &Header) -> Decision {
 
 fn missing(registers: &mut Registers, packet: &Header) -> Decision {
     possible(registers, packet)?;
-    let in_ring = u128::from(packet.index) + u128::from(registers.ring_slots)
-        > u128::from(registers.last_index);
-    if packet.index <= registers.start_index || !in_ring {
+    let ring = u128::from(registers.ring_slots);
+    let repaired = if registers.quorum < registers.replicas {
+        ring.min(REPAIR_ENTRIES_MAX as u128)
+    } else {
+        ring
+    };
+    let in_reach = u128::from(packet.index) + repaired > u128::from(registers.last_index);
+    if packet.index <= registers.start_index || !in_reach {
         return Err(Software(Reason::BehindRing));
     }
     let slot = usize::from(packet.sender);

@@ -9,7 +9,9 @@ const HEADER: [u8; HEADER_BYTES] = [0x3c; HEADER_BYTES];
 
 fn siphash(parts: &[&[u8]]) -> u64 {
     let mut hasher = SipHasher24::new_with_key(&KEY);
-    parts.iter().for_each(|part| hasher.write(part));
+    for part in parts {
+        hasher.write(part);
+    }
     hasher.finish()
 }
 

@@ -117,7 +117,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "plane_behind_ring",
-        "Questions for entries that the data plane no longer holds; software repairs who asked",
+        "Questions for entries that the data plane no longer holds, or for more than it sends again; software repairs who asked",
     ),
     (
         "plane_beyond_last",

@@ -13,6 +13,9 @@ pub const TAG_OFFSET: usize = 64;
 pub const ORIGIN_BYTES: usize = 18;
 /// Most bytes behind the header: the whole packet fits an MTU of 1500 over IPv4 and IPv6.
 pub const PAYLOAD_BYTES_MAX: usize = 1376;
+/// A replica that misses as many entries is repaired by software, in batches and beside the fast
+/// path, unless all have to hold each entry.
+pub const REPAIR_ENTRIES_MAX: usize = 1024;
 /// Most replicas in one fast term.
 pub const REPLICAS_MAX: usize = 7;
 /// Most entries resent for one RETRANSMIT.
@@ -193,7 +196,7 @@ pub enum Reason {
     History = 13,
     /// An index that was never assigned.
     BeyondLast = 14,
-    /// Asked for again, but the ring holds it no more.
+    /// Asked for again, but the ring holds it no more, or too much is missing (repair_entries_max).
     BehindRing = 15,
     /// The host has not taken enough yet.
     RingFull = 16,
