@@ -23,6 +23,7 @@ LOAD_SECONDS_EXTRA = 20
 WARM_UP_SECONDS = 0.2
 SECONDS = 0.6
 QUIET_NICE = 19
+REPAIR_SECONDS_MIN = 0.02  # a shorter one is too short to tell a rate from
 STRAGGLER_CUT_SECONDS = 0.1
 REPAIR_BEFORE_SECONDS = 0.6
 REPAIR_LOAD_SECONDS = 2.5
@@ -305,7 +306,7 @@ def measure_repair(running, folder):
         raise Failed(f"the follower did not catch up while the load went on: {behind[-1:]}")
     return Repair(
         before_per_second=rate(looks, cut - REPAIR_BEFORE_SECONDS / 2, cut),
-        during_per_second=rate(looks, healed, repaired.at),
+        during_per_second=rate(looks, healed, max(repaired.at, healed + REPAIR_SECONDS_MIN)),
         missed_entries=behind[0].missing,
         repair_ms=(repaired.at - healed) * 1e3,
         resent_by_plane=after["plane_entries_resent"] - before["plane_entries_resent"],

@@ -88,11 +88,13 @@ __attribute__((noinline)) __u64 tag_of(struct xdp_md *ctx, __u32 payload_bytes)
 	void *end = (void *)(long)ctx->data_end;
 	__u8 *at = (__u8 *)(long)ctx->data + PACKET_AT;
 	const struct qw_tag_key *key = (const struct qw_tag_key *)&config.key;
-	struct qw_siphash_state s = qw_siphash_begin(&key->sip);
 	struct qw_digest digest = {};
 	__u32 words = payload_bytes / 8; /* templates have whole words only */
+	struct qw_siphash_state s;
 	__u32 word;
 
+	barrier_var(key); /* else it is taken for the zeros that stand here until the program is loaded */
+	s = qw_siphash_begin(&key->sip);
 	if ((void *)(at + QW_HEADER_BYTES) > end)
 		return 0;
 	for (word = 0; word < QW_TAG_OFFSET / 8; word++)
