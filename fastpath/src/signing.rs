@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// The keys of a plane; none before they are set.
 #[derive(Default)]
 pub struct Signing {
-    checked_with: Keys,
+    checked_with: Box<Keys>,
     /// Lowest bits of the epochs to sign with; `None` before keys are set.
     sending: Option<Sending>,
 }
@@ -25,7 +25,7 @@ struct Sending {
 impl Signing {
     /// Signs and checks with these from now on.
     pub fn set(&mut self, keys: &PlaneKeys) {
-        self.checked_with = Keys::from(keys);
+        *self.checked_with = Keys::from(keys);
         self.sending = Some(Sending {
             cluster: epoch(&keys.cluster),
             clients: epoch(&keys.clients),
