@@ -294,7 +294,7 @@ fn a_deleted_interface_is_missed_and_its_successor_is_taken() {
         follower.until_fault(&["interface eth0 is gone"]);
         follower.fails("interface eth0 is gone");
 
-        follower.namespaces.connect(0, 1, settings);
+        follower.namespaces.connect(0, settings);
         follower.namespaces.enter_test();
         let_pass(&port(0)).expect("a port without a program");
         follower.namespaces.enter_plane(0);
@@ -314,7 +314,7 @@ fn an_interface_in_the_place_of_another_is_found_out() {
     let mut follower = Follower::new(None);
     for _ in 0..2 {
         follower.namespaces.ip_in_plane(0, "link del eth0\n");
-        follower.namespaces.connect(0, 1, "index 77");
+        follower.namespaces.connect(0, "index 77");
         follower.namespaces.enter_test();
         let_pass(&port(0)).expect("a port without a program");
         follower.namespaces.enter_plane(0);
@@ -330,7 +330,7 @@ fn an_interface_in_the_place_of_another_is_found_out() {
 fn what_passes_untold_is_found_when_it_is_to_be_engaged() {
     let mut follower = Follower::new(None);
     follower.namespaces.ip_in_plane(0, "link del eth0\n");
-    follower.namespaces.connect(0, 1, "");
+    follower.namespaces.connect(0, "");
     let other = attach_at(PORT + 1, None).expect("there is no program yet");
     follower.until_fault(&["interface eth0 has another XDP program"]);
     assert!(matches!(follower.engage(), Err(PlaneError::Failed(_))));
@@ -350,7 +350,7 @@ fn it_moves_to_another_interface_only_with_empty_hands() {
         follower.engage().expect("a sound grant");
         follower.takes_an_entry();
         follower.namespaces.ip_in_plane(0, "link del eth0\n");
-        follower.namespaces.connect(0, 1, "");
+        follower.namespaces.connect(0, "");
         if is_seen_while_engaged {
             follower.until_fault(&["interface eth0 has lost the plane's program"]);
         }

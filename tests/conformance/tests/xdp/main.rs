@@ -20,11 +20,13 @@ use std::collections::{HashSet, VecDeque};
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
-use veth::{Namespaces, OUTSIDE, PORT, counted, plane_ip, port, socket, test_ip};
+use veth::{Namespaces, OUTSIDE, PORT, Way, counted, port, socket, test_ip};
 
 /// How planes use their interfaces.
 trait How {
     const ATTACHMENT: Attachment;
+    /// What lies before them.
+    const WAY: Way = Way::V4;
     /// The slot of a plane that does not know of the multicast address.
     const DEAF: Option<usize> = None;
 }
@@ -59,6 +61,22 @@ impl How for Generic {
         mode: XdpMode::Generic,
         ..Driver::ATTACHMENT
     };
+}
+
+/// In the driver, by IPv6.
+struct OverIpv6;
+
+impl How for OverIpv6 {
+    const ATTACHMENT: Attachment = Driver::ATTACHMENT;
+    const WAY: Way = Way::V6;
+}
+
+/// In generic mode, by IPv6, where the system takes copies over from the program that makes them.
+struct GenericOverIpv6;
+
+impl How for GenericOverIpv6 {
+    const ATTACHMENT: Attachment = Generic::ATTACHMENT;
+    const WAY: Way = Way::V6;
 }
 
 /// Where all planes hear.
@@ -111,7 +129,8 @@ impl<H: How> Kernel<H> {
             None => &self.outside,
         };
         let to_all = self.to_all.contains(bytes);
-        let to = if to_all { ALL } else { plane_ip(slot) };
+        let own = H::WAY.plane_ip(slot);
+        let to = if to_all { ALL.into() } else { own };
         from.send_to(bytes, (to, PORT)).expect("a veth pair");
         if to_all && H::DEAF == Some(slot) {
             return;
@@ -182,20 +201,20 @@ impl<H: How> Fabric for Kernel<H> {
             ring_slots: wanted.ring_slots,
             window: wanted.window,
         };
-        let namespaces = Namespaces::new(wanted.replicas);
+        let namespaces = Namespaces::joined(wanted.replicas, H::WAY);
         let is_tagged = H::ATTACHMENT.vlan != 0;
         // First, so that the planes find a driver that can do all.
         for slot in 0..wanted.replicas {
             if is_tagged {
                 let number = H::ATTACHMENT.vlan;
-                tagged::put_vlan_between(&namespaces, slot, wanted.replicas, number);
+                tagged::put_vlan_between(&namespaces, slot, number);
             }
             let_pass(&port(slot)).expect("root, and a kernel for it");
         }
         let mut planes = Vec::new();
         for slot in 0..wanted.replicas {
             namespaces.enter_plane(slot);
-            let address = SocketAddr::new(IpAddr::V4(plane_ip(slot)), PORT);
+            let address = SocketAddr::new(H::WAY.plane_ip(slot), PORT);
             let mut how = H::ATTACHMENT;
             how.multicast = how.multicast.filter(|_| H::DEAF != Some(slot));
             let plane = XdpPlane::attach(address, is_tagged.then_some(tagged::LOWER), options, how);
@@ -216,13 +235,15 @@ impl<H: How> Fabric for Kernel<H> {
             planes,
             between: pairs
                 .map(|(from, to)| {
-                    let ip = test_ip(from, to);
+                    let ip = H::WAY.test_ip(from, to);
                     let socket = socket(ip);
-                    set_ip_multicast_if(&socket, &ip).expect("an address of the test");
+                    if let IpAddr::V4(ip) = ip {
+                        set_ip_multicast_if(&socket, &ip).expect("an address of the test");
+                    }
                     (from, to, socket)
                 })
                 .collect(),
-            outside: socket(test_ip(0, OUTSIDE)),
+            outside: socket(H::WAY.test_ip(0, OUTSIDE)),
             all,
             to_all: HashSet::new(),
             frames: Vec::new(),
@@ -239,7 +260,7 @@ impl<H: How> Fabric for Kernel<H> {
     }
 
     fn address(&self, viewer: usize, slot: usize) -> SocketAddr {
-        SocketAddr::new(test_ip(viewer, slot).into(), PORT)
+        SocketAddr::new(H::WAY.test_ip(viewer, slot), PORT)
     }
 
     fn collect(&mut self) -> Vec<Frame> {
@@ -288,4 +309,19 @@ mod multicast {
 mod generic {
     use super::*;
     conformance!(Kernel<Generic>);
+}
+
+/// The receiving sockets check what IPv6 demands: a kernel drops what has a wrong checksum.
+mod over_ipv6 {
+    use super::*;
+    conformance!(Kernel<OverIpv6>);
+}
+
+mod generic_over_ipv6 {
+    use super::*;
+    conformance! { Kernel<GenericOverIpv6>:
+        common_case: every_kind_and_size_goes_through;
+        faults: the_last_entry_is_sent_again_whatever_its_size;
+        clients: blind_writes_are_answered_at_commit, a_follower_sends_requests_on;
+    }
 }

@@ -4,7 +4,9 @@
 use crate::copies::{DRIVER, PATIENCE, request};
 use crate::ethernet::Ethernet;
 use crate::life::{Follower, attach_as};
-use crate::veth::{Namespaces, OUTSIDE, PORT, counted, mac, plane_ip, port, test_ip};
+use crate::veth::{
+    Namespaces, OUTSIDE, PORT, counted, plane_ip, plane_mac, port, shown, test_ip, test_mac,
+};
 use crate::{Clones, Driver, Generic, How, Kernel, Multicast};
 use libbpf_rs::{Object, ObjectBuilder, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHookBuilder};
 use quorumwire_conformance_tests::cluster::{Cluster, START};
@@ -24,22 +26,19 @@ pub const LOWER: &str = "lower0";
 const VLAN: u16 = 100;
 /// What `bpf/tag.bpf.c` became.
 const TAG: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tag.bpf.o"));
-/// Ethernet addresses of `eth0` of the first plane, and of the test's end of its pair.
-const PLANE_MAC: [u8; 6] = [2, 0, 0, 0, 1, 0];
-const TEST_MAC: [u8; 6] = [2, 0, 0, 0, 2, 0];
 const ETHERTYPE_VLAN: u16 = 0x8100;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 
-/// Has what goes between the test and one of so many planes have a tag. The plane's interface gives its place and
+/// Has what goes between the test and a plane have a tag. The plane's interface gives its place and
 /// its name to another one.
-pub fn put_vlan_between(namespaces: &Namespaces, slot: usize, planes: usize, number: u16) {
-    let mac = mac(1, slot);
+pub fn put_vlan_between(namespaces: &Namespaces, slot: usize, number: u16) {
+    let mac = shown(plane_mac(slot));
     let change = format!(
         "link set eth0 down\naddr flush dev eth0\nlink set eth0 name {LOWER} address 02:00:00:00:03:03\n\
          link set {LOWER} up\nlink add eth0 address {mac} type veth peer name unused\nlink set unused up\n"
     );
     namespaces.ip_in_plane(slot, &change);
-    namespaces.set_up_plane(slot, planes);
+    namespaces.set_up_plane(slot);
     namespaces.enter_plane(slot);
     ethtool(LOWER, "off");
     make_vlan("eth0", LOWER, number);
@@ -160,7 +159,7 @@ fn frame(tags: &[u16], payload: &[u8]) -> Vec<u8> {
         .sum();
     let sum = u16::try_from((sum & 0xffff) + (sum >> 16)).expect("few words");
     ip[10..12].copy_from_slice(&(!sum).to_be_bytes());
-    let mut frame = [PLANE_MAC, TEST_MAC].concat();
+    let mut frame = [plane_mac(0), test_mac(0)].concat();
     for tag in tags {
         frame.extend_from_slice(&ETHERTYPE_VLAN.to_be_bytes());
         frame.extend_from_slice(&tag.to_be_bytes());
@@ -241,7 +240,7 @@ const TAGGED: Attachment = Attachment {
 /// Namespaces for one plane with a VLAN; in the plane's from now on.
 fn one_vlan() -> Namespaces {
     let namespaces = Namespaces::new(1);
-    put_vlan_between(&namespaces, 0, 1, VLAN);
+    put_vlan_between(&namespaces, 0, VLAN);
     let_pass(&port(0)).expect("root, and a kernel for it");
     namespaces.enter_plane(0);
     namespaces
@@ -331,7 +330,7 @@ fn packets_leave_from_the_interface_that_has_the_address() {
             assert!(begun.elapsed() < PATIENCE, "nothing came");
             std::thread::yield_now();
         };
-        assert_eq!(sent[6..12], PLANE_MAC);
+        assert_eq!(sent[6..12], plane_mac(0));
     }
     let plane = &cluster.fabric.planes[0];
     assert_eq!(counted(plane, "lost_no_neighbour"), 0);

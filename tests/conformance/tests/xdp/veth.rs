@@ -1,13 +1,13 @@
 //! Network namespaces for planes in the kernel: the test has one with an end of a veth pair to each plane's.
 //! Needs root.
-use quorumwire_interfaces::{DataPlane, PlanePeer, ReplicaId};
+use quorumwire_interfaces::{DataPlane, PLANE_REPLICAS_MAX, PlanePeer, ReplicaId};
 use quorumwire_plane_xdp::XdpPlane;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,16 +19,88 @@ pub const OUTSIDE: usize = 200;
 /// Room for whatever a test lets pile up.
 const SOCKET_BUFFER_BYTES: usize = 16 << 20;
 
+/// What lies between the test and a plane.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Way {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Way {
+    /// Where a plane is.
+    pub fn plane_ip(self, slot: usize) -> IpAddr {
+        match self {
+            Self::V4 => plane_ip(slot).into(),
+            Self::V6 => ipv6(slot, PLANE_HOST),
+        }
+    }
+
+    /// Where the test is, as a plane sees it: what stands for a replica, or for the outside.
+    pub fn test_ip(self, viewer: usize, stands_for: usize) -> IpAddr {
+        match self {
+            Self::V4 => test_ip(viewer, stands_for).into(),
+            Self::V6 => ipv6(viewer, TEST_HOSTS + stands_for),
+        }
+    }
+
+    /// All places where the test can be, as a plane sees them.
+    fn test_ips(self, viewer: usize) -> impl Iterator<Item = IpAddr> {
+        let all = (0..PLANE_REPLICAS_MAX).chain([OUTSIDE]);
+        all.map(move |stands_for| self.test_ip(viewer, stands_for))
+    }
+
+    /// Bits of the network in an address, and that no time is to pass before it is used.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::V4 => "24",
+            Self::V6 => "64 nodad",
+        }
+    }
+}
+
+/// A plane's number among the hosts of its network.
+const PLANE_HOST: usize = 1;
+/// The test's first one.
+const TEST_HOSTS: usize = 10;
+
+fn ipv6(network: usize, host: usize) -> IpAddr {
+    let (network, host) = (octet(network).into(), octet(host).into());
+    Ipv6Addr::new(0xfd77, 0, 0, network, 0, 0, 0, host).into()
+}
+
+/// Ethernet address of the plane's end of a pair.
+pub fn plane_mac(slot: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 1, octet(slot)]
+}
+
+/// Ethernet address of the test's end of a pair.
+pub fn test_mac(slot: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 2, octet(slot)]
+}
+
+/// As `ip` takes it.
+pub fn shown(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
 /// Network namespaces: the first is the test's, the others the planes'. Removed with this.
 pub struct Namespaces {
+    way: Way,
     names: Vec<String>,
     /// The one that the test came from.
     home: File,
 }
 
 impl Namespaces {
-    /// For so many planes, joined to the test; nobody has a program yet. Moves this thread into the test's.
+    /// For so many planes, joined to the test by IPv4; nobody has a program yet. Moves this thread into the test's.
     pub fn new(planes: usize) -> Self {
+        Self::joined(planes, Way::V4)
+    }
+
+    /// The same, joined as said.
+    pub fn joined(planes: usize, way: Way) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();
@@ -36,12 +108,12 @@ impl Namespaces {
             .map(|place| format!("qwx-{process}-{number}-{place}"))
             .collect();
         let home = File::open("/proc/thread-self/ns/net").expect("a namespace");
-        let all = Self { names, home };
+        let all = Self { way, names, home };
         for name in &all.names {
             ip(&["netns", "add", name], "");
         }
         for slot in 0..planes {
-            all.connect(slot, planes, "");
+            all.connect(slot, "");
         }
         all.enter_test();
         all
@@ -74,19 +146,19 @@ impl Namespaces {
 
     /// A veth pair between the test and a plane, whose end has these further settings. Neighbours are fixed, so
     /// that no packet waits for one.
-    pub fn connect(&self, slot: usize, planes: usize, settings: &str) {
+    pub fn connect(&self, slot: usize, settings: &str) {
         let (test, plane) = (&self.names[0], &self.names[slot + 1]);
-        let (port, plane_ip) = (port(slot), plane_ip(slot));
-        let (plane_mac, test_mac) = (mac(1, slot), mac(2, slot));
+        let (port, way) = (port(slot), self.way);
+        let (plane_mac, test_mac) = (shown(plane_mac(slot)), shown(test_mac(slot)));
         let link = format!(
             "link add eth0 netns {plane} address {plane_mac} {settings} type veth \
              peer name {port} netns {test} address {test_mac}\n"
         );
         ip(&["-batch", "-"], &link);
+        let (plane_ip, prefix) = (way.plane_ip(slot), way.prefix());
         let mut in_test = format!("link set {port} up\n");
-        for stands_for in (0..planes).chain([OUTSIDE]) {
-            let address = test_ip(slot, stands_for);
-            writeln!(in_test, "addr add {address}/24 dev {port}").expect("a string");
+        for address in way.test_ips(slot) {
+            writeln!(in_test, "addr add {address}/{prefix} dev {port}").expect("a string");
         }
         writeln!(
             in_test,
@@ -94,26 +166,26 @@ impl Namespaces {
         )
         .expect("a string");
         self.ip_in_test(&in_test);
-        self.set_up_plane(slot, planes);
+        self.set_up_plane(slot);
     }
 
     /// Gives a plane's interface what it needs, and has it up.
-    pub fn set_up_plane(&self, slot: usize, planes: usize) {
-        let (plane_ip, test_mac) = (plane_ip(slot), mac(2, slot));
+    pub fn set_up_plane(&self, slot: usize) {
+        let (way, test_mac) = (self.way, shown(test_mac(slot)));
+        let (plane_ip, prefix) = (way.plane_ip(slot), way.prefix());
         // It makes no address for itself, word of which would wake the plane some time later.
         let mut in_plane = format!(
-            "addr add {plane_ip}/24 dev eth0\nlink set lo up\nlink set eth0 addrgenmode none\n\
-             link set eth0 up\n"
+            "addr add {plane_ip}/{prefix} dev eth0\nlink set lo up\n\
+             link set eth0 addrgenmode none\nlink set eth0 up\n"
         );
-        for stands_for in (0..planes).chain([OUTSIDE]) {
-            let address = test_ip(slot, stands_for);
+        for address in way.test_ips(slot) {
             writeln!(
                 in_plane,
                 "neigh replace {address} lladdr {test_mac} dev eth0 nud permanent"
             )
             .expect("a string");
         }
-        let gateway = test_ip(slot, OUTSIDE);
+        let gateway = way.test_ip(slot, OUTSIDE);
         writeln!(in_plane, "route add default via {gateway}").expect("a string");
         self.ip_in_plane(slot, &in_plane);
     }
@@ -145,24 +217,19 @@ pub fn ip(arguments: &[&str], script: &str) {
     assert!(done.status.success(), "ip {arguments:?}: {text}\n{script}");
 }
 
-/// Ethernet addresses of planes, which are the first end of their pairs, and of the test.
-pub fn mac(end: u8, slot: usize) -> String {
-    format!("02:00:00:00:{end:02x}:{slot:02x}")
-}
-
 /// The test's end of the pair to a plane.
 pub fn port(slot: usize) -> String {
     format!("p{slot}")
 }
 
-/// Where a plane is.
+/// Where a plane is, by IPv4.
 pub fn plane_ip(slot: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, 77, octet(slot), 1)
+    Ipv4Addr::new(10, 77, octet(slot), octet(PLANE_HOST))
 }
 
-/// Where the test is, as a plane sees it: what stands for a replica, or for the outside.
+/// Where the test is, as a plane sees it: what stands for a replica, or for the outside; by IPv4.
 pub fn test_ip(viewer: usize, stands_for: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, 77, octet(viewer), octet(10 + stands_for))
+    Ipv4Addr::new(10, 77, octet(viewer), octet(TEST_HOSTS + stands_for))
 }
 
 fn octet(number: usize) -> u8 {
@@ -170,17 +237,18 @@ fn octet(number: usize) -> u8 {
 }
 
 /// The peers of a grant, where everybody listens.
-pub fn peers_at(ips: &[Ipv4Addr]) -> Vec<PlanePeer> {
-    let peer = |ip: &Ipv4Addr| PlanePeer {
-        id: ReplicaId(u16::from(ip.octets()[3])),
-        address: (*ip, PORT).into(),
+pub fn peers_at<Ip: Copy + Into<IpAddr>>(ips: &[Ip]) -> Vec<PlanePeer> {
+    let ids = (0..).map(ReplicaId);
+    let peer = |(id, ip): (ReplicaId, &Ip)| PlanePeer {
+        id,
+        address: ((*ip).into(), PORT).into(),
     };
-    ips.iter().map(peer).collect()
+    ids.zip(ips).map(peer).collect()
 }
 
 /// A socket of the test's, which never blocks.
-pub fn socket(ip: Ipv4Addr) -> UdpSocket {
-    let socket = UdpSocket::bind((ip, PORT)).expect("an address of the test");
+pub fn socket(ip: impl Into<IpAddr>) -> UdpSocket {
+    let socket = UdpSocket::bind((ip.into(), PORT)).expect("an address of the test");
     socket.set_nonblocking(true).expect("a socket");
     // Tests take packets in only after many have come.
     set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER_BYTES).expect("root");
