@@ -187,7 +187,7 @@ qw_write_stored(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 	return qw_address(ctx, frame, &client, sizeof(text)) || qw_unsent();
 }
 
-/* Writes the answer to the blind write in a slot into a frame of fitting length; 0, counted, if it cannot. */
+/* Makes a frame the answer to the blind write in a slot; 0, counted, if it cannot. */
 static __always_inline int
 qw_write_answer(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 		__u64 index, const struct qw_copy_range *range, __u8 me)
@@ -210,7 +210,9 @@ qw_write_answer(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 		return qw_write_stored(ctx, frame, slot, index, range->term);
 	if (!qw_still_holds(slot, index, frame->group_slot, range->term))
 		return qw_came_late();
-	if (!qw_seal(ctx, frame, &header) || !qw_address(ctx, frame, &client, QW_HEADER_BYTES))
+	/* A clone is made of the frame as the copy before it has left it: that may be shorter. */
+	if (!qw_fit(ctx, frame, QW_HEADER_BYTES) || !qw_seal(ctx, frame, &header) ||
+	    !qw_address(ctx, frame, &client, QW_HEADER_BYTES))
 		return qw_unsent();
 	return 1;
 }

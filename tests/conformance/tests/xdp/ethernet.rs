@@ -1,4 +1,4 @@
 //! Whole Ethernet frames, made by hand. Needs root.
 mod ffi;
 
-pub use ffi::Ethernet;
+pub use ffi::{EVERY_PROTOCOL, Ethernet};

@@ -1,12 +1,16 @@
 //! The suite on the XDP plane. Each plane has a network namespace of its own; the test has one with a socket
 //! for each two planes, which takes what one sends to the other until the test lets it arrive. Needs root.
 mod copies;
+mod differential;
 mod ethernet;
+mod frames;
 mod hammered;
 mod hammered_copies;
 mod life;
+mod loaded;
 mod memcached;
 mod tagged;
+mod twin;
 mod veth;
 mod wakes;
 

@@ -1,13 +1,21 @@
 //! Sockets for Ethernet frames, which no library wraps.
 #![allow(unsafe_code)]
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Longest frame that is taken.
-const FRAME_BYTES_MAX: usize = 2048;
+/// Frames of every protocol: `ETH_P_ALL`.
+pub const EVERY_PROTOCOL: u16 = 3;
+/// Room for whatever a test lets pile up.
+const SOCKET_BUFFER_BYTES: usize = 64 << 20;
 
-/// An interface's frames of one protocol, as they come up behind all programs.
+/// Of `<linux/if_packet.h>`, since Linux 4.20.
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+/// Longest frame that is taken.
+const FRAME_BYTES_MAX: usize = 4096;
+
+/// An interface's frames of one protocol, as they come up behind all programs; not those that leave.
 pub struct Ethernet {
     socket: OwnedFd,
 }
@@ -36,19 +44,22 @@ impl Ethernet {
         // SAFETY: the address lives through the call.
         let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), bytes) };
         done(bound as isize)?;
-        let on: libc::c_int = 1;
-        let bytes = libc::socklen_t::try_from(size_of_val(&on)).map_err(io::Error::other)?;
-        // SAFETY: the number lives through the call, and is as long as said.
-        let set = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_QDISC_BYPASS,
-                (&raw const on).cast(),
-                bytes,
-            )
-        };
-        done(set as isize)?;
+        for option in [libc::PACKET_QDISC_BYPASS, PACKET_IGNORE_OUTGOING] {
+            let on: libc::c_int = 1;
+            let bytes = libc::socklen_t::try_from(size_of_val(&on)).map_err(io::Error::other)?;
+            // SAFETY: the number lives through the call, and is as long as said.
+            let set = unsafe {
+                libc::setsockopt(
+                    socket.as_raw_fd(),
+                    libc::SOL_PACKET,
+                    option,
+                    (&raw const on).cast(),
+                    bytes,
+                )
+            };
+            done(set as isize)?;
+        }
+        set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER_BYTES)?;
         Ok(Self { socket })
     }
 

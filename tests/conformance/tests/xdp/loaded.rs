@@ -1,0 +1,134 @@
+//! The program that a plane has loaded, found by the interface it is attached to: runs it on frames, and looks
+//! at what it shares with its host.
+mod ffi;
+
+use ffi::{Mapped, registers_of, run, run_live};
+use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
+use libbpf_rs::{MapCore, MapHandle, Program, Xdp, XdpFlags};
+use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, Registers};
+use rustix::net::netdevice::name_to_index;
+use std::fs::File;
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// What the program says of a frame.
+pub const XDP_DROP: u32 = 1;
+pub const XDP_PASS: u32 = 2;
+pub const XDP_TX: u32 = 3;
+pub const XDP_REDIRECT: u32 = 4;
+
+/// `struct qw_group`: its size, and where the registers begin, then what a follower has asked for.
+const GROUP_BYTES: usize = 272;
+const GROUP_REGISTERS: usize = 8;
+/// `struct qw_slot`: its size, and where the payload begins.
+const SLOT_BYTES: usize = SLOT_PAYLOAD + PAYLOAD_BYTES_MAX;
+const SLOT_PAYLOAD: usize = 72;
+
+/// A slot of the ring.
+#[derive(Debug, Eq, PartialEq)]
+pub struct Slot {
+    pub index: u64,
+    pub previous_term: u64,
+    pub session: u64,
+    pub sequence: u64,
+    pub payload_crc32c: u32,
+    pub flags: u8,
+    /// Who asked; a memcached client with the number of its request.
+    pub asked_by: Option<(SocketAddr, Option<u16>)>,
+    /// The program answers.
+    pub answered_here: bool,
+    pub payload: Vec<u8>,
+}
+
+/// A loaded program with its maps.
+pub struct Loaded {
+    program: OwnedFd,
+    interface: u32,
+    groups: Mapped,
+    ring: Mapped,
+    /// What it made of the frame that it was run on last.
+    made: Vec<u8>,
+}
+
+impl Loaded {
+    /// The one attached to the interface of this name, whose ring has so many slots. To be called in its
+    /// namespace.
+    pub fn at(interface: &str, ring_slots: u32) -> Self {
+        let any_socket = UdpSocket::bind(("::", 0)).expect("a socket");
+        let interface = name_to_index(&any_socket, interface).expect("the plane's interface");
+        let any = File::open("/dev/null").expect("a descriptor");
+        let attached = i32::try_from(interface)
+            .map(|index| Xdp::new(any.as_fd()).query_id(index, XdpFlags::NONE))
+            .expect("a small number")
+            .expect("an interface");
+        let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
+        let mut programs = ProgInfoIter::with_query_opts(with_maps);
+        let info = programs.find(|program| program.id == attached);
+        let info = info.expect("a program is attached");
+        assert_eq!(info.name, "qw_receive");
+        let maps = info.map_ids.iter().map(|id| MapHandle::from_map_id(*id));
+        let mut maps: Vec<MapHandle> = maps.map(|map| map.expect("root")).collect();
+        let mut map = |name: &str| {
+            let place = maps.iter().position(|map| map.name() == name);
+            maps.swap_remove(place.expect("a map of this name"))
+        };
+        let mapped = |map: MapHandle, bytes| Mapped::new(map.as_fd(), bytes).expect("mapable");
+        Self {
+            program: Program::fd_from_id(attached).expect("root"),
+            interface,
+            groups: mapped(map("groups"), GROUP_BYTES),
+            ring: mapped(map("ring"), ring_slots as usize * SLOT_BYTES),
+            made: Vec::new(),
+        }
+    }
+
+    /// Runs it on a frame: its verdict, and the frame as it left it. Nothing leaves.
+    pub fn run(&mut self, frame: &[u8]) -> (u32, &[u8]) {
+        let verdict = run(self.program.as_fd(), frame, &mut self.made).expect("a frame");
+        (verdict, &self.made)
+    }
+
+    /// Lets a frame come in so often, at once. To be called in its namespace.
+    pub fn receive(&self, frame: &[u8], times: u32) {
+        run_live(self.program.as_fd(), frame, self.interface, times).expect("a frame");
+    }
+
+    pub fn registers(&self) -> Registers {
+        registers_of(&self.groups.bytes()[GROUP_REGISTERS..])
+    }
+
+    /// The slot in which an index belongs, as it is.
+    pub fn slot(&self, index: u64) -> Slot {
+        let slots = self.ring.bytes().len() / SLOT_BYTES;
+        let place = usize::try_from(index % slots as u64).expect("a small number");
+        let bytes = &self.ring.bytes()[place * SLOT_BYTES..][..SLOT_BYTES];
+        let number =
+            |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().expect("within the slot"));
+        let payload_bytes = u16::from_ne_bytes([bytes[36], bytes[37]]);
+        Slot {
+            index: number(0),
+            previous_term: number(8),
+            session: number(16),
+            sequence: number(24),
+            payload_crc32c: u32::from_ne_bytes(*bytes[32..].first_chunk().expect("four bytes")),
+            flags: bytes[38],
+            asked_by: match bytes[39] {
+                0 => None,
+                1 => Some((endpoint(&bytes[40..]), None)),
+                _ => Some((
+                    endpoint(&bytes[40..]),
+                    Some(u16::from_ne_bytes([bytes[64], bytes[65]])),
+                )),
+            },
+            answered_here: bytes[66] != 0,
+            payload: bytes[SLOT_PAYLOAD..][..usize::from(payload_bytes)].to_vec(),
+        }
+    }
+}
+
+/// `struct qw_endpoint` without its Ethernet address.
+fn endpoint(bytes: &[u8]) -> SocketAddr {
+    let address: [u8; 16] = *bytes.first_chunk().expect("an address");
+    let port = u16::from_be_bytes([bytes[16], bytes[17]]);
+    (Ipv6Addr::from(address).to_canonical(), port).into()
+}
