@@ -20,6 +20,8 @@ pub const XDP_REDIRECT: u32 = 4;
 /// `struct qw_group`: its size, and where the registers begin, then what a follower has asked for.
 const GROUP_BYTES: usize = 272;
 const GROUP_REGISTERS: usize = 8;
+/// What stands behind registers and questions: whom the host has to answer, and whether it was woken.
+const GROUP_REST_BYTES: usize = 32;
 /// `struct qw_slot`: its size, and where the payload begins.
 const SLOT_BYTES: usize = SLOT_PAYLOAD + PAYLOAD_BYTES_MAX;
 const SLOT_PAYLOAD: usize = 72;
@@ -91,6 +93,22 @@ impl Loaded {
     /// Lets a frame come in so often, at once. To be called in its namespace.
     pub fn receive(&self, frame: &[u8], times: u32) {
         run_live(self.program.as_fd(), frame, self.interface, times).expect("a frame");
+    }
+
+    /// A copy of everything that counts: registers, what was asked for, and the ring.
+    pub fn state(&self) -> Vec<u8> {
+        [self.parts()[0], self.parts()[1]].concat()
+    }
+
+    /// Whether that is as it was.
+    pub fn is_in(&self, state: &[u8]) -> bool {
+        let [group, ring] = self.parts();
+        state[..group.len()] == *group && state[group.len()..] == *ring
+    }
+
+    fn parts(&self) -> [&[u8]; 2] {
+        let counts = GROUP_REGISTERS..GROUP_BYTES - GROUP_REST_BYTES;
+        [&self.groups.bytes()[counts], self.ring.bytes()]
     }
 
     pub fn registers(&self) -> Registers {

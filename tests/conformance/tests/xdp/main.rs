@@ -3,6 +3,7 @@
 mod copies;
 mod differential;
 mod ethernet;
+mod forged;
 mod frames;
 mod hammered;
 mod hammered_copies;
