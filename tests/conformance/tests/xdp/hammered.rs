@@ -1,5 +1,5 @@
 //! The fence while packets pour in on another processor: what left before it is in the registers, and nothing
-//! leaves after it.
+//! leaves after it. Here a follower's.
 use crate::veth::{Namespaces, PORT, counted, peers_at, plane_ip, port, socket, test_ip};
 use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::forge::{header, signed};
@@ -15,17 +15,17 @@ use std::time::{Duration, Instant};
 
 /// Times that the plane is engaged and disengaged.
 const ROUNDS: u64 = 10_000;
-/// Packets that come in before and after each fence, at least.
+/// Packets, or bursts of them, that come in before and after each fence, at least.
 const PACKETS_AROUND: u64 = 4;
 /// Longest that all of it may take.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// What the hammering thread sends: entries of this term, from this index on.
-struct Target {
-    term: AtomicU64,
-    next: AtomicU64,
-    sent: AtomicU64,
-    over: AtomicBool,
+/// What the hammering thread sends: packets of this term, about entries from this index on.
+pub struct Target {
+    pub term: AtomicU64,
+    pub next: AtomicU64,
+    pub sent: AtomicU64,
+    pub over: AtomicBool,
 }
 
 /// Sends entries of the running term, each index a few times, until it is over.
@@ -56,7 +56,7 @@ pub fn stay_on(number: usize) {
 }
 
 /// Waits until so many more packets have been sent.
-fn wait_for_packets(target: &Target, begun: Instant) {
+pub fn wait_for_packets(target: &Target, begun: Instant) {
     let enough = target.sent.load(Ordering::Acquire) + PACKETS_AROUND;
     while target.sent.load(Ordering::Acquire) < enough {
         assert!(begun.elapsed() < PATIENCE, "nobody sends");

@@ -4,8 +4,8 @@ mod ffi;
 
 use ffi::{Mapped, registers_of, run, run_live};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
-use libbpf_rs::{MapCore, MapHandle, Program, Xdp, XdpFlags};
-use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, Registers};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Program, Xdp, XdpFlags};
+use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, Reason, Registers};
 use rustix::net::netdevice::name_to_index;
 use std::fs::File;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
@@ -25,6 +25,12 @@ const GROUP_REST_BYTES: usize = 32;
 /// `struct qw_slot`: its size, and where the payload begins.
 const SLOT_BYTES: usize = SLOT_PAYLOAD + PAYLOAD_BYTES_MAX;
 const SLOT_PAYLOAD: usize = 72;
+
+/// `struct qw_in_step`, of each processor: its size. Copies ordered stand at 8, copies done at 16.
+const IN_STEP_BYTES: usize = 64;
+const CPUS_MAX: usize = 256;
+/// Counters of the program stand behind those of reasons: `QW_COUNT_SENT` is the fourth.
+const COUNT_SENT: usize = Reason::ALL.len() + 3;
 
 /// A slot of the ring.
 #[derive(Debug, Eq, PartialEq)]
@@ -48,6 +54,8 @@ pub struct Loaded {
     interface: u32,
     groups: Mapped,
     ring: Mapped,
+    in_step: Mapped,
+    counters: MapHandle,
     /// What it made of the frame that it was run on last.
     made: Vec<u8>,
 }
@@ -80,6 +88,8 @@ impl Loaded {
             interface,
             groups: mapped(map("groups"), GROUP_BYTES),
             ring: mapped(map("ring"), ring_slots as usize * SLOT_BYTES),
+            in_step: mapped(map("in_step"), CPUS_MAX * IN_STEP_BYTES),
+            counters: map("counters"),
             made: Vec::new(),
         }
     }
@@ -93,6 +103,26 @@ impl Loaded {
     /// Lets a frame come in so often, at once. To be called in its namespace.
     pub fn receive(&self, frame: &[u8], times: u32) {
         run_live(self.program.as_fd(), frame, self.interface, times).expect("a frame");
+    }
+
+    /// Copies that were ordered and are not made yet.
+    pub fn copies_under_way(&self) -> i64 {
+        let number = |bytes: &[u8]| i64::from_ne_bytes(*bytes.first_chunk().expect("a number"));
+        let by_processor = self.in_step.bytes().chunks(IN_STEP_BYTES);
+        by_processor
+            .map(|one| number(&one[8..]) - number(&one[16..]))
+            .sum()
+    }
+
+    /// Packets that have left, each copy counted. One question, for who must know at once.
+    pub fn sent(&self) -> u64 {
+        let place = u32::try_from(COUNT_SENT).expect("a small number");
+        let found = self
+            .counters
+            .lookup_percpu(&place.to_ne_bytes(), MapFlags::ANY);
+        let counts = found.expect("root").expect("a counter");
+        let count = |bytes: &Vec<u8>| u64::from_ne_bytes(*bytes.first_chunk().expect("a number"));
+        counts.iter().map(count).sum()
     }
 
     /// A copy of everything that counts: registers, what was asked for, and the ring.

@@ -7,6 +7,7 @@ mod forged;
 mod frames;
 mod hammered;
 mod hammered_copies;
+mod hammered_leader;
 mod life;
 mod loaded;
 mod memcached;
