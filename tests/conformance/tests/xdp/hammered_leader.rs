@@ -1,5 +1,5 @@
 //! The fence of a leader while requests pour in on another processor as a driver hands them over: nothing leaves
-//! after it, no copy is under way, and what left before is in the registers. Clones: hammered_copies.rs. Needs root.
+//! after it, no copy is under way, and what left before is in the registers. Clones: `hammered_copies.rs`. Needs root.
 use crate::hammered::{Target, stay_on, wait_for_packets};
 use crate::loaded::Loaded;
 use crate::twin::frame_of;
@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// On a busy machine fewer rounds must do, each of which waits for the other thread: after this long, so many.
-const BUSY_AFTER: Duration = Duration::from_secs(15);
-const ROUNDS_MIN: u64 = 100;
+const BUSY_AFTER: Duration = Duration::from_secs(8);
+const ROUNDS_MIN: u64 = 50;
 
 /// What a leader is hammered with.
 struct Requests {
