@@ -10,6 +10,7 @@ use quorumwire_plane_xdp::{Attachment, XdpPlane, let_pass};
 use quorumwire_wire::packet::{Header, Kind};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,9 @@ fn hammer(target: &Target, leader: &UdpSocket) {
 
 /// Keeps this thread on one of the processors, so that the two threads run side by side.
 pub fn stay_on(number: usize) {
-    let all = sched_getaffinity(None).expect("a thread");
+    static ALL: OnceLock<CpuSet> = OnceLock::new();
+    // As before the first thread was kept: those that it starts, or what it runs next, begin with its own only.
+    let all = ALL.get_or_init(|| sched_getaffinity(None).expect("a thread"));
     let mut processors = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).cycle();
     let mut one = CpuSet::new();
     one.set(processors.nth(number).expect("at least one"));

@@ -56,6 +56,7 @@ pub struct Loaded {
     ring: Mapped,
     in_step: Mapped,
     counters: MapHandle,
+    peers: MapHandle,
     /// What it made of the frame that it was run on last.
     made: Vec<u8>,
 }
@@ -90,6 +91,7 @@ impl Loaded {
             ring: mapped(map("ring"), ring_slots as usize * SLOT_BYTES),
             in_step: mapped(map("in_step"), CPUS_MAX * IN_STEP_BYTES),
             counters: map("counters"),
+            peers: map("peers"),
             made: Vec::new(),
         }
     }
@@ -112,6 +114,13 @@ impl Loaded {
         by_processor
             .map(|one| number(&one[8..]) - number(&one[16..]))
             .sum()
+    }
+
+    /// The Ethernet address that it has for a replica.
+    pub fn peer_mac(&self, slot: u32) -> [u8; 6] {
+        let found = self.peers.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+        let bytes = found.expect("root").expect("a slot of an array");
+        *bytes[18..].first_chunk().expect("an endpoint")
     }
 
     /// Packets that have left, each copy counted. One question, for who must know at once.

@@ -1,5 +1,7 @@
 //! The suite on the XDP plane. Each plane has a network namespace of its own; the test has one with a socket
 //! for each two planes, which takes what one sends to the other until the test lets it arrive. Needs root.
+mod alone;
+mod at_once;
 mod copies;
 mod differential;
 mod ethernet;
