@@ -46,7 +46,8 @@ NOT_OVER_IPV6 := common_case::a_ common_case::commands common_case::one common_c
 # The cluster tests use network namespaces and real processes: as root, one at a time.
 # What the suite finds in `clones::` it finds in `generic::`, too, where the same program makes copies; of that, what
 # does not depend on how packets come and go is left to `driver::`, and fences there to hammered_copies.rs. All of it
-# passes: `cargo test -p quorumwire-conformance-tests`.
+# passes: `cargo test -p quorumwire-conformance-tests`. The checks of the programs in the kernel are left out one by one
+# in `make mutants` only, for which they are compiled anew.
 test: check
 	cargo test --locked --workspace --exclude quorumwire-cluster-tests \
 		--exclude quorumwire-conformance-tests
@@ -81,6 +82,8 @@ mutants: setup
 	$(call noticed_by,storage,storage)
 	$(call noticed_by,fastpath,step)
 	$(call noticed_by,fastpath,engine)
+	cargo test --quiet --locked --package quorumwire-conformance-tests --features mutants --test xdp mutants:: -- \
+		--nocapture
 	cargo run --quiet --profile simulation --locked --package quorumwire-sim --features mutants -- \
 		--mutants --noticed-by $(BY_TESTS)/* $(ARGS)
 

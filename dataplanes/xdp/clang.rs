@@ -12,9 +12,12 @@ pub fn compile(program: &str, headers: &[&Path], out: &Path) {
     let source = format!("bpf/{program}.bpf.c");
     let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
     let clang = clang();
+    // The checks that `bpf/mutants.h` names can be left out then.
+    let mutants = env::var_os("CARGO_FEATURE_MUTANTS").map(|_| "-DQW_XDP_MUTANTS");
     let done = Command::new(&clang)
         .args(["-target", "bpf", "-mcpu=v3", "-std=gnu11", "-O2", "-g"])
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-function"])
+        .args(mutants)
         .args(["-I", "../../fastpath/include", "-I", "../../wire/generated"])
         .args(["-I", &libbpf])
         .args(headers.iter().flat_map(|folder| [Path::new("-I"), folder]))

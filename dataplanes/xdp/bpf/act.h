@@ -63,7 +63,7 @@ static __always_inline void qw_wake(struct qw_group *group, __u32 group_slot)
 	struct qw_event event = { .kind = QW_EVENT_WAKE, .group_slot = (__u16)group_slot };
 
 	/* An exchange orders what was written before it against the host's look at it. */
-	if (__sync_lock_test_and_set(&group->woken, 1) == 0)
+	if (__sync_lock_test_and_set(&group->woken, 1) == 0 && !qw_left_out(QW_LEFT_OUT_WAKE))
 		qw_tell(&event, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -85,7 +85,10 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 
 	if (!slot)
 		return 0;
-	slot->index = 0;
+	if (qw_left_out(QW_LEFT_OUT_INDEX_LAST))
+		slot->index = s->out.index;
+	else if (!qw_left_out(QW_LEFT_OUT_INDEX_FIRST))
+		slot->index = 0;
 	barrier();
 	slot->asked_by = QW_ASKER_NONE;
 	slot->previous_term = s->out.header.previous_term;
@@ -111,7 +114,8 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 	slot->payload_crc32c = s->in.payload_crc32c;
 	slot->payload_bytes = (__u16)bytes;
 	slot->flags = s->in.flags & (QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT);
-	slot->answered_here = s->in.kind == QW_KIND_REQUEST &&
+	slot->answered_here = (s->in.kind == QW_KIND_REQUEST ||
+			       qw_left_out(QW_LEFT_OUT_ANSWERED_HERE)) &&
 			      (slot->flags & QW_FLAG_BLIND) != 0 &&
 			      slot->asked_by != QW_ASKER_NONE;
 	if (bytes > 0 && bytes <= QW_PAYLOAD_BYTES_MAX &&
@@ -187,7 +191,7 @@ static __always_inline int qw_fan_out(struct xdp_md *ctx, struct qw_served *s)
 	/* One frame to one other replica need not come to all. */
 	if (qw_config.multicast != 0 && s->replicas > 2)
 		return qw_multicast(ctx, s);
-	if (!qw_fit(ctx, &s->frame, bytes))
+	if (!qw_left_out(QW_LEFT_OUT_FIT) && !qw_fit(ctx, &s->frame, bytes))
 		return qw_lose(QW_COUNT_NO_SPACE);
 	if (!qw_seal(ctx, &s->frame, &s->out.header))
 		return qw_lose(QW_COUNT_UNSENT);
@@ -381,7 +385,7 @@ static __always_inline int qw_act_on(struct xdp_md *ctx, struct qw_served *s)
 		return qw_fan_out(ctx, s);
 	if (s->asking == QW_ASKING_MORE)
 		return qw_ask_for_more(ctx, s);
-	if (s->asking == QW_ASKING_NOT)
+	if (s->asking == QW_ASKING_NOT && !qw_left_out(QW_LEFT_OUT_QUIET))
 		return qw_lose(QW_COUNT_GAPS_NOT_ASKED);
 	if (s->out.actions & QW_REPLY) {
 		leader = qw_peer_of(s->frame.group_slot, s->leader);

@@ -57,7 +57,8 @@ static __always_inline int qw_obey(struct qw_control *order)
 	if (what == QW_ORDER_ENGAGE)
 		qw_engage(order, group);
 	else if (what == QW_ORDER_OFF)
-		group->registers.role = QW_ROLE_OFF;
+		group->registers.role = qw_left_out(QW_LEFT_OUT_OFF) ? group->registers.role :
+									QW_ROLE_OFF;
 	else if (what == QW_ORDER_HEARTBEAT)
 		qw_heartbeat(&group->registers, number, &order->out[0]);
 	else if (what == QW_ORDER_PERSISTED)

@@ -105,7 +105,9 @@ qw_seal(QW_CTX *ctx, const struct qw_frame *frame, struct qw_header *header)
 	found = bpf_map_lookup_elem(&keys, &slot);
 	if (!found)
 		return 0;
-	if (qw_is_clients(header->kind))
+	if (qw_left_out(QW_LEFT_OUT_EPOCH))
+		which = qw_is_clients(header->kind) ? 2 : 0;
+	else if (qw_is_clients(header->kind))
 		which = 2 | (found->sign_clients & 1);
 	else
 		which = found->sign_cluster & 1;
@@ -150,6 +152,8 @@ qw_still_holds(const struct qw_slot *slot, __u64 index, __u32 group_slot, __u64 
 	struct qw_group *group = bpf_map_lookup_elem(&groups, &group_slot);
 
 	barrier();
+	if (qw_left_out(QW_LEFT_OUT_STILL_HOLDS))
+		return 1;
 	return group && *(const volatile __u64 *)&slot->index == index &&
 	       *(const volatile __u64 *)&group->registers.term == term;
 }

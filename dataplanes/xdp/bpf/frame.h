@@ -120,8 +120,11 @@ static __always_inline int qw_find(QW_CTX *ctx, struct qw_frame *frame)
 		if ((void *)(ip + 1) > end)
 			return 0;
 		/* With options, or in fragments: seldom, so software's. */
-		if (ip->version != 4 || ip->ihl != 5 || ip->protocol != IPPROTO_UDP ||
-		    (ip->frag_off & bpf_htons(0x3fff)) != 0)
+		if (ip->version != 4 || ip->protocol != IPPROTO_UDP)
+			return 0;
+		if (ip->ihl != 5 && !qw_left_out(QW_LEFT_OUT_OPTIONS))
+			return 0;
+		if ((ip->frag_off & bpf_htons(0x3fff)) != 0 && !qw_left_out(QW_LEFT_OUT_PIECES))
 			return 0;
 		at += QW_IPV4_BYTES;
 		if (bpf_ntohs(ip->tot_len) < QW_IPV4_BYTES)
@@ -154,8 +157,9 @@ static __always_inline int qw_find(QW_CTX *ctx, struct qw_frame *frame)
 		return 0;
 	udp_bytes = bpf_ntohs(udp->len);
 	/* A datagram that was cut is the system's to drop. */
-	if (udp_bytes < QW_UDP_BYTES || udp_bytes > room ||
-	    (void *)((__u8 *)udp + udp_bytes) > end)
+	if (udp_bytes < QW_UDP_BYTES || (void *)((__u8 *)udp + udp_bytes) > end)
+		return 0;
+	if (udp_bytes > room && !qw_left_out(QW_LEFT_OUT_ROOM))
 		return 0;
 	frame->at = at + QW_UDP_BYTES;
 	frame->bytes = udp_bytes - QW_UDP_BYTES;
@@ -320,7 +324,7 @@ static __always_inline int qw_checksum_is_right(QW_CTX *ctx, const struct qw_fra
 	check = udp->check;
 	if (check == 0)
 		return !frame->is_ipv6;
-	if (check == qw_fold(sum))
+	if (check == qw_fold(sum) || qw_left_out(QW_LEFT_OUT_DATAGRAM_SUM))
 		return 1;
 	return qw_fold(sum + qw_udp_sum(ctx, frame->at - QW_UDP_BYTES, udp_bytes)) == 0xffff;
 }
@@ -398,7 +402,8 @@ static __always_inline int qw_address(QW_CTX *ctx, const struct qw_frame *frame,
 		ethernet->h_proto = proto;
 	}
 	if (frame->is_ipv6) {
-		__u64 sum = qw_udp_sum(ctx, frame->at - QW_UDP_BYTES, udp_bytes);
+		__u32 summed = qw_left_out(QW_LEFT_OUT_UDP_SUM) ? QW_UDP_BYTES : udp_bytes;
+		__u64 sum = qw_udp_sum(ctx, frame->at - QW_UDP_BYTES, summed);
 
 		data = qw_data(ctx);
 		end = qw_data_end(ctx);

@@ -7,6 +7,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 
+#include "mutants.h"
 #include "shared.h"
 
 #define QW_CPUS_MAX 256
@@ -199,6 +200,8 @@ static __always_inline void qw_tally(__u32 which, __u64 more)
 {
 	__u64 *counter = bpf_map_lookup_elem(&counters, &which);
 
+	if (which == QW_COUNT_UNSENT && qw_left_out(QW_LEFT_OUT_UNSENT))
+		return;
 	if (counter)
 		*counter += more;
 }
@@ -206,7 +209,8 @@ static __always_inline void qw_tally(__u32 which, __u64 more)
 /* Around everything that changes a group: under its lock, and with an odd version for the host that reads. */
 static __always_inline void qw_change_begins(struct qw_group *group, struct qw_lock *lock)
 {
-	bpf_spin_lock(&lock->lock);
+	if (!qw_left_out(QW_LEFT_OUT_LOCK))
+		bpf_spin_lock(&lock->lock);
 	group->version++;
 	barrier();
 }
@@ -215,7 +219,8 @@ static __always_inline void qw_change_ends(struct qw_group *group, struct qw_loc
 {
 	barrier();
 	group->version++;
-	bpf_spin_unlock(&lock->lock);
+	if (!qw_left_out(QW_LEFT_OUT_LOCK))
+		bpf_spin_unlock(&lock->lock);
 }
 
 static __always_inline void qw_tell(const struct qw_event *event, __u64 flags)

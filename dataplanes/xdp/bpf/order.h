@@ -109,7 +109,8 @@ static __always_inline int qw_send_copies(struct xdp_md *ctx, const struct qw_fr
 	order->number = qw_copy_number();
 	if (!qw_write_order(ctx, order))
 		goto unsent;
-	__sync_fetch_and_add(&mine->copies_ordered, count);
+	if (!qw_left_out(QW_LEFT_OUT_COPIES))
+		__sync_fetch_and_add(&mine->copies_ordered, count);
 	return qw_broadcast(count);
 unsent:
 	qw_unsent();

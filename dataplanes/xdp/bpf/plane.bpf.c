@@ -21,8 +21,9 @@ qw_check_payload(struct xdp_md *ctx, const struct qw_frame *frame, const struct 
 		at += QW_ORIGIN_BYTES;
 		bytes -= QW_ORIGIN_BYTES;
 	}
-	return qw_crc32c(ctx, at, bytes) == in->payload_crc32c ? QW_REASON_NONE :
-								  QW_REASON_CHECKSUM;
+	if (qw_crc32c(ctx, at, bytes) != in->payload_crc32c && !qw_left_out(QW_LEFT_OUT_CHECKSUM))
+		return QW_REASON_CHECKSUM;
+	return QW_REASON_NONE;
 }
 
 /* Checks a packet before any state is read; what is right about it is in `in` afterwards. */
@@ -50,7 +51,8 @@ qw_open(struct xdp_md *ctx, const struct qw_frame *frame, struct qw_header *in)
 	number = qw_key_number(&found->keys, in);
 	if (number < 0)
 		return QW_REASON_TAG;
-	if (in->tag != qw_tag_of(ctx, frame->at, in->payload_bytes, slot, (__u32)number))
+	if (in->tag != qw_tag_of(ctx, frame->at, in->payload_bytes, slot, (__u32)number) &&
+	    !qw_left_out(QW_LEFT_OUT_TAG))
 		return QW_REASON_TAG;
 	return qw_check_payload(ctx, frame, in);
 }
@@ -64,11 +66,15 @@ static __always_inline void qw_learn(struct qw_served *s)
 	    (s->out.actions & QW_TO_SOFTWARE))
 		return;
 	peer = (void *)qw_peer_of(s->frame.group_slot, s->in.sender);
-	if (!peer || peer->port != s->sender.port ||
-	    !qw_same_address(peer->address, s->sender.address))
+	if (!peer)
+		return;
+	if ((peer->port != s->sender.port ||
+	     !qw_same_address(peer->address, s->sender.address)) &&
+	    !qw_left_out(QW_LEFT_OUT_LEARN_FROM))
 		return;
 	/* An old packet that somebody sends again moves nothing, and must not lead us elsewhere. */
-	if (qw_knows_mac(peer) && (s->out.actions & (QW_STORE | QW_COMMIT)) == 0)
+	if (qw_knows_mac(peer) && (s->out.actions & (QW_STORE | QW_COMMIT)) == 0 &&
+	    !qw_left_out(QW_LEFT_OUT_LEARN_MOVED))
 		return;
 	__builtin_memcpy(peer->mac, s->sender.mac, ETH_ALEN);
 }
@@ -189,7 +195,8 @@ int qw_receive(struct xdp_md *ctx)
 	struct qw_served *s;
 	int verdict;
 
-	if (!qw_find(ctx, &frame) || !qw_is_to_us(ctx, &frame))
+	/* Not by another branch: the compiler would put the step into this function, too much for its stack. */
+	if (!qw_find(ctx, &frame) || !(qw_is_to_us(ctx, &frame) | qw_left_out(QW_LEFT_OUT_ADDRESS)))
 		return XDP_PASS;
 	mine = qw_own_step();
 	s = qw_now_served();

@@ -6,6 +6,7 @@ mod ffi;
 mod interface;
 mod links;
 mod load;
+mod mutants;
 mod neighbours;
 mod place;
 mod recent;

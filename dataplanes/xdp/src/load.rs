@@ -3,6 +3,7 @@ use crate::copies::Copies;
 use crate::ffi::{Hook, Mapped, attach, bytes_of, value_of};
 use crate::interface::Found;
 use crate::links::Links;
+use crate::mutants::left_out;
 use crate::neighbours::Neighbours;
 use crate::place::{KernelPlace, Parts};
 use crate::recent::Recent;
@@ -323,6 +324,9 @@ pub fn configure(open: &mut OpenObject, config: &Config) -> io::Result<()> {
             map.set_initial_value(bytes_of(config)).map_err(failed(
                 "the plane's programs do not take their configuration",
             ))?;
+        } else if let (true, Some(number)) = (name.ends_with(".rodata.mutant"), left_out()) {
+            map.set_initial_value(&number.to_ne_bytes())
+                .map_err(failed("the plane's programs do not take a mutant"))?;
         } else if name == "ring" {
             map.set_max_entries(config.ring_slots * config.groups)
                 .map_err(failed("the ring cannot be as large as asked"))?;

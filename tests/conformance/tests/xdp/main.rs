@@ -13,6 +13,8 @@ mod hammered_leader;
 mod life;
 mod loaded;
 mod memcached;
+#[cfg(feature = "mutants")]
+mod mutants;
 mod tagged;
 mod twin;
 mod veth;

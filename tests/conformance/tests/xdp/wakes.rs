@@ -93,7 +93,7 @@ fn a_leader_is_woken_when_what_somebody_waits_for_is_committed() {
 }
 
 #[test]
-fn what_must_be_durable_wakes_every_host_at_once() {
+pub fn what_must_be_durable_wakes_every_host_at_once() {
     let mut cluster = Cluster::<Kernel>::idle(quorumwire_conformance_tests::Wanted {
         replicas: 2,
         ring_slots: 64,

@@ -1,0 +1,78 @@
+//! Each of the programs' own checks left out once: the test named beside it must fail then.
+use quorumwire_mutants::{activate, reached};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A check, the test that needs it, and that test's name.
+type Needed = (&'static str, fn(), &'static str);
+
+macro_rules! needed {
+    ($($check:literal by $module:ident::$test:ident,)+) => {
+        &[$(($check, $module::$test, concat!(stringify!($module), "::", stringify!($test))),)+]
+    };
+}
+
+/// The tests themselves, with as much of what they do as it takes.
+mod short {
+    use crate::veth::Way;
+    use std::time::Duration;
+
+    pub fn differential() {
+        crate::differential::compare(30_000);
+    }
+
+    pub fn forged() {
+        crate::forged::nothing_is_taken_or_answered(Way::V4, true, 100_000);
+    }
+
+    pub fn hammered() {
+        crate::hammered_leader::copies_left_before(300, Duration::from_secs(30));
+    }
+
+    pub fn torn() {
+        crate::at_once::no_entry_leaves_torn_within(Duration::from_secs(10));
+    }
+}
+use crate::{alone, at_once, wakes};
+
+const NEEDED: &[Needed] = needed! {
+    "xdp-tag" by short::forged,
+    "xdp-checksum" by short::forged,
+    "xdp-address" by short::forged,
+    "xdp-pieces" by short::forged,
+    "xdp-options" by short::forged,
+    "xdp-room" by short::forged,
+    "xdp-learn-from" by alone::ethernet_addresses_are_learnt_from_their_owners,
+    "xdp-learn-moved" by alone::ethernet_addresses_are_learnt_from_their_owners,
+    "xdp-fit" by short::differential,
+    "xdp-epoch" by short::differential,
+    "xdp-udp-sum" by short::differential,
+    "xdp-quiet" by short::differential,
+    "xdp-answered-here" by short::differential,
+    "xdp-off" by short::differential,
+    "xdp-copies" by short::hammered,
+    "xdp-wake" by wakes::what_must_be_durable_wakes_every_host_at_once,
+    "xdp-lock" by at_once::steps_on_two_processors_are_one_behind_the_other,
+    "xdp-index-first" by short::torn,
+    "xdp-index-last" by at_once::no_entry_is_taken_torn,
+    "xdp-still-holds" by short::torn,
+    "xdp-datagram-sum" by short::differential,
+    "xdp-unsent" by alone::what_could_not_be_sent_is_counted,
+};
+
+#[test]
+fn every_check_of_the_programs_is_needed() {
+    let mut sound = Vec::new();
+    for (name, test, test_name) in NEEDED {
+        if !sound.contains(test_name) {
+            test();
+            sound.push(*test_name);
+        }
+        activate(Some(name));
+        let noticed = catch_unwind(AssertUnwindSafe(test)).is_err();
+        let reached = reached();
+        activate(None);
+        assert!(reached, "{name} is no check of the programs");
+        assert!(noticed, "{name} makes no difference to {test_name}");
+        println!("killed {name} by the kernel's {test_name}");
+    }
+}
