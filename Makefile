@@ -40,7 +40,8 @@ WITH_PLANES := amnesia disks expiry leader_kills membership partitions pauses po
 IN_KERNEL := leader_kills losses partitions
 
 # What of the planes' suite does not depend on the headers around a packet, and is left to IPv4.
-NOT_OVER_IPV6 := common_case::a_ common_case::commands common_case::one common_case::the_quorum durability \
+NOT_OVER_IPV6 := clients::a_request clients::foreign clients::one clients::requests common_case::a_ \
+	common_case::commands common_case::heartbeats common_case::one common_case::the_quorum durability \
 	faults::a_ faults::nothing faults::what fence forgery
 
 # The cluster tests use network namespaces and real processes: as root, one at a time.

@@ -2,7 +2,7 @@
 //! at what it shares with its host.
 mod ffi;
 
-use ffi::{Mapped, registers_of, run, run_live};
+use ffi::{FRAME_BYTES_MAX, Mapped, registers_of, run, run_live};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program, Xdp, XdpFlags};
 use quorumwire_wire::packet::{PAYLOAD_BYTES_MAX, Reason, Registers};
@@ -58,7 +58,7 @@ pub struct Loaded {
     counters: MapHandle,
     peers: MapHandle,
     /// What it made of the frame that it was run on last.
-    made: Vec<u8>,
+    made: Box<[u8; FRAME_BYTES_MAX]>,
 }
 
 impl Loaded {
@@ -92,14 +92,15 @@ impl Loaded {
             in_step: mapped(map("in_step"), CPUS_MAX * IN_STEP_BYTES),
             counters: map("counters"),
             peers: map("peers"),
-            made: Vec::new(),
+            made: Box::new([0; FRAME_BYTES_MAX]),
         }
     }
 
     /// Runs it on a frame: its verdict, and the frame as it left it. Nothing leaves.
     pub fn run(&mut self, frame: &[u8]) -> (u32, &[u8]) {
-        let verdict = run(self.program.as_fd(), frame, &mut self.made).expect("a frame");
-        (verdict, &self.made)
+        let ran = run(self.program.as_fd(), frame, &mut self.made);
+        let (verdict, bytes) = ran.expect("a frame");
+        (verdict, &self.made[..bytes])
     }
 
     /// Lets a frame come in so often, at once. To be called in its namespace.

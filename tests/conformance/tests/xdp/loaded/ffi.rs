@@ -6,13 +6,16 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
 /// Longest frame that a program can make of one.
-const FRAME_BYTES_MAX: usize = 4096;
+pub const FRAME_BYTES_MAX: usize = 4096;
 
-/// Runs a program on a frame and takes back what it made of it: its verdict, and the frame.
-pub fn run(program: BorrowedFd<'_>, frame: &[u8], into: &mut Vec<u8>) -> io::Result<u32> {
+/// Runs a program on a frame and takes back what it made of it: its verdict, and the frame's length.
+pub fn run(
+    program: BorrowedFd<'_>,
+    frame: &[u8],
+    into: &mut [u8; FRAME_BYTES_MAX],
+) -> io::Result<(u32, usize)> {
     // SAFETY: a plain C structure for which zero bytes are a value.
     let mut options: libbpf_sys::bpf_test_run_opts = unsafe { std::mem::zeroed() };
-    into.resize(FRAME_BYTES_MAX, 0);
     options.sz = size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t;
     options.data_in = frame.as_ptr().cast();
     options.data_size_in = u32::try_from(frame.len()).map_err(io::Error::other)?;
@@ -23,8 +26,7 @@ pub fn run(program: BorrowedFd<'_>, frame: &[u8], into: &mut Vec<u8>) -> io::Res
     if done != 0 {
         return Err(io::Error::from_raw_os_error(-done));
     }
-    into.truncate(options.data_size_out as usize);
-    Ok(options.retval)
+    Ok((options.retval, options.data_size_out as usize))
 }
 
 /// Lets a frame come in so often at an interface of this namespace, at once as from a driver, as far as a
