@@ -5,7 +5,8 @@ use crate::frames::{Mac, mac};
 use crate::programs::interface_index;
 use anyhow::{Context as _, Result, ensure};
 use libbpf_rs::{
-    Link, MapCore as _, MapFlags, MapType, Object, ObjectBuilder, ProgramInput, ProgramMut,
+    Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput,
+    ProgramMut,
 };
 use quorumwire_fastpath::TagKey;
 use quorumwire_interfaces::PlaneKeyPair;
@@ -28,7 +29,12 @@ const REPLICAS_MAX: usize = 7;
 /// `struct alone_setup`: where its peers stand.
 const PEERS_AT: usize = 1416;
 /// `struct qw_config`.
-const CONFIG_BYTES: usize = 216;
+const CONFIG_BYTES: usize = 24;
+/// `struct qw_own` of each group.
+const OWN_BYTES: usize = 32;
+const GROUPS_MAX: usize = 8;
+/// Room for what a host is told.
+const EVENTS_BYTES: u32 = 64 << 10;
 /// How often what the ring holds is thrown away.
 const RELEASE_EVERY: Duration = Duration::from_millis(1);
 /// What the programs return that the host runs.
@@ -99,7 +105,9 @@ impl Alone {
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             if name.ends_with(".rodata.config") {
-                map.set_initial_value(&config(&peers[me]))?;
+                map.set_initial_value(&config())?;
+            } else if name.ends_with(".data.own") {
+                map.set_initial_value(&own(&peers[me]))?;
             } else if name.ends_with(".rodata.alone") {
                 let words = PARTS.map(|part| u32::from(without.contains(&part)).to_ne_bytes());
                 map.set_initial_value(&words.concat())?;
@@ -110,6 +118,20 @@ impl Alone {
         let object = open.load().context("the kernel refused the programs")?;
         let alone = Self { object, link: None };
         alone.write("alone_setup", 0, &setup(me, peers, keys)?)?;
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            ..Default::default()
+        };
+        let events = MapHandle::create(
+            MapType::RingBuf,
+            Some("events"),
+            0,
+            0,
+            EVENTS_BYTES,
+            &options,
+        )?;
+        let events = events.as_fd().as_raw_fd();
+        alone.write("events", 0, &events.to_ne_bytes())?;
         for (place, name) in (0..).zip(["qw_receive", "alone_nothing"]) {
             let program = alone.program(name)?.as_fd().as_raw_fd();
             alone.write("alone_programs", place, &program.to_ne_bytes())?;
@@ -201,12 +223,19 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// What the programs are loaded for, as far as it is not zero.
-fn config(own: &Peer) -> Vec<u8> {
+fn config() -> Vec<u8> {
     let mut config = RING_SLOTS.to_ne_bytes().to_vec();
     config.extend_from_slice(&1_u32.to_ne_bytes());
-    config.extend_from_slice(&endpoint(own));
     config.resize(CONFIG_BYTES, 0);
     config
+}
+
+/// Where the planes are: one group's, whose packets may come by any queue.
+fn own(own: &Peer) -> Vec<u8> {
+    let mut all = endpoint(own).to_vec();
+    all.extend_from_slice(&u32::MAX.to_ne_bytes());
+    all.resize(GROUPS_MAX * OWN_BYTES, 0);
+    all
 }
 
 /// `struct alone_setup`.

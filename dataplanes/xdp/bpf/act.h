@@ -123,14 +123,17 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 		return 0;
 	barrier();
 	slot->index = s->out.index;
-	qw_tally(QW_COUNT_STORED, 1);
+	qw_tally(s->frame.group_slot, QW_COUNT_STORED, 1);
 	return 1;
 }
 
 /* Counts a packet that does not leave: the verdict. */
-static __always_inline int qw_lose(enum qw_count_of why)
+__attribute__((noinline)) int qw_lose(__u32 why)
 {
-	qw_tally(why, 1);
+	const struct qw_served *s = qw_now_served();
+
+	if (s)
+		qw_tally(s->frame.group_slot, why, 1);
 	return XDP_DROP;
 }
 
@@ -154,7 +157,7 @@ static __always_inline int qw_transmit(struct xdp_md *ctx, struct qw_served *s,
 	if (!qw_seal(ctx, &s->frame, header) ||
 	    !qw_address(ctx, &s->frame, to, bytes))
 		return qw_lose(QW_COUNT_UNSENT);
-	qw_tally(QW_COUNT_SENT, 1);
+	qw_tally(s->frame.group_slot, QW_COUNT_SENT, 1);
 	return XDP_TX;
 }
 
@@ -163,7 +166,7 @@ static __always_inline int qw_multicast(struct xdp_md *ctx, struct qw_served *s)
 {
 	const __u8 *address = (const __u8 *)&(const __be32){ qw_config.multicast };
 	struct qw_endpoint all = {
-		.port = qw_config.own[s->frame.group_slot & (QW_GROUPS_MAX - 1)].port,
+		.port = qw_own[s->frame.group_slot & (QW_GROUPS_MAX - 1)].at.port,
 		/* RFC 1112, section 6.4 */
 		.mac = { 0x01, 0x00, 0x5e, address[1] & 0x7f, address[2], address[3] },
 	};
@@ -297,8 +300,8 @@ static __always_inline int qw_answer(struct xdp_md *ctx, struct qw_served *s)
 			return qw_lose(QW_COUNT_UNSENT);
 		if (!qw_write_answer(ctx, &s->frame, slot, range.from, &range, s->me))
 			return XDP_DROP;
-		qw_tally(QW_COUNT_BLIND_ANSWERS, 1);
-		qw_tally(QW_COUNT_SENT, 1);
+		qw_tally(s->frame.group_slot, QW_COUNT_BLIND_ANSWERS, 1);
+		qw_tally(s->frame.group_slot, QW_COUNT_SENT, 1);
 		return XDP_TX;
 	}
 	if (!qw_write_range(ctx, &s->frame, &range))
@@ -369,7 +372,7 @@ static __always_inline int qw_punt(struct qw_served *s)
 	if ((s->in.kind == QW_KIND_REQUEST &&
 	     (s->out.reason == QW_REASON_OFF || s->out.reason == QW_REASON_MALFORMED)) ||
 	    (s->in.kind == QW_KIND_FORWARD && s->out.reason == QW_REASON_OFF)) {
-		qw_tally(QW_COUNT_PASSED, 1);
+		qw_tally(s->frame.group_slot, QW_COUNT_PASSED, 1);
 		return XDP_PASS;
 	}
 	return XDP_DROP;

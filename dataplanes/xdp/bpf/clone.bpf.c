@@ -40,6 +40,7 @@ static __always_inline __u32 qw_copies_of(const struct qw_task *task)
 /* All copies but the last are clones; the last is the frame itself. Its verdict. */
 static __always_inline int qw_clone_all(struct __sk_buff *ctx, struct qw_task *task, __u32 copies)
 {
+	__u32 slot = task->order.group_slot;
 	__u32 count;
 
 	for (count = 0; count < QW_COPIES_MAX; count++) {
@@ -48,11 +49,11 @@ static __always_inline int qw_clone_all(struct __sk_buff *ctx, struct qw_task *t
 		if (!qw_make_next(ctx, task, count))
 			continue;
 		if (count + 1 < copies && bpf_clone_redirect(ctx, ctx->ifindex, 0)) {
-			qw_tally(QW_COUNT_UNSENT, 1);
+			qw_tally(slot, QW_COUNT_UNSENT, 1);
 			continue;
 		}
-		qw_tally(QW_COUNT_SENT, 1);
-		qw_tally(QW_COUNT_CLONED, 1);
+		qw_tally(slot, QW_COUNT_SENT, 1);
+		qw_tally(slot, QW_COUNT_CLONED, 1);
 		if (count + 1 == copies)
 			return (int)bpf_redirect(ctx->ifindex, 0);
 	}
@@ -74,7 +75,7 @@ static __always_inline int qw_is_ordered(struct __sk_buff *ctx)
 	if (found->magic != own.magic)
 		return 0;
 	if (found->secret[0] != own.secret[0] || found->secret[1] != own.secret[1]) {
-		qw_tally(QW_COUNT_ORDERS_FORGED, 1);
+		qw_tally(QW_NO_GROUP, QW_COUNT_ORDERS_FORGED, 1);
 		return 0;
 	}
 	return 1;
@@ -86,7 +87,6 @@ int qw_clone(struct __sk_buff *ctx)
 	struct qw_task task = {};
 	struct qw_in_step *theirs;
 	__u32 copies;
-	__u32 cpu;
 	int verdict;
 
 	if (!qw_is_ordered(ctx))
@@ -94,14 +94,13 @@ int qw_clone(struct __sk_buff *ctx)
 	/* Orders are never passed on, whatever else is wrong with them. */
 	if (bpf_skb_pull_data(ctx, ctx->len) ||
 	    qw_data(ctx) + sizeof(task.order) > qw_data_end(ctx)) {
-		qw_tally(QW_COUNT_UNSENT, 1);
+		qw_tally(QW_NO_GROUP, QW_COUNT_UNSENT, 1);
 		return TC_ACT_SHOT;
 	}
 	__builtin_memcpy(&task.order, qw_data(ctx), sizeof(task.order));
-	cpu = task.order.cpu & (QW_CPUS_MAX - 1);
-	theirs = bpf_map_lookup_elem(&in_step, &cpu);
+	theirs = qw_step_of(task.order.group_slot, task.order.cpu);
 	if (!qw_read_range(ctx, &task.order, &task.range)) {
-		qw_tally(QW_COUNT_UNSENT, 1);
+		qw_tally(task.order.group_slot, QW_COUNT_UNSENT, 1);
 		return TC_ACT_SHOT;
 	}
 	copies = qw_copies_of(&task);

@@ -8,9 +8,8 @@
 
 /* Submits `count` commands of `in`, up to the first that is not stored. All under one lock, so that their
  * indexes follow each other. */
-static __always_inline int qw_submit_all(struct qw_control *order)
+static __always_inline int qw_submit_all(struct qw_control *order, __u32 slot)
 {
-	__u32 slot = order->group_slot;
 	struct qw_group *group = bpf_map_lookup_elem(&groups, &slot);
 	struct qw_lock *lock = bpf_map_lookup_elem(&locks, &slot);
 	__u32 count = order->count;
@@ -43,9 +42,8 @@ qw_engage(struct qw_control *order, struct qw_group *group)
 	group->waited_index = 0;
 }
 
-static __always_inline int qw_obey(struct qw_control *order)
+static __always_inline int qw_obey(struct qw_control *order, __u32 slot)
 {
-	__u32 slot = order->group_slot;
 	struct qw_group *group = bpf_map_lookup_elem(&groups, &slot);
 	struct qw_lock *lock = bpf_map_lookup_elem(&locks, &slot);
 	__u32 what = order->order;

@@ -159,16 +159,16 @@ qw_still_holds(const struct qw_slot *slot, __u64 index, __u32 group_slot, __u64 
 }
 
 /* Counts a packet that does not leave. */
-static __always_inline int qw_unsent(void)
+static __always_inline int qw_unsent(__u32 group_slot)
 {
-	qw_tally(QW_COUNT_UNSENT, 1);
+	qw_tally(group_slot, QW_COUNT_UNSENT, 1);
 	return 0;
 }
 
 /* A copy that is not needed, or whose entry went while it was made. */
-static __always_inline int qw_came_late(void)
+static __always_inline int qw_came_late(__u32 group_slot)
 {
-	qw_tally(QW_COUNT_LATE_COPY, 1);
+	qw_tally(group_slot, QW_COUNT_LATE_COPY, 1);
 	return 0;
 }
 
@@ -183,12 +183,12 @@ qw_write_stored(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 
 	qw_memcached_stored(slot->request, text);
 	if (!qw_still_holds(slot, index, frame->group_slot, term))
-		return qw_came_late();
+		return qw_came_late(frame->group_slot);
 	if (!leave || !qw_fit(ctx, frame, sizeof(text)) ||
 	    qw_store_bytes(ctx, frame->at, text, sizeof(text)))
-		return qw_unsent();
+		return qw_unsent(frame->group_slot);
 	frame->own_port = leave->port;
-	return qw_address(ctx, frame, &client, sizeof(text)) || qw_unsent();
+	return qw_address(ctx, frame, &client, sizeof(text)) || qw_unsent(frame->group_slot);
 }
 
 /* Makes a frame the answer to the blind write in a slot; 0, counted, if it cannot. */
@@ -213,11 +213,11 @@ qw_write_answer(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 	if (slot->asked_by == QW_ASKER_MEMCACHED)
 		return qw_write_stored(ctx, frame, slot, index, range->term);
 	if (!qw_still_holds(slot, index, frame->group_slot, range->term))
-		return qw_came_late();
+		return qw_came_late(frame->group_slot);
 	/* A clone is made of the frame as the copy before it has left it: that may be shorter. */
 	if (!qw_fit(ctx, frame, QW_HEADER_BYTES) || !qw_seal(ctx, frame, &header) ||
 	    !qw_address(ctx, frame, &client, QW_HEADER_BYTES))
-		return qw_unsent();
+		return qw_unsent(frame->group_slot);
 	return 1;
 }
 
@@ -257,7 +257,7 @@ qw_tell_unsent(__u32 group_slot, __u32 slot, __u64 index, enum qw_count_of why)
 		.from = index,
 	};
 
-	qw_tally(why, 1);
+	qw_tally(group_slot, why, 1);
 	qw_tell(&event, BPF_RB_FORCE_WAKEUP);
 }
 
@@ -286,7 +286,7 @@ qw_write_append(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 	};
 
 	if (!to || bytes > QW_PAYLOAD_BYTES_MAX)
-		return qw_unsent();
+		return qw_unsent(frame->group_slot);
 	if (!qw_knows_mac(to)) {
 		qw_tell_unsent(frame->group_slot, peer, index, QW_COUNT_NO_NEIGHBOUR);
 		return 0;
@@ -298,11 +298,11 @@ qw_write_append(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 	}
 	if (bytes > 0 && bytes <= QW_PAYLOAD_BYTES_MAX &&
 	    qw_store_bytes(ctx, frame->at + QW_HEADER_BYTES, slot->payload, bytes))
-		return qw_unsent();
+		return qw_unsent(frame->group_slot);
 	if (!qw_still_holds(slot, index, frame->group_slot, range->term))
-		return qw_came_late();
+		return qw_came_late(frame->group_slot);
 	if (!qw_seal(ctx, frame, &header) || !qw_address(ctx, frame, to, QW_HEADER_BYTES + bytes))
-		return qw_unsent();
+		return qw_unsent(frame->group_slot);
 	return 1;
 }
 
@@ -315,23 +315,23 @@ static __always_inline int qw_copy_fanout(QW_CTX *ctx, struct qw_frame *frame,
 	__u32 bytes = (__u32)qw_frame_bytes(ctx) - frame->at;
 
 	if (count + 1 >= order->replicas)
-		return qw_came_late();
+		return qw_came_late(frame->group_slot);
 	if (slot >= order->replicas)
 		slot -= order->replicas;
 	to = qw_peer_of(frame->group_slot, slot);
 	if (!to)
-		return qw_unsent();
+		return qw_unsent(frame->group_slot);
 	if (!qw_knows_mac(to)) {
 		__u8 *packet = (__u8 *)qw_data(ctx) + (frame->at & 127);
 		__u64 index;
 
 		if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
-			return qw_unsent();
+			return qw_unsent(frame->group_slot);
 		index = qw_load_u64(packet + __builtin_offsetof(struct qw_header, index));
 		qw_tell_unsent(frame->group_slot, slot, index, QW_COUNT_NO_NEIGHBOUR);
 		return 0;
 	}
-	return qw_address(ctx, frame, to, bytes) || qw_unsent();
+	return qw_address(ctx, frame, to, bytes) || qw_unsent(frame->group_slot);
 }
 
 static __always_inline __u64 qw_recent_version(const struct qw_recent *recent)
@@ -380,32 +380,32 @@ qw_copy_recent(QW_CTX *ctx, struct qw_frame *frame, const struct qw_copy_order *
 	__u32 place;
 
 	if (count != 0)
-		return qw_came_late();
+		return qw_came_late(frame->group_slot);
 	if (!reads || !leave)
-		return qw_unsent();
+		return qw_unsent(frame->group_slot);
 	read = &reads->of[order->peer & (QW_READS - 1)];
 	/* Made by another processor, or too late. */
 	if ((read->number & 0xffff) != 256U * order->me + order->replicas)
-		return qw_unsent();
+		return qw_unsent(frame->group_slot);
 	client = read->client;
 	version = read->version;
 	place = read->place;
 	found = bpf_map_lookup_elem(&recent, &place);
 	if (!found)
-		return qw_unsent();
+		return qw_unsent(frame->group_slot);
 	length = found->of[version & 1].text_bytes;
 	if (!qw_fit(ctx, frame, QW_MEMCACHED_FRAME_BYTES + length)) {
-		qw_tally(QW_COUNT_NO_SPACE, 1);
+		qw_tally(frame->group_slot, QW_COUNT_NO_SPACE, 1);
 		return 0;
 	}
 	frame->own_port = leave->port;
 	if (!qw_write_recent(ctx, frame, found, version, length)) {
-		qw_tally(QW_COUNT_ANSWER_CHANGED, 1);
+		qw_tally(frame->group_slot, QW_COUNT_ANSWER_CHANGED, 1);
 		return 0;
 	}
 	if (!qw_address(ctx, frame, &client, QW_MEMCACHED_FRAME_BYTES + length))
-		return qw_unsent();
-	qw_tally(QW_COUNT_MEMCACHED_READS, 1);
+		return qw_unsent(frame->group_slot);
+	qw_tally(frame->group_slot, QW_COUNT_MEMCACHED_READS, 1);
 	return 1;
 }
 
@@ -446,7 +446,7 @@ static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order 
 
 	qw_place(&frame, order->is_ipv6);
 	frame.group_slot = order->group_slot & (QW_GROUPS_MAX - 1);
-	frame.own_port = qw_config.own[frame.group_slot].port;
+	frame.own_port = qw_own[frame.group_slot].at.port;
 	if (order->kind == QW_COPY_FANOUT)
 		return qw_copy_fanout(ctx, &frame, order, count);
 	if (order->kind == QW_COPY_READ)
@@ -456,18 +456,18 @@ static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order 
 	index = range->from + count;
 	slot = qw_slot_of(frame.group_slot, index);
 	if (count > range->upto - range->from || !slot || slot->index != index)
-		return qw_came_late();
+		return qw_came_late(frame.group_slot);
 	if (order->kind == QW_COPY_RESEND) {
 		if (!qw_write_append(ctx, &frame, slot, index, range, order->me, order->peer))
 			return 0;
-		qw_tally(QW_COUNT_RESENT, 1);
+		qw_tally(frame.group_slot, QW_COUNT_RESENT, 1);
 		return 1;
 	}
 	if (!qw_answers(slot, index))
-		return qw_came_late();
+		return qw_came_late(frame.group_slot);
 	if (!qw_write_answer(ctx, &frame, slot, index, range, order->me))
 		return 0;
-	qw_tally(QW_COUNT_BLIND_ANSWERS, 1);
+	qw_tally(frame.group_slot, QW_COUNT_BLIND_ANSWERS, 1);
 	return 1;
 }
 

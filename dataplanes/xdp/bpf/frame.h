@@ -62,8 +62,10 @@ static __always_inline __u32 qw_group_of(__u16 port)
 {
 	__u32 slot;
 
+	if (port == 0)
+		return qw_config.groups;
 	for (slot = 0; slot < QW_GROUPS_MAX; slot++) {
-		if (slot >= qw_config.groups || qw_config.own[slot].port == port)
+		if (slot >= qw_config.groups || qw_own[slot].at.port == port)
 			break;
 	}
 	return slot;
@@ -216,7 +218,7 @@ static __always_inline int qw_is_to_us(QW_CTX *ctx, struct qw_frame *frame)
 
 	if (frame->group_slot >= QW_GROUPS_MAX)
 		return 0;
-	own = (const volatile __u32 *)qw_config.own[frame->group_slot].address;
+	own = (const volatile __u32 *)qw_own[frame->group_slot].at.address;
 	if (frame->is_ipv6) {
 		struct ipv6hdr *ip = (void *)ip_bytes;
 
@@ -334,7 +336,7 @@ static __always_inline int qw_address(QW_CTX *ctx, const struct qw_frame *frame,
 				      const struct qw_endpoint *to, __u32 bytes)
 {
 	const volatile struct qw_endpoint *from =
-		&qw_config.own[frame->group_slot & (QW_GROUPS_MAX - 1)];
+		&qw_own[frame->group_slot & (QW_GROUPS_MAX - 1)].at;
 	__u8 *data = qw_data(ctx);
 	void *end = qw_data_end(ctx);
 	struct ethhdr *ethernet = (void *)data;

@@ -15,6 +15,9 @@
 /* Set by the host before loading: constants to the verifier. */
 const volatile struct qw_config qw_config SEC(".rodata.config") = { .ring_slots = 64, .groups = 1 };
 
+/* Memory that needs no lookup, because each packet asks for it. */
+volatile struct qw_own qw_own[QW_GROUPS_MAX] SEC(".data.own");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -35,13 +38,13 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
+	__uint(max_entries, QW_GROUPS_MAX);
 	__type(key, __u32);
 	__type(value, struct qw_control);
 } control SEC(".maps");
 
-/* What is under way in the programs, by processor: what a fence waits for. A processor writes its own only, but for
- * copies_done, which is the ordering processor's. */
+/* What is under way in the programs, by group and processor: what a group's fence waits for. A processor writes its
+ * own only, but for copies_done, which is the ordering processor's. */
 struct qw_in_step {
 	__u64 count; /* packets being served */
 	__u64 copies_ordered; /* copies that qw_copy will see, unless the kernel loses some */
@@ -60,6 +63,7 @@ struct {
 /* A map with a lock cannot be mapped into the host's memory, so the lock is apart from what it guards. */
 struct qw_lock {
 	struct bpf_spin_lock lock;
+	__u32 reserved[15]; /* a cache line for each */
 };
 
 struct {
@@ -117,14 +121,22 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, QW_COUNT_COUNT);
+	__uint(max_entries, (QW_GROUPS_MAX + 1) * QW_COUNTS_STRIDE);
 	__type(key, __u32);
 	__type(value, __u64);
 } counters SEC(".maps");
 
-struct {
+/* A group's, which its host makes, so that nobody else's are in it. */
+struct qw_events {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 64 * 1024);
+	__uint(max_entries, QW_EVENTS_BYTES);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, QW_GROUPS_MAX);
+	__type(key, __u32);
+	__array(values, struct qw_events);
 } events SEC(".maps");
 
 /* One frame is sent as often as one of these has entries; see order.h. There is one for each count: a copy that
@@ -181,11 +193,16 @@ struct {
 	__type(value, __u32);
 } copy_numbers SEC(".maps");
 
-static __always_inline struct qw_in_step *qw_own_step(void)
+static __always_inline struct qw_in_step *qw_step_of(__u32 group_slot, __u32 cpu)
 {
-	__u32 cpu = bpf_get_smp_processor_id() & (QW_CPUS_MAX - 1);
+	__u32 place = group_slot * QW_CPUS_MAX + (cpu & (QW_CPUS_MAX - 1));
 
-	return bpf_map_lookup_elem(&in_step, &cpu);
+	return bpf_map_lookup_elem(&in_step, &place);
+}
+
+static __always_inline struct qw_in_step *qw_own_step(__u32 group_slot)
+{
+	return qw_step_of(group_slot, bpf_get_smp_processor_id());
 }
 
 static __always_inline struct qw_leave *qw_leave_of(__u32 group_slot)
@@ -196,9 +213,10 @@ static __always_inline struct qw_leave *qw_leave_of(__u32 group_slot)
 	return all ? &all->of[group_slot & (QW_GROUPS_MAX - 1)] : NULL;
 }
 
-static __always_inline void qw_tally(__u32 which, __u64 more)
+static __always_inline void qw_tally(__u32 group_slot, __u32 which, __u64 more)
 {
-	__u64 *counter = bpf_map_lookup_elem(&counters, &which);
+	__u32 place = group_slot * QW_COUNTS_STRIDE + which;
+	__u64 *counter = bpf_map_lookup_elem(&counters, &place);
 
 	if (which == QW_COUNT_UNSENT && qw_left_out(QW_LEFT_OUT_UNSENT))
 		return;
@@ -225,8 +243,11 @@ static __always_inline void qw_change_ends(struct qw_group *group, struct qw_loc
 
 static __always_inline void qw_tell(const struct qw_event *event, __u64 flags)
 {
-	if (bpf_ringbuf_output(&events, (void *)event, sizeof(*event), flags))
-		qw_tally(QW_COUNT_EVENTS_LOST, 1);
+	__u32 slot = event->group_slot;
+	void *own = bpf_map_lookup_elem(&events, &slot);
+
+	if (!own || bpf_ringbuf_output(own, (void *)event, sizeof(*event), flags))
+		qw_tally(slot, QW_COUNT_EVENTS_LOST, 1);
 }
 
 #endif

@@ -81,8 +81,8 @@ qw_read_recent(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *g
 	/* The request's frame is the answer's: its number, and the first datagram of one. */
 	if (!qw_address(ctx, &s->frame, &s->sender, QW_MEMCACHED_FRAME_BYTES + length))
 		return QW_MEMCACHED_BROKEN;
-	qw_tally(QW_COUNT_MEMCACHED_READS, 1);
-	qw_tally(QW_COUNT_SENT, 1);
+	qw_tally(s->frame.group_slot, QW_COUNT_MEMCACHED_READS, 1);
+	qw_tally(s->frame.group_slot, QW_COUNT_SENT, 1);
 	return QW_MEMCACHED_ANSWERED;
 }
 
@@ -182,7 +182,7 @@ __attribute__((noinline)) int qw_give_back(struct xdp_md *ctx)
 	if (!text || !s || s->set_moved > QW_BEFORE_BYTES_MAX || bpf_xdp_adjust_head(ctx, (int)s->set_moved) ||
 	    !qw_restore(ctx, &s->frame, text, s->set_bytes))
 		return qw_lose(QW_COUNT_NO_SPACE);
-	qw_tally(QW_COUNT_MEMCACHED_LEFT, 1);
+	qw_tally(s->frame.group_slot, QW_COUNT_MEMCACHED_LEFT, 1);
 	return XDP_PASS;
 }
 

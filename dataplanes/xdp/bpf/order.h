@@ -92,7 +92,7 @@ static __always_inline int qw_write_proof(struct xdp_md *ctx, const struct qw_fr
 static __always_inline int qw_send_copies(struct xdp_md *ctx, const struct qw_frame *frame,
 					  struct qw_copy_order *order, __u32 count)
 {
-	struct qw_in_step *mine = qw_own_step();
+	struct qw_in_step *mine = qw_own_step(frame->group_slot);
 	__u32 zero = 0;
 	__u32 *by = bpf_map_lookup_elem(&copies_by, &zero);
 
@@ -113,7 +113,7 @@ static __always_inline int qw_send_copies(struct xdp_md *ctx, const struct qw_fr
 		__sync_fetch_and_add(&mine->copies_ordered, count);
 	return qw_broadcast(count);
 unsent:
-	qw_unsent();
+	qw_unsent(frame->group_slot);
 	return XDP_DROP;
 }
 
@@ -125,7 +125,7 @@ qw_copy_one(struct xdp_md *ctx, const struct qw_copy_order *order)
 	struct qw_copy_range range;
 
 	if (!qw_read_range(ctx, order, &range))
-		return qw_unsent();
+		return qw_unsent(order->group_slot);
 	return qw_make_copy(ctx, order, &range, count);
 }
 

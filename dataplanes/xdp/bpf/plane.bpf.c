@@ -125,10 +125,10 @@ static __always_inline int qw_open_packet(struct xdp_md *ctx, struct qw_served *
 	if (reason == QW_REASON_NONE)
 		return QW_GOES_ON;
 	if (reason == QW_REASON_NOT_OURS) {
-		qw_tally(QW_COUNT_FOREIGN, 1);
+		qw_tally(s->frame.group_slot, QW_COUNT_FOREIGN, 1);
 		return XDP_PASS;
 	}
-	qw_tally(reason, 1);
+	qw_tally(s->frame.group_slot, reason, 1);
 	return XDP_DROP;
 }
 
@@ -147,7 +147,7 @@ __attribute__((noinline)) int qw_open_foreign(struct xdp_md *ctx, __u32 group_sl
 	case QW_MEMCACHED_COPIED:
 		return qw_read_by_copy(ctx, s);
 	case QW_MEMCACHED_PASSED:
-		qw_tally(QW_COUNT_MEMCACHED_LEFT, 1);
+		qw_tally(group_slot, QW_COUNT_MEMCACHED_LEFT, 1);
 		return XDP_PASS;
 	default:
 		return qw_lose(QW_COUNT_NO_SPACE);
@@ -169,12 +169,12 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 	if (s->frame.to_group && s->in.kind != QW_KIND_APPEND)
 		return qw_lose(QW_COUNT_NOT_FOR_GROUP);
 	qw_take_step(s, group, lock);
-	qw_tally(s->out.reason & 31, 1);
+	qw_tally(s->frame.group_slot, s->out.reason & 31, 1);
 	if (s->frame.is_memcached) {
 		if ((s->out.actions & QW_STORE) == 0)
 			return qw_give_back(ctx);
-		s->frame.own_port = qw_config.own[s->frame.group_slot & (QW_GROUPS_MAX - 1)].port;
-		qw_tally(QW_COUNT_MEMCACHED_SETS, 1);
+		s->frame.own_port = qw_own[s->frame.group_slot & (QW_GROUPS_MAX - 1)].at.port;
+		qw_tally(s->frame.group_slot, QW_COUNT_MEMCACHED_SETS, 1);
 	}
 	qw_learn(s);
 	if ((s->out.actions & QW_STORE) && !qw_store(ctx)) {
@@ -185,6 +185,15 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 	if (qw_needs_host(s, group))
 		qw_wake(group, s->frame.group_slot);
 	return verdict;
+}
+
+/* The lock orders what comes by several queues, so this only shows that packets are not steered as asked. */
+static __always_inline void qw_note_queue(const struct xdp_md *ctx, __u32 group_slot)
+{
+	__u32 queue = qw_own[group_slot & (QW_GROUPS_MAX - 1)].queue;
+
+	if (queue != QW_QUEUE_ANY && queue != ctx->rx_queue_index)
+		qw_tally(group_slot, QW_COUNT_OTHER_QUEUE, 1);
 }
 
 SEC("xdp")
@@ -198,16 +207,17 @@ int qw_receive(struct xdp_md *ctx)
 	/* Not by another branch: the compiler would put the step into this function, too much for its stack. */
 	if (!qw_find(ctx, &frame) || !(qw_is_to_us(ctx, &frame) | qw_left_out(QW_LEFT_OUT_ADDRESS)))
 		return XDP_PASS;
-	mine = qw_own_step();
+	mine = qw_own_step(frame.group_slot);
 	s = qw_now_served();
 	if (!mine || !s)
 		return XDP_PASS;
 	s->frame = frame;
+	qw_note_queue(ctx, frame.group_slot);
 	/* Before the role is read, so that a fence which finds nobody here has been seen by all. */
 	__sync_fetch_and_add(&mine->count, 1);
 	verdict = qw_serve(ctx, s);
 	if (!frame.is_memcached)
-		qw_tally(QW_COUNT_RECEIVED, 1);
+		qw_tally(frame.group_slot, QW_COUNT_RECEIVED, 1);
 	__sync_fetch_and_add(&mine->count, -1);
 	return verdict;
 }
@@ -215,8 +225,8 @@ int qw_receive(struct xdp_md *ctx)
 SEC("xdp/devmap")
 int qw_copy(struct xdp_md *ctx)
 {
-	struct qw_in_step *mine = qw_own_step();
 	struct qw_copy_order order;
+	struct qw_in_step *mine;
 	int leaves;
 
 	if (qw_data(ctx) + sizeof(order) > qw_data_end(ctx))
@@ -226,33 +236,40 @@ int qw_copy(struct xdp_md *ctx)
 		qw_note_trial(&order);
 		return XDP_DROP;
 	}
+	mine = qw_own_step(order.group_slot);
 	leaves = qw_copy_one(ctx, &order);
 	if (leaves)
-		qw_tally(QW_COUNT_SENT, 1);
+		qw_tally(order.group_slot, QW_COUNT_SENT, 1);
 	if (mine)
 		__sync_fetch_and_add(&mine->copies_done, 1);
 	return leaves ? XDP_PASS : XDP_DROP;
 }
 
-/* Attached nowhere: the host runs them. */
+/* The group whose host runs a program: all that is in the frame. */
+static __always_inline __u32 qw_ordered_for(const struct xdp_md *ctx)
+{
+	const __u32 *slot = qw_data(ctx);
+
+	return (void *)(slot + 1) > qw_data_end(ctx) ? QW_NO_GROUP : *slot;
+}
+
+/* Attached nowhere: the hosts run them. */
 SEC("xdp")
 int qw_order(struct xdp_md *ctx)
 {
-	__u32 zero = 0;
-	struct qw_control *order = bpf_map_lookup_elem(&control, &zero);
+	__u32 slot = qw_ordered_for(ctx);
+	struct qw_control *order = bpf_map_lookup_elem(&control, &slot);
 
-	(void)ctx;
-	return order && qw_obey(order) ? XDP_PASS : XDP_ABORTED;
+	return order && qw_obey(order, slot) ? XDP_PASS : XDP_ABORTED;
 }
 
 SEC("xdp")
 int qw_submit_orders(struct xdp_md *ctx)
 {
-	__u32 zero = 0;
-	struct qw_control *order = bpf_map_lookup_elem(&control, &zero);
+	__u32 slot = qw_ordered_for(ctx);
+	struct qw_control *order = bpf_map_lookup_elem(&control, &slot);
 
-	(void)ctx;
-	return order && qw_submit_all(order) ? XDP_PASS : XDP_ABORTED;
+	return order && qw_submit_all(order, slot) ? XDP_PASS : XDP_ABORTED;
 }
 
 /* Each frame of a run of this is one of a trial. */

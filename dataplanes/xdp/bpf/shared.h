@@ -34,13 +34,23 @@ _Static_assert(sizeof(struct qw_endpoint) == 24, "as in src/shared.rs");
 /* What the programs are loaded for. */
 struct qw_config {
 	__u32 ring_slots; /* of each group; a power of two */
-	__u32 groups; /* 1 to QW_GROUPS_MAX */
-	struct qw_endpoint own[QW_GROUPS_MAX]; /* where each group's plane is */
+	__u32 groups; /* slots for groups: 1 to QW_GROUPS_MAX */
 	__u32 vlan; /* 0: untagged */
 	__be32 multicast; /* the IPv4 address at which all replicas hear; 0: none */
 	__u32 secret[2]; /* of this process; see struct qw_copy_proof */
 };
-_Static_assert(sizeof(struct qw_config) == 216, "as in src/shared.rs");
+_Static_assert(sizeof(struct qw_config) == 24, "as in src/shared.rs");
+
+/* Any receive queue. */
+#define QW_QUEUE_ANY 0xffffffff
+
+/* Where a group's plane is. Its host writes it while packets come: the port last, and first when the plane goes. */
+struct qw_own {
+	struct qw_endpoint at; /* port 0: there is no plane */
+	__u32 queue; /* the receive queue that its packets shall come by, or QW_QUEUE_ANY */
+	__u32 reserved;
+};
+_Static_assert(sizeof(struct qw_own) == 32, "as in src/shared.rs");
 
 /* How one frame becomes several. */
 enum qw_copies_by {
@@ -93,8 +103,9 @@ struct qw_group {
 	__u64 woken; /* 0: the host sleeps, and wants to be woken */
 	__u64 seen_index; /* the last entry that the host has taken */
 	__u64 idles; /* 1: it looks at nothing by itself, so the first entry is to wake it */
+	__u64 reserved[6]; /* cache lines of its own: other queues step other groups */
 };
-_Static_assert(sizeof(struct qw_group) == 272, "as in src/shared.rs");
+_Static_assert(sizeof(struct qw_group) == 320, "as in src/shared.rs");
 
 /* What the host wants done under the lock. */
 enum qw_order {
@@ -105,12 +116,12 @@ enum qw_order {
 	QW_ORDER_RELEASE = 5, /* up to `number` */
 };
 
-/* The host writes it, runs qw_order or qw_submit_orders, and reads `done` and `out`. */
+/* A group's host writes its own, runs qw_order or qw_submit_orders, and reads `done` and `out`. */
 struct qw_control {
 	__u32 order; /* enum qw_order */
-	__u32 group_slot;
 	__u32 count;
 	__u32 done; /* commands that were stored; RELEASE: whether that was so */
+	__u32 reserved;
 	__u64 number;
 	struct qw_registers registers;
 	struct qw_header in[QW_SUBMIT_MAX];
@@ -154,8 +165,18 @@ enum qw_count_of {
 	QW_COUNT_CLONED, /* copies that left by clone.bpf.c */
 	QW_COUNT_ORDERS_FORGED, /* frames that looked like an order for copies, and were not ours */
 	QW_COUNT_NOT_FOR_GROUP, /* dropped: to the address of all replicas, which is for APPENDs only */
+	QW_COUNT_OTHER_QUEUE, /* came by another receive queue than the one that was asked for */
 	QW_COUNT_COUNT,
 };
+
+/* Places for one group's counters: more than there are, so that they are found by shifting. Behind those of all
+ * groups stand those of the interface. */
+#define QW_COUNTS_STRIDE 64
+#define QW_NO_GROUP QW_GROUPS_MAX
+_Static_assert(QW_COUNT_COUNT <= QW_COUNTS_STRIDE, "they have room");
+
+/* Room for what a group's host is told. */
+#define QW_EVENTS_BYTES (64 * 1024)
 
 /* What the host is told. */
 enum qw_event_kind {

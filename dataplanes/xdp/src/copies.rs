@@ -25,7 +25,7 @@ const _: () = assert!(SIZES.len() <= TRIAL_FRAMES_MAX);
 /// Makes copies possible.
 pub enum Copies {
     /// In one way, as long as this lives.
-    Always { _ways: Box<Ways> },
+    Always { _link: Option<OwnedFd> },
     /// In the way that the last trial showed to work.
     Tried {
         known: Arc<Known>,
@@ -55,9 +55,7 @@ impl Copies {
         let mut ways = Ways::new(plane, config, interface)?;
         if always_clones {
             ways.clone_from_now_on()?;
-            return Ok(Self::Always {
-                _ways: Box::new(ways),
-            });
+            return Ok(Self::Always { _link: ways.link });
         }
         let known = Arc::new(Known::default());
         ways.decide(&known);
@@ -156,7 +154,7 @@ impl Ways {
             config,
             interface,
             by: map(plane, "copies_by")?,
-            trial: Mapped::new(map(plane, "trial")?.as_fd(), size_of::<Trial>())?,
+            trial: Mapped::new(map(plane, "trial")?.as_fd(), 0, size_of::<Trial>())?,
             try_copies: try_copies.as_fd().try_clone_to_owned()?,
             maps,
             clones: None,

@@ -2,6 +2,11 @@
 //! crate with unsafe code.
 #![allow(unsafe_code)]
 use crate::shared::{Config, ControlHead, Endpoint, Event, KeysAt, SlotHead, Trial, TrialHead};
+use crate::steer::{
+    CHANNELS_BYTES, ETHTOOL_GCHANNELS, ETHTOOL_GRXCLSRLALL, ETHTOOL_GRXCLSRLCNT,
+    ETHTOOL_GRXCLSRULE, ETHTOOL_SRXCLSRLDEL, ETHTOOL_SRXCLSRLINS, RULES_BYTES, RULES_COUNT,
+    RULES_PLACES,
+};
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{Header, Registers};
 use std::io;
@@ -37,6 +42,10 @@ unsafe impl Plain for SlotHead {}
 unsafe impl Plain for Trial {}
 // SAFETY: as above.
 unsafe impl Plain for TrialHead {}
+// SAFETY: an integer.
+unsafe impl Plain for u16 {}
+// SAFETY: an integer.
+unsafe impl Plain for u32 {}
 
 /// A value's bytes, as the kernel takes them.
 pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
@@ -51,31 +60,40 @@ pub fn value_of<T: Plain>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
-/// An array map in this process's memory. Programs write it at any time, so nothing here gives out
+/// A part of an array map in this process's memory. Programs write it at any time, so nothing here gives out
 /// references but to payloads that are not written again before the host releases them.
 pub struct Mapped {
     start: NonNull<u8>,
     bytes: usize,
+    /// Of the part within its first page.
+    offset: usize,
 }
 // SAFETY: the memory belongs to no thread.
 unsafe impl Send for Mapped {}
 
 impl Mapped {
-    /// The first so many bytes of a map.
-    pub fn new(map: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
+    /// So many bytes of a map, from a place on that is a multiple of eight.
+    pub fn new(map: BorrowedFd<'_>, from: usize, bytes: usize) -> io::Result<Self> {
+        assert!(from.is_multiple_of(8));
+        let offset = from % rustix::param::page_size();
+        let page = libc::off_t::try_from(from - offset).map_err(io::Error::other)?;
         // SAFETY: asks for memory anywhere; touches none of ours.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                bytes,
+                offset + bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 map.as_raw_fd(),
-                0,
+                page,
             )
         };
         match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Self { start, bytes }),
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Self {
+                start,
+                bytes,
+                offset,
+            }),
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -83,15 +101,15 @@ impl Mapped {
     fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
         assert!(offset <= self.bytes && bytes <= self.bytes - offset);
         // SAFETY: within the mapping, as just checked.
-        unsafe { self.start.as_ptr().add(offset) }
+        unsafe { self.start.as_ptr().add(self.offset + offset) }
     }
 
     /// A number that programs write, too.
     pub fn number(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8));
         let place = self.at(offset, 8);
-        // SAFETY: the mapping begins at a page, so the place is aligned, and it lives as long as `self`;
-        // everybody writes it by single stores of eight bytes or atomically.
+        // SAFETY: the mapping begins at a page and the part at a multiple of eight, so the place is aligned, and it
+        // lives as long as `self`; everybody writes it by single stores of eight bytes or atomically.
         unsafe { AtomicU64::from_ptr(place.cast()) }
     }
 
@@ -127,13 +145,14 @@ impl Mapped {
 impl Drop for Mapped {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nobody borrows from it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.offset + self.bytes) };
     }
 }
 
-/// Runs a program once that takes no packet; what it returned.
-pub fn run(program: BorrowedFd<'_>) -> io::Result<u32> {
-    let frame = [0_u8; 14]; // the least that the kernel takes for a frame
+/// Runs a program once that takes no packet but the number of a group's slot; what it returned.
+pub fn run(program: BorrowedFd<'_>, group_slot: u32) -> io::Result<u32> {
+    let mut frame = [0_u8; 14]; // the least that the kernel takes for a frame
+    frame[..4].copy_from_slice(&group_slot.to_ne_bytes());
     // SAFETY: a plain C structure for which zero bytes are a value.
     let mut options: libbpf_sys::bpf_test_run_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t;
@@ -244,6 +263,73 @@ pub fn strips_vlan_tags(socket: BorrowedFd<'_>, interface: &str) -> io::Result<b
 pub fn borrowed<'a>(waiting: &'a libbpf_rs::RingBuffer<'_>) -> BorrowedFd<'a> {
     // SAFETY: the ring buffer keeps the descriptor open as long as it lives.
     unsafe { BorrowedFd::borrow_raw(waiting.epoll_fd()) }
+}
+
+/// Asks the driver of an interface, named as the caller's namespace knows it, by a structure that begins with a
+/// command of `ethtool`; the answer is written over it.
+pub fn ask_driver(
+    socket: BorrowedFd<'_>,
+    interface: &str,
+    question: &mut Question,
+) -> io::Result<()> {
+    // SAFETY: a plain C structure for which zero bytes are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = request.ifr_name.len() - 1; // a zero ends it
+    if interface.len() > room {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *place = byte.cast_signed();
+    }
+    request.ifr_ifru.ifru_data = question.0.as_mut_ptr().cast();
+    let (fd, command) = (socket.as_raw_fd(), SIOCETHTOOL);
+    // SAFETY: the request and what it points to live through the call, and a `Question` has the room that the
+    // kernel writes to for its command.
+    if unsafe { libc::ioctl(fd, command, &raw mut request) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+/// What a driver is asked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Question(Vec<u64>);
+
+impl Question {
+    /// Of these bytes. `Err` if the kernel would write more for what it asks.
+    pub fn new(bytes: &[u8]) -> io::Result<Self> {
+        let number = |at: usize| -> usize {
+            let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk());
+            bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes) as usize)
+        };
+        let needed = match u32::try_from(number(0)) {
+            Ok(ETHTOOL_GCHANNELS) => CHANNELS_BYTES,
+            Ok(ETHTOOL_GRXCLSRLALL) => RULES_BYTES.max(RULES_PLACES + 4 * number(RULES_COUNT)),
+            Ok(
+                ETHTOOL_GRXCLSRLCNT | ETHTOOL_GRXCLSRULE | ETHTOOL_SRXCLSRLDEL
+                | ETHTOOL_SRXCLSRLINS,
+            ) => RULES_BYTES,
+            _ => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        if bytes.len() < needed {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let words = bytes.chunks(8).map(|chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_ne_bytes(word)
+        });
+        Ok(Self(words.collect()))
+    }
+
+    /// Its bytes, or the answer's.
+    pub fn bytes(&self) -> Vec<u8> {
+        let words = self.0.iter();
+        words.flat_map(|word| word.to_ne_bytes()).collect()
+    }
 }
 
 /// Everything that was written before is seen by whoever sees what is written after, and the other way round.

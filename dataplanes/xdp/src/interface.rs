@@ -1,9 +1,10 @@
 //! What a plane needs of its network interface, and whether it has that: at the start, and ever after.
 use crate::links::{Change, Interface, Links, News, Vlan};
+use crate::load::VLAN_MAX;
 use crate::refused::{Blames, Refused};
 use quorumwire_wire::packet::{HEADER_BYTES, PAYLOAD_BYTES_MAX};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Headers before a packet.
@@ -34,7 +35,7 @@ pub struct Found {
 
 impl Found {
     /// Whether programs that were loaded for the one do for the other.
-    fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         self.carrier.index == other.carrier.index
             && self.holder.index == other.holder.index
             && self.holder.mac == other.holder.mac
@@ -49,10 +50,19 @@ impl Found {
     }
 }
 
+/// Refuses what is no VLAN's number.
+pub fn check_vlan(number: u16) -> Result<(), Refused> {
+    if number <= VLAN_MAX {
+        return Ok(());
+    }
+    let text = format!("there is no VLAN {number}, only 1 to {VLAN_MAX}");
+    Err(Refused::new(Blames::Interface, text))
+}
+
 impl Wanted {
-    pub fn new(address: SocketAddr, name: Option<&str>, vlan: u16) -> Self {
+    pub fn new(address: IpAddr, name: Option<&str>, vlan: u16) -> Self {
         Self {
-            address: address.ip(),
+            address,
             name: name.map(str::to_owned),
             vlan,
         }
@@ -156,7 +166,7 @@ impl Wanted {
 
     /// Refuses a carrier whose driver takes away the tags by which the program knows its packets: it would take
     /// none. The same in generic mode, where it does not see what a driver has taken out either.
-    fn check_tags(&self, found: Found, links: &Links) -> Result<Found, Refused> {
+    pub fn check_tags(&self, found: Found, links: &Links) -> Result<Found, Refused> {
         if self.vlan == 0 {
             return Ok(found);
         }
@@ -350,7 +360,7 @@ mod tests {
     }
 
     fn find(name: Option<&str>, vlan: u16, all: &[Interface]) -> Result<Found, Refused> {
-        Wanted::new(([10, 0, 3, 1], 7401).into(), name, vlan).find(all)
+        Wanted::new([10, 0, 3, 1].into(), name, vlan).find(all)
     }
 
     const OPTIONS: &str = "interface eth0.100 is VLAN 100 of eth0, whose driver can take the program with \

@@ -3,6 +3,7 @@
 //! what the host has to say leaves through it.
 mod copies;
 mod ffi;
+mod groups;
 mod interface;
 mod links;
 mod load;
@@ -12,11 +13,14 @@ mod place;
 mod recent;
 mod refused;
 mod shared;
+mod slot;
+mod steer;
 
-use interface::{Found, State, Wanted, Watch};
-
+use groups::Shared;
+pub use groups::XdpInterface;
+use interface::{Found, State, Wanted, Watch, check_vlan};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
-use load::Programs;
+use load::Sizes;
 pub use load::{Attachment, VLAN_MAX, XdpCopies, XdpMode, let_pass, stop_passing};
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
@@ -31,11 +35,13 @@ use recent::Recent;
 pub use refused::{Blames, Refused};
 use rustix::event::epoll;
 use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
+use slot::Slot;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use steer::Steered;
 
 /// Frames that a device's ring holds at least: those of veth devices. What a leader has on its way to all others
 /// must fit, or a burst loses some.
@@ -50,7 +56,10 @@ const EVENTS_MAX: usize = 4096;
 /// A data plane in the kernel.
 pub struct XdpPlane {
     engine: Engine<KernelPlace>,
-    programs: Programs,
+    /// What it shares with planes of other groups.
+    shared: Arc<Shared>,
+    /// What is its own of that.
+    slot: Slot,
     recent: Recent,
     wire: Datagrams,
     incoming: Incoming,
@@ -58,7 +67,6 @@ pub struct XdpPlane {
     events: Arc<Mutex<Vec<Event>>>,
     /// Readable when the socket is, or when the program has something to tell.
     wakes: OwnedFd,
-    group_slot: u32,
     /// The largest that was asked for.
     window: u32,
     more: bool,
@@ -69,6 +77,9 @@ pub struct XdpPlane {
     /// For programs that are loaded anew.
     keys: Option<PlaneKeys>,
     memcached_port: Option<u16>,
+    /// By which its packets are to come.
+    queue: Option<u32>,
+    steered: Option<Steered>,
     /// What programs counted that are gone.
     counted_before: Vec<u64>,
     failed: Option<&'static str>,
@@ -78,53 +89,57 @@ pub struct XdpPlane {
     copies_seen: (u64, u64),
     /// Keeps this host a member of the multicast group.
     member: Option<UdpSocket>,
-    how: Attachment,
 }
 
 impl XdpPlane {
     /// A plane that is off, attached to the interface of this name, or to the one that has the address. The
-    /// address may be another interface's if packets are tagged. An error names what is missing. Must be polled in the network namespace that this is called in.
+    /// address may be another interface's if packets are tagged. An error names what is missing. Must be polled in
+    /// the network namespace that this is called in.
     pub fn attach(
         address: SocketAddr,
         interface: Option<&str>,
         options: Options,
         how: Attachment,
     ) -> Result<Self, Refused> {
-        if how.vlan > VLAN_MAX {
-            let text = format!("there is no VLAN {}, only 1 to {VLAN_MAX}", how.vlan);
-            return Err(Refused::new(Blames::Interface, text));
-        }
-        let watch = Watch::new(Wanted::new(address, interface, how.vlan))?;
+        let sizes = Sizes {
+            groups: 1,
+            ring_slots: options.ring_slots,
+        };
+        let shared = Shared::new(interface, sizes, how);
+        Self::on(&Arc::new(shared), address, options)
+    }
+
+    /// A plane beside others, or alone.
+    fn on(shared: &Arc<Shared>, address: SocketAddr, options: Options) -> Result<Self, Refused> {
+        let vlan = shared.how.vlan;
+        check_vlan(vlan)?;
+        let watch = Watch::new(Wanted::new(address.ip(), shared.name.as_deref(), vlan))?;
         let wire = Datagrams::bind(address).map_err(|error| {
             Refused::new(Blames::Address, format!("cannot listen there: {error}"))
         })?;
         let address = wire.local_address()?;
-        let member = hear(address, how)?;
-        let programs = Programs::attach(
-            watch.found(),
-            address,
-            options.ring_slots,
-            how,
-            watch.blames(),
-        )?;
-        let kernel = programs.place(0, options.ring_slots)?;
+        let member = hear(address, shared.how)?;
+        let programs = shared.programs_at(watch.found(), watch.blames())?;
+        let slot = Slot::take(&programs, address)?;
+        let kernel = slot.place()?;
+        let copies_seen = kernel.copies();
         let engine = Engine::within(options, |_| Ok(kernel)).map_err(|error| match error {
             PlaneError::Refused(text) => Refused::new(Blames::System, text),
             other => Refused::new(Blames::System, format!("{other:?}")),
         })?;
         let events = Arc::new(Mutex::new(Vec::new()));
-        let waiting = events_of(&programs, &events)?;
+        let waiting = events_of(&slot, &events)?;
         let wakes = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let mut plane = Self {
             engine,
-            recent: programs.recent(0)?,
-            programs,
+            recent: slot.recent()?,
+            shared: Arc::clone(shared),
+            slot,
             incoming: Incoming::default(),
             wakes,
             wire,
             waiting,
             events,
-            group_slot: 0,
             window: options.window,
             more: false,
             idle_polls: 0,
@@ -132,11 +147,12 @@ impl XdpPlane {
             state: State::Sound,
             keys: None,
             memcached_port: None,
+            queue: None,
+            steered: None,
             counted_before: vec![0; Reason::ALL.len() + COUNTS.len()],
             failed: None,
             engaged: false,
-            how,
-            copies_seen: (0, 0),
+            copies_seen,
             member,
         };
         plane.wake_for(plane.wire.as_fd())?;
@@ -153,20 +169,44 @@ impl XdpPlane {
 
     /// Answers memcached clients from this socket, which does not block. If it listens where the plane does, the
     /// program takes what it may before the socket does.
-    pub fn serve_memcached(&mut self, socket: UdpSocket) -> io::Result<()> {
+    pub fn serve_memcached(&mut self, socket: UdpSocket) -> Result<(), Refused> {
         let (own, theirs) = (self.wire.local_address()?, socket.local_addr()?);
         if theirs.ip().is_unspecified() || theirs.ip() == own.ip() {
+            self.slot.listen(theirs.port())?;
             self.memcached_port = Some(theirs.port());
-            self.recent.listen(theirs.port());
+            if let Some(queue) = self.queue {
+                self.steer(queue)?;
+            }
         }
         self.wire.serve_memcached(socket);
+        Ok(())
+    }
+
+    /// Has the network card bring the group's packets, and those of its memcached clients, by this receive queue,
+    /// for as long as the plane lives. Refused where it cannot; then they come by any queue, as without this.
+    /// Where they come by another one all the same, that is counted. In the namespace of
+    /// [`attach`](Self::attach).
+    pub fn steer(&mut self, queue: u32) -> Result<(), Refused> {
+        self.steer_at(&self.slot.programs().found.carrier.clone(), queue)?;
+        self.queue = Some(queue);
+        self.slot.set_queue(queue);
+        Ok(())
+    }
+
+    fn steer_at(&mut self, interface: &links::Interface, queue: u32) -> Result<(), Refused> {
+        let own = self.wire.local_address()?;
+        let ports = [Some(own.port()), self.memcached_port];
+        let ports: Vec<u16> = ports.into_iter().flatten().collect();
+        // First, or it would take the new rules for its own.
+        self.steered = None;
+        self.steered = Some(Steered::new(interface, own.ip(), &ports, queue)?);
         Ok(())
     }
 
     /// Where the program runs, and why there, for people.
     #[must_use]
     pub fn described(&self) -> &str {
-        &self.programs.described
+        &self.slot.programs().described
     }
 
     /// Fences that had to wait for the kernel's grace period.
@@ -222,7 +262,7 @@ impl XdpPlane {
         let (done, ordered) = self.engine.place().copies();
         let (done_before, ordered_before) = self.copies_seen;
         if ordered > ordered_before && done == done_before {
-            self.programs.copies.try_again();
+            self.slot.programs().copies.try_again();
         }
         self.copies_seen = (done, ordered);
     }
@@ -242,7 +282,7 @@ impl XdpPlane {
 
     /// Looks how the interface is, and attaches anew if there is one to attach to.
     fn look_at_interface(&mut self) {
-        let (state, found) = self.watch.look(self.programs.are_attached());
+        let (state, found) = self.watch.look(self.slot.programs().are_attached());
         self.state = state;
         let Some(found) = found.filter(|_| !self.engaged && self.engine.may_move()) else {
             return;
@@ -250,37 +290,42 @@ impl XdpPlane {
         match self.attach_anew(&found) {
             Ok(()) => {
                 self.watch.moved(found);
-                self.state = self.watch.look(self.programs.are_attached()).0;
+                self.state = self.watch.look(self.slot.programs().are_attached()).0;
             }
             Err(refused) => self.state = State::Lost(refused.text),
         }
     }
 
-    /// Loads the programs anew for an interface and goes on there, off as before.
+    /// Has the programs loaded anew for an interface, unless a neighbour has done so, and goes on there, off as
+    /// before.
     fn attach_anew(&mut self, to: &Found) -> Result<(), Refused> {
-        let ring_slots = self.engine.limits().ring_slots;
-        // Nobody else's: it can be the same interface with another Ethernet address.
-        self.programs.detach();
         let address = self.wire.local_address()?;
-        self.member = hear(address, self.how)?;
-        let programs = Programs::attach(to, address, ring_slots, self.how, self.watch.blames())?;
-        let mut place = programs.place(self.group_slot, ring_slots)?;
+        self.member = hear(address, self.shared.how)?;
+        let programs = self.shared.programs_at(to, self.watch.blames())?;
+        let slot = Slot::take(&programs, address)?;
+        let mut place = slot.place()?;
         let failed = |_| io::Error::other("the kernel did not run the plane's program");
         place
             .go_on_from(Place::registers(self.engine.place()))
             .map_err(failed)?;
-        let waiting = events_of(&programs, &self.events)?;
+        let waiting = events_of(&slot, &self.events)?;
         self.wake_for(ffi::borrowed(&waiting))?;
-        for (before, number) in self.counted_before.iter_mut().zip(0..) {
-            *before += self.programs.counter(number);
-        }
-        self.recent = programs.recent(self.group_slot)?;
+        let recent = slot.recent()?;
         if let Some(port) = self.memcached_port {
-            self.recent.listen(port);
+            slot.listen(port)?;
         }
+        if let Some(queue) = self.queue {
+            self.steer_at(&to.carrier, queue)?;
+            slot.set_queue(queue);
+        }
+        for (before, (_, count)) in self.counted_before.iter_mut().zip(self.slot.counters()) {
+            *before += count;
+        }
+        self.recent = recent;
+        self.copies_seen = place.copies();
         self.engine.move_to(place);
         self.waiting = waiting;
-        self.programs = programs;
+        self.slot = slot;
         if let Some(keys) = self.keys {
             self.set_keys(&keys);
         }
@@ -288,15 +333,12 @@ impl XdpPlane {
     }
 }
 
-fn events_of(
-    programs: &Programs,
-    into: &Arc<Mutex<Vec<Event>>>,
-) -> io::Result<RingBuffer<'static>> {
+fn events_of(slot: &Slot, into: &Arc<Mutex<Vec<Event>>>) -> io::Result<RingBuffer<'static>> {
     let into = Arc::clone(into);
     let mut builder = RingBufferBuilder::new();
     let refused = |error: libbpf_rs::Error| io::Error::other(error.to_string());
     builder
-        .add(&programs.events, move |bytes: &[u8]| {
+        .add(&slot.events, move |bytes: &[u8]| {
             let mut events = into.lock().expect("nobody panics with it");
             if let Some(event) = ffi::value_of(bytes)
                 && events.len() < EVENTS_MAX
@@ -346,7 +388,7 @@ impl DataPlane for XdpPlane {
             sign_cluster: keys.cluster.epoch % 2,
             sign_clients: keys.clients.epoch % 2,
         };
-        if self.programs.set_keys(self.group_slot, &at).is_err() {
+        if self.slot.set_keys(&at).is_err() {
             self.failed = Some("the kernel did not take the keys");
         }
         self.engine.set_keys(keys);
@@ -354,11 +396,7 @@ impl DataPlane for XdpPlane {
     }
 
     fn set_peer(&mut self, slot: u8, address: SocketAddr) {
-        if self
-            .programs
-            .set_peer(self.group_slot, slot, address)
-            .is_err()
-        {
+        if self.slot.set_peer(slot, address).is_err() {
             self.failed = Some("the kernel did not take a replica's address");
         }
         self.engine.set_peer(slot, address);
@@ -366,12 +404,11 @@ impl DataPlane for XdpPlane {
 
     /// What the program and the host count alike is one number.
     fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        let reasons = Reason::ALL.map(Reason::name);
-        let names = reasons.into_iter().chain(COUNTS);
-        let mut kernels: Vec<_> = (0..)
-            .zip(names)
+        let mut kernels: Vec<_> = self
+            .slot
+            .counters()
             .zip(&self.counted_before)
-            .map(|((number, name), before)| (name, before + self.programs.counter(number)))
+            .map(|((name, count), before)| (name, before + count))
             .collect();
         self.engine.counters().each(&mut |name, count| {
             let place = kernels.iter().position(|(other, _)| *other == name);
@@ -383,7 +420,7 @@ impl DataPlane for XdpPlane {
                 sink(name, count);
             }
         }
-        let (trials, failed) = self.programs.copies.trials();
+        let (trials, failed) = self.slot.programs().copies.trials();
         sink("copy_trials", trials);
         sink("copy_trials_failed", failed);
         self.wire.counters().each(sink);
@@ -394,18 +431,14 @@ impl DataPlane for XdpPlane {
             return Err(PlaneError::Engaged);
         }
         // Not every reason is one of which the kernel tells when it has passed, or when it comes.
-        let is_sound = matches!(self.state, State::Sound) && self.programs.are_attached();
+        let is_sound = matches!(self.state, State::Sound) && self.slot.programs().are_attached();
         if self.watch.is_due() || !is_sound {
             self.look_at_interface();
         }
         self.check()?;
         // More than these the engine refuses.
         for (slot, peer) in (0_u8..).zip(grant.peers.iter().take(PLANE_REPLICAS_MAX)) {
-            if self
-                .programs
-                .set_peer(self.group_slot, slot, peer.address)
-                .is_err()
-            {
+            if self.slot.set_peer(slot, peer.address).is_err() {
                 let text = "the kernel did not take a replica's address";
                 return Err(PlaneError::Failed(text.into()));
             }
@@ -425,11 +458,12 @@ impl DataPlane for XdpPlane {
         self.recent.forget_all();
         // Only a leader sends one frame as several.
         if grant.me == grant.leader {
-            if !self.programs.copies.are_possible() {
+            let copies = &self.slot.programs().copies;
+            if !copies.are_possible() {
                 let text = "one frame can be sent as several neither by the driver nor behind it";
                 return Err(PlaneError::Failed(text.into()));
             }
-            self.programs.copies.try_again();
+            copies.try_again();
         }
         self.engine.engage(grant)?;
         self.engaged = true;

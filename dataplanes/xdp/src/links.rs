@@ -35,6 +35,8 @@ pub struct Interface {
     pub mtu: u32,
     /// Whether it is meant to work; its cable may be out all the same.
     pub is_up: bool,
+    /// Receive queues that it was made with.
+    pub receive_queues: u32,
     /// Numbers of the XDP programs attached to it.
     pub programs: Vec<u32>,
     /// Its IP addresses.
@@ -234,6 +236,7 @@ fn interface_of(link: &LinkMessage) -> Interface {
                 interface.mac = mac[..].try_into().unwrap_or_default();
             }
             LinkAttribute::Mtu(mtu) => interface.mtu = *mtu,
+            LinkAttribute::NumRxQueues(queues) => interface.receive_queues = *queues,
             LinkAttribute::Xdp(programs) => {
                 interface
                     .programs

@@ -1,27 +1,23 @@
 //! Loads the programs, sets what they are loaded for, and attaches the one that receives.
 use crate::copies::Copies;
-use crate::ffi::{Hook, Mapped, attach, bytes_of, value_of};
+use crate::ffi::{Hook, Mapped, attach, bytes_of};
 use crate::interface::Found;
 use crate::links::Links;
 use crate::mutants::left_out;
-use crate::neighbours::Neighbours;
-use crate::place::{KernelPlace, Parts};
-use crate::recent::Recent;
 use crate::refused::{
     Blames, NOT_PERMITTED, Refused, TO_CALCULATE, TO_LOAD, check_capabilities, not_attached,
 };
-use crate::shared::{
-    CONTROL_BYTES, CPUS_MAX, Config, Endpoint, GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES, KeysAt,
-    LEAVE_BYTES, PEERS_STRIDE, RECENT_BYTES, SLOT_BYTES,
-};
+use crate::shared::{COUNTS_STRIDE, CPUS_MAX, Config};
+use crate::slot::Slots;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo, ProgInfoIter};
 use libbpf_rs::{
     MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut, Xdp, XdpFlags,
 };
 use quorumwire_fastpath::RECENT_PLACES;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 /// What `bpf/plane.bpf.c` became.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plane.bpf.o"));
@@ -66,17 +62,26 @@ pub struct Attachment {
 /// Highest number of a VLAN.
 pub const VLAN_MAX: u16 = 4094;
 
-/// Programs in the kernel, attached as long as this lives: no longer than the process, however it ends.
+/// How much there is room for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Sizes {
+    /// Groups, 1 to [`GROUPS_MAX`](crate::shared::GROUPS_MAX).
+    pub groups: u32,
+    /// Of each group.
+    pub ring_slots: u32,
+}
+
+/// Programs in the kernel at one interface, which several groups share; attached as long as this lives: no longer
+/// than the process, however it ends.
 pub struct Programs {
     object: Object,
     /// Attached until this is closed. None: no longer.
-    link: Option<OwnedFd>,
-    keys: MapHandle,
-    keys_used: MapHandle,
-    peers: MapHandle,
+    link: Mutex<Option<OwnedFd>>,
     counters: MapHandle,
-    neighbours: Neighbours,
-    pub events: MapHandle,
+    /// For which they were loaded, as it was then.
+    pub found: Found,
+    pub sizes: Sizes,
+    pub slots: Slots,
     pub copies: Copies,
     /// Where the program is attached, and why there, for people.
     pub described: String,
@@ -174,12 +179,10 @@ fn attach_as(
 }
 
 impl Programs {
-    /// Loads and attaches for one group, whose plane is at `address` there. `blames`: who is named if the
-    /// interface does not take a program.
+    /// Loads for so many groups, and attaches. `blames`: who is named if the interface does not take a program.
     pub fn attach(
         to: &Found,
-        address: SocketAddr,
-        ring_slots: u32,
+        sizes: Sizes,
         how: Attachment,
         blames: Blames,
     ) -> Result<Self, Refused> {
@@ -187,12 +190,9 @@ impl Programs {
         let mut open = ObjectBuilder::default()
             .open_memory(OBJECT)
             .map_err(failed("the plane's programs are not sound"))?;
-        let mut own = [Endpoint::default(); GROUPS_MAX];
-        own[0] = Endpoint::new(address, to.holder.mac);
         let config = Config {
-            ring_slots,
-            groups: 1,
-            own,
+            ring_slots: sizes.ring_slots,
+            groups: sizes.groups,
             vlan: how.vlan.into(),
             multicast: how.multicast.map_or([0; 4], |ip| ip.octets()),
             secret: [secret()?, secret()?],
@@ -201,9 +201,6 @@ impl Programs {
         let object = open.load().map_err(failed(
             "the kernel refused the plane's programs, which need Linux 5.18",
         ))?;
-        let map = |name: &str| map(&object, name);
-        let (keys, keys_used, peers) = (map("keys")?, map("keys_used")?, map("peers")?);
-        let (counters, events) = (map("counters")?, map("events")?);
         let receive = program(&object, "qw_receive")?;
         let (link, hook, described) =
             attach_as(how, receive.as_fd(), to).map_err(|text| Refused::new(blames, text))?;
@@ -211,14 +208,12 @@ impl Programs {
         let clones = how.copies == XdpCopies::Clone || hook == Hook::Generic;
         let copies = Copies::new(&object, config, to.carrier.index, clones)?;
         Ok(Self {
+            counters: map(&object, "counters")?,
             object,
-            link: Some(link),
-            keys,
-            keys_used,
-            peers,
-            counters,
-            neighbours: Neighbours::of(to.holder.index)?,
-            events,
+            link: Mutex::new(Some(link)),
+            found: to.clone(),
+            sizes,
+            slots: Slots::of(sizes.groups),
             copies,
             described,
         })
@@ -226,90 +221,54 @@ impl Programs {
 
     /// Whether the interface still has the program: not if it is gone, or if somebody detached that.
     pub fn are_attached(&self) -> bool {
-        let info = self
-            .link
-            .as_ref()
-            .map(|link| LinkInfo::from_fd(link.as_fd()));
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        let info = link.as_ref().map(|link| LinkInfo::from_fd(link.as_fd()));
         match info {
             Some(Ok(info)) => matches!(info.info, LinkTypeInfo::Xdp(link) if link.ifindex != 0),
             Some(Err(_)) | None => false,
         }
     }
 
-    /// Takes the program off the interface.
-    pub fn detach(&mut self) {
-        self.link = None;
+    /// Takes the program off the interface, if it is there.
+    pub fn detach(&self) {
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Where the group's step runs.
-    pub fn place(&self, group_slot: u32, ring_slots: u32) -> io::Result<KernelPlace> {
-        let mapped =
-            |name: &str, bytes: usize| Mapped::new(map(&self.object, name)?.as_fd(), bytes);
-        let descriptor = |name: &str| -> io::Result<OwnedFd> {
-            program(&self.object, name)?.as_fd().try_clone_to_owned()
-        };
-        let parts = Parts {
-            groups: mapped("groups", GROUPS_MAX * GROUP_BYTES)?,
-            ring: mapped("ring", ring_slots as usize * SLOT_BYTES)?,
-            control: mapped("control", CONTROL_BYTES)?,
-            in_step: mapped("in_step", CPUS_MAX * IN_STEP_BYTES)?,
-            order: descriptor("qw_order")?,
-            submit: descriptor("qw_submit_orders")?,
-        };
-        Ok(KernelPlace::new(parts, group_slot, ring_slots))
+    /// A part of a map that host and programs share.
+    pub fn mapped(&self, name: &str, from: usize, bytes: usize) -> io::Result<Mapped> {
+        Mapped::new(self.map(name)?.as_fd(), from, bytes)
     }
 
-    /// What the group's memcached clients get from the program.
-    pub fn recent(&self, group_slot: u32) -> io::Result<Recent> {
-        let mapped =
-            |name: &str, bytes: usize| Mapped::new(map(&self.object, name)?.as_fd(), bytes);
-        let leaves = mapped("leaves", GROUPS_MAX * LEAVE_BYTES)?;
-        let table = mapped("recent", RECENT_PLACES * RECENT_BYTES)?;
-        Ok(Recent::new(leaves, table, group_slot))
+    pub fn map(&self, name: &str) -> io::Result<MapHandle> {
+        map(&self.object, name)
     }
 
-    /// From now on packets of the group are checked and signed with these.
-    pub fn set_keys(&self, group_slot: u32, keys: &KeysAt) -> io::Result<()> {
-        let refused = || failed("the kernel did not take the keys");
-        let slot = group_slot.to_ne_bytes();
-        let found = self.keys_used.lookup(&slot, MapFlags::ANY);
-        let used = found.map_err(refused())?.unwrap_or_default();
-        let next = 1 - used.first().copied().unwrap_or(0) % 2;
-        let place = 2 * group_slot + u32::from(next);
-        self.keys
-            .update(&place.to_ne_bytes(), bytes_of(keys), MapFlags::ANY)
-            .map_err(refused())?;
-        self.keys_used
-            .update(&slot, &u32::from(next).to_ne_bytes(), MapFlags::ANY)
-            .map_err(refused())
+    pub fn program(&self, name: &str) -> io::Result<OwnedFd> {
+        program(&self.object, name)?.as_fd().try_clone_to_owned()
     }
 
-    /// Where the group's replica of a slot is. If the system does not know its Ethernet address, that is
-    /// learnt from its packets.
-    pub fn set_peer(&self, group_slot: u32, slot: u8, address: SocketAddr) -> io::Result<()> {
-        let refused = || failed("the kernel did not take a replica's address");
-        let place = (group_slot * PEERS_STRIDE + u32::from(slot)).to_ne_bytes();
-        let found = self.peers.lookup(&place, MapFlags::ANY);
-        let known = found.map_err(refused())?.unwrap_or_default();
-        let known = value_of::<Endpoint>(&known).unwrap_or_default();
-        let mac = self.neighbours.mac_of(address.ip());
-        let mut endpoint = Endpoint::new(address, mac.unwrap_or_default());
-        if mac.is_none() && known.socket_address() == address {
-            endpoint.mac = known.mac;
-        }
-        self.peers
-            .update(&place, bytes_of(&endpoint), MapFlags::ANY)
-            .map_err(refused())
-    }
-
-    /// The programs' counter of a number, over all processors.
-    pub fn counter(&self, number: u32) -> u64 {
+    /// A counter of a group, or of [`NO_GROUP`](crate::shared::NO_GROUP), over all processors.
+    pub fn counter(&self, group_slot: u32, number: u32) -> u64 {
+        let place = group_slot * COUNTS_STRIDE + number;
         let found = self
             .counters
-            .lookup_percpu(&number.to_ne_bytes(), MapFlags::ANY);
+            .lookup_percpu(&place.to_ne_bytes(), MapFlags::ANY);
         let values = found.ok().flatten().unwrap_or_default();
         let value = |bytes: &Vec<u8>| bytes.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
         values.iter().map(value).sum()
+    }
+
+    /// From now on all counters of a group, or of [`NO_GROUP`](crate::shared::NO_GROUP), are zero.
+    pub fn forget_counters(&self, group_slot: u32) -> io::Result<()> {
+        let processors = libbpf_rs::num_possible_cpus().map_err(io::Error::other)?;
+        let zeros = vec![vec![0; 8]; processors];
+        for number in 0..COUNTS_STRIDE {
+            let place = group_slot * COUNTS_STRIDE + number;
+            self.counters
+                .update_percpu(&place.to_ne_bytes(), &zeros, MapFlags::ANY)
+                .map_err(failed("the kernel did not take a counter"))?;
+        }
+        Ok(())
     }
 }
 
@@ -327,8 +286,13 @@ pub fn configure(open: &mut OpenObject, config: &Config) -> io::Result<()> {
         } else if let (true, Some(number)) = (name.ends_with(".rodata.mutant"), left_out()) {
             map.set_initial_value(&number.to_ne_bytes())
                 .map_err(failed("the plane's programs do not take a mutant"))?;
+        } else if name == "in_step" {
+            let places = u32::try_from(CPUS_MAX).expect("some hundreds");
+            map.set_max_entries(places * config.groups).map_err(failed(
+                "the map of what is under way cannot be as large as asked",
+            ))?;
         } else if name == "ring" {
-            map.set_max_entries(config.ring_slots * config.groups)
+            map.set_max_entries(config.ring_slots.saturating_mul(config.groups))
                 .map_err(failed("the ring cannot be as large as asked"))?;
         } else if name == "recent" {
             let places = u32::try_from(RECENT_PLACES).expect("some thousands");

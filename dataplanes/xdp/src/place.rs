@@ -29,7 +29,7 @@ const LOOKS_AT_ONCE: u32 = 1000;
 const FAILED: PlaneError =
     PlaneError::Failed(Cow::Borrowed("the kernel did not run the plane's program"));
 
-/// What a place is made of.
+/// What a place is made of: what is one group's of the maps.
 pub struct Parts {
     pub groups: Mapped,
     pub ring: Mapped,
@@ -77,19 +77,15 @@ impl KernelPlace {
         self.obey(Order::Engage, 0, *registers)
     }
 
-    fn group(&self, offset: usize) -> usize {
-        self.group_slot as usize * GROUP_BYTES + offset
-    }
-
     /// The registers of this moment.
     pub fn look(&self) -> Registers {
-        let version = self.parts.groups.number(self.group(GROUP_VERSION));
+        let version = self.parts.groups.number(GROUP_VERSION);
         let mut looks = 0;
         let mut begun = None;
         loop {
             let before = version.load(Ordering::Acquire);
             if before.is_multiple_of(2) {
-                let registers = self.parts.groups.read(self.group(GROUP_REGISTERS));
+                let registers = self.parts.groups.read(GROUP_REGISTERS);
                 std::sync::atomic::fence(Ordering::Acquire);
                 if version.load(Ordering::Relaxed) == before {
                     return registers;
@@ -112,7 +108,7 @@ impl KernelPlace {
     /// The host looks at what happened from now on: what happens later and needs it wakes it again. If it then
     /// waits until something happens, everything does.
     pub fn about_to_look(&self, idles: bool) {
-        let number = |offset| self.parts.groups.number(self.group(offset));
+        let number = |offset| self.parts.groups.number(offset);
         number(GROUP_IDLES).store(u64::from(idles), Ordering::Relaxed);
         number(GROUP_WOKEN).store(0, Ordering::Relaxed);
         full_barrier();
@@ -120,13 +116,23 @@ impl KernelPlace {
 
     /// The host has taken everything up to here.
     pub fn has_seen(&self, index: u64) {
-        let seen = self.parts.groups.number(self.group(GROUP_SEEN_INDEX));
+        let seen = self.parts.groups.number(GROUP_SEEN_INDEX);
         seen.store(index, Ordering::Relaxed);
     }
 
     /// Fences that had to wait for the kernel's grace period.
     pub fn slow_fences(&self) -> u64 {
         self.slow_fences
+    }
+
+    /// As if there had never been a log. Nobody may be using the place.
+    pub fn forget_all(&self) {
+        self.parts.groups.write_bytes(0, &[0; GROUP_BYTES]);
+        for slot in 0..u64::from(self.ring_slots) {
+            let index = self.parts.ring.number(self.slot_at(slot));
+            index.store(0, Ordering::Relaxed);
+        }
+        full_barrier();
     }
 
     /// Copies done and copies ordered, over all processors.
@@ -162,21 +168,18 @@ impl KernelPlace {
 
     fn slot_at(&self, index: u64) -> usize {
         let slot = index & u64::from(self.ring_slots - 1);
-        let place = u64::from(self.group_slot * self.ring_slots) + slot;
-        usize::try_from(place).expect("less than the ring's slots") * SLOT_BYTES
+        usize::try_from(slot).expect("less than the ring's slots") * SLOT_BYTES
     }
 
     fn obey(&mut self, order: Order, number: u64, registers: Registers) -> Result<(), PlaneError> {
         let head = ControlHead {
             order: order as u32,
-            group_slot: self.group_slot,
-            count: 0,
-            done: 0,
             number,
             registers,
+            ..ControlHead::default()
         };
         self.parts.control.write(0, &head);
-        obeyed(&run(self.parts.order.as_fd()))?;
+        obeyed(&run(self.parts.order.as_fd(), self.group_slot))?;
         self.refresh();
         Ok(())
     }
@@ -219,10 +222,7 @@ impl KernelPlace {
     /// The kernel's way, some milliseconds. Copies that are not done after it were lost: the kernel had no
     /// memory for them.
     fn wait_for_grace_period(&mut self) {
-        // The kernel cannot be asked where processors run without a timer: time must do there.
-        if wait_for_programs().is_err() {
-            std::thread::sleep(FENCE_WITHOUT_GRACE);
-        }
+        wait_for_all_programs();
         self.forget_copies();
     }
 
@@ -301,12 +301,11 @@ impl Place for KernelPlace {
             self.parts.control.write(at, command);
         }
         let head = ControlHead {
-            group_slot: self.group_slot,
             count: u32::try_from(commands.len()).expect("a small number"),
             ..ControlHead::default()
         };
         self.parts.control.write(0, &head);
-        obeyed(&run(self.parts.submit.as_fd()))?;
+        obeyed(&run(self.parts.submit.as_fd(), self.group_slot))?;
         let done = self.done() as usize;
         outcomes.extend((0..commands.len().min(done + 1)).map(|place| self.outcome(place)));
         self.refresh();
@@ -383,6 +382,14 @@ impl Place for KernelPlace {
         let payload_at = self.slot_at(index) + size_of::<SlotHead>();
         let bytes = usize::from(head.payload_bytes);
         Some((stored, self.parts.ring.slice(payload_at, bytes)))
+    }
+}
+
+/// Waits until every program that runs now has ended, some milliseconds.
+pub fn wait_for_all_programs() {
+    // The kernel cannot be asked where processors run without a timer: time must do there.
+    if wait_for_programs().is_err() {
+        std::thread::sleep(FENCE_WITHOUT_GRACE);
     }
 }
 

@@ -2,8 +2,8 @@
 //! writes.
 use crate::ffi::Mapped;
 use crate::shared::{
-    LEAVE_APPLIED_INDEX, LEAVE_BYTES, LEAVE_PORT, LEAVE_READS_UNTIL, LEAVE_SETS_UNTIL,
-    RECENT_ANSWER_BYTES, RECENT_BYTES, RECENT_KEY, RECENT_KEY_BYTES, RECENT_TEXT,
+    LEAVE_APPLIED_INDEX, LEAVE_READS_UNTIL, LEAVE_SETS_UNTIL, RECENT_ANSWER_BYTES, RECENT_BYTES,
+    RECENT_KEY, RECENT_KEY_BYTES, RECENT_TEXT,
 };
 use quorumwire_fastpath::{RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place};
 use quorumwire_interfaces::{Index, MemcachedLeave};
@@ -12,26 +12,18 @@ use std::time::Duration;
 
 /// One group's.
 pub struct Recent {
-    leaves: Mapped,
+    leave: Mapped,
     table: Mapped,
-    group_slot: u32,
     is_empty: bool,
 }
 
 impl Recent {
-    pub fn new(leaves: Mapped, table: Mapped, group_slot: u32) -> Self {
+    pub fn new(leave: Mapped, table: Mapped) -> Self {
         Self {
-            leaves,
+            leave,
             table,
-            group_slot,
             is_empty: true,
         }
-    }
-
-    /// Memcached clients ask at this port.
-    pub fn listen(&self, port: u16) {
-        let at = self.leave(LEAVE_PORT);
-        self.leaves.write_bytes(at, &port.to_be_bytes());
     }
 
     pub fn allow(&self, leave: &MemcachedLeave) {
@@ -70,9 +62,9 @@ impl Recent {
 
     /// Into the answer that is not in use; then that one is.
     fn write(&self, place: usize, key: &[u8], answer: &[u8]) {
-        let version = self.table.number(self.at(place));
+        let version = self.table.number(at(place));
         let next = version.load(Ordering::Relaxed).wrapping_add(1);
-        let at = self.answer_at(place, next);
+        let at = answer_at(place, next);
         // Whoever reads this one because it was in use before finds that the version has changed.
         fence(Ordering::SeqCst);
         let length = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(0).to_ne_bytes();
@@ -87,34 +79,31 @@ impl Recent {
 
     /// The key that a place is in use for; nobody else writes it.
     fn key(&self, place: usize) -> &[u8] {
-        let version = self.table.number(self.at(place)).load(Ordering::Relaxed);
-        let at = self.answer_at(place, version);
+        let version = self.table.number(at(place)).load(Ordering::Relaxed);
+        let at = answer_at(place, version);
         let length = self.table.slice(at, 2).first_chunk();
         let length = length.map_or(0, |bytes| u16::from_ne_bytes(*bytes));
         self.table.slice(at + RECENT_KEY, length.into())
     }
 
-    fn answer_at(&self, place: usize, version: u64) -> usize {
-        let second = if version % 2 == 1 {
-            RECENT_ANSWER_BYTES
-        } else {
-            0
-        };
-        self.at(place) + 8 + second
-    }
-
-    fn at(&self, place: usize) -> usize {
-        (self.group_slot as usize * RECENT_PLACES + place) * RECENT_BYTES
-    }
-
-    fn leave(&self, offset: usize) -> usize {
-        self.group_slot as usize * LEAVE_BYTES + offset
-    }
-
     fn number(&self, offset: usize, number: u64) {
-        let place = self.leaves.number(self.leave(offset));
+        let place = self.leave.number(offset);
         place.store(number, Ordering::Release);
     }
+}
+
+fn answer_at(place: usize, version: u64) -> usize {
+    let second = if version % 2 == 1 {
+        RECENT_ANSWER_BYTES
+    } else {
+        0
+    };
+    at(place) + 8 + second
+}
+
+/// Where a place of the table begins.
+fn at(place: usize) -> usize {
+    place * RECENT_BYTES
 }
 
 fn nanoseconds(time: Duration) -> u64 {

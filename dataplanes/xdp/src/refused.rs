@@ -13,6 +13,8 @@ pub enum Blames {
     Interface,
     /// The address, or the interface that has it.
     Address,
+    /// The receive queue that was asked for.
+    Queue,
     /// The kernel, or what the process may do there.
     System,
 }
@@ -104,6 +106,9 @@ pub fn not_attached(to: &Found, error: &io::Error) -> String {
         Some(libc::EINVAL | libc::E2BIG) => format!(
             "most often its MTU, now {mtu}, is larger than its driver takes for XDP: ip link set dev {name} \
              mtu 1500; its driver's messages may say more: dmesg"
+        ),
+        Some(libc::ENOSPC) => format!(
+            "it has fewer receive queues than the other end of its veth pair sends by: ethtool -L {name} rx N"
         ),
         Some(libc::EPERM) => NOT_PERMITTED.to_owned(),
         Some(libc::ENODEV) => "it has just gone".to_owned(),

@@ -49,12 +49,21 @@ impl Endpoint {
 pub struct Config {
     pub ring_slots: u32,
     pub groups: u32,
-    pub own: [Endpoint; GROUPS_MAX],
     pub vlan: u32,
     pub multicast: [u8; 4],
     pub secret: [u32; 2],
 }
-const _: () = assert!(size_of::<Config>() == 216);
+const _: () = assert!(size_of::<Config>() == 24);
+
+/// Any receive queue.
+pub const QUEUE_ANY: u32 = u32::MAX;
+
+/// `struct qw_own`: where its parts stand. Its endpoint comes first.
+pub const OWN_BYTES: usize = 32;
+pub const OWN_PORT: usize = 16;
+pub const OWN_QUEUE: usize = 24;
+const _: () = assert!(OWN_PORT == std::mem::offset_of!(Endpoint, port));
+const _: () = assert!(OWN_QUEUE == size_of::<Endpoint>());
 
 /// `enum qw_copies_by`.
 pub const COPIES_BY_BROADCAST: u32 = 0;
@@ -111,12 +120,14 @@ pub const SLOT_BYTES: usize = size_of::<SlotHead>() + PAYLOAD_BYTES_MAX;
 const _: () = assert!(SLOT_BYTES == 1448);
 
 /// `struct qw_group`: where its parts stand.
-pub const GROUP_BYTES: usize = 272;
+pub const GROUP_BYTES: usize = 320;
 pub const GROUP_VERSION: usize = 0;
 pub const GROUP_REGISTERS: usize = 8;
-pub const GROUP_WOKEN: usize = GROUP_BYTES - 24;
-pub const GROUP_SEEN_INDEX: usize = GROUP_BYTES - 16;
-pub const GROUP_IDLES: usize = GROUP_BYTES - 8;
+/// What follows the program's part, before what is left free.
+const GROUP_HOSTS: usize = GROUP_BYTES - 48 - 24;
+pub const GROUP_WOKEN: usize = GROUP_HOSTS;
+pub const GROUP_SEEN_INDEX: usize = GROUP_HOSTS + 8;
+pub const GROUP_IDLES: usize = GROUP_HOSTS + 16;
 
 /// `enum qw_order`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -134,15 +145,16 @@ pub enum Order {
 #[repr(C)]
 pub struct ControlHead {
     pub order: u32,
-    pub group_slot: u32,
     pub count: u32,
     pub done: u32,
+    pub reserved: u32,
     pub number: u64,
     pub registers: Registers,
 }
 pub const CONTROL_IN: usize = size_of::<ControlHead>();
 pub const CONTROL_OUT: usize = CONTROL_IN + SUBMIT_MAX * size_of::<Header>();
 pub const CONTROL_BYTES: usize = CONTROL_OUT + SUBMIT_MAX * size_of::<Outcome>();
+const _: () = assert!(CONTROL_BYTES.is_multiple_of(8), "one follows the other");
 
 /// `struct qw_keys_at`.
 #[derive(Clone, Copy)]
@@ -174,6 +186,9 @@ pub const RECENT_KEY_BYTES: usize = 252;
 pub const RECENT_TEXT: usize = RECENT_KEY + RECENT_KEY_BYTES;
 const _: () = assert!(RECENT_TEXT + RECENT_TEXT_BYTES_MAX == RECENT_ANSWER_BYTES);
 
+/// Room for what a group's host is told.
+pub const EVENTS_BYTES: u32 = 64 * 1024;
+
 /// `enum qw_event_kind`; 1 only wakes.
 pub const EVENT_BEHIND: u32 = 2;
 pub const EVENT_RESEND: u32 = 3;
@@ -194,7 +209,7 @@ const _: () = assert!(size_of::<Event>() == 24);
 
 /// `enum qw_count_of`, which follows the reasons: names, in its order. Those that the engine counts, too, have
 /// its names.
-pub const COUNTS: [&str; 20] = [
+pub const COUNTS: [&str; 21] = [
     "received",
     "foreign",
     "entries_stored",
@@ -215,4 +230,12 @@ pub const COUNTS: [&str; 20] = [
     "copies_cloned",
     "copy_orders_forged",
     "dropped_not_for_group",
+    "came_by_other_queue",
 ];
+/// Places for one group's counters.
+pub const COUNTS_STRIDE: u32 = 64;
+/// Behind all groups' counters stand those of the interface.
+pub const NO_GROUP: u32 = 8;
+const _: () = assert!(NO_GROUP as usize == GROUPS_MAX);
+/// Those of [`COUNTS`] that the interface counts, too, or alone: of frames of which nobody can say whose they are.
+pub const COUNTS_OF_INTERFACE: [&str; 2] = ["lost_unsent", "copy_orders_forged"];

@@ -7,6 +7,7 @@ mod differential;
 mod ethernet;
 mod forged;
 mod frames;
+mod groups;
 mod hammered;
 mod hammered_copies;
 mod hammered_leader;
@@ -20,15 +21,17 @@ mod twin;
 mod veth;
 mod wakes;
 
+use groups::Busy;
 use quorumwire_conformance_tests::cluster::GROUP;
 use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance, next_datagram};
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::DataPlane;
-use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpMode, XdpPlane, let_pass};
+use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpInterface, XdpMode, XdpPlane, let_pass};
 use rustix::net::sockopt::set_ip_multicast_if;
 use std::collections::{HashSet, VecDeque};
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use veth::{Namespaces, OUTSIDE, PORT, Way, counted, port, socket, test_ip};
 
@@ -39,6 +42,8 @@ trait How {
     const WAY: Way = Way::V4;
     /// The slot of a plane that does not know of the multicast address.
     const DEAF: Option<usize> = None;
+    /// Whether another group is at work at the first one's interface.
+    const HAS_NEIGHBOUR: bool = false;
 }
 
 /// In the driver, where the kernel's broadcast makes copies.
@@ -89,6 +94,14 @@ impl How for GenericOverIpv6 {
     const WAY: Way = Way::V6;
 }
 
+/// In the driver, beside a group that is at work all the time.
+struct Beside;
+
+impl How for Beside {
+    const ATTACHMENT: Attachment = Driver::ATTACHMENT;
+    const HAS_NEIGHBOUR: bool = true;
+}
+
 /// Where all planes hear.
 const ALL: Ipv4Addr = Ipv4Addr::new(239, 77, 0, 1);
 
@@ -120,7 +133,9 @@ struct Kernel<H> {
     sent: Vec<u64>,
     /// Datagrams that have come from all planes.
     come: u64,
-    namespaces: Namespaces,
+    /// Ends before the namespaces do.
+    _neighbour: Option<Busy>,
+    namespaces: Arc<Namespaces>,
     _how: PhantomData<H>,
 }
 
@@ -211,7 +226,7 @@ impl<H: How> Fabric for Kernel<H> {
             ring_slots: wanted.ring_slots,
             window: wanted.window,
         };
-        let namespaces = Namespaces::joined(wanted.replicas, H::WAY);
+        let namespaces = Arc::new(Namespaces::joined(wanted.replicas, H::WAY));
         let is_tagged = H::ATTACHMENT.vlan != 0;
         // First, so that the planes find a driver that can do all.
         for slot in 0..wanted.replicas {
@@ -222,12 +237,23 @@ impl<H: How> Fabric for Kernel<H> {
             let_pass(&port(slot)).expect("root, and a kernel for it");
         }
         let mut planes = Vec::new();
+        let mut neighbour = None;
         for slot in 0..wanted.replicas {
             namespaces.enter_plane(slot);
             let address = SocketAddr::new(H::WAY.plane_ip(slot), PORT);
             let mut how = H::ATTACHMENT;
             how.multicast = how.multicast.filter(|_| H::DEAF != Some(slot));
-            let plane = XdpPlane::attach(address, is_tagged.then_some(tagged::LOWER), options, how);
+            let plane = if slot == 0 && H::HAS_NEIGHBOUR {
+                let ring_slots = wanted.ring_slots;
+                let opened = XdpInterface::open(address.ip(), None, 2, ring_slots, how);
+                let opened = opened.expect("root, and a kernel for it");
+                let plane = opened.plane(address, options);
+                neighbour = Some(Busy::beside(&namespaces, &opened, 1));
+                plane
+            } else {
+                let carrier = is_tagged.then_some(tagged::LOWER);
+                XdpPlane::attach(address, carrier, options, how)
+            };
             planes.push(plane.expect("root, and a kernel for it"));
         }
         namespaces.enter_test();
@@ -260,6 +286,7 @@ impl<H: How> Fabric for Kernel<H> {
             answers: VecDeque::new(),
             sent: vec![0; wanted.replicas],
             come: 0,
+            _neighbour: neighbour,
             namespaces,
             _how: PhantomData,
         }
@@ -313,6 +340,17 @@ mod multicast {
         common_case: commands_reach_all_in_order_and_are_committed;
         faults: nothing_is_lost_by_loss_repetition_and_reordering, a_gap_is_filled;
         clients: a_follower_sends_requests_on;
+    }
+}
+
+mod beside {
+    use super::*;
+    conformance! { Kernel<Beside>:
+        common_case: commands_reach_all_in_order_and_are_committed;
+        faults: nothing_is_lost_by_loss_repetition_and_reordering;
+        fence: what_the_ring_holds_is_handed_over_after_the_fence;
+        clients: blind_writes_are_answered_at_commit;
+        forgery: nothing_forged_is_taken_or_answered;
     }
 }
 

@@ -147,12 +147,23 @@ impl Namespaces {
     /// A veth pair between the test and a plane, whose end has these further settings. Neighbours are fixed, so
     /// that no packet waits for one.
     pub fn connect(&self, slot: usize, settings: &str) {
+        self.connect_both(slot, settings, "");
+    }
+
+    /// Two receive and two send queues at each end of a plane's pair, in place of the one it has.
+    pub fn connect_by_two_queues(&self, slot: usize) {
+        let queues = "numrxqueues 2 numtxqueues 2";
+        self.ip_in_plane(slot, "link del eth0\n");
+        self.connect_both(slot, queues, queues);
+    }
+
+    fn connect_both(&self, slot: usize, settings: &str, tests: &str) {
         let (test, plane) = (&self.names[0], &self.names[slot + 1]);
         let (port, way) = (port(slot), self.way);
         let (plane_mac, test_mac) = (shown(plane_mac(slot)), shown(test_mac(slot)));
         let link = format!(
             "link add eth0 netns {plane} address {plane_mac} {settings} type veth \
-             peer name {port} netns {test} address {test_mac}\n"
+             peer name {port} netns {test} address {test_mac} {tests}\n"
         );
         ip(&["-batch", "-"], &link);
         let (plane_ip, prefix) = (way.plane_ip(slot), way.prefix());
@@ -248,7 +259,12 @@ pub fn peers_at<Ip: Copy + Into<IpAddr>>(ips: &[Ip]) -> Vec<PlanePeer> {
 
 /// A socket of the test's, which never blocks.
 pub fn socket(ip: impl Into<IpAddr>) -> UdpSocket {
-    let socket = UdpSocket::bind((ip.into(), PORT)).expect("an address of the test");
+    socket_at(ip, PORT)
+}
+
+/// The same, with another port.
+pub fn socket_at(ip: impl Into<IpAddr>, port: u16) -> UdpSocket {
+    let socket = UdpSocket::bind((ip.into(), port)).expect("an address of the test");
     socket.set_nonblocking(true).expect("a socket");
     // Tests take packets in only after many have come.
     set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER_BYTES).expect("root");
