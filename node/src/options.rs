@@ -143,6 +143,8 @@ pub struct ServerOptions {
     pub interface: Option<String>,
     /// How the plane `xdp` uses that interface.
     pub xdp: Attachment,
+    /// By which of that interface's receive queues its packets shall come; any, if none.
+    pub xdp_queue: Option<u32>,
     /// See [`Self::plane_address`].
     pub advertise_plane: Option<SocketAddr>,
     /// The cluster's secret.
@@ -233,6 +235,7 @@ impl ServerOptions {
                 multicast: given.multicast("xdp-multicast")?,
                 vlan: given.number("xdp-vlan")?,
             },
+            xdp_queue: given.optional_number("xdp-queue")?,
             advertise_plane: given.address("advertise-plane")?,
             secret_file: given.optional("secret-file").map(PathBuf::from),
             on_follower: given.choice("on-follower", |word| match word {
@@ -348,6 +351,9 @@ impl ServerOptions {
         }
         if !matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto) && self.xdp.vlan != 0 {
             return Err(given.refused("xdp-vlan", "0, unless `plane` is xdp or auto"));
+        }
+        if !matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto) && self.xdp_queue.is_some() {
+            return Err(given.refused("xdp-queue", "nothing, unless `plane` is xdp or auto"));
         }
         if self.xdp.multicast.is_some()
             && (self.plane != PlaneKind::Xdp || !self.listen_plane.is_ipv4())
@@ -516,6 +522,11 @@ impl Given<'_> {
             return Err(refused());
         }
         T::try_from(number).map_err(|_| refused())
+    }
+
+    fn optional_number<T: TryFrom<u64>>(&self, name: &str) -> Result<Option<T>, Refused> {
+        let text = self.optional(name);
+        text.map(|_| self.number(name)).transpose()
     }
 
     fn switch(&self, name: &str) -> Result<bool, Refused> {

@@ -146,6 +146,17 @@ fn what_the_plane_in_the_kernel_needs_is_said_by_name() {
     }
     let error = refused(&[("plane", "socket"), secret, group]);
     assert_eq!((&error.option[..], &error.given[..]), group);
+    let queue = ("xdp-queue", "1");
+    for plane in [xdp, ("plane", "auto")] {
+        let options = load(&[plane, secret, queue], &[]).unwrap();
+        assert_eq!(options.xdp_queue, Some(1));
+    }
+    assert_eq!(load(&[xdp, secret], &[]).unwrap().xdp_queue, None);
+    for refused_at in [("socket", "1"), ("xdp", "65536"), ("xdp", "any")] {
+        let queue = ("xdp-queue", refused_at.1);
+        let error = refused(&[("plane", refused_at.0), secret, queue]);
+        assert_eq!((&error.option[..], &error.given[..]), queue);
+    }
     let ipv6 = ("listen-plane", "[::1]:7401");
     let error = refused(&[xdp, secret, ipv6, group]);
     assert_eq!((&error.option[..], &error.given[..]), group);

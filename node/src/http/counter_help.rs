@@ -128,8 +128,17 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Answers that the data plane gave to blind writes at their commit",
     ),
     (
+        "plane_came_by_other_queue",
+        "Packets for the data plane that did not come by the receive queue of xdp-queue: the network card does not \
+         steer them",
+    ),
+    (
         "plane_checksum",
         "Packets dropped because their payload's checksum is wrong",
+    ),
+    (
+        "plane_copy_orders_forged",
+        "Frames at the interface that looked like an order of the data plane's program and were not",
     ),
     (
         "plane_copies_not_needed",

@@ -81,6 +81,8 @@ pub const PLANES_ON_LOOPBACK: [&str; 2] = ["none", "socket"];
 const INTERFACE_BYTES_MAX: usize = 15;
 const FOLLOWER_ANSWERS: &[&str] = &["forward", "refuse"];
 const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
+/// No network card has more.
+const QUEUE_MAX: u64 = 65_535;
 const LOG_FORMATS: &[&str] = &["text", "json"];
 
 const fn number(min: u64, max: u64, unit: &'static str) -> Kind {
@@ -241,6 +243,17 @@ pub const TABLE: &[Spec] = &[
                they have none. With it, a replica whose address is that of `eth0.100` has the plane run in the \
                driver of `eth0`: `--interface eth0 --xdp-vlan 100`. That driver must leave tags in packets: \
                `ethtool -K eth0 rxvlan off`.",
+    },
+    Spec {
+        name: "xdp-queue",
+        kind: number(0, QUEUE_MAX, ""),
+        unset: Unset::Otherwise("any queue: each packet is served where it comes"),
+        help: "The receive queue of the interface, from 0 on, by which packets for the plane `xdp` shall come, so \
+               that replicas of several clusters on one machine, or one and other traffic, have processors of \
+               their own. The server puts a rule for the port of `listen-plane` (with `memcached-udp`, for that \
+               of memcached clients, too) into the network card, and takes it away when it ends; it replaces a \
+               rule for the same port. Where the card does not take it, the plane is refused. An interface with \
+               one queue needs no rule.",
     },
     Spec {
         name: "advertise-plane",

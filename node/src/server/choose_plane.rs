@@ -52,7 +52,12 @@ impl Candidate {
                     .map_err(|refused| blamed(options, &refused))?;
                 tracing::info!("the plane xdp runs {}", kernel.described());
                 if let Some(udp) = udp {
-                    kernel.serve_memcached(udp)?;
+                    let served = kernel.serve_memcached(udp);
+                    served.map_err(|refused| blamed(options, &refused))?;
+                }
+                if let Some(queue) = options.xdp_queue {
+                    let steered = kernel.steer(queue);
+                    steered.map_err(|refused| blamed(options, &refused))?;
                 }
                 let bound = kernel.local_address()?;
                 let descriptor = kernel.as_fd().as_raw_fd();
@@ -81,6 +86,10 @@ fn blamed(options: &ServerOptions, refused: &Refused) -> anyhow::Error {
         (Blames::Address, _) | (Blames::Interface, None) => {
             format!("listen-plane: {}", options.listen_plane)
         }
+        (Blames::Queue, _) => match options.xdp_queue {
+            Some(queue) => format!("xdp-queue: {queue}"),
+            None => "xdp-queue".to_owned(),
+        },
         (Blames::System, _) => "plane: xdp cannot run here".to_owned(),
     };
     anyhow::anyhow!("option {option}: {refused}")

@@ -208,6 +208,19 @@ impl Network {
         ip_in(&namespace, &format!("link set eth0 {settings}\n"))
     }
 
+    /// So many receive queues at a replica's interface from now on.
+    pub fn set_receive_queues(&self, replica: u16, count: u32) -> Result<()> {
+        let count = count.to_string();
+        self.run_in(Place::Replica(replica), || {
+            let done = Command::new("ethtool")
+                .args(["-L", "eth0", "rx", &count])
+                .output()?;
+            let text = String::from_utf8_lossy(&done.stderr);
+            ensure!(done.status.success(), "ethtool: {text}");
+            Ok(())
+        })?
+    }
+
     /// What `ip` says of a replica's interface.
     pub fn link(&self, replica: u16) -> Result<String> {
         let namespace = self.namespace_name(&Place::Replica(replica).suffix());

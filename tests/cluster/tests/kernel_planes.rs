@@ -214,3 +214,52 @@ fn auto_takes_the_fastest_plane_that_can_run_and_says_why() {
         Ok(())
     });
 }
+
+/// No veth device takes rules.
+#[test]
+fn a_receive_queue_that_no_rule_leads_to_is_refused() {
+    const REASON: [&str; 4] = [
+        "option xdp-queue: 1: interface eth0 does not take the rule",
+        "UDP port 7401",
+        "2 receive queues: Operation not supported",
+        "allowed: 0 to 1 where it is, or none",
+    ];
+    let queue = |number| vec![("xdp-queue", number)];
+    run(plan("xdp", 1, Durability::Memory), |cluster| {
+        cluster.set_options(queue("1"));
+        let needed = &["bpf", "net_admin", "perfmon"];
+        let done = cluster.try_with_capabilities(0, needed)?;
+        let text = "option xdp-queue: 1: interface eth0 has one receive queue; allowed: 0";
+        ensure!(!done.success && done.stderr.contains(text), "{done:?}");
+        cluster.network().set_receive_queues(0, 2)?;
+        let done = cluster.try_with_capabilities(0, needed)?;
+        ensure!(!done.success, "{done:?}");
+        for part in REASON {
+            ensure!(done.stderr.contains(part), "{part:?} in {done:?}");
+        }
+        ensure!(!cluster.has_program(0)?, "a program outlives its process");
+        cluster.network().set_receive_queues(0, 1)?;
+        cluster.set_options(queue("0"));
+        cluster.start_with_capabilities(0, needed)?;
+        cluster.wait_for_fast_term(&[0])?;
+        cluster.put("k", "1")?;
+        Ok(())
+    });
+    run(plan("auto", 1, Durability::Memory), |cluster| {
+        cluster.network().set_receive_queues(0, 2)?;
+        cluster.set_options(queue("1"));
+        cluster.start(0)?;
+        cluster.wait_for_fast_term(&[0])?;
+        let Some(plane) = cluster.status(0)?.data_plane else {
+            anyhow::bail!("it has no data plane");
+        };
+        ensure!(
+            plane.name == "socket" && plane.refused.len() == 1,
+            "{plane:?}"
+        );
+        for part in REASON {
+            ensure!(plane.refused[0].why.contains(part), "{part:?} in {plane:?}");
+        }
+        Ok(())
+    });
+}

@@ -6,7 +6,7 @@ use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::{DataPlane, Grant, Index, PlaneEvent, Term};
-use quorumwire_plane_xdp::{Attachment, XdpPlane, let_pass};
+use quorumwire_plane_xdp::{Attachment, XdpInterface, XdpPlane, let_pass};
 use quorumwire_wire::packet::{Header, Kind};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::net::{SocketAddr, UdpSocket};
@@ -77,8 +77,15 @@ fn what_left_before_is_in_the_registers_and_nothing_leaves_after() {
         window: 1024,
     };
     let address = SocketAddr::new(plane_ip(0).into(), PORT);
-    let mut plane = XdpPlane::attach(address, None, options, Attachment::default())
-        .expect("root, and a kernel for it");
+    // In the second place, so that it is seen whose steps its fence waits for.
+    let interface = XdpInterface::open(address.ip(), None, 2, 1024, Attachment::default());
+    let interface = interface.expect("root, and a kernel for it");
+    let plane_at = |port| {
+        let plane = interface.plane((address.ip(), port).into(), options);
+        plane.expect("there is a place")
+    };
+    let _first = plane_at(PORT + 1);
+    let mut plane = plane_at(PORT);
     namespaces.enter_test();
     let_pass(&port(0)).expect("root, and a kernel for it");
     plane.set_keys(&keys());
