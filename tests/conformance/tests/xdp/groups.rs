@@ -368,6 +368,8 @@ fn a_slot_is_taken_again_as_if_nobody_had_been_there() {
                     std::thread::yield_now();
                 }
                 group.engage(true);
+                // Into the other one of the two places for keys, too.
+                group.plane.set_keys(&keys_of(1));
                 (0..20).for_each(|_| group.follows_by_one());
                 group.take();
                 // Engaged, and gone.
