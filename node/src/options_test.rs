@@ -203,8 +203,7 @@ fn every_number_has_both_its_limits() {
             "lease-ms" => &[("election-timeout-ms", "60000"), ("heartbeat-ms", "1")],
             "election-timeout-ms" => &[("lease-ms", "10"), ("heartbeat-ms", "1")],
             "id" => &[("members", "0=a:1,65535=b:1")],
-            "xdp-vlan" => &[("plane", "xdp"), ("secret-file", "secret.toml")],
-            "xdp-queue" => &[("plane", "xdp"), ("secret-file", "secret.toml")],
+            "xdp-vlan" | "xdp-queue" => &[("plane", "xdp"), ("secret-file", "secret.toml")],
             _ => &[],
         };
         let with = |value: String| {
