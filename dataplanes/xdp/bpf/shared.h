@@ -92,7 +92,7 @@ struct qw_slot {
 _Static_assert(sizeof(struct qw_slot) == 1448, "as in src/shared.rs");
 
 /* Entries that the host may leave unseen while nobody waits for it, or a quarter of its ring. */
-#define QW_UNSEEN_MAX 64
+#define QW_UNSEEN_MAX 256
 
 /* One group. Programs write what stands before `woken`. */
 struct qw_group {

@@ -2,6 +2,11 @@
 use crate::cluster::{GROUP, TERM};
 use quorumwire_fastpath::{TagKey, tag};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind, MAGIC, TAG_OFFSET, VERSION};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// Keys that are kept for those who sign much.
+const KEYS_KEPT: usize = 8;
 
 /// A header as a member of the suite's group would make it.
 #[must_use]
@@ -39,8 +44,24 @@ pub fn sign(bytes: &mut [u8], key: [u8; 16]) {
     let (head, payload) = bytes
         .split_first_chunk_mut::<HEADER_BYTES>()
         .expect("a whole header");
-    let tag = tag(&TagKey::new(key), head, payload);
+    let tag = with_key(key, |key| tag(key, head, payload));
     head[TAG_OFFSET..].copy_from_slice(&tag.to_be_bytes());
+}
+
+/// What a secret makes, which costs more than a tag: of the last few it is kept.
+fn with_key<T>(secret: [u8; 16], run: impl FnOnce(&TagKey) -> T) -> T {
+    thread_local! {
+        static MADE: RefCell<VecDeque<([u8; 16], Box<TagKey>)>> = const { RefCell::new(VecDeque::new()) };
+    }
+    MADE.with_borrow_mut(|made| {
+        let place = made.iter().position(|(known, _)| *known == secret);
+        let place = place.unwrap_or_else(|| {
+            made.truncate(KEYS_KEPT - 1);
+            made.push_front((secret, Box::new(TagKey::new(secret))));
+            0
+        });
+        run(&made[place].1)
+    })
 }
 
 /// The checksum of a command, as it stands in a header: CRC32C, bit by bit, for the suite shares no code with
