@@ -6,11 +6,12 @@ use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// Where everybody listens.
 pub const PORT: u16 = 7000;
@@ -18,6 +19,9 @@ pub const PORT: u16 = 7000;
 pub const OUTSIDE: usize = 200;
 /// Room for whatever a test lets pile up.
 const SOCKET_BUFFER_BYTES: usize = 16 << 20;
+
+/// A program is started within this.
+const STARTED_WITHIN: Duration = Duration::from_secs(5);
 
 /// What lies between the test and a plane.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -264,7 +268,19 @@ pub fn socket(ip: impl Into<IpAddr>) -> UdpSocket {
 
 /// The same, with another port.
 pub fn socket_at(ip: impl Into<IpAddr>, port: u16) -> UdpSocket {
-    let socket = UdpSocket::bind((ip.into(), port)).expect("an address of the test");
+    let ip = ip.into();
+    let begun = Instant::now();
+    // A program that another thread starts has the sockets of all for a moment, also those closed here meanwhile.
+    let socket = loop {
+        match UdpSocket::bind((ip, port)) {
+            Err(error)
+                if error.kind() == ErrorKind::AddrInUse && begun.elapsed() < STARTED_WITHIN =>
+            {
+                std::thread::yield_now();
+            }
+            bound => break bound.expect("an address of the test"),
+        }
+    };
     socket.set_nonblocking(true).expect("a socket");
     // Tests take packets in only after many have come.
     set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER_BYTES).expect("root");
