@@ -346,13 +346,14 @@ impl ServerOptions {
                            runs in its driver";
             return Err(given.refused("listen-plane", allowed));
         }
-        if !matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto) && self.interface.is_some() {
+        let in_kernel = matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto);
+        if !in_kernel && self.interface.is_some() {
             return Err(given.refused("interface", "nothing, unless `plane` is xdp or auto"));
         }
-        if !matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto) && self.xdp.vlan != 0 {
+        if !in_kernel && self.xdp.vlan != 0 {
             return Err(given.refused("xdp-vlan", "0, unless `plane` is xdp or auto"));
         }
-        if !matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto) && self.xdp_queue.is_some() {
+        if !in_kernel && self.xdp_queue.is_some() {
             return Err(given.refused("xdp-queue", "nothing, unless `plane` is xdp or auto"));
         }
         if self.xdp.multicast.is_some()

@@ -1,11 +1,12 @@
 //! Memory that is shared with programs in the kernel, and calls that no library wraps. The only file of this
 //! crate with unsafe code.
 #![allow(unsafe_code)]
+use crate::links::{ETHTOOL_GFLAGS, FLAGS_BYTES};
 use crate::shared::{Config, ControlHead, Endpoint, Event, KeysAt, SlotHead, Trial, TrialHead};
 use crate::steer::{
     CHANNELS_BYTES, ETHTOOL_GCHANNELS, ETHTOOL_GRXCLSRLALL, ETHTOOL_GRXCLSRLCNT,
     ETHTOOL_GRXCLSRULE, ETHTOOL_SRXCLSRLDEL, ETHTOOL_SRXCLSRLINS, RULES_BYTES, RULES_COUNT,
-    RULES_PLACES,
+    RULES_PLACES, number,
 };
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{Header, Registers};
@@ -233,32 +234,6 @@ pub fn wait_for_programs() -> io::Result<()> {
     }
 }
 
-/// Whether an interface's driver takes VLAN tags out of the frames that come in: one of the namespace of the
-/// socket, which may be any.
-pub fn strips_vlan_tags(socket: BorrowedFd<'_>, interface: &str) -> io::Result<bool> {
-    const GET_FLAGS: u32 = 0x25; // ETHTOOL_GFLAGS
-    const RECEIVES_VLAN: u32 = 1 << 8; // ETH_FLAG_RXVLAN
-    // `struct ethtool_value`: the question, and room for the answer.
-    let mut value = [GET_FLAGS, 0];
-    // SAFETY: a plain C structure for which zero bytes are a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let name_bytes_max = request.ifr_name.len() - 1;
-    for (place, byte) in request.ifr_name[..name_bytes_max]
-        .iter_mut()
-        .zip(interface.bytes())
-    {
-        *place = byte.cast_signed();
-    }
-    request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
-    // SAFETY: the structures live through the call, which writes the second number only.
-    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    if done == 0 {
-        Ok(value[1] & RECEIVES_VLAN != 0)
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
 /// The descriptor that is readable when a ring buffer has something.
 pub fn borrowed<'a>(waiting: &'a libbpf_rs::RingBuffer<'_>) -> BorrowedFd<'a> {
     // SAFETY: the ring buffer keeps the descriptor open as long as it lives.
@@ -282,17 +257,15 @@ pub fn ask_driver(
         *place = byte.cast_signed();
     }
     request.ifr_ifru.ifru_data = question.0.as_mut_ptr().cast();
-    let (fd, command) = (socket.as_raw_fd(), SIOCETHTOOL);
     // SAFETY: the request and what it points to live through the call, and a `Question` has the room that the
     // kernel writes to for its command.
-    if unsafe { libc::ioctl(fd, command, &raw mut request) } == 0 {
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    if done == 0 {
         Ok(())
     } else {
         Err(io::Error::last_os_error())
     }
 }
-
-const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 /// What a driver is asked.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -301,17 +274,14 @@ pub struct Question(Vec<u64>);
 impl Question {
     /// Of these bytes. `Err` if the kernel would write more for what it asks.
     pub fn new(bytes: &[u8]) -> io::Result<Self> {
-        let number = |at: usize| -> usize {
-            let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk());
-            bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes) as usize)
-        };
-        let needed = match u32::try_from(number(0)) {
-            Ok(ETHTOOL_GCHANNELS) => CHANNELS_BYTES,
-            Ok(ETHTOOL_GRXCLSRLALL) => RULES_BYTES.max(RULES_PLACES + 4 * number(RULES_COUNT)),
-            Ok(
-                ETHTOOL_GRXCLSRLCNT | ETHTOOL_GRXCLSRULE | ETHTOOL_SRXCLSRLDEL
-                | ETHTOOL_SRXCLSRLINS,
-            ) => RULES_BYTES,
+        let needed = match number(bytes, 0) {
+            ETHTOOL_GFLAGS => FLAGS_BYTES,
+            ETHTOOL_GCHANNELS => CHANNELS_BYTES,
+            ETHTOOL_GRXCLSRLALL => {
+                RULES_BYTES.max(RULES_PLACES + 4 * number(bytes, RULES_COUNT) as usize)
+            }
+            ETHTOOL_GRXCLSRLCNT | ETHTOOL_GRXCLSRULE | ETHTOOL_SRXCLSRLDEL
+            | ETHTOOL_SRXCLSRLINS => RULES_BYTES,
             _ => return Err(io::ErrorKind::Unsupported.into()),
         };
         if bytes.len() < needed {

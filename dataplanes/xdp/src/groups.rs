@@ -1,5 +1,5 @@
 //! The programs that planes of several groups share: one attachment to each network interface.
-use crate::interface::{Found, Wanted, check_vlan};
+use crate::interface::{Found, Wanted};
 use crate::links::Links;
 use crate::load::{Attachment, Programs, Sizes};
 use crate::refused::{Blames, Refused};
@@ -78,11 +78,9 @@ impl XdpInterface {
             );
             return Err(Refused::new(Blames::System, text));
         }
-        check_vlan(how.vlan)?;
         let wanted = Wanted::new(address, name, how.vlan);
         let links = Links::new()?;
-        let found = wanted.find(&links.all()?)?;
-        let found = wanted.check_tags(found, &links)?;
+        let found = wanted.find_usable(&links.all()?, &links)?;
         let sizes = Sizes { groups, ring_slots };
         let shared = Arc::new(Shared::new(name, sizes, how));
         let programs = shared.programs_at(&found, wanted.blames())?;

@@ -51,7 +51,7 @@ impl Found {
 }
 
 /// Refuses what is no VLAN's number.
-pub fn check_vlan(number: u16) -> Result<(), Refused> {
+fn check_vlan(number: u16) -> Result<(), Refused> {
     if number <= VLAN_MAX {
         return Ok(());
     }
@@ -76,8 +76,14 @@ impl Wanted {
         }
     }
 
-    /// The one of them that is wanted, if the plane can run there.
-    pub fn find(&self, all: &[Interface]) -> Result<Found, Refused> {
+    /// The one of them that is wanted, if the plane can run there and meets its packets.
+    pub fn find_usable(&self, all: &[Interface], links: &Links) -> Result<Found, Refused> {
+        check_vlan(self.vlan)?;
+        self.check_tags(self.find(all)?, links)
+    }
+
+    /// The one of them that is wanted, if it is fit for the plane.
+    fn find(&self, all: &[Interface]) -> Result<Found, Refused> {
         let refused = |text| Refused::new(self.blames(), text);
         let is_wanted = |one: &&Interface| match &self.name {
             Some(name) => one.name == *name,
@@ -166,7 +172,7 @@ impl Wanted {
 
     /// Refuses a carrier whose driver takes away the tags by which the program knows its packets: it would take
     /// none. The same in generic mode, where it does not see what a driver has taken out either.
-    pub fn check_tags(&self, found: Found, links: &Links) -> Result<Found, Refused> {
+    fn check_tags(&self, found: Found, links: &Links) -> Result<Found, Refused> {
         if self.vlan == 0 {
             return Ok(found);
         }
@@ -240,8 +246,7 @@ impl Watch {
         // First, so that no change is missed.
         let news = News::new().map_err(system)?;
         let links = Links::new().map_err(system)?;
-        let found = wanted.find(&links.all().map_err(system)?)?;
-        let loaded_for = wanted.check_tags(found, &links)?;
+        let loaded_for = wanted.find_usable(&links.all().map_err(system)?, &links)?;
         Ok(Self {
             wanted,
             links,
@@ -291,8 +296,7 @@ impl Watch {
                 return (State::Unfit(text), None);
             }
         };
-        let found = self.wanted.find(&all);
-        let found = found.and_then(|found| self.wanted.check_tags(found, &self.links));
+        let found = self.wanted.find_usable(&all, &self.links);
         let is_there = all.iter().any(|one| one.index == carrier.index);
         match found {
             Err(refused) if is_there && has_programs => (State::Unfit(refused.text), None),

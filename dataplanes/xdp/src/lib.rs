@@ -18,7 +18,7 @@ mod steer;
 
 use groups::Shared;
 pub use groups::XdpInterface;
-use interface::{Found, State, Wanted, Watch, check_vlan};
+use interface::{Found, State, Wanted, Watch};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Sizes;
 pub use load::{Attachment, VLAN_MAX, XdpCopies, XdpMode, let_pass, stop_passing};
@@ -111,9 +111,8 @@ impl XdpPlane {
 
     /// A plane beside others, or alone.
     fn on(shared: &Arc<Shared>, address: SocketAddr, options: Options) -> Result<Self, Refused> {
-        let vlan = shared.how.vlan;
-        check_vlan(vlan)?;
-        let watch = Watch::new(Wanted::new(address.ip(), shared.name.as_deref(), vlan))?;
+        let wanted = Wanted::new(address.ip(), shared.name.as_deref(), shared.how.vlan);
+        let watch = Watch::new(wanted)?;
         let wire = Datagrams::bind(address).map_err(|error| {
             Refused::new(Blames::Address, format!("cannot listen there: {error}"))
         })?;
@@ -351,8 +350,8 @@ fn events_of(slot: &Slot, into: &Arc<Mutex<Vec<Event>>>) -> io::Result<RingBuffe
     builder.build().map_err(refused)
 }
 
-/// Makes this host a member of the multicast group, if there is one, so that its frames come in: the device lets them through, and
-/// switches that look learn of it. The program takes them; nothing comes to this socket.
+/// Makes this host a member of the multicast group, if there is one, so that its frames come in: the device lets
+/// them through, and switches that look learn of it. The program takes them; nothing comes to this socket.
 fn hear(address: SocketAddr, how: Attachment) -> io::Result<Option<UdpSocket>> {
     let Some(group) = how.multicast else {
         return Ok(None);

@@ -1,6 +1,7 @@
 //! The network interfaces of a namespace, and word of their changes, as the kernel tells them (netlink). The
 //! namespace is the one that this was made in, wherever its thread is later. Judges nothing.
-use crate::ffi::strips_vlan_tags;
+use crate::ffi::{Question, ask_driver};
+use crate::steer::number;
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
@@ -54,6 +55,12 @@ pub struct Vlan {
     pub number: u16,
 }
 
+/// A command of `linux/ethtool.h`, asked with a `struct ethtool_value`: its size, and where the answer stands.
+pub const ETHTOOL_GFLAGS: u32 = 0x25;
+pub const FLAGS_BYTES: usize = 8;
+const FLAGS_AT: usize = 4;
+const ETH_FLAG_RXVLAN: u32 = 1 << 8;
+
 /// Asks about interfaces.
 pub struct Links {
     socket: Socket,
@@ -93,7 +100,10 @@ impl Links {
 
     /// Whether an interface's driver takes VLAN tags out of the frames that come in.
     pub fn strips_vlan_tags(&self, interface: &str) -> io::Result<bool> {
-        strips_vlan_tags(self.socket.as_fd(), interface)
+        let bytes = [ETHTOOL_GFLAGS.to_ne_bytes(), [0; 4]].concat();
+        let mut question = Question::new(&bytes)?;
+        ask_driver(self.socket.as_fd(), interface, &mut question)?;
+        Ok(number(&question.bytes(), FLAGS_AT) & ETH_FLAG_RXVLAN != 0)
     }
 
     /// Asks one question and takes all of its answer.

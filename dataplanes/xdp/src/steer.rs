@@ -130,7 +130,8 @@ fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
     bytes[at..at + what.len()].copy_from_slice(what);
 }
 
-fn number(bytes: &[u8], at: usize) -> u32 {
+/// A number of a question or an answer; 0 if it is cut off before.
+pub fn number(bytes: &[u8], at: usize) -> u32 {
     let bytes = bytes.get(at..).and_then(|rest| rest.first_chunk());
     bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes))
 }

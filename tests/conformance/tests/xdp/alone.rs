@@ -4,13 +4,13 @@ use crate::frames::{Envelope, framed};
 use crate::loaded::Loaded;
 use crate::twin::frame_of;
 use crate::veth::{
-    Namespaces, OUTSIDE, PORT, counted, peers_at, plane_ip, plane_mac, port, test_ip,
+    Namespaces, OUTSIDE, PORT, counted, grant, peers_at, plane_ip, plane_mac, port, test_ip,
 };
 use crate::{Clones, Driver, How};
-use quorumwire_conformance_tests::cluster::{GROUP, START, TERM, keys};
+use quorumwire_conformance_tests::cluster::{GROUP, START, keys};
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_fastpath::{Asking, Options, Request};
-use quorumwire_interfaces::{Command, DataPlane, EntryKind, Grant, Index, Term};
+use quorumwire_interfaces::{Command, DataPlane, EntryKind};
 use quorumwire_plane_xdp::{Attachment, XdpPlane, let_pass};
 use quorumwire_wire::packet::Kind;
 use std::net::SocketAddr;
@@ -42,19 +42,12 @@ impl Leader {
         let plane = XdpPlane::attach((plane_ip(0), PORT).into(), None, options, how);
         let mut plane = plane.expect("root, and a kernel for it");
         plane.set_keys(&keys());
-        let grant = Grant {
-            group: GROUP,
-            term: TERM,
-            last_index: Index(START),
-            last_term: Term(3),
-            commit_index: Index(START),
-            me: 0,
-            leader: 0,
-            peers: peers_at(&[plane_ip(0), test_ip(0, second), test_ip(0, 2)]),
-            quorum: 2,
-            held: false,
-        };
-        plane.engage(&grant).expect("a sound grant");
+        let begins = grant(
+            0,
+            peers_at(&[plane_ip(0), test_ip(0, second), test_ip(0, 2)]),
+            2,
+        );
+        plane.engage(&begins).expect("a sound grant");
         Self {
             plane,
             loaded: Loaded::at("eth0", options.ring_slots),

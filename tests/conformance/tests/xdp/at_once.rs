@@ -3,14 +3,16 @@
 use crate::hammered::stay_on;
 use crate::loaded::Loaded;
 use crate::twin::frame_of;
-use crate::veth::{Namespaces, OUTSIDE, PORT, counted, peers_at, plane_ip, port, socket, test_ip};
+use crate::veth::{
+    Namespaces, OUTSIDE, PORT, counted, grant, peers_at, plane_ip, port, socket, test_ip,
+};
 use crate::{Driver, How};
-use quorumwire_conformance_tests::cluster::{GROUP, START, TERM, keys};
+use quorumwire_conformance_tests::cluster::{GROUP, START, keys};
 use quorumwire_conformance_tests::faults::Dice;
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::{Asking, Options, REQUEST_BYTES_MAX, Request};
-use quorumwire_interfaces::{DataPlane, Grant, Index, PlaneEvent, Term};
+use quorumwire_interfaces::{DataPlane, Index, PlaneEvent};
 use quorumwire_plane_xdp::{XdpPlane, let_pass};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 use std::collections::BTreeSet;
@@ -42,19 +44,8 @@ fn leader(ring_slots: u32, peers: &[Ipv4Addr]) -> (XdpPlane, UdpSocket, Namespac
     let plane = XdpPlane::attach(address, None, options, Driver::ATTACHMENT);
     let mut plane = plane.expect("root, and a kernel for it");
     plane.set_keys(&keys());
-    let grant = Grant {
-        group: GROUP,
-        term: TERM,
-        last_index: Index(START),
-        last_term: Term(3),
-        commit_index: Index(START),
-        me: 0,
-        leader: 0,
-        peers: peers_at(peers),
-        quorum: u8::try_from(peers.len()).expect("few"),
-        held: false,
-    };
-    plane.engage(&grant).expect("a sound grant");
+    let begins = grant(0, peers_at(peers), u8::try_from(peers.len()).expect("few"));
+    plane.engage(&begins).expect("a sound grant");
     (plane, follower, namespaces)
 }
 

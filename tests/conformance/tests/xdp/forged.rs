@@ -2,13 +2,13 @@
 use crate::frames::{ETHERNET_BYTES, Home, found};
 use crate::loaded::{Loaded, XDP_DROP, XDP_PASS};
 use crate::twin::frame_of;
-use crate::veth::{Namespaces, OUTSIDE, PORT, Way, counted, peers_at, port};
+use crate::veth::{Namespaces, OUTSIDE, PORT, Way, counted, grant, peers_at, port};
 use crate::{Driver, How};
 use quorumwire_conformance_tests::cluster::{GROUP, START, TERM, keys};
 use quorumwire_conformance_tests::faults::Dice;
 use quorumwire_conformance_tests::forge::{header, sign, signed};
 use quorumwire_fastpath::Options;
-use quorumwire_interfaces::{Command, DataPlane, EntryKind, Grant, Index, PlaneEvent, Term};
+use quorumwire_interfaces::{Command, DataPlane, EntryKind, Index, PlaneEvent};
 use quorumwire_plane_xdp::{XdpPlane, let_pass};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind, ORIGIN_BYTES, TAG_OFFSET};
 use std::net::SocketAddr;
@@ -102,19 +102,12 @@ impl Target {
         let mut plane = plane.expect("root, and a kernel for it");
         let loaded = Loaded::at("eth0", RING_SLOTS);
         plane.set_keys(&keys());
-        let grant = Grant {
-            group: GROUP,
-            term: TERM,
-            last_index: Index(START),
-            last_term: Term(3),
-            commit_index: Index(START),
-            me: u8::from(!leads),
-            leader: 0,
-            peers: peers_at(&[0, 1, 2].map(|slot| way.test_ip(0, slot))),
-            quorum: 2,
-            held: false,
-        };
-        plane.engage(&grant).expect("a sound grant");
+        let begins = grant(
+            u8::from(!leads),
+            peers_at(&[0, 1, 2].map(|slot| way.test_ip(0, slot))),
+            2,
+        );
+        plane.engage(&begins).expect("a sound grant");
         let mut target = Self {
             plane,
             loaded,
