@@ -15,6 +15,7 @@ struct alone_without {
 };
 
 #include <bpf/bpf_helpers.h>
+#include "mutants.h"
 #include "qw_mutants.h"
 
 const volatile struct alone_without alone_without SEC(".rodata.alone");
@@ -22,16 +23,8 @@ const volatile struct alone_without alone_without SEC(".rodata.alone");
 /* Each name stands for itself, unless it is left out. */
 #undef qw_mutant
 #define qw_mutant(mutant) (alone_without.window && (mutant) == QW_WITHOUT_REQUEST_WINDOW)
-#define bpf_spin_lock(...) \
-	do { \
-		if (!alone_without.lock) \
-			bpf_spin_lock(__VA_ARGS__); \
-	} while (0)
-#define bpf_spin_unlock(...) \
-	do { \
-		if (!alone_without.lock) \
-			bpf_spin_unlock(__VA_ARGS__); \
-	} while (0)
+#undef qw_left_out
+#define qw_left_out(check) (alone_without.lock && (check) == QW_LEFT_OUT_LOCK)
 
 #include "in_xdp.h"
 
@@ -125,7 +118,8 @@ int alone_release(struct xdp_md *ctx)
 	(void)ctx;
 	if (!group || !lock)
 		return XDP_ABORTED;
-	qw_change_begins(group, lock);
+	if (!qw_change_begins(group, lock, zero))
+		return XDP_PASS; /* the next time, then */
 	qw_release(&group->registers, group->registers.last_index);
 	group->seen_index = group->registers.last_index;
 	qw_change_ends(group, lock);

@@ -82,27 +82,29 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 	struct qw_slot *slot = (void *)qw_slot_of(s->frame.group_slot, s->out.index);
 	__u32 at = s->frame.at + QW_HEADER_BYTES;
 	__u32 bytes = s->in.payload_bytes;
+	__u8 flags = s->in.flags & (QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT);
+	__u8 asked_by = QW_ASKER_NONE;
 
 	if (!slot)
 		return 0;
+	/* Nothing is read back from the slot: its memory is not in the cache. */
 	if (qw_left_out(QW_LEFT_OUT_INDEX_LAST))
 		slot->index = s->out.index;
 	else if (!qw_left_out(QW_LEFT_OUT_INDEX_FIRST))
 		slot->index = 0;
 	barrier();
-	slot->asked_by = QW_ASKER_NONE;
 	slot->previous_term = s->out.header.previous_term;
 	if (s->in.kind == QW_KIND_APPEND) {
 		slot->previous_term = s->in.previous_term;
 	} else if (s->in.kind == QW_KIND_REQUEST) {
-		slot->asked_by = QW_ASKER_PACKET;
+		asked_by = QW_ASKER_PACKET;
 		slot->client = s->sender;
 		if (s->frame.is_memcached) {
-			slot->asked_by = s->set.noreply ? QW_ASKER_NONE : QW_ASKER_MEMCACHED;
+			asked_by = s->set.noreply ? QW_ASKER_NONE : QW_ASKER_MEMCACHED;
 			slot->request = s->set.request;
 		}
 	} else if (s->in.kind == QW_KIND_FORWARD) {
-		slot->asked_by = QW_ASKER_PACKET;
+		asked_by = QW_ASKER_PACKET;
 		if (bpf_xdp_load_bytes(ctx, at, &slot->client, QW_ORIGIN_BYTES))
 			return 0;
 		__builtin_memset(slot->client.mac, 0, ETH_ALEN);
@@ -113,11 +115,11 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 	slot->sequence = s->in.sequence;
 	slot->payload_crc32c = s->in.payload_crc32c;
 	slot->payload_bytes = (__u16)bytes;
-	slot->flags = s->in.flags & (QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT);
+	slot->flags = flags;
+	slot->asked_by = asked_by;
 	slot->answered_here = (s->in.kind == QW_KIND_REQUEST ||
 			       qw_left_out(QW_LEFT_OUT_ANSWERED_HERE)) &&
-			      (slot->flags & QW_FLAG_BLIND) != 0 &&
-			      slot->asked_by != QW_ASKER_NONE;
+			      (flags & QW_FLAG_BLIND) != 0 && asked_by != QW_ASKER_NONE;
 	if (bytes > 0 && bytes <= QW_PAYLOAD_BYTES_MAX &&
 	    bpf_xdp_load_bytes(ctx, at, slot->payload, bytes))
 		return 0;

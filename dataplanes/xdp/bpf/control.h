@@ -6,6 +6,10 @@
 
 #include "maps.h"
 
+/* What these programs return. XDP_ABORTED: they cannot do what they were told. */
+#define QW_DONE XDP_PASS
+#define QW_BUSY XDP_DROP /* nothing was done: the order is to be given again */
+
 /* Submits `count` commands of `in`, up to the first that is not stored. All under one lock, so that their
  * indexes follow each other. */
 static __always_inline int qw_submit_all(struct qw_control *order, __u32 slot)
@@ -16,8 +20,9 @@ static __always_inline int qw_submit_all(struct qw_control *order, __u32 slot)
 	__u32 place;
 
 	if (!group || !lock)
-		return 0;
-	qw_change_begins(group, lock);
+		return XDP_ABORTED;
+	if (!qw_change_begins(group, lock, slot))
+		return QW_BUSY;
 	for (place = 0; place < QW_SUBMIT_MAX; place++) {
 		if (place >= count)
 			break;
@@ -29,7 +34,7 @@ static __always_inline int qw_submit_all(struct qw_control *order, __u32 slot)
 	}
 	order->done = place;
 	qw_change_ends(group, lock);
-	return 1;
+	return QW_DONE;
 }
 
 static __always_inline void
@@ -40,6 +45,7 @@ qw_engage(struct qw_control *order, struct qw_group *group)
 	group->registers = order->registers;
 	group->gap = gap;
 	group->waited_index = 0;
+	group->broken = 0;
 }
 
 static __always_inline int qw_obey(struct qw_control *order, __u32 slot)
@@ -50,8 +56,9 @@ static __always_inline int qw_obey(struct qw_control *order, __u32 slot)
 	__u64 number = order->number;
 
 	if (!group || !lock)
-		return 0;
-	qw_change_begins(group, lock);
+		return XDP_ABORTED;
+	if (!qw_change_begins(group, lock, slot))
+		return QW_BUSY;
 	if (what == QW_ORDER_ENGAGE)
 		qw_engage(order, group);
 	else if (what == QW_ORDER_OFF)
@@ -64,7 +71,7 @@ static __always_inline int qw_obey(struct qw_control *order, __u32 slot)
 	else if (what == QW_ORDER_RELEASE)
 		order->done = (__u32)qw_release(&group->registers, number);
 	qw_change_ends(group, lock);
-	return 1;
+	return QW_DONE;
 }
 
 #endif

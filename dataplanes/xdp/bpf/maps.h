@@ -60,11 +60,15 @@ struct {
 	__type(value, struct qw_in_step);
 } in_step SEC(".maps");
 
-/* A map with a lock cannot be mapped into the host's memory, so the lock is apart from what it guards. */
+/* Whoever holds a group's changes it. Held for less than a microsecond by programs only, which nothing interrupts
+ * that wants it, too. Not the kernel's own: that one turns interrupts off and on, which takes as long as a step. */
 struct qw_lock {
-	struct bpf_spin_lock lock;
+	__u32 held;
 	__u32 reserved[15]; /* a cache line for each */
 };
+/* So often a program looks whether a lock is free: most of a millisecond. It is held for so long only where the
+ * processor of a virtual machine stands still; then a packet is lost, and a host's order is given again. */
+#define QW_LOCK_LOOKS_MAX (1 << 14)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -224,13 +228,58 @@ static __always_inline void qw_tally(__u32 group_slot, __u32 which, __u64 more)
 		*counter += more;
 }
 
-/* Around everything that changes a group: under its lock, and with an odd version for the host that reads. */
-static __always_inline void qw_change_begins(struct qw_group *group, struct qw_lock *lock)
+/* The exchange orders what is done under the lock behind it. */
+static __always_inline int qw_try_lock(struct qw_lock *lock)
 {
-	if (!qw_left_out(QW_LEFT_OUT_LOCK))
-		bpf_spin_lock(&lock->lock);
+	return __sync_lock_test_and_set(&lock->held, 1) == 0;
+}
+
+struct qw_wanted_lock {
+	__u32 slot;
+	__u32 is_ours;
+};
+
+static long qw_look_at_lock(__u32 look, struct qw_wanted_lock *wanted)
+{
+	struct qw_lock *lock = bpf_map_lookup_elem(&locks, &wanted->slot);
+
+	(void)look;
+	if (lock && *(volatile __u32 *)&lock->held == 0)
+		wanted->is_ours = qw_try_lock(lock);
+	return wanted->is_ours & 1;
+}
+
+/* Waits for a group's lock, which was not free: 0 if it did not become so. */
+__attribute__((noinline)) int qw_wait_for_lock(__u32 slot)
+{
+	struct qw_wanted_lock wanted = { .slot = slot };
+
+	bpf_loop(QW_LOCK_LOOKS_MAX, qw_look_at_lock, &wanted, 0);
+	return (int)wanted.is_ours;
+}
+
+static __always_inline int qw_take_lock(struct qw_lock *lock, __u32 slot)
+{
+	return qw_try_lock(lock) || qw_wait_for_lock(slot);
+}
+
+static __always_inline void qw_free_lock(struct qw_lock *lock)
+{
+	__sync_lock_test_and_set(&lock->held, 0);
+}
+
+/* Around everything that changes a group: under its lock, and with an odd version for the host that reads. If the
+ * lock cannot be had, it is 0, and nothing may be changed. */
+static __always_inline int
+qw_change_begins(struct qw_group *group, struct qw_lock *lock, __u32 slot)
+{
+	if (!qw_left_out(QW_LEFT_OUT_LOCK) && !qw_take_lock(lock, slot))
+		return 0;
 	group->version++;
 	barrier();
+	if (*(volatile __u64 *)&group->broken)
+		group->registers.role = QW_ROLE_OFF;
+	return 1;
 }
 
 static __always_inline void qw_change_ends(struct qw_group *group, struct qw_lock *lock)
@@ -238,7 +287,7 @@ static __always_inline void qw_change_ends(struct qw_group *group, struct qw_loc
 	barrier();
 	group->version++;
 	if (!qw_left_out(QW_LEFT_OUT_LOCK))
-		bpf_spin_unlock(&lock->lock);
+		qw_free_lock(lock);
 }
 
 static __always_inline void qw_tell(const struct qw_event *event, __u64 flags)

@@ -79,12 +79,13 @@ static __always_inline void qw_learn(struct qw_served *s)
 	__builtin_memcpy(peer->mac, s->sender.mac, ETH_ALEN);
 }
 
-static __always_inline void qw_take_step(struct qw_served *s, struct qw_group *group,
-					 struct qw_lock *lock)
+static __always_inline int qw_take_step(struct qw_served *s, struct qw_group *group,
+					struct qw_lock *lock)
 {
 	struct qw_registers *registers = &group->registers;
 
-	qw_change_begins(group, lock);
+	if (!qw_change_begins(group, lock, s->frame.group_slot))
+		return 0;
 	qw_step(registers, &s->in, &s->out);
 	s->asking = qw_gap_after(&group->gap, &s->in, &s->out);
 	s->term = registers->term;
@@ -104,15 +105,7 @@ static __always_inline void qw_take_step(struct qw_served *s, struct qw_group *g
 	s->replicas = registers->replicas;
 	s->role = registers->role;
 	qw_change_ends(group, lock);
-}
-
-/* An entry has its place in the log, but not in the ring, which the checks before rule out. Nothing may be
- * acknowledged behind it: the plane stops, and its host finds that. */
-static __always_inline void qw_break(struct qw_group *group, struct qw_lock *lock)
-{
-	qw_change_begins(group, lock);
-	group->registers.role = QW_ROLE_OFF;
-	qw_change_ends(group, lock);
+	return 1;
 }
 
 /* Before a step: the driver's verdict on a frame that takes none, or QW_GOES_ON. */
@@ -168,7 +161,8 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 		return verdict;
 	if (s->frame.to_group && s->in.kind != QW_KIND_APPEND)
 		return qw_lose(QW_COUNT_NOT_FOR_GROUP);
-	qw_take_step(s, group, lock);
+	if (!qw_take_step(s, group, lock))
+		return qw_lose(QW_COUNT_BUSY);
 	qw_tally(s->frame.group_slot, s->out.reason & 31, 1);
 	if (s->frame.is_memcached) {
 		if ((s->out.actions & QW_STORE) == 0)
@@ -178,7 +172,9 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 	}
 	qw_learn(s);
 	if ((s->out.actions & QW_STORE) && !qw_store(ctx)) {
-		qw_break(group, lock);
+		/* An entry has its place in the log, but not in the ring, which the checks before rule out.
+		 * Nothing may be acknowledged behind it: the plane stops, and its host finds that. */
+		*(volatile __u64 *)&group->broken = 1;
 		return XDP_ABORTED;
 	}
 	verdict = qw_act(ctx);
@@ -260,7 +256,7 @@ int qw_order(struct xdp_md *ctx)
 	__u32 slot = qw_ordered_for(ctx);
 	struct qw_control *order = bpf_map_lookup_elem(&control, &slot);
 
-	return order && qw_obey(order, slot) ? XDP_PASS : XDP_ABORTED;
+	return order ? qw_obey(order, slot) : XDP_ABORTED;
 }
 
 SEC("xdp")
@@ -269,7 +265,7 @@ int qw_submit_orders(struct xdp_md *ctx)
 	__u32 slot = qw_ordered_for(ctx);
 	struct qw_control *order = bpf_map_lookup_elem(&control, &slot);
 
-	return order && qw_submit_all(order, slot) ? XDP_PASS : XDP_ABORTED;
+	return order ? qw_submit_all(order, slot) : XDP_ABORTED;
 }
 
 /* Each frame of a run of this is one of a trial. */

@@ -92,7 +92,7 @@ struct qw_slot {
 _Static_assert(sizeof(struct qw_slot) == 1448, "as in src/shared.rs");
 
 /* Entries that the host may leave unseen while nobody waits for it, or a quarter of its ring. */
-#define QW_UNSEEN_MAX 256
+#define QW_UNSEEN_MAX 1024
 
 /* One group. Programs write what stands before `woken`. */
 struct qw_group {
@@ -100,10 +100,11 @@ struct qw_group {
 	struct qw_registers registers;
 	struct qw_gap gap;
 	__u64 waited_index; /* leader: somebody waits for what the host says of this entry, maybe of earlier ones */
+	__u64 broken; /* 1: the plane is off from the next change on, because a program found that it must be */
 	__u64 woken; /* 0: the host sleeps, and wants to be woken */
 	__u64 seen_index; /* the last entry that the host has taken */
 	__u64 idles; /* 1: it looks at nothing by itself, so the first entry is to wake it */
-	__u64 reserved[6]; /* cache lines of its own: other queues step other groups */
+	__u64 reserved[5]; /* cache lines of its own: other queues step other groups */
 };
 _Static_assert(sizeof(struct qw_group) == 320, "as in src/shared.rs");
 
@@ -165,6 +166,7 @@ enum qw_count_of {
 	QW_COUNT_CLONED, /* copies that left by clone.bpf.c */
 	QW_COUNT_ORDERS_FORGED, /* frames that looked like an order for copies, and were not ours */
 	QW_COUNT_NOT_FOR_GROUP, /* dropped: to the address of all replicas, which is for APPENDs only */
+	QW_COUNT_BUSY, /* dropped: another processor held the group for too long */
 	QW_COUNT_OTHER_QUEUE, /* came by another receive queue than the one that was asked for */
 	QW_COUNT_COUNT,
 };

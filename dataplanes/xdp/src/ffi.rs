@@ -61,6 +61,9 @@ pub fn value_of<T: Plain>(bytes: &[u8]) -> Option<T> {
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
+#[cfg(target_arch = "x86_64")]
+const CACHE_LINE_BYTES: usize = 64;
+
 /// A part of an array map in this process's memory. Programs write it at any time, so nothing here gives out
 /// references but to payloads that are not written again before the host releases them.
 pub struct Mapped {
@@ -119,6 +122,20 @@ impl Mapped {
         let place = self.at(offset, size_of::<T>());
         // SAFETY: within the mapping; any bytes are a value.
         unsafe { std::ptr::read_volatile(place.cast::<T>()) }
+    }
+
+    /// Has the processor fetch what stands there, because it will be read soon. Elsewhere than on x86-64 it is
+    /// fetched when it is read.
+    pub fn fetch(&self, offset: usize, bytes: usize) {
+        let place = self.at(offset, bytes);
+        #[cfg(target_arch = "x86_64")]
+        for line in (0..bytes).step_by(CACHE_LINE_BYTES) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: within the mapping, of which nothing is read.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(place.add(line).cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = place;
     }
 
     /// Writes a value; no program may be using that place.

@@ -47,7 +47,7 @@ use steer::Steered;
 /// must fit, or a burst loses some.
 const DEVICE_FRAMES: u32 = 256;
 /// What the program does without anybody waiting for the host, the host finds this late at most.
-const LOOK_AGAIN_WITHIN: Duration = Duration::from_millis(2);
+const LOOK_AGAIN_WITHIN: Duration = Duration::from_millis(5);
 /// After so many looks in vain the host looks no more until it is woken.
 const IDLE_POLLS: u32 = 10;
 /// Events taken in at once; the kernel's queue holds no more than some 2,000.

@@ -21,9 +21,14 @@ const FENCE_LOOKS_FOR: Duration = Duration::from_millis(1);
 /// Where the kernel cannot be asked for that, a fence waits for this long: no packet's step takes so long, and
 /// no processor of a virtual machine stands still so long.
 const FENCE_WITHOUT_GRACE: Duration = Duration::from_millis(500);
-/// Registers are read again for this long because a step is changing them. A step takes less than a
-/// microsecond, but a virtual machine's processor may stand still in the middle of one.
-const READ_FOR: Duration = Duration::from_secs(10);
+/// Registers are read again, and orders given again, for this long because a step is changing the group. A step takes
+/// less than a microsecond, but a virtual machine's processor may stand still in the middle of one.
+const BUSY_FOR: Duration = Duration::from_secs(10);
+/// Entries are read one behind the other, from memory that another processor wrote: so many are fetched ahead, and
+/// so many bytes of each, which are the head and a short command.
+const FETCH_AHEAD: u64 = 4;
+/// See [`FETCH_AHEAD`].
+const FETCH_BYTES: usize = 192;
 /// Looks without giving the processor to others.
 const LOOKS_AT_ONCE: u32 = 1000;
 const FAILED: PlaneError =
@@ -98,7 +103,7 @@ impl KernelPlace {
             }
             let waited = begun.get_or_insert_with(Instant::now).elapsed();
             assert!(
-                waited < READ_FOR,
+                waited < BUSY_FOR,
                 "the registers are being changed without end"
             );
             std::thread::yield_now();
@@ -179,7 +184,7 @@ impl KernelPlace {
             ..ControlHead::default()
         };
         self.parts.control.write(0, &head);
-        obeyed(&run(self.parts.order.as_fd(), self.group_slot))?;
+        give(&self.parts.order, self.group_slot)?;
         self.refresh();
         Ok(())
     }
@@ -305,7 +310,7 @@ impl Place for KernelPlace {
             ..ControlHead::default()
         };
         self.parts.control.write(0, &head);
-        obeyed(&run(self.parts.submit.as_fd(), self.group_slot))?;
+        give(&self.parts.submit, self.group_slot)?;
         let done = self.done() as usize;
         outcomes.extend((0..commands.len().min(done + 1)).map(|place| self.outcome(place)));
         self.refresh();
@@ -362,6 +367,8 @@ impl Place for KernelPlace {
     }
 
     fn get(&self, index: u64) -> Option<(Stored, &[u8])> {
+        let soon = self.slot_at(index + FETCH_AHEAD);
+        self.parts.ring.fetch(soon, FETCH_BYTES);
         let head = self.head(index)?;
         let client = || head.client.socket_address();
         let asked_by = match head.asked_by {
@@ -393,13 +400,20 @@ pub fn wait_for_all_programs() {
     }
 }
 
-/// `XDP_PASS`: what the host's programs return when they have done what they were told.
+/// What the host's programs return: they have done what they were told.
 const DONE: u32 = 2;
+/// They have done nothing, because another processor held the group.
+const BUSY: u32 = 1;
 
-fn obeyed(ran: &std::io::Result<u32>) -> Result<(), PlaneError> {
-    match ran {
-        Ok(DONE) => Ok(()),
-        Ok(_) | Err(_) => Err(FAILED),
+/// Has a program carry out what stands in the control map.
+fn give(program: &OwnedFd, group_slot: u32) -> Result<(), PlaneError> {
+    let begun = Instant::now();
+    loop {
+        match run(program.as_fd(), group_slot) {
+            Ok(DONE) => return Ok(()),
+            Ok(BUSY) if begun.elapsed() < BUSY_FOR => std::thread::yield_now(),
+            Ok(_) | Err(_) => return Err(FAILED),
+        }
     }
 }
 

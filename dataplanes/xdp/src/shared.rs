@@ -124,7 +124,7 @@ pub const GROUP_BYTES: usize = 320;
 pub const GROUP_VERSION: usize = 0;
 pub const GROUP_REGISTERS: usize = 8;
 /// What follows the program's part, before what is left free.
-const GROUP_HOSTS: usize = GROUP_BYTES - 48 - 24;
+const GROUP_HOSTS: usize = GROUP_BYTES - 40 - 24;
 pub const GROUP_WOKEN: usize = GROUP_HOSTS;
 pub const GROUP_SEEN_INDEX: usize = GROUP_HOSTS + 8;
 pub const GROUP_IDLES: usize = GROUP_HOSTS + 16;
@@ -209,7 +209,7 @@ const _: () = assert!(size_of::<Event>() == 24);
 
 /// `enum qw_count_of`, which follows the reasons: names, in its order. Those that the engine counts, too, have
 /// its names.
-pub const COUNTS: [&str; 21] = [
+pub const COUNTS: [&str; 22] = [
     "received",
     "foreign",
     "entries_stored",
@@ -230,6 +230,7 @@ pub const COUNTS: [&str; 21] = [
     "copies_cloned",
     "copy_orders_forged",
     "dropped_not_for_group",
+    "dropped_busy",
     "came_by_other_queue",
 ];
 /// Places for one group's counters.

@@ -137,12 +137,32 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Packets dropped because their payload's checksum is wrong",
     ),
     (
+        "plane_copies_cloned",
+        "Copies of packets that left behind the driver, where it cannot make them",
+    ),
+    (
         "plane_copy_orders_forged",
         "Frames at the interface that looked like an order of the data plane's program and were not",
     ),
     (
         "plane_copies_not_needed",
         "Copies of a frame that the kernel made beyond those that were sent",
+    ),
+    (
+        "plane_copy_trials",
+        "Times that the kernel was tried whether it makes copies as it must",
+    ),
+    (
+        "plane_copy_trials_failed",
+        "Trials of the copies that showed another number or order",
+    ),
+    (
+        "plane_dropped_busy",
+        "Packets dropped because another processor held the log for too long",
+    ),
+    (
+        "plane_dropped_not_for_group",
+        "Packets dropped that came to the address of all replicas, and must not",
     ),
     (
         "plane_entries_resent",
@@ -174,6 +194,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Entries not stored because the one before is not what the leader means",
     ),
     (
+        "plane_lost_answer_changed",
+        "Answers to a memcached `get` not sent because they changed while they were written",
+    ),
+    (
         "plane_lost_no_neighbour",
         "Packets that the kernel did not send because it knew no Ethernet address; the server sends entries \
          among them",
@@ -183,8 +207,21 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Packets that the kernel did not send because their frame could not be made longer",
     ),
     (
+        "plane_lost_unsent",
+        "Packets that the kernel did not send because they could not be written, signed or \
+         handed over",
+    ),
+    (
         "plane_malformed",
         "Packets with lengths or fields that the data plane does not take",
+    ),
+    (
+        "plane_memcached_answered",
+        "Memcached `get`s by UDP that the kernel answered itself",
+    ),
+    (
+        "plane_memcached_left",
+        "Datagrams of memcached clients that the kernel left to the server",
     ),
     (
         "plane_memcached_taken",

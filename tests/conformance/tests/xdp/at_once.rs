@@ -1,7 +1,7 @@
 //! Two processors at once: each packet's step is one, and no entry leaves torn while another takes its place. Needs
 //! root, and two processors.
 use crate::hammered::stay_on;
-use crate::loaded::Loaded;
+use crate::loaded::{Loaded, XDP_DROP};
 use crate::twin::frame_of;
 use crate::veth::{
     Namespaces, OUTSIDE, PORT, counted, grant, peers_at, plane_ip, port, socket, test_ip,
@@ -86,7 +86,9 @@ pub fn steps_on_two_processors_are_one_behind_the_other() {
         }
     });
     let last = plane.registers().last_index.0;
-    assert_eq!(last, START + 2 * REQUESTS, "each has its place");
+    // One processor of a virtual machine may stand still for longer than the other waits for it.
+    let taken = 2 * REQUESTS - counted(&plane, "dropped_busy");
+    assert_eq!(last, START + taken, "each has its place");
     assert_eq!(plane.registers().commit_index.0, last);
     let slots = (START + 1..=last).map(|index| both[0].1.slot(index));
     let stored: BTreeSet<_> = slots
@@ -96,8 +98,52 @@ pub fn steps_on_two_processors_are_one_behind_the_other() {
         .iter()
         .map(|(_, session, sequence)| (*session, *sequence))
         .collect();
-    assert_eq!(commands.len() as u64, 2 * REQUESTS, "each stands there");
+    assert_eq!(commands.len() as u64, taken, "each stands there");
     assert_eq!(stored.first().map(|first| first.0), Some(START + 1));
+}
+
+/// What finds the group held changes nothing: a packet is dropped and counted, an order of the host is carried out
+/// when the group is free again.
+#[test]
+fn a_group_that_is_held_is_left_alone() {
+    const PACKETS: u64 = 20;
+    let (mut plane, _, _namespaces) = leader(16, &[plane_ip(0)]);
+    let mut loaded = Loaded::at("eth0", 16);
+    loaded.hold(true);
+    let before = loaded.state();
+    std::thread::scope(|scope| {
+        let order = scope.spawn(|| plane.heartbeat(1));
+        // Each waits for the lock, so that the order has time to be given more than once.
+        for _ in 0..PACKETS {
+            let (verdict, _) = loaded.run(&request(1, 1, b"x"));
+            assert_eq!(verdict, XDP_DROP);
+        }
+        assert!(!order.is_finished(), "somebody else holds the group");
+        assert!(loaded.is_in(&before));
+        loaded.hold(false);
+        let done = order.join().expect("it does not panic");
+        done.expect("it is carried out");
+    });
+    assert_eq!(counted(&plane, "dropped_busy"), PACKETS);
+    assert_eq!(loaded.registers().round, 1);
+    loaded.run(&request(1, 1, b"x"));
+    assert_eq!(plane.registers().last_index.0, START + 1);
+}
+
+/// Nothing is stored behind an entry that did not get into the ring, and the host learns of it.
+#[test]
+fn a_plane_whose_ring_has_a_hole_stops() {
+    let (mut plane, _, _namespaces) = leader(16, &[plane_ip(0)]);
+    let mut loaded = Loaded::at("eth0", 16);
+    loaded.break_group();
+    loaded.run(&request(1, 1, b"x"));
+    assert_eq!(plane.registers().last_index.0, START, "nothing is stored");
+    plane.poll(64, &mut |_| {});
+    assert!(plane.fault().is_some_and(|text| text.contains("ring")));
+    plane.disengage();
+    plane
+        .engage(&grant(0, peers_at(&[plane_ip(0)]), 1))
+        .expect_err("it has failed");
 }
 
 #[test]

@@ -18,10 +18,13 @@ pub const XDP_TX: u32 = 3;
 pub const XDP_REDIRECT: u32 = 4;
 
 /// `struct qw_group`: its size, and where the registers begin, then what a follower has asked for.
-const GROUP_BYTES: usize = 272;
+const GROUP_BYTES: usize = 280;
 const GROUP_REGISTERS: usize = 8;
-/// What stands behind registers and questions: whom the host has to answer, and whether it was woken.
-const GROUP_REST_BYTES: usize = 32;
+/// What stands behind registers and questions: whom the host has to answer, whether all is well, and whether the host
+/// was woken.
+const GROUP_REST_BYTES: usize = 40;
+/// `broken`, within that.
+const GROUP_BROKEN: usize = GROUP_BYTES - GROUP_REST_BYTES + 8;
 /// `struct qw_slot`: its size, and where the payload begins.
 const SLOT_BYTES: usize = SLOT_PAYLOAD + PAYLOAD_BYTES_MAX;
 const SLOT_PAYLOAD: usize = 72;
@@ -57,6 +60,9 @@ pub struct Loaded {
     in_step: Mapped,
     counters: MapHandle,
     peers: MapHandle,
+    locks: MapHandle,
+    /// The map of `groups`.
+    groups_map: MapHandle,
     /// What it made of the frame that it was run on last.
     made: Box<[u8; FRAME_BYTES_MAX]>,
 }
@@ -83,15 +89,19 @@ impl Loaded {
             let place = maps.iter().position(|map| map.name() == name);
             maps.swap_remove(place.expect("a map of this name"))
         };
+        let groups = map("groups");
+        let groups_map = MapHandle::try_from(&groups).expect("another descriptor");
         let mapped = |map: MapHandle, bytes| Mapped::new(map.as_fd(), bytes).expect("mapable");
         Self {
             program: Program::fd_from_id(attached).expect("root"),
             interface,
-            groups: mapped(map("groups"), GROUP_BYTES),
+            groups: mapped(groups, GROUP_BYTES),
             ring: mapped(map("ring"), ring_slots as usize * SLOT_BYTES),
             in_step: mapped(map("in_step"), CPUS_MAX * IN_STEP_BYTES),
             counters: map("counters"),
             peers: map("peers"),
+            locks: map("locks"),
+            groups_map,
             made: Box::new([0; FRAME_BYTES_MAX]),
         }
     }
@@ -106,6 +116,22 @@ impl Loaded {
     /// Lets a frame come in so often, at once. To be called in its namespace.
     pub fn receive(&self, frame: &[u8], times: u32) {
         run_live(self.program.as_fd(), frame, self.interface, times).expect("a frame");
+    }
+
+    /// Takes the first group's lock, as a program on another processor would, or gives it back.
+    pub fn hold(&self, held: bool) {
+        let value = [u32::from(held).to_ne_bytes().to_vec(), vec![0; 60]].concat();
+        let done = self.locks.update(&[0; 4], &value, MapFlags::ANY);
+        done.expect("root");
+    }
+
+    /// Says of the first group, which must be at rest, that an entry did not get into its ring.
+    pub fn break_group(&self) {
+        let found = self.groups_map.lookup(&[0; 4], MapFlags::ANY);
+        let mut group = found.expect("root").expect("a slot of an array");
+        group[GROUP_BROKEN] = 1;
+        let done = self.groups_map.update(&[0; 4], &group, MapFlags::ANY);
+        done.expect("root");
     }
 
     /// Copies that were ordered and are not made yet.
