@@ -63,6 +63,14 @@ class System(NamedTuple):
 
 SYSTEMS = [
     System("echo", "an XDP program that sends frames back, no replica", "echo", 1, [ONE_OUTSIDE, ONE_INSIDE, LARGE]),
+    System(
+        "programs alone", "the plane's programs without replicas behind them: what they store is thrown away",
+        "alone", 3, [ONE_OUTSIDE, MANY_OUTSIDE, ONE_INSIDE, MANY_INSIDE],
+    ),
+    System(
+        "programs alone, no tag", "the same, without tags: unsafe, to see what these cost",
+        "alone", 3, [ONE_INSIDE], without="tag",
+    ),
     System("socket", "three replicas, `--plane socket`", "socket", 3, [ONE_OUTSIDE, MANY_OUTSIDE]),
     System(
         "xdp", "three replicas, `--plane xdp`", "xdp", 3,
@@ -73,14 +81,6 @@ SYSTEMS = [
         [ONE_OUTSIDE, MANY_OUTSIDE, ONE_INSIDE, MANY_INSIDE], QUIET_NICE,
     ),
     System("xdp, five", "five replicas, `--plane xdp`", "xdp", 5, [ONE_OUTSIDE, ONE_INSIDE]),
-    System(
-        "programs alone", "the plane's programs without replicas behind them: what they store is thrown away",
-        "alone", 3, [ONE_OUTSIDE, MANY_OUTSIDE, ONE_INSIDE, MANY_INSIDE],
-    ),
-    System(
-        "programs alone, no tag", "the same, without tags: unsafe, to see what these cost",
-        "alone", 3, [ONE_INSIDE], without="tag",
-    ),
     System("programs alone, five", "five without replicas behind them", "alone", 5, [ONE_INSIDE]),
 ]
 

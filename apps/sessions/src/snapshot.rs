@@ -12,7 +12,7 @@
 use crate::fragments::{
     FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX, Fragments, OVERHEAD_BYTES, Partial,
 };
-use crate::table::{Session, Table};
+use crate::table::{Answer, Session, Table};
 use crate::{ANSWER_BYTES_MAX, Name, SESSIONS_MAX, WINDOW};
 use quorumwire_interfaces::{Frozen, Index};
 use std::collections::{BTreeMap, VecDeque};
@@ -121,7 +121,7 @@ pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(Table, Fragments)> {
 fn read_session(reader: &mut dyn Read) -> io::Result<Session> {
     let (used_at, used_ms) = (Index(read_u64(reader)?), read_u64(reader)?);
     let count = read_u8(reader)?;
-    let mut ran: VecDeque<(u64, Option<Box<[u8]>>)> = VecDeque::new();
+    let mut ran: VecDeque<(u64, Option<Answer>)> = VecDeque::new();
     for _ in 0..count {
         let sequence = read_u64(reader)?;
         if ran.back().is_some_and(|(before, _)| *before >= sequence) {
@@ -131,7 +131,7 @@ fn read_session(reader: &mut dyn Read) -> io::Result<Session> {
         let answer = match usize::from(bytes) {
             _ if bytes == NO_ANSWER => None,
             bytes if bytes > ANSWER_BYTES_MAX => return Err(bad("too long an answer")),
-            bytes => Some(read_bytes(reader, bytes)?.into()),
+            bytes => Some(Answer::from_vec(read_bytes(reader, bytes)?)),
         };
         ran.push_back((sequence, answer));
     }

@@ -1,6 +1,7 @@
 //! Which commands of which sessions have run, and what was answered.
 use crate::{ANSWER_BYTES_MAX, IDLE_MS_MIN, Name, Place, Refusal, SESSIONS_MAX, WINDOW};
 use quorumwire_interfaces::{Index, LogTime};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -15,6 +16,9 @@ pub(crate) struct Table {
 /// The `used_ms` of a session that was used since the last tick.
 const NOT_KNOWN: u64 = u64::MAX;
 
+/// What a command was answered. Most answers are a word or a number, for which nothing is allocated.
+pub(crate) type Answer = SmallVec<[u8; 16]>;
+
 /// One client's commands that may still be repeated.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Session {
@@ -23,13 +27,13 @@ pub(crate) struct Session {
     pub(crate) used_ms: u64,
     /// Those that ran, sequences ascending, all within [`WINDOW`] of the highest. `None`: the answer was
     /// too long to keep.
-    pub(crate) ran: VecDeque<(u64, Option<Box<[u8]>>)>,
+    pub(crate) ran: VecDeque<(u64, Option<Answer>)>,
 }
 
 /// What is known of a command that is about to run.
 pub(crate) enum Before {
     New,
-    Ran(Box<[u8]>),
+    Ran(Answer),
     Refused(Refusal),
 }
 
@@ -40,6 +44,9 @@ impl Session {
 
     /// Where a command stands in `ran`, or would.
     fn find(&self, sequence: u64) -> Result<usize, usize> {
+        if sequence > self.highest() {
+            return Err(self.ran.len()); // nearly always
+        }
         self.ran
             .binary_search_by_key(&sequence, |(sequence, _)| *sequence)
     }
@@ -127,7 +134,7 @@ impl Table {
     pub(crate) fn finish(&mut self, name: Name, answer: &[u8]) {
         let session = self.sessions.entry(name.session).or_default();
         let session = Arc::make_mut(session);
-        let kept = (answer.len() <= ANSWER_BYTES_MAX).then(|| answer.into());
+        let kept = (answer.len() <= ANSWER_BYTES_MAX).then(|| Answer::from_slice(answer));
         if let Err(at) = session.find(name.sequence) {
             session.ran.insert(at, (name.sequence, kept));
         }

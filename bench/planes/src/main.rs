@@ -10,6 +10,7 @@ mod outside;
 mod programs;
 mod steps;
 mod watched;
+mod wire;
 
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;

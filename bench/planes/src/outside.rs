@@ -1,12 +1,11 @@
 //! `outside`: a client with an ordinary UDP socket, which signs its requests and checks the answers.
 use crate::commands::{Packets, SEQUENCE, SESSION};
 use crate::figures::{self, Failures};
+use crate::wire::{Received, Wire};
 use crate::{Load, commands};
 use anyhow::{Result, ensure};
 use hdrhistogram::Histogram;
 use quorumwire_fastpath::Asking;
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, UdpSocket};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,6 @@ use std::time::{Duration, Instant};
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// Nothing answered for so long: the run is given up.
 const SILENT_MAX: Duration = Duration::from_secs(5);
-const DATAGRAM_BYTES_MAX: usize = 2048;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -30,7 +28,7 @@ struct Lane {
 }
 
 struct Client<'a> {
-    socket: UdpSocket,
+    wire: Wire,
     asking: Asking,
     load: &'a Load,
     session: u64,
@@ -47,12 +45,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (warm_up, measured) = load.times()?;
     let keys = load.keys.as_deref().map(commands::load_keys).transpose()?;
     let asking = commands::asking(keys);
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    socket.connect(load.to)?;
-    socket.set_read_timeout(Some(AGAIN_AFTER))?;
+    let (wire, mut received) = Wire::connect(load.to, AGAIN_AFTER, load.in_flight > 1)?;
     let session = commands::first_session();
     let mut client = Client {
-        socket,
+        wire,
         asking,
         load,
         session,
@@ -63,11 +59,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         measuring: false,
     };
     client.begin()?;
-    client.go_on_for(warm_up)?;
+    client.go_on_for(warm_up, &mut received)?;
     client.measuring = true;
     client.failures = Failures::default();
     let begun = Instant::now();
-    client.go_on_for(measured)?;
+    client.go_on_for(measured, &mut received)?;
     figures::print(&client.latencies, begun.elapsed(), client.failures, &[]);
     Ok(())
 }
@@ -89,30 +85,28 @@ impl Client<'_> {
     fn send(&mut self, number: usize) -> Result<()> {
         let sequence = self.lanes[number].sequence;
         let session = self.session | number as u64;
-        self.socket.send(self.packets.of(session, sequence))?;
-        Ok(())
+        self.wire.send(self.packets.of(session, sequence))
     }
 
-    fn go_on_for(&mut self, time: Duration) -> Result<()> {
+    fn go_on_for(&mut self, time: Duration, received: &mut Received) -> Result<()> {
         let end = Instant::now() + time;
         let mut heard = Instant::now();
-        let mut datagram = [0; DATAGRAM_BYTES_MAX];
         loop {
-            let received = match self.socket.recv(&mut datagram) {
-                Ok(bytes) => Some(bytes),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => None,
-                Err(error) => return Err(error.into()),
-            };
+            self.wire.flush()?;
+            self.wire.receive(AGAIN_AFTER, received)?;
             let now = Instant::now();
-            if now >= end {
-                return Ok(());
-            }
-            if let Some(bytes) = received {
+            let mut nothing = true;
+            for datagram in received.datagrams() {
+                nothing = false;
                 heard = now;
-                self.take(&datagram[..bytes], now)?;
-            } else {
+                self.take(datagram, now)?;
+            }
+            if nothing {
                 ensure!(now - heard < SILENT_MAX, "no answer for {SILENT_MAX:?}");
                 self.send_again(now)?;
+            }
+            if now >= end {
+                return self.wire.flush();
             }
         }
     }

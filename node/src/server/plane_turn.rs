@@ -214,6 +214,10 @@ impl Core {
 
     /// What clients ask through the plane and what was submitted come to light in different orders.
     fn insert_proposal(&mut self, proposal: Proposal) {
+        let is_last = |last: &Proposal| last.index < proposal.index;
+        if self.proposals.back().is_none_or(is_last) {
+            return self.proposals.push_back(proposal);
+        }
         let at = self
             .proposals
             .partition_point(|other| other.index < proposal.index);
