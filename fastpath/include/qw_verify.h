@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) int qw_brings_command(const struct 
 
 /* Decodes and checks the form of a packet of `frame_bytes` bytes; `frame` has at least
  * QW_HEADER_BYTES. The reason why it is not taken, or QW_REASON_NONE. */
-static inline enum qw_reason
+static inline __attribute__((always_inline)) enum qw_reason
 qw_check_form(const __u8 *frame, __u32 frame_bytes, struct qw_header *header)
 {
 	__u32 packet_bytes;

@@ -99,6 +99,8 @@ static __always_inline int qw_find(QW_CTX *ctx, struct qw_frame *frame)
 	__u32 room;
 	__be16 proto;
 
+	frame->is_memcached = 0;
+	frame->to_group = 0;
 	if ((void *)(ethernet + 1) > end)
 		return 0;
 	proto = ethernet->h_proto;

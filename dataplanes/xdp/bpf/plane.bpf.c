@@ -163,7 +163,8 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 		return qw_lose(QW_COUNT_NOT_FOR_GROUP);
 	if (!qw_take_step(s, group, lock))
 		return qw_lose(QW_COUNT_BUSY);
-	qw_tally(s->frame.group_slot, s->out.reason & 31, 1);
+	if (s->out.reason != QW_REASON_NONE)
+		qw_tally(s->frame.group_slot, s->out.reason & 31, 1);
 	if (s->frame.is_memcached) {
 		if ((s->out.actions & QW_STORE) == 0)
 			return qw_give_back(ctx);
@@ -195,25 +196,25 @@ static __always_inline void qw_note_queue(const struct xdp_md *ctx, __u32 group_
 SEC("xdp")
 int qw_receive(struct xdp_md *ctx)
 {
-	struct qw_frame frame = {};
+	struct qw_served *s = qw_now_served();
 	struct qw_in_step *mine;
-	struct qw_served *s;
+	__u32 group_slot;
 	int verdict;
 
 	/* Not by another branch: the compiler would put the step into this function, too much for its stack. */
-	if (!qw_find(ctx, &frame) || !(qw_is_to_us(ctx, &frame) | qw_left_out(QW_LEFT_OUT_ADDRESS)))
+	if (!s || !qw_find(ctx, &s->frame) ||
+	    !(qw_is_to_us(ctx, &s->frame) | qw_left_out(QW_LEFT_OUT_ADDRESS)))
 		return XDP_PASS;
-	mine = qw_own_step(frame.group_slot);
-	s = qw_now_served();
-	if (!mine || !s)
+	group_slot = s->frame.group_slot;
+	mine = qw_own_step(group_slot);
+	if (!mine)
 		return XDP_PASS;
-	s->frame = frame;
-	qw_note_queue(ctx, frame.group_slot);
+	qw_note_queue(ctx, group_slot);
 	/* Before the role is read, so that a fence which finds nobody here has been seen by all. */
 	__sync_fetch_and_add(&mine->count, 1);
 	verdict = qw_serve(ctx, s);
-	if (!frame.is_memcached)
-		qw_tally(frame.group_slot, QW_COUNT_RECEIVED, 1);
+	if (!s->frame.is_memcached)
+		qw_tally(group_slot, QW_COUNT_RECEIVED, 1);
 	__sync_fetch_and_add(&mine->count, -1);
 	return verdict;
 }

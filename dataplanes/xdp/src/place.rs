@@ -367,7 +367,7 @@ impl Place for KernelPlace {
     }
 
     fn get(&self, index: u64) -> Option<(Stored, &[u8])> {
-        let soon = self.slot_at(index + FETCH_AHEAD);
+        let soon = self.slot_at(index.wrapping_add(FETCH_AHEAD));
         self.parts.ring.fetch(soon, FETCH_BYTES);
         let head = self.head(index)?;
         let client = || head.client.socket_address();
