@@ -9,7 +9,7 @@ pub use table::{PLANES_ON_LOOPBACK, TABLE, documentation};
 use crate::keys::{ClusterKeys, SecretFile};
 use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
-use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpMode};
+use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpLock, XdpMode};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -234,6 +234,7 @@ impl ServerOptions {
                 })?,
                 multicast: given.multicast("xdp-multicast")?,
                 vlan: given.number("xdp-vlan")?,
+                lock: XdpLock::Fit,
             },
             xdp_queue: given.optional_number("xdp-queue")?,
             advertise_plane: given.address("advertise-plane")?,

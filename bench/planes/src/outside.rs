@@ -91,18 +91,18 @@ impl Client<'_> {
     fn go_on_for(&mut self, time: Duration, received: &mut Received) -> Result<()> {
         let end = Instant::now() + time;
         let mut heard = Instant::now();
+        let mut looked = heard;
         loop {
             self.wire.flush()?;
             self.wire.receive(AGAIN_AFTER, received)?;
             let now = Instant::now();
-            let mut nothing = true;
             for datagram in received.datagrams() {
-                nothing = false;
                 heard = now;
                 self.take(datagram, now)?;
             }
-            if nothing {
-                ensure!(now - heard < SILENT_MAX, "no answer for {SILENT_MAX:?}");
+            ensure!(now - heard < SILENT_MAX, "no answer for {SILENT_MAX:?}");
+            if now - looked >= AGAIN_AFTER {
+                looked = now;
                 self.send_again(now)?;
             }
             if now >= end {

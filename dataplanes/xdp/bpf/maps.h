@@ -60,15 +60,19 @@ struct {
 	__type(value, struct qw_in_step);
 } in_step SEC(".maps");
 
-/* Whoever holds a group's changes it. Held for less than a microsecond by programs only, which nothing interrupts
- * that wants it, too. Not the kernel's own: that one turns interrupts off and on, which takes as long as a step. */
+/* Whoever holds a group's changes it. Held for less than a microsecond, by programs only. Our own where nothing
+ * interrupts a program that wants it, too: the kernel's turns interrupts off and on, which makes each step some 40 ns
+ * longer. A map with the kernel's cannot be mapped into the host's memory, so it is apart from what it guards. */
 struct qw_lock {
+	struct bpf_spin_lock kernels;
 	__u32 held;
-	__u32 reserved[15]; /* a cache line for each */
+	__u32 reserved[14]; /* a cache line for each */
 };
-/* So often a program looks whether a lock is free: most of a millisecond. It is held for so long only where the
- * processor of a virtual machine stands still; then a packet is lost, and a host's order is given again. */
-#define QW_LOCK_LOOKS_MAX (1 << 14)
+/* So long a program waits for our own. It is held so long only where the processor of a virtual machine stands
+ * still; then a packet is lost, and a host's order is given again. */
+#define QW_LOCK_WAIT_NS 100000
+/* More looks than there is time for. */
+#define QW_LOCK_LOOKS_MAX (1 << 16)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -235,6 +239,7 @@ static __always_inline int qw_try_lock(struct qw_lock *lock)
 }
 
 struct qw_wanted_lock {
+	__u64 until_ns;
 	__u32 slot;
 	__u32 is_ours;
 };
@@ -246,13 +251,16 @@ static long qw_look_at_lock(__u32 look, struct qw_wanted_lock *wanted)
 	(void)look;
 	if (lock && *(volatile __u32 *)&lock->held == 0)
 		wanted->is_ours = qw_try_lock(lock);
-	return wanted->is_ours & 1;
+	return (wanted->is_ours & 1) | (bpf_ktime_get_ns() > wanted->until_ns);
 }
 
 /* Waits for a group's lock, which was not free: 0 if it did not become so. */
 __attribute__((noinline)) int qw_wait_for_lock(__u32 slot)
 {
-	struct qw_wanted_lock wanted = { .slot = slot };
+	struct qw_wanted_lock wanted = {
+		.until_ns = bpf_ktime_get_ns() + QW_LOCK_WAIT_NS,
+		.slot = slot,
+	};
 
 	bpf_loop(QW_LOCK_LOOKS_MAX, qw_look_at_lock, &wanted, 0);
 	return (int)wanted.is_ours;
@@ -260,12 +268,19 @@ __attribute__((noinline)) int qw_wait_for_lock(__u32 slot)
 
 static __always_inline int qw_take_lock(struct qw_lock *lock, __u32 slot)
 {
+	if (qw_config.kernels_lock) {
+		bpf_spin_lock(&lock->kernels);
+		return 1;
+	}
 	return qw_try_lock(lock) || qw_wait_for_lock(slot);
 }
 
 static __always_inline void qw_free_lock(struct qw_lock *lock)
 {
-	__sync_lock_test_and_set(&lock->held, 0);
+	if (qw_config.kernels_lock)
+		bpf_spin_unlock(&lock->kernels);
+	else
+		__sync_lock_test_and_set(&lock->held, 0);
 }
 
 /* Around everything that changes a group: under its lock, and with an odd version for the host that reads. If the

@@ -38,8 +38,9 @@ struct qw_config {
 	__u32 vlan; /* 0: untagged */
 	__be32 multicast; /* the IPv4 address at which all replicas hear; 0: none */
 	__u32 secret[2]; /* of this process; see struct qw_copy_proof */
+	__u32 kernels_lock; /* 1: groups have the kernel's lock, not our own; see maps.h */
 };
-_Static_assert(sizeof(struct qw_config) == 24, "as in src/shared.rs");
+_Static_assert(sizeof(struct qw_config) == 28, "as in src/shared.rs");
 
 /* Any receive queue. */
 #define QW_QUEUE_ANY 0xffffffff

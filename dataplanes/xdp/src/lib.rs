@@ -21,7 +21,7 @@ pub use groups::XdpInterface;
 use interface::{Found, State, Wanted, Watch};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Sizes;
-pub use load::{Attachment, VLAN_MAX, XdpCopies, XdpMode, let_pass, stop_passing};
+pub use load::{Attachment, VLAN_MAX, XdpCopies, XdpLock, XdpMode, let_pass, stop_passing};
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
@@ -540,7 +540,7 @@ impl DataPlane for XdpPlane {
         };
         self.more = self.incoming.receive(&mut self.wire, budget, &mut take);
         self.engine.refresh();
-        if self.engaged && !self.engine.is_engaged() {
+        if self.engaged && (!self.engine.is_engaged() || self.engine.place().is_broken()) {
             self.failed = Some("the program stopped by itself: an entry did not get into the ring");
         }
         self.engine.take(&mut counted);

@@ -57,6 +57,42 @@ pub struct Attachment {
     pub multicast: Option<Ipv4Addr>,
     /// The number of the tag (802.1Q) that packets have at the interface, up to [`VLAN_MAX`]; 0: they have none.
     pub vlan: u16,
+    /// What orders the steps of a group.
+    pub lock: XdpLock,
+}
+
+/// What orders the steps of a group on several processors.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum XdpLock {
+    /// The programs' own where the kernel is fit for it, else the kernel's.
+    #[default]
+    Fit,
+    /// The kernel's.
+    Kernels,
+}
+
+impl XdpLock {
+    fn is_kernels(self) -> bool {
+        self == Self::Kernels || !runs_orders_undisturbed()
+    }
+}
+
+/// Before Linux 6.4 a packet may interrupt the program that a host has run; with real-time scheduling (`PREEMPT_RT`)
+/// whoever has a higher priority may. Then whoever holds a lock of our own could be kept from letting go of it.
+fn runs_orders_undisturbed() -> bool {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    let is_real_time =
+        std::fs::read("/sys/kernel/realtime").is_ok_and(|text| text.starts_with(b"1"));
+    is_since(&release, (6, 4)) && !is_real_time
+}
+
+fn is_since(release: &str, first: (u32, u32)) -> bool {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|n| n.parse().ok());
+    let version = numbers.next().zip(numbers.next());
+    version.is_some_and(|version| version >= first)
 }
 
 /// Highest number of a VLAN.
@@ -196,6 +232,7 @@ impl Programs {
             vlan: how.vlan.into(),
             multicast: how.multicast.map_or([0; 4], |ip| ip.octets()),
             secret: [secret()?, secret()?],
+            kernels_lock: how.lock.is_kernels().into(),
         };
         configure(&mut open, &config)?;
         let object = open.load().map_err(failed(
@@ -314,4 +351,19 @@ pub fn program<'a>(object: &'a Object, name: &str) -> io::Result<ProgramMut<'a>>
     let mut programs = object.progs_mut();
     let found = programs.find(|program| program.name() == name);
     found.ok_or_else(|| io::Error::other(format!("there is no program {name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_since;
+
+    #[test]
+    fn a_kernels_release_is_read() {
+        for release in ["6.4.0", "6.18.44-cloud-amd64", "7.0-rc1", "10.1"] {
+            assert!(is_since(release, (6, 4)), "{release}");
+        }
+        for release in ["6.3.13", "6.1.0-28-amd64", "5.18.0", "", "x", "6"] {
+            assert!(!is_since(release, (6, 4)), "{release}");
+        }
+    }
 }

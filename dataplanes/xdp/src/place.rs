@@ -3,9 +3,9 @@
 use crate::ffi::{Mapped, full_barrier, run, wait_for_programs};
 use crate::shared::{
     ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN, CONTROL_OUT, CPUS_MAX, ControlHead,
-    Endpoint, GROUP_BYTES, GROUP_IDLES, GROUP_REGISTERS, GROUP_SEEN_INDEX, GROUP_VERSION,
-    GROUP_WOKEN, IN_STEP_BYTES, IN_STEP_COPIES_DONE, IN_STEP_COPIES_ORDERED, Order, SLOT_BYTES,
-    SUBMIT_MAX, SlotHead,
+    Endpoint, GROUP_BROKEN, GROUP_BYTES, GROUP_IDLES, GROUP_REGISTERS, GROUP_SEEN_INDEX,
+    GROUP_VERSION, GROUP_WOKEN, IN_STEP_BYTES, IN_STEP_COPIES_DONE, IN_STEP_COPIES_ORDERED, Order,
+    SLOT_BYTES, SUBMIT_MAX, SlotHead,
 };
 use quorumwire_fastpath::{Asker, Outcome, Place, Stored};
 use quorumwire_interfaces::PlaneError;
@@ -33,6 +33,9 @@ const FETCH_BYTES: usize = 192;
 const LOOKS_AT_ONCE: u32 = 1000;
 const FAILED: PlaneError =
     PlaneError::Failed(Cow::Borrowed("the kernel did not run the plane's program"));
+const HELD: PlaneError = PlaneError::Failed(Cow::Borrowed(
+    "another processor holds the group and does not let go",
+));
 
 /// What a place is made of: what is one group's of the maps.
 pub struct Parts {
@@ -123,6 +126,15 @@ impl KernelPlace {
     pub fn has_seen(&self, index: u64) {
         let seen = self.parts.groups.number(GROUP_SEEN_INDEX);
         seen.store(index, Ordering::Relaxed);
+    }
+
+    /// Whether a program found that the plane must stop; its role says so from the next step on.
+    pub fn is_broken(&self) -> bool {
+        self.parts
+            .groups
+            .number(GROUP_BROKEN)
+            .load(Ordering::Acquire)
+            != 0
     }
 
     /// Fences that had to wait for the kernel's grace period.
@@ -412,6 +424,7 @@ fn give(program: &OwnedFd, group_slot: u32) -> Result<(), PlaneError> {
         match run(program.as_fd(), group_slot) {
             Ok(DONE) => return Ok(()),
             Ok(BUSY) if begun.elapsed() < BUSY_FOR => std::thread::yield_now(),
+            Ok(BUSY) => return Err(HELD),
             Ok(_) | Err(_) => return Err(FAILED),
         }
     }

@@ -52,8 +52,9 @@ pub struct Config {
     pub vlan: u32,
     pub multicast: [u8; 4],
     pub secret: [u32; 2],
+    pub kernels_lock: u32,
 }
-const _: () = assert!(size_of::<Config>() == 24);
+const _: () = assert!(size_of::<Config>() == 28);
 
 /// Any receive queue.
 pub const QUEUE_ANY: u32 = u32::MAX;
@@ -125,6 +126,7 @@ pub const GROUP_VERSION: usize = 0;
 pub const GROUP_REGISTERS: usize = 8;
 /// What follows the program's part, before what is left free.
 const GROUP_HOSTS: usize = GROUP_BYTES - 40 - 24;
+pub const GROUP_BROKEN: usize = GROUP_HOSTS - 8;
 pub const GROUP_WOKEN: usize = GROUP_HOSTS;
 pub const GROUP_SEEN_INDEX: usize = GROUP_HOSTS + 8;
 pub const GROUP_IDLES: usize = GROUP_HOSTS + 16;

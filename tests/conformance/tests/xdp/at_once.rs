@@ -13,7 +13,7 @@ use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::{Asking, Options, REQUEST_BYTES_MAX, Request};
 use quorumwire_interfaces::{DataPlane, Index, PlaneEvent};
-use quorumwire_plane_xdp::{XdpPlane, let_pass};
+use quorumwire_plane_xdp::{Attachment, XdpLock, XdpPlane, let_pass};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -30,6 +30,14 @@ const ASKED_FOR: Duration = Duration::from_secs(2);
 /// A leader of these, with a ring of so many slots, in its namespace, where this thread is from now on. What the
 /// test's end gets comes to the socket.
 fn leader(ring_slots: u32, peers: &[Ipv4Addr]) -> (XdpPlane, UdpSocket, Namespaces) {
+    leader_with(XdpLock::Fit, ring_slots, peers)
+}
+
+fn leader_with(
+    lock: XdpLock,
+    ring_slots: u32,
+    peers: &[Ipv4Addr],
+) -> (XdpPlane, UdpSocket, Namespaces) {
     let namespaces = Namespaces::new(1);
     // First, so that the plane finds a driver that can do all.
     let_pass(&port(0)).expect("root, and a kernel for it");
@@ -41,7 +49,15 @@ fn leader(ring_slots: u32, peers: &[Ipv4Addr]) -> (XdpPlane, UdpSocket, Namespac
         window: ring_slots,
     };
     let address = (plane_ip(0), PORT).into();
-    let plane = XdpPlane::attach(address, None, options, Driver::ATTACHMENT);
+    let plane = XdpPlane::attach(
+        address,
+        None,
+        options,
+        Attachment {
+            lock,
+            ..Driver::ATTACHMENT
+        },
+    );
     let mut plane = plane.expect("root, and a kernel for it");
     plane.set_keys(&keys());
     let begins = grant(0, peers_at(peers), u8::try_from(peers.len()).expect("few"));
@@ -67,11 +83,20 @@ fn request(session: u64, sequence: u64, payload: &[u8]) -> Vec<u8> {
     from(OUTSIDE, &packet.expect("short"))
 }
 
-/// Each request of both has a place of its own in the log.
 #[test]
 pub fn steps_on_two_processors_are_one_behind_the_other() {
+    steps_are_one_behind_the_other(XdpLock::Fit);
+}
+
+#[test]
+fn steps_under_the_kernels_lock_are_one_behind_the_other() {
+    steps_are_one_behind_the_other(XdpLock::Kernels);
+}
+
+/// Each request of both has a place of its own in the log.
+fn steps_are_one_behind_the_other(lock: XdpLock) {
     let ring_slots = 16_384;
-    let (plane, _, _namespaces) = leader(ring_slots, &[plane_ip(0)]);
+    let (plane, _, _namespaces) = leader_with(lock, ring_slots, &[plane_ip(0)]);
     let mut both = [0_usize, 1].map(|number| (number, Loaded::at("eth0", ring_slots)));
     std::thread::scope(|scope| {
         for (number, loaded) in &mut both {
@@ -136,10 +161,10 @@ fn a_plane_whose_ring_has_a_hole_stops() {
     let (mut plane, _, _namespaces) = leader(16, &[plane_ip(0)]);
     let mut loaded = Loaded::at("eth0", 16);
     loaded.break_group();
-    loaded.run(&request(1, 1, b"x"));
-    assert_eq!(plane.registers().last_index.0, START, "nothing is stored");
     plane.poll(64, &mut |_| {});
     assert!(plane.fault().is_some_and(|text| text.contains("ring")));
+    loaded.run(&request(1, 1, b"x"));
+    assert_eq!(plane.registers().last_index.0, START, "nothing is stored");
     plane.disengage();
     plane
         .engage(&grant(0, peers_at(&[plane_ip(0)]), 1))

@@ -8,7 +8,9 @@ use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::{Asking, Options, Request};
 use quorumwire_interfaces::{DataPlane, Grant, Term};
-use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpMode, XdpPlane, let_pass, stop_passing};
+use quorumwire_plane_xdp::{
+    Attachment, XdpCopies, XdpLock, XdpMode, XdpPlane, let_pass, stop_passing,
+};
 use quorumwire_wire::packet::{Header, Kind};
 use rustix::net::sockopt::set_ip_multicast_if;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -138,6 +140,7 @@ pub const DRIVER: Attachment = Attachment {
     copies: XdpCopies::Auto,
     multicast: None,
     vlan: 0,
+    lock: XdpLock::Fit,
 };
 
 #[test]

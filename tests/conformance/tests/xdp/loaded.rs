@@ -120,7 +120,8 @@ impl Loaded {
 
     /// Takes the first group's lock, as a program on another processor would, or gives it back.
     pub fn hold(&self, held: bool) {
-        let value = [u32::from(held).to_ne_bytes().to_vec(), vec![0; 60]].concat();
+        let held = u32::from(held).to_ne_bytes();
+        let value = [[0; 4].as_slice(), &held, &[0; 56]].concat();
         let done = self.locks.update(&[0; 4], &value, MapFlags::ANY);
         done.expect("root");
     }

@@ -26,7 +26,9 @@ use quorumwire_conformance_tests::cluster::GROUP;
 use quorumwire_conformance_tests::{Fabric, Frame, Wanted, conformance, next_datagram};
 use quorumwire_fastpath::Options;
 use quorumwire_interfaces::DataPlane;
-use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpInterface, XdpMode, XdpPlane, let_pass};
+use quorumwire_plane_xdp::{
+    Attachment, XdpCopies, XdpInterface, XdpLock, XdpMode, XdpPlane, let_pass,
+};
 use rustix::net::sockopt::set_ip_multicast_if;
 use std::collections::{HashSet, VecDeque};
 use std::marker::PhantomData;
@@ -55,25 +57,28 @@ impl How for Driver {
         copies: XdpCopies::Auto,
         multicast: None,
         vlan: 0,
+        lock: XdpLock::Fit,
     };
 }
 
-/// In the driver, where a program behind the receive path makes copies.
+/// In the driver, where a program behind the receive path makes copies, with the lock that older kernels need.
 struct Clones;
 
 impl How for Clones {
     const ATTACHMENT: Attachment = Attachment {
         copies: XdpCopies::Clone,
+        lock: XdpLock::Kernels,
         ..Driver::ATTACHMENT
     };
 }
 
-/// In generic mode.
+/// In generic mode, with the lock that older kernels need.
 struct Generic;
 
 impl How for Generic {
     const ATTACHMENT: Attachment = Attachment {
         mode: XdpMode::Generic,
+        lock: XdpLock::Kernels,
         ..Driver::ATTACHMENT
     };
 }
