@@ -1,4 +1,4 @@
-//! `outside`: a client with an ordinary UDP socket, which signs its requests and checks the answers.
+//! `outside`: a client with a UDP socket, which signs its requests and checks the answers.
 use crate::commands::{Packets, SEQUENCE, SESSION};
 use crate::figures::{self, Failures};
 use crate::wire::{Received, Wire};

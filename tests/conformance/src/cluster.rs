@@ -191,23 +191,11 @@ impl<F: Fabric> Cluster<F> {
     pub fn grant(&self, me: usize) -> Grant {
         let replicas = self.hosts.len();
         let byte = |number: usize| u8::try_from(number).expect("a small number");
-        Grant {
-            group: GROUP,
-            term: TERM,
-            last_index: Index(START),
-            last_term: Term(3),
-            commit_index: Index(START),
-            me: byte(me),
-            leader: 0,
-            peers: (0..replicas)
-                .map(|slot| PlanePeer {
-                    id: ReplicaId(u16::from(byte(slot))),
-                    address: self.fabric.address(me, slot),
-                })
-                .collect(),
-            quorum: byte(replicas / 2 + 1),
-            held: false,
-        }
+        let peers = (0..replicas).map(|slot| PlanePeer {
+            id: ReplicaId(u16::from(byte(slot))),
+            address: self.fabric.address(me, slot),
+        });
+        grant(byte(me), peers.collect(), byte(replicas / 2 + 1))
     }
 
     /// Submits one command of the host at the leader.
@@ -303,5 +291,22 @@ impl<F: Fabric> Cluster<F> {
             let same = self.hosts[slot].payloads() == self.hosts[0].payloads();
             assert!(same, "slot {slot} has other entries than the leader");
         }
+    }
+}
+
+/// What begins a fast term behind [`START`], led by the first.
+#[must_use]
+pub fn grant(me: u8, peers: Vec<PlanePeer>, quorum: u8) -> Grant {
+    Grant {
+        group: GROUP,
+        term: TERM,
+        last_index: Index(START),
+        last_term: Term(3),
+        commit_index: Index(START),
+        me,
+        leader: 0,
+        peers,
+        quorum,
+        held: false,
     }
 }

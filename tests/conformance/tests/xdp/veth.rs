@@ -1,9 +1,7 @@
 //! Network namespaces for planes in the kernel: the test has one with an end of a veth pair to each plane's.
 //! Needs root.
-use quorumwire_conformance_tests::cluster::{GROUP, START, TERM};
-use quorumwire_interfaces::{
-    DataPlane, Grant, Index, PLANE_REPLICAS_MAX, PlanePeer, ReplicaId, Term,
-};
+pub use quorumwire_conformance_tests::cluster::grant;
+use quorumwire_interfaces::{DataPlane, PLANE_REPLICAS_MAX, PlanePeer, ReplicaId};
 use quorumwire_plane_xdp::XdpPlane;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -262,22 +260,6 @@ pub fn peers_at<Ip: Copy + Into<IpAddr>>(ips: &[Ip]) -> Vec<PlanePeer> {
         address: ((*ip).into(), PORT).into(),
     };
     ids.zip(ips).map(peer).collect()
-}
-
-/// What begins a fast term behind [`START`], led by the first.
-pub fn grant(me: u8, peers: Vec<PlanePeer>, quorum: u8) -> Grant {
-    Grant {
-        group: GROUP,
-        term: TERM,
-        last_index: Index(START),
-        last_term: Term(3),
-        commit_index: Index(START),
-        me,
-        leader: 0,
-        peers,
-        quorum,
-        held: false,
-    }
 }
 
 /// A socket of the test's, which never blocks.
