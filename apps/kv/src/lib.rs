@@ -32,9 +32,9 @@ pub const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Longest encoded [`Command`], in bytes.
 pub const COMMAND_BYTES_MAX: usize = command::HEADER_BYTES_MAX + KEY_BYTES_MAX + VALUE_BYTES_MAX;
 
-/// Longest answer, in bytes, that the store assembles in memory; a command or query whose answer could
-/// be longer is refused before it changes anything.
-pub const REPLY_BYTES_MAX: usize = 4 << 20;
+/// Longest answer, in bytes, that the store assembles in memory, and what a message between replicas holds at
+/// least. A command or query whose answer could be longer is refused before it changes anything.
+pub const REPLY_BYTES_MAX: usize = 2 << 20;
 
 /// How many items one log entry removes at most because their time has passed. Those that wait their
 /// turn are invisible, also to snapshots.

@@ -11,8 +11,8 @@ use super::plane_reads::Lent;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
-use quorumwire_kv::Store;
 use quorumwire_kv::memcached::reply;
+use quorumwire_kv::{REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
@@ -37,6 +37,9 @@ const PEER_READS_MAX: usize = 16 << 10;
 const BULK_ANSWER_BYTES: usize = 4 << 10;
 /// See [`BULK_ANSWER_BYTES`]; half of what a connection between replicas may hold.
 const LINK_BULK_MAX: usize = 16 << 20;
+
+// A follower's client gets the leader's answer in one message.
+const _: () = assert!(REPLY_BYTES_MAX <= ATTACHMENT_BYTES_MAX);
 
 /// What is replicated.
 pub type Application = Sessions<Store>;

@@ -272,6 +272,28 @@ fn one_line_of_many_keys_costs_a_follower_bounded_memory() {
     one_line_unread(|[_, follower]| follower);
 }
 
+/// A follower passes the leader's answer on, and a message between replicas holds less than a client might ask
+/// for.
+#[test]
+fn an_answer_too_long_for_a_message_is_an_error_and_changes_nothing() {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
+        let ids = leader_and_follower(cluster)?;
+        let values = store_large(cluster, ids[0], LARGE_BYTES)?;
+        for id in ids {
+            let mut pipe = Pipe::connect(cluster.memcached(id))?;
+            pipe.send(b"gat -1 big big big\r\n")?;
+            pipe.expect(b"SERVER_ERROR out of memory writing get response\r\n")?;
+            pipe.send(b"gat 0 big\r\n")?;
+            pipe.expect_items(&["big"], &values)?;
+        }
+        ensure!(
+            cluster.status(ids[0])?.role == Role::Leader,
+            "the leader changed"
+        );
+        Ok(())
+    });
+}
+
 #[test]
 fn a_slow_reader_costs_bounded_memory() {
     run_started(Plan::steady(3, Durability::Memory), |cluster| {
