@@ -17,6 +17,7 @@
 mod command;
 mod key;
 pub mod memcached;
+pub mod redis;
 mod store;
 
 pub use command::{Command, DecodeError, Exptime, Written};
@@ -29,8 +30,9 @@ pub const KEY_BYTES_MAX: usize = 250;
 /// Longest value, in bytes; the shortest is empty.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
 
-/// Longest encoded [`Command`], in bytes.
-pub const COMMAND_BYTES_MAX: usize = command::HEADER_BYTES_MAX + KEY_BYTES_MAX + VALUE_BYTES_MAX;
+/// Longest encoded [`Command`], in bytes: the longest value, and room for a key and all that stands around
+/// them.
+pub const COMMAND_BYTES_MAX: usize = VALUE_BYTES_MAX + 2048;
 
 /// Longest answer, in bytes, that the store assembles in memory, and what a message between replicas holds at
 /// least. A command or query whose answer could be longer is refused before it changes anything.

@@ -11,6 +11,7 @@ mod alarms;
 mod awaiting;
 mod changes;
 mod item;
+mod redis;
 mod shards;
 mod snapshot;
 
@@ -24,6 +25,7 @@ use self::changes::Changes;
 use self::item::{Contents, Item, NEVER};
 use self::shards::Shards;
 use crate::memcached::{Read, reply, unsigned};
+use crate::redis::Resp;
 use crate::{
     Command, EXPIRED_PER_ENTRY_MAX, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written,
 };
@@ -128,7 +130,7 @@ impl StateMachine for Store {
                 self.note_changes(&command);
                 self.run(&command, at, reply);
             }
-            Err(_) => reply.extend_from_slice(reply::BAD_COMMAND),
+            Err(_) => reply.extend_from_slice(bad_command(entry.command)),
         }
     }
 
@@ -148,9 +150,15 @@ impl StateMachine for Store {
         (next_ms != NEVER).then_some(LogTime(next_ms))
     }
 
-    /// Takes the line of a `get` or `gets`. An answer that could be longer than
-    /// [`REPLY_BYTES_MAX`] is refused; [`Store::get`] knows no such limit.
+    /// Takes the line of a `get` or `gets`, or a version of the Redis protocol and the text of a command.
+    /// An answer that could be longer than [`REPLY_BYTES_MAX`] is refused; [`Store::get`] knows no such
+    /// limit.
     fn query(&self, request: &[u8], reply: &mut Vec<u8>) {
+        if let Some((&version, text)) = request.split_first()
+            && let Some(resp) = Resp::from_byte(version)
+        {
+            return self.redis_query(resp, text, reply);
+        }
         let Some(read) = Read::from_line(request) else {
             reply.extend_from_slice(reply::ERROR);
             return;
@@ -305,6 +313,7 @@ impl Store {
                 }
             }
             Command::FlushAll { .. } => self.changes.note_everything(),
+            Command::Redis(script) => self.note_script(&script),
         }
     }
 
@@ -340,6 +349,7 @@ impl Store {
                 with_unique,
             } => self.get_and_touch((keys, exptime), with_unique, at, reply),
             Command::FlushAll { delay } => self.flush_all(delay, at),
+            Command::Redis(script) => return self.run_script(&script, at, reply),
         };
         reply.extend_from_slice(answer);
     }
@@ -547,6 +557,15 @@ impl Store {
             self.alarms.cover(item, hash);
         }
         true
+    }
+}
+
+/// The answer to what is no command, in the language of whoever sent it, if that is known.
+fn bad_command(command: &[u8]) -> &'static [u8] {
+    if Command::is_script(command) {
+        b"-ERR not a command of this version\r\n"
+    } else {
+        reply::BAD_COMMAND
     }
 }
 

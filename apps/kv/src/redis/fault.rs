@@ -1,0 +1,68 @@
+//! How a command answers, or why it does not. Decides nothing.
+use std::borrow::Cow;
+
+use super::{Resp, reply};
+use crate::REPLY_BYTES_MAX;
+
+/// What a client is told instead of an answer: the error's kind, a blank and its text.
+pub(crate) type Fault = Cow<'static, str>;
+
+/// A command has answered, or has changed nothing.
+pub(crate) type Outcome = Result<(), Fault>;
+
+/// Where a command's answer goes.
+pub(crate) struct Answer<'o> {
+    pub(crate) out: &'o mut Vec<u8>,
+    pub(crate) resp: Resp,
+    /// How long `out` may get.
+    pub(crate) end_max: usize,
+}
+
+impl Answer<'_> {
+    /// Whether an answer of so many bytes more is short enough to be assembled in memory.
+    pub(crate) fn has_room(&self, bytes: usize) -> Outcome {
+        if self.out.len() + bytes <= self.end_max {
+            Ok(())
+        } else {
+            Err(too_long())
+        }
+    }
+
+    pub(crate) fn ok(&mut self) {
+        reply::ok(self.out);
+    }
+
+    pub(crate) fn null(&mut self) {
+        reply::null(self.out, self.resp);
+    }
+
+    pub(crate) fn integer(&mut self, number: i64) {
+        reply::integer(self.out, number);
+    }
+
+    pub(crate) fn count(&mut self, number: usize) {
+        reply::count(self.out, number);
+    }
+
+    /// A string if there is room for it.
+    pub(crate) fn bulk(&mut self, bytes: &[u8]) -> Outcome {
+        self.has_room(bytes.len() + reply::FRAME_BYTES_MAX)?;
+        reply::bulk(self.out, bytes);
+        Ok(())
+    }
+
+    /// A string, or that it is not there.
+    pub(crate) fn bulk_or_null(&mut self, bytes: Option<&[u8]>) -> Outcome {
+        match bytes {
+            Some(bytes) => self.bulk(bytes),
+            None => {
+                self.null();
+                Ok(())
+            }
+        }
+    }
+}
+
+fn too_long() -> Fault {
+    format!("ERR answer is longer than {REPLY_BYTES_MAX} bytes").into()
+}

@@ -1,0 +1,76 @@
+//! The Redis protocol: requests out of bytes, answers into bytes, and what is known of each command. No
+//! sockets; what commands do to the store stands in the store.
+//!
+//! The way of a request: [`parse`] cuts its [`Words`] out of a connection's bytes, [`classify`] tells who
+//! is to carry it out. A write, or a whole transaction, becomes a [`Script`] in the log; a read is
+//! answered by [`Store::redis_read`](crate::Store::redis_read), at the leader, to whom its text travels
+//! as a `query` that begins with the protocol's version.
+
+mod arithmetic;
+mod command;
+mod connection;
+mod extended;
+mod fault;
+mod glob;
+mod inline;
+mod parse;
+pub mod reply;
+mod script;
+mod spec;
+mod table;
+mod words;
+
+pub use command::answer_command;
+pub use parse::{Parsed, parse};
+pub use script::Script;
+pub use spec::{KeySpec, Kind, Spec, classify, spec};
+pub use words::Words;
+
+pub(crate) use arithmetic::integer;
+pub(crate) use connection::answer_in_transaction;
+pub(crate) use extended::Extended;
+pub(crate) use fault::{Answer, Fault, Outcome};
+pub(crate) use glob::Glob;
+
+/// Longest request in bytes, as an array of words: what a connection must be able to buffer, and the
+/// longest text of a [`Script`]'s watched keys and commands together.
+pub const REQUEST_BYTES_MAX: usize = crate::COMMAND_BYTES_MAX - script::HEADER_BYTES;
+
+/// Most words of one request.
+pub const WORDS_MAX: usize = 1 << 17;
+
+/// Longest request in bytes that is a line and no array, its end included.
+pub const INLINE_BYTES_MAX: usize = 64 << 10;
+
+/// Most commands of one transaction.
+pub const TRANSACTION_COMMANDS_MAX: usize = 8192;
+
+/// The version of the protocol that a connection speaks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Resp {
+    /// The one that connections begin with.
+    V2,
+    /// The one that `HELLO 3` asks for.
+    V3,
+}
+
+impl Resp {
+    /// Its digit.
+    #[must_use]
+    pub const fn byte(self) -> u8 {
+        match self {
+            Self::V2 => b'2',
+            Self::V3 => b'3',
+        }
+    }
+
+    /// The version with this digit.
+    #[must_use]
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            b'2' => Some(Self::V2),
+            b'3' => Some(Self::V3),
+            _ => None,
+        }
+    }
+}
