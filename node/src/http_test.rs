@@ -27,6 +27,7 @@ fn report() -> Report {
         role: "voter".to_owned(),
         peer: String::new(),
         memcached: None,
+        redis: None,
         http: Some(format!("127.0.0.1:{id}")),
     };
     Report {

@@ -122,6 +122,8 @@ pub struct ServerOptions {
     pub listen_peer: SocketAddr,
     /// Where to listen for memcached clients.
     pub listen_memcached: SocketAddr,
+    /// Where to listen for Redis clients.
+    pub listen_redis: SocketAddr,
     /// Serve memcached clients over UDP too, at the same address.
     pub memcached_udp: bool,
     /// The plane may answer reads of memcached clients by itself.
@@ -133,6 +135,8 @@ pub struct ServerOptions {
     pub advertise_peer: Option<String>,
     /// See [`Self::memcached_address`].
     pub advertise_memcached: Option<String>,
+    /// See [`Self::redis_address`].
+    pub advertise_redis: Option<String>,
     /// See [`Self::http_address`].
     pub advertise_http: Option<String>,
     /// Where the common case runs.
@@ -201,6 +205,7 @@ impl ServerOptions {
             })?,
             listen_peer: given.listen("listen-peer")?,
             listen_memcached: given.listen("listen-memcached")?,
+            listen_redis: given.listen("listen-redis")?,
             memcached_udp: given.switch("memcached-udp")?,
             plane_reads: given.choice("plane-reads", |word| match word {
                 "on" => Some(true),
@@ -210,6 +215,7 @@ impl ServerOptions {
             listen_http: given.listen("listen-http")?,
             advertise_peer: given.reachable("advertise-peer")?,
             advertise_memcached: given.reachable("advertise-memcached")?,
+            advertise_redis: given.reachable("advertise-redis")?,
             advertise_http: given.reachable("advertise-http")?,
             plane: given.choice("plane", |word| match word {
                 "none" => Some(PlaneKind::None),
@@ -279,6 +285,13 @@ impl ServerOptions {
     #[must_use]
     pub fn memcached_address(&self, bound: SocketAddr) -> String {
         let advertised = self.advertise_memcached.clone();
+        advertised.unwrap_or_else(|| bound.to_string())
+    }
+
+    /// What others are told to reach the Redis port, which was bound to `bound`.
+    #[must_use]
+    pub fn redis_address(&self, bound: SocketAddr) -> String {
+        let advertised = self.advertise_redis.clone();
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
@@ -385,17 +398,24 @@ impl ServerOptions {
         )?;
         self.check_reachable(
             given,
+            "advertise-redis",
+            self.listen_redis,
+            self.advertise_redis.as_ref(),
+        )?;
+        self.check_reachable(
+            given,
             "advertise-http",
             self.listen_http,
             self.advertise_http.as_ref(),
         )
     }
 
-    const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 4] {
+    const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 5] {
         [
             ("listen-plane", self.listen_plane),
             ("listen-peer", self.listen_peer),
             ("listen-memcached", self.listen_memcached),
+            ("listen-redis", self.listen_redis),
             ("listen-http", self.listen_http),
         ]
     }

@@ -320,7 +320,12 @@ fn members_are_checked() {
 
 #[test]
 fn listening_beyond_loopback_needs_insecure() {
-    for name in ["listen-peer", "listen-memcached", "listen-http"] {
+    for name in [
+        "listen-peer",
+        "listen-memcached",
+        "listen-redis",
+        "listen-http",
+    ] {
         let error = refused(&[(name, "10.0.0.1:7000")]);
         assert_eq!(
             (error.option.as_str(), error.given.as_str()),
@@ -341,6 +346,7 @@ fn nobody_is_told_to_connect_to_an_unspecified_address() {
     let insecure = ("insecure", "true");
     for (listen, advertise) in [
         ("listen-memcached", "advertise-memcached"),
+        ("listen-redis", "advertise-redis"),
         ("listen-http", "advertise-http"),
     ] {
         let error = refused(&[(listen, "0.0.0.0:7000"), insecure]);

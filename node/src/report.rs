@@ -50,6 +50,9 @@ pub struct Report {
     pub incarnation: String,
     /// Where memcached clients connect.
     pub memcached: String,
+    /// Where Redis clients connect; empty: it serves none.
+    #[serde(default)]
+    pub redis: String,
     /// Where this report comes from.
     pub http: String,
     /// Where other replicas connect.
@@ -140,6 +143,8 @@ pub struct MemberReport {
     pub peer: String,
     /// Where memcached clients connect to it, if it is connected.
     pub memcached: Option<String>,
+    /// Where Redis clients connect to it, if it is connected.
+    pub redis: Option<String>,
     /// Where it reports its status, if it is connected.
     pub http: Option<String>,
 }

@@ -328,6 +328,7 @@ fn a_member_joins_and_votes() {
         .args(["--members", &members, "--listen-peer", &peer])
         .args([
             "--listen-memcached=127.0.0.1:0",
+            "--listen-redis=127.0.0.1:0",
             "--listen-http=127.0.0.1:0",
         ])
         .args(["--die-with-parent", &std::process::id().to_string()])

@@ -72,6 +72,7 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         snapshot_version: SNAPSHOT_VERSION,
         client_address: String::new(),
         http_address: String::new(),
+        redis_address: String::new(),
         plane_address: String::new(),
         promise_us: 0,
         clock_drift_ppm: 0,
@@ -84,6 +85,7 @@ pub fn check_hello(ours: &peer::Hello, theirs: &peer::Hello) -> Result<u32, (Goo
     let long = [
         &theirs.client_address,
         &theirs.http_address,
+        &theirs.redis_address,
         &theirs.plane_address,
     ]
     .iter()

@@ -144,6 +144,7 @@ fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
                 "id": place.id,
                 "pid": cluster.pid(place.id),
                 "memcached": place.memcached,
+                "redis": place.redis,
                 "http": place.http,
             })
         })
@@ -152,7 +153,7 @@ fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
 }
 
 fn as_text(cluster: &LocalCluster, leader: u16, dir: &std::path::Path) -> String {
-    let headings = ["ID", "PID", "MEMCACHED", "HTTP", ""];
+    let headings = ["ID", "PID", "MEMCACHED", "REDIS", "HTTP", ""];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
     for place in cluster.places() {
         let pid = cluster.pid(place.id).map(|pid| pid.to_string());
@@ -161,6 +162,7 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &std::path::Path) -> String
             place.id.to_string(),
             pid.unwrap_or_default(),
             place.memcached.clone(),
+            place.redis.clone(),
             place.http.clone(),
             leads.to_owned(),
         ]);

@@ -29,8 +29,8 @@ const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// Ports are taken from here: below those the kernel gives to outgoing connections, which could
 /// otherwise take the port of a replica that is down.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
-/// In a network of its own a replica has these, for replicas, memcached clients and HTTP.
-const OWN_PORTS: [u16; 3] = [7400, 11_211, 7480];
+/// In a network of its own a replica has these, for replicas, memcached clients, Redis clients and HTTP.
+const OWN_PORTS: [u16; 4] = [7400, 11_211, 6379, 7480];
 /// And its plane this one.
 const PLANE_PORT: u16 = 7401;
 /// Free ports looked for before giving up.
@@ -64,6 +64,8 @@ pub struct Place {
     pub peer: String,
     /// For memcached clients.
     pub memcached: String,
+    /// For Redis clients.
+    pub redis: String,
     /// For status and administration.
     pub http: String,
 }
@@ -131,13 +133,15 @@ impl Recorded {
     }
 
     fn new(replica_count: u16, durability: Durability) -> anyhow::Result<Self> {
-        let mut addresses = free_addresses(usize::from(replica_count) * 3)?.into_iter();
+        let mut addresses =
+            free_addresses(usize::from(replica_count) * OWN_PORTS.len())?.into_iter();
         let mut next = || addresses.next().context("as many addresses as asked for");
         let replicas = (0..replica_count).map(|id| {
             Ok(Place {
                 id,
                 peer: next()?,
                 memcached: next()?,
+                redis: next()?,
                 http: next()?,
             })
         });
@@ -257,9 +261,10 @@ impl LocalCluster {
         let (mut cluster, _) = Self::open(dir, None, durability, extra)?;
         for place in &mut cluster.recorded.replicas {
             let ip = DemoNetwork::address(place.id)?;
-            let [peer, memcached, http] = OWN_PORTS.map(|port| format!("{ip}:{port}"));
+            let [peer, memcached, redis, http] = OWN_PORTS.map(|port| format!("{ip}:{port}"));
             place.peer = peer;
             place.memcached = memcached;
+            place.redis = redis;
             place.http = http;
         }
         cluster.network = Some(network);
@@ -291,6 +296,7 @@ impl LocalCluster {
             let uses = [
                 ("peer", &place.peer),
                 ("memcached", &place.memcached),
+                ("redis", &place.redis),
                 ("http", &place.http),
             ];
             for (port_use, address) in uses {
@@ -347,6 +353,7 @@ impl LocalCluster {
             .args(["--durability", &self.recorded.durability])
             .args(["--listen-peer", &place.peer])
             .args(["--listen-memcached", &place.memcached])
+            .args(["--listen-redis", &place.redis])
             .args(["--listen-http", &place.http])
             .args(["--die-with-parent", &std::process::id().to_string()])
             .args(&self.extra)

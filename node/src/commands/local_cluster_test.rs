@@ -27,13 +27,14 @@ fn a_folder_remembers_its_cluster() {
                 [
                     place.peer.clone(),
                     place.memcached.clone(),
+                    place.redis.clone(),
                     place.http.clone(),
                 ]
             })
             .collect()
     };
     assert_eq!(addresses(&first), addresses(&second));
-    assert_eq!(addresses(&first).len(), 15);
+    assert_eq!(addresses(&first).len(), 20);
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn as_json(view: &ClusterView) -> serde_json::Value {
     })
 }
 
-const HEADINGS: [&str; 13] = [
+const HEADINGS: [&str; 14] = [
     "ID",
     "ROLE",
     "TERM",
@@ -69,6 +69,7 @@ const HEADINGS: [&str; 13] = [
     "PLANE",
     "QUORUM",
     "MEMCACHED",
+    "REDIS",
     "HTTP",
     "PEER",
 ];
@@ -124,6 +125,7 @@ fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {
         report.plane.clone(),
         report.quorum.clone(),
         report.memcached.clone(),
+        report.redis.clone(),
         report.http.clone(),
         report.peer.clone(),
     ]

@@ -77,6 +77,7 @@ fn member(id: u16, http: Option<String>) -> MemberReport {
         role: "voter".to_owned(),
         peer: String::new(),
         memcached: None,
+        redis: None,
         http,
     }
 }

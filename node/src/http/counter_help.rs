@@ -38,6 +38,15 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ("command_flush", "Flush_all commands from clients"),
     ("command_get_hits", "Keys asked for and found"),
     ("command_get_keys", "Keys asked for"),
+    ("command_redis_reads", "Reads from Redis clients"),
+    (
+        "command_redis_transactions",
+        "Transactions from Redis clients",
+    ),
+    (
+        "command_redis_writes",
+        "Writes from Redis clients, but for those in transactions",
+    ),
     ("command_number", "Incr and decr commands from clients"),
     (
         "command_set",

@@ -11,6 +11,7 @@ fn report() -> Report {
         role: "voter".to_owned(),
         peer: String::new(),
         memcached: None,
+        redis: None,
         http: None,
     };
     let mut durations = Durations::default();

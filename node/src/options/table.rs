@@ -144,6 +144,12 @@ pub const TABLE: &[Spec] = &[
         help: "Where memcached clients connect. Port 0 takes a free one.",
     },
     Spec {
+        name: "listen-redis",
+        kind: Kind::Listen,
+        unset: Unset::Value("127.0.0.1:6379"),
+        help: "Where Redis clients connect. Port 0 takes a free one.",
+    },
+    Spec {
         name: "memcached-udp",
         kind: Kind::Switch,
         unset: Unset::Value("false"),
@@ -169,6 +175,12 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Reachable,
         unset: Unset::Otherwise("the listen address"),
         help: "The address at which memcached clients reach this replica.",
+    },
+    Spec {
+        name: "advertise-redis",
+        kind: Kind::Reachable,
+        unset: Unset::Otherwise("the listen address"),
+        help: "The address at which Redis clients reach this replica.",
     },
     Spec {
         name: "advertise-http",
@@ -483,6 +495,7 @@ dir = \"/var/lib/quorumwire\"
 members = \"0=10.0.0.10:7400,1=10.0.0.11:7400,2=10.0.0.12:7400\"
 listen_peer = \"10.0.0.10:7400\"
 listen_memcached = \"10.0.0.10:11211\"
+listen_redis = \"10.0.0.10:6379\"
 listen_http = \"10.0.0.10:7480\"
 insecure = true # nothing is encrypted yet: only for an isolated network
 ```

@@ -1,5 +1,7 @@
 //! Client connections: bytes in, answers out, and the order between them. Knows the requests only as
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
+use super::clock;
+use super::redis::{self, RedisClient};
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
@@ -7,6 +9,7 @@ use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::net::SocketAddr;
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -19,6 +22,25 @@ const READ_BYTES_PER_TURN: usize = 1 << 20;
 const INPUT_BYTES_MIN: usize = 4 << 10;
 /// A connection keeps its buffer for answers from one to the next up to this size.
 const KEPT_BUFFER_BYTES: usize = 256 << 10;
+
+/// What a client speaks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Protocol {
+    /// Memcached's text protocol.
+    Memcached,
+    /// Redis' protocol.
+    Redis,
+}
+
+impl Protocol {
+    /// What a client is told that is one too many.
+    const fn too_many(self) -> &'static [u8] {
+        match self {
+            Self::Memcached => b"SERVER_ERROR too many connections\r\n",
+            Self::Redis => b"-ERR max number of clients reached\r\n",
+        }
+    }
+}
 
 /// Names a connection; never used again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,16 +57,15 @@ pub struct Slot {
     pub kind: SlotKind,
     /// The answer, if it came before those of earlier requests.
     pub answer: Option<Box<[u8]>>,
+    /// The client wants no answer.
+    pub quiet: bool,
 }
 
 /// What a waiting request is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SlotKind {
     /// A write: in the log, or on its way to the leader.
-    Write {
-        /// The client wants no answer.
-        noreply: bool,
-    },
+    Write,
     /// A read; its line is the next in `lines`.
     Read {
         /// Length of the line.
@@ -59,6 +80,8 @@ pub enum SlotKind {
         /// Where it stands.
         state: ReadState,
     },
+    /// About the server: what belongs to more than this connection knows the answer.
+    Asked,
     /// Known already, waits for its turn.
     Fixed(&'static [u8]),
     /// Statistics, made when their turn comes.
@@ -83,6 +106,8 @@ pub enum ReadState {
 /// One client.
 pub struct Connection {
     pub id: ConnectionId,
+    /// What a Redis client has asked for so far; none: the client speaks memcached's protocol.
+    pub redis: Option<Box<RedisClient>>,
     stream: TcpStream,
     /// Bytes that came and are not parsed yet; `input[..filled]` is real.
     input: Vec<u8>,
@@ -128,6 +153,13 @@ pub enum Intake {
     Broken,
 }
 
+impl ConnectionId {
+    /// A number for people; 1 at least.
+    pub fn number(self) -> i64 {
+        i64::from(self.serial) + 1
+    }
+}
+
 impl Connection {
     /// Whether another request may be taken on.
     pub fn has_room(&self) -> bool {
@@ -146,8 +178,34 @@ impl Connection {
 
     /// Adds a request without a line.
     pub fn push(&mut self, kind: SlotKind, answer: Option<Box<[u8]>>) {
-        self.writes_waiting += usize::from(matches!(kind, SlotKind::Write { .. }));
-        self.slots.push_back(Slot { kind, answer });
+        let quiet = self.redis.as_ref().is_some_and(|redis| redis.is_quiet());
+        self.push_slot(Slot {
+            kind,
+            answer,
+            quiet,
+        });
+    }
+
+    /// Adds a write that is on its way; `quiet`: its client wants no answer.
+    pub fn push_write(&mut self, answer: Option<Box<[u8]>>, quiet: bool) {
+        self.push_slot(Slot {
+            kind: SlotKind::Write,
+            answer,
+            quiet,
+        });
+    }
+
+    fn push_slot(&mut self, slot: Slot) {
+        self.writes_waiting += usize::from(slot.kind == SlotKind::Write);
+        self.slots.push_back(slot);
+    }
+
+    /// Writes an answer, in the words of the client's protocol.
+    pub fn put_answer(&mut self, answer: &[u8]) {
+        match &self.redis {
+            Some(_) => redis::put_answer(&mut self.output, answer),
+            None => self.output.extend_from_slice(answer),
+        }
     }
 
     /// Adds a read and keeps its line.
@@ -156,16 +214,14 @@ impl Connection {
         self.reads_waiting += 1;
         self.keys_waiting += keys as usize;
         let line_bytes = u32::try_from(line.len()).expect("a line is at most 64 KiB");
-        self.slots.push_back(Slot {
-            kind: SlotKind::Read {
-                line_bytes,
-                keys,
-                keys_done: 0,
-                one_by_one: false,
-                state,
-            },
-            answer: None,
-        });
+        let kind = SlotKind::Read {
+            line_bytes,
+            keys,
+            keys_done: 0,
+            one_by_one: false,
+            state,
+        };
+        self.push(kind, None);
     }
 
     /// The line of the first read that waits, and where its answer goes.
@@ -188,8 +244,8 @@ impl Connection {
                 self.reads_waiting -= 1;
                 self.keys_waiting -= keys as usize;
             }
-            SlotKind::Write { .. } => self.writes_waiting -= 1,
-            SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => {}
+            SlotKind::Write => self.writes_waiting -= 1,
+            SlotKind::Asked | SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => {}
         }
     }
 
@@ -340,7 +396,7 @@ pub struct ClientCounters {
 
 /// All client connections.
 pub struct Clients {
-    listener: Option<TcpListener>,
+    listeners: Vec<(TcpListener, Protocol)>,
     registry: Registry,
     first_token: usize,
     connections_max: usize,
@@ -355,13 +411,13 @@ pub struct Clients {
 
 impl Clients {
     pub fn new(
-        listener: TcpListener,
+        listeners: Vec<(TcpListener, Protocol)>,
         registry: Registry,
         first_token: usize,
         connections_max: usize,
     ) -> Self {
         Self {
-            listener: Some(listener),
+            listeners,
             registry,
             first_token,
             connections_max,
@@ -381,28 +437,31 @@ impl Clients {
 
     /// Takes new connections, up to the limit; one more is told so and closed.
     pub fn accept(&mut self) {
-        while let Some(Ok((mut stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
-            if self.open_count >= self.connections_max {
-                use std::io::Write;
-                self.counters.refused_too_many += 1;
-                stream
-                    .write_all(b"SERVER_ERROR too many connections\r\n")
-                    .ok();
-                continue;
+        for place in 0..self.listeners.len() {
+            while let (Ok((mut stream, from)), protocol) = {
+                let (listener, protocol) = &self.listeners[place];
+                (listener.accept(), *protocol)
+            } {
+                if self.open_count >= self.connections_max {
+                    use std::io::Write;
+                    self.counters.refused_too_many += 1;
+                    stream.write_all(protocol.too_many()).ok();
+                    continue;
+                }
+                self.counters.accepted += 1;
+                self.open(stream, from, protocol);
             }
-            self.counters.accepted += 1;
-            self.open(stream);
         }
     }
 
     /// Takes no new connections from now on.
     pub fn stop_accepting(&mut self) {
-        if let Some(mut listener) = self.listener.take() {
+        for (mut listener, _) in self.listeners.drain(..) {
             self.registry.deregister(&mut listener).ok();
         }
     }
 
-    fn open(&mut self, mut stream: TcpStream) {
+    fn open(&mut self, mut stream: TcpStream, from: SocketAddr, protocol: Protocol) {
         stream.set_nodelay(true).ok();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
@@ -423,6 +482,10 @@ impl Clients {
         self.open_count += 1;
         self.connections[slot as usize] = Some(Box::new(Connection {
             id: ConnectionId { slot, serial },
+            redis: match protocol {
+                Protocol::Memcached => None,
+                Protocol::Redis => Some(Box::new(RedisClient::new(from, clock::now()))),
+            },
             stream,
             input: Vec::new(),
             filled: 0,
@@ -469,6 +532,16 @@ impl Clients {
         if self.get(id).is_some() {
             self.enqueue(id.slot);
         }
+    }
+
+    /// All that are open and not lent.
+    pub fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.connections.iter().flatten().map(AsRef::as_ref)
+    }
+
+    /// See [`Self::iter`].
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
+        self.connections.iter_mut().flatten().map(AsMut::as_mut)
     }
 
     /// Has every connection looked at: leadership changed, or room came back.

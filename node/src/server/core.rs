@@ -8,10 +8,10 @@ use super::links::Links;
 use super::log_time::LeaderClock;
 use super::plane::Plane;
 use super::plane_reads::Lent;
+use super::redis;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
-use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
@@ -133,6 +133,8 @@ pub struct Core {
     pub waiting_for_apply: Vec<(Index, Reader)>,
     /// Connections to look at again in the next turn.
     pub attend_later: Vec<ConnectionId>,
+    /// What Redis clients ask of the server.
+    pub asks: Vec<redis::Asked>,
     /// The plane had no room for all that waits.
     pub stalled_for_plane: bool,
     /// Connections have stalled: look at all when leadership or room changes.
@@ -174,6 +176,7 @@ impl Core {
             asked: BTreeMap::new(),
             waiting_for_apply: Vec::new(),
             attend_later: Vec::new(),
+            asks: Vec::new(),
             stalled_for_plane: false,
             stalled: false,
             leaderless_since: Some(now),
@@ -487,9 +490,6 @@ impl Core {
         };
         let mut answer = Vec::new();
         self.store.query(&line, &mut answer);
-        if answer.len() > ATTACHMENT_BYTES_MAX {
-            answer = reply::REPLY_TOO_LARGE.to_vec();
-        }
         self.counters.get_keys += 1;
         self.reply_forward(from, request, peer::ForwardOutcome::Done, answer.into());
     }

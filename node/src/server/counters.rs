@@ -12,6 +12,9 @@ pub struct Counters {
     pub number_commands: u64,
     pub touch_commands: u64,
     pub flush_commands: u64,
+    pub redis_reads: u64,
+    pub redis_writes: u64,
+    pub redis_transactions: u64,
     pub refused_requests: u64,
     pub forwarded: u64,
     pub forwarded_here: u64,
@@ -50,6 +53,7 @@ impl Counters {
             Command::Increment { .. } | Command::Decrement { .. } => self.number_commands += 1,
             Command::Touch { .. } | Command::GetAndTouch { .. } => self.touch_commands += 1,
             Command::FlushAll { .. } => self.flush_commands += 1,
+            Command::Redis(_) => {} // counted where it is told from a transaction
         }
     }
 }

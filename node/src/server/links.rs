@@ -55,6 +55,8 @@ pub enum LinkEvent {
 pub struct PeerInfo {
     /// Where memcached clients connect.
     pub client: String,
+    /// Where Redis clients connect.
+    pub redis: String,
     /// Where it reports its status.
     pub http: String,
     /// Where its data plane listens; `None`: it has none.
@@ -330,6 +332,7 @@ impl Links {
             peer: None,
             info: PeerInfo {
                 client: String::new(),
+                redis: String::new(),
                 http: String::new(),
                 plane: None,
             },
@@ -552,6 +555,7 @@ impl Links {
         link.peer = Some(peer);
         link.info = PeerInfo {
             client: hello.client_address,
+            redis: hello.redis_address,
             http: hello.http_address,
             plane: hello.plane_address.parse().ok(),
         };

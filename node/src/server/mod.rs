@@ -20,6 +20,7 @@ mod outbox;
 mod plane;
 mod plane_reads;
 mod plane_turn;
+mod redis;
 mod reporting;
 mod requests;
 mod shutdown;
@@ -56,6 +57,7 @@ const TOKEN_CLIENTS: Token = Token(1);
 const TOKEN_PEERS: Token = Token(2);
 const TOKEN_PLANE: Token = Token(3);
 const TOKEN_DATAGRAMS: Token = Token(4);
+const TOKEN_REDIS: Token = Token(5);
 const TOKEN_FIRST_LINK: usize = 16;
 const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
 
@@ -107,6 +109,7 @@ struct Server {
 struct Addresses {
     peer: String,
     memcached: String,
+    redis: String,
     http: String,
 }
 
@@ -136,7 +139,7 @@ impl Server {
         for event in events {
             match event.token() {
                 TOKEN_WAKE => woken = true,
-                TOKEN_CLIENTS => self.clients.accept(),
+                TOKEN_CLIENTS | TOKEN_REDIS => self.clients.accept(),
                 TOKEN_PEERS => self.core.links.accept(begun),
                 TOKEN_PLANE | TOKEN_DATAGRAMS => {} // looked at in every turn
                 Token(number) if number >= TOKEN_FIRST_CLIENT => self.clients.ready(event),
@@ -169,6 +172,7 @@ impl Server {
             self.housekeeping()?;
         }
         self.core.links.write(self.core.now, &mut self.link_events);
+        self.answer_asks();
         self.serve_clients(); // answers made in this turn
         for id in std::mem::take(&mut self.core.attend_later) {
             self.clients.attend(id);

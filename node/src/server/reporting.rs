@@ -64,6 +64,7 @@ impl Server {
             .to_owned(),
             incarnation: self.incarnation.to_string(),
             memcached: self.addresses.memcached.clone(),
+            redis: self.addresses.redis.clone(),
             http: self.addresses.http.clone(),
             peer: self.addresses.peer.clone(),
             ready: self.is_ready(),
@@ -111,6 +112,7 @@ impl Server {
             .to_owned(),
             peer: member.peer_address.clone(),
             memcached: address(&self.addresses.memcached, info.map(|info| &info.client)),
+            redis: address(&self.addresses.redis, info.map(|info| &info.redis)),
             http: address(&self.addresses.http, info.map(|info| &info.http)),
         }
     }
@@ -166,6 +168,9 @@ impl Server {
             ("command_number", own.number_commands),
             ("command_touch", own.touch_commands),
             ("command_flush", own.flush_commands),
+            ("command_redis_reads", own.redis_reads),
+            ("command_redis_writes", own.redis_writes),
+            ("command_redis_transactions", own.redis_transactions),
             ("forwarded_to_leader", own.forwarded),
             ("forwarded_from_followers", own.forwarded_here),
             ("outcomes_unknown", own.outcomes_unknown),

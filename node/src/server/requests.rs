@@ -7,7 +7,7 @@ use super::clients::{
     Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind,
 };
 use super::core::{Core, Gate, Origin, Routed};
-use super::{Server, answers, clock};
+use super::{Server, answers, clock, redis};
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
@@ -39,7 +39,11 @@ impl Server {
             advance(core, &mut connection);
             let intake = connection.take_in(&mut self.scratch, |connection, bytes| {
                 core.now = clock::now(); // after the bytes came: a lease is judged by this
-                take_requests(core, connection, bytes)
+                if connection.redis.is_some() {
+                    redis::take_requests(core, connection, bytes)
+                } else {
+                    take_requests(core, connection, bytes)
+                }
             });
             let id = connection.id;
             let broken = intake == Intake::Broken;
@@ -75,9 +79,9 @@ impl Server {
             return;
         };
         match slot.kind {
-            SlotKind::Write { noreply } if is_front => {
-                if !noreply {
-                    connection.output.extend_from_slice(answer);
+            SlotKind::Write if is_front => {
+                if !slot.quiet {
+                    connection.put_answer(answer);
                 }
                 connection.pop_slot();
             }
@@ -86,11 +90,12 @@ impl Server {
             } if is_front => {
                 take_one_of_many(connection, answer);
             }
-            SlotKind::Write { .. } | SlotKind::Read { .. } => slot.answer = Some(answer.into()),
+            SlotKind::Write | SlotKind::Read { .. } | SlotKind::Asked => {
+                slot.answer = Some(answer.into());
+            }
             SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => return,
         }
-        let waits =
-            |slot: &Slot| matches!(slot.kind, SlotKind::Write { .. }) && slot.answer.is_none();
+        let waits = |slot: &Slot| slot.kind == SlotKind::Write && slot.answer.is_none();
         let is_next_due = connection.slots.front().is_some_and(|front| !waits(front));
         if is_next_due && connection.writes_waiting > 0 {
             // The next entry may be a write behind a read: answer the read before it is applied.
@@ -186,7 +191,8 @@ fn take_request(core: &mut Core, connection: &mut Connection, request: Request<'
     true
 }
 
-fn take_write(
+/// Puts a write into the log, or sends it to the leader. False: it must be offered again.
+pub fn take_write(
     core: &mut Core,
     connection: &mut Connection,
     command: &Command<'_>,
@@ -209,15 +215,25 @@ fn take_write(
         Routed::Answer(text) => Some(text.as_bytes().into()),
     };
     core.counters.count_command(command);
-    connection.push(SlotKind::Write { noreply }, answer);
+    connection.push_write(answer, noreply);
     true
 }
 
 fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
     let keys = u32::try_from(read.keys().iter().count()).expect("a line is at most 64 KiB");
+    take_read_line(core, connection, read.line(), keys)
+}
+
+/// Takes a read on, which is what `query` takes and asks for so many items. False: it must be offered again.
+pub fn take_read_line(
+    core: &mut Core,
+    connection: &mut Connection,
+    line: &[u8],
+    keys: u32,
+) -> bool {
     if core.leads() {
         let must_apply = core.read_barrier();
-        connection.push_read(read.line(), keys, ReadState::Gated(must_apply));
+        connection.push_read(line, keys, ReadState::Gated(must_apply));
         return true;
     }
     if connection.reads_waiting >= FORWARDED_READS_MAX {
@@ -227,14 +243,9 @@ fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> b
         return false; // it must show those writes: offered again once they are answered
     }
     let slot_number = connection.next_slot();
-    match core.forward_read(Origin::Client(connection.id, slot_number), read.line()) {
-        Ok(request) => connection.push_read(read.line(), keys, ReadState::Forwarded(request)),
-        Err(Routed::Answer(text)) => {
-            connection.push(
-                SlotKind::Write { noreply: false },
-                Some(text.as_bytes().into()),
-            );
-        }
+    match core.forward_read(Origin::Client(connection.id, slot_number), line) {
+        Ok(request) => connection.push_read(line, keys, ReadState::Forwarded(request)),
+        Err(Routed::Answer(text)) => connection.push_write(Some(text.as_bytes().into()), false),
         Err(Routed::Stalled | Routed::Pending) => return false,
     }
     true
@@ -296,13 +307,16 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
     connection.cut = false;
     while let Some(slot) = connection.slots.front_mut() {
         match (slot.kind, slot.answer.take()) {
-            (SlotKind::Write { noreply }, Some(answer)) => {
-                if !noreply {
-                    connection.output.extend_from_slice(&answer);
+            (SlotKind::Write | SlotKind::Asked, Some(answer)) => {
+                if !slot.quiet {
+                    connection.put_answer(&answer);
                 }
             }
-            (SlotKind::Read { .. }, Some(answer)) => connection.output.extend_from_slice(&answer),
-            (SlotKind::Write { .. }, None) => return,
+            (SlotKind::Read { line_bytes, .. }, Some(answer)) => {
+                let quiet = slot.quiet;
+                put_read_answer(connection, line_bytes, quiet, &answer);
+            }
+            (SlotKind::Write | SlotKind::Asked, None) => return,
             (
                 SlotKind::Read {
                     line_bytes,
@@ -395,6 +409,9 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
     } else {
         OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
     };
+    if connection.redis.is_some() {
+        return redis::answer_read(core, connection, place.line_bytes, room);
+    }
     let (line, output) = connection.front_line_and_output(place.line_bytes);
     let Some(read) = Read::from_line(line) else {
         output.extend_from_slice(reply::ERROR);
@@ -431,6 +448,15 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
         *done = keys_done;
     }
     false
+}
+
+/// Writes the answer that came from the leader to the read at the front.
+fn put_read_answer(connection: &mut Connection, line_bytes: u32, quiet: bool, answer: &[u8]) {
+    if connection.redis.is_some() {
+        redis::put_read_answer(connection, line_bytes, quiet, answer);
+    } else {
+        connection.output.extend_from_slice(answer);
+    }
 }
 
 /// Where in a read its answer has come to.
@@ -513,7 +539,8 @@ fn set_read_states(connection: &mut Connection, new: ReadState) {
                 ..
             } => *state = new,
             SlotKind::Read { .. }
-            | SlotKind::Write { .. }
+            | SlotKind::Write
+            | SlotKind::Asked
             | SlotKind::Fixed(_)
             | SlotKind::Stats
             | SlotKind::Quit => return,

@@ -1,7 +1,7 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
 use super::attention::Attention;
 use super::choose_plane::choose_plane;
-use super::clients::Clients;
+use super::clients::{Clients, Protocol};
 use super::core::{Application, Core};
 use super::datagrams::Datagrams;
 use super::journal::Journal;
@@ -9,7 +9,7 @@ use super::links::Links;
 use super::snapshots::Snapshots;
 use super::{
     Addresses, GROUP, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS,
-    TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_PEERS, TOKEN_WAKE, clock,
+    TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_PEERS, TOKEN_REDIS, TOKEN_WAKE, clock,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use crate::http;
@@ -71,6 +71,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
 
     let peers = bind(options.listen_peer, "listen-peer")?;
     let clients = bind(options.listen_memcached, "listen-memcached")?;
+    let redis = bind(options.listen_redis, "listen-redis")?;
     let http_listener = std::net::TcpListener::bind(options.listen_http).with_context(|| {
         format!(
             "option listen-http: cannot listen on {}",
@@ -80,11 +81,18 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     let addresses = Addresses {
         peer: options.peer_address(peers.local_addr()?),
         memcached: options.memcached_address(clients.local_addr()?),
+        redis: options.redis_address(redis.local_addr()?),
         http: options.http_address(http_listener.local_addr()?),
     };
     let (admin_in, admin) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
     let handle = AdminHandle::new(admin_in, Arc::clone(&waker));
-    let mut server = join(options, memory, (poll, &waker), (peers, clients), addresses)?;
+    let mut server = join(
+        options,
+        memory,
+        (poll, &waker),
+        (peers, clients, redis),
+        addresses,
+    )?;
     server.admin = admin;
     server.stop = stop;
     server.reload = reload;
@@ -100,6 +108,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         cluster = options.cluster,
         peer = server.addresses.peer,
         memcached = server.addresses.memcached,
+        redis = server.addresses.redis,
         http = server.addresses.http,
         "replica started"
     );
@@ -264,7 +273,7 @@ fn join(
     options: &ServerOptions,
     memory: Memory,
     (poll, _waker): (Poll, &Arc<Waker>),
-    (mut peers, mut clients): (TcpListener, TcpListener),
+    (mut peers, mut clients, mut redis): (TcpListener, TcpListener, TcpListener),
     addresses: Addresses,
 ) -> anyhow::Result<Server> {
     let now = clock::now();
@@ -286,8 +295,10 @@ fn join(
     let registry = poll.registry();
     registry.register(&mut peers, TOKEN_PEERS, Interest::READABLE)?;
     registry.register(&mut clients, TOKEN_CLIENTS, Interest::READABLE)?;
+    registry.register(&mut redis, TOKEN_REDIS, Interest::READABLE)?;
     let mut hello = quorumwire_wire::hello(&options.cluster, options.id.0, memory.incarnation.0);
     hello.client_address.clone_from(&addresses.memcached);
+    hello.redis_address.clone_from(&addresses.redis);
     hello.http_address.clone_from(&addresses.http);
     hello.promise_us = u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX);
     hello.clock_drift_ppm = promise.clock_drift_ppm;
@@ -306,7 +317,7 @@ fn join(
         (options.election_timeout * SILENCE_ELECTION_TIMEOUTS).max(Duration::from_secs(1)),
     );
     let clients = Clients::new(
-        clients,
+        vec![(clients, Protocol::Memcached), (redis, Protocol::Redis)],
         registry.try_clone()?,
         TOKEN_FIRST_CLIENT,
         options.connections_max,

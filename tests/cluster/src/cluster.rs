@@ -36,6 +36,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(25);
 const CLUSTER_NAME: &str = "harness";
 const PEER_PORT: u16 = 7400;
 const MEMCACHED_PORT: u16 = 11211;
+const REDIS_PORT: u16 = 6379;
 const HTTP_PORT: u16 = 8080;
 const PLANE_PORT: u16 = 7401;
 /// How far above a replica's ports those of a second server on its directory are.
@@ -167,6 +168,12 @@ impl<'n> Cluster<'n> {
     #[must_use]
     pub fn memcached(&self, id: u16) -> SocketAddr {
         (self.ip(id), MEMCACHED_PORT).into()
+    }
+
+    /// Where the replica serves Redis clients.
+    #[must_use]
+    pub fn redis(&self, id: u16) -> SocketAddr {
+        (self.ip(id), REDIS_PORT).into()
     }
 
     /// Where the replica serves HTTP.
@@ -619,6 +626,7 @@ impl<'n> Cluster<'n> {
         option("on-follower", self.plan.on_follower.word().into());
         option("listen-peer", beside(self.peer(id)));
         option("listen-memcached", beside(self.memcached(id)));
+        option("listen-redis", beside(self.redis(id)));
         option("listen-http", beside(self.http(id)));
         option("plane", self.plan.plane.clone());
         option("listen-plane", beside(self.plane(id)));

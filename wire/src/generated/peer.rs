@@ -36,6 +36,9 @@ pub struct Hello {
     /// By how much it takes the speed of two replicas' clocks to differ, parts per million.
     #[prost(uint32, tag = "12")]
     pub clock_drift_ppm: u32,
+    /// Where Redis clients of the speaker connect; client_address is for memcached clients.
+    #[prost(string, tag = "13")]
+    pub redis_address: ::prost::alloc::string::String,
 }
 /// Sent before a connection is closed on purpose.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

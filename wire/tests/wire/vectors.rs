@@ -72,8 +72,15 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
                 client_address: "127.0.0.1:9011".to_owned(),
                 http_address: "127.0.0.1:9021".to_owned(),
                 plane_address: "127.0.0.1:9031".to_owned(),
-                promise_us: 0,
-                clock_drift_ppm: 0,
+                ..peer::Hello::default()
+            }),
+        ),
+        (
+            "hello_with_redis",
+            Body::Hello(peer::Hello {
+                cluster: "trunk".to_owned(),
+                redis_address: "127.0.0.1:9041".to_owned(),
+                ..peer::Hello::default()
             }),
         ),
         (
@@ -222,6 +229,7 @@ fn handover_bodies() -> Vec<(&'static str, Body)> {
 fn vector_name(body: &Body) -> &'static str {
     match body {
         Body::Hello(hello) if hello.promise_us > 0 => "hello_with_promise",
+        Body::Hello(hello) if !hello.redis_address.is_empty() => "hello_with_redis",
         Body::Hello(_) => "hello",
         Body::Goodbye(_) => "goodbye",
         Body::Fresh(_) => "fresh",

@@ -45,6 +45,12 @@ pub const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Most commands of one transaction.
 pub const TRANSACTION_COMMANDS_MAX: usize = 8192;
 
+/// Whether `text` is what a pattern says, as `KEYS` has patterns; one that is too long fits nothing.
+#[must_use]
+pub fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    Glob::new(pattern).is_some_and(|pattern| pattern.matches(text))
+}
+
 /// The version of the protocol that a connection speaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Resp {

@@ -88,9 +88,8 @@ impl Alarms {
     }
 
     /// How many there are.
-    #[cfg(test)]
-    pub(super) fn count(&self) -> usize {
-        self.hashes.len()
+    pub(super) fn count(&self) -> u64 {
+        self.hashes.len() as u64
     }
 
     /// How many trees of alarms wait to be freed.

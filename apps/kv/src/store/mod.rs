@@ -74,6 +74,8 @@ pub struct Stats {
     pub bytes: u64,
     /// Bytes they take in memory, by estimate.
     pub memory_bytes: u64,
+    /// Those that have an end.
+    pub with_end: u64,
     /// Items stored since the process started, or since the last restore.
     pub total_items: u64,
     /// Items removed because their time had passed, since then.
@@ -250,6 +252,7 @@ impl Store {
             curr_items,
             bytes: self.counts.bytes,
             memory_bytes: self.counts.bytes + curr_items * item::OVERHEAD_BYTES,
+            with_end: self.alarms.count(),
             total_items: self.counts.total_items,
             expired: self.counts.expired,
             flushes: self.counts.flushes,

@@ -1,0 +1,289 @@
+//! Commands about a connection: its protocol, its name, its end.
+use super::super::clients::{Connection, SlotKind};
+use super::super::core::Core;
+use super::{Ask, NAME_BYTES_MAX, RedisClient, answer, asks, state, transactions};
+use quorumwire_kv::redis::{Resp, Words, answer_command, reply};
+
+/// Carries one out. False: it must be offered again.
+pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+    let resp = state(connection).resp;
+    let name = words.get(0).unwrap_or_default().to_ascii_lowercase();
+    let mut out = Vec::new();
+    match name.as_slice() {
+        b"multi" => transactions::multi(connection),
+        b"exec" => return transactions::exec(core, connection),
+        b"discard" => transactions::discard(connection),
+        b"watch" => return transactions::watch(core, connection, words),
+        b"unwatch" => return transactions::unwatch(connection),
+        b"wait" => return asks::wait(core, connection, words),
+        b"client" => client(core, connection, words),
+        b"info" | b"config" => {
+            let ask = if name == b"info" {
+                Ask::Info(texts(words, 1))
+            } else {
+                Ask::Config(texts(words, 1))
+            };
+            asks::push(core, connection, ask);
+        }
+        b"quit" => {
+            answer(connection, b"+OK\r\n".to_vec());
+            connection.push(SlotKind::Quit, None);
+            connection.closing = true;
+        }
+        b"reset" => {
+            state(connection).reset();
+            answer(connection, b"+RESET\r\n".to_vec());
+        }
+        b"hello" => hello(core, connection, words),
+        b"auth" => {
+            let text: &[u8] = if words.len() > 3 {
+                b"-ERR syntax error\r\n"
+            } else {
+                b"-ERR AUTH <password> called without any password configured for the default user. Are you sure \
+                  your configuration is correct?\r\n"
+            };
+            answer(connection, text.to_vec());
+        }
+        b"command" => {
+            answer_command(words, resp, &mut out);
+            answer(connection, out);
+        }
+        _ => {
+            at_once(core, &name, words, &mut out);
+            answer(connection, out);
+        }
+    }
+    true
+}
+
+/// What needs nothing but the command.
+fn at_once(core: &Core, name: &[u8], words: &Words<'_>, out: &mut Vec<u8>) {
+    match (name, words.get(1)) {
+        (b"ping", None) => reply::simple(out, "PONG"),
+        (b"ping" | b"echo", Some(text)) => reply::bulk(out, text),
+        (b"select", Some(b"0")) => reply::ok(out),
+        (b"select", Some(number)) if number.iter().all(u8::is_ascii_digit) => {
+            reply::error(out, b"ERR DB index is out of range");
+        }
+        (b"select", _) => reply::error(out, b"ERR value is not an integer or out of range"),
+        (b"time", _) => {
+            let now = super::super::clock::wall_ms();
+            reply::array_header(out, 2);
+            reply::bulk(out, (now / 1000).to_string().as_bytes());
+            reply::bulk(out, (now % 1000 * 1000).to_string().as_bytes());
+        }
+        (b"role", _) => {
+            reply::array_header(out, 3);
+            reply::bulk(out, b"master");
+            reply::integer(out, i64::try_from(core.applied.0).unwrap_or(i64::MAX));
+            reply::array_header(out, 0);
+        }
+        (b"readonly" | b"readwrite", _) => {
+            reply::error(out, b"ERR This instance has cluster support disabled");
+        }
+        _ => {
+            let name = String::from_utf8_lossy(name).to_ascii_uppercase();
+            let text = format!("ERR {name} is not served: see `quorumwire status` and the metrics");
+            reply::error(out, text.as_bytes());
+        }
+    }
+}
+
+/// The words of a command from a place on, as text.
+pub fn texts(words: &Words<'_>, from: usize) -> Vec<String> {
+    let rest = words.iter().skip(from);
+    rest.map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
+}
+
+/// `HELLO [version [AUTH user password] [SETNAME name]]`
+fn hello(core: &Core, connection: &mut Connection, words: &Words<'_>) {
+    let client = state(connection);
+    let resp = match words.get(1) {
+        None => client.resp,
+        Some(b"2") => Resp::V2,
+        Some(b"3") => Resp::V3,
+        Some(number) if number.iter().all(u8::is_ascii_digit) => {
+            return answer(
+                connection,
+                b"-NOPROTO unsupported protocol version\r\n".to_vec(),
+            );
+        }
+        Some(_) => {
+            let text = b"-ERR Protocol version is not an integer or out of range\r\n";
+            return answer(connection, text.to_vec());
+        }
+    };
+    let mut name = None;
+    let mut place = 2;
+    while let Some(option) = words.get(place) {
+        match (option.to_ascii_lowercase().as_slice(), words.get(place + 1)) {
+            (b"setname", Some(given)) if is_name(given) => {
+                name = Some(given.to_vec());
+                place += 2;
+            }
+            (b"setname", Some(_)) => return answer(connection, BAD_NAME.to_vec()),
+            (b"auth", Some(_)) if words.len() > place + 2 => {
+                let text = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+                return answer(connection, text.to_vec());
+            }
+            _ => {
+                let option = String::from_utf8_lossy(option);
+                let text = format!("-ERR Syntax error in HELLO option '{option}'\r\n");
+                return answer(connection, text.into_bytes());
+            }
+        }
+    }
+    client.resp = resp;
+    if let Some(name) = name {
+        client.name = name;
+    }
+    let mut out = Vec::new();
+    write_hello(core, connection, resp, &mut out);
+    answer(connection, out);
+}
+
+fn write_hello(core: &Core, connection: &Connection, resp: Resp, out: &mut Vec<u8>) {
+    reply::map_header(out, resp, 7);
+    reply::bulk(out, b"server");
+    reply::bulk(out, b"redis");
+    reply::bulk(out, b"version");
+    reply::bulk(out, super::about::REDIS_VERSION.as_bytes());
+    reply::bulk(out, b"proto");
+    reply::integer(out, i64::from(resp.byte() - b'0'));
+    reply::bulk(out, b"id");
+    reply::integer(out, connection.id.number());
+    reply::bulk(out, b"mode");
+    reply::bulk(out, b"standalone");
+    reply::bulk(out, b"role");
+    // Every replica takes writes, whoever leads.
+    let _ = core;
+    reply::bulk(out, b"master");
+    reply::bulk(out, b"modules");
+    reply::array_header(out, 0);
+}
+
+const BAD_NAME: &[u8] =
+    b"-ERR Client names cannot contain spaces, newlines or special characters.\r\n";
+
+fn is_name(name: &[u8]) -> bool {
+    name.len() <= NAME_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
+}
+
+/// `CLIENT ...`
+fn client(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
+    let number = connection.id.number();
+    let client = state(connection);
+    let resp = client.resp;
+    let what = words.get(1).unwrap_or_default().to_ascii_lowercase();
+    let mut out = Vec::new();
+    match (what.as_slice(), words.len()) {
+        (b"id", 2) => reply::integer(&mut out, number),
+        (b"getname", 2) if client.name.is_empty() => reply::null(&mut out, resp),
+        (b"getname", 2) => reply::bulk(&mut out, &client.name),
+        (b"setname", 3) => match words.get(2).filter(|name| is_name(name)) {
+            Some(name) => {
+                client.name = name.to_vec();
+                reply::ok(&mut out);
+            }
+            None => out.extend_from_slice(BAD_NAME),
+        },
+        (b"setinfo", 4) => set_info(client, words, &mut out),
+        (b"reply", 3) => return set_reply(connection, words.get(2).unwrap_or_default()),
+        (b"getredir", 2) => reply::integer(&mut out, -1),
+        (b"no-evict" | b"no-touch", 3) => reply::ok(&mut out),
+        (b"info", 2) => {
+            return asks::push(core, connection, Ask::Clients(asks::Filter::one(number)));
+        }
+        (b"list", _) => match asks::Filter::of_list(words) {
+            Ok(filter) => return asks::push(core, connection, Ask::Clients(filter)),
+            Err(text) => out.extend_from_slice(&text),
+        },
+        (b"kill", 3..) => match asks::Filter::of_kill(words, number) {
+            Ok(filter) => return asks::push(core, connection, Ask::Kill(filter)),
+            Err(text) => out.extend_from_slice(&text),
+        },
+        (b"help", 2) => write_help(&mut out),
+        _ => {
+            let what = String::from_utf8_lossy(words.get(1).unwrap_or_default());
+            let text = format!(
+                "ERR unknown subcommand or wrong number of arguments for '{what}'. Try CLIENT HELP."
+            );
+            reply::error(&mut out, text.as_bytes());
+        }
+    }
+    answer(connection, out);
+}
+
+fn write_help(out: &mut Vec<u8>) {
+    const LINES: [&str; 22] = [
+        "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "GETNAME",
+        "    Return the name of the current connection.",
+        "GETREDIR",
+        "    Return -1: there is no tracking.",
+        "ID",
+        "    Return the ID of the current connection.",
+        "INFO",
+        "    Return information about the current connection.",
+        "KILL <ip:port>",
+        "    Kill connection made from <ip:port>.",
+        "KILL <option> <value> [<option> <value> [...]]",
+        "    Kill connections: ADDR <ip:port>, ID <client-id>, SKIPME (YES|NO), TYPE NORMAL.",
+        "LIST [TYPE NORMAL | ID <client-id> [...]]",
+        "    Return information about client connections.",
+        "REPLY (ON|OFF|SKIP)",
+        "    Control the replies sent to the current connection.",
+        "SETINFO (LIB-NAME|LIB-VER) <value>",
+        "    Set what CLIENT LIST shows as the client's library.",
+        "SETNAME <name>",
+        "    Assign the name <name> to the current connection.",
+        "HELP",
+    ];
+    reply::array_header(out, LINES.len());
+    for line in LINES {
+        reply::simple(out, line);
+    }
+}
+
+fn set_info(client: &mut RedisClient, words: &Words<'_>, out: &mut Vec<u8>) {
+    let place = match words
+        .get(2)
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+        .as_slice()
+    {
+        b"lib-name" => 0,
+        b"lib-ver" => 1,
+        other => {
+            let other = String::from_utf8_lossy(other);
+            return reply::error(out, format!("ERR Unrecognized option '{other}'").as_bytes());
+        }
+    };
+    match words.get(3).filter(|value| is_name(value)) {
+        Some(value) => {
+            client.library[place] = value.to_vec();
+            reply::ok(out);
+        }
+        None => {
+            let text =
+                b"ERR lib-name and lib-ver cannot contain spaces, newlines or special characters.";
+            reply::error(out, text);
+        }
+    }
+}
+
+/// `CLIENT REPLY`: only `ON` is answered.
+fn set_reply(connection: &mut Connection, how: &[u8]) {
+    let client = state(connection);
+    match how.to_ascii_lowercase().as_slice() {
+        b"on" => {
+            client.replies_off = false;
+            client.is_quiet = false;
+            answer(connection, b"+OK\r\n".to_vec());
+        }
+        b"off" => client.replies_off = true,
+        b"skip" => client.skips_next = !client.replies_off,
+        _ => answer(connection, b"-ERR syntax error\r\n".to_vec()),
+    }
+}

@@ -1,0 +1,71 @@
+//! What could not be carried out, in the words of Redis' protocol. The replica's own texts are those of
+//! `answers.rs`; the first word tells clients of Redis what kind of trouble it is.
+
+/// How the replica's own texts begin.
+const OWN: &[u8] = b"SERVER_ERROR ";
+
+/// Redis' word for what begins so; all others are `ERR`.
+const KINDS: [(&[u8], &str); 6] = [
+    (b"no leader", "CLUSTERDOWN"),
+    (b"not leader", "READONLY"),
+    (b"not executed: this replica is stopping", "CLUSTERDOWN"),
+    (b"busy", "TRYAGAIN"),
+    (b"read not executed", "TRYAGAIN"),
+    (b"disk full", "MISCONF"),
+];
+
+/// Appends an answer: as it is, or, if it is one of the replica's own texts, as an error of Redis' protocol.
+pub fn put_answer(output: &mut Vec<u8>, answer: &[u8]) {
+    let Some(text) = answer.strip_prefix(OWN) else {
+        output.extend_from_slice(answer);
+        return;
+    };
+    let kind = KINDS.iter().find(|(begins, _)| text.starts_with(begins));
+    output.push(b'-');
+    output.extend_from_slice(kind.map_or("ERR", |(_, word)| word).as_bytes());
+    output.push(b' ');
+    output.extend_from_slice(text);
+}
+
+/// A transaction, or a command, that the log cannot hold.
+pub fn too_long() -> Vec<u8> {
+    format!(
+        "-ERR command is longer than {} bytes\r\n",
+        quorumwire_kv::COMMAND_BYTES_MAX
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::answers;
+    use super::*;
+
+    #[test]
+    fn the_replicas_own_texts_become_errors_of_redis() {
+        for (text, word) in [
+            (answers::UNKNOWN, "ERR outcome unknown"),
+            (answers::NO_LEADER, "CLUSTERDOWN no leader"),
+            (answers::NOT_LEADER, "READONLY not leader"),
+            (answers::NOT_COMMITTED, "ERR not executed"),
+            (answers::BUSY, "TRYAGAIN busy"),
+            (answers::DISK_FULL, "MISCONF disk full"),
+            (answers::STOPPING, "CLUSTERDOWN not executed"),
+        ] {
+            let mut output = b"+OK\r\n".to_vec();
+            put_answer(&mut output, text.as_bytes());
+            let output = String::from_utf8(output).unwrap();
+            assert!(output.starts_with(&format!("+OK\r\n-{word}")), "{output}");
+            assert!(output.ends_with("\r\n"), "{output}");
+        }
+    }
+
+    #[test]
+    fn other_answers_stay_as_they_are() {
+        for answer in [&b"$13\r\nSERVER_ERROR \r\n"[..], b"", b"-ERR x\r\n"] {
+            let mut output = Vec::new();
+            put_answer(&mut output, answer);
+            assert_eq!(output, answer);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Redis clients: what they say, in the order in which they say it. What commands do to items is the state
+//! machine's business; here is what belongs to a connection (its protocol, its transaction, its name) and
+//! what belongs to the server.
+mod about;
+mod asks;
+mod connection;
+mod errors;
+mod transactions;
+
+use super::clients::{Connection, SlotKind};
+use super::core::Core;
+use super::requests::{self, advance};
+use quorumwire_control::Now;
+use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, classify, parse};
+use quorumwire_kv::{COMMAND_BYTES_MAX, Command};
+use std::net::SocketAddr;
+
+pub use asks::{Ask, Asked};
+pub use errors::put_answer;
+use transactions::{Transaction, Watched};
+
+/// A read's answer may be as long as several items; so many keys it stands for at least.
+const KEYS_OF_A_READ_MIN: usize = 4;
+/// Longest name that a client gives itself or its library, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+
+/// What a client has asked for so far.
+pub struct RedisClient {
+    resp: Resp,
+    from: SocketAddr,
+    since: Now,
+    last_at: Now,
+    last_command: String,
+    name: Vec<u8>,
+    library: [Vec<u8>; 2],
+    transaction: Option<Transaction>,
+    watched: Watched,
+    /// `CLIENT REPLY OFF`.
+    replies_off: bool,
+    /// `CLIENT REPLY SKIP` came just before.
+    skips_next: bool,
+    /// The command that is being looked at is not answered.
+    is_quiet: bool,
+}
+
+impl RedisClient {
+    pub fn new(from: SocketAddr, now: Now) -> Self {
+        Self {
+            resp: Resp::V2,
+            from,
+            since: now,
+            last_at: now,
+            last_command: String::new(),
+            name: Vec::new(),
+            library: [Vec::new(), Vec::new()],
+            transaction: None,
+            watched: Watched::default(),
+            replies_off: false,
+            skips_next: false,
+            is_quiet: false,
+        }
+    }
+
+    /// Whether the client wants no answer to what it asks now.
+    pub const fn is_quiet(&self) -> bool {
+        self.is_quiet
+    }
+
+    /// As it was when it connected; its protocol stays only if that is not reset, too.
+    fn reset(&mut self) {
+        *self = Self {
+            since: self.since,
+            ..Self::new(self.from, self.last_at)
+        };
+    }
+}
+
+/// Takes whole requests off `bytes`; see [`requests::take_requests`].
+pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
+    let mut used = 0;
+    loop {
+        let rest = &bytes[used..];
+        if rest.is_empty() || !connection.has_room() || connection.stalled {
+            return (used, 0);
+        }
+        match parse(rest) {
+            Parsed::Incomplete { needed } => return (used, needed),
+            Parsed::Nothing { consumed } => used += consumed,
+            Parsed::Request { consumed, words } => {
+                if !take_request(core, connection, &words) {
+                    connection.stalled = true;
+                    return (used, 0);
+                }
+                used += consumed;
+            }
+            Parsed::Refused { consumed, reply } => {
+                core.counters.refused_requests += 1;
+                used += consumed;
+                answer(connection, reply.to_vec());
+                connection.push(SlotKind::Quit, None);
+                connection.closing = true;
+            }
+        }
+        advance(core, connection);
+    }
+}
+
+/// The client's state: a connection that came here has one.
+fn state(connection: &mut Connection) -> &mut RedisClient {
+    connection
+        .redis
+        .as_mut()
+        .expect("requests of Redis clients only come here")
+}
+
+/// Answers on the spot, in the order of requests.
+fn answer(connection: &mut Connection, text: Vec<u8>) {
+    connection.push(SlotKind::Asked, Some(text.into()));
+}
+
+/// Takes one request on. False: it can go nowhere now and must be offered again.
+fn take_request(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+    let client = state(connection);
+    client.is_quiet = client.replies_off || client.skips_next;
+    let taken = dispatch(core, connection, words);
+    let client = state(connection);
+    if taken {
+        client.skips_next = std::mem::take(&mut client.skips_next) && !client.is_quiet;
+        client.last_at = core.now;
+        client.last_command = lowercase(words.get(0).unwrap_or_default());
+    }
+    taken
+}
+
+fn lowercase(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).to_ascii_lowercase()
+}
+
+fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+    let kind = match classify(words) {
+        Ok(kind) => kind,
+        Err(text) => {
+            core.counters.refused_requests += 1;
+            if let Some(transaction) = &mut state(connection).transaction {
+                transaction.fail();
+            }
+            answer(connection, text);
+            return true;
+        }
+    };
+    if state(connection).transaction.is_some() && !transactions::is_immediate(words) {
+        transactions::queue(connection, kind, words);
+        return true;
+    }
+    match kind {
+        Kind::Write => take_single(core, connection, words),
+        Kind::Read => take_read(core, connection, words),
+        Kind::Connection => connection::take(core, connection, words),
+    }
+}
+
+fn take_single(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+    let script = Script {
+        resp: state(connection).resp,
+        is_transaction: false,
+        watched: &[],
+        commands: words.text(),
+    };
+    let taken = take_script(core, connection, script);
+    core.counters.redis_writes += u64::from(taken);
+    taken
+}
+
+/// Puts writes into the log.
+fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>) -> bool {
+    let command = Command::Redis(script);
+    if command.encoded_bytes() > COMMAND_BYTES_MAX {
+        answer(connection, errors::too_long());
+        return true;
+    }
+    let quiet = state(connection).is_quiet;
+    requests::take_write(core, connection, &command, quiet)
+}
+
+/// What a read is kept and passed on as.
+fn read_line(resp: Resp, words: &[u8]) -> Vec<u8> {
+    let version: &[u8] = match resp {
+        Resp::V2 => b"2",
+        Resp::V3 => b"3",
+    };
+    [version, words].concat()
+}
+
+/// Writes the answer of the read at the front, if there is room for one; see [`requests::advance`].
+pub fn answer_read(
+    core: &mut Core,
+    connection: &mut Connection,
+    line_bytes: u32,
+    room: usize,
+) -> bool {
+    if room == 0 {
+        connection.cut = true;
+        return false;
+    }
+    let (line, _) = connection.front_line_and_output(line_bytes);
+    let mut text = Vec::new();
+    core.store.query(line, &mut text);
+    let quiet = connection.slots.front().is_some_and(|slot| slot.quiet);
+    put_read_answer(connection, line_bytes, quiet, &text);
+    true
+}
+
+/// Writes an answer to the read at the front.
+pub fn put_read_answer(connection: &mut Connection, line_bytes: u32, quiet: bool, answer: &[u8]) {
+    let (line, _) = connection.front_line_and_output(line_bytes);
+    let line = line.to_vec();
+    let instead = transactions::take_versions(connection, &line, answer);
+    if !quiet {
+        connection.put_answer(instead.as_deref().unwrap_or(answer));
+    }
+}
+
+/// Takes a read on.
+fn take_read(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+    let line = read_line(state(connection).resp, words.text());
+    let keys = u32::try_from((words.len() - 1).max(KEYS_OF_A_READ_MIN));
+    let keys = keys.unwrap_or(u32::MAX);
+    let taken = requests::take_read_line(core, connection, &line, keys);
+    core.counters.redis_reads += u64::from(taken);
+    taken
+}

@@ -1,0 +1,229 @@
+//! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`: commands are kept here until `EXEC`, which puts them into the
+//! log as one entry. A watched key is remembered with its version, which the entry carries; whoever applies it
+//! compares.
+use super::super::clients::Connection;
+use super::super::core::Core;
+use super::super::requests;
+use super::{answer, read_line, state, take_script};
+use quorumwire_kv::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, Words, reply};
+use quorumwire_kv::{COMMAND_BYTES_MAX, KEY_BYTES_MAX};
+
+/// The read that `WATCH` makes of itself; no client can send it.
+const VERSIONS: &[u8] = b"\0versions";
+/// Keys that one connection may watch.
+const WATCHED_MAX: usize = 1024;
+
+/// Commands between `MULTI` and `EXEC`.
+#[derive(Default)]
+pub struct Transaction {
+    commands: Vec<u8>,
+    count: usize,
+    has_failed: bool,
+}
+
+impl Transaction {
+    /// How many commands there are.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// A command was refused: `EXEC` will refuse the others.
+    pub fn fail(&mut self) {
+        self.has_failed = true;
+        self.commands = Vec::new();
+    }
+}
+
+/// Watched keys with their versions.
+#[derive(Default)]
+pub struct Watched {
+    /// As [`Script::watched`] wants them.
+    keys: Vec<u8>,
+    count: usize,
+    /// Whose versions are not known yet, one list for each `WATCH`.
+    asked: usize,
+}
+
+impl Watched {
+    /// How many keys there are.
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// Commands that are not kept for `EXEC`.
+pub fn is_immediate(words: &Words<'_>) -> bool {
+    const NAMES: [&[u8]; 6] = [b"exec", b"discard", b"multi", b"watch", b"reset", b"quit"];
+    let name = words.get(0).unwrap_or_default();
+    NAMES.iter().any(|one| name.eq_ignore_ascii_case(one))
+}
+
+/// Commands about the connection that the state machine answers where they stand in a transaction.
+fn may_be_kept(words: &Words<'_>) -> bool {
+    const NAMES: [&[u8]; 7] = [
+        b"ping", b"echo", b"select", b"swapdb", b"time", b"unwatch", b"command",
+    ];
+    let name = words.get(0).unwrap_or_default();
+    NAMES.iter().any(|one| name.eq_ignore_ascii_case(one))
+}
+
+/// Keeps a command for `EXEC`.
+pub fn queue(connection: &mut Connection, kind: Kind, words: &Words<'_>) {
+    let Some(transaction) = &mut state(connection).transaction else {
+        return;
+    };
+    let refusal = match kind {
+        Kind::Connection if !may_be_kept(words) => {
+            Some(&b"-ERR Command not allowed inside a transaction\r\n"[..])
+        }
+        Kind::Write | Kind::Read | Kind::Connection => None,
+    };
+    let text = words.text();
+    let is_too_long = transaction.commands.len() + text.len() > COMMAND_BYTES_MAX
+        || transaction.count >= TRANSACTION_COMMANDS_MAX;
+    if refusal.is_some() || is_too_long {
+        transaction.fail();
+        let text = refusal.map_or_else(super::errors::too_long, <[u8]>::to_vec);
+        return answer(connection, text);
+    }
+    if !transaction.has_failed {
+        transaction.commands.extend_from_slice(text);
+    }
+    transaction.count += 1;
+    answer(connection, b"+QUEUED\r\n".to_vec());
+}
+
+/// `MULTI`
+pub fn multi(connection: &mut Connection) {
+    let client = state(connection);
+    if client.transaction.is_some() {
+        return answer(
+            connection,
+            b"-ERR MULTI calls can not be nested\r\n".to_vec(),
+        );
+    }
+    client.transaction = Some(Transaction::default());
+    answer(connection, b"+OK\r\n".to_vec());
+}
+
+/// `DISCARD`
+pub fn discard(connection: &mut Connection) {
+    let client = state(connection);
+    let text: &[u8] = match client.transaction.take() {
+        Some(_) => b"+OK\r\n",
+        None => b"-ERR DISCARD without MULTI\r\n",
+    };
+    forget(connection);
+    answer(connection, text.to_vec());
+}
+
+/// `UNWATCH`. False: it must be offered again.
+pub fn unwatch(connection: &mut Connection) -> bool {
+    if state(connection).watched.asked > 0 {
+        return false;
+    }
+    forget(connection);
+    answer(connection, b"+OK\r\n".to_vec());
+    true
+}
+
+fn forget(connection: &mut Connection) {
+    let watched = &mut state(connection).watched;
+    watched.keys = Vec::new();
+    watched.count = 0;
+}
+
+/// `EXEC`. False: it must be offered again.
+pub fn exec(core: &mut Core, connection: &mut Connection) -> bool {
+    if state(connection).watched.asked > 0 {
+        return false; // the versions come first
+    }
+    let client = state(connection);
+    let Some(transaction) = client.transaction.take() else {
+        answer(connection, b"-ERR EXEC without MULTI\r\n".to_vec());
+        return true;
+    };
+    if transaction.has_failed {
+        forget(connection);
+        let text = b"-EXECABORT Transaction discarded because of previous errors.\r\n";
+        answer(connection, text.to_vec());
+        return true;
+    }
+    if transaction.count == 0 && client.watched.count == 0 {
+        answer(connection, b"*0\r\n".to_vec());
+        return true;
+    }
+    let watched = std::mem::take(&mut client.watched);
+    let script = Script {
+        resp: client.resp,
+        is_transaction: true,
+        watched: &watched.keys,
+        commands: &transaction.commands,
+    };
+    if take_script(core, connection, script) {
+        core.counters.redis_transactions += 1;
+        return true;
+    }
+    let client = state(connection);
+    client.transaction = Some(transaction);
+    client.watched = watched;
+    false
+}
+
+/// `WATCH key...`. False: it must be offered again.
+pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+    let client = state(connection);
+    if client.transaction.is_some() {
+        let text = b"-ERR WATCH inside MULTI is not allowed\r\n";
+        answer(connection, text.to_vec());
+        return true;
+    }
+    if client.watched.count + words.len() - 1 > WATCHED_MAX {
+        let text = format!("-ERR more than {WATCHED_MAX} watched keys\r\n");
+        answer(connection, text.into_bytes());
+        return true;
+    }
+    if words.iter().skip(1).any(|key| key.len() > KEY_BYTES_MAX) {
+        let text = format!("-ERR key is longer than {KEY_BYTES_MAX} bytes\r\n");
+        answer(connection, text.into_bytes());
+        return true;
+    }
+    let mut question = Vec::new();
+    reply::array_header(&mut question, words.len());
+    reply::bulk(&mut question, VERSIONS);
+    for key in words.iter().skip(1) {
+        reply::bulk(&mut question, key);
+    }
+    let line = read_line(Resp::V2, &question);
+    let keys = u32::try_from(words.len() - 1).unwrap_or(u32::MAX);
+    if !requests::take_read_line(core, connection, &line, keys) {
+        return false;
+    }
+    state(connection).watched.asked += 1;
+    true
+}
+
+/// The keys that a read's line asks the versions of, if it is such a one.
+fn asked_for(line: &[u8]) -> Option<Words<'_>> {
+    let words = Words::from_text(line.strip_prefix(b"2")?)?;
+    (words.get(0) == Some(VERSIONS)).then_some(words)
+}
+
+/// Takes the answer to a read that `WATCH` made of itself: what the client is told instead. None: it is another
+/// read's.
+pub fn take_versions(connection: &mut Connection, line: &[u8], answer: &[u8]) -> Option<Vec<u8>> {
+    let asked = asked_for(line)?;
+    let watched = &mut state(connection).watched;
+    watched.asked = watched.asked.saturating_sub(1);
+    let Some(versions) = Words::from_text(answer).filter(|it| it.len() + 1 == asked.len()) else {
+        return Some(answer.to_vec()); // an error: nothing is watched
+    };
+    for (key, version) in asked.iter().skip(1).zip(versions.iter()) {
+        let version = std::str::from_utf8(version).ok()?.parse::<u64>().ok()?;
+        watched.keys.push(u8::try_from(key.len()).ok()?);
+        watched.keys.extend_from_slice(key);
+        watched.keys.extend_from_slice(&version.to_be_bytes());
+        watched.count += 1;
+    }
+    Some(b"+OK\r\n".to_vec())
+}
