@@ -97,6 +97,23 @@ impl ClusterKeys {
     }
 }
 
+/// Reads a file with secrets in it. Refused: others may read it, it is too long.
+pub fn read_private(path: &Path, bytes_max: u64) -> anyhow::Result<String> {
+    let name = path.display();
+    let meta = fs::metadata(path).with_context(|| format!("reading {name}"))?;
+    let mode = meta.permissions().mode() & 0o777;
+    ensure!(
+        mode.trailing_zeros() >= 6,
+        "{name} can be read or written by others (mode {mode:03o}); allowed: 600 or less"
+    );
+    ensure!(
+        meta.len() <= bytes_max,
+        "{name} has {} bytes; allowed: at most {bytes_max}",
+        meta.len()
+    );
+    fs::read_to_string(path).with_context(|| format!("reading {name}"))
+}
+
 impl SecretFile {
     /// A first secret.
     pub fn generate() -> anyhow::Result<Self> {
@@ -155,18 +172,7 @@ impl SecretFile {
     /// Reads and checks a file. Refused: others may read it, it is too long, it makes no sense.
     pub fn load(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
-        let meta = fs::metadata(path).with_context(|| format!("reading {name}"))?;
-        let mode = meta.permissions().mode() & 0o777;
-        ensure!(
-            mode.trailing_zeros() >= 6,
-            "{name} can be read or written by others (mode {mode:03o}); allowed: 600 or less"
-        );
-        ensure!(
-            meta.len() <= FILE_BYTES_MAX,
-            "{name} has {} bytes; allowed: at most {FILE_BYTES_MAX}",
-            meta.len()
-        );
-        let text = fs::read_to_string(path).with_context(|| format!("reading {name}"))?;
+        let text = read_private(path, FILE_BYTES_MAX)?;
         // The parser's own message would show the line, and with it a secret.
         let file: Self = toml::from_str(&text)
             .map_err(|error| anyhow::anyhow!("{name} is no secret file: {}", error.message()))?;

@@ -1,5 +1,6 @@
 //! The `quorumwire` binary: one server, or the tools around a cluster of them. Only reads the command
 //! line and turns outcomes into exit codes: 0 done, 1 failed, 2 asked for something that makes no sense.
+mod accounts;
 mod admin;
 mod commands;
 mod http;

@@ -6,6 +6,7 @@ mod table;
 pub use resolve::{Flags, Origin, Value, resolve};
 pub use table::{PLANES_ON_LOOPBACK, TABLE, documentation};
 
+use crate::accounts::Accounts;
 use crate::keys::{ClusterKeys, SecretFile};
 use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
@@ -153,6 +154,8 @@ pub struct ServerOptions {
     pub advertise_plane: Option<SocketAddr>,
     /// The cluster's secret.
     pub secret_file: Option<PathBuf>,
+    /// Who may use the ports for clients; none: everybody.
+    pub client_auth_file: Option<PathBuf>,
     /// What a follower does with a client's request.
     pub on_follower: OnFollower,
     /// Silence after which a follower stands for election.
@@ -245,6 +248,7 @@ impl ServerOptions {
             xdp_queue: given.optional_number("xdp-queue")?,
             advertise_plane: given.address("advertise-plane")?,
             secret_file: given.optional("secret-file").map(PathBuf::from),
+            client_auth_file: given.optional("client-auth-file").map(PathBuf::from),
             on_follower: given.choice("on-follower", |word| match word {
                 "forward" => Some(OnFollower::Forward),
                 "refuse" => Some(OnFollower::Refuse),
@@ -319,6 +323,13 @@ impl ServerOptions {
             .context("option secret-file")
     }
 
+    /// Who may use the ports for clients; `None`: everybody.
+    pub fn load_accounts(&self) -> anyhow::Result<Option<Accounts>> {
+        let file = self.client_auth_file.as_ref();
+        file.map(|file| Accounts::load(file).context("option client-auth-file"))
+            .transpose()
+    }
+
     fn check_together(&self, given: &Given<'_>) -> Result<(), Refused> {
         if self.lease > self.election_timeout {
             let allowed = format!(
@@ -375,6 +386,10 @@ impl ServerOptions {
         {
             let allowed = "nothing, unless `plane` is xdp and `listen-plane` an IPv4 address";
             return Err(given.refused("xdp-multicast", allowed));
+        }
+        if self.memcached_udp && self.client_auth_file.is_some() {
+            let allowed = "false with a `client-auth-file`: nobody can say over UDP who they are";
+            return Err(given.refused("memcached-udp", allowed));
         }
         let advertised = self.advertise_plane.map(|address| address.to_string());
         self.check_reachable(

@@ -38,6 +38,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ("command_flush", "Flush_all commands from clients"),
     ("command_get_hits", "Keys asked for and found"),
     ("command_get_keys", "Keys asked for"),
+    (
+        "client_authentications_failed",
+        "Wrong names or passwords from clients",
+    ),
     ("command_redis_reads", "Reads from Redis clients"),
     (
         "command_redis_transactions",

@@ -281,6 +281,15 @@ pub const TABLE: &[Spec] = &[
                `quorumwire keys new`, the same on all replicas. Read again upon SIGHUP.",
     },
     Spec {
+        name: "client-auth-file",
+        kind: Kind::Path,
+        unset: Unset::Otherwise("whoever reaches a port for clients may read and write"),
+        help: "Names and passwords of clients: lines `NAME:PASSWORD`, readable by its owner only. A Redis \
+               client sends them with `AUTH` or `HELLO` (without a name, as `default`), a memcached client \
+               as memcached's option `-Y` has it: first a `set` of any key to `NAME PASSWORD`. Read again \
+               upon SIGHUP; who is connected stays so.",
+    },
+    Spec {
         name: "insecure",
         kind: Kind::Switch,
         unset: Unset::Value("false"),

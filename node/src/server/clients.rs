@@ -109,6 +109,8 @@ pub struct Connection {
     /// What a Redis client has asked for so far; none: the client speaks memcached's protocol.
     pub redis: Option<Box<RedisClient>>,
     stream: TcpStream,
+    /// Whether the client may ask for anything: it has said who it is, or need not.
+    pub is_let_in: bool,
     /// Bytes that came and are not parsed yet; `input[..filled]` is real.
     input: Vec<u8>,
     filled: usize,
@@ -400,6 +402,8 @@ pub struct Clients {
     registry: Registry,
     first_token: usize,
     connections_max: usize,
+    /// No client need say who it is.
+    pub lets_everybody_in: bool,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     next_serial: u32,
@@ -421,6 +425,7 @@ impl Clients {
             registry,
             first_token,
             connections_max,
+            lets_everybody_in: true,
             connections: Vec::new(),
             free: Vec::new(),
             next_serial: 0,
@@ -486,6 +491,7 @@ impl Clients {
                 Protocol::Memcached => None,
                 Protocol::Redis => Some(Box::new(RedisClient::new(from, clock::now()))),
             },
+            is_let_in: self.lets_everybody_in,
             stream,
             input: Vec::new(),
             filled: 0,

@@ -9,6 +9,7 @@ use super::log_time::LeaderClock;
 use super::plane::Plane;
 use super::plane_reads::Lent;
 use super::redis;
+use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
@@ -133,6 +134,8 @@ pub struct Core {
     pub waiting_for_apply: Vec<(Index, Reader)>,
     /// Connections to look at again in the next turn.
     pub attend_later: Vec<ConnectionId>,
+    /// Who may be a client; none: everybody.
+    pub accounts: Option<Accounts>,
     /// What Redis clients ask of the server.
     pub asks: Vec<redis::Asked>,
     /// The plane had no room for all that waits.
@@ -176,6 +179,7 @@ impl Core {
             asked: BTreeMap::new(),
             waiting_for_apply: Vec::new(),
             attend_later: Vec::new(),
+            accounts: None,
             asks: Vec::new(),
             stalled_for_plane: false,
             stalled: false,

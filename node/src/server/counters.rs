@@ -12,6 +12,7 @@ pub struct Counters {
     pub number_commands: u64,
     pub touch_commands: u64,
     pub flush_commands: u64,
+    pub authentications_failed: u64,
     pub redis_reads: u64,
     pub redis_writes: u64,
     pub redis_transactions: u64,

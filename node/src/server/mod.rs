@@ -233,7 +233,10 @@ impl Server {
         self.core.links.housekeeping(now, &mut self.link_events);
         self.take_link_events();
         self.core.journal.retry()?;
-        self.reload_keys_if_asked();
+        if self.reload.swap(false, Ordering::Relaxed) {
+            self.reload_keys();
+            self.reload_accounts();
+        }
         self.core.tick_if_deadline_passed();
         self.hand_over_if_disk_full();
         self.time_out_requests();

@@ -7,7 +7,6 @@ use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason, put_payload, record_kind};
 use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Registers};
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 
 impl Server {
     /// Hands over what clients have asked for in this turn.
@@ -69,11 +68,8 @@ impl Server {
         }
     }
 
-    /// Takes the secret file in again, if the process was told to.
-    pub fn reload_keys_if_asked(&mut self) {
-        if !self.reload.swap(false, Ordering::Relaxed) {
-            return;
-        }
+    /// Takes the secret file in again.
+    pub fn reload_keys(&mut self) {
         let Some(plane) = &mut self.core.plane else {
             tracing::info!("SIGHUP: there is no secret file to read again");
             return;

@@ -168,6 +168,7 @@ impl Server {
             ("command_number", own.number_commands),
             ("command_touch", own.touch_commands),
             ("command_flush", own.flush_commands),
+            ("client_authentications_failed", own.authentications_failed),
             ("command_redis_reads", own.redis_reads),
             ("command_redis_writes", own.redis_writes),
             ("command_redis_transactions", own.redis_transactions),

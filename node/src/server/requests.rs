@@ -125,6 +125,69 @@ impl Server {
     }
 }
 
+/// Most bytes that a client may have on their way here before it has said who it is.
+pub const UNKNOWN_CLIENT_BYTES_MAX: usize = 4 << 10;
+
+impl Server {
+    /// Takes the file of clients' names and passwords in again, if there is one.
+    pub fn reload_accounts(&mut self) {
+        match self.options.load_accounts() {
+            Ok(None) => {}
+            Ok(Some(accounts)) => {
+                tracing::info!(
+                    accounts = accounts.count(),
+                    "client-auth-file was read again"
+                );
+                self.core.accounts = Some(accounts);
+            }
+            Err(error) => tracing::error!("{error:#}; the accounts stay as they were"),
+        }
+    }
+}
+
+/// Whether somebody of this name has this password; counted if not.
+pub fn is_account(core: &mut Core, name: &[u8], password: &[u8]) -> bool {
+    let accounts = core.accounts.as_ref();
+    let is_one = accounts.is_some_and(|accounts| accounts.has(name, password));
+    core.counters.authentications_failed += u64::from(!is_one);
+    is_one
+}
+
+/// The first request of a memcached client that must say who it is: a `set` of any key to name and password.
+fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
+    let (consumed, reply, is_over) = match parse(bytes) {
+        Parsed::Incomplete { needed } if needed <= UNKNOWN_CLIENT_BYTES_MAX => return (0, needed),
+        Parsed::Incomplete { .. } => (bytes.len(), reply::NOT_LET_IN, true),
+        Parsed::Request { consumed, request } => match request {
+            Request::Write {
+                command: Command::Set(item),
+                ..
+            } => {
+                let mut words = item.value.splitn(2, |byte| *byte == b' ');
+                let (name, password) = (words.next(), words.next());
+                connection.is_let_in =
+                    is_account(core, name.unwrap_or_default(), password.unwrap_or_default());
+                let told = [reply::WRONG_ACCOUNT, reply::STORED];
+                (consumed, told[usize::from(connection.is_let_in)], false)
+            }
+            Request::Local(Local::Quit) => (consumed, &b""[..], true),
+            Request::Write { .. } | Request::Read(_) | Request::Local(_) => {
+                (consumed, reply::NOT_LET_IN, false)
+            }
+        },
+        Parsed::Refused {
+            consumed, swallow, ..
+        } => (consumed, reply::NOT_LET_IN, swallow > 0),
+    };
+    connection.push(SlotKind::Fixed(reply), None);
+    if is_over {
+        connection.push(SlotKind::Quit, None);
+        connection.closing = true;
+    }
+    advance(core, connection);
+    (consumed, 0)
+}
+
 /// Takes whole requests off `bytes`. Returns how many bytes were used, and how many must be there
 /// before it is worth looking again.
 fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
@@ -142,6 +205,14 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
         }
         if rest.is_empty() || !connection.has_room() || connection.stalled {
             return (used, 0);
+        }
+        if !connection.is_let_in {
+            let (taken, needed) = let_in(core, connection, rest);
+            used += taken;
+            if taken == 0 {
+                return (used, needed);
+            }
+            continue;
         }
         match parse(rest) {
             Parsed::Incomplete { needed } => return (used, needed),

@@ -316,18 +316,21 @@ fn join(
         options.election_timeout / KEEPALIVES_PER_ELECTION_TIMEOUT,
         (options.election_timeout * SILENCE_ELECTION_TIMEOUTS).max(Duration::from_secs(1)),
     );
-    let clients = Clients::new(
+    let mut clients = Clients::new(
         vec![(clients, Protocol::Memcached), (redis, Protocol::Redis)],
         registry.try_clone()?,
         TOKEN_FIRST_CLIENT,
         options.connections_max,
     );
+    let accounts = options.load_accounts()?;
+    clients.lets_everybody_in = accounts.is_none();
     let commit_index = replica.commit_index();
     let mut core = Core::new(replica, memory.journal, links, GROUP, now);
     core.store = memory.store;
     core.applied = applied;
     core.plane = data_plane;
     core.lent.reads = options.memcached_udp && options.plane_reads;
+    core.accounts = accounts;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
     let mut server = Server {
         options: options.clone(),

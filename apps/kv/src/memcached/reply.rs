@@ -32,6 +32,10 @@ replies! {
     ERROR = "ERROR";
     /// The answer to `shutdown`.
     SHUTDOWN_NOT_ENABLED = "ERROR: shutdown not enabled";
+    /// The client has not said who it is.
+    NOT_LET_IN = "CLIENT_ERROR unauthenticated";
+    /// Nobody has this name and this password.
+    WRONG_ACCOUNT = "CLIENT_ERROR authentication failure";
     /// A word of the command is not what it must be.
     BAD_FORMAT = "CLIENT_ERROR bad command line format";
     /// A `delete` with an argument that is neither 0 nor `noreply`.

@@ -1,7 +1,9 @@
 //! Commands about a connection: its protocol, its name, its end.
 use super::super::clients::{Connection, SlotKind};
 use super::super::core::Core;
-use super::{Ask, NAME_BYTES_MAX, RedisClient, answer, asks, state, transactions};
+use super::super::requests::is_account;
+use super::{Ask, NAME_BYTES_MAX, RedisClient, answer, asks, errors, state, transactions};
+use crate::accounts::DEFAULT_NAME;
 use quorumwire_kv::redis::{Resp, Words, answer_command, reply};
 
 /// Carries one out. False: it must be offered again.
@@ -32,18 +34,11 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         }
         b"reset" => {
             state(connection).reset();
+            connection.is_let_in = core.accounts.is_none();
             answer(connection, b"+RESET\r\n".to_vec());
         }
         b"hello" => hello(core, connection, words),
-        b"auth" => {
-            let text: &[u8] = if words.len() > 3 {
-                b"-ERR syntax error\r\n"
-            } else {
-                b"-ERR AUTH <password> called without any password configured for the default user. Are you sure \
-                  your configuration is correct?\r\n"
-            };
-            answer(connection, text.to_vec());
-        }
+        b"auth" => auth(core, connection, words),
         b"command" => {
             answer_command(words, resp, &mut out);
             answer(connection, out);
@@ -96,8 +91,36 @@ pub fn texts(words: &Words<'_>, from: usize) -> Vec<String> {
         .collect()
 }
 
+/// Commands of clients that have not said who they are.
+pub fn is_for_unknown(words: &Words<'_>) -> bool {
+    const NAMES: [&[u8]; 4] = [b"auth", b"hello", b"quit", b"reset"];
+    let name = words.get(0).unwrap_or_default();
+    NAMES.iter().any(|one| name.eq_ignore_ascii_case(one))
+}
+
+/// `AUTH [user] password`
+fn auth(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
+    let (user, password) = match (words.get(1), words.get(2)) {
+        (Some(password), None) => (DEFAULT_NAME, password),
+        (user, password) => (user.unwrap_or_default(), password.unwrap_or_default()),
+    };
+    let text: &[u8] = if words.len() > 3 {
+        b"-ERR syntax error\r\n"
+    } else if core.accounts.is_none() && words.len() == 2 {
+        errors::NO_ACCOUNTS
+    } else if core.accounts.is_none() && user == DEFAULT_NAME {
+        b"+OK\r\n"
+    } else if is_account(core, user, password) {
+        connection.is_let_in = true;
+        b"+OK\r\n"
+    } else {
+        errors::WRONG_ACCOUNT
+    };
+    answer(connection, text.to_vec());
+}
+
 /// `HELLO [version [AUTH user password] [SETNAME name]]`
-fn hello(core: &Core, connection: &mut Connection, words: &Words<'_>) {
+fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
     let client = state(connection);
     let resp = match words.get(1) {
         None => client.resp,
@@ -115,6 +138,7 @@ fn hello(core: &Core, connection: &mut Connection, words: &Words<'_>) {
         }
     };
     let mut name = None;
+    let mut is_let_in = connection.is_let_in;
     let mut place = 2;
     while let Some(option) = words.get(place) {
         match (option.to_ascii_lowercase().as_slice(), words.get(place + 1)) {
@@ -123,9 +147,13 @@ fn hello(core: &Core, connection: &mut Connection, words: &Words<'_>) {
                 place += 2;
             }
             (b"setname", Some(_)) => return answer(connection, BAD_NAME.to_vec()),
-            (b"auth", Some(_)) if words.len() > place + 2 => {
-                let text = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
-                return answer(connection, text.to_vec());
+            (b"auth", Some(user)) if words.len() > place + 2 => {
+                let password = words.get(place + 2).unwrap_or_default();
+                if core.accounts.is_some() && !is_account(core, user, password) {
+                    return answer(connection, errors::WRONG_ACCOUNT.to_vec());
+                }
+                is_let_in = true;
+                place += 3;
             }
             _ => {
                 let option = String::from_utf8_lossy(option);
@@ -134,16 +162,21 @@ fn hello(core: &Core, connection: &mut Connection, words: &Words<'_>) {
             }
         }
     }
+    if !is_let_in {
+        return answer(connection, errors::HELLO_NOT_LET_IN.to_vec());
+    }
+    connection.is_let_in = true;
+    let client = state(connection);
     client.resp = resp;
     if let Some(name) = name {
         client.name = name;
     }
     let mut out = Vec::new();
-    write_hello(core, connection, resp, &mut out);
+    write_hello(connection, resp, &mut out);
     answer(connection, out);
 }
 
-fn write_hello(core: &Core, connection: &Connection, resp: Resp, out: &mut Vec<u8>) {
+fn write_hello(connection: &Connection, resp: Resp, out: &mut Vec<u8>) {
     reply::map_header(out, resp, 7);
     reply::bulk(out, b"server");
     reply::bulk(out, b"redis");
@@ -157,7 +190,6 @@ fn write_hello(core: &Core, connection: &Connection, resp: Resp, out: &mut Vec<u
     reply::bulk(out, b"standalone");
     reply::bulk(out, b"role");
     // Every replica takes writes, whoever leads.
-    let _ = core;
     reply::bulk(out, b"master");
     reply::bulk(out, b"modules");
     reply::array_header(out, 0);

@@ -27,6 +27,22 @@ pub fn put_answer(output: &mut Vec<u8>, answer: &[u8]) {
     output.extend_from_slice(text);
 }
 
+/// The client has to say who it is.
+pub const NOT_LET_IN: &[u8] = b"-NOAUTH Authentication required.\r\n";
+/// `HELLO` says it only with `AUTH`.
+pub const HELLO_NOT_LET_IN: &[u8] = b"-NOAUTH HELLO must be called with the client already authenticated, otherwise \
+    the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+    protocol version at the same time\r\n";
+/// Nobody has this name and this password.
+pub const WRONG_ACCOUNT: &[u8] =
+    b"-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+/// `AUTH` where everybody is let in.
+pub const NO_ACCOUNTS: &[u8] =
+    b"-ERR AUTH <password> called without any password configured for the default \
+    user. Are you sure your configuration is correct?\r\n";
+/// More than a client may send before it has said who it is.
+pub const UNKNOWN_CLIENT_TOO_LONG: &[u8] = b"-ERR Protocol error: unauthenticated bulk length\r\n";
+
 /// A transaction, or a command, that the log cannot hold.
 pub fn too_long() -> Vec<u8> {
     format!(

@@ -9,7 +9,7 @@ mod transactions;
 
 use super::clients::{Connection, SlotKind};
 use super::core::Core;
-use super::requests::{self, advance};
+use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use quorumwire_control::Now;
 use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, classify, parse};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command};
@@ -84,7 +84,13 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
             return (used, 0);
         }
         match parse(rest) {
-            Parsed::Incomplete { needed } => return (used, needed),
+            Parsed::Incomplete { needed } => {
+                if connection.is_let_in || rest.len() <= UNKNOWN_CLIENT_BYTES_MAX {
+                    return (used, needed);
+                }
+                used += rest.len();
+                refuse(core, connection, errors::UNKNOWN_CLIENT_TOO_LONG.to_vec());
+            }
             Parsed::Nothing { consumed } => used += consumed,
             Parsed::Request { consumed, words } => {
                 if !take_request(core, connection, &words) {
@@ -94,15 +100,20 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 used += consumed;
             }
             Parsed::Refused { consumed, reply } => {
-                core.counters.refused_requests += 1;
                 used += consumed;
-                answer(connection, reply.to_vec());
-                connection.push(SlotKind::Quit, None);
-                connection.closing = true;
+                refuse(core, connection, reply.to_vec());
             }
         }
         advance(core, connection);
     }
+}
+
+/// What follows cannot be understood: says why, and closes.
+fn refuse(core: &mut Core, connection: &mut Connection, why: Vec<u8>) {
+    core.counters.refused_requests += 1;
+    answer(connection, why);
+    connection.push(SlotKind::Quit, None);
+    connection.closing = true;
 }
 
 /// The client's state: a connection that came here has one.
@@ -148,6 +159,10 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
             return true;
         }
     };
+    if !connection.is_let_in && !connection::is_for_unknown(words) {
+        answer(connection, errors::NOT_LET_IN.to_vec());
+        return true;
+    }
     if state(connection).transaction.is_some() && !transactions::is_immediate(words) {
         transactions::queue(connection, kind, words);
         return true;
