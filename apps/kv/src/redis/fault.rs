@@ -16,6 +16,8 @@ pub(crate) struct Answer<'o> {
     pub(crate) resp: Resp,
     /// How long `out` may get.
     pub(crate) end_max: usize,
+    /// What decides where any answer will do; in a log entry the same on every replica.
+    pub(crate) chance: u64,
 }
 
 impl Answer<'_> {

@@ -13,6 +13,7 @@ mod extended;
 mod fault;
 mod glob;
 mod inline;
+mod natural;
 mod parse;
 pub mod reply;
 mod script;
@@ -26,11 +27,13 @@ pub use script::Script;
 pub use spec::{KeySpec, Kind, Spec, classify, spec};
 pub use words::Words;
 
+pub(crate) use spec::find;
+
 pub(crate) use arithmetic::integer;
-pub(crate) use connection::answer_in_transaction;
+pub(crate) use connection::{NO_DATABASE, answer_in_transaction};
 pub(crate) use extended::Extended;
 pub(crate) use fault::{Answer, Fault, Outcome};
-pub(crate) use glob::Glob;
+pub(crate) use glob::{Glob, PATTERN_BYTES_MAX};
 
 /// Longest request in bytes, as an array of words: what a connection must be able to buffer, and the
 /// longest text of a [`Script`]'s watched keys and commands together.

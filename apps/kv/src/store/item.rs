@@ -134,6 +134,13 @@ pub(super) fn rewrite<'a>(slot: &'a mut Arc<Item>, contents: &Contents<'_>) -> &
     Arc::make_mut(slot)
 }
 
+/// Gives the value's bytes to be changed.
+pub(super) fn change(slot: &mut Arc<Item>, unique: u64) -> &mut [u8] {
+    let item = Arc::make_mut(slot);
+    item.unique = unique;
+    item.value_mut()
+}
+
 /// Puts bytes before and behind the value.
 pub(super) fn extend(slot: &mut Arc<Item>, front: &[u8], back: &[u8], unique: u64) {
     let bytes = [slot.key(), front, slot.value(), back]

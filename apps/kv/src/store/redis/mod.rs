@@ -1,20 +1,103 @@
-//! What Redis commands do to the store. Knows no connections.
+//! What Redis commands do to the store: single ones and transactions, at one place of the log each, and
+//! reads. Knows no connections.
+//!
+//! A command answers, or it has changed nothing and its error is the answer. A value of Redis is one of
+//! memcached: what a Redis command writes anew has the flags 0, what it changes keeps them.
+
+mod bitfield;
+mod bits;
+mod keys;
+mod lifetimes;
+mod numbers;
+mod options;
+mod scan;
+mod strings;
+
+use std::hash::{BuildHasher, RandomState};
+
+use smallvec::SmallVec;
+
+use super::item::{self, Contents, Item, NEVER};
 use super::{At, Store};
-use crate::Key;
-use crate::redis::{Resp, Script, Words, reply};
+use crate::redis::{
+    Answer, Fault, Kind, Outcome, Resp, Script, Spec, Words, answer_in_transaction, find, integer,
+    reply,
+};
+use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
+
+/// Kept free in a transaction's answer for each command that is still to come: more than an answer has that
+/// shows no value.
+const ANSWER_BYTES_LEAST: usize = 256;
+
+/// Words of one command, its name included.
+type Arguments<'w> = [&'w [u8]];
+
+/// Words that are taken apart without an allocation.
+const WORDS_USUAL: usize = 8;
+
+/// When an item ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Life {
+    end_ms: u64,
+    awaits_time: bool,
+}
+
+const FOREVER: Life = Life {
+    end_ms: NEVER,
+    awaits_time: false,
+};
+
+const SYNTAX: &str = "ERR syntax error";
+const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+const TOO_LARGE: &str = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+const SAME_OBJECT: &str = "ERR source and destination objects are the same";
+
+/// The name of the read that shows versions of keys; no client can send it.
+const VERSIONS: &[u8] = b"\0versions";
 
 impl Store {
-    /// Answers a command that changes nothing.
+    /// Answers a command that changes nothing. Its text behind the digit of `resp` is what `query` takes,
+    /// too. The one called `\0versions`, which no client can send, shows the [`version`](Self::version)
+    /// of each key, as strings of digits.
     pub fn redis_read(&self, resp: Resp, words: &Words<'_>, out: &mut Vec<u8>) {
-        let _ = (resp, words);
-        reply::error(out, b"ERR not yet");
+        let mut answer = Answer {
+            end_max: out.len() + REPLY_BYTES_MAX,
+            out,
+            resp,
+            chance: RandomState::new().hash_one(()),
+        };
+        if words.get(0) == Some(VERSIONS) {
+            self.show_versions(words, &mut answer);
+            return;
+        }
+        match find(words) {
+            Err(error) => answer.out.extend_from_slice(&error),
+            Ok(spec) => answer.or_fault(|answer| {
+                let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
+                match spec.kind {
+                    Kind::Read => self.read(spec, &arguments, answer),
+                    Kind::Write => Err("ERR not a read".into()),
+                    Kind::Connection => {
+                        answer_in_transaction(spec, words, self.log_time_ms, answer)
+                    }
+                }
+            }),
+        }
     }
 
-    /// What tells one state of a key from the next: 0 if it is not there, else another number whenever a
-    /// Redis or memcached command gave it a value, or a Redis command a lifetime.
+    /// What tells one state of a key from the next: 0 if it is not there, else the index of the log entry
+    /// that last changed its value, or with a Redis command its lifetime.
     #[must_use]
     pub fn version(&self, key: Key<'_>) -> u64 {
         self.get(key).map_or(0, |item| item.unique)
+    }
+
+    fn show_versions(&self, words: &Words<'_>, answer: &mut Answer<'_>) {
+        reply::array_header(answer.out, words.len() - 1);
+        for name in words.iter().skip(1) {
+            let version = Key::binary(name).map_or(0, |key| self.version(key));
+            reply::bulk(answer.out, version.to_string().as_bytes());
+        }
     }
 
     pub(super) fn redis_query(&self, resp: Resp, text: &[u8], out: &mut Vec<u8>) {
@@ -24,13 +107,252 @@ impl Store {
         }
     }
 
+    /// Whatever the script may change: more is noted than does change, never less.
     pub(super) fn note_script(&mut self, script: &Script<'_>) {
-        let _ = script;
-        self.changes.note_everything();
+        if !self.changes.are_followed {
+            return;
+        }
+        for words in script.each_command() {
+            let Ok(spec) = find(&words) else { continue };
+            match spec.kind {
+                Kind::Read | Kind::Connection => {}
+                Kind::Write if spec.keys.is_empty() => self.changes.note_everything(),
+                Kind::Write => {
+                    for (place, word) in words.iter().enumerate() {
+                        if spec.is_key(place, words.len())
+                            && let Some(key) = Key::binary(word)
+                        {
+                            self.changes.note(key);
+                        }
+                    }
+                }
+            }
+        }
     }
 
     pub(super) fn run_script(&mut self, script: &Script<'_>, at: At, out: &mut Vec<u8>) {
-        let _ = (script, at, self.log_time_ms);
-        reply::error(out, b"ERR not yet");
+        let end_max = out.len() + REPLY_BYTES_MAX;
+        if !script.is_transaction {
+            for words in script.each_command() {
+                self.run_command(script.resp, &words, at, (out, end_max));
+            }
+            return;
+        }
+        let mut watched = script.each_watched();
+        if watched.any(|(key, version)| self.version(key) != version) {
+            reply::null_array(out, script.resp);
+            return;
+        }
+        let mut to_come = script.each_command().count();
+        reply::array_header(out, to_come);
+        for words in script.each_command() {
+            to_come -= 1;
+            let kept = to_come * ANSWER_BYTES_LEAST;
+            self.run_command(script.resp, &words, at, (out, end_max - kept));
+        }
     }
+
+    fn run_command(
+        &mut self,
+        resp: Resp,
+        words: &Words<'_>,
+        at: At,
+        (out, end_max): (&mut Vec<u8>, usize),
+    ) {
+        let mut answer = Answer {
+            out,
+            resp,
+            end_max,
+            chance: at.index.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        };
+        match find(words) {
+            Err(error) => answer.out.extend_from_slice(&error),
+            Ok(spec) => answer.or_fault(|answer| {
+                let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
+                match spec.kind {
+                    Kind::Write => self.write(spec, &arguments, at, answer),
+                    Kind::Read => self.read(spec, &arguments, answer),
+                    Kind::Connection => answer_in_transaction(spec, words, at.now_ms, answer),
+                }
+            }),
+        }
+    }
+
+    fn read(&self, spec: &Spec, words: &Arguments<'_>, answer: &mut Answer<'_>) -> Outcome {
+        match spec.name {
+            "get" => self.show(words[1], answer),
+            "mget" => self.mget(words, answer),
+            "strlen" => self.strlen(words, answer),
+            "getrange" | "substr" => self.getrange(words, answer),
+            "getbit" => self.getbit(words, answer),
+            "bitcount" => self.bitcount(words, answer),
+            "bitpos" => self.bitpos(words, answer),
+            "bitfield_ro" => self.bitfield_ro(words, answer),
+            "exists" | "touch" => self.exists(words, answer),
+            "type" => self.type_of(words, answer),
+            "keys" => self.keys(words, answer),
+            "scan" => self.scan(words, answer),
+            "randomkey" => self.randomkey(answer),
+            "dbsize" => self.dbsize(answer),
+            "ttl" | "pttl" | "expiretime" | "pexpiretime" => {
+                self.time_left(spec.name, words, answer)
+            }
+            name => match name.strip_prefix("object|") {
+                Some(question) => self.object(question, words, answer),
+                None => Err(unserved(name)),
+            },
+        }
+    }
+
+    fn write(
+        &mut self,
+        spec: &Spec,
+        words: &Arguments<'_>,
+        at: At,
+        answer: &mut Answer<'_>,
+    ) -> Outcome {
+        match spec.name {
+            "set" => self.set(words, at, answer),
+            "setnx" => self.setnx(words, at, answer),
+            "setex" | "psetex" => self.setex(spec.name, words, at, answer),
+            "getset" => self.getset(words, at, answer),
+            "getex" => self.getex(words, at, answer),
+            "getdel" => self.getdel(words, answer),
+            "mset" => self.mset(words, at, answer),
+            "msetnx" => self.msetnx(words, at, answer),
+            "append" => self.append(words, at, answer),
+            "setrange" => self.setrange(words, at, answer),
+            "incr" | "decr" | "incrby" | "decrby" => self.increment(spec.name, words, at, answer),
+            "incrbyfloat" => self.incrbyfloat(words, at, answer),
+            "setbit" => self.setbit(words, at, answer),
+            "bitop" => self.bitop(words, at, answer),
+            "bitfield" => self.bitfield(words, at, answer),
+            "del" | "unlink" => self.del(words, answer),
+            "rename" => self.rename(words, at, answer),
+            "renamenx" => self.renamenx(words, at, answer),
+            "copy" => self.copy(words, at, answer),
+            "move" => keys::move_to_database(words),
+            "expire" | "pexpire" | "expireat" | "pexpireat" => {
+                self.expire(spec.name, words, at, answer)
+            }
+            "persist" => self.persist(words, at, answer),
+            "flushall" | "flushdb" => self.flush_database(words, answer),
+            name => Err(unserved(name)),
+        }
+    }
+
+    /// The item called `name`, unless its time has passed.
+    fn live(&self, key: Key<'_>) -> Option<&Item> {
+        let item = self.items.get(self.items.hash(key), key)?;
+        (item.deadline_ms > self.log_time_ms).then_some(item)
+    }
+
+    fn value(&self, key: Key<'_>) -> Option<&[u8]> {
+        self.live(key).map(Item::value)
+    }
+
+    /// Flags and life of what is there.
+    fn frame(&self, key: Key<'_>) -> (u32, Life) {
+        self.live(key)
+            .map_or((0, FOREVER), |item| (item.flags, life(item)))
+    }
+
+    /// Gives a key its value; the key is gone if the life is over.
+    fn keep(&mut self, key: Key<'_>, value: &[u8], (flags, life): (u32, Life), at: At) {
+        let contents = Contents {
+            flags,
+            unique: at.index,
+            deadline_ms: life.end_ms,
+            awaits_time: life.awaits_time,
+            value: [value, b""],
+        };
+        self.put(key, &contents, at.now_ms);
+        self.counts.total_items += 1;
+    }
+
+    /// Gives the bytes of a value to be changed: at least so many, zeros where there were none.
+    fn edit(&mut self, key: Key<'_>, bytes_least: usize, at: At, change: impl FnOnce(&mut [u8])) {
+        let hash = self.items.hash(key);
+        let found = self.items.get_mut(hash, key);
+        if let Some(slot) = found.filter(|slot| slot.deadline_ms > at.now_ms) {
+            let missing = bytes_least.saturating_sub(slot.value().len());
+            if missing > 0 {
+                item::extend(slot, b"", &vec![0; missing], at.index);
+                self.counts.bytes += missing as u64;
+            }
+            change(item::change(slot, at.index));
+            self.counts.total_items += 1;
+        } else {
+            let mut value = vec![0; bytes_least];
+            change(&mut value);
+            self.keep(key, &value, (0, FOREVER), at);
+        }
+    }
+
+    /// Whether the key was there.
+    fn remove_live(&mut self, key: Key<'_>) -> bool {
+        let is_there = self.live(key).is_some();
+        if is_there {
+            self.remove(self.items.hash(key), key);
+        }
+        is_there
+    }
+}
+
+impl Answer<'_> {
+    /// What the command answers, or else why it does not.
+    fn or_fault(&mut self, command: impl FnOnce(&mut Self) -> Outcome) {
+        let start = self.out.len();
+        if let Err(fault) = command(self) {
+            self.out.truncate(start);
+            reply::error(self.out, fault.as_bytes());
+        }
+    }
+}
+
+fn life(item: &Item) -> Life {
+    Life {
+        end_ms: item.deadline_ms,
+        awaits_time: item.awaits_time,
+    }
+}
+
+/// A row of the table without a command behind it; a test runs every row.
+fn unserved(name: &str) -> Fault {
+    format!("ERR '{name}' is not served").into()
+}
+
+fn key(name: &[u8]) -> Result<Key<'_>, Fault> {
+    Key::binary(name).ok_or_else(|| {
+        let bytes_max = crate::KEY_BYTES_MAX;
+        format!("ERR key is longer than {bytes_max} bytes").into()
+    })
+}
+
+fn number(word: &[u8]) -> Result<i64, Fault> {
+    integer(word).ok_or(NOT_AN_INTEGER.into())
+}
+
+/// Whether a value may have so many bytes.
+fn fits(bytes: usize) -> Outcome {
+    if bytes <= VALUE_BYTES_MAX {
+        Ok(())
+    } else {
+        Err(TOO_LARGE.into())
+    }
+}
+
+/// A length or a place as Redis counts with it.
+fn signed(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// What a range of places stands for, negative ones counting from the end; `None` if it is empty.
+fn range(start: i64, end: i64, length: i64) -> Option<(i64, i64)> {
+    let from_front = |place: i64| if place < 0 { length + place } else { place }.max(0);
+    if start < 0 && end < 0 && start > end {
+        return None;
+    }
+    let (start, end) = (from_front(start), from_front(end).min(length - 1));
+    (start <= end).then_some((start, end))
 }
