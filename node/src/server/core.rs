@@ -13,6 +13,7 @@ use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
+use quorumwire_kv::redis::reads_time;
 use quorumwire_kv::{REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
@@ -304,6 +305,14 @@ impl Core {
         committed.max(self.clock.barrier)
     }
 
+    /// The same for a read whose answer may depend on the time: the log then says first what time it is.
+    pub fn read_barrier_for(&mut self, line: &[u8]) -> Index {
+        if reads_time(line) {
+            self.tick_for_reader();
+        }
+        self.read_barrier()
+    }
+
     /// Whether a read that arrived when `must_apply` was the barrier may be answered.
     pub fn gate(&mut self, must_apply: Index, may_wait: bool) -> Gate {
         if !self.leads() {
@@ -446,7 +455,7 @@ impl Core {
             return self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
         }
         if is_read {
-            let must_apply = self.read_barrier();
+            let must_apply = self.read_barrier_for(&bytes);
             let reader = Reader::Peer(from, request, bytes);
             if self.asked.len() + self.waiting_for_apply.len() >= PEER_READS_MAX {
                 return self.reply_forward(from, request, Outcome::Busy, Bytes::new());

@@ -119,6 +119,18 @@ impl Core {
         }
     }
 
+    /// A read shows how long something still lives: the log says what time it is, if it has not just done so.
+    pub fn tick_for_reader(&mut self) {
+        if !self.leads() {
+            return;
+        }
+        self.begin_term();
+        if self.clock.barrier <= self.applied && self.is_tick_due() {
+            let last = self.last_index();
+            self.clock.barrier = self.propose_tick().unwrap_or(last);
+        }
+    }
+
     /// Commands that clients sent to the plane came without a tick before them: gives what they began its
     /// time. One tick at a time, so that a plane without room is not asked for more.
     pub fn tick_if_time_is_awaited(&mut self) {

@@ -303,7 +303,7 @@ pub fn take_read_line(
     keys: u32,
 ) -> bool {
     if core.leads() {
-        let must_apply = core.read_barrier();
+        let must_apply = core.read_barrier_for(line);
         connection.push_read(line, keys, ReadState::Gated(must_apply));
         return true;
     }
@@ -431,7 +431,8 @@ fn advance_read(
     let may_wait = connection.writes_waiting == 0;
     let gate = match state {
         ReadState::Gated(Index(0)) if core.leads() => {
-            let must_apply = core.read_barrier();
+            let (line, _) = connection.front_line_and_output(place.line_bytes);
+            let must_apply = core.read_barrier_for(line);
             set_front_state(connection, ReadState::Gated(must_apply));
             core.gate(must_apply, may_wait)
         }
