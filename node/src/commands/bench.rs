@@ -1,15 +1,17 @@
-//! `quorumwire bench`: a closed-loop load over the memcached protocol, and what it measured. Works with
-//! any memcached server.
+//! `quorumwire bench`: a closed-loop load over the memcached or the Redis protocol, and what it measured. Works
+//! with any memcached or Redis server.
 mod connection;
 mod cpu;
 mod load;
+mod protocol;
 
 use super::status::columns;
-use crate::options::reachable_argument;
+use crate::options::{Refused, reachable_argument};
 use anyhow::{Context as _, bail};
 use cpu::CpuTime;
 use hdrhistogram::Histogram;
 use load::{Load, Measured, Phase};
+use protocol::Protocol;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -28,6 +30,7 @@ const SECONDS: u64 = 10;
 const VALUE_BYTES_MAX: u64 = 1 << 20;
 const KEYS_MAX: u64 = 10_000_000;
 const THREADS_MAX: u64 = 64;
+const WAIT_MAX: i64 = 9;
 /// How often storing the keys to read is tried: leadership may move meanwhile.
 const FILL_TRIES_MAX: usize = 5;
 /// Latencies above this are counted as this, in nanoseconds.
@@ -39,6 +42,7 @@ const LATENCY_NS_MAX: u64 = 60_000_000_000;
 Examples:
   quorumwire bench --connections 1 --in-flight 1             # latency
   quorumwire bench --addr 127.0.0.1:11211,127.0.0.1:11212 --seconds 30 --json
+  quorumwire bench --protocol redis --addr 127.0.0.1:6379 --wait 1
   quorumwire bench --write-percent 10 --server-pids 4242,4243,4244")]
 pub struct Arguments {
     /// Where to connect; connections take turns
@@ -50,6 +54,13 @@ pub struct Arguments {
         value_parser = reachable_argument
     )]
     addr: Vec<String>,
+    /// What the servers speak
+    #[arg(long, value_name = "WORD", value_parser = ["memcached", "redis"], default_value = "memcached")]
+    protocol: String,
+    /// With --protocol redis: a write counts once so many replicas beside the one asked have it, by Redis' WAIT
+    #[arg(long, value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u8).range(0..=WAIT_MAX))]
+    wait: u8,
     /// Connections
     #[arg(long, value_name = "N", default_value_t = 8,
           value_parser = clap::value_parser!(u64).range(1..=CONNECTIONS_MAX))]
@@ -90,8 +101,21 @@ pub struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    fn protocol(&self) -> Protocol {
+        match self.protocol.as_str() {
+            "redis" => Protocol::Redis { wait: self.wait },
+            _ => Protocol::Memcached,
+        }
+    }
+}
+
 /// Runs the load and shows what it measured; exit code 1 if no request succeeded.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.wait > 0 && arguments.protocol() == Protocol::Memcached {
+        let allowed = "0, unless --protocol is redis";
+        bail!(Refused::flag("wait", arguments.wait.to_string(), allowed));
+    }
     let addresses = resolve(&arguments.addr)?;
     if arguments.write_percent < 100 {
         fill(arguments, &addresses)?;
@@ -191,6 +215,7 @@ fn shares(
     let mut loads: Vec<Load> = Vec::new();
     for _ in 0..thread_count {
         loads.push(Load {
+            protocol: arguments.protocol(),
             phase,
             duration: Duration::from_secs(seconds),
             in_flight: usize::try_from(arguments.in_flight)?,

@@ -1,18 +1,12 @@
 //! One connection of the load: requests out, answers in, in order. Knows when each request was sent and
 //! what its answer means.
 use super::load::Measured;
+use super::protocol::{Answer, Protocol, invalid};
 use mio::net::TcpStream;
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::time::Instant;
 
-/// Longest line of an answer.
-const LINE_BYTES_MAX: usize = 8192;
-/// Largest value in an answer.
-const VALUE_BYTES_MAX: usize = 1 << 20;
-/// What follows a value.
-const VALUE_TAIL: &[u8] = b"\r\nEND\r\n";
 /// Read at once.
 const READ_BYTES: usize = 64 << 10;
 
@@ -29,35 +23,31 @@ pub enum Request {
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
+    protocol: Protocol,
     last_answer: Option<Instant>,
     value: String,
     out: String,
     sent: usize,
     received: Vec<u8>,
     waiting: VecDeque<(Request, Instant)>,
-}
-
-/// What an answer says.
-#[derive(Debug, Eq, PartialEq)]
-enum Answer<'a> {
-    Stored,
-    Found,
-    Missing,
-    Error(&'a str),
+    /// The first of those is stored, and waits for replicas.
+    is_stored: bool,
 }
 
 impl Connection {
     /// A connection that stores values of this size.
-    pub fn new(stream: TcpStream, value_bytes: usize) -> io::Result<Self> {
+    pub fn new(stream: TcpStream, protocol: Protocol, value_bytes: usize) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
+            protocol,
             last_answer: None,
             value: "x".repeat(value_bytes),
             out: String::new(),
             sent: 0,
             received: Vec::new(),
             waiting: VecDeque::new(),
+            is_stored: false,
         })
     }
 
@@ -73,16 +63,7 @@ impl Connection {
 
     /// Adds a request, to be sent by [`Self::send`].
     pub fn push(&mut self, request: Request, now: Instant) {
-        // Writing to a String cannot fail.
-        let _ = match request {
-            Request::Set(key) => write!(
-                self.out,
-                "set bench-{key:010} 0 0 {}\r\n{}\r\n",
-                self.value.len(),
-                self.value
-            ),
-            Request::Get(key) => write!(self.out, "get bench-{key:010}\r\n"),
-        };
+        self.protocol.ask(request, &self.value, &mut self.out);
         self.waiting.push_back((request, now));
     }
 
@@ -145,21 +126,43 @@ impl Connection {
     fn take_answers(&mut self, measured: &mut Measured) -> io::Result<()> {
         let now = Instant::now();
         let mut taken = 0;
-        while let Some((length, answer)) = parse(&self.received[taken..])? {
+        while let Some((length, answer)) = self.protocol.answer(&self.received[taken..])? {
             let Some((request, sent_at)) = self.waiting.pop_front() else {
                 return Err(invalid("an answer nobody asked for"));
             };
+            let waits_for = match (self.protocol, request) {
+                (Protocol::Redis { wait }, Request::Set(_)) => u64::from(wait),
+                (Protocol::Redis { .. } | Protocol::Memcached, _) => 0,
+            };
             match (request, answer) {
-                (Request::Set(_), Answer::Stored) | (Request::Get(_), Answer::Found) => {
+                (Request::Set(_), Answer::Stored) if waits_for > 0 && !self.is_stored => {
+                    self.is_stored = true;
+                    self.waiting.push_front((request, sent_at));
+                }
+                (Request::Set(_), Answer::Replicas(count)) if self.is_stored => {
+                    self.is_stored = false;
+                    if count >= waits_for {
+                        measured.succeeded(now - sent_at);
+                    } else {
+                        measured.failed("too few replicas", 1);
+                    }
+                }
+                (Request::Set(_), Answer::Stored) if waits_for == 0 => {
                     measured.succeeded(now - sent_at);
                 }
+                (Request::Get(_), Answer::Found) => measured.succeeded(now - sent_at),
                 (Request::Get(_), Answer::Missing) => {
                     measured.succeeded(now - sent_at);
                     measured.misses += 1;
                 }
+                (Request::Set(_), Answer::Error(line)) if waits_for > 0 => {
+                    measured.failed(line, 1);
+                    return Err(invalid(
+                        "a refused write, before which replicas are waited for",
+                    ));
+                }
                 (_, Answer::Error(line)) => measured.failed(line, 1),
-                (Request::Set(_), Answer::Found | Answer::Missing)
-                | (Request::Get(_), Answer::Stored) => {
+                (Request::Set(_), _) | (Request::Get(_), Answer::Stored | Answer::Replicas(_)) => {
                     self.waiting.push_front((request, sent_at)); // It fails with the connection.
                     return Err(invalid("an answer to another request"));
                 }
@@ -169,95 +172,5 @@ impl Connection {
         }
         self.received.drain(..taken);
         Ok(())
-    }
-}
-
-fn invalid(what: &'static str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, what)
-}
-
-/// The first answer in `bytes` and its length; `None` if it is not complete.
-fn parse(bytes: &[u8]) -> io::Result<Option<(usize, Answer<'_>)>> {
-    let Some(line_end) = memchr::memchr(b'\n', &bytes[..bytes.len().min(LINE_BYTES_MAX)]) else {
-        if bytes.len() >= LINE_BYTES_MAX {
-            return Err(invalid("a line that does not end"));
-        }
-        return Ok(None);
-    };
-    let line = bytes[..line_end].strip_suffix(b"\r");
-    let line = line.and_then(|line| str::from_utf8(line).ok());
-    let line = line.ok_or_else(|| invalid("a line that is no text"))?;
-    let head = line_end + 1;
-    match line {
-        "STORED" => Ok(Some((head, Answer::Stored))),
-        "END" => Ok(Some((head, Answer::Missing))),
-        _ if line.starts_with("VALUE ") => {
-            let length = line
-                .rsplit(' ')
-                .next()
-                .and_then(|n| n.parse::<usize>().ok());
-            let length = length.filter(|length| *length <= VALUE_BYTES_MAX);
-            let length = length.ok_or_else(|| invalid("a value without sensible length"))?;
-            let whole = head + length + VALUE_TAIL.len();
-            match bytes.get(head + length..whole) {
-                None => Ok(None),
-                Some(tail) if tail == VALUE_TAIL => Ok(Some((whole, Answer::Found))),
-                Some(_) => Err(invalid("a value that does not end")),
-            }
-        }
-        _ => Ok(Some((head, Answer::Error(line)))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Answer, LINE_BYTES_MAX, parse};
-
-    fn answers(mut bytes: &[u8]) -> Vec<Answer<'_>> {
-        let mut answers = Vec::new();
-        while let Some((length, answer)) = parse(bytes).unwrap() {
-            answers.push(answer);
-            bytes = &bytes[length..];
-        }
-        assert!(bytes.is_empty());
-        answers
-    }
-
-    #[test]
-    fn answers_are_told_apart() {
-        let bytes = b"STORED\r\nVALUE k 0 5\r\nab\r\nc\r\nEND\r\nEND\r\nSERVER_ERROR busy\r\n";
-        assert_eq!(
-            answers(bytes),
-            [
-                Answer::Stored,
-                Answer::Found,
-                Answer::Missing,
-                Answer::Error("SERVER_ERROR busy"),
-            ]
-        );
-    }
-
-    #[test]
-    fn an_incomplete_answer_waits() {
-        let whole = b"VALUE k 0 3\r\nabc\r\nEND\r\n";
-        for cut in 0..whole.len() {
-            assert_eq!(parse(&whole[..cut]).unwrap(), None, "cut at {cut}");
-        }
-        assert_eq!(parse(whole).unwrap(), Some((whole.len(), Answer::Found)));
-    }
-
-    #[test]
-    fn nonsense_ends_the_connection() {
-        let endless = vec![b'x'; LINE_BYTES_MAX];
-        let wrong: [&[u8]; 5] = [
-            b"STORED\n",
-            b"VALUE k 0 3\r\nabcd\r\nEND\r\n",
-            b"VALUE k 0 99999999999\r\n",
-            b"\xff\r\n",
-            &endless,
-        ];
-        for bytes in wrong {
-            assert!(parse(bytes).is_err(), "{bytes:?}");
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! used up.
 use super::LATENCY_NS_MAX;
 use super::connection::{Connection, Request};
+use super::protocol::Protocol;
 use anyhow::Context as _;
 use hdrhistogram::Histogram;
 use mio::{Events, Interest, Poll, Token};
@@ -34,6 +35,8 @@ pub enum Phase {
 /// The share of one thread.
 #[derive(Debug)]
 pub struct Load {
+    /// In which requests are made.
+    pub protocol: Protocol,
     /// What to do.
     pub phase: Phase,
     /// For how long at most.
@@ -182,7 +185,7 @@ impl Load {
         register(poll, &mut stream, token)?;
         Ok(Lane {
             share: *share,
-            connection: Some(Connection::new(stream, self.value_bytes)?),
+            connection: Some(Connection::new(stream, self.protocol, self.value_bytes)?),
             broken_at: None,
             left: share.operations.unwrap_or(u64::MAX),
             next_key: share.first_key,
@@ -243,7 +246,8 @@ impl Load {
                 match mio::net::TcpStream::connect(lane.share.address) {
                     Ok(mut stream) => {
                         register(poll, &mut stream, token)?;
-                        lane.connection = Some(Connection::new(stream, self.value_bytes)?);
+                        lane.connection =
+                            Some(Connection::new(stream, self.protocol, self.value_bytes)?);
                         lane.broken_at = None;
                         self.go_on(lane, measured, true, false);
                     }

@@ -1,5 +1,5 @@
 //! The load against servers of a few lines: every request is counted once, whatever the server does.
-use super::{ERROR_REASONS_MAX, Load, Measured, OTHER_REASONS, Phase, Share};
+use super::{ERROR_REASONS_MAX, Load, Measured, OTHER_REASONS, Phase, Protocol, Share};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -45,6 +45,7 @@ fn run(address: SocketAddr, operations: u64) -> Measured {
         first_key: 0,
     };
     let load = Load {
+        protocol: Protocol::Memcached,
         phase: Phase::Measure,
         duration: Duration::from_secs(30),
         in_flight: 8,
@@ -104,6 +105,7 @@ fn nobody_there_is_an_error() {
         first_key: 0,
     };
     let load = Load {
+        protocol: Protocol::Memcached,
         phase: Phase::Fill,
         duration: Duration::from_secs(1),
         in_flight: 1,
