@@ -1,0 +1,82 @@
+//! The examples of docs/examples, as they stand there, against real clusters: with ordinary clients, and with a
+//! replica among the addresses that has died.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+
+/// The one whose packages tools/setup installs.
+const DEBIANS_PYTHON: &str = "/usr/bin/python3";
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples")
+}
+
+/// What each example prints last when it has done all it does.
+fn check(said: &str, replicas: usize) -> Result<()> {
+    ensure!(said.contains("left: 1\n"), "{said}");
+    for visit in 1..=replicas {
+        ensure!(said.contains(&format!("visitor {visit}\n")), "{said}");
+    }
+    ensure!(said.ends_with(&format!("visits: {replicas}\n")), "{said}");
+    Ok(())
+}
+
+/// Runs an example with all replicas up, and again after the one has died that its addresses begin with.
+fn run_twice(program: &str, first: &[&str], option: &str) {
+    run_started(Plan::new(3, Durability::Memory), |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        cluster.wait_for_ready(&[0, 1, 2])?;
+        let ids = [(leader + 1) % 3, leader, (leader + 2) % 3];
+        run_example(cluster, program, first, option, (&ids, &ids))?;
+        ensure!(cluster.client(leader)?.delete("visits").expect("delete") == "DELETED");
+        cluster.kill(ids[0])?;
+        run_example(cluster, program, first, option, (&ids, &ids[1..]))
+    });
+}
+
+fn run_example(
+    cluster: &Cluster<'_>,
+    program: &str,
+    first: &[&str],
+    option: &str,
+    (redis_ids, memcached_ids): (&[u16], &[u16]),
+) -> Result<()> {
+    let list = |ids: &[u16], address: fn(&Cluster<'_>, u16) -> SocketAddr| {
+        let addresses = ids.iter().map(|id| address(cluster, *id).to_string());
+        addresses.collect::<Vec<_>>().join(",")
+    };
+    let arguments = [
+        format!("{option}redis"),
+        list(redis_ids, |cluster, id| cluster.redis(id)),
+        format!("{option}memcached"),
+        list(memcached_ids, |cluster, id| cluster.memcached(id)),
+    ];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = cluster.run_program(program, &[first, &arguments].concat())?;
+    ensure!(done.success, "{}{}", done.stdout, done.stderr);
+    check(&done.stdout, memcached_ids.len())
+}
+
+#[test]
+fn python_clients_run_their_example() {
+    let script = examples().join("python/stock.py");
+    run_twice(DEBIANS_PYTHON, &[script.to_str().expect("a path")], "--");
+}
+
+#[test]
+fn go_clients_run_their_example() {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stock");
+    let built = Command::new("go")
+        .args(["build", "-o"])
+        .arg(&program)
+        .arg(".")
+        .current_dir(examples().join("go"))
+        .status()
+        .expect("go is there: tools/setup installs it");
+    assert!(built.success(), "the example does not build");
+    run_twice(program.to_str().expect("a path"), &[], "-");
+}
