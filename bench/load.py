@@ -18,14 +18,17 @@ class Workload(NamedTuple):
     name: str
     connections: int
     in_flight: int
+    write_percent: int = 100
 
     def __str__(self):
-        return f"{self.connections}×{self.in_flight}"
+        return f"{self.connections}×{self.in_flight}{'' if self.write_percent else ' reads'}"
 
 
 LATENCY = Workload("latency", 1, 1)
 PIPELINED = Workload("pipelined", 8, 64)
 WIDE = Workload("wide", 32, 8)
+MANY = Workload("unpipelined", 64, 1)
+READS = Workload("reads", 1, 1, 0)
 
 
 class Server(NamedTuple):

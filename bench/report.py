@@ -6,7 +6,7 @@ import csv
 import statistics
 from typing import NamedTuple
 
-from load import LATENCY, PIPELINED, Sample
+from load import LATENCY, MANY, PIPELINED, READS, Sample
 
 ROUNDS_MIN = 5
 # Above this share of the machine, others may have changed the figures.
@@ -19,6 +19,7 @@ class Results:
 
     def __init__(self, peers, workloads):
         self.peers = [(peer.name, peer.note) for peer in peers]
+        self.taken = {peer.name: peer.workloads for peer in peers}
         self.workloads = workloads
         self.rows = []  # (round, peer, workload, sample)
         self.missing = {}
@@ -35,6 +36,10 @@ class Results:
             for round_number, name, done, sample in self.rows
             if (name, done) == (peer_name, workload)
         }
+
+    def takes(self, peer_name, workload):
+        """Whether this peer is measured under this load."""
+        return workload in self.taken[peer_name]
 
     def missing_word(self, peer_name):
         """What stands where the figures of this peer would be."""
@@ -77,6 +82,15 @@ def aims():
             Aim("throughput, 8×64, to memcached's", PIPELINED, "operations_per_second", peer, "memcached", None),
             Aim("server CPU, 8×64, to memcached's", PIPELINED, "server_cpu_us", peer, "memcached", None),
         ]
+    ours = "quorumwire memory, Redis client"
+    dead = "quorumwire memory, Redis client, one dead"
+    found += [
+        Aim("p50, 1×1, to Redis+WAIT's", LATENCY, "p50_us", ours, "redis, WAIT 1", (True, 1.0)),
+        Aim("throughput, 64×1, to Redis+WAIT's", MANY, "operations_per_second", ours, "redis, WAIT 1", (False, 1.2)),
+        Aim("p50 of reads, 1×1, to unreplicated Redis'", READS, "p50_us", ours, "redis", (True, 1.4)),
+        Aim("p99, 1×1, one follower dead, to healthy", LATENCY, "p99_us", dead, ours, (True, 1.2)),
+        Aim("p99, 64×1, one follower dead, to healthy", MANY, "p99_us", dead, ours, (True, 1.2)),
+    ]
     return found
 
 
@@ -133,6 +147,8 @@ def figures_table(results, workload):
     rows = []
     for name, _ in results.peers:
         columns = [results.of(name, workload, field).values() for field in shown]
+        if not columns[0] and not results.takes(name, workload):
+            continue
         if not columns[0]:
             rows.append([name, results.missing_word(name), *[""] * 6])
             continue
@@ -178,7 +194,7 @@ def markdown(results, facts, versions, planes, where_the_time_goes):
         "<!-- Written by `bench/run`; do not edit. -->",
         "# Measured",
         "How: [README.md](README.md). Medians over the rounds, in parentheses the smallest and the largest. "
-        "`1×1` is one connection with one request in flight, `8×64` eight with 64 each.",
+        "`1×1` is one connection with one request in flight, `8×64` eight with 64 each; requests write, if not said otherwise.",
         "## Aims",
         aims_table(results),
     ]
@@ -200,7 +216,7 @@ def markdown(results, facts, versions, planes, where_the_time_goes):
 def write_csv(results, path):
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["round", "system", "workload", "connections", "in_flight", *Sample._fields])
+        writer.writerow(["round", "system", "workload", "connections", "in_flight", "write_percent", *Sample._fields])
         for round_number, name, workload, sample in results.rows:
             figures = (f"{figure:.3f}" if isinstance(figure, float) else figure for figure in sample)
-            writer.writerow([round_number, name, workload.name, workload.connections, workload.in_flight, *figures])
+            writer.writerow([round_number, name, workload.name, workload.connections, workload.in_flight, workload.write_percent, *figures])

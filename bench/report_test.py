@@ -9,6 +9,7 @@ from processes import Failed
 
 class Peer:
     note = "a peer"
+    workloads = [LATENCY, PIPELINED]
 
     def __init__(self, name):
         self.name = name

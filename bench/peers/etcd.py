@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from load import KEYS, VALUE_BYTES, Cluster, Server
+from load import KEYS, LATENCY, PIPELINED, VALUE_BYTES, WIDE, Cluster, Server
 from processes import Failed, free_ports, output_of, start, wait_until
 
 COMMAND_SECONDS_MAX = 20
@@ -20,6 +20,7 @@ class Etcd:
 
     name = "etcd"
     note = "three members, data on tmpfs, defaults; load on the leader by a program over its own Go client"
+    workloads = [LATENCY, PIPELINED, WIDE]
 
     def __init__(self, built):
         self.load_binary = built / "etcd-load"

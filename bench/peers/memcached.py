@@ -3,7 +3,7 @@ import os
 import shutil
 import socket
 
-from load import Cluster, Server
+from load import LATENCY, PIPELINED, WIDE, Cluster, Server
 from peers.quorumwire import load_command
 from processes import free_ports, output_of, start, wait_until
 
@@ -16,6 +16,7 @@ class Memcached:
 
     name = "memcached"
     note = "one process, unreplicated, `-t 1`; the same load program"
+    workloads = [LATENCY, PIPELINED, WIDE]
 
     def __init__(self, load_binary):
         self.load_binary = load_binary

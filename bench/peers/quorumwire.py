@@ -2,30 +2,39 @@
 import json
 import os
 
-from load import KEYS, VALUE_BYTES, Cluster, Server
+import signal
+
+from load import KEYS, LATENCY, MANY, PIPELINED, READS, VALUE_BYTES, WIDE, Cluster, Server
 from processes import Failed, output_of, start, wait_until
 
 COMMAND_SECONDS_MAX = 20
 RAISE_PRIORITY = "--raise-priority"
 
 
-def load_command(binary, address):
-    """The load program for everything that speaks memcached's protocol."""
+def load_command(binary, address, *more):
+    """The load program for everything that speaks memcached's protocol or, if `more` says so, Redis'."""
     return lambda workload, seconds: [
         str(binary), "bench", "--json", "--addr", address, "--seconds", str(seconds),
         "--connections", str(workload.connections), "--in-flight", str(workload.in_flight),
-        "--value-bytes", str(VALUE_BYTES), "--keys", str(KEYS),
+        "--value-bytes", str(VALUE_BYTES), "--keys", str(KEYS), "--write-percent", str(workload.write_percent), *more,
     ]
 
 
 class Quorumwire:
-    """One of the two durabilities."""
+    """One of the two durabilities; with `protocol` redis for Redis clients, with `dead` after a follower has died."""
 
-    def __init__(self, binary, durability):
+    def __init__(self, binary, durability, protocol="memcached", dead=False):
         self.binary = binary
         self.durability = durability
-        self.name = f"quorumwire {durability}"
-        self.note = f"three replicas, `--durability {durability}`, data on tmpfs; load on the leader"
+        self.protocol = protocol
+        self.dead = dead
+        kind = ", Redis client" if protocol == "redis" else ""
+        self.name = f"quorumwire {durability}{kind}{', one dead' if dead else ''}"
+        self.note = (
+            f"three replicas{', one of which was killed' if dead else ''}, `--durability {durability}`, data on tmpfs; "
+            f"load on the leader{', in Redis’ protocol' if kind else ''}"
+        )
+        self.workloads = [LATENCY, MANY, PIPELINED, WIDE] + ([READS] if kind and not dead else [])
 
     def missing(self):
         """Why it cannot be measured; None if it can."""
@@ -52,8 +61,12 @@ class Quorumwire:
         leading = [replica for replica in replicas if replica["id"] == leader]
         if len(replicas) != 3 or len(leading) != 1:
             raise Failed(f"{self.name}: unexpected answer of dev: {started}")
+        if self.dead:
+            follower = next(replica for replica in replicas if replica["id"] != leader)
+            os.kill(follower["pid"], signal.SIGKILL)
+            replicas.remove(follower)
         servers = [Server(replica["pid"], replica["id"] == leader) for replica in replicas]
-        return Cluster(servers, load_command(self.binary, leading[0]["memcached"]))
+        return Cluster(servers, load_command(self.binary, leading[0][self.protocol], "--protocol", self.protocol))
 
     def equal_priority(self):
         """Replicas raise their own priority unless told not to; here everybody's is the same."""
