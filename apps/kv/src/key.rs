@@ -1,16 +1,34 @@
 //! Keys and lists of keys, checked once where they enter. Says nothing about what they name.
 use crate::KEY_BYTES_MAX;
 
-/// A key: 1 to [`KEY_BYTES_MAX`] bytes, none of them a space or an ASCII control character.
+/// A key: at most [`KEY_BYTES_MAX`] bytes. Of those that clients write as a word of text, at least one,
+/// and none a space or an ASCII control character.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Key<'a>(&'a [u8]);
 
 impl<'a> Key<'a> {
-    /// The key in `bytes`, or `None` when they are none.
+    /// The key in `bytes` that are a word of text, or `None` when they are none.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let length_fits = (1..=KEY_BYTES_MAX).contains(&bytes.len());
         (length_fits && bytes.iter().all(|&byte| may_be_in_key(byte))).then_some(Self(bytes))
+    }
+
+    /// The key in any `bytes`: what the log and snapshots carry, and what clients write in an encoding
+    /// of their own. `None` if there are too many; only here the empty key is one, too.
+    #[must_use]
+    pub const fn binary(bytes: &'a [u8]) -> Option<Self> {
+        if bytes.len() <= KEY_BYTES_MAX {
+            Some(Self(bytes))
+        } else {
+            None
+        }
+    }
+
+    /// Whether it can be written as a word of text.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        Self::new(self.0).is_some()
     }
 
     /// Its bytes.
@@ -19,7 +37,7 @@ impl<'a> Key<'a> {
         self.0
     }
 
-    /// How many bytes it has, 1 to 250.
+    /// How many bytes it has, 0 to 250.
     pub(crate) fn length(self) -> u8 {
         u8::try_from(self.0.len()).unwrap_or(u8::MAX) // never: KEY_BYTES_MAX is 250
     }
@@ -91,6 +109,19 @@ mod tests {
                 "byte {byte}"
             );
         }
+    }
+
+    #[test]
+    fn a_binary_key_is_any_bytes_but_not_too_many() {
+        for byte in 0..=u8::MAX {
+            let bytes = [byte];
+            let key = Key::binary(&bytes).unwrap();
+            assert_eq!(key.bytes(), bytes);
+            assert_eq!(key.is_text(), Key::new(&bytes).is_some(), "byte {byte}");
+        }
+        assert!(Key::binary(b"").is_some_and(|key| !key.is_text() && key.length() == 0));
+        assert!(Key::binary(&[0; KEY_BYTES_MAX]).is_some());
+        assert!(Key::binary(&[0; KEY_BYTES_MAX + 1]).is_none());
     }
 
     #[test]

@@ -44,6 +44,7 @@ impl Core {
             .inner_mut()
             .take_changes(&mut |changed| match changed {
                 Changed::Everything => plane.forget_answers(),
+                Changed::Item(key, _) if !key.is_text() => {} // no plain `get` names it
                 Changed::Item(key, item) => {
                     let is_known = put_answer(answer, key, item, bytes_max);
                     plane.keep_answer(key.bytes(), is_known.then_some(answer));

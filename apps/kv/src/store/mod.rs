@@ -223,7 +223,7 @@ impl Store {
         if everything {
             sink(Changed::Everything);
         }
-        for key in keys.iter().filter_map(|bytes| Key::new(bytes)) {
+        for key in keys.iter().filter_map(|bytes| Key::binary(bytes)) {
             sink(Changed::Item(key, self.lasting(key)));
         }
     }

@@ -18,7 +18,7 @@ use quorumwire_interfaces::Frozen;
 use super::Store;
 use super::item::{Item, NEVER};
 use super::shards::Shard;
-use crate::{Key, VALUE_BYTES_MAX};
+use crate::{KEY_BYTES_MAX, Key, VALUE_BYTES_MAX};
 
 const MAGIC: [u8; 4] = *b"qwkv";
 const FORMAT: u32 = 2;
@@ -100,17 +100,21 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
     }
     store.flush_awaits_time = read_awaits_time(reader, store.flush_at_ms)?;
     let item_count = u64::from_be_bytes(array(reader)?);
-    let mut previous_key = Vec::new();
+    let mut previous_key: Option<Vec<u8>> = None;
     for _ in 0..item_count {
         let item = read_item(reader)?;
-        if item.key() <= previous_key.as_slice() {
+        if previous_key
+            .as_ref()
+            .is_some_and(|previous| item.key() <= previous.as_slice())
+        {
             return Err(bad("snapshot whose keys are not in order"));
         }
         if item.deadline_ms <= store.log_time_ms {
             return Err(bad("snapshot with an item whose time has passed"));
         }
-        previous_key.clear();
-        previous_key.extend_from_slice(item.key());
+        let previous = previous_key.get_or_insert_default();
+        previous.clear();
+        previous.extend_from_slice(item.key());
         store.insert_restored(item)?;
     }
     if array(reader)? == END {
@@ -122,6 +126,9 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
 
 fn read_item(reader: &mut dyn Read) -> io::Result<Item> {
     let [key_bytes] = array(reader)?;
+    if usize::from(key_bytes) > KEY_BYTES_MAX {
+        return Err(bad("snapshot with a bad key"));
+    }
     let flags = u32::from_be_bytes(array(reader)?);
     let unique = u64::from_be_bytes(array(reader)?);
     let deadline_ms = u64::from_be_bytes(array(reader)?);
@@ -152,7 +159,7 @@ fn read_awaits_time(reader: &mut dyn Read, end_ms: u64) -> io::Result<bool> {
 
 impl Store {
     fn insert_restored(&mut self, mut item: Item) -> io::Result<()> {
-        let key = Key::new(item.key()).ok_or_else(|| bad("snapshot with a bad key"))?;
+        let key = Key::binary(item.key()).ok_or_else(|| bad("snapshot with a bad key"))?;
         let hash = self.items.hash(key);
         self.counts.bytes += item.bytes() as u64;
         self.alarms.cover(&mut item, hash);
