@@ -30,7 +30,7 @@ pub const KEY_BYTES_MAX: usize = 250;
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
 
 /// Longest encoded [`Command`], in bytes.
-pub const COMMAND_BYTES_MAX: usize = command::HEADER_BYTES_MAX + KEY_BYTES_MAX + VALUE_BYTES_MAX;
+pub const COMMAND_BYTES_MAX: usize = command::FRAME_BYTES_MAX + VALUE_BYTES_MAX;
 
 /// Longest answer, in bytes, that the store assembles in memory; a command or query whose answer could
 /// be longer is refused before it changes anything.

@@ -193,6 +193,23 @@ impl Connection {
         }
     }
 
+    /// The read at the front goes on as a write.
+    pub fn make_front_a_write(&mut self) {
+        let Some(slot) = self.slots.front_mut() else {
+            return;
+        };
+        if let SlotKind::Read {
+            line_bytes, keys, ..
+        } = slot.kind
+        {
+            slot.kind = SlotKind::Write { noreply: false };
+            self.lines.drain(..line_bytes as usize);
+            self.reads_waiting -= 1;
+            self.keys_waiting -= keys as usize;
+            self.writes_waiting += 1;
+        }
+    }
+
     /// The slot with this number, and whether it is the front one.
     pub fn slot_mut(&mut self, number: u64) -> Option<(&mut Slot, bool)> {
         let place = usize::try_from(number.checked_sub(self.first_slot)?).ok()?;

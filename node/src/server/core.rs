@@ -6,13 +6,14 @@ use super::counters::Counters;
 use super::journal::Journal;
 use super::links::Links;
 use super::log_time::LeaderClock;
+use super::meta_reads::MetaRead;
 use super::plane::Plane;
 use super::plane_reads::Lent;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
 use quorumwire_kv::Store;
-use quorumwire_kv::memcached::reply;
+use quorumwire_kv::memcached::{Asked, Read, reply};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
@@ -483,11 +484,32 @@ impl Core {
             return;
         };
         let mut answer = Vec::new();
-        self.store.query(&line, &mut answer);
+        match Read::from_line(&line) {
+            Some(read) if matches!(read.asked(), Asked::Items { .. }) => {
+                self.store.query(&line, &mut answer);
+                self.count_read(&read);
+            }
+            Some(read) => {
+                let origin = Origin::Peer(from, request);
+                // The follower sends no write after a read that it waits for.
+                match self.answer_meta_read(origin, &read, true, &mut answer) {
+                    MetaRead::Answered => {}
+                    MetaRead::Written(Routed::Pending) => return,
+                    MetaRead::Written(Routed::Stalled) => {
+                        let busy = peer::ForwardOutcome::Busy;
+                        return self.reply_forward(from, request, busy, Bytes::new());
+                    }
+                    MetaRead::Written(Routed::Answer(_)) => {
+                        let not_leader = peer::ForwardOutcome::NotLeader;
+                        return self.reply_forward(from, request, not_leader, Bytes::new());
+                    }
+                }
+            }
+            None => answer.extend_from_slice(reply::ERROR),
+        }
         if answer.len() > ATTACHMENT_BYTES_MAX {
             answer = reply::REPLY_TOO_LARGE.to_vec();
         }
-        self.counters.get_keys += 1;
         self.reply_forward(from, request, peer::ForwardOutcome::Done, answer.into());
     }
 

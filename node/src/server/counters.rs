@@ -1,6 +1,7 @@
 //! What the node counts by itself, since its start.
 use crate::report::Durations;
 use quorumwire_kv::Command;
+use quorumwire_kv::memcached::MetaKind;
 
 /// Plain numbers; one thread counts, the report copies.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +51,12 @@ impl Counters {
             Command::Increment { .. } | Command::Decrement { .. } => self.number_commands += 1,
             Command::Touch { .. } | Command::GetAndTouch { .. } => self.touch_commands += 1,
             Command::FlushAll { .. } => self.flush_commands += 1,
+            Command::Meta { meta, .. } => match meta.kind() {
+                MetaKind::Get => self.touch_commands += 1,
+                MetaKind::Set => self.set_commands += 1,
+                MetaKind::Delete => self.delete_commands += 1,
+                MetaKind::Arithmetic => self.number_commands += 1,
+            },
         }
     }
 }

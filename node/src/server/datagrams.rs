@@ -6,13 +6,14 @@
 //! is never much longer than its request, and what could be another server's answer is not answered.
 use super::Server;
 use super::core::{Core, Gate, Origin, REQUEST_TIMEOUT, Reader, Routed};
+use super::meta_reads::MetaRead;
 use super::{answers, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
 use quorumwire_control::{Input, Now};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
-use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
+use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -300,14 +301,21 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     };
     let bytes_max = answer_bytes_max(waiting.datagram_bytes);
     let mut answer = Vec::new();
-    for key in read.keys().iter() {
+    let Asked::Items { keys, with_unique } = read.asked() else {
+        let origin = Origin::Datagram(id);
+        return match core.answer_meta_read(origin, &read, true, &mut answer) {
+            MetaRead::Answered => datagrams.answer(id, &answer),
+            MetaRead::Written(routed) => settle(datagrams, id, routed),
+        };
+    };
+    for key in keys.iter() {
         if answer.len() > bytes_max {
             break;
         }
         core.counters.get_keys += 1;
         if let Some(item) = core.store.inner().get(key) {
             core.counters.get_hits += 1;
-            reply::push_item(&mut answer, key, &item, read.with_unique());
+            reply::push_item(&mut answer, key, &item, with_unique);
         }
     }
     answer.extend_from_slice(reply::END);

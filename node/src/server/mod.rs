@@ -16,6 +16,7 @@ mod journal;
 mod links;
 mod log_time;
 mod messages;
+mod meta_reads;
 mod outbox;
 mod plane;
 mod plane_reads;

@@ -7,11 +7,11 @@ use super::clients::{
     Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind,
 };
 use super::core::{Core, Gate, Origin, Routed};
-use super::{Server, answers, clock};
+use super::{Server, answers, clock, meta_reads};
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
-use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
+use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
 use std::time::Duration;
 
 /// Keys of reads that may wait on a connection when a write behind them is put into the log: they will
@@ -214,7 +214,7 @@ fn take_write(
 }
 
 fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
-    let keys = u32::try_from(read.keys().iter().count()).expect("a line is at most 64 KiB");
+    let keys = u32::try_from(read.key_count()).expect("a line is at most 64 KiB");
     if core.leads() {
         let must_apply = core.read_barrier();
         connection.push_read(read.line(), keys, ReadState::Gated(must_apply));
@@ -400,9 +400,14 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
         output.extend_from_slice(reply::ERROR);
         return true;
     };
+    let Asked::Items { keys, with_unique } = read.asked() else {
+        let line = line.to_vec();
+        return Read::from_line(&line)
+            .is_none_or(|read| meta_reads::answer_front(core, connection, &read));
+    };
     let limit = output.len().saturating_add(room);
     let mut keys_done = place.keys_done;
-    let mut keys = read.keys().iter().skip(keys_done as usize);
+    let mut keys = keys.iter().skip(keys_done as usize);
     let is_whole = loop {
         if output.len() >= limit {
             break false; // goes on when the client has taken some
@@ -414,7 +419,7 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
         core.counters.get_keys += 1;
         if let Some(item) = core.store.inner().get(key) {
             core.counters.get_hits += 1;
-            reply::push_item(output, key, &item, read.with_unique());
+            reply::push_item(output, key, &item, with_unique);
         }
     };
     if is_whole {
@@ -445,13 +450,11 @@ impl Place {
     /// What to ask the leader for next: the whole line, or one key of it.
     fn line_to_forward(self, line: &[u8]) -> Vec<u8> {
         let next_key = || {
-            let read = Read::from_line(line)?;
-            let key = read.keys().iter().nth(self.keys_done as usize)?;
-            let word: &[u8] = if read.with_unique() {
-                b"gets "
-            } else {
-                b"get "
+            let Asked::Items { keys, with_unique } = Read::from_line(line)?.asked() else {
+                return Some(line.to_vec()); // has but one
             };
+            let key = keys.iter().nth(self.keys_done as usize)?;
+            let word: &[u8] = if with_unique { b"gets " } else { b"get " };
             Some([word, key.bytes()].concat())
         };
         if self.one_by_one {
@@ -497,7 +500,7 @@ fn take_one_of_many(connection: &mut Connection, answer: &[u8]) {
     let (line_bytes, keys_done) = (*line_bytes, *keys_done as usize);
     let (line, output) = connection.front_line_and_output(line_bytes);
     output.extend_from_slice(item);
-    let is_last = Read::from_line(line).is_none_or(|read| read.keys().iter().count() <= keys_done);
+    let is_last = Read::from_line(line).is_none_or(|read| read.key_count() <= keys_done);
     if is_last {
         output.extend_from_slice(reply::END);
         connection.pop_slot();

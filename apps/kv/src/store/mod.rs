@@ -11,6 +11,7 @@ mod alarms;
 mod awaiting;
 mod changes;
 mod item;
+mod meta;
 mod shards;
 mod snapshot;
 
@@ -21,9 +22,9 @@ use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine};
 use self::alarms::Alarms;
 use self::awaiting::Awaiting;
 use self::changes::Changes;
-use self::item::{Contents, Item, NEVER};
+use self::item::{Contents, Item, NEVER, Recache};
 use self::shards::Shards;
-use crate::memcached::{Read, reply, unsigned};
+use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
 use crate::{
     Command, EXPIRED_PER_ENTRY_MAX, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written,
 };
@@ -148,23 +149,14 @@ impl StateMachine for Store {
         (next_ms != NEVER).then_some(LogTime(next_ms))
     }
 
-    /// Takes the line of a `get` or `gets`. An answer that could be longer than
-    /// [`REPLY_BYTES_MAX`] is refused; [`Store::get`] knows no such limit.
+    /// Takes the line of a [`Read`]. An answer that could be longer than [`REPLY_BYTES_MAX`] is refused;
+    /// [`Store::get`] knows no such limit. [`reply::MUST_WRITE`] says that the answer changes an item.
     fn query(&self, request: &[u8], reply: &mut Vec<u8>) {
         let Some(read) = Read::from_line(request) else {
             reply.extend_from_slice(reply::ERROR);
             return;
         };
-        if !self.fits_in_reply(read.keys()) {
-            reply.extend_from_slice(reply::REPLY_TOO_LARGE);
-            return;
-        }
-        for key in read.keys().iter() {
-            if let Some(item) = self.get(key) {
-                reply::push_item(reply, key, &item, read.with_unique());
-            }
-        }
-        reply.extend_from_slice(reply::END);
+        self.answer(&read, LogTime(self.log_time_ms), reply);
     }
 
     /// Takes 4,096 reference counts; the first later write to each shard copies that shard's table of
@@ -200,6 +192,29 @@ impl Store {
     pub fn get(&self, key: Key<'_>) -> Option<ItemView<'_>> {
         let item = self.items.get(self.items.hash(key), key)?;
         (item.deadline_ms > self.log_time_ms).then(|| item.view())
+    }
+
+    /// Answers a read as `query` does. `now` is the time that is left counted from: what the caller's clock
+    /// says where the log's time lags behind it.
+    pub fn answer(&self, read: &Read<'_>, now: LogTime, reply: &mut Vec<u8>) {
+        match read.asked() {
+            Asked::Items { keys, with_unique } => {
+                if !self.fits_in_reply(keys) {
+                    return reply.extend_from_slice(reply::REPLY_TOO_LARGE);
+                }
+                for key in keys.iter() {
+                    if let Some(item) = self.get(key) {
+                        reply::push_item(reply, key, &item, with_unique);
+                    }
+                }
+                reply.extend_from_slice(reply::END);
+            }
+            Asked::Meta(meta) if !self.show(&meta, now, reply) => {
+                reply.extend_from_slice(reply::MUST_WRITE);
+            }
+            Asked::Meta(_) => {}
+            Asked::Debug(debug) => self.show_debug(&debug, now, reply),
+        }
     }
 
     /// The item called `key`, if only commands can change it: it has no end, and no flush is to come.
@@ -305,6 +320,7 @@ impl Store {
                 }
             }
             Command::FlushAll { .. } => self.changes.note_everything(),
+            Command::Meta { meta, .. } => self.changes.note(meta.key(&mut NO_KEY.clone())),
         }
     }
 
@@ -340,6 +356,7 @@ impl Store {
                 with_unique,
             } => self.get_and_touch((keys, exptime), with_unique, at, reply),
             Command::FlushAll { delay } => self.flush_all(delay, at),
+            Command::Meta { meta, value } => return self.run_meta(&meta, value, at, reply),
         };
         reply.extend_from_slice(answer);
     }
@@ -350,6 +367,7 @@ impl Store {
             unique: at.index,
             deadline_ms: deadline_ms(item.exptime, at.now_ms),
             awaits_time: at.awaits_time && counts_from_now(item.exptime),
+            recache: Recache::default(),
             value: [item.value, b""],
         };
         self.put(item.key, &contents, at.now_ms);
