@@ -361,6 +361,7 @@ fn memcached_clients_are_served_over_udp() {
             let bad = memcached.ask(b"incr x y\r\n");
             assert_eq!(bad, b"CLIENT_ERROR invalid numeric delta argument\r\n");
             answers_are_bounded(&mut memcached, id);
+            requests_come_in_parts(&cluster, &mut memcached, id);
             what_is_no_request_is_dropped(&cluster, &mut memcached, id);
         }
         cluster.stop();
@@ -386,6 +387,28 @@ fn answers_are_bounded(memcached: &mut Memcached, id: usize) {
     assert!(too_large.starts_with(b"SERVER_ERROR answer too large"));
 }
 
+fn requests_come_in_parts(cluster: &Cluster, memcached: &mut Memcached, id: usize) {
+    let value = vec![b'p'; 30_000];
+    let name = format!("parts-{id}");
+    let set = format!("set {name} 0 0 30000\r\n");
+    let set = [set.as_bytes(), &value, b"\r\n"].concat();
+    assert_eq!(memcached.ask_in_parts(&set, 1392), b"STORED\r\n");
+    assert_eq!(cluster.get_over_tcp(id, &name), value);
+    let line = format!("set s{id} 3 0 1\r\nx\r\n");
+    assert_eq!(memcached.ask_in_parts(line.as_bytes(), 1), b"STORED\r\n");
+    // As much as a request in several datagrams, and no more than fits the answer to any.
+    let found = memcached.ask_in_parts(format!("gat 0 s{id} s{id}\r\n").as_bytes(), 7);
+    let one = format!("VALUE s{id} 3 1\r\nx\r\n");
+    assert_eq!(found, format!("{one}{one}END\r\n").as_bytes());
+    let too_large = memcached.ask_in_parts(format!("get {name}\r\n").as_bytes(), 7);
+    assert!(too_large.starts_with(b"SERVER_ERROR answer too large"));
+    assert_eq!(cluster.counter(id, "datagram_requests_assembled"), 4);
+    memcached.send_raw(b"\0\x01\0\0\x04\x01\0\0x"); // of 1025
+    assert_eq!(memcached.ask(b"get nothing\r\n"), b"END\r\n");
+    let too_long = cluster.counter(id, "datagram_dropped_request_too_long");
+    assert_eq!(too_long, 1);
+}
+
 fn what_is_no_request_is_dropped(cluster: &Cluster, memcached: &mut Memcached, id: usize) {
     let dropped = || cluster.counter(id, "datagram_dropped_malformed");
     let before = dropped();
@@ -404,7 +427,10 @@ fn what_is_no_request_is_dropped(cluster: &Cluster, memcached: &mut Memcached, i
         memcached.send_raw(datagram);
     }
     assert_eq!(memcached.ask(b"get nothing\r\n"), b"END\r\n");
-    assert_eq!(dropped() - before, 10);
+    assert_eq!(dropped() - before, 9);
+    wait_for("the first half of a request to be given up", || {
+        cluster.counter(id, "datagram_requests_incomplete") == 1
+    });
     assert!(cluster.counter(id, "datagram_answers_too_large") >= 2);
 }
 

@@ -21,7 +21,7 @@ mod store;
 
 pub use command::{Command, DecodeError, Exptime, Written};
 pub use key::{Key, Keys};
-pub use store::{Changed, ItemView, Stats, Store};
+pub use store::{Changed, ItemView, Outcomes, Stats, Store};
 
 /// Longest key, in bytes; the shortest has one.
 pub const KEY_BYTES_MAX: usize = 250;

@@ -1,12 +1,15 @@
 //! Client connections: bytes in, answers out, and the order between them. Knows the requests only as
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
+use super::clock;
+use super::stats::{Statistics, push};
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
-use quorumwire_control::Ticket;
+use quorumwire_control::{Now, Ticket};
 use quorumwire_interfaces::Index;
 use std::collections::VecDeque;
 use std::io::{self, Read};
+use std::net::SocketAddr;
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -19,6 +22,9 @@ const READ_BYTES_PER_TURN: usize = 1 << 20;
 const INPUT_BYTES_MIN: usize = 4 << 10;
 /// A connection keeps its buffer for answers from one to the next up to this size.
 const KEPT_BUFFER_BYTES: usize = 256 << 10;
+
+/// Connections that `stats conns` tells of.
+const CONNECTIONS_TOLD_MAX: usize = 1024;
 
 /// Names a connection; never used again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,7 +68,7 @@ pub enum SlotKind {
     /// Known already, waits for its turn.
     Fixed(&'static [u8]),
     /// Statistics, made when their turn comes.
-    Stats,
+    Stats(Statistics),
     /// Close once everything before it is answered.
     Quit,
 }
@@ -115,6 +121,11 @@ pub struct Connection {
     /// Nothing more is read; closed once all is answered and taken.
     pub closing: bool,
     queued: bool,
+    /// When its last request was taken on; before the first, when it came.
+    pub last_request: Now,
+    /// Bytes that came and went and are not counted yet.
+    bytes_in: u64,
+    bytes_out: u64,
 }
 
 /// What reading a connection came to.
@@ -189,7 +200,7 @@ impl Connection {
                 self.keys_waiting -= keys as usize;
             }
             SlotKind::Write { .. } => self.writes_waiting -= 1,
-            SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => {}
+            SlotKind::Fixed(_) | SlotKind::Stats(_) | SlotKind::Quit => {}
         }
     }
 
@@ -208,6 +219,39 @@ impl Connection {
             self.keys_waiting -= keys as usize;
             self.writes_waiting += 1;
         }
+    }
+
+    /// Whether what waits at the front is `stats conns`.
+    pub fn is_asked_for_connections(&self) -> bool {
+        let wanted = SlotKind::Stats(Statistics::Connections);
+        self.slots.front().is_some_and(|slot| slot.kind == wanted)
+    }
+
+    fn describe(&self, now: Now, output: &mut Vec<u8>) {
+        let number = self.id.slot;
+        let address = |address: io::Result<SocketAddr>| match address {
+            Ok(address @ SocketAddr::V4(_)) => format!("tcp:{address}"),
+            Ok(address @ SocketAddr::V6(_)) => format!("tcp6:{address}"),
+            Err(_) => "unknown".to_owned(), // closed meanwhile
+        };
+        let state = if self.slots.is_empty() {
+            "conn_waiting"
+        } else {
+            "conn_parse_cmd"
+        };
+        let idle = now.0.saturating_sub(self.last_request.0).as_secs();
+        push(
+            output,
+            &format!("{number}:addr"),
+            address(self.stream.peer_addr()),
+        );
+        push(
+            output,
+            &format!("{number}:listen_addr"),
+            address(self.stream.local_addr()),
+        );
+        push(output, &format!("{number}:state"), state);
+        push(output, &format!("{number}:secs_since_last_cmd"), idle);
     }
 
     /// The slot with this number, and whether it is the front one.
@@ -254,6 +298,7 @@ impl Connection {
                 Err(_) => return Intake::Broken,
             };
             taken += count;
+            self.bytes_in += count as u64;
             if self.filled == 0 {
                 self.readable = count == scratch.len() || self.ending;
                 let (used, needed) = parse(self, &scratch[..count]);
@@ -315,7 +360,10 @@ impl Connection {
         while self.written < self.output.len() {
             match self.stream.write(&self.output[self.written..]) {
                 Ok(0) => return false,
-                Ok(count) => self.written += count,
+                Ok(count) => {
+                    self.written += count;
+                    self.bytes_out += count as u64;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.written >= OUTPUT_BYTES_MAX / 2 {
                         self.output.drain(..self.written); // or it would grow while it is taken slowly
@@ -353,6 +401,8 @@ pub struct ClientCounters {
     pub refused_too_many: u64,
     pub closed_by_client: u64,
     pub closed_broken: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
 }
 
 /// All client connections.
@@ -394,6 +444,15 @@ impl Clients {
     /// Connections open now.
     pub fn count(&self) -> usize {
         self.open_count
+    }
+
+    /// Tells of each connection, of so many at most; `asking` is lent.
+    pub fn describe(&self, asking: &Connection, now: Now, output: &mut Vec<u8>) {
+        asking.describe(now, output);
+        let others = self.connections.iter().flatten();
+        for connection in others.take(CONNECTIONS_TOLD_MAX - 1) {
+            connection.describe(now, output);
+        }
     }
 
     /// Takes new connections, up to the limit; one more is told so and closed.
@@ -460,6 +519,9 @@ impl Clients {
             ended: false,
             closing: false,
             queued: false,
+            last_request: clock::now(),
+            bytes_in: 0,
+            bytes_out: 0,
         }));
         self.enqueue(slot);
     }
@@ -539,6 +601,8 @@ impl Clients {
     /// whether it is still open.
     pub fn send_and_put_back(&mut self, mut connection: Box<Connection>, broken: bool) -> bool {
         let broken = broken || !connection.send();
+        self.counters.bytes_in += std::mem::take(&mut connection.bytes_in);
+        self.counters.bytes_out += std::mem::take(&mut connection.bytes_out);
         if !broken && !connection.is_done() {
             self.put_back(connection);
             return true;

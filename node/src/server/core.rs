@@ -9,6 +9,7 @@ use super::log_time::LeaderClock;
 use super::meta_reads::MetaRead;
 use super::plane::Plane;
 use super::plane_reads::Lent;
+use super::stats::Serving;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
@@ -147,6 +148,10 @@ pub struct Core {
     /// How the leader tells the log's time.
     pub clock: LeaderClock,
     pub counters: Counters,
+    /// What `stats` tells of the clients.
+    pub serving: Serving,
+    /// What `stats` counts from: see [`Core::write_stats`].
+    pub figures_at_reset: Vec<u64>,
 }
 
 impl Core {
@@ -182,6 +187,8 @@ impl Core {
             proposed: false,
             clock: LeaderClock::default(),
             counters: Counters::default(),
+            serving: Serving::default(),
+            figures_at_reset: Vec::new(),
         }
     }
 

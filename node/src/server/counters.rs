@@ -14,6 +14,10 @@ pub struct Counters {
     pub touch_commands: u64,
     pub flush_commands: u64,
     pub refused_requests: u64,
+    /// `me`.
+    pub meta_debug_commands: u64,
+    /// Values that were refused because of their length.
+    pub too_large_values: u64,
     pub forwarded: u64,
     pub forwarded_here: u64,
     pub outcomes_unknown: u64,

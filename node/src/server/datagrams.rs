@@ -1,4 +1,4 @@
-//! The memcached protocol over UDP: one request to a datagram, answers in one or a few. Nothing is sent
+//! The memcached protocol over UDP: a request, and its answer, in one datagram or a few. Nothing is sent
 //! again and nothing is known twice: a client that asks again asks anew, as with memcached. A `set` that a
 //! fast term's plane takes is answered by the plane; all else here.
 //!
@@ -7,6 +7,7 @@
 use super::Server;
 use super::core::{Core, Gate, Origin, REQUEST_TIMEOUT, Reader, Routed};
 use super::meta_reads::MetaRead;
+use super::stats::Statistics;
 use super::{answers, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
@@ -17,8 +18,11 @@ use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+mod assembly;
 mod frame;
 
+use assembly::Assembly;
+pub use assembly::AssemblyCounters;
 use frame::{Frame, HEADER_BYTES, answer_bytes_max};
 
 /// Requests that may wait for their answers; more are dropped.
@@ -41,6 +45,9 @@ pub struct DatagramCounters {
     pub dropped_too_many: u64,
     pub expired: u64,
     pub not_sent: u64,
+    /// Frames included.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
 }
 
 /// A request that waits for its answer.
@@ -60,6 +67,8 @@ pub struct Datagrams {
     socket: UdpSocket,
     /// By a number of ours, ascending with time.
     waiting: BTreeMap<u64, Waiting>,
+    /// Requests of which not all datagrams have come.
+    assembly: Assembly,
     next: u64,
     /// More may be there although nothing wakes us for it.
     pub has_more: bool,
@@ -71,10 +80,16 @@ impl Datagrams {
         Self {
             socket,
             waiting: BTreeMap::new(),
+            assembly: Assembly::default(),
             next: 0,
             has_more: false,
             counters: DatagramCounters::default(),
         }
+    }
+
+    /// What became of requests in several datagrams.
+    pub fn assembled(&self) -> AssemblyCounters {
+        self.assembly.counters
     }
 
     /// Whether every request taken on is answered.
@@ -105,6 +120,9 @@ impl Datagrams {
     }
 
     fn send(&mut self, to: &Waiting, answer: &[u8]) {
+        if answer.is_empty() {
+            return; // the client asked for silence
+        }
         let is_read = !to.line.is_empty();
         let answer = if answer.len() <= answer_bytes_max(to.datagram_bytes) {
             answer
@@ -118,8 +136,10 @@ impl Datagrams {
         };
         self.counters.answers += 1;
         for datagram in frame::datagrams(to.request, answer) {
-            let sent = self.socket.send_to(&datagram, to.from);
-            self.counters.not_sent += u64::from(sent.is_err());
+            match self.socket.send_to(&datagram, to.from) {
+                Ok(bytes) => self.counters.bytes_out += bytes as u64,
+                Err(_) => self.counters.not_sent += 1,
+            }
         }
     }
 }
@@ -144,6 +164,7 @@ impl Server {
                 datagrams.has_more = false;
                 break;
             };
+            datagrams.counters.bytes_in += bytes as u64;
             self.core.now = super::clock::now(); // after the bytes came: a lease is judged by this
             take_datagram(&mut self.core, &mut datagrams, from, &buffer[..bytes]);
         }
@@ -179,6 +200,7 @@ impl Server {
         let Some(datagrams) = &mut self.datagrams else {
             return;
         };
+        datagrams.assembly.time_out(now);
         let before = datagrams.counters.expired;
         while let Some(first) = datagrams.waiting.first_entry()
             && now.0.saturating_sub(first.get().at.0) > REQUEST_TIMEOUT
@@ -206,10 +228,27 @@ fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, b
         core.counters.set_commands += 1;
         return;
     }
-    let Some(Frame { request, body }) = Frame::split(bytes) else {
+    let Some(frame) = Frame::split(bytes) else {
         datagrams.counters.dropped_malformed += 1;
         return;
     };
+    let (request, now) = (frame.request, core.now);
+    if frame.count == 1 {
+        return take_request(core, datagrams, (from, request), frame.body, bytes.len());
+    }
+    if let Some(whole) = datagrams.assembly.take(from, &frame, bytes.len(), now) {
+        let bytes = whole.datagram_bytes;
+        take_request(core, datagrams, (from, request), &whole.body, bytes);
+    }
+}
+
+fn take_request(
+    core: &mut Core,
+    datagrams: &mut Datagrams,
+    (from, request): (SocketAddr, u16),
+    body: &[u8],
+    datagram_bytes: usize,
+) {
     if datagrams.waiting.len() >= WAITING_MAX {
         datagrams.counters.dropped_too_many += 1;
         return;
@@ -217,7 +256,7 @@ fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, b
     let mut waiting = Waiting {
         from,
         request,
-        datagram_bytes: bytes.len(),
+        datagram_bytes,
         line: Bytes::new(),
         noreply: false,
         at: core.now,
@@ -242,6 +281,7 @@ fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, b
         }
         Parsed::Refused { reply, close, .. } if is_told(reply, close) => {
             core.counters.refused_requests += 1;
+            core.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
             datagrams.send(&waiting, reply);
         }
         Parsed::Request { .. } | Parsed::Incomplete { .. } | Parsed::Refused { .. } => {
@@ -323,12 +363,13 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     datagrams.answer(id, &answer);
 }
 
-fn answer_local(core: &Core, datagrams: &mut Datagrams, to: &Waiting, local: Local<'_>) {
+fn answer_local(core: &mut Core, datagrams: &mut Datagrams, to: &Waiting, local: Local<'_>) {
     match requests::local_answer(local) {
         requests::LocalAnswer::Text(text) => datagrams.send(to, text),
-        requests::LocalAnswer::Stats => {
+        requests::LocalAnswer::Stats(Statistics::Connections) => datagrams.send(to, TOO_LARGE),
+        requests::LocalAnswer::Stats(asked) => {
             let mut answer = Vec::new();
-            core.write_stats(&mut answer);
+            core.write_stats(asked, &mut answer);
             datagrams.send(to, &answer);
         }
         requests::LocalAnswer::Nothing | requests::LocalAnswer::Quit => {}

@@ -45,6 +45,10 @@ impl Core {
 
     /// Counts what a read finds.
     pub fn count_read(&mut self, read: &Read<'_>) {
+        if matches!(read.asked(), Asked::Debug(_)) {
+            self.counters.meta_debug_commands += 1;
+            return;
+        }
         let (mut keys, mut hits) = (0, 0);
         let store = self.store.inner();
         read.for_each_key(|key| {

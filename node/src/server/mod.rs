@@ -26,6 +26,7 @@ mod requests;
 mod shutdown;
 mod snapshots;
 mod start;
+mod stats;
 
 use self::administration::Waiting;
 use self::attention::Attention;

@@ -7,6 +7,7 @@ use super::clients::{
     Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind,
 };
 use super::core::{Core, Gate, Origin, Routed};
+use super::stats::Statistics;
 use super::{Server, answers, clock, meta_reads};
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
@@ -27,6 +28,7 @@ impl Server {
     /// Looks at every connection that asked for it: takes requests in, answers, sends.
     pub fn serve_clients(&mut self) {
         let begun = self.core.now;
+        self.count_clients();
         for _ in 0..self.clients.queue_len() {
             if self.core.now.0.saturating_sub(begun.0) > SERVING_TIME_MAX {
                 return; // the rest keeps its place in the queue
@@ -41,6 +43,7 @@ impl Server {
                 core.now = clock::now(); // after the bytes came: a lease is judged by this
                 take_requests(core, connection, bytes)
             });
+            self.write_connections(&mut connection);
             let id = connection.id;
             let broken = intake == Intake::Broken;
             if !self.clients.send_and_put_back(connection, broken) {
@@ -87,7 +90,7 @@ impl Server {
                 take_one_of_many(connection, answer);
             }
             SlotKind::Write { .. } | SlotKind::Read { .. } => slot.answer = Some(answer.into()),
-            SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => return,
+            SlotKind::Fixed(_) | SlotKind::Stats(_) | SlotKind::Quit => return,
         }
         let waits =
             |slot: &Slot| matches!(slot.kind, SlotKind::Write { .. }) && slot.answer.is_none();
@@ -154,6 +157,7 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
                 close,
             } => {
                 core.counters.refused_requests += 1;
+                core.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
                 used += consumed;
                 connection.swallow = swallow;
                 connection.push(SlotKind::Fixed(reply), None);
@@ -169,6 +173,7 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
 
 /// Takes one request on. False: it can go nowhere now and must be offered again.
 fn take_request(core: &mut Core, connection: &mut Connection, request: Request<'_>) -> bool {
+    connection.last_request = core.now;
     match request {
         Request::Write { command, noreply } => {
             if !take_write(core, connection, &command, noreply) {
@@ -244,7 +249,7 @@ fn take_local(connection: &mut Connection, local: Local<'_>) {
     let kind = match local_answer(local) {
         LocalAnswer::Nothing => return,
         LocalAnswer::Text(text) => SlotKind::Fixed(text),
-        LocalAnswer::Stats => SlotKind::Stats,
+        LocalAnswer::Stats(asked) => SlotKind::Stats(asked),
         LocalAnswer::Quit => {
             connection.closing = true;
             SlotKind::Quit
@@ -260,7 +265,7 @@ pub enum LocalAnswer {
     /// This text.
     Text(&'static [u8]),
     /// Statistics.
-    Stats,
+    Stats(Statistics),
     /// The client goes.
     Quit,
 }
@@ -268,24 +273,27 @@ pub enum LocalAnswer {
 /// The answer to a request about the server.
 pub fn local_answer(local: Local<'_>) -> LocalAnswer {
     LocalAnswer::Text(match local {
-        // The memcached version whose behaviour this is comes first: clients choose by it.
         Local::Version => concat!(
             "VERSION 1.6.18-quorumwire-",
             env!("CARGO_PKG_VERSION"),
             "\r\n"
         )
-        .as_bytes(),
+        .as_bytes(), // as `stats::VERSION`
         Local::Verbosity { noreply: true } => return LocalAnswer::Nothing,
         Local::Verbosity { noreply: false } => reply::OK,
-        Local::Stats { argument: None } => return LocalAnswer::Stats,
-        Local::Stats {
-            argument: Some(b"reset"),
-        } => reply::RESET,
-        // Nothing of that kind to tell.
-        Local::Stats {
-            argument: Some(b"items" | b"slabs" | b"sizes" | b"conns" | b"settings"),
-        } => reply::END,
-        Local::Stats { argument: Some(_) } => reply::ERROR,
+        Local::Stats { argument } => {
+            return LocalAnswer::Stats(match argument {
+                None => Statistics::General,
+                Some(b"settings") => Statistics::Settings,
+                Some(b"slabs") => Statistics::Slabs,
+                Some(b"sizes") => Statistics::Sizes,
+                Some(b"conns") => Statistics::Connections,
+                Some(b"reset") => Statistics::Reset,
+                // There are no classes of items.
+                Some(b"items") => return LocalAnswer::Text(reply::END),
+                Some(_) => return LocalAnswer::Text(reply::ERROR),
+            });
+        }
         Local::MetaNoop => reply::META_NOOP,
         Local::Quit => return LocalAnswer::Quit,
     })
@@ -302,7 +310,10 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
                 }
             }
             (SlotKind::Read { .. }, Some(answer)) => connection.output.extend_from_slice(&answer),
-            (SlotKind::Write { .. }, None) => return,
+            // The latter is answered by who knows all connections.
+            (SlotKind::Write { .. }, None) | (SlotKind::Stats(Statistics::Connections), _) => {
+                return;
+            }
             (
                 SlotKind::Read {
                     line_bytes,
@@ -323,7 +334,7 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
                 }
             }
             (SlotKind::Fixed(text), _) => connection.output.extend_from_slice(text),
-            (SlotKind::Stats, _) => core.write_stats(&mut connection.output),
+            (SlotKind::Stats(asked), _) => core.write_stats(asked, &mut connection.output),
             (SlotKind::Quit, _) => {
                 while !connection.slots.is_empty() {
                     connection.pop_slot();
@@ -518,7 +529,7 @@ fn set_read_states(connection: &mut Connection, new: ReadState) {
             SlotKind::Read { .. }
             | SlotKind::Write { .. }
             | SlotKind::Fixed(_)
-            | SlotKind::Stats
+            | SlotKind::Stats(_)
             | SlotKind::Quit => return,
         }
     }

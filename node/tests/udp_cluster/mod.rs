@@ -213,6 +213,28 @@ impl Memcached {
         panic!("no answer to {}", String::from_utf8_lossy(request));
     }
 
+    /// Sends a request in datagrams of so many bytes without their frames, the last one first.
+    pub fn send_in_parts(&mut self, request: &[u8], part_bytes: usize) {
+        self.last_request += 1;
+        let count = u16::try_from(request.len().div_ceil(part_bytes)).unwrap();
+        let parts: Vec<_> = (0_u16..).zip(request.chunks(part_bytes)).collect();
+        for (number, part) in parts.into_iter().rev() {
+            let frame = [self.last_request, number, count, 0].map(u16::to_be_bytes);
+            self.send_raw(&[&frame.concat(), part].concat());
+        }
+    }
+
+    /// As [`ask`](Self::ask), in several datagrams.
+    pub fn ask_in_parts(&mut self, request: &[u8], part_bytes: usize) -> Vec<u8> {
+        for _ in 0..10 {
+            self.send_in_parts(request, part_bytes);
+            if let Some(answer) = self.answer() {
+                return answer;
+            }
+        }
+        panic!("no answer to {} bytes in parts", request.len());
+    }
+
     fn answer(&self) -> Option<Vec<u8>> {
         let mut parts = BTreeMap::new();
         let mut buffer = [0; 2048];

@@ -138,10 +138,19 @@ impl Store {
         let mut shown = match (self.live(key), flags.vivify) {
             (Some(item), _) => Shown::of(item),
             (None, Some(_)) => Shown::new(at.index, b""),
-            (None, None) => return push_miss(reply, b"EN", &flags, flags.has(b'q')),
+            (None, None) => {
+                self.counts.outcomes.get_misses += 1;
+                return push_miss(reply, b"EN", &flags, flags.has(b'q'));
+            }
         };
         let wins = push_get(reply, &flags, &mut shown, at.now_ms);
-        if shown.is_new {
+        let is_new = shown.is_new;
+        if flags.touch.is_some() {
+            self.counts.outcomes.note_touch(false);
+        } else {
+            self.counts.outcomes.get_hits += 1;
+        }
+        if is_new {
             let recache = Recache {
                 is_stale: false,
                 is_won: true,
@@ -187,6 +196,9 @@ impl Store {
         let flags = meta.flags();
         let code = self.meta_store(&flags, key, value, at);
         let is_stored = code == b"HD";
+        if flags.compare.is_some() && !matches!(flags.mode, Some(b'E' | b'A' | b'P')) {
+            self.counts.outcomes.note_cas(is_stored, code == b"NF");
+        }
         if is_stored && flags.has(b'q') {
             return;
         }
@@ -274,14 +286,17 @@ impl Store {
     fn meta_delete(&mut self, meta: &Meta<'_>, key: Key<'_>, at: At, reply: &mut Vec<u8>) {
         let flags = meta.flags();
         let Some(unique) = self.live(key).map(|item| item.unique) else {
+            self.counts.outcomes.note_delete(true);
             return push_miss(reply, b"NF", &flags, false);
         };
         if flags.compare.is_some_and(|wanted| wanted != unique) {
+            self.counts.outcomes.note_delete(true);
             return push_miss(reply, b"EX", &flags, false);
         }
         let hash = self.items.hash(key);
         if !flags.has(b'I') {
             self.remove(hash, key);
+            self.counts.outcomes.note_delete(false);
         } else if let Some(slot) = self.items.get_mut(hash, key) {
             let item = item::make_mut(slot);
             item.unique = at.index;
@@ -298,8 +313,10 @@ impl Store {
 
     fn meta_arithmetic(&mut self, meta: &Meta<'_>, key: Key<'_>, at: At, reply: &mut Vec<u8>) {
         let flags = meta.flags();
+        let is_down = matches!(flags.mode, Some(b'D' | b'-'));
         let Some(item) = self.live(key) else {
             let Some(_) = flags.vivify else {
+                self.counts.outcomes.note_count(is_down, true);
                 return push_miss(reply, b"NF", &flags, false);
             };
             let (digits, start) = reply::decimal(flags.initial);
@@ -314,9 +331,10 @@ impl Store {
         let Some(number) = unsigned(item.value()) else {
             return reply.extend_from_slice(reply::NOT_NUMERIC);
         };
-        let number = match flags.mode {
-            Some(b'D' | b'-') => number.saturating_sub(flags.delta),
-            Some(_) | None => number.wrapping_add(flags.delta),
+        let number = if is_down {
+            number.saturating_sub(flags.delta)
+        } else {
+            number.wrapping_add(flags.delta)
         };
         let (digits, start) = reply::decimal(number);
         let digits = &digits[start..];
@@ -329,6 +347,7 @@ impl Store {
             push_counted(reply, &flags, &mut shown, at.now_ms);
         }
         self.write_number(key, digits, at);
+        self.counts.outcomes.note_count(is_down, false);
         if let Some(exptime) = flags.touch {
             self.touch(key, exptime, at);
         }

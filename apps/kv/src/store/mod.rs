@@ -12,6 +12,7 @@ mod awaiting;
 mod changes;
 mod item;
 mod meta;
+mod outcomes;
 mod shards;
 mod snapshot;
 
@@ -23,6 +24,7 @@ use self::alarms::Alarms;
 use self::awaiting::Awaiting;
 use self::changes::Changes;
 use self::item::{Contents, Item, NEVER, Recache};
+pub use self::outcomes::Outcomes;
 use self::shards::Shards;
 use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
 use crate::{
@@ -79,6 +81,8 @@ pub struct Stats {
     pub expired: u64,
     /// Times that everything was flushed, since then.
     pub flushes: u64,
+    /// How commands turned out, since then.
+    pub outcomes: Outcomes,
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +91,7 @@ struct Counts {
     total_items: u64,
     expired: u64,
     flushes: u64,
+    outcomes: Outcomes,
 }
 
 /// What a command runs at: the place and the time of its log entry.
@@ -127,7 +132,9 @@ impl StateMachine for Store {
         match Command::decode(entry.command) {
             Ok(command) => {
                 self.note_changes(&command);
+                let before = reply.len();
                 self.run(&command, at, reply);
+                self.counts.outcomes.note(&command, &reply[before..]);
             }
             Err(_) => reply.extend_from_slice(reply::BAD_COMMAND),
         }
@@ -260,6 +267,7 @@ impl Store {
             total_items: self.counts.total_items,
             expired: self.counts.expired,
             flushes: self.counts.flushes,
+            outcomes: self.counts.outcomes,
         }
     }
 
@@ -459,8 +467,9 @@ impl Store {
         for key in keys.iter() {
             if let Some(item) = self.get(key) {
                 reply::push_item(reply, key, &item, with_unique);
-                self.touch(key, exptime, at);
             }
+            let is_there = self.touch(key, exptime, at);
+            self.counts.outcomes.note_touch(!is_there);
         }
         reply::END
     }
