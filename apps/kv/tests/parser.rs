@@ -167,7 +167,10 @@ fn damaged_bytes_split_at_random_places_change_nothing() {
             "NOT_FOUND",
             "CLIENT_ERROR bad data chunk",
             "CLIENT_ERROR bad command line format",
-            "CLIENT_ERROR the meta protocol is not served",
+            "CLIENT_ERROR invalid flag",
+            "HD",
+            "EN",
+            "NF",
             "SERVER_ERROR object too large for cache",
         ],
     );

@@ -1,4 +1,6 @@
 //! Meta commands, random and odd ones, answered as memcached answers them.
+use std::collections::HashMap;
+
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -37,7 +39,9 @@ impl Asked {
         }
         let ends = ["0", "1000", "100000", "-1", "+3000", "2592000"];
         let times: Vec<String> = ends.iter().map(|end| format!("T{end}")).collect();
-        let times: Vec<&str> = times.iter().map(String::as_str).collect();
+        let mut times: Vec<&str> = times.iter().map(String::as_str).collect();
+        // See `ask`: an item that has ended for one and not for the other would be counted apart.
+        times.retain(|time| name != "ma" || *time != "T-1");
         may(random, 15, &times);
         may(random, 15, &["N0", "N1000", "N-1", "N100000"]);
         may(
@@ -212,6 +216,7 @@ fn random_meta_commands_are_answered_as_by_memcached() {
             reached.count(&outcome(asked.name, &answer));
         }
     }
+    outcomes_are_counted_alike(&mut pair);
     reached.require(
         5,
         &[
@@ -252,6 +257,31 @@ fn random_meta_commands_are_answered_as_by_memcached() {
             "CLIENT_ERROR invalid numeric delta value",
         ],
     );
+}
+
+fn outcomes_are_counted_alike(pair: &mut Pair) {
+    let theirs = String::from_utf8(pair.memcached.ask(b"stats\r\n")).unwrap();
+    let theirs: HashMap<&str, &str> = theirs
+        .lines()
+        .filter_map(|line| line.strip_prefix("STAT ")?.split_once(' '))
+        .collect();
+    let ours = pair.ours.store.stats().outcomes;
+    for (name, count) in [
+        ("touch_hits", ours.touch_hits),
+        ("touch_misses", ours.touch_misses),
+        ("delete_hits", ours.delete_hits),
+        ("delete_misses", ours.delete_misses),
+        ("incr_hits", ours.incr_hits),
+        ("incr_misses", ours.incr_misses),
+        ("decr_hits", ours.decr_hits),
+        ("decr_misses", ours.decr_misses),
+        ("cas_hits", ours.cas_hits),
+        ("cas_misses", ours.cas_misses),
+        ("cas_badval", ours.cas_badval),
+    ] {
+        assert!(count > 0, "{name}");
+        assert_eq!(count.to_string(), theirs[name], "{name}");
+    }
 }
 
 /// Lines that are not quite commands.
