@@ -1,7 +1,7 @@
 //! Client connections: bytes in, answers out, and the order between them. Knows the requests only as
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
 use super::clock;
-use super::stats::{Statistics, push};
+use super::stats::Statistics;
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
@@ -22,9 +22,6 @@ const READ_BYTES_PER_TURN: usize = 1 << 20;
 const INPUT_BYTES_MIN: usize = 4 << 10;
 /// A connection keeps its buffer for answers from one to the next up to this size.
 const KEPT_BUFFER_BYTES: usize = 256 << 10;
-
-/// Connections that `stats conns` tells of.
-const CONNECTIONS_TOLD_MAX: usize = 1024;
 
 /// Names a connection; never used again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -227,31 +224,10 @@ impl Connection {
         self.slots.front().is_some_and(|slot| slot.kind == wanted)
     }
 
-    fn describe(&self, now: Now, output: &mut Vec<u8>) {
-        let number = self.id.slot;
-        let address = |address: io::Result<SocketAddr>| match address {
-            Ok(address @ SocketAddr::V4(_)) => format!("tcp:{address}"),
-            Ok(address @ SocketAddr::V6(_)) => format!("tcp6:{address}"),
-            Err(_) => "unknown".to_owned(), // closed meanwhile
-        };
-        let state = if self.slots.is_empty() {
-            "conn_waiting"
-        } else {
-            "conn_parse_cmd"
-        };
-        let idle = now.0.saturating_sub(self.last_request.0).as_secs();
-        push(
-            output,
-            &format!("{number}:addr"),
-            address(self.stream.peer_addr()),
-        );
-        push(
-            output,
-            &format!("{number}:listen_addr"),
-            address(self.stream.local_addr()),
-        );
-        push(output, &format!("{number}:state"), state);
-        push(output, &format!("{number}:secs_since_last_cmd"), idle);
+    /// Its number among those that are open, and where it comes from and goes to.
+    pub fn address(&self) -> (u32, [io::Result<SocketAddr>; 2]) {
+        let ends = [self.stream.peer_addr(), self.stream.local_addr()];
+        (self.id.slot, ends)
     }
 
     /// The slot with this number, and whether it is the front one.
@@ -446,13 +422,9 @@ impl Clients {
         self.open_count
     }
 
-    /// Tells of each connection, of so many at most; `asking` is lent.
-    pub fn describe(&self, asking: &Connection, now: Now, output: &mut Vec<u8>) {
-        asking.describe(now, output);
-        let others = self.connections.iter().flatten();
-        for connection in others.take(CONNECTIONS_TOLD_MAX - 1) {
-            connection.describe(now, output);
-        }
+    /// Those that are not lent.
+    pub fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.connections.iter().flatten().map(AsRef::as_ref)
     }
 
     /// Takes new connections, up to the limit; one more is told so and closed.

@@ -1,15 +1,22 @@
-//! The answers to `stats`, in the names that memcached's tools read. Only what is measured is told.
+//! The answers to `stats`, in the names that memcached's tools read. Only what is measured is told: how writes
+//! turned out, as this replica applied them, whoever asked; reads where they were answered, which is at the
+//! leader; all else of this replica's own clients.
 use super::Server;
 use super::clients::{ClientCounters, Connection};
 use super::core::Core;
 use super::reporting::role_name;
 use super::{clock, requests};
+use quorumwire_control::Now;
 use quorumwire_kv::VALUE_BYTES_MAX;
 use quorumwire_kv::memcached::reply;
-use std::io::Write;
+use std::io::{self, Write};
+use std::net::SocketAddr;
 
 /// The memcached version whose behaviour this is comes first: clients choose by it.
 pub const VERSION: &str = concat!("1.6.18-quorumwire-", env!("CARGO_PKG_VERSION"));
+
+/// Connections that `stats conns` tells of.
+const CONNECTIONS_TOLD_MAX: usize = 1024;
 
 /// Which statistics a client asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -185,8 +192,10 @@ impl Server {
     pub fn write_connections(&mut self, connection: &mut Connection) {
         while connection.is_asked_for_connections() {
             let mut output = std::mem::take(&mut connection.output);
-            self.clients
-                .describe(connection, self.core.now, &mut output);
+            let others = self.clients.iter().take(CONNECTIONS_TOLD_MAX - 1);
+            for told in std::iter::once(&*connection).chain(others) {
+                push_connection(&mut output, told, self.core.now);
+            }
             output.extend_from_slice(reply::END);
             connection.output = output;
             connection.pop_slot();
@@ -195,7 +204,26 @@ impl Server {
     }
 }
 
+fn push_connection(output: &mut Vec<u8>, connection: &Connection, now: Now) {
+    let (number, [from, to]) = connection.address();
+    let address = |address: io::Result<SocketAddr>| match address {
+        Ok(address @ SocketAddr::V4(_)) => format!("tcp:{address}"),
+        Ok(address @ SocketAddr::V6(_)) => format!("tcp6:{address}"),
+        Err(_) => "unknown".to_owned(), // closed meanwhile
+    };
+    let state = if connection.slots.is_empty() {
+        "conn_waiting"
+    } else {
+        "conn_parse_cmd"
+    };
+    let idle = now.0.saturating_sub(connection.last_request.0).as_secs();
+    push(output, &format!("{number}:addr"), address(from));
+    push(output, &format!("{number}:listen_addr"), address(to));
+    push(output, &format!("{number}:state"), state);
+    push(output, &format!("{number}:secs_since_last_cmd"), idle);
+}
+
 /// A line of an answer.
-pub fn push(output: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
+fn push(output: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
     write!(output, "STAT {name} {value}\r\n").ok(); // writing to memory cannot fail
 }
