@@ -235,7 +235,8 @@ impl Memcached {
         panic!("no answer to {} bytes in parts", request.len());
     }
 
-    fn answer(&self) -> Option<Vec<u8>> {
+    /// The next answer to the last request, if one comes.
+    pub fn answer(&self) -> Option<Vec<u8>> {
         let mut parts = BTreeMap::new();
         let mut buffer = [0; 2048];
         loop {
