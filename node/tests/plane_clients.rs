@@ -361,6 +361,8 @@ fn memcached_clients_are_served_over_udp() {
             let bad = memcached.ask(b"incr x y\r\n");
             assert_eq!(bad, b"CLIENT_ERROR invalid numeric delta argument\r\n");
             answers_are_bounded(&mut memcached, id);
+            requests_come_together(&cluster, &mut memcached, id);
+            requests_come_in_parts(&cluster, &mut memcached, id);
             what_is_no_request_is_dropped(&cluster, &mut memcached, id);
         }
         cluster.stop();
@@ -386,6 +388,62 @@ fn answers_are_bounded(memcached: &mut Memcached, id: usize) {
     assert!(too_large.starts_with(b"SERVER_ERROR answer too large"));
 }
 
+/// Each is carried out when those before it are answered, and has an answer of its own.
+fn requests_come_together(cluster: &Cluster, memcached: &mut Memcached, id: usize) {
+    let name = format!("together-{id}");
+    let requests = cluster.counter(id, "datagram_requests");
+    memcached.send(
+        format!(
+            "set {name} 0 0 1\r\n1\r\nincr {name} 1 noreply\r\nmg {name} v\r\nmn\r\nmd {name} q\r\n\
+             mg {name} k\r\nbad\r\nmg {name} v\r\n"
+        )
+        .as_bytes(),
+    );
+    for answer in ["STORED\r\n", "VA 1\r\n2\r\n", "MN\r\n"] {
+        assert_eq!(memcached.answer().as_deref(), Some(answer.as_bytes()));
+    }
+    let miss = format!("EN k{name}\r\n");
+    assert_eq!(memcached.answer().as_deref(), Some(miss.as_bytes()));
+    assert_eq!(memcached.ask(b"get nothing\r\n"), b"END\r\n");
+    let taken = cluster.counter(id, "datagram_requests") - requests;
+    assert_eq!(taken, 7);
+    let dropped = cluster.counter(id, "datagram_dropped_malformed");
+    assert!(dropped > 0, "what is bad");
+    // An answer is bounded by its own request, not by what comes with it.
+    let many = format!("get s{id}\r\n{}", "mn\r\n".repeat(40));
+    let set = [
+        format!("set s{id} 0 0 1000\r\n").as_bytes(),
+        &[b'v'; 1000],
+        b"\r\n",
+    ]
+    .concat();
+    assert_eq!(memcached.ask(&set), b"STORED\r\n");
+    let too_large = memcached.ask(many.as_bytes());
+    assert!(too_large.starts_with(b"SERVER_ERROR answer too large"));
+}
+
+fn requests_come_in_parts(cluster: &Cluster, memcached: &mut Memcached, id: usize) {
+    let value = vec![b'p'; 30_000];
+    let name = format!("parts-{id}");
+    let set = format!("set {name} 0 0 30000\r\n");
+    let set = [set.as_bytes(), &value, b"\r\n"].concat();
+    assert_eq!(memcached.ask_in_parts(&set, 1392), b"STORED\r\n");
+    assert_eq!(cluster.get_over_tcp(id, &name), value);
+    let line = format!("set s{id} 3 0 1\r\nx\r\n");
+    assert_eq!(memcached.ask_in_parts(line.as_bytes(), 1), b"STORED\r\n");
+    // As much as a request in several datagrams, and no more than fits the answer to any.
+    let found = memcached.ask_in_parts(format!("gat 0 s{id} s{id}\r\n").as_bytes(), 7);
+    let one = format!("VALUE s{id} 3 1\r\nx\r\n");
+    assert_eq!(found, format!("{one}{one}END\r\n").as_bytes());
+    let too_large = memcached.ask_in_parts(format!("get {name}\r\n").as_bytes(), 7);
+    assert!(too_large.starts_with(b"SERVER_ERROR answer too large"));
+    assert_eq!(cluster.counter(id, "datagram_requests_assembled"), 4);
+    memcached.send_raw(b"\0\x01\0\0\x04\x01\0\0x"); // of 1025
+    assert_eq!(memcached.ask(b"get nothing\r\n"), b"END\r\n");
+    let too_long = cluster.counter(id, "datagram_dropped_request_too_long");
+    assert_eq!(too_long, 1);
+}
+
 fn what_is_no_request_is_dropped(cluster: &Cluster, memcached: &mut Memcached, id: usize) {
     let dropped = || cluster.counter(id, "datagram_dropped_malformed");
     let before = dropped();
@@ -396,7 +454,6 @@ fn what_is_no_request_is_dropped(cluster: &Cluster, memcached: &mut Memcached, i
         b"\0\x01\0\0\0\x02\0\0get x\r\n",
         b"\0\x01\0\x01\0\x01\0\0get x\r\n",
         b"\0\x01\0\0\0\x01\0\0get x",
-        b"\0\x01\0\0\0\x01\0\0get x\r\nget y\r\n",
         b"\0\x01\0\0\0\x01\0\0set x 0 0 9\r\nx\r\n",
         b"\0\x01\0\0\0\x01\0\0END\r\n",
         b"\0\x01\0\0\0\x01\0\0\x80\0\0\0",
@@ -404,7 +461,10 @@ fn what_is_no_request_is_dropped(cluster: &Cluster, memcached: &mut Memcached, i
         memcached.send_raw(datagram);
     }
     assert_eq!(memcached.ask(b"get nothing\r\n"), b"END\r\n");
-    assert_eq!(dropped() - before, 10);
+    assert_eq!(dropped() - before, 8);
+    wait_for("the first half of a request to be given up", || {
+        cluster.counter(id, "datagram_requests_incomplete") == 1
+    });
     assert!(cluster.counter(id, "datagram_answers_too_large") >= 2);
 }
 

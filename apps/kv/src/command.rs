@@ -13,11 +13,21 @@
 //! gat, gats           op exptime:8 keys
 //! flush_all           op delay:8
 //! script              as `redis/script.rs` tells
+//! mg, ms, md, ma      op kind:1 key_length:1 flags_length:2 key flags value
 //! ```
+//!
+//! The key and the flags of a meta command stand there as the client wrote them; only `ms` has a value.
 use bytes::BufMut;
 
+use crate::memcached::{COMMAND_LINE_BYTES_MAX, Meta, MetaKind};
 use crate::redis::Script;
 use crate::{COMMAND_BYTES_MAX, Key, Keys, VALUE_BYTES_MAX};
+
+/// The most bytes that stand around a value: those of `ms`, whose line is not longer than a line may be.
+pub(crate) const FRAME_BYTES_MAX: usize = META_HEADER_BYTES + COMMAND_LINE_BYTES_MAX;
+
+const META_HEADER_BYTES: usize = 1 + 1 + 1 + 2;
+const _: () = assert!(FRAME_BYTES_MAX >= 1 + 1 + 4 + 8 + 8 + crate::KEY_BYTES_MAX); // those of `cas`
 
 /// Upper half of the first byte of every command.
 const FORMAT: u8 = 0x10;
@@ -117,6 +127,13 @@ pub enum Command<'a> {
     },
     /// What a Redis client asked for: one command, or a transaction.
     Redis(Script<'a>),
+    /// A meta command: `mg` with a change, `ms`, `md` or `ma`.
+    Meta {
+        /// Its line.
+        meta: Meta<'a>,
+        /// The value of an `ms`, else empty.
+        value: &'a [u8],
+    },
 }
 
 /// Why bytes are not a [`Command`].
@@ -137,12 +154,22 @@ pub enum DecodeError {
     /// A key is too long, or one in a list of keys has control characters.
     #[error("not a key")]
     Key,
+    /// The kind, the key or the flags of a meta command are none.
+    #[error("not a meta command")]
+    Meta,
     /// A value or a list of keys is longer than [`VALUE_BYTES_MAX`].
     #[error("command too long")]
     Length,
     /// What a Redis client asked for is not in the form of such requests.
     #[error("not a script of commands")]
     Script,
+}
+
+mod meta_kind {
+    pub const GET: u8 = 1;
+    pub const SET: u8 = 2;
+    pub const DELETE: u8 = 3;
+    pub const ARITHMETIC: u8 = 4;
 }
 
 mod operation {
@@ -160,6 +187,7 @@ mod operation {
     pub const GATS: u8 = 12;
     pub const FLUSH_ALL: u8 = 13;
     pub const SCRIPT: u8 = 15;
+    pub const META: u8 = 14;
 }
 
 impl<'a> Command<'a> {
@@ -203,6 +231,7 @@ impl<'a> Command<'a> {
             }
             Self::FlushAll { delay } => out.put_i64(delay.0),
             Self::Redis(script) => script.encode(out),
+            Self::Meta { meta, value } => put_meta(out, &meta, value),
         }
     }
 
@@ -224,6 +253,9 @@ impl<'a> Command<'a> {
             Self::GetAndTouch { keys, .. } => 8 + keys.text().len(),
             Self::FlushAll { .. } => 8,
             Self::Redis(script) => script.encoded_bytes(),
+            Self::Meta { meta, value } => {
+                META_HEADER_BYTES - 1 + meta.name().len() + meta.flags_text().len() + value.len()
+            }
         }
     }
 
@@ -284,6 +316,7 @@ impl<'a> Command<'a> {
                 delay: fields.exptime()?,
             },
             operation::SCRIPT => return Script::decode(fields.0).map(Self::Redis),
+            operation::META => fields.meta()?,
             other => return Err(DecodeError::Operation(other)),
         };
         fields.end()?;
@@ -315,6 +348,7 @@ impl<'a> Command<'a> {
             } => operation::GATS,
             Self::FlushAll { .. } => operation::FLUSH_ALL,
             Self::Redis(_) => operation::SCRIPT,
+            Self::Meta { .. } => operation::META,
         }
     }
 }
@@ -323,6 +357,21 @@ fn put_written_head(out: &mut impl BufMut, item: &Written<'_>) {
     out.put_u8(item.key.length());
     out.put_u32(item.flags);
     out.put_i64(item.exptime.0);
+}
+
+fn put_meta(out: &mut impl BufMut, meta: &Meta<'_>, value: &[u8]) {
+    let (name, flags) = (meta.name(), meta.flags_text());
+    out.put_u8(match meta.kind() {
+        MetaKind::Get => meta_kind::GET,
+        MetaKind::Set => meta_kind::SET,
+        MetaKind::Delete => meta_kind::DELETE,
+        MetaKind::Arithmetic => meta_kind::ARITHMETIC,
+    });
+    out.put_u8(u8::try_from(name.len()).expect("a key has at most 250 bytes"));
+    out.put_u16(u16::try_from(flags.len()).expect("a line has at most 2048 bytes"));
+    out.put_slice(name);
+    out.put_slice(flags);
+    out.put_slice(value);
 }
 
 /// The bytes of a command that are not read yet.
@@ -339,12 +388,17 @@ impl<'a> Fields<'a> {
     }
 
     fn key(&mut self, length: u8) -> Result<Key<'a>, DecodeError> {
-        let (key, rest) = self
+        let key = self.slice(usize::from(length))?;
+        Key::binary(key).ok_or(DecodeError::Key)
+    }
+
+    fn slice(&mut self, bytes: usize) -> Result<&'a [u8], DecodeError> {
+        let (slice, rest) = self
             .0
-            .split_at_checked(usize::from(length))
+            .split_at_checked(bytes)
             .ok_or(DecodeError::Truncated)?;
         self.0 = rest;
-        Key::binary(key).ok_or(DecodeError::Key)
+        Ok(slice)
     }
 
     fn value(&mut self) -> Result<&'a [u8], DecodeError> {
@@ -407,6 +461,29 @@ impl<'a> Fields<'a> {
             exptime,
             with_unique,
         })
+    }
+
+    fn meta(&mut self) -> Result<Command<'a>, DecodeError> {
+        let [kind, name_bytes] = self.array()?;
+        let flags_bytes = usize::from(u16::from_be_bytes(self.array()?));
+        let kind = match kind {
+            meta_kind::GET => MetaKind::Get,
+            meta_kind::SET => MetaKind::Set,
+            meta_kind::DELETE => MetaKind::Delete,
+            meta_kind::ARITHMETIC => MetaKind::Arithmetic,
+            _ => return Err(DecodeError::Meta),
+        };
+        if flags_bytes > COMMAND_LINE_BYTES_MAX {
+            return Err(DecodeError::Length);
+        }
+        let name = self.slice(usize::from(name_bytes))?;
+        let flags = self.slice(flags_bytes)?;
+        let meta = Meta::new(kind, name, flags).map_err(|_| DecodeError::Meta)?;
+        let value = match kind {
+            MetaKind::Set => self.value()?,
+            MetaKind::Get | MetaKind::Delete | MetaKind::Arithmetic => b"",
+        };
+        Ok(Command::Meta { meta, value })
     }
 
     fn end(&self) -> Result<(), DecodeError> {
@@ -521,6 +598,20 @@ mod tests {
                 Command::FlushAll { delay: Exptime(1) },
                 b"\x1d\x00\x00\x00\x00\x00\x00\x00\x01",
             ),
+            (
+                Command::Meta {
+                    meta: Meta::new(MetaKind::Set, b"ab", b" T5  Oq c").unwrap(),
+                    value: b"xyz",
+                },
+                b"\x1e\x02\x02\x00\x09ab T5  Oq cxyz",
+            ),
+            (
+                Command::Meta {
+                    meta: Meta::new(MetaKind::Delete, b"YWI=", b"b").unwrap(),
+                    value: b"",
+                },
+                b"\x1e\x03\x04\x00\x01YWI=b",
+            ),
         ]
     }
 
@@ -579,7 +670,24 @@ mod tests {
             Err(DecodeError::Format(0x0a))
         );
         assert_eq!(Command::decode(b"\x10"), Err(DecodeError::Operation(0)));
-        assert_eq!(Command::decode(b"\x1e"), Err(DecodeError::Operation(14)));
+        assert_eq!(Command::decode(b"\x1e"), Err(DecodeError::Truncated));
+        for meta in [
+            &b"\x1e\x00\x01\x00\x00k"[..],
+            b"\x1e\x05\x01\x00\x00k",
+            b"\x1e\x03\x00\x00\x00",
+            b"\x1e\x03\x01\x00\x01kb",
+            b"\x1e\x03\x01\x00\x01kS",
+        ] {
+            assert_eq!(Command::decode(meta), Err(DecodeError::Meta));
+        }
+        assert_eq!(
+            Command::decode(b"\x1e\x03\x01\x00\x00kx"),
+            Err(DecodeError::Trailing)
+        );
+        assert_eq!(
+            Command::decode(b"\x1e\x02\x01\x08\x01k"),
+            Err(DecodeError::Length)
+        );
         assert_eq!(Command::decode(b"\x1a\x01kk"), Err(DecodeError::Trailing));
         let mut long_key = vec![0x1a, 251];
         long_key.extend([b'k'; KEY_BYTES_MAX + 1]);
@@ -592,15 +700,12 @@ mod tests {
     #[test]
     fn the_longest_command_fits_and_one_byte_more_does_not() {
         let longest_key = [b'k'; KEY_BYTES_MAX];
+        let longest_flags = [b'P'; COMMAND_LINE_BYTES_MAX - KEY_BYTES_MAX];
         let value = vec![b'v'; VALUE_BYTES_MAX + 1];
         for (value_bytes, fits) in [(VALUE_BYTES_MAX, true), (VALUE_BYTES_MAX + 1, false)] {
             let value = &value[..value_bytes];
-            let item = Written {
-                key: key(&longest_key),
-                value,
-                ..written()
-            };
-            let command = Command::Cas { item, unique: 1 };
+            let meta = Meta::new(MetaKind::Set, &longest_key, &longest_flags).unwrap();
+            let command = Command::Meta { meta, value };
             let mut encoded = Vec::new();
             command.encode(&mut encoded);
             assert!(encoded.len() <= COMMAND_BYTES_MAX);

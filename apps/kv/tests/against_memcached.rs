@@ -1,6 +1,7 @@
 //! The same conversation with memcached itself and with our parser and store: the same bytes come back,
 //! but for the numbers of `gets`. Where the two differ on purpose stands in the crate's first page.
 mod in_process;
+mod meta;
 mod seeds;
 
 use std::collections::HashMap;
@@ -11,7 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use in_process::{Connection, Server};
-use quorumwire_kv::memcached::COMMAND_LINE_BYTES_MAX;
+use quorumwire_interfaces::LogTime;
+use quorumwire_kv::memcached::{Asked, COMMAND_LINE_BYTES_MAX, Read as ReadRequest};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use tempfile::TempDir;
@@ -139,13 +141,19 @@ impl Pair {
     /// behind the value for a minus, and refuses the number if an older item left one.
     fn memcached_looks_behind_the_value(&mut self, line: &str) -> bool {
         let mut words = line.split_whitespace();
-        let (Some("incr" | "decr"), Some(key)) = (words.next(), words.next()) else {
+        let (Some(name @ ("incr" | "decr" | "ma")), Some(key)) = (words.next(), words.next())
+        else {
             return false;
         };
-        let get = format!("get {key}\r\n");
-        let answer = self
-            .ours
-            .receive(&mut Connection::default(), get.as_bytes());
+        let is_base64 = name == "ma" && words.any(|word| word == "b");
+        let get = format!("mg {key} v{}\r\n", if is_base64 { " b" } else { "" });
+        let mut answer = Vec::new();
+        let read = ReadRequest::from_line(get.trim_end().as_bytes()).unwrap();
+        let now = LogTime(self.ours.log_time_ms);
+        let Asked::Meta(meta) = read.asked() else {
+            panic!("{read:?}");
+        };
+        self.ours.store.answer_without_win(&meta, now, &mut answer);
         let answer = String::from_utf8_lossy(&answer);
         let value = answer.split("\r\n").nth(1).unwrap_or_default();
         value

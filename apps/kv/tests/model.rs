@@ -20,6 +20,8 @@ struct Thing {
     flags: u32,
     unique: u64,
     end: End,
+    stale: bool,
+    won: bool,
 }
 
 /// When something ends.
@@ -82,6 +84,26 @@ enum Ask {
     Flush {
         delay: i64,
     },
+    MetaGet {
+        key: String,
+        vivify: Option<i64>,
+        recache: Option<i64>,
+        touch: Option<i64>,
+    },
+    MetaStore {
+        key: String,
+        exptime: i64,
+        value: String,
+        unique: u64,
+    },
+    MetaStale {
+        key: String,
+        touch: Option<i64>,
+    },
+    MetaCount {
+        key: String,
+        vivify: i64,
+    },
 }
 
 impl Ask {
@@ -128,8 +150,32 @@ impl Ask {
                 format!("{name} {}\r\n", keys.join(" "))
             }
             Self::Flush { delay } => format!("flush_all {delay}\r\n"),
+            Self::MetaGet {
+                key,
+                vivify,
+                recache,
+                touch,
+            } => {
+                let (vivify, recache) = (flag('N', *vivify), flag('R', *recache));
+                format!("mg {key}{vivify}{recache} t{} v c\r\n", flag('T', *touch))
+            }
+            Self::MetaStore {
+                key,
+                exptime,
+                value,
+                unique,
+            } => {
+                let bytes = value.len();
+                format!("ms {key} {bytes} T{exptime} I c C{unique}\r\n{value}\r\n")
+            }
+            Self::MetaStale { key, touch } => format!("md {key} I{}\r\n", flag('T', *touch)),
+            Self::MetaCount { key, vivify } => format!("ma {key} N{vivify} J7 v c t\r\n"),
         }
     }
+}
+
+fn flag(letter: char, token: Option<i64>) -> String {
+    token.map_or_else(String::new, |token| format!(" {letter}{token}"))
 }
 
 impl Model {
@@ -166,12 +212,27 @@ impl Model {
     }
 
     fn answer(&mut self, ask: &Ask) -> String {
-        if matches!(ask, Ask::Get { .. }) {
+        let is_read = match ask {
+            Ask::Get { .. } => true,
+            Ask::MetaGet {
+                vivify,
+                recache,
+                touch,
+                ..
+            } => vivify.or(*recache).or(*touch).is_none(),
+            _ => false,
+        };
+        if is_read {
             self.tick(self.now_ms); // as the server does before it reads
-        } else {
-            self.index += 1;
         }
         self.sweep();
+        let wins = match ask {
+            Ask::MetaGet { key, .. } => self.things.get(key).is_some_and(|it| it.stale && !it.won),
+            _ => false,
+        };
+        if wins || !is_read {
+            self.index += 1;
+        }
         let answer = self.run(ask);
         self.sweep();
         answer
@@ -194,6 +255,9 @@ impl Model {
                     number.saturating_sub(*delta)
                 };
                 let width = thing.value.len();
+                if number.to_string().len() > width {
+                    (thing.stale, thing.won) = (false, false);
+                }
                 thing.value = format!("{number:<width$}");
                 thing.unique = self.index;
                 format!("{number}\r\n")
@@ -247,7 +311,131 @@ impl Model {
                 }
                 "OK\r\n".into()
             }
+            Ask::MetaGet {
+                key,
+                vivify,
+                recache,
+                touch,
+            } => self.meta_get(key, *vivify, *recache, *touch),
+            Ask::MetaStore { .. } => self.meta_store(ask),
+            Ask::MetaStale { key, touch } => {
+                let end = touch.map(|exptime| self.end(exptime));
+                let Some(thing) = self.things.get_mut(key) else {
+                    return "NF\r\n".into();
+                };
+                (thing.stale, thing.won, thing.unique) = (true, false, self.index);
+                thing.end = end.unwrap_or(thing.end);
+                "HD\r\n".into()
+            }
+            Ask::MetaCount { key, vivify } => self.meta_count(key, *vivify),
         }
+    }
+
+    /// What flag `t` shows.
+    fn left(&self, end: End) -> String {
+        end.at_ms.map_or("t-1".into(), |at| {
+            format!("t{}", at.saturating_sub(self.now_ms).div_ceil(1000))
+        })
+    }
+
+    fn meta_get(
+        &mut self,
+        key: &str,
+        vivify: Option<i64>,
+        recache: Option<i64>,
+        touch: Option<i64>,
+    ) -> String {
+        let found = self.things.get(key).cloned();
+        let is_new = found.is_none();
+        let mut thing = match (found, vivify) {
+            (Some(found), _) => found,
+            (None, None) => return "EN\r\n".into(),
+            (None, Some(exptime)) => Thing {
+                value: String::new(),
+                flags: 0,
+                unique: self.index,
+                end: self.end(exptime),
+                stale: false,
+                won: false,
+            },
+        };
+        let left = self.left(thing.end);
+        let ends_soon = thing.end.at_ms.is_some() && !thing.won && !is_new && {
+            let left: i64 = left[1..].parse().unwrap();
+            recache.is_some_and(|recache| left < recache)
+        };
+        let wins = is_new || ends_soon || thing.stale && !thing.won;
+        let mut marks = String::new();
+        for (mark, is_set) in [(" Z", thing.won), (" X", thing.stale), (" W", wins)] {
+            marks += if is_set { mark } else { "" };
+        }
+        thing.won |= wins;
+        thing.end = touch.map_or(thing.end, |exptime| self.end(exptime));
+        let Thing { value, unique, .. } = &thing;
+        let answer = format!("VA {} {left} c{unique}{marks}\r\n{value}\r\n", value.len());
+        self.things.insert(key.to_owned(), thing);
+        answer
+    }
+
+    fn meta_store(&mut self, ask: &Ask) -> String {
+        let Ask::MetaStore {
+            key,
+            exptime,
+            value,
+            unique,
+        } = ask
+        else {
+            unreachable!("only those come here");
+        };
+        let Some(old) = self.things.get(key) else {
+            return "NF c0\r\n".into();
+        };
+        let is_same = old.unique == *unique;
+        if !is_same && (*unique == 0 || *unique > old.unique) {
+            return "EX c0\r\n".into();
+        }
+        let thing = Thing {
+            value: value.clone(),
+            flags: 0,
+            unique: self.index,
+            end: if is_same { self.end(*exptime) } else { old.end },
+            stale: !is_same,
+            won: !is_same && old.won,
+        };
+        self.things.insert(key.clone(), thing);
+        format!("HD c{}\r\n", self.index)
+    }
+
+    fn meta_count(&mut self, key: &str, vivify: i64) -> String {
+        if self.things.contains_key(key) {
+            let (up, delta) = (true, 1);
+            let key = key.to_owned();
+            let answer = self.run(&Ask::Count {
+                up,
+                key: key.clone(),
+                delta,
+            });
+            let thing = &self.things[&key];
+            let Some(number) = answer
+                .strip_suffix("\r\n")
+                .filter(|it| it.parse::<u64>().is_ok())
+            else {
+                return answer;
+            };
+            let (bytes, left) = (number.len(), self.left(thing.end));
+            return format!("VA {bytes} c{} {left}\r\n{number}\r\n", thing.unique);
+        }
+        let end = self.end(vivify);
+        let thing = Thing {
+            value: "7".into(),
+            flags: 0,
+            unique: self.index,
+            end,
+            stale: false,
+            won: false,
+        };
+        self.things.insert(key.to_owned(), thing);
+        format!("VA 1 c{} {}\r\n7\r\n", self.index, self.left(end))
     }
 
     fn store(&mut self, ask: &Ask) -> String {
@@ -268,6 +456,8 @@ impl Model {
             flags: *flags,
             unique: self.index,
             end,
+            stale: false,
+            won: false,
         };
         let old = self.things.get(key).cloned();
         let new = match (*how, old) {
@@ -277,11 +467,15 @@ impl Model {
             ("append", Some(old)) => Thing {
                 value: old.value.clone() + value,
                 unique: self.index,
+                stale: false,
+                won: false,
                 ..old
             },
             ("prepend", Some(old)) => Thing {
                 value: value.clone() + &old.value,
                 unique: self.index,
+                stale: false,
+                won: false,
                 ..old
             },
             _ => return "NOT_STORED\r\n".into(),
@@ -349,6 +543,9 @@ fn value(random: &mut ChaCha8Rng) -> String {
 fn ask(random: &mut ChaCha8Rng, model: &Model) -> Ask {
     let key = key(random);
     let exptime = exptime(random, model.now_ms);
+    if random.random_bool(0.4) {
+        return meta_ask(random, model, key, exptime);
+    }
     match random.random_range(0..100) {
         kind @ 0..55 => {
             let how = match kind {
@@ -399,6 +596,40 @@ fn ask(random: &mut ChaCha8Rng, model: &Model) -> Ask {
     }
 }
 
+fn meta_ask(random: &mut ChaCha8Rng, model: &Model, key: String, exptime: i64) -> Ask {
+    let mut may = |choice: i64| random.random_bool(0.3).then_some(choice);
+    let (vivify, touch) = (may(exptime), may(exptime));
+    match random.random_range(0..10) {
+        0..6 => Ask::MetaGet {
+            key,
+            vivify,
+            recache: random.random_bool(0.3).then(|| random.random_range(0..30)),
+            touch,
+        },
+        6 => {
+            let known = model.things.get(&key).map_or(1, |thing| thing.unique);
+            let unique = match random.random_range(0..4) {
+                0 => 0,
+                1 => known + 1,
+                2 => known.saturating_sub(1),
+                _ => known,
+            };
+            let value = value(random);
+            Ask::MetaStore {
+                key,
+                exptime,
+                value,
+                unique,
+            }
+        }
+        7..9 => Ask::MetaStale { key, touch },
+        _ => Ask::MetaCount {
+            key,
+            vivify: exptime,
+        },
+    }
+}
+
 #[test]
 fn the_store_does_what_the_model_does() {
     let mut random = seeds::generator();
@@ -423,6 +654,10 @@ fn the_store_does_what_the_model_does() {
         let reply = server.receive(&mut connection, text.as_bytes());
         assert_eq!(String::from_utf8(reply).unwrap(), answer, "to {text:?}");
         reached.count(answer.split(['\r', ' ']).next().unwrap());
+        if let Some(("VA", marks)) = answer.lines().next().and_then(|line| line.split_once(' ')) {
+            let marks = marks.trim_start_matches(|mark| !"WXZ".contains(mark));
+            reached.count(if marks.is_empty() { "unmarked" } else { marks });
+        }
 
         if random.random_bool(0.02) {
             if server.store.awaits_time() {
@@ -463,6 +698,16 @@ fn the_store_does_what_the_model_does() {
             "VALUE",
             "END",
             "CLIENT_ERROR",
+            "HD",
+            "EN",
+            "NF",
+            "EX",
+            "VA",
+            "unmarked",
+            "W",
+            "Z",
+            "X W",
+            "Z X",
             "compared",
             "awaiting",
             "frozen",

@@ -14,6 +14,8 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "append_rejected",
         "Entries refused because the log did not match the leader's",
     ),
+    ("client_bytes_in", "Bytes taken from memcached connections"),
+    ("client_bytes_out", "Bytes given to memcached connections"),
     (
         "client_connections_accepted",
         "Memcached connections accepted",
@@ -34,7 +36,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "client_requests_refused",
         "Requests refused for what they say: malformed, too long or not served",
     ),
-    ("command_delete", "Delete commands from clients"),
+    ("command_delete", "Delete and md commands from clients"),
     ("command_flush", "Flush_all commands from clients"),
     ("command_get_hits", "Keys asked for and found"),
     ("command_get_keys", "Keys asked for"),
@@ -51,14 +53,14 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "command_redis_writes",
         "Writes from Redis clients, but for those in transactions",
     ),
-    ("command_number", "Incr and decr commands from clients"),
+    ("command_number", "Incr, decr and ma commands from clients"),
     (
         "command_set",
-        "Storage commands from clients (set, add, replace, append, prepend, cas)",
+        "Storage commands from clients (set, add, replace, append, prepend, cas, ms)",
     ),
     (
         "command_touch",
-        "Touch and get-and-touch commands from clients",
+        "Touch and get-and-touch commands from clients, and mg with a change",
     ),
     ("datagram_answers", "Answers sent over memcached's UDP port"),
     (
@@ -70,8 +72,28 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Answers replaced by an error because they are too large for UDP",
     ),
     (
+        "datagram_bytes_in",
+        "Bytes of datagrams taken on memcached's UDP port, frames included",
+    ),
+    (
+        "datagram_bytes_out",
+        "Bytes of datagrams sent from memcached's UDP port, frames included",
+    ),
+    (
         "datagram_dropped_malformed",
         "Datagrams dropped on memcached's UDP port because they are no requests",
+    ),
+    (
+        "datagram_dropped_no_room",
+        "Parts of requests over UDP dropped because too much of incomplete requests waited",
+    ),
+    (
+        "datagram_dropped_repeated",
+        "Parts of requests over UDP that came again",
+    ),
+    (
+        "datagram_dropped_request_too_long",
+        "Parts of requests over UDP dropped because the request has too many, or too many bytes",
     ),
     (
         "datagram_dropped_too_many",
@@ -79,8 +101,20 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     ("datagram_requests", "Requests on memcached's UDP port"),
     (
+        "datagram_requests_assembled",
+        "Requests over UDP put together of several datagrams",
+    ),
+    (
+        "datagram_requests_contradicted",
+        "Incomplete requests over UDP given up because their number came with something else",
+    ),
+    (
         "datagram_requests_expired",
         "Requests on memcached's UDP port given up without an answer",
+    ),
+    (
+        "datagram_requests_incomplete",
+        "Requests over UDP given up because not all of their datagrams came in time",
     ),
     (
         "elections_asked_about",

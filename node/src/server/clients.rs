@@ -2,10 +2,11 @@
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
 use super::clock;
 use super::redis::{self, RedisClient};
+use super::stats::Statistics;
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
-use quorumwire_control::Ticket;
+use quorumwire_control::{Now, Ticket};
 use quorumwire_interfaces::Index;
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -85,7 +86,7 @@ pub enum SlotKind {
     /// Known already, waits for its turn.
     Fixed(&'static [u8]),
     /// Statistics, made when their turn comes.
-    Stats,
+    Stats(Statistics),
     /// Close once everything before it is answered.
     Quit,
 }
@@ -142,6 +143,11 @@ pub struct Connection {
     /// Nothing more is read; closed once all is answered and taken.
     pub closing: bool,
     queued: bool,
+    /// When its last request was taken on; before the first, when it came.
+    pub last_request: Now,
+    /// Bytes that came and went and are not counted yet.
+    bytes_in: u64,
+    bytes_out: u64,
 }
 
 /// What reading a connection came to.
@@ -247,8 +253,37 @@ impl Connection {
                 self.keys_waiting -= keys as usize;
             }
             SlotKind::Write => self.writes_waiting -= 1,
-            SlotKind::Asked | SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => {}
+            SlotKind::Asked | SlotKind::Fixed(_) | SlotKind::Stats(_) | SlotKind::Quit => {}
         }
+    }
+
+    /// The read at the front goes on as a write.
+    pub fn make_front_a_write(&mut self) {
+        let Some(slot) = self.slots.front_mut() else {
+            return;
+        };
+        if let SlotKind::Read {
+            line_bytes, keys, ..
+        } = slot.kind
+        {
+            slot.kind = SlotKind::Write;
+            self.lines.drain(..line_bytes as usize);
+            self.reads_waiting -= 1;
+            self.keys_waiting -= keys as usize;
+            self.writes_waiting += 1;
+        }
+    }
+
+    /// Whether what waits at the front is `stats conns`.
+    pub fn is_asked_for_connections(&self) -> bool {
+        let wanted = SlotKind::Stats(Statistics::Connections);
+        self.slots.front().is_some_and(|slot| slot.kind == wanted)
+    }
+
+    /// Its number among those that are open, and where it comes from and goes to.
+    pub fn address(&self) -> (u32, [io::Result<SocketAddr>; 2]) {
+        let ends = [self.stream.peer_addr(), self.stream.local_addr()];
+        (self.id.slot, ends)
     }
 
     /// The slot with this number, and whether it is the front one.
@@ -295,6 +330,7 @@ impl Connection {
                 Err(_) => return Intake::Broken,
             };
             taken += count;
+            self.bytes_in += count as u64;
             if self.filled == 0 {
                 self.readable = count == scratch.len() || self.ending;
                 let (used, needed) = parse(self, &scratch[..count]);
@@ -356,7 +392,10 @@ impl Connection {
         while self.written < self.output.len() {
             match self.stream.write(&self.output[self.written..]) {
                 Ok(0) => return false,
-                Ok(count) => self.written += count,
+                Ok(count) => {
+                    self.written += count;
+                    self.bytes_out += count as u64;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.written >= OUTPUT_BYTES_MAX / 2 {
                         self.output.drain(..self.written); // or it would grow while it is taken slowly
@@ -394,6 +433,8 @@ pub struct ClientCounters {
     pub refused_too_many: u64,
     pub closed_by_client: u64,
     pub closed_broken: u64,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
 }
 
 /// All client connections.
@@ -438,6 +479,11 @@ impl Clients {
     /// Connections open now.
     pub fn count(&self) -> usize {
         self.open_count
+    }
+
+    /// Those that are not lent.
+    pub fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.connections.iter().flatten().map(AsRef::as_ref)
     }
 
     /// Takes new connections, up to the limit; one more is told so and closed.
@@ -512,6 +558,9 @@ impl Clients {
             ended: false,
             closing: false,
             queued: false,
+            last_request: clock::now(),
+            bytes_in: 0,
+            bytes_out: 0,
         }));
         self.enqueue(slot);
     }
@@ -538,11 +587,6 @@ impl Clients {
         if self.get(id).is_some() {
             self.enqueue(id.slot);
         }
-    }
-
-    /// All that are open and not lent.
-    pub fn iter(&self) -> impl Iterator<Item = &Connection> {
-        self.connections.iter().flatten().map(AsRef::as_ref)
     }
 
     /// See [`Self::iter`].
@@ -601,6 +645,8 @@ impl Clients {
     /// whether it is still open.
     pub fn send_and_put_back(&mut self, mut connection: Box<Connection>, broken: bool) -> bool {
         let broken = broken || !connection.send();
+        self.counters.bytes_in += std::mem::take(&mut connection.bytes_in);
+        self.counters.bytes_out += std::mem::take(&mut connection.bytes_out);
         if !broken && !connection.is_done() {
             self.put_back(connection);
             return true;

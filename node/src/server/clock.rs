@@ -1,5 +1,6 @@
 //! The process's two clocks. `control` and the state machine see neither: they are handed readings.
 use quorumwire_control::Now;
+use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
@@ -17,6 +18,19 @@ pub fn wall_ms() -> u64 {
 /// Processor time that this thread has used.
 pub fn worked() -> Duration {
     duration(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// Processor time that the process has used for itself and in the kernel, in seconds.
+pub fn processor_times() -> Option<[f64; 2]> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The program's name, in brackets, may hold blanks.
+    let mut behind_name = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let ticks_per_second = f64::from(u32::try_from(clock_ticks_per_second()).ok()?);
+    let mut seconds = || {
+        let ticks: u32 = behind_name.next()?.parse().ok()?;
+        Some(f64::from(ticks) / ticks_per_second)
+    };
+    Some([seconds()?, seconds()?])
 }
 
 fn duration(time: Timespec) -> Duration {

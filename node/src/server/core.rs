@@ -6,13 +6,16 @@ use super::counters::Counters;
 use super::journal::Journal;
 use super::links::Links;
 use super::log_time::LeaderClock;
+use super::meta_reads::MetaRead;
 use super::plane::Plane;
 use super::plane_reads::Lent;
 use super::redis;
+use super::stats::Serving;
 use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
+use quorumwire_kv::memcached::{Asked, Read, reply};
 use quorumwire_kv::redis::reads_time;
 use quorumwire_kv::{REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
@@ -155,6 +158,10 @@ pub struct Core {
     /// How the leader tells the log's time.
     pub clock: LeaderClock,
     pub counters: Counters,
+    /// What `stats` tells of the clients.
+    pub serving: Serving,
+    /// What `stats` counts from: see [`Core::write_stats`].
+    pub figures_at_reset: Vec<u64>,
 }
 
 impl Core {
@@ -192,6 +199,8 @@ impl Core {
             proposed: false,
             clock: LeaderClock::default(),
             counters: Counters::default(),
+            serving: Serving::default(),
+            figures_at_reset: Vec::new(),
         }
     }
 
@@ -502,8 +511,30 @@ impl Core {
             return;
         };
         let mut answer = Vec::new();
-        self.store.query(&line, &mut answer);
-        self.counters.get_keys += 1;
+        match Read::from_line(&line) {
+            _ if redis::is_read(&line) => self.store.query(&line, &mut answer),
+            Some(read) if matches!(read.asked(), Asked::Items { .. }) => {
+                self.store.query(&line, &mut answer);
+                self.count_read(&read);
+            }
+            Some(read) => {
+                let origin = Origin::Peer(from, request);
+                // The follower sends no write after a read that it waits for.
+                match self.answer_meta_read(origin, &read, true, &mut answer) {
+                    MetaRead::Answered => {}
+                    MetaRead::Written(Routed::Pending) => return,
+                    MetaRead::Written(Routed::Stalled) => {
+                        let busy = peer::ForwardOutcome::Busy;
+                        return self.reply_forward(from, request, busy, Bytes::new());
+                    }
+                    MetaRead::Written(Routed::Answer(_)) => {
+                        let not_leader = peer::ForwardOutcome::NotLeader;
+                        return self.reply_forward(from, request, not_leader, Bytes::new());
+                    }
+                }
+            }
+            None => answer.extend_from_slice(reply::ERROR),
+        }
         self.reply_forward(from, request, peer::ForwardOutcome::Done, answer.into());
     }
 

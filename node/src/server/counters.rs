@@ -1,6 +1,7 @@
 //! What the node counts by itself, since its start.
 use crate::report::Durations;
 use quorumwire_kv::Command;
+use quorumwire_kv::memcached::MetaKind;
 
 /// Plain numbers; one thread counts, the report copies.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,10 @@ pub struct Counters {
     pub redis_writes: u64,
     pub redis_transactions: u64,
     pub refused_requests: u64,
+    /// `me`.
+    pub meta_debug_commands: u64,
+    /// Values that were refused because of their length.
+    pub too_large_values: u64,
     pub forwarded: u64,
     pub forwarded_here: u64,
     pub outcomes_unknown: u64,
@@ -55,6 +60,12 @@ impl Counters {
             Command::Touch { .. } | Command::GetAndTouch { .. } => self.touch_commands += 1,
             Command::FlushAll { .. } => self.flush_commands += 1,
             Command::Redis(_) => {} // counted where it is told from a transaction
+            Command::Meta { meta, .. } => match meta.kind() {
+                MetaKind::Get => self.touch_commands += 1,
+                MetaKind::Set => self.set_commands += 1,
+                MetaKind::Delete => self.delete_commands += 1,
+                MetaKind::Arithmetic => self.number_commands += 1,
+            },
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The memcached protocol over UDP: one request to a datagram, answers in one or a few. Nothing is sent
+//! The memcached protocol over UDP: a request, and its answer, in one datagram or a few. Requests that come
+//! together are carried out one after the other, each with an answer of its own. Nothing is sent
 //! again and nothing is known twice: a client that asks again asks anew, as with memcached. A `set` that a
 //! fast term's plane takes is answered by the plane; all else here.
 //!
@@ -6,22 +7,29 @@
 //! is never much longer than its request, and what could be another server's answer is not answered.
 use super::Server;
 use super::core::{Core, Gate, Origin, REQUEST_TIMEOUT, Reader, Routed};
+use super::meta_reads::MetaRead;
+use super::stats::Statistics;
 use super::{answers, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
 use quorumwire_control::{Input, Now};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
-use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
-use std::collections::BTreeMap;
+use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
+mod assembly;
 mod frame;
 
+use assembly::Assembly;
+pub use assembly::AssemblyCounters;
 use frame::{Frame, HEADER_BYTES, answer_bytes_max};
 
 /// Requests that may wait for their answers; more are dropped.
 const WAITING_MAX: usize = 4096;
+/// Bytes of requests that may wait for those they came with.
+const REST_BYTES_MAX: usize = 16 << 20;
 /// Datagrams taken in one turn of the event loop.
 const DATAGRAMS_PER_TURN: usize = 256;
 /// Largest datagram there is.
@@ -40,6 +48,9 @@ pub struct DatagramCounters {
     pub dropped_too_many: u64,
     pub expired: u64,
     pub not_sent: u64,
+    /// Frames included.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
 }
 
 /// A request that waits for its answer.
@@ -51,7 +62,40 @@ struct Waiting {
     /// A read's line; empty for a write.
     line: Bytes,
     noreply: bool,
+    /// What came behind it, for when it is answered.
+    rest: Rest,
     at: Now,
+}
+
+/// What came behind a request.
+#[derive(Clone, Default)]
+struct Rest {
+    bytes: Bytes,
+    /// Bytes of the buffer of which they are a part.
+    held_bytes: usize,
+}
+
+impl Rest {
+    fn copied(bytes: &[u8]) -> Self {
+        Self {
+            bytes: Bytes::copy_from_slice(bytes),
+            held_bytes: bytes.len(),
+        }
+    }
+
+    fn behind(&self, at: usize) -> Self {
+        Self {
+            bytes: self.bytes.slice(at..),
+            held_bytes: self.held_bytes,
+        }
+    }
+}
+
+/// Requests whose turn has come, because what came before them is answered.
+struct Following {
+    from: SocketAddr,
+    request: u16,
+    body: Rest,
 }
 
 /// The UDP side of the memcached port.
@@ -59,6 +103,11 @@ pub struct Datagrams {
     socket: UdpSocket,
     /// By a number of ours, ascending with time.
     waiting: BTreeMap<u64, Waiting>,
+    following: VecDeque<Following>,
+    /// Held for `following`, and for what came behind those that wait.
+    rest_bytes: usize,
+    /// Requests of which not all datagrams have come.
+    assembly: Assembly,
     next: u64,
     /// More may be there although nothing wakes us for it.
     pub has_more: bool,
@@ -70,15 +119,23 @@ impl Datagrams {
         Self {
             socket,
             waiting: BTreeMap::new(),
+            following: VecDeque::new(),
+            rest_bytes: 0,
+            assembly: Assembly::default(),
             next: 0,
             has_more: false,
             counters: DatagramCounters::default(),
         }
     }
 
+    /// What became of requests in several datagrams.
+    pub fn assembled(&self) -> AssemblyCounters {
+        self.assembly.counters
+    }
+
     /// Whether every request taken on is answered.
     pub fn are_idle(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.following.is_empty()
     }
 
     fn receive(&mut self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
@@ -90,6 +147,7 @@ impl Datagrams {
     fn wait(&mut self, waiting: Waiting) -> u64 {
         let id = self.next;
         self.next += 1;
+        self.rest_bytes += waiting.rest.held_bytes;
         self.waiting.insert(id, waiting);
         id
     }
@@ -98,12 +156,29 @@ impl Datagrams {
         let Some(waiting) = self.waiting.remove(&id) else {
             return; // given up earlier
         };
+        self.rest_bytes -= waiting.rest.held_bytes;
         if !waiting.noreply {
             self.send(&waiting, answer);
+        }
+        self.go_on(&waiting);
+    }
+
+    fn go_on(&mut self, behind: &Waiting) {
+        if !behind.rest.bytes.is_empty() {
+            self.has_more = true;
+            self.rest_bytes += behind.rest.held_bytes;
+            self.following.push_back(Following {
+                from: behind.from,
+                request: behind.request,
+                body: behind.rest.clone(),
+            });
         }
     }
 
     fn send(&mut self, to: &Waiting, answer: &[u8]) {
+        if answer.is_empty() {
+            return; // the client asked for silence
+        }
         let is_read = !to.line.is_empty();
         let answer = if answer.len() <= answer_bytes_max(to.datagram_bytes) {
             answer
@@ -117,8 +192,10 @@ impl Datagrams {
         };
         self.counters.answers += 1;
         for datagram in frame::datagrams(to.request, answer) {
-            let sent = self.socket.send_to(&datagram, to.from);
-            self.counters.not_sent += u64::from(sent.is_err());
+            match self.socket.send_to(&datagram, to.from) {
+                Ok(bytes) => self.counters.bytes_out += bytes as u64,
+                Err(_) => self.counters.not_sent += 1,
+            }
         }
     }
 }
@@ -139,10 +216,25 @@ impl Server {
         let buffer = &mut scratch[..DATAGRAM_BYTES_MAX];
         datagrams.has_more = true;
         for _ in 0..DATAGRAMS_PER_TURN {
+            if let Some(next) = datagrams.following.pop_front() {
+                datagrams.rest_bytes -= next.body.held_bytes;
+                self.core.now = super::clock::now();
+                let rest = |at| next.body.behind(at);
+                let to = (next.from, next.request);
+                take_request(
+                    &mut self.core,
+                    &mut datagrams,
+                    to,
+                    (&next.body.bytes, 0),
+                    rest,
+                );
+                continue;
+            }
             let Some((bytes, from)) = datagrams.receive(buffer) else {
                 datagrams.has_more = false;
                 break;
             };
+            datagrams.counters.bytes_in += bytes as u64;
             self.core.now = super::clock::now(); // after the bytes came: a lease is judged by this
             take_datagram(&mut self.core, &mut datagrams, from, &buffer[..bytes]);
         }
@@ -178,11 +270,13 @@ impl Server {
         let Some(datagrams) = &mut self.datagrams else {
             return;
         };
+        datagrams.assembly.time_out(now);
         let before = datagrams.counters.expired;
         while let Some(first) = datagrams.waiting.first_entry()
             && now.0.saturating_sub(first.get().at.0) > REQUEST_TIMEOUT
         {
-            first.remove();
+            let given_up = first.remove();
+            datagrams.rest_bytes -= given_up.rest.held_bytes;
             datagrams.counters.expired += 1;
         }
         if datagrams.counters.expired == before {
@@ -205,28 +299,57 @@ fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, b
         core.counters.set_commands += 1;
         return;
     }
-    let Some(Frame { request, body }) = Frame::split(bytes) else {
+    let Some(frame) = Frame::split(bytes) else {
         datagrams.counters.dropped_malformed += 1;
         return;
     };
-    if datagrams.waiting.len() >= WAITING_MAX {
+    let (request, now) = (frame.request, core.now);
+    if frame.count == 1 {
+        let rest = |at| Rest::copied(&frame.body[at..]);
+        let body = (frame.body, HEADER_BYTES);
+        return take_request(core, datagrams, (from, request), body, rest);
+    }
+    if let Some(whole) = datagrams.assembly.take(from, &frame, bytes.len(), now) {
+        let frames_bytes = whole.datagram_bytes - whole.body.len();
+        let rest = |at| Rest::copied(&whole.body[at..]);
+        let body = (&whole.body[..], frames_bytes);
+        take_request(core, datagrams, (from, request), body, rest);
+    }
+}
+
+/// Takes the first request in `body`. What it came with beside itself counts for how long its answer may be;
+/// what comes behind it does not, and is what `rest` gives. What is refused takes all of that with it.
+fn take_request(
+    core: &mut Core,
+    datagrams: &mut Datagrams,
+    (from, request): (SocketAddr, u16),
+    (body, frames_bytes): (&[u8], usize),
+    rest: impl FnOnce(usize) -> Rest,
+) {
+    let has_room = datagrams.rest_bytes + body.len() <= REST_BYTES_MAX;
+    if datagrams.waiting.len() >= WAITING_MAX || !has_room {
         datagrams.counters.dropped_too_many += 1;
         return;
     }
     let mut waiting = Waiting {
         from,
         request,
-        datagram_bytes: bytes.len(),
+        datagram_bytes: frames_bytes + body.len(),
         line: Bytes::new(),
         noreply: false,
+        rest: Rest::default(),
         at: core.now,
     };
     match parse(body) {
         Parsed::Request {
             consumed,
             request: asked,
-        } if consumed == body.len() => {
+        } => {
             datagrams.counters.requests += 1;
+            waiting.datagram_bytes = frames_bytes + consumed;
+            if consumed < body.len() {
+                waiting.rest = rest(consumed);
+            }
             match asked {
                 Request::Write { command, noreply } => {
                     waiting.noreply = noreply;
@@ -241,9 +364,10 @@ fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, b
         }
         Parsed::Refused { reply, close, .. } if is_told(reply, close) => {
             core.counters.refused_requests += 1;
+            core.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
             datagrams.send(&waiting, reply);
         }
-        Parsed::Request { .. } | Parsed::Incomplete { .. } | Parsed::Refused { .. } => {
+        Parsed::Incomplete { .. } | Parsed::Refused { .. } => {
             datagrams.counters.dropped_malformed += 1;
         }
     }
@@ -300,14 +424,21 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     };
     let bytes_max = answer_bytes_max(waiting.datagram_bytes);
     let mut answer = Vec::new();
-    for key in read.keys().iter() {
+    let Asked::Items { keys, with_unique } = read.asked() else {
+        let origin = Origin::Datagram(id);
+        return match core.answer_meta_read(origin, &read, true, &mut answer) {
+            MetaRead::Answered => datagrams.answer(id, &answer),
+            MetaRead::Written(routed) => settle(datagrams, id, routed),
+        };
+    };
+    for key in keys.iter() {
         if answer.len() > bytes_max {
             break;
         }
         core.counters.get_keys += 1;
         if let Some(item) = core.store.inner().get(key) {
             core.counters.get_hits += 1;
-            reply::push_item(&mut answer, key, &item, read.with_unique());
+            reply::push_item(&mut answer, key, &item, with_unique);
         }
     }
     answer.extend_from_slice(reply::END);
@@ -315,16 +446,19 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     datagrams.answer(id, &answer);
 }
 
-fn answer_local(core: &Core, datagrams: &mut Datagrams, to: &Waiting, local: Local<'_>) {
+fn answer_local(core: &mut Core, datagrams: &mut Datagrams, to: &Waiting, local: Local<'_>) {
     match requests::local_answer(local) {
         requests::LocalAnswer::Text(text) => datagrams.send(to, text),
-        requests::LocalAnswer::Stats => {
+        requests::LocalAnswer::Stats(Statistics::Connections) => datagrams.send(to, TOO_LARGE),
+        requests::LocalAnswer::Stats(asked) => {
             let mut answer = Vec::new();
-            core.write_stats(&mut answer);
+            core.write_stats(asked, &mut answer);
             datagrams.send(to, &answer);
         }
-        requests::LocalAnswer::Nothing | requests::LocalAnswer::Quit => {}
+        requests::LocalAnswer::Nothing => {}
+        requests::LocalAnswer::Quit => return, // nothing behind it counts
     }
+    datagrams.go_on(to);
 }
 
 const _: () = assert!(HEADER_BYTES < frame::DATAGRAM_BYTES);
@@ -335,7 +469,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_never_answered() {
-        let answers: [&[u8]; 22] = [
+        let answers: [&[u8]; 29] = [
             reply::STORED,
             reply::NOT_STORED,
             reply::EXISTS,
@@ -358,6 +492,13 @@ mod tests {
             b"STAT pid 1\r\nEND\r\n",
             b"VERSION 1.6.18\r\n",
             b"12\r\n",
+            b"HD Otoken\r\n",
+            b"EN\r\n",
+            b"NF kkey\r\n",
+            b"NS\r\n",
+            b"EX c0\r\n",
+            b"VA 4 X W\r\nmn\r\n\r\n",
+            b"ME key exp=-1\r\n",
         ];
         for answer in answers {
             let told = match parse(answer) {

@@ -16,6 +16,7 @@ mod journal;
 mod links;
 mod log_time;
 mod messages;
+mod meta_reads;
 mod outbox;
 mod plane;
 mod plane_reads;
@@ -26,6 +27,7 @@ mod requests;
 mod shutdown;
 mod snapshots;
 mod start;
+mod stats;
 
 use self::administration::Waiting;
 use self::attention::Attention;

@@ -2,7 +2,7 @@
 //! whether a write may go into the log without this server's doing.
 use super::core::Core;
 use quorumwire_interfaces::{MemcachedLeave, Term};
-use quorumwire_kv::memcached::{Read, reply};
+use quorumwire_kv::memcached::{Asked, Read, reply};
 use quorumwire_kv::{Changed, ItemView, Key};
 use std::time::Duration;
 
@@ -60,7 +60,10 @@ impl Core {
 
     /// A read that was answered here may be answered by the plane the next time.
     pub fn keep_in_plane(&mut self, read: &Read<'_>) {
-        let mut keys = read.keys().iter();
+        let Asked::Items { keys, .. } = read.asked() else {
+            return;
+        };
+        let mut keys = keys.iter();
         let (Some(key), None) = (keys.next(), keys.next()) else {
             return;
         };

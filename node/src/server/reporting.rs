@@ -1,15 +1,12 @@
 //! What the replica tells about itself, made when somebody asks.
 use super::Server;
-use super::core::Core;
-use super::datagrams::DatagramCounters;
+use super::datagrams::{AssemblyCounters, DatagramCounters};
 use super::plane::Plane;
 use crate::options::Durability;
 use crate::report::{FastTermReport, FollowerReport, MemberReport, Report};
 use quorumwire_control::{FastCounters, LeaveReason, Role, Status};
-use quorumwire_kv::memcached::reply;
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::time::Duration;
 
 impl Server {
@@ -172,6 +169,8 @@ impl Server {
             ("command_redis_reads", own.redis_reads),
             ("command_redis_writes", own.redis_writes),
             ("command_redis_transactions", own.redis_transactions),
+            ("client_bytes_in", clients.bytes_in),
+            ("client_bytes_out", clients.bytes_out),
             ("forwarded_to_leader", own.forwarded),
             ("forwarded_from_followers", own.forwarded_here),
             ("outcomes_unknown", own.outcomes_unknown),
@@ -236,46 +235,10 @@ impl Server {
         counters.extend(self.core.plane.iter().flat_map(Plane::counters));
         if let Some(datagrams) = &self.datagrams {
             add_datagram_counters(&datagrams.counters, &mut counters);
+            add_assembly_counters(datagrams.assembled(), &mut counters);
         }
         add_fast_counters(&status.fast_counters, &mut counters);
         counters
-    }
-}
-
-impl Core {
-    /// The answer to `stats`.
-    pub fn write_stats(&self, output: &mut Vec<u8>) {
-        let stats = self.store.inner().stats();
-        let own = &self.counters;
-        let numbers = [
-            ("pid", u64::from(std::process::id())),
-            (
-                "uptime",
-                self.now.0.saturating_sub(self.started.0).as_secs(),
-            ),
-            ("time", self.store.inner().log_time().0 / 1000),
-            ("pointer_size", u64::from(usize::BITS)),
-            ("cmd_get", own.get_keys),
-            ("cmd_set", own.set_commands),
-            ("cmd_flush", own.flush_commands),
-            ("cmd_touch", own.touch_commands),
-            ("get_hits", own.get_hits),
-            ("get_misses", own.get_keys - own.get_hits),
-            ("curr_items", stats.curr_items),
-            ("total_items", stats.total_items),
-            ("bytes", stats.bytes),
-            ("expired_unfetched", stats.expired),
-            ("commit_index", self.replica.commit_index().0),
-            ("term", self.replica.term().0),
-        ];
-        let version = env!("CARGO_PKG_VERSION");
-        write!(output, "STAT version {version}\r\n").ok(); // writing to memory cannot fail
-        for (name, number) in numbers {
-            write!(output, "STAT {name} {number}\r\n").ok();
-        }
-        let role = role_name(self.replica.role());
-        write!(output, "STAT role {role}\r\n").ok();
-        output.extend_from_slice(reply::END);
     }
 }
 
@@ -304,6 +267,21 @@ fn add_datagram_counters(of: &DatagramCounters, counters: &mut BTreeMap<String, 
         ("datagram_dropped_malformed", of.dropped_malformed),
         ("datagram_dropped_too_many", of.dropped_too_many),
         ("datagram_requests_expired", of.expired),
+        ("datagram_bytes_in", of.bytes_in),
+        ("datagram_bytes_out", of.bytes_out),
+    ];
+    counters.extend(numbers.map(|(name, count)| (name.to_owned(), count)));
+}
+
+/// Requests over UDP that came in several datagrams.
+fn add_assembly_counters(of: AssemblyCounters, counters: &mut BTreeMap<String, u64>) {
+    let numbers = [
+        ("datagram_requests_assembled", of.whole),
+        ("datagram_requests_contradicted", of.contradicted),
+        ("datagram_requests_incomplete", of.expired),
+        ("datagram_dropped_repeated", of.repeated),
+        ("datagram_dropped_request_too_long", of.too_long),
+        ("datagram_dropped_no_room", of.no_room),
     ];
     counters.extend(numbers.map(|(name, count)| (name.to_owned(), count)));
 }

@@ -7,11 +7,12 @@ use super::clients::{
     Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind,
 };
 use super::core::{Core, Gate, Origin, Routed};
-use super::{Server, answers, clock, redis};
+use super::stats::Statistics;
+use super::{Server, answers, clock, meta_reads, redis};
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
-use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
+use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
 use std::time::Duration;
 
 /// Keys of reads that may wait on a connection when a write behind them is put into the log: they will
@@ -27,6 +28,7 @@ impl Server {
     /// Looks at every connection that asked for it: takes requests in, answers, sends.
     pub fn serve_clients(&mut self) {
         let begun = self.core.now;
+        self.count_clients();
         for _ in 0..self.clients.queue_len() {
             if self.core.now.0.saturating_sub(begun.0) > SERVING_TIME_MAX {
                 return; // the rest keeps its place in the queue
@@ -45,6 +47,7 @@ impl Server {
                     take_requests(core, connection, bytes)
                 }
             });
+            self.write_connections(&mut connection);
             let id = connection.id;
             let broken = intake == Intake::Broken;
             if !self.clients.send_and_put_back(connection, broken) {
@@ -93,7 +96,7 @@ impl Server {
             SlotKind::Write | SlotKind::Read { .. } | SlotKind::Asked => {
                 slot.answer = Some(answer.into());
             }
-            SlotKind::Fixed(_) | SlotKind::Stats | SlotKind::Quit => return,
+            SlotKind::Fixed(_) | SlotKind::Stats(_) | SlotKind::Quit => return,
         }
         let waits = |slot: &Slot| slot.kind == SlotKind::Write && slot.answer.is_none();
         let is_next_due = connection.slots.front().is_some_and(|front| !waits(front));
@@ -230,6 +233,7 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
                 close,
             } => {
                 core.counters.refused_requests += 1;
+                core.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
                 used += consumed;
                 connection.swallow = swallow;
                 connection.push(SlotKind::Fixed(reply), None);
@@ -245,6 +249,7 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
 
 /// Takes one request on. False: it can go nowhere now and must be offered again.
 fn take_request(core: &mut Core, connection: &mut Connection, request: Request<'_>) -> bool {
+    connection.last_request = core.now;
     match request {
         Request::Write { command, noreply } => {
             if !take_write(core, connection, &command, noreply) {
@@ -291,7 +296,7 @@ pub fn take_write(
 }
 
 fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
-    let keys = u32::try_from(read.keys().iter().count()).expect("a line is at most 64 KiB");
+    let keys = u32::try_from(read.key_count()).expect("a line is at most 64 KiB");
     take_read_line(core, connection, read.line(), keys)
 }
 
@@ -326,7 +331,7 @@ fn take_local(connection: &mut Connection, local: Local<'_>) {
     let kind = match local_answer(local) {
         LocalAnswer::Nothing => return,
         LocalAnswer::Text(text) => SlotKind::Fixed(text),
-        LocalAnswer::Stats => SlotKind::Stats,
+        LocalAnswer::Stats(asked) => SlotKind::Stats(asked),
         LocalAnswer::Quit => {
             connection.closing = true;
             SlotKind::Quit
@@ -342,7 +347,7 @@ pub enum LocalAnswer {
     /// This text.
     Text(&'static [u8]),
     /// Statistics.
-    Stats,
+    Stats(Statistics),
     /// The client goes.
     Quit,
 }
@@ -350,24 +355,27 @@ pub enum LocalAnswer {
 /// The answer to a request about the server.
 pub fn local_answer(local: Local<'_>) -> LocalAnswer {
     LocalAnswer::Text(match local {
-        // The memcached version whose behaviour this is comes first: clients choose by it.
         Local::Version => concat!(
             "VERSION 1.6.18-quorumwire-",
             env!("CARGO_PKG_VERSION"),
             "\r\n"
         )
-        .as_bytes(),
+        .as_bytes(), // as `stats::VERSION`
         Local::Verbosity { noreply: true } => return LocalAnswer::Nothing,
         Local::Verbosity { noreply: false } => reply::OK,
-        Local::Stats { argument: None } => return LocalAnswer::Stats,
-        Local::Stats {
-            argument: Some(b"reset"),
-        } => reply::RESET,
-        // Nothing of that kind to tell.
-        Local::Stats {
-            argument: Some(b"items" | b"slabs" | b"sizes" | b"conns" | b"settings"),
-        } => reply::END,
-        Local::Stats { argument: Some(_) } => reply::ERROR,
+        Local::Stats { argument } => {
+            return LocalAnswer::Stats(match argument {
+                None => Statistics::General,
+                Some(b"settings") => Statistics::Settings,
+                Some(b"slabs") => Statistics::Slabs,
+                Some(b"sizes") => Statistics::Sizes,
+                Some(b"conns") => Statistics::Connections,
+                Some(b"reset") => Statistics::Reset,
+                // There are no classes of items.
+                Some(b"items") => return LocalAnswer::Text(reply::END),
+                Some(_) => return LocalAnswer::Text(reply::ERROR),
+            });
+        }
         Local::MetaNoop => reply::META_NOOP,
         Local::Quit => return LocalAnswer::Quit,
     })
@@ -387,7 +395,9 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
                 let quiet = slot.quiet;
                 put_read_answer(connection, line_bytes, quiet, &answer);
             }
-            (SlotKind::Write | SlotKind::Asked, None) => return,
+            // The last is answered by who knows all connections.
+            (SlotKind::Write | SlotKind::Asked, None)
+            | (SlotKind::Stats(Statistics::Connections), _) => return,
             (
                 SlotKind::Read {
                     line_bytes,
@@ -408,7 +418,7 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
                 }
             }
             (SlotKind::Fixed(text), _) => connection.output.extend_from_slice(text),
-            (SlotKind::Stats, _) => core.write_stats(&mut connection.output),
+            (SlotKind::Stats(asked), _) => core.write_stats(asked, &mut connection.output),
             (SlotKind::Quit, _) => {
                 while !connection.slots.is_empty() {
                     connection.pop_slot();
@@ -489,9 +499,14 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
         output.extend_from_slice(reply::ERROR);
         return true;
     };
+    let Asked::Items { keys, with_unique } = read.asked() else {
+        let line = line.to_vec();
+        return Read::from_line(&line)
+            .is_none_or(|read| meta_reads::answer_front(core, connection, &read));
+    };
     let limit = output.len().saturating_add(room);
     let mut keys_done = place.keys_done;
-    let mut keys = read.keys().iter().skip(keys_done as usize);
+    let mut keys = keys.iter().skip(keys_done as usize);
     let is_whole = loop {
         if output.len() >= limit {
             break false; // goes on when the client has taken some
@@ -503,7 +518,7 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
         core.counters.get_keys += 1;
         if let Some(item) = core.store.inner().get(key) {
             core.counters.get_hits += 1;
-            reply::push_item(output, key, &item, read.with_unique());
+            reply::push_item(output, key, &item, with_unique);
         }
     };
     if is_whole {
@@ -543,13 +558,11 @@ impl Place {
     /// What to ask the leader for next: the whole line, or one key of it.
     fn line_to_forward(self, line: &[u8]) -> Vec<u8> {
         let next_key = || {
-            let read = Read::from_line(line)?;
-            let key = read.keys().iter().nth(self.keys_done as usize)?;
-            let word: &[u8] = if read.with_unique() {
-                b"gets "
-            } else {
-                b"get "
+            let Asked::Items { keys, with_unique } = Read::from_line(line)?.asked() else {
+                return Some(line.to_vec()); // has but one
             };
+            let key = keys.iter().nth(self.keys_done as usize)?;
+            let word: &[u8] = if with_unique { b"gets " } else { b"get " };
             Some([word, key.bytes()].concat())
         };
         if self.one_by_one {
@@ -595,7 +608,7 @@ fn take_one_of_many(connection: &mut Connection, answer: &[u8]) {
     let (line_bytes, keys_done) = (*line_bytes, *keys_done as usize);
     let (line, output) = connection.front_line_and_output(line_bytes);
     output.extend_from_slice(item);
-    let is_last = Read::from_line(line).is_none_or(|read| read.keys().iter().count() <= keys_done);
+    let is_last = Read::from_line(line).is_none_or(|read| read.key_count() <= keys_done);
     if is_last {
         output.extend_from_slice(reply::END);
         connection.pop_slot();
@@ -614,7 +627,7 @@ fn set_read_states(connection: &mut Connection, new: ReadState) {
             | SlotKind::Write
             | SlotKind::Asked
             | SlotKind::Fixed(_)
-            | SlotKind::Stats
+            | SlotKind::Stats(_)
             | SlotKind::Quit => return,
         }
     }

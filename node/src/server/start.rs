@@ -362,6 +362,7 @@ fn join(
         draining_since: None,
         handed_over_full_at: None,
     };
+    server.note_settings();
     let membership = server.core.replica.membership().clone();
     server.membership_changed(&membership)?;
     Ok(server)

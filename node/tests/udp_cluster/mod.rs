@@ -1,4 +1,5 @@
 //! A cluster of `quorumwire dev`, and a memcached client that speaks UDP, made by hand.
+#![allow(dead_code)] // no test uses all of it
 use quorumwire_client::ClientKeys;
 use quorumwire_interfaces::PlaneKeyPair;
 use rand::rngs::SmallRng;
@@ -212,7 +213,30 @@ impl Memcached {
         panic!("no answer to {}", String::from_utf8_lossy(request));
     }
 
-    fn answer(&self) -> Option<Vec<u8>> {
+    /// Sends a request in datagrams of so many bytes without their frames, the last one first.
+    pub fn send_in_parts(&mut self, request: &[u8], part_bytes: usize) {
+        self.last_request += 1;
+        let count = u16::try_from(request.len().div_ceil(part_bytes)).unwrap();
+        let parts: Vec<_> = (0_u16..).zip(request.chunks(part_bytes)).collect();
+        for (number, part) in parts.into_iter().rev() {
+            let frame = [self.last_request, number, count, 0].map(u16::to_be_bytes);
+            self.send_raw(&[&frame.concat(), part].concat());
+        }
+    }
+
+    /// As [`ask`](Self::ask), in several datagrams.
+    pub fn ask_in_parts(&mut self, request: &[u8], part_bytes: usize) -> Vec<u8> {
+        for _ in 0..10 {
+            self.send_in_parts(request, part_bytes);
+            if let Some(answer) = self.answer() {
+                return answer;
+            }
+        }
+        panic!("no answer to {} bytes in parts", request.len());
+    }
+
+    /// The next answer to the last request, if one comes.
+    pub fn answer(&self) -> Option<Vec<u8>> {
         let mut parts = BTreeMap::new();
         let mut buffer = [0; 2048];
         loop {

@@ -1,8 +1,12 @@
 //! Cuts one request out of a connection's bytes: no copy, no allocation, the same result however the
 //! bytes were split on their way. Executes nothing.
 use super::number::{signed, unsigned};
-use super::{COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, Parsed, Read, Request, reply};
+use super::{
+    Asked, COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, Request, reply,
+};
 use crate::{Command, Exptime, Key, Keys, VALUE_BYTES_MAX, Written};
+
+mod meta;
 
 /// Longest data block, in bytes, that memcached would read and throw away.
 const SWALLOW_VALUE_BYTES_MAX: usize = i32::MAX as usize - 2;
@@ -141,8 +145,11 @@ impl<'a> Cut<'a> {
             }
             b"quit" => self.local(Local::Quit),
             b"mn" => self.local(Local::MetaNoop),
-            b"mg" | b"md" | b"ma" | b"me" => self.refuse(reply::META_PROTOCOL),
+            b"mg" => self.meta_get(),
             b"ms" => self.meta_set(),
+            b"md" => self.meta_write(MetaKind::Delete),
+            b"ma" => self.meta_write(MetaKind::Arithmetic),
+            b"me" => self.meta_debug(),
             b"shutdown" => self.refuse(reply::SHUTDOWN_NOT_ENABLED),
             _ => self.refuse(reply::ERROR),
         }
@@ -156,8 +163,7 @@ impl<'a> Cut<'a> {
         match Keys::new(&self.line[name_bytes..]) {
             Some(keys) => self.accept(Request::Read(Read {
                 line: self.line,
-                keys,
-                with_unique,
+                asked: Asked::Items { keys, with_unique },
             })),
             None => self.refuse(reply::BAD_FORMAT),
         }
@@ -327,14 +333,6 @@ impl<'a> Cut<'a> {
         match unsigned(self.words[1]) {
             Some(_) => self.local(Local::Verbosity { noreply }),
             None => self.refuse_unless(noreply, reply::BAD_FORMAT),
-        }
-    }
-
-    /// `ms key length flag...`, refused together with its data block.
-    fn meta_set(&self) -> Parsed<'a> {
-        match value_bytes(self.words[2]) {
-            Some(value_bytes) => self.refuse_block(value_bytes + 2, false, reply::META_PROTOCOL),
-            None => self.refuse(reply::META_PROTOCOL),
         }
     }
 

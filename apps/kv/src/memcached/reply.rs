@@ -52,8 +52,35 @@ replies! {
     LINE_TOO_LONG = "CLIENT_ERROR line too long";
     /// The first byte is that of memcached's binary protocol.
     BINARY_PROTOCOL = "CLIENT_ERROR the binary protocol is not served";
-    /// A command of the meta protocol.
-    META_PROTOCOL = "CLIENT_ERROR the meta protocol is not served";
+    /// A flag of `mg` or `ms` that there is not.
+    UNKNOWN_FLAG = "CLIENT_ERROR invalid flag";
+    /// A flag that was given before.
+    DUPLICATE_FLAG = "CLIENT_ERROR duplicate flag";
+    /// Whatever is wrong with the flags of `md` and `ma`.
+    BAD_FLAG = "CLIENT_ERROR invalid or duplicate flag";
+    /// A flag's token is not a number.
+    BAD_TOKEN = "CLIENT_ERROR bad token in command line format";
+    /// A key is not base64 although flag `b` says so.
+    BAD_BASE64 = "CLIENT_ERROR error decoding key";
+    /// The token of flag `M` is not one letter.
+    BAD_MODE_LENGTH = "CLIENT_ERROR incorrect length for M token";
+    /// `ms` has no such mode.
+    BAD_MODE_OF_SET = "CLIENT_ERROR invalid mode for ms M token";
+    /// `ma` has no such mode.
+    BAD_MODE_OF_ARITHMETIC = "CLIENT_ERROR invalid mode for ma M token";
+    /// The token of flag `J` is not a number.
+    BAD_INITIAL = "CLIENT_ERROR invalid numeric initial value";
+    /// The token of flag `D` is not a number.
+    BAD_META_DELTA = "CLIENT_ERROR invalid numeric delta value";
+    /// More flags than `mg` takes.
+    TOO_MANY_FLAGS_OF_GET = "CLIENT_ERROR options flags are too long";
+    /// More flags than another meta command takes.
+    TOO_MANY_FLAGS = "CLIENT_ERROR options flags too long";
+    /// The token of flag `O` has more than 31 bytes.
+    OPAQUE_TOO_LONG = "CLIENT_ERROR opaque token too long";
+    /// The store's answer to an `mg` that has to change what it finds: no client sees it, the server has the
+    /// log carry the same `mg` as a write.
+    MUST_WRITE = "SERVER_ERROR the read must be a write";
     /// The value is longer than a value may be.
     TOO_LARGE = "SERVER_ERROR object too large for cache";
     /// An answer would be longer than [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX).

@@ -24,7 +24,17 @@ pub(super) struct Item {
     /// Its life counts from the next tick: until then `deadline_ms` is too early by as much as the log's
     /// time will move.
     pub(super) awaits_time: bool,
+    pub(super) recache: Recache,
     pub(super) alarm: Alarm,
+}
+
+/// What the meta commands know of an item that is to be stored anew. Whoever stores it ends that.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Recache {
+    /// The value is out of date.
+    pub(super) is_stale: bool,
+    /// A client was told that it is the one to store the item anew.
+    pub(super) is_won: bool,
 }
 
 /// Everything a write says of an item but its name.
@@ -33,6 +43,7 @@ pub(super) struct Contents<'a> {
     pub(super) unique: u64,
     pub(super) deadline_ms: u64,
     pub(super) awaits_time: bool,
+    pub(super) recache: Recache,
     /// The value, in two pieces.
     pub(super) value: [&'a [u8]; 2],
 }
@@ -53,6 +64,7 @@ impl Item {
             unique: contents.unique,
             deadline_ms: contents.deadline_ms,
             awaits_time: contents.awaits_time,
+            recache: contents.recache,
             alarm: alarms::NONE,
         }
     }
@@ -64,6 +76,7 @@ impl Item {
         flags: u32,
         unique: u64,
         (deadline_ms, awaits_time): (u64, bool),
+        recache: Recache,
     ) -> Self {
         Self {
             bytes,
@@ -72,6 +85,7 @@ impl Item {
             unique,
             deadline_ms,
             awaits_time,
+            recache,
             alarm: alarms::NONE,
         }
     }
@@ -124,6 +138,7 @@ pub(super) fn rewrite<'a>(slot: &'a mut Arc<Item>, contents: &Contents<'_>) -> &
             item.unique = contents.unique;
             item.deadline_ms = contents.deadline_ms;
             item.awaits_time = contents.awaits_time;
+            item.recache = contents.recache;
         }
         Some(_) | None => {
             let alarm = slot.alarm;
@@ -141,7 +156,7 @@ pub(super) fn change(slot: &mut Arc<Item>, unique: u64) -> &mut [u8] {
     item.value_mut()
 }
 
-/// Puts bytes before and behind the value.
+/// Puts bytes before and behind the value: the item was stored anew by that.
 pub(super) fn extend(slot: &mut Arc<Item>, front: &[u8], back: &[u8], unique: u64) {
     let bytes = [slot.key(), front, slot.value(), back]
         .concat()
@@ -149,17 +164,20 @@ pub(super) fn extend(slot: &mut Arc<Item>, front: &[u8], back: &[u8], unique: u6
     *slot = Arc::new(Item {
         bytes,
         unique,
+        recache: Recache::default(),
         ..**slot
     });
 }
 
-/// Makes `digits` the value, with blanks behind them if the value was longer.
+/// Makes `digits` the value, with blanks behind them if the value was longer. As in memcached, a number that
+/// has grown longer is an item stored anew.
 pub(super) fn write_number(slot: &mut Arc<Item>, digits: &[u8], unique: u64) {
     if digits.len() > slot.value().len() {
         let bytes = [slot.key(), digits].concat().into_boxed_slice();
         *slot = Arc::new(Item {
             bytes,
             unique,
+            recache: Recache::default(),
             ..**slot
         });
         return;

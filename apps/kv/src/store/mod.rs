@@ -11,6 +11,8 @@ mod alarms;
 mod awaiting;
 mod changes;
 mod item;
+mod meta;
+mod outcomes;
 mod redis;
 mod shards;
 mod snapshot;
@@ -22,9 +24,10 @@ use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine};
 use self::alarms::Alarms;
 use self::awaiting::Awaiting;
 use self::changes::Changes;
-use self::item::{Contents, Item, NEVER};
+use self::item::{Contents, Item, NEVER, Recache};
+pub use self::outcomes::Outcomes;
 use self::shards::Shards;
-use crate::memcached::{Read, reply, unsigned};
+use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
 use crate::redis::Resp;
 use crate::{
     Command, EXPIRED_PER_ENTRY_MAX, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written,
@@ -82,6 +85,8 @@ pub struct Stats {
     pub expired: u64,
     /// Times that everything was flushed, since then.
     pub flushes: u64,
+    /// How commands turned out, since then.
+    pub outcomes: Outcomes,
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +95,7 @@ struct Counts {
     total_items: u64,
     expired: u64,
     flushes: u64,
+    outcomes: Outcomes,
 }
 
 /// What a command runs at: the place and the time of its log entry.
@@ -130,7 +136,9 @@ impl StateMachine for Store {
         match Command::decode(entry.command) {
             Ok(command) => {
                 self.note_changes(&command);
+                let before = reply.len();
                 self.run(&command, at, reply);
+                self.counts.outcomes.note(&command, &reply[before..]);
             }
             Err(_) => reply.extend_from_slice(bad_command(entry.command)),
         }
@@ -152,9 +160,9 @@ impl StateMachine for Store {
         (next_ms != NEVER).then_some(LogTime(next_ms))
     }
 
-    /// Takes the line of a `get` or `gets`, or a version of the Redis protocol and the text of a command.
-    /// An answer that could be longer than [`REPLY_BYTES_MAX`] is refused; [`Store::get`] knows no such
-    /// limit.
+    /// Takes the line of a [`Read`], or a version of the Redis protocol and the text of a command. An answer that
+    /// could be longer than [`REPLY_BYTES_MAX`] is refused; [`Store::get`] knows no such limit.
+    /// [`reply::MUST_WRITE`] says that the answer changes an item.
     fn query(&self, request: &[u8], reply: &mut Vec<u8>) {
         if let Some((&version, text)) = request.split_first()
             && let Some(resp) = Resp::from_byte(version)
@@ -165,16 +173,7 @@ impl StateMachine for Store {
             reply.extend_from_slice(reply::ERROR);
             return;
         };
-        if !self.fits_in_reply(read.keys()) {
-            reply.extend_from_slice(reply::REPLY_TOO_LARGE);
-            return;
-        }
-        for key in read.keys().iter() {
-            if let Some(item) = self.get(key) {
-                reply::push_item(reply, key, &item, read.with_unique());
-            }
-        }
-        reply.extend_from_slice(reply::END);
+        self.answer(&read, LogTime(self.log_time_ms), reply);
     }
 
     /// Takes 4,096 reference counts; the first later write to each shard copies that shard's table of
@@ -208,8 +207,35 @@ impl Store {
     /// The item called `key`, unless its time has passed.
     #[must_use]
     pub fn get(&self, key: Key<'_>) -> Option<ItemView<'_>> {
+        self.live(key).map(Item::view)
+    }
+
+    fn live(&self, key: Key<'_>) -> Option<&Item> {
         let item = self.items.get(self.items.hash(key), key)?;
-        (item.deadline_ms > self.log_time_ms).then(|| item.view())
+        (item.deadline_ms > self.log_time_ms).then_some(item)
+    }
+
+    /// Answers a read as `query` does. `now` is the time that is left counted from: what the caller's clock
+    /// says where the log's time lags behind it.
+    pub fn answer(&self, read: &Read<'_>, now: LogTime, reply: &mut Vec<u8>) {
+        match read.asked() {
+            Asked::Items { keys, with_unique } => {
+                if !self.fits_in_reply(keys) {
+                    return reply.extend_from_slice(reply::REPLY_TOO_LARGE);
+                }
+                for key in keys.iter() {
+                    if let Some(item) = self.get(key) {
+                        reply::push_item(reply, key, &item, with_unique);
+                    }
+                }
+                reply.extend_from_slice(reply::END);
+            }
+            Asked::Meta(meta) if !self.show_meta(&meta, now, reply) => {
+                reply.extend_from_slice(reply::MUST_WRITE);
+            }
+            Asked::Meta(_) => {}
+            Asked::Debug(debug) => self.show_debug(&debug, now, reply),
+        }
     }
 
     /// The item called `key`, if only commands can change it: it has no end, and no flush is to come.
@@ -256,6 +282,7 @@ impl Store {
             total_items: self.counts.total_items,
             expired: self.counts.expired,
             flushes: self.counts.flushes,
+            outcomes: self.counts.outcomes,
         }
     }
 
@@ -317,6 +344,7 @@ impl Store {
             }
             Command::FlushAll { .. } => self.changes.note_everything(),
             Command::Redis(script) => self.note_script(&script),
+            Command::Meta { meta, .. } => self.changes.note(meta.key(&mut NO_KEY.clone())),
         }
     }
 
@@ -353,6 +381,7 @@ impl Store {
             } => self.get_and_touch((keys, exptime), with_unique, at, reply),
             Command::FlushAll { delay } => self.flush_all(delay, at),
             Command::Redis(script) => return self.run_script(&script, at, reply),
+            Command::Meta { meta, value } => return self.run_meta(&meta, value, at, reply),
         };
         reply.extend_from_slice(answer);
     }
@@ -363,6 +392,7 @@ impl Store {
             unique: at.index,
             deadline_ms: deadline_ms(item.exptime, at.now_ms),
             awaits_time: at.awaits_time && counts_from_now(item.exptime),
+            recache: Recache::default(),
             value: [item.value, b""],
         };
         self.put(item.key, &contents, at.now_ms);
@@ -454,8 +484,9 @@ impl Store {
         for key in keys.iter() {
             if let Some(item) = self.get(key) {
                 reply::push_item(reply, key, &item, with_unique);
-                self.touch(key, exptime, at);
             }
+            let is_there = self.touch(key, exptime, at);
+            self.counts.outcomes.note_touch(!is_there);
         }
         reply::END
     }

@@ -5,9 +5,12 @@
 //!
 //! ```text
 //! "qwkv" format:4 log_time:8 flush_at:8 flush_awaits_time:1 item_count:8
-//! item*  key_length:1 flags:4 unique:8 deadline:8 awaits_time:1 value_length:4 key value
+//! item*  key_length:1 flags:4 unique:8 deadline:8 awaits_time:1 recache:1 value_length:4 key value
 //! "vkwq"
 //! ```
+//!
+//! Of `recache`, 1 says that the value is stale and 2 that a client has won the right to store it anew.
+//! Format 2, which is read too, has no such byte.
 //!
 //! What awaits its time (1, else 0) is later by as much as the next tick moves the log's time.
 use std::io::{self, Read, Write};
@@ -16,12 +19,17 @@ use std::sync::Arc;
 use quorumwire_interfaces::Frozen;
 
 use super::Store;
-use super::item::{Item, NEVER};
+use super::item::{Item, NEVER, Recache};
 use super::shards::Shard;
 use crate::{KEY_BYTES_MAX, Key, VALUE_BYTES_MAX};
 
 const MAGIC: [u8; 4] = *b"qwkv";
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
+/// The one before, without `recache`.
+const FORMAT_BEFORE: u32 = 2;
+
+const STALE: u8 = 1;
+const WON: u8 = 2;
 const END: [u8; 4] = *b"vkwq";
 
 /// Bytes that are collected before they are handed to the writer.
@@ -75,7 +83,7 @@ impl Frozen for FrozenStore {
             writer.write_all(&item.flags.to_be_bytes())?;
             writer.write_all(&item.unique.to_be_bytes())?;
             writer.write_all(&item.deadline_ms.to_be_bytes())?;
-            writer.write_all(&[u8::from(item.awaits_time)])?;
+            writer.write_all(&[u8::from(item.awaits_time), recache_byte(item.recache)])?;
             writer.write_all(&value_bytes.to_be_bytes())?;
             writer.write_all(item.key())?;
             writer.write_all(item.value())?;
@@ -90,9 +98,11 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
     if array(reader)? != MAGIC {
         return Err(bad("this is not a snapshot of a key-value store"));
     }
-    if u32::from_be_bytes(array(reader)?) != FORMAT {
-        return Err(bad("snapshot of another format"));
-    }
+    let has_recache = match u32::from_be_bytes(array(reader)?) {
+        FORMAT => true,
+        FORMAT_BEFORE => false,
+        _ => return Err(bad("snapshot of another format")),
+    };
     store.log_time_ms = u64::from_be_bytes(array(reader)?);
     store.flush_at_ms = u64::from_be_bytes(array(reader)?);
     if store.flush_at_ms <= store.log_time_ms {
@@ -102,7 +112,7 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
     let item_count = u64::from_be_bytes(array(reader)?);
     let mut previous_key: Option<Vec<u8>> = None;
     for _ in 0..item_count {
-        let item = read_item(reader)?;
+        let item = read_item(reader, has_recache)?;
         if previous_key
             .as_ref()
             .is_some_and(|previous| item.key() <= previous.as_slice())
@@ -124,7 +134,7 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
     }
 }
 
-fn read_item(reader: &mut dyn Read) -> io::Result<Item> {
+fn read_item(reader: &mut dyn Read, has_recache: bool) -> io::Result<Item> {
     let [key_bytes] = array(reader)?;
     if usize::from(key_bytes) > KEY_BYTES_MAX {
         return Err(bad("snapshot with a bad key"));
@@ -133,6 +143,11 @@ fn read_item(reader: &mut dyn Read) -> io::Result<Item> {
     let unique = u64::from_be_bytes(array(reader)?);
     let deadline_ms = u64::from_be_bytes(array(reader)?);
     let awaits_time = read_awaits_time(reader, deadline_ms)?;
+    let recache = if has_recache {
+        read_recache(reader)?
+    } else {
+        Recache::default()
+    };
     let value_bytes = u32::from_be_bytes(array(reader)?) as usize;
     if value_bytes > VALUE_BYTES_MAX {
         return Err(bad("snapshot with a value that is too long"));
@@ -145,7 +160,23 @@ fn read_item(reader: &mut dyn Read) -> io::Result<Item> {
         flags,
         unique,
         (deadline_ms, awaits_time),
+        recache,
     ))
+}
+
+fn recache_byte(recache: Recache) -> u8 {
+    u8::from(recache.is_stale) * STALE + u8::from(recache.is_won) * WON
+}
+
+fn read_recache(reader: &mut dyn Read) -> io::Result<Recache> {
+    let [byte] = array(reader)?;
+    if byte & !(STALE | WON) != 0 {
+        return Err(bad("snapshot with an item that is neither stale nor won"));
+    }
+    Ok(Recache {
+        is_stale: byte & STALE != 0,
+        is_won: byte & WON != 0,
+    })
 }
 
 /// What never ends awaits nothing.

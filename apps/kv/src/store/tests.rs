@@ -6,6 +6,7 @@ use crate::memcached::{Parsed, Request, parse};
 
 mod changes;
 mod lives;
+mod meta;
 
 /// Log time at which the tests start, in ms.
 const START_MS: u64 = 1_700_000_000_000;
@@ -47,6 +48,12 @@ impl Log {
             } => {
                 assert_eq!(consumed, request.len());
                 self.store.query(read.line(), &mut reply);
+                if reply == reply::MUST_WRITE {
+                    reply.clear();
+                    let mut encoded = Vec::new();
+                    read.as_write().unwrap().encode(&mut encoded);
+                    self.apply(&encoded, &mut reply);
+                }
             }
             other => panic!("{request:?} is {other:?}"),
         }
@@ -467,9 +474,16 @@ fn a_snapshot_shows_its_moment_whatever_is_written_later() {
 }
 
 /// Typed by hand from the layout at the top of `snapshot.rs`.
-const GOLDEN: &[u8] = b"qwkv\0\0\0\x02\
+const GOLDEN: &[u8] = b"qwkv\0\0\0\x03\
     \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\0\0\0\0\0\0\0\x02\
-    \x01\0\0\0\x05\0\0\0\0\0\0\0\x02\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\x01ax\
+    \x01\0\0\0\x05\0\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff\0\x03\0\0\0\x01ax\
+    \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\x01\0\0\0\0\x00bc\
+    vkwq";
+
+/// The same in the format before, which knew nothing of stale items.
+const GOLDEN_BEFORE: &[u8] = b"qwkv\0\0\0\x02\
+    \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\0\0\0\0\0\0\0\x02\
+    \x01\0\0\0\x05\0\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\x01ax\
     \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\x01\0\0\0\x00bc\
     vkwq";
 
@@ -481,6 +495,8 @@ fn a_snapshot_is_the_bytes_typed_by_hand() {
     log.set("bc", 1, "");
     log.awaits_time = false;
     log.ask("set a 5 0 1\r\nx\r\n");
+    log.ask("md a I\r\n");
+    assert_eq!(log.ask("mg a f\r\n"), "HD f5 X W\r\n");
     log.ask("flush_all 10\r\n");
     assert_eq!(bytes(&*log.store.freeze()), GOLDEN);
     let mut restored = Store::new();
@@ -500,6 +516,18 @@ fn a_snapshot_is_the_bytes_typed_by_hand() {
     assert_eq!(restored.stats().curr_items, 1);
     restored.advance(LogTime(20_000));
     assert_eq!(restored.stats().curr_items, 0);
+}
+
+#[test]
+fn a_snapshot_of_the_format_before_is_read() {
+    let mut restored = Store::new();
+    let mut reader = GOLDEN_BEFORE;
+    restored.restore(&mut reader).unwrap();
+    assert!(reader.is_empty());
+    let state = bytes(&*restored.freeze());
+    let mut expected = GOLDEN.to_vec();
+    expected[55] = 0; // nothing was stale
+    assert_eq!(state, expected);
 }
 
 #[test]
@@ -539,15 +567,17 @@ fn a_bad_snapshot_is_refused_and_leaves_nothing_behind() {
     let bad = [
         (change(0, b'Q'), "not a snapshot"),
         (change(7, 1), "another format"),
+        (change(7, 4), "another format"),
         (change(22, 0), "flush in its past"),
         (change(24, 2), "awaits no time"),
         (change(32, 1), "without its end"),
         (change(32, 3), "failed to fill"), // the end is read as an item
         (change(33, 251), "bad key"),
         (change(54, 1), "awaits no time"),
-        (change(55, 0x11), "value that is too long"),
-        (change(59, b'z'), "keys are not in order"),
-        (change(80, 0x26), "time has passed"),
+        (change(55, 4), "neither stale nor won"),
+        (change(56, 0x11), "value that is too long"),
+        (change(60, b'z'), "keys are not in order"),
+        (change(81, 0x26), "time has passed"),
         (change(GOLDEN.len() - 1, b'w'), "without its end"),
     ];
     for (bytes, reason) in &bad {

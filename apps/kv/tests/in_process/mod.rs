@@ -80,7 +80,14 @@ impl Server {
             }
             Request::Read(read) => {
                 self.store.advance(LogTime(self.log_time_ms));
+                let before = out.len();
                 self.store.query(read.line(), out);
+                if out[before..] == *reply::MUST_WRITE {
+                    out.truncate(before);
+                    let command = read.as_write().expect("only an `mg` is told so");
+                    let noreply = false;
+                    return self.answer(&Request::Write { command, noreply }, out);
+                }
             }
             Request::Local(Local::Version) => out.extend_from_slice(b"VERSION 1.6.18\r\n"),
             Request::Local(Local::Verbosity { noreply: true }) => {}

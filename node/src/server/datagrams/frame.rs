@@ -14,24 +14,32 @@ pub const AMPLIFICATION_MAX: usize = 64;
 
 const BODY_BYTES: usize = DATAGRAM_BYTES - HEADER_BYTES;
 
-/// A request's datagram.
+/// One datagram of a request.
 #[derive(Debug, Eq, PartialEq)]
 pub struct Frame<'a> {
     /// The client's number for it.
     pub request: u16,
-    /// The request.
+    /// Which of its datagrams this is, from 0.
+    pub number: u16,
+    /// How many it has.
+    pub count: u16,
+    /// The request, or a part of it.
     pub body: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// `None`: no frame, or that of a part of a request; those are not served.
+    /// `None`: no frame, or nothing in it.
     pub fn split(datagram: &'a [u8]) -> Option<Self> {
         let (header, body) = datagram.split_first_chunk::<HEADER_BYTES>()?;
-        let [high, low, 0, 0, 0, 1, 0, 0] = *header else {
-            return None;
-        };
-        let request = u16::from_be_bytes([high, low]);
-        (!body.is_empty()).then_some(Self { request, body })
+        let field = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let (request, number, count) = (field(0), field(2), field(4));
+        let is_good = number < count && field(6) == 0 && !body.is_empty();
+        is_good.then_some(Self {
+            request,
+            number,
+            count,
+            body,
+        })
     }
 }
 
@@ -64,15 +72,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_requests_are_framed_requests() {
+    fn a_frame_says_which_of_how_many_it_is() {
         let good = b"\x12\x34\0\0\0\x01\0\0version\r\n";
         let frame = Frame::split(good).unwrap();
         assert_eq!(frame.request, 0x1234);
         assert_eq!(frame.body, b"version\r\n");
-        for place in 2..HEADER_BYTES {
-            let mut bad = good.to_vec();
-            bad[place] ^= 2;
-            assert_eq!(Frame::split(&bad), None, "byte {place}");
+        assert_eq!((frame.number, frame.count), (0, 1));
+        let part = Frame::split(b"\0\x01\x02\x03\x02\x04\0\0x").unwrap();
+        assert_eq!((part.number, part.count), (0x203, 0x204));
+        for bad in [
+            b"\0\x01\0\0\0\0\0\0x",
+            b"\0\x01\0\x01\0\x01\0\0x",
+            b"\0\x01\x01\0\0\x02\0\0x",
+            b"\0\x01\0\0\0\x01\0\x01x",
+            b"\0\x01\0\0\0\x01\x01\0x",
+        ] {
+            assert_eq!(Frame::split(bad), None, "{bad:?}");
         }
         for length in 0..=HEADER_BYTES {
             assert_eq!(Frame::split(&good[..length]), None, "{length} bytes");

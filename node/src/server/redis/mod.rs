@@ -197,6 +197,11 @@ fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>)
     requests::take_write(core, connection, &command, quiet)
 }
 
+/// Whether a read is one of a Redis client: memcached has no request that begins so.
+pub fn is_read(line: &[u8]) -> bool {
+    line.first().copied().and_then(Resp::from_byte).is_some()
+}
+
 /// What a read is kept and passed on as.
 fn read_line(resp: Resp, words: &[u8]) -> Vec<u8> {
     let version: &[u8] = match resp {

@@ -171,8 +171,15 @@ fn a_read_gives_its_line_and_its_keys() {
         };
         assert_eq!(consumed, request_bytes(request));
         assert_eq!(read.line(), line);
-        assert!(read.keys().iter().map(Key::bytes).eq(keys.iter().copied()));
-        assert_eq!(read.with_unique(), with_unique);
+        let Asked::Items {
+            keys: asked,
+            with_unique: shows_unique,
+        } = read.asked()
+        else {
+            panic!("{read:?}");
+        };
+        assert!(asked.iter().map(Key::bytes).eq(keys.iter().copied()));
+        assert_eq!(shows_unique, with_unique);
         assert_eq!(Read::from_line(read.line()), Some(read));
     }
 }
@@ -265,8 +272,114 @@ fn a_refused_storage_line_takes_its_data_with_it() {
         let line = format!("set k 0 0 {bytes}\r\n");
         assert_eq!(refused(line.as_bytes()), (reply::BAD_FORMAT, 0), "{line}");
     }
-    assert_eq!(refused(b"ms k 10 c\r\n"), (reply::META_PROTOCOL, 12));
-    assert_eq!(refused(b"ms k\r\n"), (reply::META_PROTOCOL, 0));
+    assert_eq!(refused(b"ms k 10 z\r\n"), (reply::UNKNOWN_FLAG, 12));
+    assert_eq!(refused(b"ms k 10 MX\r\n"), (reply::BAD_MODE_OF_SET, 12));
+    assert_eq!(refused(b"ms k 1048577\r\n"), too_large);
+    for line in ["ms k", "ms k c", "ms k S1", "ms k -1", "ms k 2147483646"] {
+        let line = format!("{line}\r\n");
+        assert_eq!(refused(line.as_bytes()), (reply::BAD_FORMAT, 0), "{line}");
+    }
+}
+
+#[test]
+fn a_meta_line_that_changes_nothing_is_a_read() {
+    for (line, is_read) in [
+        ("mg k", true),
+        ("mg k v t c f s h l k O1 q u Px Lx", true),
+        ("mg aw== b k v", true),
+        ("mg k C1 F1 D1 J1 I ME", true),
+        ("mg k N0", false),
+        ("mg k v R10", false),
+        ("mg k T10 v", false),
+        ("md k q", false),
+        ("ma k", false),
+        ("me k", true),
+        ("me aw== b", true),
+    ] {
+        let text = format!(" {line}\r\n");
+        let Parsed::Request { consumed, request } = parse(text.as_bytes()) else {
+            panic!("{line}");
+        };
+        assert_eq!(consumed, text.len());
+        match request {
+            Request::Read(read) => {
+                assert!(is_read, "{line}");
+                assert_eq!(read.line(), line.as_bytes());
+                assert_eq!(read.key_count(), 1);
+                assert_eq!(Read::from_line(read.line()), Some(read));
+                assert_eq!(read.as_write().is_some(), line.starts_with("mg"));
+            }
+            Request::Write { command, noreply } => {
+                assert!(!is_read && !noreply, "{line}");
+                assert!(matches!(command, Command::Meta { value: b"", .. }));
+                assert_eq!(Read::from_line(line.as_bytes()), None);
+            }
+            Request::Local(_) => panic!("{line}"),
+        }
+    }
+    for line in ["mg", "mg k z", "mg k b", "mgk", "me", "ms k 1"] {
+        assert_eq!(Read::from_line(line.as_bytes()), None, "{line}");
+    }
+}
+
+#[test]
+fn bad_flags_are_refused_in_memcacheds_words_and_order() {
+    for (line, reply) in [
+        ("mg", reply::ERROR),
+        ("md", reply::ERROR),
+        ("ma", reply::ERROR),
+        ("ms", reply::ERROR),
+        ("me", reply::BAD_FORMAT),
+        ("me k b", reply::BAD_FORMAT),
+        ("mg k\x01", reply::BAD_FORMAT),
+        ("mg k v v", reply::DUPLICATE_FLAG),
+        ("mg k \x7f", reply::DUPLICATE_FLAG),
+        ("mg k z", reply::UNKNOWN_FLAG),
+        ("mg k x", reply::UNKNOWN_FLAG),
+        ("mg k E5", reply::UNKNOWN_FLAG),
+        ("mg k Nx z", reply::UNKNOWN_FLAG),
+        ("mg k N", reply::BAD_TOKEN),
+        ("mg k Nx b", reply::BAD_BASE64),
+        ("mg k b Nx", reply::BAD_TOKEN),
+        ("mg k b Fx", reply::BAD_BASE64),
+        ("mg k Fx", reply::BAD_FORMAT),
+        ("mg k M", reply::BAD_MODE_LENGTH),
+        ("mg k J", reply::BAD_INITIAL),
+        ("mg k D-1", reply::BAD_META_DELTA),
+        ("md k D-1", reply::BAD_FLAG),
+        ("ma k k k", reply::BAD_FLAG),
+        ("ma k MX", reply::BAD_MODE_OF_ARITHMETIC),
+        (
+            "mg k O23456789012345678901234567890123",
+            reply::OPAQUE_TOO_LONG,
+        ),
+        (
+            "ma k MX O2345678901234567890123456789012x",
+            reply::BAD_MODE_OF_ARITHMETIC,
+        ),
+        (
+            "mg 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9",
+            reply::TOO_MANY_FLAGS_OF_GET,
+        ),
+        (
+            "md 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9",
+            reply::TOO_MANY_FLAGS,
+        ),
+        (
+            "ma 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9",
+            reply::TOO_MANY_FLAGS,
+        ),
+    ] {
+        let found = refused(format!("{line}\r\n").as_bytes());
+        let words = (reply.escape_ascii().to_string(), 0);
+        assert_eq!(
+            (found.0.escape_ascii().to_string(), found.1),
+            words,
+            "{line}"
+        );
+    }
+    let most = "mg k c f h k l O P L s t u v q C1 F1 D1 J1\r\n";
+    assert!(matches!(parse(most.as_bytes()), Parsed::Request { .. }));
 }
 
 #[test]

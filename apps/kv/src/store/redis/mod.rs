@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use smallvec::SmallVec;
 
-use super::item::{self, Contents, Item, NEVER};
+use super::item::{self, Contents, Item, NEVER, Recache};
 use super::{At, Store};
 use crate::redis::{
     Answer, Fault, Kind, Outcome, Resp, Script, Spec, Words, answer_in_transaction, find, integer,
@@ -241,12 +241,6 @@ impl Store {
         }
     }
 
-    /// The item called `name`, unless its time has passed.
-    fn live(&self, key: Key<'_>) -> Option<&Item> {
-        let item = self.items.get(self.items.hash(key), key)?;
-        (item.deadline_ms > self.log_time_ms).then_some(item)
-    }
-
     fn value(&self, key: Key<'_>) -> Option<&[u8]> {
         self.live(key).map(Item::value)
     }
@@ -264,6 +258,7 @@ impl Store {
             unique: at.index,
             deadline_ms: life.end_ms,
             awaits_time: life.awaits_time,
+            recache: Recache::default(),
             value: [value, b""],
         };
         self.put(key, &contents, at.now_ms);

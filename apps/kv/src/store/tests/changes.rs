@@ -38,7 +38,7 @@ fn who_follows_the_changes_shows_no_item_that_is_not_so() {
         let number = random.random_range(0..100);
         let end = [0, 0, 0, 5][random.random_range(0..4)];
         let line = format!("k{key} 0 {end} 2\r\n{number:02}\r\n");
-        let request = match random.random_range(0..40) {
+        let request = match random.random_range(0..46) {
             0..10 => format!("set {line}"),
             10..13 => format!("add {line}"),
             13..16 => format!("replace {line}"),
@@ -56,6 +56,12 @@ fn who_follows_the_changes_shows_no_item_that_is_not_so() {
                 let unique = unique.map_or(0, |item| item.unique);
                 format!("cas k{key} 0 {end} 2 {unique}\r\n{number:02}\r\n")
             }
+            40 => format!("md k{key} I T{end}\r\n"),
+            41 => format!("md k{key}\r\n"),
+            42 => format!("mg k{key} N{end} v\r\n"),
+            43 => format!("mg k{key} T{end}\r\n"),
+            44 => format!("ms k{key} 2 T{end} I C1\r\n{number:02}\r\n"),
+            45 => format!("ma k{key} N{end} T{end}\r\n"),
             36 => format!("flush_all {end}\r\n"),
             37 => {
                 let frozen = bytes(&*log.store.freeze());

@@ -1,0 +1,79 @@
+//! Reads of the meta protocol: answered out of the store like others, unless the answer changes what it finds.
+//! Then the log carries them.
+use super::clients::Connection;
+use super::core::{Core, Origin, Routed};
+use quorumwire_interfaces::LogTime;
+use quorumwire_kv::memcached::{Asked, Read, reply};
+
+/// What became of a read.
+pub enum MetaRead {
+    /// It is answered.
+    Answered,
+    /// It goes on as a write, to the same origin.
+    Written(Routed),
+}
+
+impl Core {
+    /// Answers an `mg` or `me`, or writes it. `may_write` says that nothing of the same client waits behind it
+    /// in the log: else it wins nothing.
+    pub fn answer_meta_read(
+        &mut self,
+        origin: Origin,
+        read: &Read<'_>,
+        may_write: bool,
+        output: &mut Vec<u8>,
+    ) -> MetaRead {
+        let now = LogTime(self.leader_time_ms());
+        let before = output.len();
+        let store = self.store.inner();
+        store.answer(read, now, output);
+        if output[before..] == *reply::MUST_WRITE {
+            output.truncate(before);
+            if let (true, Some(command)) = (may_write, read.as_write()) {
+                let routed = self.write(origin, command.encoded_bytes(), |buffer| {
+                    command.encode(buffer);
+                });
+                return MetaRead::Written(routed);
+            }
+            if let Asked::Meta(meta) = read.asked() {
+                store.answer_without_win(&meta, now, output);
+            }
+        }
+        self.count_read(read);
+        MetaRead::Answered
+    }
+
+    /// Counts what a read finds.
+    pub fn count_read(&mut self, read: &Read<'_>) {
+        if matches!(read.asked(), Asked::Debug(_)) {
+            self.counters.meta_debug_commands += 1;
+            return;
+        }
+        let (mut keys, mut hits) = (0, 0);
+        let store = self.store.inner();
+        read.for_each_key(|key| {
+            keys += 1;
+            hits += u64::from(store.get(key).is_some());
+        });
+        self.counters.get_keys += keys;
+        self.counters.get_hits += hits;
+    }
+}
+
+/// Answers the meta read at the front, whose line is that of `read`. True: it is answered whole.
+pub fn answer_front(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
+    let origin = Origin::Client(connection.id, connection.first_slot);
+    let may_write = connection.writes_waiting == 0;
+    match core.answer_meta_read(origin, read, may_write, &mut connection.output) {
+        MetaRead::Answered => true,
+        MetaRead::Written(Routed::Pending) => {
+            connection.make_front_a_write();
+            false
+        }
+        MetaRead::Written(Routed::Stalled) => false, // looked at again with all that stall
+        MetaRead::Written(Routed::Answer(text)) => {
+            connection.output.extend_from_slice(text.as_bytes());
+            true
+        }
+    }
+}

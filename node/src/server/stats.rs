@@ -1,0 +1,229 @@
+//! The answers to `stats`, in the names that memcached's tools read. Only what is measured is told: how writes
+//! turned out, as this replica applied them, whoever asked; reads where they were answered, which is at the
+//! leader; all else of this replica's own clients.
+use super::Server;
+use super::clients::{ClientCounters, Connection};
+use super::core::Core;
+use super::reporting::role_name;
+use super::{clock, requests};
+use quorumwire_control::Now;
+use quorumwire_kv::VALUE_BYTES_MAX;
+use quorumwire_kv::memcached::reply;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+
+/// The memcached version whose behaviour this is comes first: clients choose by it.
+pub const VERSION: &str = concat!("1.6.18-quorumwire-", env!("CARGO_PKG_VERSION"));
+
+/// Connections that `stats conns` tells of.
+const CONNECTIONS_TOLD_MAX: usize = 1024;
+
+/// Which statistics a client asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Statistics {
+    /// `stats`
+    General,
+    /// `stats settings`
+    Settings,
+    /// `stats slabs`: there are none.
+    Slabs,
+    /// `stats sizes`: they are not followed.
+    Sizes,
+    /// `stats conns`
+    Connections,
+    /// `stats reset`
+    Reset,
+}
+
+/// What others than the core know of the clients: as of the turn's beginning.
+#[derive(Default)]
+pub struct Serving {
+    pub counters: ClientCounters,
+    pub open: u64,
+    pub open_max: u64,
+    /// Of datagrams, frames included.
+    pub datagram_bytes_in: u64,
+    pub datagram_bytes_out: u64,
+    pub settings: String,
+}
+
+/// Figures that `stats reset` sets to 0.
+type Resettable = [(&'static str, u64); 27];
+
+impl Core {
+    /// Answers all kinds of `stats` but `stats conns`, which the core knows nothing of.
+    pub fn write_stats(&mut self, asked: Statistics, output: &mut Vec<u8>) {
+        match asked {
+            Statistics::General => self.write_general(output),
+            Statistics::Settings => output.extend_from_slice(self.serving.settings.as_bytes()),
+            Statistics::Slabs => {
+                let bytes = self.store.inner().stats().memory_bytes;
+                push(output, "active_slabs", 0);
+                push(output, "total_malloced", bytes);
+            }
+            Statistics::Sizes => push(output, "sizes_status", "disabled"),
+            Statistics::Connections => {}
+            Statistics::Reset => {
+                self.figures_at_reset = self.resettable().map(|(_, count)| count).to_vec();
+                return output.extend_from_slice(reply::RESET);
+            }
+        }
+        output.extend_from_slice(reply::END);
+    }
+
+    fn write_general(&self, output: &mut Vec<u8>) {
+        let stats = self.store.inner().stats();
+        let uptime = self.now.0.saturating_sub(self.started.0).as_secs();
+        push(output, "pid", std::process::id());
+        push(output, "uptime", uptime);
+        push(output, "time", clock::wall_ms() / 1000);
+        push(output, "version", VERSION);
+        push(output, "pointer_size", usize::BITS);
+        if let Some([user, system]) = clock::processor_times() {
+            push(output, "rusage_user", format_args!("{user:.6}"));
+            push(output, "rusage_system", format_args!("{system:.6}"));
+        }
+        push(output, "max_connections", self.serving.open_max);
+        push(output, "curr_connections", self.serving.open);
+        for (place, (name, count)) in self.resettable().into_iter().enumerate() {
+            let before = self.figures_at_reset.get(place).copied().unwrap_or(0);
+            // A snapshot from the leader has the store count anew.
+            push(output, name, count.saturating_sub(before));
+        }
+        push(output, "accepting_conns", u8::from(!self.draining));
+        push(output, "threads", 1); // that serve clients
+        push(output, "bytes", stats.bytes);
+        push(output, "curr_items", stats.curr_items);
+        push(output, "evictions", 0); // there is nothing that evicts
+        push(output, "commit_index", self.replica.commit_index().0);
+        push(output, "applied_index", self.applied.0);
+        push(output, "term", self.replica.term().0);
+        push(output, "role", role_name(self.replica.role()));
+    }
+
+    fn resettable(&self) -> Resettable {
+        let stats = self.store.inner().stats();
+        let found = stats.outcomes;
+        let own = &self.counters;
+        let serving = &self.serving;
+        let get_misses = own.get_keys.saturating_sub(own.get_hits) + found.get_misses;
+        let get_hits = own.get_hits + found.get_hits;
+        [
+            ("total_connections", serving.counters.accepted),
+            ("rejected_connections", serving.counters.refused_too_many),
+            ("cmd_get", get_hits + get_misses),
+            ("cmd_set", own.set_commands),
+            ("cmd_flush", own.flush_commands),
+            ("cmd_touch", found.touch_hits + found.touch_misses),
+            ("cmd_meta", own.meta_debug_commands),
+            ("get_hits", get_hits),
+            ("get_misses", get_misses),
+            ("delete_misses", found.delete_misses),
+            ("delete_hits", found.delete_hits),
+            ("incr_misses", found.incr_misses),
+            ("incr_hits", found.incr_hits),
+            ("decr_misses", found.decr_misses),
+            ("decr_hits", found.decr_hits),
+            ("cas_misses", found.cas_misses),
+            ("cas_hits", found.cas_hits),
+            ("cas_badval", found.cas_badval),
+            ("touch_hits", found.touch_hits),
+            ("touch_misses", found.touch_misses),
+            ("store_too_large", own.too_large_values),
+            (
+                "bytes_read",
+                serving.counters.bytes_in + serving.datagram_bytes_in,
+            ),
+            (
+                "bytes_written",
+                serving.counters.bytes_out + serving.datagram_bytes_out,
+            ),
+            ("total_items", stats.total_items),
+            ("expired", stats.expired),
+            ("flushed", stats.flushes),
+            ("refused_requests", own.refused_requests),
+        ]
+    }
+}
+
+impl Server {
+    /// Lets the core know what `stats` tells of the clients.
+    pub fn count_clients(&mut self) {
+        let serving = &mut self.core.serving;
+        serving.counters = self.clients.counters;
+        serving.open = self.clients.count() as u64;
+        if let Some(datagrams) = &self.datagrams {
+            serving.datagram_bytes_in = datagrams.counters.bytes_in;
+            serving.datagram_bytes_out = datagrams.counters.bytes_out;
+        }
+    }
+
+    /// What `stats settings` answers, and what else does not change while the server runs.
+    pub fn note_settings(&mut self) {
+        let memcached = &self.addresses.memcached;
+        let (host, port) = memcached.rsplit_once(':').unwrap_or((memcached, "0"));
+        let udp_port = if self.datagrams.is_some() { port } else { "0" };
+        let connections_max = self.options.connections_max;
+        let mut text = Vec::new();
+        push(&mut text, "maxconns", connections_max);
+        push(&mut text, "tcpport", port);
+        push(&mut text, "udpport", udp_port);
+        push(&mut text, "inter", host);
+        push(&mut text, "verbosity", 0);
+        push(&mut text, "evictions", "off");
+        push(&mut text, "domain_socket", "NULL");
+        push(&mut text, "num_threads", 1);
+        push(&mut text, "cas_enabled", "yes");
+        push(&mut text, "binding_protocol", "ascii");
+        push(&mut text, "auth_enabled_sasl", "no");
+        push(&mut text, "auth_enabled_ascii", "no");
+        push(&mut text, "item_size_max", VALUE_BYTES_MAX);
+        push(&mut text, "maxconns_fast", "yes");
+        push(&mut text, "flush_enabled", "yes");
+        push(&mut text, "dump_enabled", "no");
+        push(&mut text, "idle_timeout", 0);
+        push(&mut text, "track_sizes", "no");
+        push(&mut text, "ssl_enabled", "no");
+        self.core.serving.settings = String::from_utf8_lossy(&text).into_owned();
+        self.core.serving.open_max = connections_max as u64;
+    }
+
+    /// Answers `stats conns` where it is next.
+    pub fn write_connections(&mut self, connection: &mut Connection) {
+        while connection.is_asked_for_connections() {
+            let mut output = std::mem::take(&mut connection.output);
+            let others = self.clients.iter().take(CONNECTIONS_TOLD_MAX - 1);
+            for told in std::iter::once(&*connection).chain(others) {
+                push_connection(&mut output, told, self.core.now);
+            }
+            output.extend_from_slice(reply::END);
+            connection.output = output;
+            connection.pop_slot();
+            requests::advance(&mut self.core, connection);
+        }
+    }
+}
+
+fn push_connection(output: &mut Vec<u8>, connection: &Connection, now: Now) {
+    let (number, [from, to]) = connection.address();
+    let address = |address: io::Result<SocketAddr>| match address {
+        Ok(address @ SocketAddr::V4(_)) => format!("tcp:{address}"),
+        Ok(address @ SocketAddr::V6(_)) => format!("tcp6:{address}"),
+        Err(_) => "unknown".to_owned(), // closed meanwhile
+    };
+    let state = if connection.slots.is_empty() {
+        "conn_waiting"
+    } else {
+        "conn_parse_cmd"
+    };
+    let idle = now.0.saturating_sub(connection.last_request.0).as_secs();
+    push(output, &format!("{number}:addr"), address(from));
+    push(output, &format!("{number}:listen_addr"), address(to));
+    push(output, &format!("{number}:state"), state);
+    push(output, &format!("{number}:secs_since_last_cmd"), idle);
+}
+
+/// A line of an answer.
+fn push(output: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
+    write!(output, "STAT {name} {value}\r\n").ok(); // writing to memory cannot fail
+}
