@@ -60,7 +60,7 @@ fn info(names: &[&[u8]], resp: Resp, out: &mut Vec<u8>) {
     for name in names {
         match spec(name) {
             Some(spec) => row(spec, resp, out),
-            None => reply::null_array(out, resp),
+            None => reply::null(out, resp),
         }
     }
 }

@@ -30,7 +30,7 @@ pub use words::Words;
 pub(crate) use spec::find;
 
 pub(crate) use arithmetic::integer;
-pub(crate) use connection::{NO_DATABASE, answer_in_transaction};
+pub(crate) use connection::{NO_DATABASE, answer_in_transaction, database};
 pub(crate) use extended::Extended;
 pub(crate) use fault::{Answer, Fault, Outcome};
 pub(crate) use glob::{Glob, PATTERN_BYTES_MAX};

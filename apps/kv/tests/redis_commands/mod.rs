@@ -66,11 +66,11 @@ const TEMPLATES: &[&str] = &[
     "FLUSHDB ?sync|ASYNC|x",
     "OBJECT ENCODING|REFCOUNT|encoding|nosuch %K",
     "MOVE %K 0|1|x",
-    "LPUSH|HSET|nosuch|object|get| %K %V ?%V",
+    "LPUSHH|HSETT|nosuch|object|get| %K %V ?%V",
 ];
 
 /// Seldom, or they leave nothing to be found.
-const SELDOM: &[&str] = &["FLUSHALL", "FLUSHDB", "LPUSH"];
+const SELDOM: &[&str] = &["FLUSHALL", "FLUSHDB", "LPUSHH"];
 
 /// What takes a word's place now and then. No small positive numbers: as a lifetime they would end while
 /// the test runs, not at the same moment on both sides.
@@ -120,6 +120,7 @@ pub fn command(random: &mut ChaCha8Rng) -> Vec<Vec<u8>> {
     }
     match random.random_range(0..60) {
         0 => drop(words.pop()),
+        5 => words.truncate(1),
         1 => words.push(odd_word(random)),
         2 | 3 if words.len() > 1 => {
             let place = random.random_range(1..words.len());
@@ -182,7 +183,7 @@ fn word(random: &mut ChaCha8Rng, piece: &str) -> Vec<u8> {
             _ => random.random_range(0..40).to_string(),
         },
         "%B" => match random.random_range(0..200) {
-            0 => ((8 << 20) - 1).to_string(),
+            0 => ((8 << 20) - 64).to_string(),
             1 => (8 << 20).to_string(),
             2..10 => "-1".to_owned(),
             10..40 => format!("#{}", random.random_range(0..9)),

@@ -75,9 +75,11 @@ impl Store {
                 fits(bytes)?;
                 reply::array_header(answer.out, steps.len());
                 self.edit(key, bytes, at, |value| {
+                    let mut is_changed = false;
                     for step in &steps {
-                        step.run(value, answer);
+                        is_changed |= step.run(value, answer);
                     }
+                    is_changed
                 });
             }
         }
@@ -144,22 +146,30 @@ fn show_fields(value: &[u8], steps: &[Step], answer: &mut Answer<'_>) {
 }
 
 impl Step {
-    /// Answers with what was there, or with the sum, or with nothing if that is too large.
-    fn run(&self, value: &mut [u8], answer: &mut Answer<'_>) {
+    /// Answers with what was there, or with the sum, or with nothing if that is too large. Tells whether
+    /// it changed the value.
+    fn run(&self, value: &mut [u8], answer: &mut Answer<'_>) -> bool {
         let field = self.field;
         let before = field.get(value);
         let (wanted, overflow, shows_sum) = match self.action {
-            Action::Get => return answer.integer(before),
+            Action::Get => {
+                answer.integer(before);
+                return false;
+            }
             Action::Set(number, overflow) => (field.as_written(number), overflow, false),
             Action::Add(change, overflow) => {
                 (i128::from(before) + i128::from(change), overflow, true)
             }
         };
         match field.fitted(wanted, overflow) {
-            None => answer.null(),
+            None => {
+                answer.null();
+                false
+            }
             Some(after) => {
                 field.set(value, after);
                 answer.integer(if shows_sum { after } else { before });
+                after != before
             }
         }
     }

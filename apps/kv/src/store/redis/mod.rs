@@ -270,8 +270,15 @@ impl Store {
         self.counts.total_items += 1;
     }
 
-    /// Gives the bytes of a value to be changed: at least so many, zeros where there were none.
-    fn edit(&mut self, key: Key<'_>, bytes_least: usize, at: At, change: impl FnOnce(&mut [u8])) {
+    /// Gives the bytes of a value to be changed: at least so many, zeros where there were none. `change`
+    /// tells whether it did change any.
+    fn edit(
+        &mut self,
+        key: Key<'_>,
+        bytes_least: usize,
+        at: At,
+        change: impl FnOnce(&mut [u8]) -> bool,
+    ) {
         let hash = self.items.hash(key);
         let found = self.items.get_mut(hash, key);
         if let Some(slot) = found.filter(|slot| slot.deadline_ms > at.now_ms) {
@@ -280,7 +287,7 @@ impl Store {
                 item::extend(slot, b"", &vec![0; missing], at.index);
                 self.counts.bytes += missing as u64;
             }
-            change(item::change(slot, at.index));
+            item::change(slot, at.index, change);
             self.counts.total_items += 1;
         } else {
             let mut value = vec![0; bytes_least];
@@ -347,12 +354,21 @@ fn signed(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// What a range of places stands for, negative ones counting from the end; `None` if it is empty.
+/// What a range of places stands for, negative ones counting from the end; `None` if it is empty. Two
+/// places from the end that come in the wrong order are an empty range, else they could be cut to one of
+/// one place.
 fn range(start: i64, end: i64, length: i64) -> Option<(i64, i64)> {
-    let from_front = |place: i64| if place < 0 { length + place } else { place }.max(0);
-    if start < 0 && end < 0 && start > end {
-        return None;
+    let is_turned = start < 0 && end < 0 && start > end;
+    if is_turned {
+        None
+    } else {
+        range_in_any_order(start, end, length)
     }
+}
+
+/// The same as `BITPOS` has it.
+fn range_in_any_order(start: i64, end: i64, length: i64) -> Option<(i64, i64)> {
+    let from_front = |place: i64| if place < 0 { length + place } else { place }.max(0);
     let (start, end) = (from_front(start), from_front(end).min(length - 1));
     (start <= end).then_some((start, end))
 }

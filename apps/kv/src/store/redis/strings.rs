@@ -218,6 +218,7 @@ impl Store {
         fits(end)?;
         self.edit(key, end, at, |value| {
             value[start..end].copy_from_slice(part);
+            true
         });
         answer.count(bytes.max(end));
         Ok(())
