@@ -131,11 +131,25 @@ pub fn command(random: &mut ChaCha8Rng) -> Vec<Vec<u8>> {
     if words.is_empty() {
         words.push(b"GET".to_vec());
     }
+    if words[0].eq_ignore_ascii_case(b"BITFIELD") {
+        words.iter_mut().for_each(spare_saturation);
+    }
     if random.random_ratio(1, 8) {
         words[0].make_ascii_lowercase();
     }
     words
 }
+
+/// Redis saturates very negative numbers at the wrong end, because it overflows when it compares them.
+fn spare_saturation(word: &mut Vec<u8>) {
+    let number = std::str::from_utf8(word).map(str::parse::<i64>);
+    if matches!(number, Ok(Ok(..SATURATED_RIGHT))) {
+        *word = SATURATED_RIGHT.to_string().into_bytes();
+    }
+}
+
+/// The least number that any field saturates at the right end.
+const SATURATED_RIGHT: i64 = -(1 << 62);
 
 fn expand(random: &mut ChaCha8Rng, part: &str, words: &mut Vec<Vec<u8>>) {
     let part = match part.strip_prefix('?') {
