@@ -138,11 +138,11 @@ fn scan(options: &str, mut ask: impl FnMut(&[Vec<u8>]) -> Vec<u8>) -> BTreeSet<V
             panic!("{}", answer.escape_ascii());
         };
         found.extend(parts(keys).into_iter().map(<[u8]>::to_vec));
-        cursor = String::from_utf8_lossy(next)
+        String::from_utf8_lossy(next)
             .split("\r\n")
             .nth(1)
             .unwrap()
-            .to_owned();
+            .clone_into(&mut cursor);
         if cursor == "0" {
             return found;
         }
@@ -280,6 +280,61 @@ fn transacted(random: &mut ChaCha8Rng) -> Vec<Vec<u8>> {
         words(others[random.random_range(0..others.len())])
     } else {
         command(random)
+    }
+}
+
+/// Edges that a random command seldom meets.
+#[test]
+fn limits_are_answered_as_by_redis() {
+    let mut pair = Pair::new();
+    let longest = "v".repeat(1 << 20);
+    pair.ask_text(&format!("SET long {longest}"));
+    for text in [
+        "SETBIT bits 8388607 1",
+        "SETBIT bits 8388608 1",
+        "GETBIT bits 8388607",
+        "BITPOS bits 1",
+        "BITPOS bits 0 -1",
+        "BITCOUNT bits 0 -1",
+        "BITCOUNT bits 8388607 8388607 BIT",
+        "BITOP NOT other bits",
+        "BITOP OR other bits long",
+        "BITCOUNT other",
+        "BITFIELD bits GET i64 8388544 GET u1 8388607 GET u1 8388608",
+        "SETRANGE range 1048575 x",
+        "SETRANGE range 1048576 x",
+        "SETRANGE none 1048576 ",
+        "STRLEN range",
+        "APPEND long x",
+        "APPEND range x",
+        "GETRANGE long 1048570 2000000",
+        "COPY long long2",
+        "STRLEN long2",
+        "INCRBYFLOAT long 1",
+        "INCR long",
+        "MGET long long2 none",
+        "SET a 10 EX 9223372036854775",
+        "SET a 10 EX 9223372036854776",
+        "SET a 10 PX 9223372036854775807",
+        "SET a 10 PXAT 9223372036854775000",
+        "PEXPIRETIME a",
+        "EXPIRE a -9223372036854775808",
+        "EXPIRE a -9223372036854775",
+        "EXISTS a",
+    ] {
+        pair.ask_text(text);
+    }
+    let refused = pair
+        .ours
+        .ask(Resp::V2, &words("BITFIELD bits SET u2 8388607 1"));
+    assert!(refused.starts_with(b"-ERR string exceeds"));
+    for (value, encoding) in [("12", "int"), ("012", "embstr"), (&longest[..44], "embstr")] {
+        pair.ask_text(&format!("SET a {value}"));
+        let answer = pair.ask_text("OBJECT ENCODING a");
+        assert!(
+            answer.ends_with(format!("\r\n{encoding}\r\n").as_bytes()),
+            "{value}"
+        );
     }
 }
 

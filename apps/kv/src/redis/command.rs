@@ -1,6 +1,7 @@
 //! `COMMAND`: what clients ask to learn which commands there are. Runs none of them.
 use super::spec::{KeySpec, Spec, find, spec};
-use super::{Glob, Resp, Words, reply, table};
+use super::{Glob, Resp, Words, reply, table, too_long};
+use crate::REPLY_BYTES_MAX;
 
 /// What `COMMAND HELP` says.
 const HELP: [&str; 17] = [
@@ -25,6 +26,15 @@ const HELP: [&str; 17] = [
 
 /// Answers `COMMAND` and its subcommands; whatever is no such command with its error.
 pub fn answer_command(words: &Words<'_>, resp: Resp, out: &mut Vec<u8>) {
+    let start = out.len();
+    answer(words, resp, out);
+    if out.len() - start > REPLY_BYTES_MAX {
+        out.truncate(start);
+        reply::error(out, too_long().as_bytes());
+    }
+}
+
+fn answer(words: &Words<'_>, resp: Resp, out: &mut Vec<u8>) {
     let spec = match find(words) {
         Ok(spec) => spec,
         Err(error) => return out.extend_from_slice(&error),
@@ -57,7 +67,11 @@ fn info(names: &[&[u8]], resp: Resp, out: &mut Vec<u8>) {
         return;
     }
     reply::array_header(out, names.len());
+    let end_max = out.len() + REPLY_BYTES_MAX;
     for name in names {
+        if out.len() > end_max {
+            return; // what comes instead is an error
+        }
         match spec(name) {
             Some(spec) => row(spec, resp, out),
             None => reply::null(out, resp),
@@ -158,7 +172,10 @@ fn list(arguments: &[&[u8]], out: &mut Vec<u8>) {
     }
 }
 
-fn filter_of<'t>(how: &[u8], text: &'t [u8]) -> Option<Box<dyn Fn(&Spec) -> bool + 't>> {
+/// Whether a command is wanted.
+type Filter<'t> = Box<dyn Fn(&Spec) -> bool + 't>;
+
+fn filter_of<'t>(how: &[u8], text: &'t [u8]) -> Option<Filter<'t>> {
     if how.eq_ignore_ascii_case(b"MODULE") {
         Some(Box::new(|_| false))
     } else if how.eq_ignore_ascii_case(b"ACLCAT") {
@@ -186,7 +203,11 @@ fn docs(names: &[&[u8]], resp: Resp, out: &mut Vec<u8>) {
 
 fn documents<'s>(specs: impl ExactSizeIterator<Item = &'s Spec>, resp: Resp, out: &mut Vec<u8>) {
     reply::map_header(out, resp, specs.len());
+    let end_max = out.len() + REPLY_BYTES_MAX;
     for spec in specs {
+        if out.len() > end_max {
+            return; // what comes instead is an error
+        }
         reply::bulk(out, spec.name.as_bytes());
         let has_subcommands = !spec.subcommands.is_empty();
         reply::map_header(out, resp, 4 + usize::from(has_subcommands));

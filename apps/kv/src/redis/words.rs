@@ -112,11 +112,8 @@ impl<'w> Iterator for Iter<'w> {
     fn next(&mut self) -> Option<&'w [u8]> {
         let mut bytes: usize = 0;
         let mut place = 1;
-        loop {
-            match *self.0.get(place)? {
-                digit @ b'0'..=b'9' => bytes = bytes * 10 + usize::from(digit - b'0'),
-                _ => break,
-            }
+        while let digit @ b'0'..=b'9' = *self.0.get(place)? {
+            bytes = bytes * 10 + usize::from(digit - b'0');
             place += 1;
         }
         let start = place + 2;
@@ -159,12 +156,11 @@ pub(super) fn length(text: &[u8], marker: u8) -> Length {
         };
     };
     match (integer(&line[1..end]), text.get(end + 1)) {
-        (None, _) => Length::NoNumber,
         (Some(_), None) => Length::Incomplete,
         (Some(number), Some(b'\n')) => Length::Known {
             number,
             end: end + 2,
         },
-        (Some(_), Some(_)) => Length::NoNumber,
+        (None, _) | (Some(_), Some(_)) => Length::NoNumber,
     }
 }

@@ -6,6 +6,7 @@ use crate::memcached::{Parsed, Request, parse};
 
 mod changes;
 mod lives;
+mod redis;
 
 /// Log time at which the tests start, in ms.
 const START_MS: u64 = 1_700_000_000_000;

@@ -66,23 +66,19 @@ impl Redis {
 
 /// A connection to Redis.
 pub struct Connection {
-    stream: UnixStream,
+    pub stream: UnixStream,
 }
 
 impl Connection {
     pub fn ask(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
-        self.send(&array(words));
+        self.stream.write_all(&array(words)).unwrap();
         self.answer()
     }
 
-    pub fn send(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).unwrap();
-    }
-
     /// One whole answer.
-    pub fn answer(&mut self) -> Vec<u8> {
+    fn answer(&mut self) -> Vec<u8> {
         let mut answer = Vec::new();
-        let mut buffer = [0; 65536];
+        let mut buffer = [0; 8192];
         loop {
             match self.stream.read(&mut buffer) {
                 Ok(0) => panic!("Redis hung up after {}", answer.escape_ascii()),
@@ -94,13 +90,6 @@ impl Connection {
                 return answer;
             }
         }
-    }
-
-    /// All that comes until Redis closes the connection.
-    pub fn rest(&mut self) -> Vec<u8> {
-        let mut rest = Vec::new();
-        self.stream.read_to_end(&mut rest).unwrap();
-        rest
     }
 }
 

@@ -7,6 +7,9 @@ use crate::VALUE_BYTES_MAX;
 use crate::redis::integer;
 
 const BAD_OFFSET: &str = "ERR bit offset is not an integer or out of range";
+/// Bytes that one `BITOP` looks at: replicas apply nothing else meanwhile.
+const COMBINED_BYTES_MAX: usize = 64 << 20;
+
 const BAD_BIT: &str = "ERR bit is not an integer or out of range";
 
 impl Store {
@@ -114,7 +117,7 @@ impl Store {
         let destination = key(words[2])?;
         let sources: Result<Vec<Key<'_>>, Fault> =
             words[3..].iter().map(|name| key(name)).collect();
-        let result = self.combined(operation, &sources?);
+        let result = self.combined(operation, &sources?)?;
         answer.count(result.len());
         if result.is_empty() {
             self.remove_live(destination);
@@ -125,19 +128,24 @@ impl Store {
     }
 
     /// As long as the longest value; the others have zeros behind them.
-    fn combined(&self, operation: Operation, sources: &[Key<'_>]) -> Vec<u8> {
+    fn combined(&self, operation: Operation, sources: &[Key<'_>]) -> Result<Vec<u8>, Fault> {
         let values = || {
             sources
                 .iter()
                 .map(|&key| self.value(key).unwrap_or_default())
         };
+        if values().map(<[u8]>::len).sum::<usize>() > COMBINED_BYTES_MAX {
+            return Err(format!("ERR more than {COMBINED_BYTES_MAX} bytes to combine").into());
+        }
         let bytes = values().map(<[u8]>::len).max().unwrap_or(0);
         let mut result = vec![0; bytes];
         for (place, value) in values().enumerate() {
             if place == 0 {
                 result[..value.len()].copy_from_slice(value);
                 if operation == Operation::Not {
-                    result.iter_mut().for_each(|byte| *byte = !*byte);
+                    for byte in &mut result {
+                        *byte = !*byte;
+                    }
                 }
                 continue;
             }
@@ -152,7 +160,7 @@ impl Store {
                 Operation::Xor | Operation::Not => pairs.for_each(|(byte, other)| *byte ^= other),
             }
         }
-        result
+        Ok(result)
     }
 }
 

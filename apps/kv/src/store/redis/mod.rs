@@ -25,9 +25,9 @@ use crate::redis::{
 };
 use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
 
-/// Kept free in a transaction's answer for each command that is still to come: more than an answer has that
-/// shows no value.
-const ANSWER_BYTES_LEAST: usize = 256;
+/// Kept free in a transaction's answer for each command that is still to come: more than an error has, or the
+/// answer of a write that shows no value.
+const ANSWER_BYTES_LEAST: usize = 512;
 
 /// Words of one command, its name included.
 type Arguments<'w> = [&'w [u8]];
@@ -193,7 +193,10 @@ impl Store {
             "keys" => self.keys(words, answer),
             "scan" => self.scan(words, answer),
             "randomkey" => self.randomkey(answer),
-            "dbsize" => self.dbsize(answer),
+            "dbsize" => {
+                self.dbsize(answer);
+                Ok(())
+            }
             "ttl" | "pttl" | "expiretime" | "pexpiretime" => {
                 self.time_left(spec.name, words, answer)
             }
@@ -310,7 +313,8 @@ impl Answer<'_> {
     /// What the command answers, or else why it does not.
     fn or_fault(&mut self, command: impl FnOnce(&mut Self) -> Outcome) {
         let start = self.out.len();
-        if let Err(fault) = command(self) {
+        // What shows no value is not asked for room before: only reads can have answered too much.
+        if let Err(fault) = command(self).and_then(|()| self.has_room(0)) {
             self.out.truncate(start);
             reply::error(self.out, fault.as_bytes());
         }

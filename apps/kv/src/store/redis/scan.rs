@@ -92,7 +92,7 @@ impl Store {
     }
 
     /// How many keys are there; those whose time has passed and that wait for their removal are not.
-    pub(super) fn dbsize(&self, answer: &mut Answer<'_>) -> Outcome {
+    pub(super) fn dbsize(&self, answer: &mut Answer<'_>) {
         let due = self.alarms.due(self.log_time_ms);
         let gone = due.filter(|&(alarm, hash)| {
             let item = self.items.alarmed(hash, alarm);
@@ -101,7 +101,6 @@ impl Store {
         let gone = gone.count() as u64;
         let count = self.items.count() - gone;
         answer.integer(i64::try_from(count).unwrap_or(i64::MAX));
-        Ok(())
     }
 }
 
@@ -156,10 +155,10 @@ fn pattern(word: &[u8]) -> Result<Glob<'_>, Fault> {
 
 /// A cursor as C's `strtoul` reads it.
 fn cursor(word: &[u8]) -> Option<u64> {
-    let (is_negative, digits) = match word {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
+    let is_negative = word.first() == Some(&b'-');
+    let digits = match word {
+        [b'-' | b'+', digits @ ..] => digits,
+        digits => digits,
     };
     if digits.is_empty() {
         return word.is_empty().then_some(0);
