@@ -1,10 +1,15 @@
-//! A key-value store as a replicated state machine, and the memcached text protocol in front of it.
-//! It opens no socket, reads no clock and knows nothing of replication: the node hands it log entries.
+//! A key-value store as a replicated state machine, and the memcached text protocol and the Redis protocol
+//! in front of it: one store, whose items both see. It opens no socket, reads no clock and knows nothing of
+//! replication: the node hands it log entries.
 //!
-//! The way of a request: [`memcached::parse`] cuts it out of a connection's bytes; a write becomes a
-//! [`Command`], whose encoded bytes go into the log and come back to [`Store`] through
+//! The way of a request: [`memcached::parse`] or [`redis::parse`] cuts it out of a connection's bytes; a
+//! write becomes a [`Command`], whose encoded bytes go into the log and come back to [`Store`] through
 //! [`StateMachine::apply`](quorumwire_interfaces::StateMachine::apply); a read is answered key by key
-//! from [`Store::get`].
+//! from [`Store::get`], or by [`Store::redis_read`].
+//!
+//! A value that Redis clients set has the flags 0 and a new unique number; what they only change keeps its
+//! flags. A new lifetime by a Redis command is a new unique number, too, because it is what `WATCH`
+//! compares; one by memcached's `touch` and `gat` is none, and `WATCH` does not notice it.
 //!
 //! Where it differs from memcached 1.6, on purpose:
 //! - Nothing is ever evicted, and a refused `set` leaves the old value alone.
@@ -13,6 +18,28 @@
 //! - Flags beyond 32 bits are refused instead of cut off, and expiry times after 2038 work.
 //! - A value holds 1,048,576 bytes whatever its key; memcached counts its own header in.
 //! - Meta commands but `mn`, the binary protocol and commands that tune memcached's memory are not served.
+//!
+//! Of Redis 7.0, version 2 and 3 of the protocol, what is done to strings, their bits, and keys is served
+//! (the table in `redis/table/` has all of it) but `LCS`, `SORT`, `DUMP`, `RESTORE` and `MIGRATE`; commands on
+//! other kinds of values are unknown. Where it differs, on purpose:
+//! - There is one database. A key has at most [`KEY_BYTES_MAX`] bytes, a value [`VALUE_BYTES_MAX`] (as if
+//!   `proto-max-bulk-len` were 1mb), a request [`redis::REQUEST_BYTES_MAX`], a pattern 1,024, a transaction
+//!   [`redis::TRANSACTION_COMMANDS_MAX`] commands.
+//! - An answer longer than [`REPLY_BYTES_MAX`] is refused, and within a transaction what would make all answers
+//!   together longer; so is a `BITOP` that looks at more than 64 MiB.
+//! - `BITFIELD` writes nothing beyond the longest value, where Redis adds up to eight bytes, and `OVERFLOW SAT`
+//!   saturates `SET` of a very negative number at the lower end, where Redis, on an overflow of its own,
+//!   takes the upper one.
+//! - A `SCAN` goes in one order on all replicas, its cursor has 48 bits and is good for any time and at any
+//!   replica, and it never gives a key twice. It looks at 8,192 keys at most. `KEYS` answers in the order of the
+//!   keys' bytes.
+//! - `INCRBYFLOAT` computes with the 64 bits of mantissa that Redis has on x86, on every machine.
+//! - `OBJECT ENCODING` tells how Redis would keep the value if it had been set as a whole, `REFCOUNT` is
+//!   1, idle times and frequencies are not kept. `TOUCH` is `EXISTS`.
+//! - `DBSIZE` leaves out keys whose time has passed.
+//! - `COMMAND` lists what is served. `COMMAND DOCS` has neither arguments nor history.
+//! - A string without its line end, or a count that is no number for more than 32 bytes, is refused where
+//!   Redis goes on.
 
 mod command;
 mod key;

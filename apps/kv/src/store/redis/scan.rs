@@ -156,9 +156,9 @@ fn pattern(word: &[u8]) -> Result<Glob<'_>, Fault> {
 /// A cursor as C's `strtoul` reads it.
 fn cursor(word: &[u8]) -> Option<u64> {
     let is_negative = word.first() == Some(&b'-');
-    let digits = match word {
-        [b'-' | b'+', digits @ ..] => digits,
-        digits => digits,
+    let digits = match word.split_first() {
+        Some((b'-' | b'+', digits)) => digits,
+        Some(_) | None => word,
     };
     if digits.is_empty() {
         return word.is_empty().then_some(0);

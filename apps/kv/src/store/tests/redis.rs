@@ -2,14 +2,15 @@
 //! time, the log, limits.
 use super::*;
 use crate::KEY_BYTES_MAX;
-use crate::redis::{Kind, Resp, Script, Words, classify, spec};
+use crate::redis::{Kind, Resp, Script, Words, classify, reply, spec};
 
 fn array(words: &[&str]) -> Vec<u8> {
-    let mut text = format!("*{}\r\n", words.len());
+    let mut text = Vec::new();
+    reply::array_header(&mut text, words.len());
     for word in words {
-        text += &format!("${}\r\n{word}\r\n", word.len());
+        reply::bulk(&mut text, word.as_bytes());
     }
-    text.into_bytes()
+    text
 }
 
 fn texts(commands: &[&str]) -> Vec<u8> {
@@ -343,7 +344,7 @@ fn whatever_a_script_changes_is_noted() {
 #[test]
 fn keys_that_are_too_long_are_refused() {
     let mut log = Log::new();
-    let long = "k".repeat(KEY_BYTES_MAX + 1);
+    let name = "k".repeat(KEY_BYTES_MAX + 1);
     for command in [
         "GET K",
         "SET K 1",
@@ -363,7 +364,7 @@ fn keys_that_are_too_long_are_refused() {
         "BITFIELD K GET u1 0",
         "SETBIT K 0 1",
     ] {
-        let answer = log.redis(&command.replace('K', &long).replace("K", ""));
+        let answer = log.redis(&command.replace('K', &name));
         assert_eq!(answer, "-ERR key is longer than 250 bytes\r\n", "{command}");
         assert_eq!(log.redis("DBSIZE"), ":0\r\n", "{command}");
     }
