@@ -29,9 +29,9 @@
 //!   together longer; so is a `BITOP` that looks at more than 64 MiB.
 //! - `BITFIELD` writes nothing beyond the longest value, where Redis adds up to eight bytes, and `OVERFLOW SAT`
 //!   saturates `SET` of a very negative number at the lower end, where Redis, on an overflow of its own,
-//!   takes the upper one.
+//!   takes the upper one. One that only made a value longer has changed it for `WATCH`.
 //! - A `SCAN` goes in one order on all replicas, its cursor has 48 bits and is good for any time and at any
-//!   replica, and it never gives a key twice. It looks at 8,192 keys at most. `KEYS` answers in the order of the
+//!   replica, and it never gives a key twice. It looks at 4,096 keys at most. `KEYS` answers in the order of the
 //!   keys' bytes.
 //! - `INCRBYFLOAT` computes with the 64 bits of mantissa that Redis has on x86, on every machine.
 //! - `OBJECT ENCODING` tells how Redis would keep the value if it had been set as a whole, `REFCOUNT` is

@@ -183,9 +183,9 @@ fn compare(words: &[Vec<u8>], ours: &[u8], theirs: &[u8]) {
         .collect();
     assert!(
         same,
-        "{request:?}\n  ours: {}\ntheirs: {}",
-        ours.escape_ascii(),
-        theirs.escape_ascii()
+        "{request:.1000?}\n  ours: {:.1000}\ntheirs: {:.1000}",
+        ours.escape_ascii().to_string(),
+        theirs.escape_ascii().to_string()
     );
 }
 
@@ -245,6 +245,9 @@ fn random_transactions_are_answered_as_by_redis() {
             .map(|_| key(&mut random))
             .collect();
         let before = command(&mut random);
+        if before.contains(&b"FAIL".to_vec()) {
+            continue; // such a BITFIELD may make a value longer without Redis noticing that it changed
+        }
         let commands: Vec<_> = (0..random.random_range(0..6))
             .map(|_| transacted(&mut random))
             .collect();
@@ -312,7 +315,7 @@ fn limits_are_answered_as_by_redis() {
         "STRLEN long2",
         "INCRBYFLOAT long 1",
         "INCR long",
-        "MGET long long2 none",
+        "MGET long none",
         "SET a 10 EX 9223372036854775",
         "SET a 10 EX 9223372036854776",
         "SET a 10 PX 9223372036854775807",

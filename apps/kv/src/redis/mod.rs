@@ -46,7 +46,7 @@ pub const WORDS_MAX: usize = 1 << 17;
 pub const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// Most commands of one transaction.
-pub const TRANSACTION_COMMANDS_MAX: usize = 4096;
+pub const TRANSACTION_COMMANDS_MAX: usize = 2048;
 
 /// Whether the answer to a query depends on what time it is, however little happened since an item changed.
 #[must_use]

@@ -8,7 +8,7 @@ use crate::redis::{Glob, PATTERN_BYTES_MAX};
 const COUNT_USUAL: usize = 10;
 
 /// How many it looks at if it is told a larger number; items that share their position come on top.
-const COUNT_MAX: usize = 8192;
+const COUNT_MAX: usize = 4096;
 
 /// What is asked of a `SCAN`.
 struct Question<'w> {

@@ -2,7 +2,7 @@
 //! time, the log, limits.
 use super::*;
 use crate::KEY_BYTES_MAX;
-use crate::redis::{Kind, Resp, Script, Words, classify, reply, spec};
+use crate::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, Words, classify, reply, spec};
 
 fn array(words: &[&str]) -> Vec<u8> {
     let mut text = Vec::new();
@@ -372,25 +372,24 @@ fn keys_that_are_too_long_are_refused() {
 
 #[test]
 fn answers_that_are_too_long_are_refused_before_anything_changes() {
-    const TOO_LONG: &str = "-ERR answer is longer than 4194304 bytes\r\n";
+    let too_long = format!("-ERR answer is longer than {REPLY_BYTES_MAX} bytes\r\n");
     let mut log = Log::new();
-    let value = "v".repeat(VALUE_BYTES_MAX);
+    let value = "v".repeat(REPLY_BYTES_MAX / 4);
     log.redis(&format!("SET a {value}"));
-    assert_eq!(log.redis("MGET a a a a"), TOO_LONG);
-    assert!(log.redis("MGET a a a").len() > 3 << 20);
-    let answer = log.transact(
-        &[],
-        &["GET a", "GET a", "MGET a a", "GET a", "GETDEL a", "INCR n"],
-    );
-    assert!(answer.ends_with(&format!("{TOO_LONG}:1\r\n")));
-    assert_eq!(answer.matches(TOO_LONG).count(), 2);
-    assert_eq!(log.redis("STRLEN a"), format!(":{VALUE_BYTES_MAX}\r\n"));
+    assert_eq!(log.redis("MGET a a a a"), too_long);
+    assert!(log.redis("MGET a a a").len() > 3 * value.len());
+    let commands = ["GET a", "GET a", "MGET a a", "GET a", "GETDEL a", "INCR n"];
+    let answer = log.transact(&[], &commands);
+    assert!(answer.ends_with(&format!("{too_long}:1\r\n")));
+    assert_eq!(answer.matches(&too_long).count(), 2);
+    assert_eq!(log.redis("STRLEN a"), format!(":{}\r\n", value.len()));
     let infos = format!("COMMAND INFO{}", " object".repeat(20_000));
     let answer = log.transact(&[], &[&infos, "INCR n"]);
-    assert_eq!(answer, format!("*2\r\n{TOO_LONG}:2\r\n"));
-    let many = vec!["GET a"; 4096];
+    assert_eq!(answer, format!("*2\r\n{too_long}:2\r\n"));
+    let many = vec!["GET a"; TRANSACTION_COMMANDS_MAX];
     let answer = log.transact(&[], &many);
     assert!(answer.len() <= REPLY_BYTES_MAX);
+    log.redis(&format!("SET a {}", "v".repeat(VALUE_BYTES_MAX)));
     let sources = " a".repeat(65);
     let refused = log.redis(&format!("BITOP OR b{sources}"));
     assert_eq!(refused, "-ERR more than 67108864 bytes to combine\r\n");
