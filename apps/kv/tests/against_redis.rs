@@ -10,7 +10,7 @@ use quorumwire_kv::redis::{Kind, Resp, Script, spec};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use redis_commands::{command, key};
-use redis_oracle::{Connection, Ours, Redis, array, now_ms, parts};
+use redis_oracle::{Connection, Ours, Redis, answer_end, array, now_ms, parts};
 
 const COMMANDS: u32 = 100_000;
 
@@ -392,6 +392,22 @@ fn the_command_table_is_that_of_redis() {
         })
         .collect();
     assert!(names.len() > 70);
+    let count = pair.ours.ask(Resp::V2, &words("COMMAND COUNT"));
+    assert_eq!(count, format!(":{}\r\n", names.len()).into_bytes());
+    for resp in [Resp::V2, Resp::V3] {
+        for text in [
+            "COMMAND",
+            "COMMAND INFO",
+            "COMMAND DOCS",
+            "COMMAND DOCS get object nosuch object|help",
+            "COMMAND HELP",
+            "COMMAND LIST FILTERBY ACLCAT string",
+        ] {
+            let answer = pair.ours.ask(resp, &words(text));
+            assert_eq!(answer_end(&answer), Some(answer.len()), "{text}");
+            assert!(parts(&answer).len() > 4, "{text}");
+        }
+    }
     for version in 0..2 {
         for name in &names {
             let has_subcommands = [

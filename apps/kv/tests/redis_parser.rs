@@ -113,6 +113,49 @@ fn what_is_no_request_is_refused_as_by_redis() {
     }
 }
 
+/// An unknown command's words come back in the error.
+#[test]
+fn lines_are_split_as_by_redis() {
+    let mut random = seeds::generator();
+    let mut reached = seeds::Reached::default();
+    let redis = Redis::start();
+    let pieces: &[&[u8]] = &[
+        b" ", b" ", b"\t", b"\x0b", b"\r", b"\"", b"\"", b"'", b"'", b"\\", b"\\x4", b"\\x41",
+        b"\\n", b"\\\"", b"\\'", b"a", b"b", b"0", b"\xff", b"$", b"*1",
+    ];
+    for _ in 0..3000 {
+        let mut line = b"unheard-of".to_vec();
+        for _ in 0..random.random_range(1..12) {
+            line.extend_from_slice(pieces[random.random_range(0..pieces.len())]);
+        }
+        line.extend_from_slice(b"\r\n");
+        let mut connection = redis.connect().stream;
+        connection.write_all(&line).unwrap();
+        connection.shutdown(Shutdown::Write).unwrap();
+        let mut theirs = Vec::new();
+        connection.read_to_end(&mut theirs).unwrap();
+        let ours = match parse(&line) {
+            Parsed::Request { consumed, words } => {
+                assert_eq!(consumed, line.len());
+                reached.count("words");
+                classify(&words).unwrap_err()
+            }
+            Parsed::Refused { reply, .. } => {
+                reached.count("unbalanced");
+                reply.into_owned()
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            ours.escape_ascii().to_string(),
+            theirs.escape_ascii().to_string(),
+            "{}",
+            line.escape_ascii()
+        );
+    }
+    reached.require(300, &["words", "unbalanced"]);
+}
+
 #[test]
 fn what_redis_would_wait_for_or_believe_is_refused() {
     let long_line = vec![b'a'; INLINE_BYTES_MAX];
