@@ -708,7 +708,7 @@ mod tests {
             let command = Command::Meta { meta, value };
             let mut encoded = Vec::new();
             command.encode(&mut encoded);
-            assert!(encoded.len() <= COMMAND_BYTES_MAX);
+            assert_eq!(encoded.len() <= COMMAND_BYTES_MAX, fits);
             assert_eq!(Command::decode(&encoded).is_ok(), fits);
         }
         let mut append = b"\x15\x01k".to_vec();

@@ -1,11 +1,17 @@
-//! A key-value store as a replicated state machine, and the memcached text protocol in front of it.
-//! It opens no socket, reads no clock and knows nothing of replication: the node hands it log entries.
+//! A key-value store as a replicated state machine, and the memcached text protocol and the Redis protocol
+//! in front of it: one store, whose items both see. It opens no socket, reads no clock and knows nothing of
+//! replication: the node hands it log entries.
 //!
-//! The way of a request: [`memcached::parse`] cuts it out of a connection's bytes; a write becomes a
-//! [`Command`], whose encoded bytes go into the log and come back to [`Store`] through
+//! The way of a request: [`memcached::parse`] or [`redis::parse`] cuts it out of a connection's bytes; a
+//! write becomes a [`Command`], whose encoded bytes go into the log and come back to [`Store`] through
 //! [`StateMachine::apply`](quorumwire_interfaces::StateMachine::apply); a read is answered key by key
-//! from [`Store::get`]. The meta commands' `mg` is a read unless its flags ask for a change; one that finds a
-//! stale item which nobody has won yet is told [`memcached::reply::MUST_WRITE`], and the log carries it then.
+//! from [`Store::get`], or by [`Store::redis_read`]. The meta commands' `mg` is a read unless its flags ask for a
+//! change; one that finds a stale item which nobody has won yet is told [`memcached::reply::MUST_WRITE`], and the
+//! log carries it then.
+//!
+//! A value that Redis clients set has the flags 0 and a new unique number; what they only change keeps its
+//! flags. A new lifetime by a Redis command is a new unique number, too, because it is what `WATCH`
+//! compares; one by memcached's `touch` and `gat` is none, and `WATCH` does not notice it.
 //!
 //! Where it differs from memcached 1.6, on purpose:
 //! - Nothing is ever evicted, and a refused `set` leaves the old value alone.
@@ -23,6 +29,28 @@
 //!   the item that was just replaced. With an end in the past `t` is 0, not what C makes of a negative number.
 //! - An `mg` with writes of the same connection sent right behind it may win nothing: it answers as if another
 //!   client had won (`Z`), for those writes are in the log already.
+//!
+//! Of Redis 7.0, version 2 and 3 of the protocol, what is done to strings, their bits, and keys is served
+//! (the table in `redis/table/` has all of it) but `LCS`, `SORT`, `DUMP`, `RESTORE` and `MIGRATE`; commands on
+//! other kinds of values are unknown. Where it differs, on purpose:
+//! - There is one database. A key has at most [`KEY_BYTES_MAX`] bytes, a value [`VALUE_BYTES_MAX`] (as if
+//!   `proto-max-bulk-len` were 1mb), a request [`redis::REQUEST_BYTES_MAX`], a pattern 1,024, a transaction
+//!   [`redis::TRANSACTION_COMMANDS_MAX`] commands.
+//! - An answer longer than [`REPLY_BYTES_MAX`] is refused, and within a transaction what would make all answers
+//!   together longer; so is a `BITOP` that looks at more than 64 MiB.
+//! - `BITFIELD` writes nothing beyond the longest value, where Redis adds up to eight bytes, and `OVERFLOW SAT`
+//!   saturates `SET` of a very negative number at the lower end, where Redis, on an overflow of its own,
+//!   takes the upper one. One that only made a value longer has changed it for `WATCH`.
+//! - A `SCAN` goes in one order on all replicas, its cursor has 48 bits and is good for any time and at any
+//!   replica, and it never gives a key twice. It looks at 4,096 keys at most. `KEYS` answers in the order of the
+//!   keys' bytes.
+//! - `INCRBYFLOAT` computes with the 64 bits of mantissa that Redis has on x86, on every machine.
+//! - `OBJECT ENCODING` tells how Redis would keep the value if it had been set as a whole, `REFCOUNT` is
+//!   1, idle times and frequencies are not kept. `TOUCH` is `EXISTS`.
+//! - `DBSIZE` leaves out keys whose time has passed.
+//! - `COMMAND` lists what is served. `COMMAND DOCS` has neither arguments nor history.
+//! - A string without its line end, or a count that is no number for more than 32 bytes, is refused where
+//!   Redis goes on.
 
 mod command;
 mod key;

@@ -13,9 +13,8 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
         None => (false, text),
     };
     match digits {
-        [] => return None,
         [b'0'] => return (!negative).then_some(0),
-        [b'0', ..] => return None,
+        [] | [b'0', ..] => return None,
         [_, ..] => {}
     }
     let mut magnitude: u64 = 0;

@@ -1,8 +1,304 @@
 //! `COMMAND`: what clients ask to learn which commands there are. Runs none of them.
-use super::{Resp, Words, reply};
+use super::spec::{KeySpec, Spec, find, spec};
+use super::{Glob, Resp, Words, reply, table, too_long};
+use crate::REPLY_BYTES_MAX;
 
-/// Answers `COMMAND` and its subcommands.
+/// What `COMMAND HELP` says.
+const HELP: [&str; 17] = [
+    "COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "(no subcommand)",
+    "    What clients have to know of all commands.",
+    "COUNT",
+    "    How many commands there are.",
+    "LIST [FILTERBY MODULE|ACLCAT|PATTERN <text>]",
+    "    Their names.",
+    "INFO [<command-name> ...]",
+    "    What clients have to know of these commands, or of all.",
+    "DOCS [<command-name> ...]",
+    "    What people may want to know of these commands, or of all.",
+    "GETKEYS <full-command>",
+    "    The keys among a command's words.",
+    "GETKEYSANDFLAGS <full-command>",
+    "    The same, and what is done to them.",
+    "HELP",
+    "    Print this help.",
+];
+
+/// Answers `COMMAND` and its subcommands; whatever is no such command with its error.
 pub fn answer_command(words: &Words<'_>, resp: Resp, out: &mut Vec<u8>) {
-    let _ = (words, resp);
-    reply::array_header(out, 0);
+    let start = out.len();
+    answer(words, resp, out);
+    if out.len() - start > REPLY_BYTES_MAX {
+        out.truncate(start);
+        reply::error(out, too_long().as_bytes());
+    }
+}
+
+fn answer(words: &Words<'_>, resp: Resp, out: &mut Vec<u8>) {
+    let spec = match find(words) {
+        Ok(spec) => spec,
+        Err(error) => return out.extend_from_slice(&error),
+    };
+    let arguments: Vec<&[u8]> = words.iter().skip(2).collect();
+    match spec.name {
+        "command" => info(&[], resp, out),
+        "command|info" => info(&arguments, resp, out),
+        "command|count" => reply::count(out, table::all().len()),
+        "command|list" => list(&arguments, out),
+        "command|docs" => docs(&arguments, resp, out),
+        "command|getkeys" => keys(&arguments, None, out),
+        "command|getkeysandflags" => keys(&arguments, Some(resp), out),
+        "command|help" => {
+            reply::array_header(out, HELP.len());
+            for line in HELP {
+                reply::simple(out, line);
+            }
+        }
+        _ => reply::error(out, b"ERR this is not COMMAND"),
+    }
+}
+
+fn info(names: &[&[u8]], resp: Resp, out: &mut Vec<u8>) {
+    if names.is_empty() {
+        reply::array_header(out, table::all().len());
+        for spec in table::all() {
+            row(spec, resp, out);
+        }
+        return;
+    }
+    reply::array_header(out, names.len());
+    let end_max = out.len() + REPLY_BYTES_MAX;
+    for name in names {
+        if out.len() > end_max {
+            return; // what comes instead is an error
+        }
+        match spec(name) {
+            Some(spec) => row(spec, resp, out),
+            None => reply::null(out, resp),
+        }
+    }
+}
+
+/// One command, and its subcommands within it.
+fn row(spec: &Spec, resp: Resp, out: &mut Vec<u8>) {
+    reply::array_header(out, 10);
+    reply::bulk(out, spec.name.as_bytes());
+    reply::integer(out, i64::from(spec.arity));
+    simple_set(spec.flags, resp, out);
+    for place in spec.key_range() {
+        reply::integer(out, place);
+    }
+    simple_set(spec.categories, resp, out);
+    let tips = spec.tips.split_ascii_whitespace();
+    reply::set_header(out, resp, tips.clone().count());
+    for tip in tips {
+        reply::bulk(out, tip.as_bytes());
+    }
+    reply::set_header(out, resp, spec.keys.len());
+    for keys in spec.keys {
+        key_spec(keys, resp, out);
+    }
+    if spec.subcommands.is_empty() {
+        reply::set_header(out, resp, 0);
+    } else {
+        reply::array_header(out, spec.subcommands.len());
+        for subcommand in spec.subcommands {
+            row(subcommand, resp, out);
+        }
+    }
+}
+
+fn simple_set(texts: &str, resp: Resp, out: &mut Vec<u8>) {
+    let texts = texts.split_ascii_whitespace();
+    reply::set_header(out, resp, texts.clone().count());
+    for text in texts {
+        reply::simple(out, text);
+    }
+}
+
+fn key_spec(keys: &KeySpec, resp: Resp, out: &mut Vec<u8>) {
+    let name = |out: &mut Vec<u8>, name: &str| reply::bulk(out, name.as_bytes());
+    let has_notes = !keys.notes.is_empty();
+    reply::map_header(out, resp, 3 + usize::from(has_notes));
+    if has_notes {
+        name(out, "notes");
+        name(out, keys.notes);
+    }
+    name(out, "flags");
+    simple_set(keys.flags, resp, out);
+    name(out, "begin_search");
+    reply::map_header(out, resp, 2);
+    name(out, "type");
+    name(out, "index");
+    name(out, "spec");
+    reply::map_header(out, resp, 1);
+    name(out, "index");
+    reply::count(out, keys.begin);
+    name(out, "find_keys");
+    reply::map_header(out, resp, 2);
+    name(out, "type");
+    name(out, "range");
+    name(out, "spec");
+    reply::map_header(out, resp, 3);
+    name(out, "lastkey");
+    reply::integer(out, i64::from(keys.last));
+    name(out, "keystep");
+    reply::count(out, keys.step);
+    name(out, "limit");
+    reply::integer(out, 0);
+}
+
+/// `COMMAND LIST [FILTERBY MODULE|ACLCAT|PATTERN text]`: a filter looks at subcommands, too.
+fn list(arguments: &[&[u8]], out: &mut Vec<u8>) {
+    let all = table::all().iter().copied();
+    let with_subcommands = all
+        .clone()
+        .flat_map(|spec| std::iter::once(spec).chain(spec.subcommands));
+    let names: Vec<&str> = match arguments {
+        [] => all.map(|spec| spec.name).collect(),
+        [filter, how, text] if filter.eq_ignore_ascii_case(b"FILTERBY") => {
+            let text = text.to_ascii_lowercase();
+            let Some(holds) = filter_of(how, &text) else {
+                return reply::error(out, b"ERR syntax error");
+            };
+            let chosen = with_subcommands.filter(|spec| holds(spec));
+            chosen.map(|spec| spec.name).collect()
+        }
+        _ => return reply::error(out, b"ERR syntax error"),
+    };
+    reply::array_header(out, names.len());
+    for name in names {
+        reply::bulk(out, name.as_bytes());
+    }
+}
+
+/// Whether a command is wanted.
+type Filter<'t> = Box<dyn Fn(&Spec) -> bool + 't>;
+
+fn filter_of<'t>(how: &[u8], text: &'t [u8]) -> Option<Filter<'t>> {
+    if how.eq_ignore_ascii_case(b"MODULE") {
+        Some(Box::new(|_| false))
+    } else if how.eq_ignore_ascii_case(b"ACLCAT") {
+        Some(Box::new(move |spec| {
+            let mut categories = spec.categories.split_ascii_whitespace();
+            categories.any(|category| &category.as_bytes()[1..] == text)
+        }))
+    } else if how.eq_ignore_ascii_case(b"PATTERN") {
+        let pattern = Glob::new(text)?;
+        Some(Box::new(move |spec| pattern.matches(spec.name.as_bytes())))
+    } else {
+        None
+    }
+}
+
+/// Names that nobody knows are left out.
+fn docs(names: &[&[u8]], resp: Resp, out: &mut Vec<u8>) {
+    let found: Vec<&Spec> = if names.is_empty() {
+        table::all().to_vec()
+    } else {
+        names.iter().filter_map(|name| spec(name)).collect()
+    };
+    documents(found.into_iter(), resp, out);
+}
+
+fn documents<'s>(specs: impl ExactSizeIterator<Item = &'s Spec>, resp: Resp, out: &mut Vec<u8>) {
+    reply::map_header(out, resp, specs.len());
+    let end_max = out.len() + REPLY_BYTES_MAX;
+    for spec in specs {
+        if out.len() > end_max {
+            return; // what comes instead is an error
+        }
+        reply::bulk(out, spec.name.as_bytes());
+        let has_subcommands = !spec.subcommands.is_empty();
+        reply::map_header(out, resp, 4 + usize::from(has_subcommands));
+        for (name, text) in [
+            ("summary", spec.summary),
+            ("since", spec.since),
+            ("group", spec.group),
+            ("complexity", spec.complexity),
+        ] {
+            reply::bulk(out, name.as_bytes());
+            reply::bulk(out, text.as_bytes());
+        }
+        if has_subcommands {
+            reply::bulk(out, b"subcommands");
+            documents(spec.subcommands.iter(), resp, out);
+        }
+    }
+}
+
+/// `COMMAND GETKEYS`, and with a version `COMMAND GETKEYSANDFLAGS`.
+fn keys(words: &[&[u8]], flags_in: Option<Resp>, out: &mut Vec<u8>) {
+    let container = words.first().and_then(|name| spec(name));
+    let found = match (container, words.get(1)) {
+        (Some(container), Some(second)) if !container.subcommands.is_empty() => {
+            container.subcommand(second)
+        }
+        (container, _) => container,
+    };
+    let Some(spec) = found else {
+        return reply::error(out, b"ERR Invalid command specified");
+    };
+    if spec.keys.is_empty() {
+        return reply::error(out, b"ERR The command has no key arguments");
+    }
+    if !spec.takes(words.len()) {
+        return reply::error(
+            out,
+            b"ERR Invalid number of arguments specified for command",
+        );
+    }
+    let mut keys = Vec::new();
+    for key_spec in spec.keys {
+        for (place, word) in words.iter().enumerate() {
+            if key_spec.holds(place, words.len()) {
+                keys.push((word, key_spec.flags));
+            }
+        }
+    }
+    reply::array_header(out, keys.len());
+    for (key, flags) in keys {
+        if let Some(resp) = flags_in {
+            reply::array_header(out, 2);
+            reply::bulk(out, key);
+            simple_set(flags_here(spec, words, flags), resp, out);
+        } else {
+            reply::bulk(out, key);
+        }
+    }
+}
+
+/// What these words do to the key, where that depends on them.
+fn flags_here(spec: &Spec, words: &[&[u8]], flags: &'static str) -> &'static str {
+    let has = |name: &[u8]| {
+        words[2..]
+            .iter()
+            .any(|word| word.eq_ignore_ascii_case(name))
+    };
+    match spec.name {
+        "set" if has(b"GET") => "RW access update",
+        "set" => "OW update",
+        "bitfield" if has(b"SET") || has(b"INCRBY") => "RW access update",
+        "bitfield" => "RO access",
+        _ => flags,
+    }
+}
+
+impl Spec {
+    /// First key, last key and step, as clients of old take them.
+    fn key_range(&self) -> [i64; 3] {
+        let Some(first) = self.keys.first() else {
+            return [0, 0, 0];
+        };
+        let last = self.keys.iter().map(|keys| {
+            let last = i64::from(keys.last);
+            let begin = i64::try_from(keys.begin).unwrap_or(i64::MAX);
+            if last < 0 { last } else { begin + last }
+        });
+        let open = last.clone().find(|&last| last < 0);
+        let last = open.or_else(|| last.max()).unwrap_or(0);
+        let begin = i64::try_from(first.begin).unwrap_or(i64::MAX);
+        let step = i64::try_from(first.step).unwrap_or(i64::MAX);
+        [begin, last, step]
+    }
 }

@@ -16,11 +16,12 @@ pub(crate) fn answer_in_transaction(
             return Err("ERR wrong number of arguments for 'ping' command".into());
         }
         "ping" | "echo" => answer.bulk(word(1))?,
-        "select" => match integer(word(1)) {
-            Some(0) => answer.ok(),
-            Some(_) => return Err(NO_DATABASE.into()),
-            None => return Err("ERR invalid DB index".into()),
-        },
+        "select" => {
+            if database(word(1))? != 0 {
+                return Err(NO_DATABASE.into());
+            }
+            answer.ok();
+        }
         "swapdb" => {
             swap(word(1), word(2))?;
             answer.ok();
@@ -42,9 +43,18 @@ pub(crate) fn answer_in_transaction(
 /// There is one database.
 pub(crate) const NO_DATABASE: &str = "ERR DB index is out of range";
 
-fn swap(first: &[u8], second: &[u8]) -> Result<(), Fault> {
-    let first = integer(first).ok_or("ERR invalid first DB index")?;
-    let second = integer(second).ok_or("ERR invalid second DB index")?;
+/// The number of a database, there or not.
+pub(crate) fn database(word: &[u8]) -> Result<i32, Fault> {
+    let number = integer(word).ok_or("ERR value is not an integer or out of range")?;
+    i32::try_from(number).map_err(|_| {
+        let (least, most) = (i32::MIN, i32::MAX);
+        format!("ERR value is out of range, value must between {least} and {most}").into()
+    })
+}
+
+fn swap(first: &[u8], second: &[u8]) -> Outcome {
+    let first = database(first).map_err(|_| "ERR invalid first DB index")?;
+    let second = database(second).map_err(|_| "ERR invalid second DB index")?;
     if (first, second) == (0, 0) {
         Ok(())
     } else {

@@ -55,16 +55,15 @@ impl Answer<'_> {
 
     /// A string, or that it is not there.
     pub(crate) fn bulk_or_null(&mut self, bytes: Option<&[u8]>) -> Outcome {
-        match bytes {
-            Some(bytes) => self.bulk(bytes),
-            None => {
-                self.null();
-                Ok(())
-            }
+        if let Some(bytes) = bytes {
+            return self.bulk(bytes);
         }
+        self.null();
+        Ok(())
     }
 }
 
-fn too_long() -> Fault {
+/// What is said instead of an answer that is longer than [`REPLY_BYTES_MAX`].
+pub(crate) fn too_long() -> Fault {
     format!("ERR answer is longer than {REPLY_BYTES_MAX} bytes").into()
 }

@@ -31,19 +31,16 @@ impl<'a> Glob<'a> {
                 last_star = Some((place, read));
                 continue;
             }
-            match one(&pattern[place..], text[read]) {
-                Some(bytes) => {
-                    place += bytes;
-                    read += 1;
-                }
-                None => {
-                    let Some((behind_star, taken)) = last_star else {
-                        return false;
-                    };
-                    place = behind_star;
-                    read = taken + 1;
-                    last_star = Some((behind_star, read));
-                }
+            if let Some(bytes) = one(&pattern[place..], text[read]) {
+                place += bytes;
+                read += 1;
+            } else if let Some((behind_star, taken)) = last_star {
+                // The star takes one byte more.
+                place = behind_star;
+                read = taken + 1;
+                last_star = Some((behind_star, read));
+            } else {
+                return false;
             }
         }
         pattern[place..].iter().all(|&byte| byte == b'*')

@@ -30,9 +30,9 @@ pub use words::Words;
 pub(crate) use spec::find;
 
 pub(crate) use arithmetic::integer;
-pub(crate) use connection::{NO_DATABASE, answer_in_transaction};
+pub(crate) use connection::{NO_DATABASE, answer_in_transaction, database};
 pub(crate) use extended::Extended;
-pub(crate) use fault::{Answer, Fault, Outcome};
+pub(crate) use fault::{Answer, Fault, Outcome, too_long};
 pub(crate) use glob::{Glob, PATTERN_BYTES_MAX};
 
 /// Longest request in bytes, as an array of words: what a connection must be able to buffer, and the
@@ -46,7 +46,7 @@ pub const WORDS_MAX: usize = 1 << 17;
 pub const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// Most commands of one transaction.
-pub const TRANSACTION_COMMANDS_MAX: usize = 8192;
+pub const TRANSACTION_COMMANDS_MAX: usize = 2048;
 
 /// Whether the answer to a query depends on what time it is, however little happened since an item changed.
 #[must_use]

@@ -16,11 +16,20 @@ const PIECE_OF_DIGITS: u32 = 1_000_000_000;
 /// Bits of a quotient, at least: two more than a mantissa has.
 const QUOTIENT_BITS: u32 = 66;
 
+/// The lowest piece of a number.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the rest is left out on purpose"
+)]
+const fn low(number: u128) -> u32 {
+    number as u32
+}
+
 impl From<u128> for Natural {
     fn from(mut number: u128) -> Self {
         let mut pieces = Vec::new();
         while number != 0 {
-            pieces.push((number & u128::from(u32::MAX)) as u32);
+            pieces.push(low(number));
             number >>= u32::BITS;
         }
         Self { pieces }
@@ -40,11 +49,11 @@ impl Natural {
         let mut carry = u64::from(addend);
         for piece in &mut self.pieces {
             carry += u64::from(*piece) * u64::from(factor);
-            *piece = carry as u32;
+            *piece = low(u128::from(carry));
             carry >>= u32::BITS;
         }
         if carry != 0 {
-            self.pieces.push(carry as u32);
+            self.pieces.push(low(u128::from(carry)));
         }
     }
 
@@ -153,7 +162,7 @@ impl Natural {
             let mut rest = 0;
             for piece in self.pieces.iter_mut().rev() {
                 let number = rest << 32 | u64::from(*piece);
-                *piece = (number / u64::from(PIECE_OF_DIGITS)) as u32;
+                *piece = low(u128::from(number / u64::from(PIECE_OF_DIGITS)));
                 rest = number % u64::from(PIECE_OF_DIGITS);
             }
             self.drop_zeros();
@@ -161,7 +170,8 @@ impl Natural {
         }
         let mut text = groups.pop().unwrap_or(0).to_string();
         for group in groups.iter().rev() {
-            text.push_str(&format!("{group:09}"));
+            let digits = format!("{group:09}");
+            text.push_str(&digits);
         }
         text
     }

@@ -11,8 +11,8 @@ use crate::VALUE_BYTES_MAX;
 pub enum Parsed<'a> {
     /// Not a whole request yet.
     Incomplete {
-        /// There is nothing new to find before the buffer holds this many bytes; more than it holds,
-        /// at most [`REQUEST_BYTES_MAX`].
+        /// There is no request in it before the buffer holds this many bytes; more than it holds, at
+        /// most [`REQUEST_BYTES_MAX`]. That it will never be one may show earlier.
         needed: usize,
     },
     /// Nothing to answer: an empty line, or an array of nothing.
@@ -163,15 +163,14 @@ fn refused<'a>(buffer: &'a [u8], why: &str) -> Parsed<'a> {
     }
 }
 
-/// Like in Redis, a line's end in an answer is a blank, and a NUL ends it.
+/// Like in Redis, a line's end in an answer is a blank.
 fn refused_marker(buffer: &[u8], found: u8) -> Parsed<'_> {
     let mut reply = b"-ERR Protocol error: expected '$', got '".to_vec();
-    match found {
-        0 => {}
-        b'\r' | b'\n' => reply.extend_from_slice(b" '"),
-        other => reply.extend_from_slice(&[other, b'\'']),
-    }
-    reply.extend_from_slice(b"\r\n");
+    reply.push(match found {
+        b'\r' | b'\n' => b' ',
+        other => other,
+    });
+    reply.extend_from_slice(b"'\r\n");
     Parsed::Refused {
         consumed: buffer.len(),
         reply: Cow::Owned(reply),

@@ -136,3 +136,100 @@ const fn watch_bytes(key: Key<'_>) -> usize {
     debug_assert!(key.bytes().len() <= KEY_BYTES_MAX);
     1 + key.bytes().len() + 8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Command;
+
+    const GET: &[u8] = b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n";
+    const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+
+    fn encoded(script: Script<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let command = Command::Redis(script);
+        command.encode(&mut bytes);
+        assert_eq!(bytes.len(), command.encoded_bytes());
+        assert_eq!(Command::decode(&bytes), Ok(command));
+        bytes
+    }
+
+    /// Typed by hand from the layout at the top of this file.
+    #[test]
+    fn scripts_are_the_bytes_typed_by_hand() {
+        let words = Words::from_text(PING).unwrap();
+        let single = encoded(Script::single(Resp::V2, &words));
+        assert_eq!(single, b"\x1f2\0\0\0\0\0*1\r\n$4\r\nPING\r\n");
+        let mut watched = Vec::new();
+        Script::watch(&mut watched, Key::binary(b"ab").unwrap(), 0x0102);
+        Script::watch(&mut watched, Key::binary(b"").unwrap(), u64::MAX);
+        let script = Script {
+            resp: Resp::V3,
+            is_transaction: true,
+            watched: &watched,
+            commands: &[GET, PING].concat(),
+        };
+        let bytes = encoded(script);
+        assert_eq!(
+            bytes,
+            b"\x1f3\x01\0\0\0\x14\
+              \x02ab\0\0\0\0\0\0\x01\x02\
+              \0\xff\xff\xff\xff\xff\xff\xff\xff\
+              *2\r\n$3\r\nGET\r\n$1\r\na\r\n*1\r\n$4\r\nPING\r\n"
+        );
+        for end in 0..bytes.len() {
+            let cut = Command::decode(&bytes[..end]);
+            // Without commands a transaction is empty; what is left of one must be whole.
+            let is_whole = [27, 27 + GET.len()].contains(&end);
+            assert_eq!(cut.is_ok(), is_whole, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_script_is_refused() {
+        let many = PING.repeat(TRANSACTION_COMMANDS_MAX + 1);
+        for (bytes, error) in [
+            (&b"2\0\0\0\0"[..], DecodeError::Truncated),
+            (b"2\0\0\0\0\x01", DecodeError::Truncated),
+            (b"2\0\0\0\0\0", DecodeError::Script),
+            (b"1\x01\0\0\0\0", DecodeError::Script),
+            (b"2\x02\0\0\0\0", DecodeError::Script),
+            (b"2\x01\0\0\0\0PING\r\n", DecodeError::Script),
+            (b"2\x01\0\0\0\0*0\r\n", DecodeError::Script),
+            (b"2\x01\0\0\0\x08\0\0\0\0\0\0\0\0", DecodeError::Script),
+            (b"2\x01\0\0\0\x09\x01\0\0\0\0\0\0\0\0", DecodeError::Script),
+            (
+                b"2\0\0\0\0\x09\0\0\0\0\0\0\0\0\0*1\r\n$4\r\nPING\r\n",
+                DecodeError::Script,
+            ),
+            (
+                b"2\0\0\0\0\0*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n",
+                DecodeError::Script,
+            ),
+            (&[b"2\x01\0\0\0\0", &many[..]].concat(), DecodeError::Length),
+        ] {
+            let command = [b"\x1f", bytes].concat();
+            let decoded = Command::decode(&command);
+            assert_eq!(
+                decoded,
+                Err(error),
+                "{}",
+                bytes[..bytes.len().min(40)].escape_ascii()
+            );
+        }
+        let long_key = [&b"\x1f2\x01\0\0\x01\x04\xfb"[..], &[b'k'; 251 + 8]].concat();
+        assert_eq!(Command::decode(&long_key), Err(DecodeError::Script));
+    }
+
+    #[test]
+    fn a_script_of_the_longest_request_fits_a_command() {
+        let value = "v".repeat(crate::VALUE_BYTES_MAX);
+        let key = "k".repeat(KEY_BYTES_MAX);
+        let text = format!(
+            "*8\r\n$3\r\nSET\r\n$250\r\n{key}\r\n$1048576\r\n{value}\r\n$4\r\nPXAT\r\n\
+             $19\r\n9223372036854775807\r\n$2\r\nNX\r\n$3\r\nGET\r\n$7\r\nKEEPTTL\r\n"
+        );
+        let words = Words::from_text(text.as_bytes()).unwrap();
+        assert!(encoded(Script::single(Resp::V2, &words)).len() <= crate::COMMAND_BYTES_MAX);
+    }
+}

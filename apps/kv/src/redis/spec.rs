@@ -1,4 +1,6 @@
 //! What a row of the command table says, and whether a request is a command at all. Runs nothing.
+use std::sync::LazyLock;
+
 use super::{Words, table};
 
 /// Who carries a command out.
@@ -107,14 +109,51 @@ pub fn spec(name: &[u8]) -> Option<&'static Spec> {
 /// Longest name of a command, in bytes.
 const NAME_BYTES_MAX: usize = 16;
 
-fn row(name: &[u8]) -> Option<&'static Spec> {
+/// A name in small letters, as one number.
+type Letters = u128;
+
+fn letters(name: &[u8]) -> Option<Letters> {
     let mut letters = [0; NAME_BYTES_MAX];
-    let small = letters.get_mut(..name.len())?;
-    small.copy_from_slice(name);
-    small.make_ascii_lowercase();
-    let rows = table::all();
-    let place = rows.binary_search_by(|spec| spec.name.as_bytes().cmp(small));
-    place.ok().map(|place| rows[place])
+    letters.get_mut(..name.len())?.copy_from_slice(name);
+    letters.make_ascii_lowercase();
+    Some(Letters::from_le_bytes(letters))
+}
+
+/// The rows by their names: every request looks for one, twice.
+static PLACES: LazyLock<Vec<Option<(Letters, &'static Spec)>>> = LazyLock::new(|| {
+    let mut places = vec![None; PLACE_COUNT];
+    for spec in table::all() {
+        let letters = letters(spec.name.as_bytes()).expect("names are short");
+        let mut place = first_place(letters);
+        while places[place].is_some() {
+            place = (place + 1) % PLACE_COUNT;
+        }
+        places[place] = Some((letters, *spec));
+    }
+    places
+});
+
+/// Several times as many as there are rows.
+const PLACE_COUNT: usize = 512;
+
+/// Where a name would stand, if no other stood there.
+fn first_place(letters: Letters) -> usize {
+    let [low, high] = [letters, letters >> 64].map(|half| half & u128::from(u64::MAX));
+    let mixed = (low ^ high.rotate_left(7)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    usize::from(mixed.to_le_bytes()[7]) << 1
+}
+
+fn row(name: &[u8]) -> Option<&'static Spec> {
+    let wanted = letters(name)?;
+    let mut place = first_place(wanted);
+    loop {
+        let (found, spec) = PLACES[place]?;
+        // A name that ends in NULs is as a number the one without them.
+        if found == wanted && spec.name.len() == name.len() {
+            return Some(spec);
+        }
+        place = (place + 1) % PLACE_COUNT;
+    }
 }
 
 impl Spec {
@@ -230,4 +269,31 @@ fn unknown_subcommand(container: &Spec, name: &[u8]) -> Vec<u8> {
     let mut reply = Vec::new();
     super::reply::error(&mut reply, &text.concat());
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_found_by_its_name_and_by_no_other() {
+        for known in table::all() {
+            let name = known.name.as_bytes();
+            for name in [name.to_vec(), name.to_ascii_uppercase()] {
+                assert!(std::ptr::eq(spec(&name).unwrap(), *known));
+                for other in [&[&name[..], b"\0"].concat()[..], &name[1..], b"\0versions"] {
+                    assert!(spec(other).is_none_or(|found| found.name != known.name));
+                }
+            }
+            for subcommand in known.subcommands {
+                assert!(std::ptr::eq(
+                    spec(subcommand.name.as_bytes()).unwrap(),
+                    subcommand
+                ));
+            }
+        }
+        for name in ["", "\0", "get\0", "averylongnamethatis", "object|", "get|x"] {
+            assert!(spec(name.as_bytes()).is_none(), "{name:?}");
+        }
+    }
 }

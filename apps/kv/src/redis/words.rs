@@ -112,11 +112,8 @@ impl<'w> Iterator for Iter<'w> {
     fn next(&mut self) -> Option<&'w [u8]> {
         let mut bytes: usize = 0;
         let mut place = 1;
-        loop {
-            match *self.0.get(place)? {
-                digit @ b'0'..=b'9' => bytes = bytes * 10 + usize::from(digit - b'0'),
-                _ => break,
-            }
+        while let digit @ b'0'..=b'9' = *self.0.get(place)? {
+            bytes = bytes * 10 + usize::from(digit - b'0');
             place += 1;
         }
         let start = place + 2;
@@ -144,7 +141,37 @@ pub(super) enum Length {
 const LINE_BYTES_MAX: usize = 32;
 
 /// Reads a line with a number behind `marker`.
+#[inline]
 pub(super) fn length(text: &[u8], marker: u8) -> Length {
+    usual_length(text, marker).unwrap_or_else(|| any_length(text, marker))
+}
+
+/// The same for what nearly all lines are: a number of a few digits, and all of it there.
+#[inline]
+fn usual_length(text: &[u8], marker: u8) -> Option<Length> {
+    let (&first, digits) = text.split_first()?;
+    if first != marker {
+        return None;
+    }
+    let mut number = 0;
+    for (place, &byte) in digits.iter().take(USUAL_DIGITS_MAX + 1).enumerate() {
+        match byte {
+            b'1'..=b'9' => number = number * 10 + i64::from(byte - b'0'),
+            b'0' if place > 0 => number *= 10,
+            b'\r' if place > 0 && digits.get(place + 1) == Some(&b'\n') => {
+                let end = place + 3;
+                return Some(Length::Known { number, end });
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Digits of the longest value's length.
+const USUAL_DIGITS_MAX: usize = 7;
+
+fn any_length(text: &[u8], marker: u8) -> Length {
     match text.first() {
         None => return Length::Incomplete,
         Some(&first) if first != marker => return Length::NoMarker(first),
@@ -159,12 +186,11 @@ pub(super) fn length(text: &[u8], marker: u8) -> Length {
         };
     };
     match (integer(&line[1..end]), text.get(end + 1)) {
-        (None, _) => Length::NoNumber,
         (Some(_), None) => Length::Incomplete,
         (Some(number), Some(b'\n')) => Length::Known {
             number,
             end: end + 2,
         },
-        (Some(_), Some(_)) => Length::NoNumber,
+        (None, _) | (Some(_), Some(_)) => Length::NoNumber,
     }
 }

@@ -149,11 +149,12 @@ pub(super) fn rewrite<'a>(slot: &'a mut Arc<Item>, contents: &Contents<'_>) -> &
     Arc::make_mut(slot)
 }
 
-/// Gives the value's bytes to be changed.
-pub(super) fn change(slot: &mut Arc<Item>, unique: u64) -> &mut [u8] {
+/// Has the value's bytes changed in place; `change` tells whether it did change any.
+pub(super) fn change(slot: &mut Arc<Item>, unique: u64, change: impl FnOnce(&mut [u8]) -> bool) {
     let item = Arc::make_mut(slot);
-    item.unique = unique;
-    item.value_mut()
+    if change(item.value_mut()) {
+        item.unique = unique;
+    }
 }
 
 /// Puts bytes before and behind the value: the item was stored anew by that.

@@ -61,7 +61,8 @@ impl Secret {
     /// The hash that counts within a shard. Keys whose hashes differ meet by chance only.
     fn mix(self, hash: u64) -> u64 {
         let product = u128::from(hash ^ self.mask) * u128::from(self.factor);
-        (product >> 64) as u64 ^ product as u64
+        let [low, high] = [product, product >> 64].map(|half| half & u128::from(u64::MAX));
+        u64::try_from(low ^ high).unwrap_or(0) // never: both have 64 bits
     }
 }
 
@@ -243,6 +244,7 @@ fn hash(key: &[u8]) -> u64 {
 }
 
 /// The shard of a hash: its first bits, so that the shards follow each other in the order of positions.
+#[expect(clippy::cast_possible_truncation, reason = "there are few shards")]
 const fn shard_index(hash: u64) -> usize {
     (hash >> (64 - SHARDS.trailing_zeros())) as usize
 }

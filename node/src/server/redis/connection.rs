@@ -292,16 +292,13 @@ fn set_info(client: &mut RedisClient, words: &Words<'_>, out: &mut Vec<u8>) {
             return reply::error(out, format!("ERR Unrecognized option '{other}'").as_bytes());
         }
     };
-    match words.get(3).filter(|value| is_name(value)) {
-        Some(value) => {
-            client.library[place] = value.to_vec();
-            reply::ok(out);
-        }
-        None => {
-            let text =
-                b"ERR lib-name and lib-ver cannot contain spaces, newlines or special characters.";
-            reply::error(out, text);
-        }
+    if let Some(value) = words.get(3).filter(|value| is_name(value)) {
+        client.library[place] = value.to_vec();
+        reply::ok(out);
+    } else {
+        let text =
+            b"ERR lib-name and lib-ver cannot contain spaces, newlines or special characters.";
+        reply::error(out, text);
     }
 }
 

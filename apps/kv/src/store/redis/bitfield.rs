@@ -68,16 +68,18 @@ impl Store {
     ) -> Outcome {
         let key = key(words[1])?;
         let steps = steps(&words[2..])?;
-        answer.has_room(steps.len() * ANSWER_BYTES_MAX)?;
+        answer.has_room((steps.len() + 1) * ANSWER_BYTES_MAX)?;
         match bytes_written(&steps) {
             None => show_fields(self.value(key).unwrap_or_default(), &steps, answer),
             Some(bytes) => {
                 fits(bytes)?;
                 reply::array_header(answer.out, steps.len());
                 self.edit(key, bytes, at, |value| {
+                    let mut is_changed = false;
                     for step in &steps {
-                        step.run(value, answer);
+                        is_changed |= step.run(value, answer);
                     }
+                    is_changed
                 });
             }
         }
@@ -90,7 +92,7 @@ impl Store {
         if bytes_written(&steps).is_some() {
             return Err("ERR BITFIELD_RO only supports the GET subcommand".into());
         }
-        answer.has_room(steps.len() * ANSWER_BYTES_MAX)?;
+        answer.has_room((steps.len() + 1) * ANSWER_BYTES_MAX)?;
         show_fields(self.value(key).unwrap_or_default(), &steps, answer);
         Ok(())
     }
@@ -144,22 +146,30 @@ fn show_fields(value: &[u8], steps: &[Step], answer: &mut Answer<'_>) {
 }
 
 impl Step {
-    /// Answers with what was there, or with the sum, or with nothing if that is too large.
-    fn run(&self, value: &mut [u8], answer: &mut Answer<'_>) {
+    /// Answers with what was there, or with the sum, or with nothing if that is too large. Tells whether
+    /// it changed the value.
+    fn run(&self, value: &mut [u8], answer: &mut Answer<'_>) -> bool {
         let field = self.field;
         let before = field.get(value);
         let (wanted, overflow, shows_sum) = match self.action {
-            Action::Get => return answer.integer(before),
+            Action::Get => {
+                answer.integer(before);
+                return false;
+            }
             Action::Set(number, overflow) => (field.as_written(number), overflow, false),
             Action::Add(change, overflow) => {
                 (i128::from(before) + i128::from(change), overflow, true)
             }
         };
         match field.fitted(wanted, overflow) {
-            None => answer.null(),
+            None => {
+                answer.null();
+                false
+            }
             Some(after) => {
                 field.set(value, after);
                 answer.integer(if shows_sum { after } else { before });
+                after != before
             }
         }
     }
@@ -196,7 +206,8 @@ impl Field {
         for place in first..first + WINDOW_BYTES {
             window = window << 8 | u128::from(value.get(place).copied().unwrap_or(0));
         }
-        let number = (window >> self.shift()) as u64 & self.mask();
+        let number = u64::try_from(window >> self.shift() & u128::from(self.mask()));
+        let number = number.unwrap_or(0); // never: the mask has 64 bits
         let is_negative = self.is_signed && number >> (self.bits - 1) == 1;
         if is_negative {
             (number | !self.mask()).cast_signed()
@@ -212,8 +223,8 @@ impl Field {
         let first = self.offset / 8;
         for (distance, byte) in value.iter_mut().skip(first).take(WINDOW_BYTES).enumerate() {
             let shift = 8 * (WINDOW_BYTES - 1 - distance);
-            let (mask, number) = ((mask >> shift) as u8, (number >> shift) as u8);
-            *byte = *byte & !mask | number;
+            let byte_of = |bits: u128| (bits >> shift).to_le_bytes()[0];
+            *byte = *byte & !byte_of(mask) | byte_of(number);
         }
     }
 

@@ -1,11 +1,15 @@
 //! Commands on the bits of a value. The first bit is the highest of the first byte.
 use super::{
-    Answer, Arguments, At, FOREVER, Fault, Key, Outcome, SYNTAX, Store, key, number, range, signed,
+    Answer, Arguments, At, FOREVER, Fault, Key, Outcome, SYNTAX, Store, key, number, range,
+    range_in_any_order, signed,
 };
 use crate::VALUE_BYTES_MAX;
 use crate::redis::integer;
 
 const BAD_OFFSET: &str = "ERR bit offset is not an integer or out of range";
+/// Bytes that one `BITOP` looks at: replicas apply nothing else meanwhile.
+const COMBINED_BYTES_MAX: usize = 64 << 20;
+
 const BAD_BIT: &str = "ERR bit is not an integer or out of range";
 
 impl Store {
@@ -35,6 +39,7 @@ impl Store {
             let mask = 0x80 >> (offset % 8);
             let byte = &mut value[offset / 8];
             *byte = if is_set { *byte | mask } else { *byte & !mask };
+            before != is_set
         });
         answer.integer(i64::from(before));
         Ok(())
@@ -50,7 +55,11 @@ impl Store {
             2 => Some((0, value.len() * 8)),
             4 | 5 => {
                 let (start, end) = (number(words[2])?, number(words[3])?);
-                bit_range(start, end, words.get(4), value)?
+                if start < 0 && end < 0 && start > end {
+                    None // whatever the unit, as in Redis
+                } else {
+                    bit_range(words.get(4), value, |length| range(start, end, length))?
+                }
             }
             _ => return Err(SYNTAX.into()),
         };
@@ -74,8 +83,13 @@ impl Store {
         }
         let start = words.get(3).map_or(Ok(0), |word| number(word))?;
         let is_bounded = words.len() > 4;
+        if let Some(unit) = words.get(5) {
+            is_in_bits(unit)?;
+        }
         let end = words.get(4).map_or(Ok(-1), |word| number(word))?;
-        let searched = bit_range(start, end, words.get(5), value)?;
+        let searched = bit_range(words.get(5), value, |length| {
+            range_in_any_order(start, end, length)
+        })?;
         let place = match searched {
             None => -1,
             Some((start, end)) => match find(value, start, end, wanted) {
@@ -103,7 +117,7 @@ impl Store {
         let destination = key(words[2])?;
         let sources: Result<Vec<Key<'_>>, Fault> =
             words[3..].iter().map(|name| key(name)).collect();
-        let result = self.combined(operation, &sources?);
+        let result = self.combined(operation, &sources?)?;
         answer.count(result.len());
         if result.is_empty() {
             self.remove_live(destination);
@@ -114,19 +128,24 @@ impl Store {
     }
 
     /// As long as the longest value; the others have zeros behind them.
-    fn combined(&self, operation: Operation, sources: &[Key<'_>]) -> Vec<u8> {
+    fn combined(&self, operation: Operation, sources: &[Key<'_>]) -> Result<Vec<u8>, Fault> {
         let values = || {
             sources
                 .iter()
                 .map(|&key| self.value(key).unwrap_or_default())
         };
+        if values().map(<[u8]>::len).sum::<usize>() > COMBINED_BYTES_MAX {
+            return Err(format!("ERR more than {COMBINED_BYTES_MAX} bytes to combine").into());
+        }
         let bytes = values().map(<[u8]>::len).max().unwrap_or(0);
         let mut result = vec![0; bytes];
         for (place, value) in values().enumerate() {
             if place == 0 {
                 result[..value.len()].copy_from_slice(value);
                 if operation == Operation::Not {
-                    result.iter_mut().for_each(|byte| *byte = !*byte);
+                    for byte in &mut result {
+                        *byte = !*byte;
+                    }
                 }
                 continue;
             }
@@ -141,7 +160,7 @@ impl Store {
                 Operation::Xor | Operation::Not => pairs.for_each(|(byte, other)| *byte ^= other),
             }
         }
-        result
+        Ok(result)
     }
 }
 
@@ -206,11 +225,16 @@ fn is_in_bits(unit: &[u8]) -> Result<bool, Fault> {
 /// The bits of a range: the first, and the one behind the last.
 type Bits = Option<(usize, usize)>;
 
-fn bit_range(start: i64, end: i64, unit: Option<&&[u8]>, value: &[u8]) -> Result<Bits, Fault> {
+/// What `range` makes of so many places, in bits.
+fn bit_range(
+    unit: Option<&&[u8]>,
+    value: &[u8],
+    range: impl FnOnce(i64) -> Option<(i64, i64)>,
+) -> Result<Bits, Fault> {
     let in_bits = unit.map_or(Ok(false), |unit| is_in_bits(unit))?;
     let bits_per_place = if in_bits { 1 } else { 8 };
     let length = signed(value.len() * 8) / bits_per_place;
-    let bits = range(start, end, length).and_then(|(start, end)| {
+    let bits = range(length).and_then(|(start, end)| {
         let start = usize::try_from(start * bits_per_place).ok()?;
         let end = usize::try_from((end + 1) * bits_per_place).ok()?;
         Some((start, end))

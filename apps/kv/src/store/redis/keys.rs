@@ -1,9 +1,8 @@
 //! Commands on keys, whatever their values.
 use super::{
-    Answer, Arguments, At, Fault, Key, Life, Outcome, SAME_OBJECT, SYNTAX, Store, key, life,
-    number, reply,
+    Answer, Arguments, At, Fault, Key, Life, Outcome, SAME_OBJECT, SYNTAX, Store, key, life, reply,
 };
-use crate::redis::{NO_DATABASE, integer};
+use crate::redis::{NO_DATABASE, database, integer};
 
 const NO_SUCH_KEY: &str = "ERR no such key";
 
@@ -184,7 +183,7 @@ fn copy_options(words: &Arguments<'_>) -> Result<bool, Fault> {
         if word.eq_ignore_ascii_case(b"REPLACE") {
             replaces = true;
         } else if word.eq_ignore_ascii_case(b"DB") {
-            if number(rest.next().ok_or(SYNTAX)?)? != 0 {
+            if database(rest.next().ok_or(SYNTAX)?)? != 0 {
                 return Err(NO_DATABASE.into());
             }
         } else {
@@ -197,7 +196,7 @@ fn copy_options(words: &Arguments<'_>) -> Result<bool, Fault> {
 /// `MOVE key database`: there is no other database.
 pub(super) fn move_to_database(words: &Arguments<'_>) -> Outcome {
     key(words[1])?;
-    if number(words[2])? == 0 {
+    if database(words[2])? == 0 {
         Err(SAME_OBJECT.into())
     } else {
         Err(NO_DATABASE.into())

@@ -25,9 +25,9 @@ use crate::redis::{
 };
 use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
 
-/// Kept free in a transaction's answer for each command that is still to come: more than an answer has that
-/// shows no value.
-const ANSWER_BYTES_LEAST: usize = 256;
+/// Kept free in a transaction's answer for each command that is still to come: more than an error has, or the
+/// answer of a write that shows no value.
+const ANSWER_BYTES_LEAST: usize = 512;
 
 /// Words of one command, its name included.
 type Arguments<'w> = [&'w [u8]];
@@ -193,7 +193,10 @@ impl Store {
             "keys" => self.keys(words, answer),
             "scan" => self.scan(words, answer),
             "randomkey" => self.randomkey(answer),
-            "dbsize" => self.dbsize(answer),
+            "dbsize" => {
+                self.dbsize(answer);
+                Ok(())
+            }
             "ttl" | "pttl" | "expiretime" | "pexpiretime" => {
                 self.time_left(spec.name, words, answer)
             }
@@ -265,8 +268,15 @@ impl Store {
         self.counts.total_items += 1;
     }
 
-    /// Gives the bytes of a value to be changed: at least so many, zeros where there were none.
-    fn edit(&mut self, key: Key<'_>, bytes_least: usize, at: At, change: impl FnOnce(&mut [u8])) {
+    /// Gives the bytes of a value to be changed: at least so many, zeros where there were none. `change`
+    /// tells whether it did change any.
+    fn edit(
+        &mut self,
+        key: Key<'_>,
+        bytes_least: usize,
+        at: At,
+        change: impl FnOnce(&mut [u8]) -> bool,
+    ) {
         let hash = self.items.hash(key);
         let found = self.items.get_mut(hash, key);
         if let Some(slot) = found.filter(|slot| slot.deadline_ms > at.now_ms) {
@@ -275,7 +285,7 @@ impl Store {
                 item::extend(slot, b"", &vec![0; missing], at.index);
                 self.counts.bytes += missing as u64;
             }
-            change(item::change(slot, at.index));
+            item::change(slot, at.index, change);
             self.counts.total_items += 1;
         } else {
             let mut value = vec![0; bytes_least];
@@ -298,7 +308,8 @@ impl Answer<'_> {
     /// What the command answers, or else why it does not.
     fn or_fault(&mut self, command: impl FnOnce(&mut Self) -> Outcome) {
         let start = self.out.len();
-        if let Err(fault) = command(self) {
+        // What shows no value is not asked for room before: only reads can have answered too much.
+        if let Err(fault) = command(self).and_then(|()| self.has_room(0)) {
             self.out.truncate(start);
             reply::error(self.out, fault.as_bytes());
         }
@@ -342,12 +353,21 @@ fn signed(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// What a range of places stands for, negative ones counting from the end; `None` if it is empty.
+/// What a range of places stands for, negative ones counting from the end; `None` if it is empty. Two
+/// places from the end that come in the wrong order are an empty range, else they could be cut to one of
+/// one place.
 fn range(start: i64, end: i64, length: i64) -> Option<(i64, i64)> {
-    let from_front = |place: i64| if place < 0 { length + place } else { place }.max(0);
-    if start < 0 && end < 0 && start > end {
-        return None;
+    let is_turned = start < 0 && end < 0 && start > end;
+    if is_turned {
+        None
+    } else {
+        range_in_any_order(start, end, length)
     }
+}
+
+/// The same as `BITPOS` has it.
+fn range_in_any_order(start: i64, end: i64, length: i64) -> Option<(i64, i64)> {
+    let from_front = |place: i64| if place < 0 { length + place } else { place }.max(0);
     let (start, end) = (from_front(start), from_front(end).min(length - 1));
     (start <= end).then_some((start, end))
 }

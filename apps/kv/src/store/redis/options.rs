@@ -85,6 +85,11 @@ impl<'w> Options<'w> {
         Some(())
     }
 
+    /// Whether they depend on what is there, or show it.
+    pub(super) const fn looks(&self) -> bool {
+        self.if_missing || self.if_there || self.shows_value
+    }
+
     /// The life that a time gives, if there is one.
     pub(super) fn life(&self, command: &str, at: At) -> Result<Option<Life>, Fault> {
         let Some((unit, written)) = self.time else {

@@ -8,7 +8,7 @@ use crate::redis::{Glob, PATTERN_BYTES_MAX};
 const COUNT_USUAL: usize = 10;
 
 /// How many it looks at if it is told a larger number; items that share their position come on top.
-const COUNT_MAX: usize = 8192;
+const COUNT_MAX: usize = 4096;
 
 /// What is asked of a `SCAN`.
 struct Question<'w> {
@@ -92,7 +92,7 @@ impl Store {
     }
 
     /// How many keys are there; those whose time has passed and that wait for their removal are not.
-    pub(super) fn dbsize(&self, answer: &mut Answer<'_>) -> Outcome {
+    pub(super) fn dbsize(&self, answer: &mut Answer<'_>) {
         let due = self.alarms.due(self.log_time_ms);
         let gone = due.filter(|&(alarm, hash)| {
             let item = self.items.alarmed(hash, alarm);
@@ -101,7 +101,6 @@ impl Store {
         let gone = gone.count() as u64;
         let count = self.items.count() - gone;
         answer.integer(i64::try_from(count).unwrap_or(i64::MAX));
-        Ok(())
     }
 }
 
@@ -156,10 +155,10 @@ fn pattern(word: &[u8]) -> Result<Glob<'_>, Fault> {
 
 /// A cursor as C's `strtoul` reads it.
 fn cursor(word: &[u8]) -> Option<u64> {
-    let (is_negative, digits) = match word {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
+    let is_negative = word.first() == Some(&b'-');
+    let digits = match word.split_first() {
+        Some((b'-' | b'+', digits)) => digits,
+        Some(_) | None => word,
     };
     if digits.is_empty() {
         return word.is_empty().then_some(0);

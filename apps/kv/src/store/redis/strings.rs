@@ -46,7 +46,8 @@ impl Store {
         let key = key(words[1])?;
         let options = Options::read(&words[3..], Allowed::Set)?;
         let life = options.life("set", at)?;
-        let found = self.value(key);
+        // Most do not ask what is there, so it is not looked for.
+        let found = options.looks().then(|| self.value(key)).flatten();
         if options.shows_value {
             answer.bulk_or_null(found)?;
         }
@@ -218,6 +219,7 @@ impl Store {
         fits(end)?;
         self.edit(key, end, at, |value| {
             value[start..end].copy_from_slice(part);
+            true
         });
         answer.count(bytes.max(end));
         Ok(())
