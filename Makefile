@@ -19,6 +19,7 @@ setup:
 generate: setup
 	cargo run --quiet --package quorumwire-wiregen
 	cargo run --quiet --package quorumwire-node -- config docs >docs/configuration.md
+	cargo run --quiet --package quorumwire-node -- config docs metrics >docs/metrics.md
 
 accept: setup
 	QUORUMWIRE_ACCEPT=1 cargo test --quiet --package quorumwire-control --test raft scenarios

@@ -196,6 +196,7 @@ fn router(handle: AdminHandle) -> Router {
 }
 
 pub use backup::ReadIndexBody;
+pub use metrics::documentation as metrics_documentation;
 
 /// The body of every answer that is an error.
 #[derive(Clone, Debug, Deserialize, Serialize)]

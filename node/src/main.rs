@@ -2,6 +2,8 @@
 //! line and turns outcomes into exit codes: 0 done, 1 failed, 2 asked for something that makes no sense.
 mod admin;
 mod commands;
+#[cfg(test)]
+mod docs_test;
 mod http;
 mod keys;
 mod logging;

@@ -37,6 +37,10 @@ pub struct Arguments {
     /// Replace the file if it is there
     #[arg(long, conflicts_with = "verify")]
     force: bool,
+    /// Take what a replica has carried out, the one of those reached that has most, although nobody may
+    /// lead: what was acknowledged lately may be missing
+    #[arg(long, conflicts_with = "verify")]
+    stale: bool,
     /// Seconds it may take
     #[arg(long, value_name = "S", default_value_t = 3600,
           value_parser = clap::value_parser!(u64).range(1..=604_800))]
@@ -115,7 +119,11 @@ fn take(arguments: &Arguments, to: &Path) -> anyhow::Result<BackupHead> {
         |http: &str| ask::get::<ReadIndexBody>(http, "/v1/read-index", ask::CHANGE_TIMEOUT);
     // Nothing is changed, so whatever went wrong may be tried again.
     let again = |error: &AskError| try_again(error) || matches!(error, AskError::Unanswered { .. });
-    let index = ask_leader_at(&arguments.target, get_index, again)?.index;
+    let index = if arguments.stale {
+        0
+    } else {
+        ask_leader_at(&arguments.target, get_index, again)?.index
+    };
 
     let folder = match to.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -153,7 +161,10 @@ fn fetch(arguments: &Arguments, index: u64, end: Instant, file: &mut File) -> an
         .reports()
         .filter(|it| it.role == "follower" && it.ready);
     let follower = followers.max_by_key(|it| it.applied_index);
-    let sources: Vec<_> = follower.into_iter().chain(view.leader()).collect();
+    let most = view.reports().max_by_key(|it| it.applied_index);
+    let without_leader = most.filter(|_| arguments.stale);
+    let sources = follower.into_iter().chain(view.leader());
+    let sources: Vec<_> = without_leader.into_iter().chain(sources).collect();
     let path = format!("/v1/backup?at_least={index}");
     let mut why = view.why_no_leader();
     for source in sources {

@@ -131,3 +131,7 @@ pub fn sync_folder(folder: &Path) -> anyhow::Result<()> {
         .and_then(|folder| folder.sync_all())
         .with_context(|| format!("syncing {}", folder.display()))
 }
+
+#[cfg(test)]
+#[path = "new_cluster_test.rs"]
+mod tests;

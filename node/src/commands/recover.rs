@@ -123,6 +123,7 @@ fn owner(disk: &FolderDisk) -> anyhow::Result<FolderOwner> {
 struct Survivor {
     store: Application,
     term: Term,
+    last_term: Term,
     last_index: Index,
     commit_index: Index,
     snapshot_index: Index,
@@ -163,6 +164,7 @@ impl Survivor {
         let mut survivor = Self {
             store: Application::default(),
             term: Term(stored.hard_state.term),
+            last_term: Term(0),
             last_index: Index(0),
             commit_index: Index(stored.hard_state.commit_index),
             snapshot_index: Index(0),
@@ -174,6 +176,7 @@ impl Survivor {
             let file = file.context("the newest snapshot is gone")?;
             survivor.store.restore(&mut file.body()?)?;
             survivor.term = survivor.term.max(head.last_term);
+            survivor.last_term = head.last_term;
             survivor.last_index = head.last_index;
             survivor.commit_index = survivor.commit_index.max(head.last_index);
             survivor.snapshot_index = head.last_index;
@@ -204,6 +207,7 @@ impl Survivor {
                 &mut reply,
             );
             survivor.term = survivor.term.max(record.term);
+            survivor.last_term = record.term;
             survivor.last_index = record.index;
         }
         Ok(survivor)
@@ -219,7 +223,7 @@ impl Survivor {
         format!(
             "replica {} of cluster {:?} holds\n\
              \x20 term             {}\n\
-             \x20 last index       {}\n\
+             \x20 last index       {} (of term {})\n\
              \x20 commit index     {} (what it knows of; more may be committed)\n\
              \x20 snapshot index   {}\n\
              \x20 members          {}\n",
@@ -227,6 +231,7 @@ impl Survivor {
             owner.cluster,
             self.term,
             self.last_index,
+            self.last_term,
             self.commit_index,
             self.snapshot_index,
             members.join(", "),
@@ -247,8 +252,8 @@ fn consequences(survivor: &Survivor, cluster: &str) -> String {
          - The new cluster is called {cluster:?} and has this replica as its only member. Replicas of the old \
          cluster are refused by it. Where a majority of them still runs, it goes on as the old cluster, with other \
          data: make sure that none does.\n\
-         - With several survivors, take the one with the highest term of its last entry and then the highest last \
-         index, and only that one.",
+         - With several survivors, take the one whose last index is of the highest term, and of those the one with the \
+         highest last index; only that one.",
         survivor.last_index,
     )
 }
@@ -328,7 +333,3 @@ fn remove_if_there(folder: &Path) -> anyhow::Result<()> {
         Err(error) => Err(error).with_context(|| format!("removing {}", folder.display())),
     }
 }
-
-#[cfg(test)]
-#[path = "recover_test.rs"]
-mod tests;

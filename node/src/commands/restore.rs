@@ -129,7 +129,3 @@ fn make_folder(dir: &Path) -> anyhow::Result<()> {
         Some(_) | None => Ok(()),
     }
 }
-
-#[cfg(test)]
-#[path = "restore_test.rs"]
-mod tests;

@@ -1,7 +1,7 @@
 //! What is left of a cluster becomes another one: backups that are restored, and survivors without a
 //! majority.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -80,18 +80,18 @@ impl Drop for StopWhenDropped<'_> {
 fn read_back(cluster: &Cluster<'_>, id: u16, asked: u64) -> Result<u64> {
     let mut client = cluster.client(id)?;
     let names: Vec<String> = (0..asked).map(|number| format!("key-{number}")).collect();
-    let mut found = BTreeMap::new();
+    let mut found = BTreeSet::new();
     for part in names.chunks(READ_KEYS) {
         let part: Vec<&str> = part.iter().map(String::as_str).collect();
         for item in client.gets_many(&part).expect("a cluster at rest answers") {
             let number = item.key.trim_start_matches("key-").to_owned();
             ensure!(item.value == number.as_bytes(), "{}", item.key);
-            found.insert(number.parse::<u64>()?, ());
+            found.insert(number.parse::<u64>()?);
         }
     }
     let count = found.len() as u64;
     ensure!(
-        (0..count).all(|number| found.contains_key(&number)),
+        (0..count).all(|number| found.contains(&number)),
         "a later write is there and an earlier one is not"
     );
     Ok(count)
@@ -310,6 +310,34 @@ fn in_memory_mode_there_is_nothing_to_recover() {
             "{}",
             refused.stderr
         );
+        Ok(())
+    });
+}
+
+#[test]
+fn the_memory_of_a_survivor_is_saved_without_a_leader() {
+    run_started(Plan::new(3, Durability::Memory), |cluster| {
+        for number in 0..50 {
+            cluster.put(&format!("key-{number}"), &number.to_string())?;
+        }
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        let survivor = (cluster.wait_for_leader()? + 1) % 3;
+        for id in (0..3).filter(|id| *id != survivor) {
+            cluster.kill(id)?;
+        }
+        let (file, http) = (cluster.scratch_file("backup"), cluster.http(survivor));
+        let http = http.to_string();
+        cluster.wait_for("nobody to lead", || {
+            Ok(cluster.status(survivor)?.leader.is_none())
+        })?;
+        let arguments = ["backup", "--stale", "--to", text(&file)?, "--addr", &http];
+        cluster.command(&arguments)?;
+        cluster.kill(survivor)?;
+        restore(cluster, &file, "harness-2")?;
+        cluster.set_durability(Durability::Sync);
+        cluster.start_all()?;
+        wait_for_voters(cluster, &[0, 1, 2])?;
+        ensure!(read_back(cluster, 2, 100)? == 50);
         Ok(())
     });
 }
