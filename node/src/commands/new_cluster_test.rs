@@ -363,6 +363,27 @@ fn a_survivor_holds_its_whole_log_and_is_alone() {
     );
 }
 
+/// The old folder stands under the unfinished one's name for a moment, and has its second name by then.
+#[test]
+fn a_recovery_that_was_cut_short_behind_the_exchange_has_lost_nothing() {
+    let place = Place::new();
+    let dir = place.path("1");
+    place.old_replica("1");
+    place.recover("1", &["--cluster", "new"]).unwrap();
+    let kept = dir.join(format!("group-0.before-{OLD_LIFE}"));
+    fs::create_dir(unfinished_folder(&dir)).unwrap();
+    for entry in fs::read_dir(&kept).unwrap() {
+        let entry = entry.unwrap();
+        let name = unfinished_folder(&dir).join(entry.file_name());
+        fs::hard_link(entry.path(), name).unwrap();
+    }
+    check_holder(&dir, "new", &[]);
+    place.recover("1", &["--cluster", "newer"]).unwrap();
+    assert!(!unfinished_folder(&dir).exists());
+    let ready = opened(&kept, "old", Incarnation(99));
+    assert_eq!(ready.stored.entries.len(), 6);
+}
+
 #[test]
 fn a_recovered_cluster_has_a_new_name_whether_one_is_given_or_not() {
     let place = Place::new();
