@@ -19,6 +19,7 @@ setup:
 generate: setup
 	cargo run --quiet --package quorumwire-wiregen
 	cargo run --quiet --package quorumwire-node -- config docs >docs/configuration.md
+	cargo run --quiet --package quorumwire-node -- config docs metrics >docs/metrics.md
 
 accept: setup
 	QUORUMWIRE_ACCEPT=1 cargo test --quiet --package quorumwire-control --test raft scenarios
@@ -34,7 +35,7 @@ build: setup
 	cargo build --release --locked --package quorumwire-node
 
 # Tests of real clusters that are run once more with data planes.
-WITH_PLANES := amnesia disks expiry leader_kills membership partitions pauses power_cuts
+WITH_PLANES := amnesia backups disks expiry leader_kills membership partitions pauses power_cuts
 
 # Which once more with planes in the kernel; the others pass there, too.
 IN_KERNEL := leader_kills losses partitions

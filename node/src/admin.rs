@@ -2,13 +2,17 @@
 //! between two turns; nothing here runs on the way of a client's request.
 use crate::report::Report;
 use quorumwire_control::{MemberChange, Refusal};
-use quorumwire_interfaces::ReplicaId;
+use quorumwire_interfaces::{Frozen, Index, ReplicaId};
+use quorumwire_wire::BackupHead;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Most requests waiting for the loop; more are refused at once.
 pub const ADMIN_QUEUE_MAX: usize = 64;
+/// Backups written at once: each holds on to a whole state, whatever becomes of it meanwhile.
+const BACKUPS_MAX: usize = 1;
 
 /// A request and where its answer goes.
 #[derive(Debug)]
@@ -23,6 +27,26 @@ pub enum AdminRequest {
     Snapshot(oneshot::Sender<Result<u64, AdminError>>),
     /// Hash the state; answers the applied index it belongs to and the hash.
     Digest(oneshot::Sender<Result<(u64, String), AdminError>>),
+    /// The index that everything acknowledged before now is at or before (leader only).
+    ReadIndex(oneshot::Sender<Result<u64, AdminError>>),
+    /// The state, once it has everything up to this index; for a backup.
+    Freeze(Index, oneshot::Sender<Result<FrozenState, AdminError>>),
+}
+
+/// The state of one moment, to be written by another thread.
+pub struct FrozenState {
+    /// What it stands for, and whose it is.
+    pub head: BackupHead,
+    /// The state itself.
+    pub state: Box<dyn Frozen>,
+}
+
+impl fmt::Debug for FrozenState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrozenState")
+            .field("head", &self.head)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a request was not carried out.
@@ -44,12 +68,22 @@ pub enum AdminError {
 pub struct AdminHandle {
     queue: SyncSender<AdminRequest>,
     waker: Arc<mio::Waker>,
+    backups: Arc<Semaphore>,
 }
 
 impl AdminHandle {
     /// A handle that fills `queue` and wakes its reader.
     pub fn new(queue: SyncSender<AdminRequest>, waker: Arc<mio::Waker>) -> Self {
-        Self { queue, waker }
+        Self {
+            queue,
+            waker,
+            backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
+        }
+    }
+
+    /// Leave to write a backup, given back when it is dropped; `None` if as many as may be are written.
+    pub fn may_back_up(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.backups).try_acquire_owned().ok()
     }
 
     /// Asks and waits for the answer; the caller sets the deadline.

@@ -1,13 +1,15 @@
 //! Status, metrics and administration over HTTP, on a thread of their own that asks the event loop.
 //! Nothing here is on the way of a client's request.
+mod backup;
 mod counter_help;
 mod metrics;
 
+use self::backup::HandedOver;
 use crate::admin::{AdminError, AdminHandle, AdminRequest};
 use crate::report::Report;
 use anyhow::Context as _;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{DefaultBodyLimit, Json, State};
+use axum::extract::{DefaultBodyLimit, Extension, Json, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -20,6 +22,7 @@ use quorumwire_wire::{CommitQuorum, MemberRole};
 use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::net::TcpListener;
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -40,7 +43,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a request may take in all, its body and the loop's answer included.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long a connection may live: one request, and the time to take the answer.
+/// How long a connection may live: one request, and the time to take the answer. One that takes a backup
+/// lives on as long as it takes something of it in every such time.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(75);
 /// How long requests that are under way may go on when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -129,14 +133,24 @@ async fn accept(
 }
 
 async fn serve_connection(stream: TcpStream, router: Router, slot: OwnedSemaphorePermit) {
+    let handed_over = HandedOver::default();
+    let router = router.layer(Extension(handed_over.clone()));
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(HEAD_BYTES_MAX)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = pin!(connection);
     // A connection that broke or took too long has told its client by closing.
-    let _ = timeout(CONNECTION_TIMEOUT, connection).await;
+    while timeout(CONNECTION_TIMEOUT, connection.as_mut())
+        .await
+        .is_err()
+    {
+        if !handed_over.take() {
+            break;
+        }
+    }
     drop(slot);
 }
 
@@ -147,6 +161,8 @@ fn router(handle: AdminHandle) -> Router {
         .route("/metrics", get(metrics_text))
         .route("/v1/status", get(status))
         .route("/v1/digest", get(digest))
+        .route("/v1/read-index", get(backup::read_index))
+        .route("/v1/backup", get(backup::backup))
         .route("/v1/members", post(change_members))
         .route("/v1/transfer", post(transfer))
         .route("/v1/snapshot", post(snapshot))
@@ -154,7 +170,7 @@ fn router(handle: AdminHandle) -> Router {
             plain_error(
                 StatusCode::NOT_FOUND,
                 "no such path; there are /healthz /readyz /metrics /v1/status /v1/digest \
-                 /v1/members /v1/transfer /v1/snapshot",
+                 /v1/read-index /v1/backup /v1/members /v1/transfer /v1/snapshot",
             )
         })
         .method_not_allowed_fallback(async || {
@@ -178,6 +194,9 @@ fn router(handle: AdminHandle) -> Router {
         ))
         .with_state(handle)
 }
+
+pub use backup::ReadIndexBody;
+pub use metrics::documentation as metrics_documentation;
 
 /// The body of every answer that is an error.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -11,6 +11,9 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+#[path = "http/backup_test.rs"]
+mod backup_test;
+
 /// A server, and the changes it was asked for.
 struct Served {
     address: SocketAddr,
@@ -69,6 +72,13 @@ fn serve(report: Option<Report>, outcome: Result<(), AdminError>) -> Served {
                 }
                 AdminRequest::Digest(answer) => {
                     let _ = answer.send(outcome.clone().map(|()| (78, "abcd".to_owned())));
+                }
+                AdminRequest::ReadIndex(answer) => {
+                    let _ = answer.send(outcome.clone().map(|()| 79));
+                }
+                AdminRequest::Freeze(at_least, answer) => {
+                    let frozen = outcome.clone().map(|()| backup_test::frozen(at_least));
+                    let _ = answer.send(frozen);
                 }
             }
         }

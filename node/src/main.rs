@@ -3,6 +3,8 @@
 mod accounts;
 mod admin;
 mod commands;
+#[cfg(test)]
+mod docs_test;
 mod http;
 mod keys;
 mod logging;

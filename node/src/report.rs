@@ -150,7 +150,7 @@ pub struct MemberReport {
 }
 
 /// How far a member is, as its leader sees it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct FollowerReport {
     /// Its name.
     pub id: u16,

@@ -11,7 +11,7 @@ use crate::{OpenError, Owner, Settings};
 use bytes::{BufMut, BytesMut};
 use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
 use quorumwire_wire::peer;
-use quorumwire_wire::prost::Message;
+use quorumwire_wire::prost::Message as _;
 use std::io;
 use std::time::Duration;
 
@@ -61,31 +61,88 @@ pub(crate) fn write_identity(disk: &dyn Disk, settings: &Settings, owner: Owner)
     replace_durably(disk, IDENTITY_NAME, file.freeze())
 }
 
+/// Whose folder it is, for those who do not know it before.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Owned {
+    /// Nobody's: no identity was ever written.
+    ByNobody,
+    /// This replica's.
+    By(FolderOwner),
+    /// What it says cannot be trusted; the text says why.
+    Damaged(&'static str),
+}
+
+/// Whose folder it is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FolderOwner {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Who keeps this folder.
+    pub replica: ReplicaId,
+    /// The log kept in it.
+    pub group: GroupId,
+    /// The life that it remembers.
+    pub incarnation: Incarnation,
+}
+
+/// Reads whose folder this is, and changes nothing.
+pub fn owner_of(disk: &dyn Disk) -> Result<Owned, OpenError> {
+    let identity = match read_message(disk)? {
+        Message::Nothing => return Ok(Owned::ByNobody),
+        Message::Damaged(what) => return Ok(Owned::Damaged(what)),
+        Message::Whole(identity) => identity,
+    };
+    let Ok(replica) = u16::try_from(identity.replica) else {
+        return Ok(Owned::Damaged("identity: it names no replica"));
+    };
+    Ok(Owned::By(FolderOwner {
+        cluster: identity.cluster,
+        replica: ReplicaId(replica),
+        group: GroupId(identity.group),
+        incarnation: Incarnation(identity.incarnation),
+    }))
+}
+
 /// Reads the identity. A folder of someone else is an error that names what was found and what was
 /// expected.
 pub(crate) fn read_identity(disk: &dyn Disk, settings: &Settings) -> Result<Found, OpenError> {
+    match read_message(disk)? {
+        Message::Nothing => Ok(Found::Nothing),
+        Message::Damaged(what) => Ok(Found::Damaged(what)),
+        Message::Whole(identity) => ours(&identity, settings),
+    }
+}
+
+/// What stands in the file.
+enum Message {
+    Nothing,
+    Damaged(&'static str),
+    Whole(peer::Identity),
+}
+
+fn read_message(disk: &dyn Disk) -> Result<Message, OpenError> {
     let file = match disk.open(IDENTITY_NAME) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Message::Nothing),
         Err(error) => return Err(OpenError::io("opening the identity")(error)),
     };
     let mut bytes = vec![0; IDENTITY_BYTES_MAX + 1];
     match read_full_at(&*file, 0, &mut bytes) {
         Ok(read) => bytes.truncate(read),
         Err(error) if is_unreadable(&error) => {
-            return Ok(Found::Damaged("identity: it cannot be read"));
+            return Ok(Message::Damaged("identity: it cannot be read"));
         }
         Err(error) => return Err(OpenError::io("reading the identity")(error)),
     }
     let Some((prefix, message)) = bytes.split_first_chunk::<PREFIX_BYTES>() else {
-        return Ok(Found::Damaged("identity: it is cut short"));
+        return Ok(Message::Damaged("identity: it is cut short"));
     };
     let checksum = crc32c::crc32c_append(crc32c::crc32c(&prefix[..12]), message);
     let whole = u32_at(prefix, 0) == IDENTITY_MAGIC
         && u32_at(prefix, 8) as usize == message.len()
         && u32_at(prefix, 12) == checksum;
     if !whole {
-        return Ok(Found::Damaged("identity: its checksum does not match"));
+        return Ok(Message::Damaged("identity: its checksum does not match"));
     }
     if u32_at(prefix, 4) != FOLDER_VERSION {
         return Err(OpenError::Newer {
@@ -95,9 +152,9 @@ pub(crate) fn read_identity(disk: &dyn Disk, settings: &Settings) -> Result<Foun
         });
     }
     let Ok(identity) = peer::Identity::decode(message) else {
-        return Ok(Found::Damaged("identity: its message makes no sense"));
+        return Ok(Message::Damaged("identity: its message makes no sense"));
     };
-    ours(&identity, settings)
+    Ok(Message::Whole(identity))
 }
 
 fn ours(identity: &peer::Identity, settings: &Settings) -> Result<Found, OpenError> {

@@ -92,6 +92,7 @@ mod wal;
 pub use disk::{
     Disk, DiskFile, FILES_MAX, Faults, FaultyDisk, FolderDisk, IO_SLICES_MAX, MemoryDisk,
 };
+pub use identity::{FolderOwner, Owned, owner_of};
 pub use log_writer::{
     BATCH_BYTES_TARGET, JOB_BYTES_WAITING_MAX, JOBS_WAITING_MAX, Log, LogCounters, LogHealth,
     LogJob, LogRefused, LogWriter, compactable,

@@ -1,5 +1,7 @@
 //! Every byte that leaves a process or survives it: frames and messages between replicas, log
-//! records, hard state, snapshots. No I/O and no protocol: what a message means is `control`'s.
+//! records, hard state, snapshots, backups. No I/O and no protocol: what a message means is `control`'s.
+mod backup;
+mod blocks;
 mod frame;
 mod handshake;
 pub mod limits;
@@ -19,6 +21,7 @@ pub mod peer;
 #[path = "generated/packet.rs"]
 pub mod packet;
 
+pub use backup::{BACKUP_VERSION, BackupError, BackupHead, BackupReader, BackupWriter};
 pub use frame::{FRAME_HEADER_BYTES, FrameError, FrameHeader, encode_frame};
 pub use handshake::{
     Goodbye, PROTOCOL_VERSION_MAX, PROTOCOL_VERSION_MIN, SNAPSHOT_VERSION, check_hello, hello,

@@ -1,16 +1,6 @@
-//! Snapshot files: what they stand for, then the state machine's bytes in checked blocks. Knows no
-//! disk: it writes to and reads from whatever it is handed.
-//!
-//! ```text
-//!  0       4         8            12       16
-//!  | magic | version | head bytes | crc32c | head (protobuf) | block | block ... | end |
-//!
-//!  block: | body bytes, 1 to 262144 | crc32c | body ... |
-//!  end:   | 0 | body bytes in all (8) | crc32c |
-//! ```
-//! Big-endian. Each checksum goes on from the one before it, so that blocks can be neither swapped,
-//! left out nor repeated; nothing may follow the end.
-use crate::limits::{SNAPSHOT_BLOCK_BYTES, SNAPSHOT_HEAD_BYTES_MAX};
+//! Snapshot files: what they stand for, then the state machine's bytes in checked blocks
+//! (`blocks.rs`). Knows no disk: it writes to and reads from whatever it is handed.
+use crate::blocks::{BlockReader, BlockWriter};
 use crate::{Malformed, Membership, SNAPSHOT_VERSION, peer};
 use prost::Message;
 use quorumwire_interfaces::{GroupId, Index, LogTime, Term};
@@ -18,9 +8,6 @@ use std::io::{self, Read, Write};
 
 /// "QWSN": the first bytes of every snapshot file.
 const SNAPSHOT_MAGIC: u32 = 0x5157_534e;
-
-/// Bytes before the head.
-const PREFIX_BYTES: usize = 16;
 
 /// What a snapshot stands for.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -152,71 +139,26 @@ impl SnapshotHead {
 /// file has no end and no reader takes it.
 #[derive(Debug)]
 pub struct SnapshotWriter<W> {
-    inner: W,
-    block: Vec<u8>,
-    body_bytes: u64,
-    checksum: u32,
+    blocks: BlockWriter<W>,
 }
 
 impl<W: Write> SnapshotWriter<W> {
     /// Writes the head. An error is that of `inner`.
-    pub fn new(mut inner: W, head: &SnapshotHead) -> io::Result<Self> {
+    pub fn new(inner: W, head: &SnapshotHead) -> io::Result<Self> {
         let head = head.to_proto().encode_to_vec();
-        assert!(
-            head.len() <= SNAPSHOT_HEAD_BYTES_MAX,
-            "a membership is limited"
-        );
-        let mut prefix = Vec::with_capacity(PREFIX_BYTES);
-        prefix.extend_from_slice(&SNAPSHOT_MAGIC.to_be_bytes());
-        prefix.extend_from_slice(&SNAPSHOT_VERSION.to_be_bytes());
-        prefix.extend_from_slice(&length_word(head.len()));
-        let checksum = crc32c::crc32c_append(crc32c::crc32c(&prefix), &head);
-        prefix.extend_from_slice(&checksum.to_be_bytes());
-        inner.write_all(&prefix)?;
-        inner.write_all(&head)?;
-        Ok(Self {
-            inner,
-            block: Vec::with_capacity(SNAPSHOT_BLOCK_BYTES),
-            body_bytes: 0,
-            checksum,
-        })
+        let blocks = BlockWriter::begin(inner, SNAPSHOT_MAGIC, SNAPSHOT_VERSION, &head)?;
+        Ok(Self { blocks })
     }
 
     /// Writes the end and gives back what was written to, not flushed.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.write_block()?;
-        let mut end = [0; 12];
-        end[4..].copy_from_slice(&self.body_bytes.to_be_bytes());
-        let checksum = crc32c::crc32c_append(self.checksum, &end);
-        self.inner.write_all(&end)?;
-        self.inner.write_all(&checksum.to_be_bytes())?;
-        Ok(self.inner)
-    }
-
-    fn write_block(&mut self) -> io::Result<()> {
-        if self.block.is_empty() {
-            return Ok(());
-        }
-        let length = length_word(self.block.len());
-        self.checksum = crc32c::crc32c_append(self.checksum, &length);
-        self.checksum = crc32c::crc32c_append(self.checksum, &self.block);
-        self.inner.write_all(&length)?;
-        self.inner.write_all(&self.checksum.to_be_bytes())?;
-        self.inner.write_all(&self.block)?;
-        self.body_bytes += self.block.len() as u64;
-        self.block.clear();
-        Ok(())
+    pub fn finish(self) -> io::Result<W> {
+        self.blocks.finish()
     }
 }
 
 impl<W: Write> Write for SnapshotWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.block.len() == SNAPSHOT_BLOCK_BYTES {
-            self.write_block()?;
-        }
-        let taken = bytes.len().min(SNAPSHOT_BLOCK_BYTES - self.block.len());
-        self.block.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
+        self.blocks.write(bytes)
     }
 
     /// Does nothing: blocks have a fixed size, so that equal states give equal files.
@@ -230,57 +172,18 @@ impl<W: Write> Write for SnapshotWriter<W> {
 /// the end was there, was right, and nothing followed it.
 #[derive(Debug)]
 pub struct SnapshotReader<R> {
-    inner: R,
+    blocks: BlockReader<R>,
     head: SnapshotHead,
-    block: Vec<u8>,
-    /// First byte of `block` not given out yet.
-    given: usize,
-    body_bytes: u64,
-    checksum: u32,
-    ended: bool,
-    broken: bool,
 }
 
 impl<R: Read> SnapshotReader<R> {
     /// Reads and checks the head.
-    pub fn new(mut inner: R) -> Result<Self, SnapshotError> {
-        let mut prefix = [0; PREFIX_BYTES];
-        inner.read_exact(&mut prefix)?;
-        let word = |at: usize| {
-            u32::from_be_bytes([prefix[at], prefix[at + 1], prefix[at + 2], prefix[at + 3]])
-        };
-        if word(0) != SNAPSHOT_MAGIC {
-            return Err(SnapshotError::Magic { magic: word(0) });
-        }
-        let head_bytes = word(8) as usize;
-        if head_bytes > SNAPSHOT_HEAD_BYTES_MAX {
-            return Err(SnapshotError::TooLong {
-                what: "head",
-                bytes: head_bytes,
-                bytes_max: SNAPSHOT_HEAD_BYTES_MAX,
-            });
-        }
-        let mut head = vec![0; head_bytes];
-        inner.read_exact(&mut head)?;
-        let checksum = crc32c::crc32c_append(crc32c::crc32c(&prefix[..12]), &head);
-        if checksum != word(12) {
-            return Err(SnapshotError::Checksum("head"));
-        }
-        if word(4) != SNAPSHOT_VERSION {
-            return Err(SnapshotError::Version { version: word(4) });
-        }
+    pub fn new(inner: R) -> Result<Self, SnapshotError> {
+        let (blocks, head) = BlockReader::begin(inner, SNAPSHOT_MAGIC, SNAPSHOT_VERSION)?;
         let head = peer::SnapshotHead::decode(head.as_slice())
             .map_err(|error| Malformed::new("snapshot head", error.to_string()))?;
-        Ok(Self {
-            inner,
-            head: SnapshotHead::from_proto(&head)?,
-            block: Vec::new(),
-            given: 0,
-            body_bytes: 0,
-            checksum,
-            ended: false,
-            broken: false,
-        })
+        let head = SnapshotHead::from_proto(&head)?;
+        Ok(Self { blocks, head })
     }
 
     /// What the snapshot stands for.
@@ -290,69 +193,8 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     /// Reads to the end, checking everything; gives back the length of the body.
-    pub fn verify(mut self) -> Result<u64, SnapshotError> {
-        while !self.ended {
-            self.read_block()?;
-        }
-        Ok(self.body_bytes)
-    }
-
-    fn read_block(&mut self) -> Result<(), SnapshotError> {
-        self.block.clear();
-        self.given = 0;
-        let mut length = [0; 4];
-        self.inner.read_exact(&mut length)?;
-        let bytes = u32::from_be_bytes(length) as usize;
-        if bytes == 0 {
-            return self.read_end();
-        }
-        if bytes > SNAPSHOT_BLOCK_BYTES {
-            return Err(SnapshotError::TooLong {
-                what: "block",
-                bytes,
-                bytes_max: SNAPSHOT_BLOCK_BYTES,
-            });
-        }
-        let mut said = [0; 4];
-        self.inner.read_exact(&mut said)?;
-        let mut block = std::mem::take(&mut self.block);
-        block.resize(bytes, 0);
-        self.inner.read_exact(&mut block)?;
-        self.checksum = crc32c::crc32c_append(self.checksum, &length);
-        self.checksum = crc32c::crc32c_append(self.checksum, &block);
-        if self.checksum != u32::from_be_bytes(said) {
-            return Err(SnapshotError::Checksum("body"));
-        }
-        self.body_bytes += bytes as u64;
-        self.block = block;
-        Ok(())
-    }
-
-    /// The end's leading 0 has been read.
-    fn read_end(&mut self) -> Result<(), SnapshotError> {
-        let mut end = [0; 12];
-        self.inner.read_exact(&mut end[4..])?;
-        let mut said = [0; 4];
-        self.inner.read_exact(&mut said)?;
-        if crc32c::crc32c_append(self.checksum, &end) != u32::from_be_bytes(said) {
-            return Err(SnapshotError::Checksum("end"));
-        }
-        let [_, _, _, _, total @ ..] = end;
-        let said = u64::from_be_bytes(total);
-        if said != self.body_bytes {
-            return Err(SnapshotError::Length {
-                found: self.body_bytes,
-                said,
-            });
-        }
-        match self.inner.read_exact(&mut [0]) {
-            Ok(()) => Err(SnapshotError::Trailing),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                self.ended = true;
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
-        }
+    pub fn verify(self) -> Result<u64, SnapshotError> {
+        self.blocks.verify()
     }
 }
 
@@ -360,26 +202,6 @@ impl<R: Read> Read for SnapshotReader<R> {
     /// Errors of the format come as `InvalidData` with a [`SnapshotError`] inside. After any error
     /// every later call fails too.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
-            return Ok(0);
-        }
-        if self.broken {
-            return Err(SnapshotError::Checksum("body").into());
-        }
-        if self.given == self.block.len() && !self.ended {
-            self.broken = true;
-            self.read_block()?;
-            self.broken = false;
-        }
-        let given = buffer.len().min(self.block.len() - self.given);
-        buffer[..given].copy_from_slice(&self.block[self.given..self.given + given]);
-        self.given += given;
-        Ok(given)
+        self.blocks.read(buffer)
     }
-}
-
-fn length_word(bytes: usize) -> [u8; 4] {
-    u32::try_from(bytes)
-        .expect("a block or head is limited")
-        .to_be_bytes()
 }

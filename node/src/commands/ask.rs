@@ -4,6 +4,7 @@ use crate::http::ErrorBody;
 use crate::report::Report;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::io::Read;
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
@@ -73,6 +74,17 @@ pub fn post<T: DeserializeOwned>(
     answer(address, sent)
 }
 
+/// Asks for something long; its bytes are read by the caller within `timeout`.
+pub fn stream(address: &str, path: &str, timeout: Duration) -> Result<impl Read + use<>, AskError> {
+    let url = format!("http://{address}{path}");
+    let sent = agent(timeout).get(url).call();
+    let response = sent.map_err(|error| lost(address, &error))?;
+    if response.status() == StatusCode::OK {
+        return Ok(response.into_body().into_reader());
+    }
+    Err(refused(address, response))
+}
+
 fn agent(timeout: Duration) -> Agent {
     Agent::config_builder()
         .timeout_global(Some(timeout))
@@ -89,21 +101,26 @@ fn answer<T: DeserializeOwned>(
     sent: Result<Response<ureq::Body>, ureq::Error>,
 ) -> Result<T, AskError> {
     let mut response = sent.map_err(|error| lost(address, &error))?;
+    if response.status() != StatusCode::OK {
+        return Err(refused(address, response));
+    }
+    let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX);
+    body.read_json().map_err(|error| lost(address, &error))
+}
+
+fn refused(address: &str, mut response: Response<ureq::Body>) -> AskError {
     let status = response.status();
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX);
-    if status == StatusCode::OK {
-        return body.read_json().map_err(|error| lost(address, &error));
-    }
     let body = body.read_json().unwrap_or_else(|_| ErrorBody {
         error: format!("HTTP status {status}"),
         leader: None,
         leader_http: None,
     });
-    Err(AskError::Refused {
+    AskError::Refused {
         address: address.to_owned(),
         status: status.as_u16(),
         body,
-    })
+    }
 }
 
 fn lost(address: &str, error: &ureq::Error) -> AskError {

@@ -1,4 +1,5 @@
 //! `quorumwire config`: what a server's configuration would be, and its documentation.
+use crate::http::metrics_documentation;
 use crate::options::{Flags, ServerOptions, documentation, resolve};
 use std::process::ExitCode;
 
@@ -16,16 +17,28 @@ enum Command {
 Example:
   quorumwire config check --config /etc/quorumwire.toml --log-level debug")]
     Check(Flags),
-    /// Print docs/configuration.md
+    /// Print docs/configuration.md or docs/metrics.md
     #[command(hide = true)]
-    Docs,
+    Docs {
+        #[arg(value_enum, default_value = "configuration")]
+        page: Page,
+    },
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Page {
+    Configuration,
+    Metrics,
 }
 
 /// Checks or documents.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Check(flags) => check(flags)?,
-        Command::Docs => print!("{}", documentation()),
+        Command::Docs { page } => match page {
+            Page::Configuration => print!("{}", documentation()),
+            Page::Metrics => print!("{}", metrics_documentation()?),
+        },
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,7 @@
 //! The command line: which commands there are, and their arguments. Each command's work is in a file
 //! of its name.
 mod ask;
+mod backup;
 mod bench;
 mod config;
 mod demo;
@@ -10,8 +11,11 @@ mod keys;
 mod local_cluster;
 mod member;
 mod memcached;
+mod new_cluster;
 mod progress;
 mod quorum;
+mod recover;
+mod restore;
 mod server;
 mod snapshot;
 mod status;
@@ -48,6 +52,12 @@ enum Command {
     Transfer(transfer::Arguments),
     /// Take a snapshot now, so that the log can be cut
     Snapshot(snapshot::Arguments),
+    /// Copy a running cluster's data into a file, or check such a file
+    Backup(backup::Arguments),
+    /// Make the data folders of a new cluster out of a backup
+    Restore(restore::Arguments),
+    /// Make a cluster of one out of a replica whose cluster has lost its majority for good
+    Recover(recover::Arguments),
     /// Set how many voters must hold a write before it is acknowledged
     Quorum(quorum::Arguments),
     /// Make and rotate the secrets of the cluster's data planes
@@ -70,6 +80,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Member(arguments) => member::run(&arguments),
         Command::Transfer(arguments) => transfer::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),
+        Command::Backup(arguments) => backup::run(&arguments),
+        Command::Restore(arguments) => restore::run(&arguments),
+        Command::Recover(arguments) => recover::run(&arguments),
         Command::Quorum(arguments) => quorum::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),

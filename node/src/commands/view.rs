@@ -230,12 +230,21 @@ pub fn ask_leader_while<T: DeserializeOwned>(
     body: &impl Serialize,
     try_again: impl Fn(&AskError) -> bool,
 ) -> anyhow::Result<T> {
+    ask_leader_at(target, |http| ask::post(http, path, body), try_again)
+}
+
+/// The same for whatever is asked of the leader's HTTP address.
+pub fn ask_leader_at<T>(
+    target: &Target,
+    ask: impl Fn(&str) -> Result<T, AskError>,
+    try_again: impl Fn(&AskError) -> bool,
+) -> anyhow::Result<T> {
     let mut progress = Progress::start();
     loop {
         let view = ClusterView::gather(target)?;
         let why = match view.leader() {
             None => view.why_no_leader(),
-            Some(leader) => match ask::post(&leader.http, path, body) {
+            Some(leader) => match ask(&leader.http) {
                 Ok(answer) => return Ok(answer),
                 Err(error) if try_again(&error) => error.to_string(),
                 Err(error) => return Err(error.into()),

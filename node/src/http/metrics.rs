@@ -7,12 +7,15 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use std::fmt;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
 
 /// What `/metrics` says it is.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const PREFIX: &str = "quorumwire";
+/// Of a report's durations.
+const DURATIONS: [&str; 2] = ["commit", "turn"];
 const ROLES: [&str; 5] = ["joining", "learner", "follower", "candidate", "leader"];
 
 /// The text of `/metrics`.
@@ -22,6 +25,45 @@ pub fn text(report: Report) -> Result<String, fmt::Error> {
     let mut page = String::new();
     text::encode(&mut page, &registry)?;
     Ok(page)
+}
+
+/// The text of `docs/metrics.md`: every metric that can be on the page, as the page itself describes it.
+pub fn documentation() -> Result<String, fmt::Error> {
+    let all = Report {
+        followers: vec![FollowerReport::default()],
+        counters: COUNTER_HELP
+            .iter()
+            .map(|(name, _)| ((*name).to_owned(), 0))
+            .collect(),
+        durations: DURATIONS
+            .map(|name| (name.to_owned(), Durations::default()))
+            .into(),
+        ..Report::default()
+    };
+    let page = text(all)?;
+    let mut told = String::from(
+        "# Metrics\n\n\
+         What a replica says at `GET /metrics`, in OpenMetrics. Counters count since the process started and bear \
+         `_total`\non the page; of a histogram the page shows `_bucket`, `_sum` and `_count`; an info bears \
+         `_info`. The figures of\nfollowers are there on the leader only, those of a data plane where there is \
+         one. What to watch:\n[operating.md](operating.md).\n\n\
+         Written by `quorumwire config docs metrics`; do not edit.\n\n\
+         | metric | type | what it says |\n|---|---|---|\n",
+    );
+    let of = |line: &str, what: &str| {
+        let rest = line.strip_prefix("# ")?.strip_prefix(what)?;
+        let (name, rest) = rest.strip_prefix(' ')?.split_once(' ')?;
+        Some((name.to_owned(), rest.to_owned()))
+    };
+    let help = page.lines().filter_map(|line| of(line, "HELP"));
+    let help: BTreeMap<String, String> = help.collect();
+    let types = page.lines().filter_map(|line| of(line, "TYPE"));
+    let types: BTreeMap<String, String> = types.collect();
+    for (name, kind) in types {
+        let help = help.get(&name).map_or("", String::as_str);
+        writeln!(told, "| `{name}` | {kind} | {help} |")?;
+    }
+    Ok(told)
 }
 
 #[derive(Debug)]

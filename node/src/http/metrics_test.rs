@@ -1,5 +1,5 @@
 //! The metrics page: every figure is there once, typed, with help and unit.
-use super::text;
+use super::{DURATIONS, documentation, text};
 use crate::http::counter_help::COUNTER_HELP;
 use crate::report::{Durations, FollowerReport, MemberReport, Report};
 
@@ -104,4 +104,16 @@ fn a_replica_without_leader_shows_minus_one() {
     let page = text(Report::default()).unwrap();
     assert!(page.lines().any(|line| line == "quorumwire_leader -1"));
     assert!(!page.contains("follower_lag"), "{page}");
+}
+
+#[test]
+fn the_documentation_is_up_to_date() {
+    let committed = include_str!("../../../docs/metrics.md");
+    assert!(
+        committed == documentation().unwrap(),
+        "docs/metrics.md differs: write it anew with `quorumwire config docs metrics`"
+    );
+    for name in DURATIONS {
+        assert!(committed.contains(&format!("`quorumwire_{name}_seconds` | histogram")));
+    }
 }

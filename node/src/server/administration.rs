@@ -9,6 +9,8 @@ use tokio::sync::oneshot;
 pub enum Waiting {
     /// A change or a transfer.
     Plain(oneshot::Sender<Result<(), AdminError>>),
+    /// A backup that wants to know what it must contain.
+    ReadIndex(oneshot::Sender<Result<u64, AdminError>>),
     /// The process itself, which is stopping.
     Drain,
 }
@@ -45,6 +47,10 @@ impl Server {
                 self.snapshots
                     .digest(self.core.applied, self.core.store.freeze(), reply);
             }
+            AdminRequest::ReadIndex(reply) => self.snapshots.backups.want_read_index(reply),
+            AdminRequest::Freeze(at_least, reply) => {
+                self.snapshots.backups.want_state(at_least, reply);
+            }
         }
     }
 
@@ -52,6 +58,11 @@ impl Server {
         match self.waiting.remove(&ticket) {
             Some(Waiting::Plain(reply)) => {
                 reply.send(result).ok(); // gone: whoever asked has stopped waiting
+            }
+            Some(Waiting::ReadIndex(reply)) => {
+                // Granted reads are answered elsewhere.
+                let why = result.err().unwrap_or(AdminError::Unavailable);
+                reply.send(Err(why)).ok(); // gone: likewise
             }
             // Not handed over in time: the next turn tries again.
             Some(Waiting::Drain) => self.core.draining = result.is_ok(),

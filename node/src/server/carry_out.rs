@@ -1,12 +1,12 @@
 //! Carries out what the replica asks for: persist, send, apply, answer. In the order it asks.
+use super::apply::apply;
 use super::core::{Origin, Proposal, Reader};
 use super::requests;
 use super::{Server, answers, clock};
 use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
-use quorumwire_interfaces::{Index, LogTime, Term};
-use quorumwire_sessions::{Outcome, Place, SESSION_HEADER_BYTES};
-use quorumwire_wire::RecordKind;
+use quorumwire_interfaces::{Index, Term};
+use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
 use quorumwire_wire::peer::ForwardOutcome;
 
 /// Entries applied in one turn, and their bytes, so that heartbeats and clients are not kept waiting
@@ -153,25 +153,9 @@ impl Server {
     /// Applies an entry; its answer is in `reply`.
     fn apply_one(&mut self, entry: &Entry) -> Outcome {
         self.reply.clear();
-        let place = self.place(entry.index);
-        let (store, reply) = (&mut self.core.store, &mut self.reply);
-        let outcome = match entry.kind {
-            RecordKind::Command => {
-                store.command(place, entry.payload(), reply);
-                Outcome::Applied
-            }
-            RecordKind::SessionCommand => store.in_session(place, entry.payload(), reply),
-            RecordKind::Fragment => store.fragment(place, entry.payload(), reply),
-            RecordKind::Tick => {
-                self.apply_tick(entry.payload());
-                Outcome::Applied
-            }
-            RecordKind::NoOp
-            | RecordKind::Membership
-            | RecordKind::HardState
-            | RecordKind::Durable
-            | RecordKind::Base => Outcome::Applied,
-        };
+        let entry = (entry.index, entry.kind, entry.payload());
+        let store = &mut self.core.store;
+        let outcome = apply(store, &mut self.log_time, entry, &mut self.reply);
         self.say_outcome(outcome);
         outcome
     }
@@ -207,13 +191,6 @@ impl Server {
         self.core.applied < self.committed
     }
 
-    fn place(&self, index: Index) -> Place {
-        Place {
-            index,
-            log_time: self.log_time,
-        }
-    }
-
     /// Counts what became of a command with a session or in fragments, and says so if it did not run.
     fn say_outcome(&mut self, outcome: Outcome) {
         match outcome {
@@ -223,13 +200,6 @@ impl Server {
                 self.core.counters.session_refusals += 1;
                 self.reply.extend_from_slice(&answers::refused(refusal));
             }
-        }
-    }
-
-    fn apply_tick(&mut self, payload: &[u8]) {
-        if let Some(time) = payload.first_chunk::<8>() {
-            self.log_time = self.log_time.max(LogTime(u64::from_be_bytes(*time)));
-            self.core.store.advance(self.log_time);
         }
     }
 
@@ -356,7 +326,8 @@ impl Server {
 
     fn grant_read(&mut self, ticket: Ticket, index: Index) {
         let Some((must_apply, reader)) = self.core.asked.remove(&ticket) else {
-            return; // its connection is gone
+            self.answer_read_index(ticket, index);
+            return;
         };
         let index = index.max(must_apply);
         match reader {

@@ -3,7 +3,9 @@
 //! between two turns.
 mod administration;
 mod answers;
+mod apply;
 mod attention;
+mod backups;
 mod carry_out;
 mod choose_plane;
 mod clients;
@@ -48,11 +50,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-pub use start::run;
+pub use self::core::Application;
+pub use apply::apply;
+pub use start::{mark_as_member, random_number, run};
 
 /// The one replicated log of this server. Messages, records and folders name it, so that there can
 /// be more.
-const GROUP: GroupId = GroupId(0);
+pub const GROUP: GroupId = GroupId(0);
 
 const TOKEN_WAKE: Token = Token(0);
 const TOKEN_CLIENTS: Token = Token(1);
@@ -158,6 +162,7 @@ impl Server {
         self.note_own_pause();
         self.core.poll_plane();
         self.take_link_events();
+        self.ask_read_indexes();
         if self.core.replica.next_wake() <= self.core.now {
             self.core.step(Input::Timeout);
         }
@@ -243,6 +248,7 @@ impl Server {
         self.hand_over_if_disk_full();
         self.time_out_requests();
         self.time_out_datagrams();
+        self.give_states();
         if std::mem::take(&mut self.core.stalled) {
             self.clients.attend_all();
         }

@@ -1,6 +1,7 @@
 //! Snapshots are written, read and checked by threads of their own: the event loop hands work over
 //! and takes results in. At most one snapshot is written and one piece moved at a time.
 use super::Server;
+use super::backups::Backups;
 use super::core::Application;
 use crate::admin::AdminError;
 use anyhow::{Context, ensure};
@@ -48,6 +49,8 @@ pub struct Snapshots {
     taking: bool,
     waiting: Vec<oneshot::Sender<Result<u64, AdminError>>>,
     fault: Option<String>,
+    /// What waits on behalf of backups.
+    pub backups: Backups,
 }
 
 impl Snapshots {
@@ -69,6 +72,7 @@ impl Snapshots {
             taking: false,
             waiting: Vec::new(),
             fault: None,
+            backups: Backups::default(),
         })
     }
 

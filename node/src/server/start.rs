@@ -462,7 +462,7 @@ impl Server {
 
 /// Leaves a mark in the data folder by which a later start in `memory` mode, or after damage, knows
 /// that promises were made here that it does not remember.
-fn mark_as_member(dir: &Path) -> anyhow::Result<()> {
+pub fn mark_as_member(dir: &Path) -> anyhow::Result<()> {
     let mark = dir.join(MEMBER_MARK);
     if mark.exists() {
         return Ok(());

@@ -3,7 +3,8 @@
 use crate::world::{LIFE, entry, open_ready, settings};
 use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
 use quorumwire_storage::{
-    Disk, LogJob, MemoryDisk, OpenError, Opened, Settings, open, open_memory, shorten_promise,
+    Disk, FolderOwner, LogJob, MemoryDisk, OpenError, Opened, Owned, Settings, open, open_memory,
+    owner_of, shorten_promise,
 };
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -72,6 +73,25 @@ fn a_foreign_folder_is_refused_by_name() {
         assert_eq!(refused.to_string(), text);
     }
     assert_eq!(open_ready(disk).stored.entries.len(), 1);
+}
+
+#[test]
+fn whose_folder_it_is_can_be_asked() {
+    assert_eq!(owner_of(&MemoryDisk::new()).unwrap(), Owned::ByNobody);
+    let disk = used();
+    let owner = FolderOwner {
+        cluster: settings().cluster,
+        replica: settings().replica,
+        group: settings().group,
+        incarnation: LIFE,
+    };
+    assert_eq!(owner_of(&disk).unwrap(), Owned::By(owner));
+    let identity = disk.open("identity").unwrap();
+    identity.write_at(20, &[IoSlice::new(b"?")]).unwrap();
+    let Owned::Damaged(what) = owner_of(&disk).unwrap() else {
+        panic!("trusted");
+    };
+    assert_eq!(what, "identity: its checksum does not match");
 }
 
 /// Changes a big-endian word of a file and makes the checksum over `covered` right again.

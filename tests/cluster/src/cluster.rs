@@ -87,6 +87,8 @@ pub struct Cluster<'n> {
     paused: BTreeSet<u16>,
     network: &'n Network,
     plan: Plan,
+    /// What servers that start from now on call their cluster.
+    name: String,
     binary: PathBuf,
     scratch: Scratch,
 }
@@ -97,6 +99,7 @@ impl<'n> Cluster<'n> {
             processes: BTreeMap::new(),
             paused: BTreeSet::new(),
             network,
+            name: CLUSTER_NAME.into(),
             binary: binary()?,
             scratch: Scratch::new(network.name())?,
             plan,
@@ -231,6 +234,22 @@ impl<'n> Cluster<'n> {
         self.plan.options = options;
     }
 
+    /// Servers that start from now on have this durability.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.plan.durability = durability;
+    }
+
+    /// Servers that start from now on call their cluster so; what they did before.
+    pub fn set_name(&mut self, name: &str) -> String {
+        std::mem::replace(&mut self.name, name.into())
+    }
+
+    /// Tries to start a founder that ends by itself, and gives what it said.
+    pub fn start_in_vain(&self, id: u16) -> Result<Finished> {
+        let arguments = self.arguments(id, Start::Founder);
+        self.run_to_end(Place::Replica(id), &self.binary, &arguments)
+    }
+
     /// Kills a replica (`SIGKILL`); it must run.
     pub fn kill(&mut self, id: u16) -> Result<()> {
         self.paused.remove(&id);
@@ -346,6 +365,17 @@ impl<'n> Cluster<'n> {
             finished.stdout
         );
         Ok(finished.stdout)
+    }
+
+    /// As [`Self::command`], whatever the command's exit code.
+    pub fn try_command(&self, arguments: &[&str]) -> Result<Finished> {
+        self.run_at(Place::Client, arguments)
+    }
+
+    /// A file beside the replicas' disks, gone when the test ends.
+    #[must_use]
+    pub fn scratch_file(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
     }
 
     /// Runs another program in the client's place to its end.
@@ -615,7 +645,7 @@ impl<'n> Cluster<'n> {
             .founders()
             .map(|id| format!("{id}={}", self.peer(id)))
             .collect();
-        let mut arguments: Vec<String> = ["server", "--insecure", "--cluster", CLUSTER_NAME]
+        let mut arguments: Vec<String> = ["server", "--insecure", "--cluster", &self.name]
             .map(String::from)
             .to_vec();
         let mut option = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);

@@ -98,6 +98,12 @@ fn the_command_line_shows_and_moves_leadership() {
             code == 200 && metrics.contains("# TYPE quorumwire_"),
             "{metrics}"
         );
+        let explained = include_str!("../../../docs/metrics.md");
+        for line in metrics.lines().filter_map(|it| it.strip_prefix("# TYPE ")) {
+            let name = line.split(' ').next().unwrap_or_default();
+            let is_explained = explained.contains(&format!("| `{name}` |"));
+            ensure!(is_explained, "docs/metrics.md does not explain {name}");
+        }
         ensure!(cluster.get("k")?.as_deref() == Some("1"));
         Ok(())
     });

@@ -302,6 +302,22 @@ pub struct SnapshotHead {
     #[prost(uint64, tag = "6")]
     pub membership_index: u64,
 }
+/// The head of a backup file.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BackupHead {
+    /// Name of the cluster that was backed up.
+    #[prost(string, tag = "1")]
+    pub cluster: ::prost::alloc::string::String,
+    /// The replica that wrote it.
+    #[prost(uint32, tag = "2")]
+    pub replica: u32,
+    /// What that replica's clock showed, milliseconds since 1970-01-01.
+    #[prost(uint64, tag = "3")]
+    pub taken_ms: u64,
+    /// What the state stands for.
+    #[prost(message, optional, tag = "4")]
+    pub state: ::core::option::Option<SnapshotHead>,
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ForwardOutcome {

@@ -1,4 +1,5 @@
-//! Tests of the bytes: golden vectors, wrong bytes, handshakes, snapshot files.
+//! Tests of the bytes: golden vectors, wrong bytes, handshakes, snapshot and backup files.
+mod backups;
 mod handshakes;
 mod limits;
 mod mutations;

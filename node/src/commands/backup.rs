@@ -1,0 +1,222 @@
+//! `quorumwire backup`: a cluster's data in a file, taken while it serves; and whether such a file is whole.
+use super::ask::{self, AskError};
+use super::progress::Progress;
+use super::view::{ClusterView, Target, ask_leader_at, try_again};
+use crate::http::ReadIndexBody;
+use crate::options::Refused;
+use crate::server::Application;
+use anyhow::{Context as _, bail, ensure};
+use quorumwire_wire::{BackupError, BackupHead, BackupReader};
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Bytes copied or read at a time.
+const BUFFER_BYTES: usize = 1 << 20;
+/// How often the progress is said anew.
+const SAY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The copy has everything that was acknowledged before the command began: all items with their lifetimes,
+/// and which commands of client sessions have run. It is written by a follower if one serves.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  quorumwire backup --to /backup/monday.qwb --addr 10.0.0.10:7480
+  quorumwire backup --verify /backup/monday.qwb")]
+pub struct Arguments {
+    /// File to write; it is there only once it is whole and on disk
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "verify",
+        conflicts_with = "verify"
+    )]
+    to: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long, conflicts_with = "verify")]
+    force: bool,
+    /// Take what a replica has carried out, the one of those reached that has most, although nobody may
+    /// lead: what was acknowledged lately may be missing
+    #[arg(long, conflicts_with = "verify")]
+    stale: bool,
+    /// Seconds it may take
+    #[arg(long, value_name = "S", default_value_t = 3600,
+          value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    timeout_s: u64,
+    /// Check a file: all of its checksums, and that this version can restore it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["addr", "dir"])]
+    verify: Option<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Takes one, or checks one.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &arguments.verify {
+        let (head, _) = read(path)?;
+        println!("{}: whole: {}", path.display(), described(&head));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let to = arguments.to.as_ref().context("clap asks for it")?;
+    let is_there = to.symlink_metadata().is_ok();
+    if is_there && !arguments.force {
+        let allowed = "a file that is not there yet; --force replaces it";
+        return Err(Refused::flag("to", to.display().to_string(), allowed).into());
+    }
+    let head = take(arguments, to)?;
+    println!("{}: {}", to.display(), described(&head));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a backup holds, for people.
+pub fn described(head: &BackupHead) -> String {
+    let state = &head.state;
+    format!(
+        "cluster {:?} up to index {} of term {}, log time {} ms, written by replica {} at {} ms since 1970",
+        head.cluster,
+        state.last_index,
+        state.last_term,
+        state.log_time,
+        head.replica,
+        head.taken_ms,
+    )
+}
+
+/// Reads a backup from its first to its last byte. Anything wrong with it is an error that names the file.
+pub fn read(path: &Path) -> anyhow::Result<(BackupHead, Application)> {
+    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+    let counted = Counted {
+        inner: file,
+        bytes: 0,
+        said: Instant::now(),
+        progress: Progress::start(),
+        what: "read",
+    };
+    let read = || -> Result<_, BackupError> {
+        let mut reader = BackupReader::new(BufReader::with_capacity(BUFFER_BYTES, counted))?;
+        let mut store = Application::default();
+        store.restore(&mut reader)?;
+        Ok((reader, store))
+    };
+    let (mut reader, store) = read().with_context(|| path.display().to_string())?;
+    // Only a read of nothing says that the end was there and was right.
+    let behind = reader.read(&mut [0]).map_err(BackupError::from);
+    let behind = behind.with_context(|| path.display().to_string())?;
+    ensure!(
+        behind == 0,
+        "{}: the backup is damaged: bytes behind the state",
+        path.display()
+    );
+    Ok((reader.head().clone(), store))
+}
+
+/// Writes it aside, checks it, and gives it its name.
+fn take(arguments: &Arguments, to: &Path) -> anyhow::Result<BackupHead> {
+    let end = Instant::now() + Duration::from_secs(arguments.timeout_s);
+    let get_index =
+        |http: &str| ask::get::<ReadIndexBody>(http, "/v1/read-index", ask::CHANGE_TIMEOUT);
+    // Nothing is changed, so whatever went wrong may be tried again.
+    let again = |error: &AskError| try_again(error) || matches!(error, AskError::Unanswered { .. });
+    let index = if arguments.stale {
+        0
+    } else {
+        ask_leader_at(&arguments.target, get_index, again)?.index
+    };
+
+    let folder = match to.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) | None => Path::new("."),
+    };
+    let name = to.file_name().context("option to: it names no file")?;
+    let mut aside = tempfile::Builder::new()
+        .prefix(&format!(".{}.", name.to_string_lossy()))
+        .suffix(".tmp")
+        .tempfile_in(folder)
+        .with_context(|| format!("option to: writing into {}", folder.display()))?;
+    fetch(arguments, index, end, aside.as_file_mut())?;
+    aside.as_file().sync_all().context("syncing the backup")?;
+    let (head, _) = read(aside.path()).context("the backup did not arrive whole")?;
+    ensure!(
+        head.state.last_index.0 >= index,
+        "it ends with index {}, and {index} was acknowledged",
+        head.state.last_index
+    );
+    let put = if arguments.force {
+        aside.persist(to)
+    } else {
+        aside.persist_noclobber(to)
+    };
+    put.with_context(|| format!("option to: naming {}", to.display()))?;
+    let folder = File::open(folder).and_then(|folder| folder.sync_all());
+    folder.context("syncing the folder of the backup")?;
+    Ok(head)
+}
+
+/// Copies it from a follower that serves, or else from the leader.
+fn fetch(arguments: &Arguments, index: u64, end: Instant, file: &mut File) -> anyhow::Result<()> {
+    let view = ClusterView::gather(&arguments.target)?;
+    let followers = view
+        .reports()
+        .filter(|it| it.role == "follower" && it.ready);
+    let follower = followers.max_by_key(|it| it.applied_index);
+    let most = view.reports().max_by_key(|it| it.applied_index);
+    let without_leader = most.filter(|_| arguments.stale);
+    let sources = follower.into_iter().chain(view.leader());
+    let sources: Vec<_> = without_leader.into_iter().chain(sources).collect();
+    let path = format!("/v1/backup?at_least={index}");
+    let mut why = view.why_no_leader();
+    for source in sources {
+        let left = end.saturating_duration_since(Instant::now());
+        match ask::stream(&source.http, &path, left) {
+            Ok(answer) => {
+                let from = format!("copying from replica {}", source.id);
+                return copy(answer, file).context(from);
+            }
+            Err(error) => why = error.to_string(),
+        }
+    }
+    bail!("no replica gives a backup: {why}")
+}
+
+fn copy(answer: impl Read, file: &mut File) -> anyhow::Result<()> {
+    let mut answer = Counted {
+        inner: answer,
+        bytes: 0,
+        said: Instant::now(),
+        progress: Progress::start(),
+        what: "received",
+    };
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let read = answer.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(());
+        }
+        file.write_all(&buffer[..read])
+            .context("writing the file")?;
+    }
+}
+
+/// Says how much went through.
+struct Counted<R> {
+    inner: R,
+    bytes: u64,
+    said: Instant,
+    progress: Progress,
+    what: &'static str,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.bytes += read as u64;
+        if self.said.elapsed() > SAY_INTERVAL {
+            self.said = Instant::now();
+            self.progress
+                .say(&format!("{} MiB {}", self.bytes >> 20, self.what));
+        }
+        Ok(read)
+    }
+}
