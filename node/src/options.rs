@@ -4,7 +4,7 @@ mod resolve;
 mod table;
 
 pub use resolve::{Flags, Origin, Value, resolve};
-pub use table::{PLANES_ON_LOOPBACK, TABLE, documentation};
+pub use table::{Kind, PLANES_ON_LOOPBACK, TABLE, documentation};
 
 use crate::accounts::Accounts;
 use crate::keys::{ClusterKeys, SecretFile};
@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-use table::Kind;
 
 /// An option that makes no sense: exit code 2.
 #[derive(Clone, Debug, Eq, PartialEq)]

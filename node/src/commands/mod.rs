@@ -3,12 +3,14 @@
 mod ask;
 mod backup;
 mod bench;
+mod completions;
 mod config;
 mod demo;
 mod demo_network;
 mod dev;
 mod keys;
 mod local_cluster;
+mod man;
 mod member;
 mod memcached;
 mod new_cluster;
@@ -68,6 +70,10 @@ enum Command {
     VethPass(veth_pass::Arguments),
     /// Measure throughput and latency over the memcached protocol
     Bench(bench::Arguments),
+    /// Write completions for a shell
+    Completions(completions::Arguments),
+    /// Write manual pages
+    Man(man::Arguments),
 }
 
 /// Carries out a command; the answer is the process's exit code.
@@ -88,6 +94,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Config(arguments) => config::run(&arguments),
         Command::VethPass(arguments) => veth_pass::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     }
 }
 

@@ -2,7 +2,7 @@
 //! remembers where it came from. What a value means is checked elsewhere.
 use super::Refused;
 use super::table::{CONFIG, Kind, Spec, TABLE, Unset};
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -247,9 +247,9 @@ fn argument(spec: &'static Spec) -> Arg {
             .require_equals(true)
             .default_missing_value("true"),
         Kind::Number { .. } => argument.allow_negative_numbers(true),
+        Kind::Path => argument.value_hint(ValueHint::AnyPath), // for a shell's completion
         Kind::Choice(_)
         | Kind::Text { .. }
-        | Kind::Path
         | Kind::Listen
         | Kind::Reachable
         | Kind::Address
