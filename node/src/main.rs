@@ -9,6 +9,7 @@ mod http;
 mod keys;
 mod logging;
 mod options;
+mod privileges;
 mod report;
 mod server;
 

@@ -177,6 +177,8 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// By how much the scheduling priority is raised.
     pub raise_priority: i32,
+    /// Whom a server becomes that is started as root.
+    pub user: Option<String>,
     /// How long a stopping replica may finish.
     pub drain_timeout: Duration,
     /// Least important messages to log.
@@ -263,6 +265,7 @@ impl ServerOptions {
             segment_bytes: given.number::<u64>("segment-mib")? << 20,
             connections_max: given.number("connections-max")?,
             raise_priority: given.number("raise-priority")?,
+            user: given.optional("user").map(str::to_owned),
             drain_timeout: Duration::from_millis(given.number("drain-timeout-ms")?),
             log_level: given.choice("log-level", |word| word.parse().ok())?,
             log_format: given.choice("log-format", |word| match word {
@@ -424,7 +427,8 @@ impl ServerOptions {
         )
     }
 
-    const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 5] {
+    /// Every option that names an address to listen at, and that address.
+    pub const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 5] {
         [
             ("listen-plane", self.listen_plane),
             ("listen-peer", self.listen_peer),

@@ -32,7 +32,7 @@ use quorumwire_interfaces::{
 };
 use quorumwire_wire::packet::Reason;
 use recent::Recent;
-pub use refused::{Blames, Refused};
+pub use refused::{Blames, Refused, capabilities_needed};
 use rustix::event::epoll;
 use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
 use slot::Slot;

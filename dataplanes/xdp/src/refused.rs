@@ -62,6 +62,13 @@ pub const TO_LOAD: &[Needed] = &[
 /// To load those of the plane, which calculate with pointers into packets.
 pub const TO_CALCULATE: &[Needed] = &[(CapabilitySet::PERFMON, "CAP_PERFMON")];
 
+/// All that a process takes whose plane is this one, for as long as it runs.
+#[must_use]
+pub fn capabilities_needed() -> CapabilitySet {
+    let all = TO_LOAD.iter().chain(TO_CALCULATE);
+    all.map(|(one, _)| *one).collect()
+}
+
 /// What to think of if the kernel does not permit something to a process that has what it takes.
 pub const NOT_PERMITTED: &str = "the capabilities of a process within a user namespace, such as that of a \
                                  container without privileges, do not count";

@@ -81,6 +81,8 @@ pub const PLANES_ON_LOOPBACK: [&str; 2] = ["none", "socket"];
 const INTERFACE_BYTES_MAX: usize = 15;
 const FOLLOWER_ANSWERS: &[&str] = &["forward", "refuse"];
 const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
+/// Longest name of a user that Linux distributions make; two numbers are shorter.
+const USER_BYTES_MAX: usize = 32;
 /// No network card has more.
 const QUEUE_MAX: u64 = 65_535;
 const LOG_FORMATS: &[&str] = &["text", "json"];
@@ -371,6 +373,18 @@ pub const TABLE: &[Spec] = &[
         unset: Unset::Value("10"),
         help: "By how much the process's scheduling priority is raised (nice value lowered), so that \
                a busy machine causes no elections. Where that is not permitted, a note is logged.",
+    },
+    Spec {
+        name: "user",
+        kind: Kind::Text {
+            bytes_max: USER_BYTES_MAX,
+        },
+        unset: Unset::Otherwise("the user it is started as"),
+        help: "Whom a server that is started as root becomes before it opens anything: a name out of \
+               `/etc/passwd`, or `UID:GID`. It keeps the capabilities that its `plane` takes, and \
+               `CAP_NET_BIND_SERVICE` if it listens at a port below 1024, and can never have others. Its data \
+               folder (made if missing) and the files with secrets must be that user's. A server that is not \
+               started as root must be that user already.",
     },
     Spec {
         name: "drain-timeout-ms",

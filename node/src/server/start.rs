@@ -14,6 +14,7 @@ use super::{
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use crate::http;
 use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
+use crate::privileges;
 use anyhow::Context;
 use mio::net::{TcpListener, UdpSocket};
 use mio::{Interest, Poll, Registry, Waker};
@@ -65,6 +66,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&reload))?;
     raise_priority(options.raise_priority);
+    privileges::give_up(options)?; // before there is another thread, which would keep them
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
     let memory = open(options, &waker, &stop)?;
