@@ -12,6 +12,7 @@ mod options;
 mod privileges;
 mod report;
 mod server;
+mod service_manager;
 
 use clap::Parser as _;
 use std::process::ExitCode;

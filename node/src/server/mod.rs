@@ -40,6 +40,7 @@ use self::links::{LINKS_MAX, LinkEvent};
 use self::snapshots::Snapshots;
 use crate::admin::AdminRequest;
 use crate::options::ServerOptions;
+use crate::service_manager::ServiceManager;
 use mio::{Events, Poll, Token};
 use quorumwire_control::{Entry, Input, Now, Output, Ticket};
 use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime};
@@ -109,6 +110,7 @@ struct Server {
     draining_since: Option<Now>,
     /// When this last tried to hand leadership over because its disk is full.
     handed_over_full_at: Option<Now>,
+    service_manager: ServiceManager,
 }
 
 /// Where this replica is reached.
@@ -240,6 +242,7 @@ impl Server {
         self.core.links.housekeeping(now, &mut self.link_events);
         self.take_link_events();
         self.core.journal.retry()?;
+        self.tell_service_manager();
         if self.reload.swap(false, Ordering::Relaxed) {
             self.reload_keys();
             self.reload_accounts();

@@ -10,6 +10,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl Server {
+    /// Tells whoever started this process what has changed.
+    pub fn tell_service_manager(&mut self) {
+        let role = role_name(self.core.replica.role());
+        let status = match self.core.replica.leader() {
+            Some(_) => role.to_owned(),
+            None => format!("{role}, no leader"),
+        };
+        self.service_manager.tell(self.is_ready(), &status);
+    }
+
     pub fn report(&self) -> Report {
         let status = self.core.replica.status();
         let store = self.core.store.inner().stats();

@@ -18,6 +18,7 @@ impl Server {
         } else {
             tracing::info!("stopping: answering what was taken on");
             self.draining_since = Some(now);
+            self.service_manager.stops();
             self.clients.stop_accepting();
             self.clients.close_all();
             now

@@ -15,6 +15,7 @@ use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use crate::http;
 use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use crate::privileges;
+use crate::service_manager::ServiceManager;
 use anyhow::Context;
 use mio::net::{TcpListener, UdpSocket};
 use mio::{Interest, Poll, Registry, Waker};
@@ -363,6 +364,7 @@ fn join(
         reload: Arc::new(AtomicBool::new(false)),
         draining_since: None,
         handed_over_full_at: None,
+        service_manager: ServiceManager::of_this_process(),
     };
     server.note_settings();
     let membership = server.core.replica.membership().clone();
