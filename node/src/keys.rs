@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 
 /// Bytes of a secret.
@@ -216,6 +216,12 @@ impl SecretFile {
         let aside = path.with_extension("new");
         fs::remove_file(&aside).ok(); // left by a crash
         self.create(&aside)?;
+        // The server that reads it may be another user than whoever replaces it, such as root.
+        let (old, new) = (fs::metadata(path)?, fs::metadata(&aside)?);
+        if old.uid() != new.uid() {
+            chown(&aside, Some(old.uid()), Some(old.gid()))
+                .with_context(|| format!("giving {} to its owner", aside.display()))?;
+        }
         fs::rename(&aside, path).with_context(|| format!("replacing {}", path.display()))
     }
 

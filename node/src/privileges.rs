@@ -1,7 +1,7 @@
 //! A server that is started as root becomes somebody else at once and for good, and keeps the capabilities that
 //! its plane takes. Knows who is who in `/etc/passwd`; asks no directory service.
 use crate::options::{PlaneKind, ServerOptions};
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use quorumwire_plane_xdp::capabilities_needed;
 use rustix::fs::{Access, access};
 use rustix::process::{
@@ -32,39 +32,46 @@ struct Account {
     gid: u32,
 }
 
-/// Becomes the user whom the options name. Must come before there is a second thread, because users and
-/// capabilities are a thread's own; and before a data folder or a file with secrets is opened, so that one which
-/// the user cannot open is noticed now and not at the next SIGHUP.
+/// Becomes the user whom the options name, and keeps no capability that they do not need. Must come before there is
+/// a second thread, because users and capabilities are a thread's own; and before a data folder or a file with
+/// secrets is opened, so that one which the user cannot open is noticed now and not at the next SIGHUP.
 pub fn give_up(options: &ServerOptions) -> anyhow::Result<()> {
+    let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    assert_eq!(
+        threads, 1,
+        "another thread would keep what this one gives up"
+    );
     let is_root = geteuid().is_root();
-    let Some(name) = &options.user else {
-        if is_root {
-            tracing::warn!(
-                "runs as root for as long as it lives, which it does not need: option user names whom to become"
-            );
-        }
-        return Ok(());
+    let account = match &options.user {
+        Some(name) => Some(Account::find(name).with_context(|| format!("option user: {name}"))?),
+        None => None,
     };
-    let account = Account::find(name).with_context(|| format!("option user: {name}"))?;
-    if !is_root {
-        ensure!(
-            geteuid().as_raw() == account.uid,
-            "option user: {name}: the server was started as user {}, and only root can become another one",
+    match account {
+        Some(account) if is_root && account.uid != 0 => {
+            own_folder(&options.dir, &account)?;
+            account.become_it(needed(options))?;
+            check_access(&options.dir, &account)?;
+        }
+        Some(account) if geteuid().as_raw() != account.uid => bail!(
+            "option user: {}: the server was started as user {}, and only root can become another one",
+            account.name,
             geteuid().as_raw()
-        );
+        ),
+        None if is_root => tracing::warn!(
+            "runs as root for as long as it lives, which it does not need: option user names whom to become"
+        ),
+        Some(_) if is_root => {}
+        Some(_) | None => keep_only(needed(options))?, // such as those that systemd gave
     }
-    if is_root && account.uid != 0 {
-        own_folder(&options.dir, &account)?;
-        account.become_it(needed(options))?;
-        check_access(&options.dir, &account)?;
+    if is_root && options.user.is_none() {
+        return Ok(());
     }
-    set_no_new_privs(true).context("option user: giving up privileges for good")?;
-    let kept = capabilities(None)?.permitted;
+    set_no_new_privs(true).context("giving up privileges for good")?;
+    let capabilities = in_words(capabilities(None)?.permitted);
     tracing::info!(
-        uid = account.uid,
-        gid = account.gid,
-        capabilities = %in_words(kept),
-        "runs as {name}"
+        uid = geteuid().as_raw(),
+        capabilities,
+        "privileges are given up"
     );
     Ok(())
 }
@@ -125,32 +132,21 @@ impl Account {
 
     /// Gives up root, and all capabilities but these.
     fn become_it(&self, needed: CapabilitySet) -> anyhow::Result<()> {
-        let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
-        assert_eq!(threads, 1, "another thread would stay root");
         let becoming = || {
             format!(
                 "option user: becoming {} takes CAP_SETUID and CAP_SETGID",
                 self.name
             )
         };
-        let had = capabilities(None)?.permitted;
-        let kept = had & needed; // a plane that misses one says so itself
         let dies_with_parent = parent_process_death_signal()?;
-        if had.contains(CapabilitySet::SETPCAP) {
-            forget_others(kept)?;
-        }
+        forget_others(needed)?;
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         set_thread_groups(&[gid]).with_context(becoming)?;
         set_thread_res_gid(gid, gid, gid).with_context(becoming)?;
         set_keep_capabilities(true)?;
         set_thread_res_uid(uid, uid, uid).with_context(becoming)?;
         set_keep_capabilities(false)?;
-        let sets = CapabilitySets {
-            effective: kept,
-            permitted: kept,
-            inheritable: CapabilitySet::empty(),
-        };
-        set_capabilities(None, sets).context("option user: giving up capabilities")?;
+        keep_only(needed)?;
         // The kernel forgets it when a process becomes another user.
         set_parent_process_death_signal(dies_with_parent)?;
         let back = set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT);
@@ -159,8 +155,26 @@ impl Account {
     }
 }
 
+/// Gives up all other capabilities. One of these that the process does not have is missed by the plane, which
+/// says so itself.
+fn keep_only(needed: CapabilitySet) -> anyhow::Result<()> {
+    let kept = capabilities(None)?.permitted & needed;
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, sets).context("giving up capabilities")
+}
+
 /// No program that this process might become can have the others either.
 fn forget_others(kept: CapabilitySet) -> io::Result<()> {
+    if !capabilities(None)?
+        .effective
+        .contains(CapabilitySet::SETPCAP)
+    {
+        return Ok(()); // it makes no difference: no program can give this process new ones
+    }
     for one in CapabilitySet::all().difference(kept).iter() {
         match remove_capability_from_bounding_set(one) {
             // One that this kernel does not know.

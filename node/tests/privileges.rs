@@ -1,0 +1,205 @@
+//! The option `user`, where a server is refused or warned; what it can do afterwards, `tests/cluster` tries. As root:
+//! anybody else has nothing to give up.
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const UID: u32 = 65_534;
+const DEADLINE: Duration = Duration::from_mins(1);
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        eprintln!("not tried: this takes root");
+    }
+    is_root
+}
+
+/// A replica alone, at ports that are free.
+fn server(dir: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorumwire"));
+    command
+        .args(["server", "--id", "0", "--members", "0=127.0.0.1:1", "--dir"])
+        .arg(dir)
+        .args(["--advertise-peer", "127.0.0.1:1"])
+        .args(more)
+        .stdin(Stdio::null());
+    for port in ["peer", "memcached", "redis", "http"] {
+        command.args([&format!("--listen-{port}"), "127.0.0.1:0"]);
+    }
+    command
+}
+
+fn refused(output: &Output, parts: &[&str]) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+}
+
+/// A folder that every user may pass.
+fn scratch() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+#[test]
+fn a_user_that_cannot_be_is_refused_by_name() {
+    if !is_root() {
+        return;
+    }
+    let scratch = scratch();
+    let dir = scratch.path().join("data");
+    let output = server(&dir, &["--user", "no-such-user"]).output().unwrap();
+    refused(&output, &["option user: no-such-user", "/etc/passwd"]);
+    let output = server(&dir, &["--user", "1:x"]).output().unwrap();
+    refused(&output, &["option user: 1:x", "two numbers"]);
+    // Somebody else cannot become anybody.
+    let binary = scratch.path().join("quorumwire");
+    fs::copy(env!("CARGO_BIN_EXE_quorumwire"), &binary).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid", "65533", "--regid", "65533", "--clear-groups"])
+        .arg(&binary)
+        .args(server(&dir, &["--user", "nobody"]).get_args())
+        .output()
+        .unwrap();
+    refused(
+        &output,
+        &["option user: nobody", "as user 65533", "only root"],
+    );
+}
+
+#[test]
+fn a_folder_that_is_not_the_users_is_refused_with_the_command_that_helps() {
+    if !is_root() {
+        return;
+    }
+    let scratch = scratch();
+    let dir = scratch.path().join("data");
+    let shown = dir.display().to_string();
+    let run = || server(&dir, &["--user", "nobody"]).output().unwrap();
+    fs::create_dir_all(dir.join("group-0")).unwrap();
+    let helps = format!("chown -R {UID}:65534 {shown}");
+    refused(&run(), &["option dir", "belongs to user 0", &helps]);
+    // Something of an earlier start as root within it.
+    chown(&dir, Some(UID), Some(UID)).unwrap();
+    chown(dir.join("group-0"), Some(UID), Some(UID)).unwrap();
+    fs::write(dir.join("group-0/log"), "").unwrap();
+    refused(&run(), &[&format!("{shown}/group-0/log belongs to user 0")]);
+    fs::remove_file(dir.join("group-0/log")).unwrap();
+    // A folder above it does not let the user pass.
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    refused(&run(), &["option dir", "nobody (option user) cannot use"]);
+}
+
+/// A server that says to us that it serves. Killed when dropped.
+struct Serving {
+    process: Child,
+    notices: UnixDatagram,
+}
+
+impl Serving {
+    fn start(scratch: &Path, more: &[&str]) -> Self {
+        let socket = scratch.join("notify");
+        let notices = UnixDatagram::bind(&socket).unwrap();
+        notices.set_read_timeout(Some(DEADLINE)).unwrap();
+        // Whoever the server becomes may write there.
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
+        let log = fs::File::create(scratch.join("log")).unwrap();
+        let process = server(&scratch.join("data"), more)
+            .env("NOTIFY_SOCKET", &socket)
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Self { process, notices }
+    }
+
+    fn wait_for(&self, notice: &str) {
+        let mut bytes = [0; 256];
+        loop {
+            let length = self.notices.recv(&mut bytes).expect("a notice in time");
+            let lines = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            if lines.lines().any(|line| line == notice) {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn systemd_hears_when_a_replica_serves_and_when_it_stops() {
+    let scratch = scratch();
+    let mut serving = Serving::start(scratch.path(), &[]);
+    serving.wait_for("READY=1");
+    let pid = rustix::process::Pid::from_child(&serving.process);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    serving.wait_for("STOPPING=1");
+    assert!(serving.process.wait().unwrap().success());
+}
+
+#[test]
+fn root_is_told_of_the_option_and_a_user_is_not() {
+    if !is_root() {
+        return;
+    }
+    for (more, warned, uid) in [
+        (&[][..], true, 0),
+        (&["--user", "root"], false, 0),
+        (&["--user", "nobody"], false, UID),
+        (&["--user", "65534:65533"], false, UID),
+    ] {
+        let scratch = scratch();
+        let serving = Serving::start(scratch.path(), more);
+        serving.wait_for("READY=1");
+        let log = fs::read_to_string(scratch.path().join("log")).unwrap();
+        assert_eq!(log.contains("option user names whom"), warned, "{log}");
+        let mark = scratch.path().join("data/was-member");
+        assert_eq!(fs::metadata(mark).unwrap().uid(), uid, "{more:?}");
+    }
+}
+
+/// As the unit starts it: not as root, with capabilities that this plane does not take.
+#[test]
+fn what_systemd_gave_and_nobody_needs_is_given_up() {
+    if !is_root() {
+        return;
+    }
+    let scratch = scratch();
+    let binary = scratch.path().join("quorumwire");
+    fs::copy(env!("CARGO_BIN_EXE_quorumwire"), &binary).unwrap();
+    chown(scratch.path(), Some(UID), Some(UID)).unwrap();
+    let kept = "+bpf,+net_admin,+perfmon";
+    let mut process = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .args(["--inh-caps", kept, "--ambient-caps", kept, "--"])
+        .arg(&binary)
+        .args(server(&scratch.path().join("data"), &["--user", "nobody"]).get_args())
+        .spawn()
+        .unwrap();
+    let serves = scratch.path().join("data/http-address");
+    let begun = std::time::Instant::now();
+    while !serves.exists() {
+        assert!(begun.elapsed() < DEADLINE, "waited too long for the server");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    for name in ["CapEff", "CapPrm", "CapAmb", "CapInh"] {
+        let none = format!("{name}:\t0000000000000000\n");
+        assert!(status.contains(&none), "{status}");
+    }
+    assert!(status.contains("NoNewPrivs:\t1\n"), "{status}");
+}
