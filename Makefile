@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup generate accept check build build-bench test sim mutants soak-elections bench demo ci
+.PHONY: help setup generate accept check build build-bench test sim mutants soak-elections bench demo deb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
@@ -9,6 +9,7 @@ help:
 	@echo 'make soak-elections  a minute of full load with each plane: no leader may lose its place'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
 	@echo 'make bench     side by side with etcd and memcached, and data planes: bench/RESULTS.md'
+	@echo 'make deb       a Debian package in target/debian (docs/installing.md)'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
 	@echo 'make accept    rewrite the expected traces of tests/scenarios: read the diff'
 	@echo 'make setup     install what the others need (they do it themselves)'
@@ -106,6 +107,21 @@ bench: build-bench
 
 demo: build
 	target/release/quorumwire demo
+
+# What makes the package from what was built; its version is written here and nowhere else.
+CARGO_DEB_VERSION := 3.8.0
+CARGO_DEB := target/tools/bin/cargo-deb
+MADE := target/packaging
+
+deb: build
+	@[ "$$($(CARGO_DEB) --version 2>/dev/null)" = $(CARGO_DEB_VERSION) ] || \
+		cargo install cargo-deb --locked --version $(CARGO_DEB_VERSION) --no-default-features --root target/tools
+	rm -rf $(MADE) && mkdir -p $(MADE)/completions
+	target/release/quorumwire man --dir $(MADE)/man
+	target/release/quorumwire completions bash >$(MADE)/completions/quorumwire
+	target/release/quorumwire completions zsh >$(MADE)/completions/_quorumwire
+	target/release/quorumwire completions fish >$(MADE)/completions/quorumwire.fish
+	$(CARGO_DEB) --package quorumwire-node --no-build --locked
 
 ci:
 	.ci/run
