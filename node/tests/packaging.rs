@@ -122,7 +122,14 @@ fn manual_pages_are_written_without_a_warning() {
     for file in files {
         let output = run(
             "groff",
-            &["-man", "-ww", "-Tutf8", "-rLL=100n", file.to_str().unwrap()],
+            &[
+                "-man",
+                "-ww",
+                "-P-cbou",
+                "-Tutf8",
+                "-rLL=100n",
+                file.to_str().unwrap(),
+            ],
         );
         assert!(output.status.success(), "{output:?}");
         let warned = String::from_utf8_lossy(&output.stderr);
