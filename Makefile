@@ -114,14 +114,14 @@ CARGO_DEB := target/tools/bin/cargo-deb
 MADE := target/packaging
 
 deb: build
-	@[ "$$($(CARGO_DEB) --version 2>/dev/null)" = $(CARGO_DEB_VERSION) ] || \
+	@[ "$$($(CARGO_DEB) --version 2>/dev/null)" = "cargo-deb $(CARGO_DEB_VERSION)" ] || \
 		cargo install cargo-deb --locked --version $(CARGO_DEB_VERSION) --no-default-features --root target/tools
 	rm -rf $(MADE) && mkdir -p $(MADE)/completions
 	target/release/quorumwire man --dir $(MADE)/man
 	target/release/quorumwire completions bash >$(MADE)/completions/quorumwire
 	target/release/quorumwire completions zsh >$(MADE)/completions/_quorumwire
 	target/release/quorumwire completions fish >$(MADE)/completions/quorumwire.fish
-	$(CARGO_DEB) --package quorumwire-node --no-build --locked
+	$(CARGO_DEB) --quiet --package quorumwire-node --no-build --strip --locked
 
 ci:
 	.ci/run
