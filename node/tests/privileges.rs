@@ -1,14 +1,17 @@
 //! The option `user`, where a server is refused or warned; what it can do afterwards, `tests/cluster` tries. As root:
 //! anybody else has nothing to give up.
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 const UID: u32 = 65_534;
 const DEADLINE: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
@@ -31,6 +34,14 @@ fn server(dir: &Path, more: &[&str]) -> Command {
         command.args([&format!("--listen-{port}"), "127.0.0.1:0"]);
     }
     command
+}
+
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < DEADLINE, "waited too long for {what}");
+        thread::sleep(POLL_INTERVAL);
+    }
 }
 
 fn refused(output: &Output, parts: &[&str]) {
@@ -170,6 +181,81 @@ fn root_is_told_of_the_option_and_a_user_is_not() {
     }
 }
 
+#[test]
+fn a_port_that_takes_a_capability_keeps_it() {
+    if !is_root() {
+        return;
+    }
+    let scratch = scratch();
+    let member = "0=127.77.0.1:77"; // no test beside this one listens there
+    let log = scratch.path().join("log");
+    let mut process = Command::new(env!("CARGO_BIN_EXE_quorumwire"))
+        .args([
+            "server",
+            "--id",
+            "0",
+            "--members",
+            member,
+            "--insecure",
+            "--dir",
+        ])
+        .arg(scratch.path().join("data"))
+        .args(["--listen-peer", &member[2..], "--user", "nobody"])
+        .args([
+            "--listen-memcached",
+            "127.0.0.1:0",
+            "--listen-redis",
+            "127.0.0.1:0",
+        ])
+        .args(["--listen-http", "127.0.0.1:0"])
+        .stderr(fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    wait_for("the server to start", || {
+        fs::read_to_string(&log)
+            .unwrap()
+            .contains("replica started")
+    });
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(status.contains("CapPrm:\t0000000000000400\n"), "{status}");
+}
+
+/// Whether a process runs, not counting one that only waits to be reaped.
+fn runs(pid: u64) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    state.is_some_and(|state| !state.starts_with('Z'))
+}
+
+/// The kernel forgets with whom a process dies when that becomes another user.
+#[test]
+fn replicas_that_became_another_user_still_end_with_their_parent() {
+    if !is_root() {
+        return;
+    }
+    let scratch = scratch();
+    let mut dev = Command::new(env!("CARGO_BIN_EXE_quorumwire"))
+        .args(["dev", "--replicas", "1", "--json", "--dir"])
+        .arg(scratch.path().join("dev"))
+        .args(["--", "--user", "nobody"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(dev.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let replica = line["replicas"][0]["pid"].as_u64().unwrap();
+    let status = fs::read_to_string(format!("/proc/{replica}/status")).unwrap();
+    assert!(status.contains("\nUid:\t65534\t"), "{status}");
+    dev.kill().unwrap();
+    dev.wait().unwrap();
+    wait_for("the replica to end", || !runs(replica));
+}
+
 /// As the unit starts it: not as root, with capabilities that this plane does not take.
 #[test]
 fn what_systemd_gave_and_nobody_needs_is_given_up() {
@@ -189,11 +275,7 @@ fn what_systemd_gave_and_nobody_needs_is_given_up() {
         .spawn()
         .unwrap();
     let serves = scratch.path().join("data/http-address");
-    let begun = std::time::Instant::now();
-    while !serves.exists() {
-        assert!(begun.elapsed() < DEADLINE, "waited too long for the server");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the server to start", || serves.exists());
     let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     process.kill().unwrap();
     process.wait().unwrap();
