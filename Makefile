@@ -1,14 +1,15 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup generate accept check build build-bench test sim mutants soak-elections bench demo deb ci
+.PHONY: help setup generate accept check build build-bench test sim mutants fuzz soak-elections bench demo deb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
 	@echo 'make test      everything that must hold (about 29 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
 	@echo 'make mutants   planted bugs: each must be noticed'
+	@echo 'make fuzz      random bytes at every parser, FUZZ_SECONDS=300 for each target'
 	@echo 'make soak-elections  a minute of full load with each plane: no leader may lose its place'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
-	@echo 'make bench     side by side with etcd and memcached, and data planes: bench/RESULTS.md'
+	@echo 'make bench     side by side with etcd, Redis and memcached, and data planes: bench/RESULTS.md'
 	@echo 'make deb       a Debian package in target/debian (docs/installing.md)'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
 	@echo 'make accept    rewrite the expected traces of tests/scenarios: read the diff'
@@ -89,6 +90,11 @@ mutants: setup
 		--nocapture
 	cargo run --quiet --profile simulation --locked --package quorumwire-sim --features mutants -- \
 		--mutants --noticed-by $(BY_TESTS)/* $(ARGS)
+
+FUZZ_SECONDS ?= 300
+fuzz: setup
+	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
+		cargo test --release --locked --package quorumwire-fuzz-tests -- --nocapture --test-threads=1
 
 # Depends on the machine, so it is no part of `make test`.
 soak-elections: build

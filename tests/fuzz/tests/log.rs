@@ -1,0 +1,127 @@
+//! What a log entry or a snapshot may hold if somebody else wrote it: an answer or an error, never a panic.
+
+use bolero::check;
+use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, grown};
+use quorumwire_interfaces::{Index, LogTime, StateMachine as _};
+use quorumwire_kv::{Command, Store};
+use quorumwire_sessions::{Outcome, Place, Sessions};
+
+const COMMANDS: [&[u8]; 20] = [
+    b"\x11\x01\0\0\0\0\0\0\0\0\0\0\0\0kv",
+    b"\x12\x01\0\0\0\0\0\0\0\0\0\0\0\x05kv",
+    b"\x15\x01kv",
+    b"\x17\x01\0\0\0\0\0\0\0\x01k",
+    b"\x19\x01\0\0\0\0\0\0\0\x01k",
+    b"\x1a\x01k",
+    b"\x1b\0\0\0\0\0\0\0\0k l",
+    b"\x1d\0\0\0\0\0\0\0\0",
+    b"\x1f2\0",
+    b"\x1f3\x01",
+    b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n",
+    b"*1\r\n$8\r\nFLUSHALL\r\n",
+    b"\x1e",
+    b"\0\0\0\0\0\0\0\x01",
+    b"\0\0",
+    b"\x01",
+    b"k",
+    b"\xff\xff",
+    b"\x20",
+    b"\x11\xfa",
+];
+
+#[test]
+fn commands_of_the_log() {
+    let outcomes = Outcomes::default();
+    check!()
+        .with_iterations(ITERATIONS)
+        .with_max_len(INPUT_BYTES_MAX)
+        .for_each(|input: &[u8]| {
+            let bytes = grown(input, &COMMANDS);
+            let decoded = Command::decode(&bytes);
+            outcomes.count(if decoded.is_ok() { "a command" } else { "none" });
+            if let Ok(command) = decoded {
+                let mut again = Vec::new();
+                command.encode(&mut again);
+                assert_eq!(again, &bytes[..]);
+            }
+            let mut sessions = Sessions::<Store>::default();
+            for index in 1..4 {
+                let place = Place {
+                    index: Index(index),
+                    log_time: LogTime(1000 * index),
+                };
+                let mut reply = Vec::new();
+                sessions.command(place, &bytes, &mut reply);
+                sessions.advance(LogTime(1000 * index));
+                let in_session = sessions.in_session(place, &bytes, &mut reply);
+                let piece = sessions.fragment(place, &bytes, &mut reply);
+                for outcome in [in_session, piece] {
+                    outcomes.count(match outcome {
+                        Outcome::Applied => "applied",
+                        Outcome::Repeated => "repeated",
+                        Outcome::Incomplete => "incomplete",
+                        Outcome::Refused(_) => "refused",
+                    });
+                }
+            }
+        });
+    outcomes.must_be(&["a command", "none", "refused"]);
+}
+
+/// A store with some items, as bytes.
+fn snapshot() -> Vec<u8> {
+    let mut sessions = Sessions::<Store>::default();
+    let commands: [&[u8]; 3] = [
+        COMMANDS[0],
+        b"\x11\x02\0\0\0\x07\0\0\0\0\0\0\0\x64k2value",
+        b"\x11\x01\0\0\0\0\0\0\0\0\0\0\0\0l",
+    ];
+    for (command, index) in commands.into_iter().zip(1..) {
+        let place = Place {
+            index: Index(index),
+            log_time: LogTime(5000),
+        };
+        sessions.command(place, command, &mut Vec::new());
+    }
+    written(&sessions)
+}
+
+fn written(sessions: &Sessions<Store>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    sessions.freeze().write(&mut bytes).expect("to memory");
+    bytes
+}
+
+/// Input that says where bytes of a real snapshot are others, or where it ends.
+#[test]
+fn snapshots() {
+    let (outcomes, whole) = (Outcomes::default(), snapshot());
+    check!()
+        .with_iterations(ITERATIONS)
+        .with_max_len(64)
+        .for_each(|input: &[u8]| {
+            let mut bytes = whole.clone();
+            for change in input.chunks_exact(3) {
+                let place =
+                    usize::from(u16::from_be_bytes([change[0], change[1]])) % (bytes.len() + 1);
+                match bytes.get_mut(place) {
+                    Some(byte) if change[2] % 8 != 0 => *byte = change[2],
+                    _ => bytes.truncate(place),
+                }
+                if bytes.is_empty() {
+                    break;
+                }
+            }
+            let mut restored = Sessions::<Store>::default();
+            let result = restored.restore(&mut &bytes[..]);
+            match result {
+                Ok(()) => {
+                    outcomes.count("restored");
+                    let again = written(&restored);
+                    assert_eq!(again, &bytes[..again.len()]);
+                }
+                Err(_) => outcomes.count("refused"),
+            }
+        });
+    outcomes.must_be(&["restored", "refused"]);
+}
