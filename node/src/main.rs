@@ -4,11 +4,13 @@ mod accounts;
 mod admin;
 mod commands;
 mod http;
+mod key_folder;
 mod keys;
 mod logging;
 mod options;
 mod report;
 mod server;
+mod tls;
 
 use clap::Parser as _;
 use std::process::ExitCode;
