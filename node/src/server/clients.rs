@@ -2,14 +2,17 @@
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
 use super::clock;
 use super::redis::{self, RedisClient};
+use super::stream::Stream;
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
+use rustls::ServerConfig;
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -108,7 +111,7 @@ pub struct Connection {
     pub id: ConnectionId,
     /// What a Redis client has asked for so far; none: the client speaks memcached's protocol.
     pub redis: Option<Box<RedisClient>>,
-    stream: TcpStream,
+    stream: Stream,
     /// Whether the client may ask for anything: it has said who it is, or need not.
     pub is_let_in: bool,
     /// Bytes that came and are not parsed yet; `input[..filled]` is real.
@@ -296,12 +299,12 @@ impl Connection {
             };
             taken += count;
             if self.filled == 0 {
-                self.readable = count == scratch.len() || self.ending;
+                self.readable = count == scratch.len() || self.has_more();
                 let (used, needed) = parse(self, &scratch[..count]);
                 self.keep(&scratch[used..count], needed);
             } else {
                 let room = self.input.len() - self.filled;
-                self.readable = count == room || self.ending;
+                self.readable = count == room || self.has_more();
                 self.filled += count;
                 self.reparse(&mut parse);
             }
@@ -352,7 +355,6 @@ impl Connection {
 
     /// Sends what waits. False: the connection is broken.
     fn send(&mut self) -> bool {
-        use std::io::Write;
         while self.written < self.output.len() {
             match self.stream.write(&self.output[self.written..]) {
                 Ok(0) => return false,
@@ -373,12 +375,18 @@ impl Connection {
         if self.output.capacity() > KEPT_BUFFER_BYTES {
             self.output = Vec::new(); // a large answer's buffer is not kept
         }
-        true
+        self.stream.flush().is_ok()
     }
 
     fn is_done(&self) -> bool {
         let takes_no_more = self.closing || (self.ended && !self.has_unparsed());
-        takes_no_more && self.slots.is_empty() && self.output_waiting() == 0
+        let is_sent = self.output_waiting() == 0 && !self.stream.has_unsent();
+        takes_no_more && self.slots.is_empty() && is_sent
+    }
+
+    /// Whether a read that came to little may have left something.
+    fn has_more(&self) -> bool {
+        self.ending || self.stream.may_have_more()
     }
 
     /// Whether something came that has not been looked at in full.
@@ -394,6 +402,7 @@ pub struct ClientCounters {
     pub refused_too_many: u64,
     pub closed_by_client: u64,
     pub closed_broken: u64,
+    pub refused_by_tls: u64,
 }
 
 /// All client connections.
@@ -404,6 +413,8 @@ pub struct Clients {
     connections_max: usize,
     /// No client need say who it is.
     pub lets_everybody_in: bool,
+    /// How connections are secured; none: not at all.
+    pub tls: Option<Arc<ServerConfig>>,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     next_serial: u32,
@@ -426,6 +437,7 @@ impl Clients {
             first_token,
             connections_max,
             lets_everybody_in: true,
+            tls: None,
             connections: Vec::new(),
             free: Vec::new(),
             next_serial: 0,
@@ -448,9 +460,10 @@ impl Clients {
                 (listener.accept(), *protocol)
             } {
                 if self.open_count >= self.connections_max {
-                    use std::io::Write;
                     self.counters.refused_too_many += 1;
-                    stream.write_all(protocol.too_many()).ok();
+                    if self.tls.is_none() {
+                        stream.write_all(protocol.too_many()).ok();
+                    }
                     continue;
                 }
                 self.counters.accepted += 1;
@@ -466,8 +479,11 @@ impl Clients {
         }
     }
 
-    fn open(&mut self, mut stream: TcpStream, from: SocketAddr, protocol: Protocol) {
+    fn open(&mut self, stream: TcpStream, from: SocketAddr, protocol: Protocol) {
         stream.set_nodelay(true).ok();
+        let Ok(mut stream) = Stream::accepted(stream, self.tls.as_ref()) else {
+            return;
+        };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             u32::try_from(self.connections.len() - 1).expect("connections_max is small")
@@ -605,11 +621,14 @@ impl Clients {
             self.put_back(connection);
             return true;
         }
-        if broken {
+        if connection.stream.has_failed() {
+            self.counters.refused_by_tls += 1;
+        } else if broken {
             self.counters.closed_broken += 1;
         } else {
             self.counters.closed_by_client += 1;
         }
+        connection.stream.say_end();
         self.registry.deregister(&mut connection.stream).ok();
         self.free.push(connection.id.slot);
         self.open_count -= 1;
@@ -626,9 +645,9 @@ impl Clients {
 
     /// Whether every request taken on has been answered and every answer taken.
     pub fn are_idle(&self) -> bool {
-        self.connections
-            .iter()
-            .flatten()
-            .all(|connection| connection.slots.is_empty() && connection.output_waiting() == 0)
+        self.connections.iter().flatten().all(|connection| {
+            let is_sent = connection.output_waiting() == 0 && !connection.stream.has_unsent();
+            connection.slots.is_empty() && is_sent
+        })
     }
 }
