@@ -453,10 +453,6 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Peer connections closed because of bytes that make no sense",
     ),
     (
-        "peer_connections_closed_revoked",
-        "Peer connections closed because their certificate was not accepted any more upon SIGHUP",
-    ),
-    (
         "peer_connections_closed_silent",
         "Peer connections closed because nothing was heard",
     ),

@@ -81,8 +81,6 @@ pub struct LinkCounters {
     pub closed_malformed: u64,
     pub closed_silent: u64,
     pub closed_too_many: u64,
-    /// The certificate is of no accepted authority any more.
-    pub closed_revoked: u64,
     /// In the order of [`TlsRefusal::ALL`].
     pub refused_by_tls: [u64; TlsRefusal::ALL.len()],
 }
@@ -161,19 +159,17 @@ impl Links {
         }
     }
 
-    /// New connections are secured by this. Those that stand under a certificate which would not be accepted
-    /// any more are closed; the others go on.
-    pub fn set_tls(&mut self, tls: PeerTls, sink: &mut Vec<LinkEvent>) {
-        for slot in 0..self.slots.len() {
-            let link = self.slots[slot].as_ref();
-            let shown = link.and_then(|link| link.stream.certificates());
-            if let Some(Err(refusal)) = shown.map(|chain| tls.verify(chain)) {
-                self.counters.closed_revoked += 1;
-                self.note_refusal(slot, refusal.to_string());
-                self.close(slot, "its certificate is not accepted any more", sink);
-            }
-        }
+    /// New connections are secured by this; those that stand go on. The replicas among them whose
+    /// certificate would not be accepted any more.
+    pub fn set_tls(&mut self, tls: PeerTls) -> Vec<ReplicaId> {
+        let is_outdated = |link: &&Link| {
+            let shown = link.stream.certificates();
+            shown.is_some_and(|chain| tls.verify(chain).is_err())
+        };
+        let links = self.slots.iter().flatten().filter(is_outdated);
+        let outdated = links.filter_map(|link| link.certified).collect();
         self.tls = Some(tls);
+        outdated
     }
 
     /// Sets where replicas are dialed. Addresses not named any more are dialed no more.

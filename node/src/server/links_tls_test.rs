@@ -119,7 +119,7 @@ impl Cluster {
     /// Replica 0.
     fn host(&self) -> Host {
         let mut host = Host::start();
-        host.links.set_tls(self.tls(), &mut Vec::new());
+        host.links.set_tls(self.tls());
         host
     }
 }
@@ -291,17 +291,23 @@ fn a_dialed_host_that_is_not_that_replica_hears_nothing() {
 }
 
 #[test]
-fn a_connection_whose_authority_is_gone_is_closed_and_others_go_on() {
+fn a_connection_whose_authority_is_gone_is_known_and_goes_on_until_it_ends() {
     let (ours, others) = (cluster("test"), cluster("test"));
     let mut host = ours.host();
     let heard = stranger(&host, Some(&ours.files(1).own), ("test", 1));
     let is_up = |event: &LinkEvent| matches!(event, LinkEvent::Up(..));
     host.turn_while(|_, told| !told.iter().any(is_up));
-    let mut told = Vec::new();
-    host.links.set_tls(ours.tls(), &mut told);
-    assert!(told.is_empty(), "the same files again change nothing");
-    host.links.set_tls(others.tls(), &mut told);
-    assert!(matches!(told[..], [LinkEvent::Down(_)]));
-    assert_eq!(host.links.counters.closed_revoked, 1);
+    assert_eq!(host.links.set_tls(ours.tls()), [], "the same files again");
+    assert_eq!(host.links.set_tls(others.tls()), [ReplicaId(1)]);
+    assert!(host.links.info(ReplicaId(1)).is_some());
+    let again = stranger(&host, Some(&ours.files(1).own), ("test", 1));
+    is_refused_beside(&mut host, again);
+    drop(host);
     assert!(!heard.join().unwrap().is_empty());
+}
+
+/// Whoever comes under the old authority is refused, beside the one that is connected.
+fn is_refused_beside(host: &mut Host, again: Heard) {
+    host.turn_while(|links, _| refused(links, TlsRefusal::UnknownAuthority) == 0);
+    assert_eq!(again.join().unwrap(), b"");
 }

@@ -230,7 +230,6 @@ impl Server {
             ("peer_connections_closed_malformed", links.closed_malformed),
             ("peer_connections_closed_silent", links.closed_silent),
             ("peer_connections_closed_too_many", links.closed_too_many),
-            ("peer_connections_closed_revoked", links.closed_revoked),
             ("client_connections_refused_by_tls", clients.refused_by_tls),
         ]
         .into_iter()

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 const WARNING_INTERVAL: Duration = Duration::from_hours(24);
 
 impl Server {
-    /// Takes the files of TLS in again. New connections are secured by them; of those that stand only those
-    /// between replicas are closed whose certificate would not be accepted any more.
+    /// Takes the files of TLS in again. New connections are secured by them; those that stand go on, because
+    /// to break one between replicas would cost the requests on it.
     pub fn reload_tls(&mut self) {
         if self.options.peer_tls.is_none() && self.options.client_tls.is_none() {
             return;
@@ -18,7 +18,6 @@ impl Server {
         match self.options.load_tls() {
             Ok(tls) => {
                 self.use_tls(tls);
-                self.take_link_events();
                 tracing::info!("certificates and authorities were read again");
             }
             Err(error) => tracing::error!(
@@ -32,7 +31,13 @@ impl Server {
         self.expiries = tls.expiries();
         self.next_expiry_warning = Now::default();
         if let Some(peers) = tls.peers {
-            self.core.links.set_tls(peers, &mut self.link_events);
+            for id in self.core.links.set_tls(peers) {
+                tracing::warn!(
+                    replica = id.0,
+                    "connected under a certificate that is not accepted any more: it stays so until either \
+                     side restarts"
+                );
+            }
         }
         if let Some(clients) = tls.clients {
             self.clients.tls = Some(clients.ports);
