@@ -19,17 +19,20 @@ use hyper_util::service::TowerToHyperService;
 use quorumwire_control::{MemberChange, Refusal};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_wire::{CommitQuorum, MemberRole};
+use rustls::ServerConfig;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::net::TcpListener;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 /// Largest body of a request.
 const BODY_BYTES_MAX: usize = 4096;
@@ -51,6 +54,33 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a failed accept, such as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How connections are secured; may change while the server runs.
+#[derive(Clone, Debug)]
+pub struct HttpTls {
+    config: Arc<RwLock<Arc<ServerConfig>>>,
+    /// Only who has shown a certificate may change something.
+    pub knows_people: bool,
+}
+
+impl HttpTls {
+    /// Secured by this.
+    pub fn new(config: Arc<ServerConfig>, knows_people: bool) -> Self {
+        Self {
+            config: Arc::new(RwLock::new(config)),
+            knows_people,
+        }
+    }
+
+    /// New connections are secured by this.
+    pub fn set(&self, config: Arc<ServerConfig>) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+
+    fn get(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// The running HTTP server. Dropping it stops it and waits for its thread.
 #[derive(Debug)]
 pub struct HttpThread {
@@ -70,7 +100,11 @@ impl Drop for HttpThread {
 }
 
 /// Serves HTTP on `listener` until the answer is dropped; fails if no thread can be started.
-pub fn start(listener: TcpListener, handle: AdminHandle) -> anyhow::Result<HttpThread> {
+pub fn start(
+    listener: TcpListener,
+    handle: AdminHandle,
+    tls: Option<HttpTls>,
+) -> anyhow::Result<HttpThread> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -84,7 +118,7 @@ pub fn start(listener: TcpListener, handle: AdminHandle) -> anyhow::Result<HttpT
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("http".to_owned())
-        .spawn(move || runtime.block_on(serve(listener, router(handle), stopped)))
+        .spawn(move || runtime.block_on(serve(listener, router(handle), tls, stopped)))
         .context("starting the HTTP thread")?;
     Ok(HttpThread {
         stop: Some(stop),
@@ -95,6 +129,7 @@ pub fn start(listener: TcpListener, handle: AdminHandle) -> anyhow::Result<HttpT
 async fn serve(
     listener: tokio::net::TcpListener,
     router: Router,
+    tls: Option<HttpTls>,
     mut stopped: oneshot::Receiver<()>,
 ) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -106,7 +141,7 @@ async fn serve(
         };
         while connections.try_join_next().is_some() {}
         if let Some((stream, slot)) = accepted {
-            connections.spawn(serve_connection(stream, router.clone(), slot));
+            connections.spawn(serve_one(stream, router.clone(), tls.clone(), slot));
         }
     }
     drop(listener);
@@ -132,7 +167,32 @@ async fn accept(
     }
 }
 
-async fn serve_connection(stream: TcpStream, router: Router, slot: OwnedSemaphorePermit) {
+async fn serve_one(
+    stream: TcpStream,
+    router: Router,
+    tls: Option<HttpTls>,
+    slot: OwnedSemaphorePermit,
+) {
+    match tls {
+        None => serve_connection(stream, router).await,
+        Some(tls) => {
+            let accepted = TlsAcceptor::from(tls.get()).accept(stream);
+            // Who does not speak TLS, or not in time, is told so by closing.
+            if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, accepted).await {
+                let is_known = stream.get_ref().1.peer_certificates().is_some();
+                let router = if is_known || !tls.knows_people {
+                    router
+                } else {
+                    router.layer(middleware::from_fn(only_reads))
+                };
+                serve_connection(stream, router).await;
+            }
+        }
+    }
+    drop(slot);
+}
+
+async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     let handed_over = HandedOver::default();
     let router = router.layer(Extension(handed_over.clone()));
     let connection = hyper::server::conn::http1::Builder::new()
@@ -151,7 +211,17 @@ async fn serve_connection(stream: TcpStream, router: Router, slot: OwnedSemaphor
             break;
         }
     }
-    drop(slot);
+}
+
+/// Nobody knows who asks, so nothing is changed.
+async fn only_reads(request: axum::extract::Request, next: middleware::Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    plain_error(
+        StatusCode::FORBIDDEN,
+        "a change takes a certificate of an authority in tls-ca, such as operator.pem: --tls-cert and --tls-key",
+    )
 }
 
 fn router(handle: AdminHandle) -> Router {

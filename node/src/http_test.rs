@@ -87,7 +87,7 @@ fn serve(report: Option<Report>, outcome: Result<(), AdminError>) -> Served {
     Served {
         address: listener.local_addr().unwrap(),
         asked,
-        _http: start(listener, AdminHandle::new(queue, waker)).unwrap(),
+        _http: start(listener, AdminHandle::new(queue, waker), None).unwrap(),
     }
 }
 

@@ -45,6 +45,28 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// Where a rotation stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stage {
+    /// None is under way.
+    Settled,
+    /// The new one is accepted, the old one used.
+    Added,
+    /// The new one is used, the old one still accepted.
+    Used,
+}
+
+impl Stage {
+    /// For people.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Added => "added and not used",
+            Self::Used => "used, the old one not removed",
+        }
+    }
+}
+
 /// The keys of one epoch.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct EpochKeys {
@@ -157,6 +179,15 @@ impl SecretFile {
         );
         self.secret.remove(0);
         Ok(())
+    }
+
+    /// Where a rotation stands.
+    pub fn stage(&self) -> Stage {
+        match &self.secret[..] {
+            [_, new] if new.epoch == self.in_use => Stage::Used,
+            [_, _] => Stage::Added,
+            _ => Stage::Settled,
+        }
     }
 
     /// For people: the epochs, and which one is used.

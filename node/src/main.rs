@@ -6,6 +6,7 @@ mod commands;
 #[cfg(test)]
 mod docs_test;
 mod http;
+mod key_folder;
 mod keys;
 mod logging;
 mod options;
@@ -13,6 +14,7 @@ mod privileges;
 mod report;
 mod server;
 mod service_manager;
+mod tls;
 
 use clap::Parser as _;
 use std::process::ExitCode;

@@ -8,6 +8,7 @@ pub use table::{Kind, PLANES_ON_LOOPBACK, TABLE, documentation};
 
 use crate::accounts::Accounts;
 use crate::keys::{ClusterKeys, SecretFile};
+use crate::tls::{ClientTls, OwnFiles, PeerFiles, PeerTls, ServerTls};
 use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpLock, XdpMode};
@@ -155,6 +156,10 @@ pub struct ServerOptions {
     pub secret_file: Option<PathBuf>,
     /// Who may use the ports for clients; none: everybody.
     pub client_auth_file: Option<PathBuf>,
+    /// Replicas speak TLS with these; none: in the clear.
+    pub peer_tls: Option<PeerFiles>,
+    /// Clients and people are spoken to by TLS with these; none: in the clear.
+    pub client_tls: Option<OwnFiles>,
     /// What a follower does with a client's request.
     pub on_follower: OnFollower,
     /// Silence after which a follower stands for election.
@@ -250,6 +255,8 @@ impl ServerOptions {
             advertise_plane: given.address("advertise-plane")?,
             secret_file: given.optional("secret-file").map(PathBuf::from),
             client_auth_file: given.optional("client-auth-file").map(PathBuf::from),
+            peer_tls: given.peer_tls()?,
+            client_tls: given.client_tls()?,
             on_follower: given.choice("on-follower", |word| match word {
                 "forward" => Some(OnFollower::Forward),
                 "refuse" => Some(OnFollower::Refuse),
@@ -325,6 +332,21 @@ impl ServerOptions {
             .context("option secret-file")
     }
 
+    /// All certificates and keys that the options name.
+    pub fn load_tls(&self) -> anyhow::Result<ServerTls> {
+        let peers = self.peer_tls.as_ref();
+        let authorities = peers.map(|files| files.authorities.as_path());
+        let clients = self.client_tls.as_ref();
+        Ok(ServerTls {
+            peers: peers
+                .map(|files| PeerTls::load(files, &self.cluster, self.id))
+                .transpose()?,
+            clients: clients
+                .map(|own| ClientTls::load(own, authorities))
+                .transpose()?,
+        })
+    }
+
     /// Who may use the ports for clients; `None`: everybody.
     pub fn load_accounts(&self) -> anyhow::Result<Option<Accounts>> {
         let file = self.client_auth_file.as_ref();
@@ -357,13 +379,7 @@ impl ServerOptions {
         if !self.join && self.members.len() > VOTERS_MAX {
             return Err(given.refused("members", Kind::Members.allowed()));
         }
-        for (name, listen) in self.listen_addresses() {
-            if !given.switch("insecure")? && !listen.ip().is_loopback() {
-                let allowed = "a loopback address: until connections are encrypted, name --insecure \
-                               to listen elsewhere";
-                return Err(given.refused(name, allowed));
-            }
-        }
+        self.check_exposed(given)?;
         if self.plane != PlaneKind::None && self.secret_file.is_none() {
             let allowed = "a file made by `quorumwire keys new`: a data plane needs one";
             return Err(given.refused("secret-file", allowed.to_owned()));
@@ -391,6 +407,10 @@ impl ServerOptions {
         }
         if self.memcached_udp && self.client_auth_file.is_some() {
             let allowed = "false with a `client-auth-file`: nobody can say over UDP who they are";
+            return Err(given.refused("memcached-udp", allowed));
+        }
+        if self.memcached_udp && self.client_tls.is_some() {
+            let allowed = "false with `client-tls`: datagrams are not encrypted";
             return Err(given.refused("memcached-udp", allowed));
         }
         let advertised = self.advertise_plane.map(|address| address.to_string());
@@ -436,6 +456,53 @@ impl ServerOptions {
             ("listen-redis", self.listen_redis),
             ("listen-http", self.listen_http),
         ]
+    }
+
+    /// Beyond loopback, what is not encrypted and authenticated must be asked for by name.
+    fn check_exposed(&self, given: &Given<'_>) -> Result<(), Refused> {
+        if given.switch("insecure")? {
+            return Ok(());
+        }
+        let has_accounts = self.client_tls.is_some() && self.client_auth_file.is_some();
+        let for_clients = "a loopback address, unless `client-tls` is on and `client-auth-file` given; \
+                           --insecure lets anybody who reaches it read and change everything";
+        let rules = [
+            (
+                "listen-peer",
+                self.listen_peer,
+                self.peer_tls.is_some(),
+                "a loopback address, unless `tls-ca`, `tls-cert` and `tls-key` are given; --insecure lets \
+                 anybody who reaches it speak as a replica",
+            ),
+            (
+                "listen-memcached",
+                self.listen_memcached,
+                has_accounts,
+                for_clients,
+            ),
+            ("listen-redis", self.listen_redis, has_accounts, for_clients),
+            (
+                "listen-http",
+                self.listen_http,
+                self.client_tls.is_some() && self.peer_tls.is_some(),
+                "a loopback address, unless `client-tls` is on and `tls-ca` given; --insecure lets anybody \
+                 who reaches it change members",
+            ),
+            (
+                // Its packets are authenticated by the secret, and in the clear: whoever takes a plane
+                // has been told so.
+                "listen-plane",
+                self.listen_plane,
+                self.plane == PlaneKind::None || self.secret_file.is_some(),
+                "a loopback address, unless `secret-file` is given",
+            ),
+        ];
+        for (name, listen, is_safe, allowed) in rules {
+            if !is_safe && !listen.ip().is_loopback() {
+                return Err(given.refused(name, allowed));
+            }
+        }
+        Ok(())
     }
 
     /// `0.0.0.0` may be listened on, but nobody can connect to it.
@@ -604,6 +671,50 @@ impl Given<'_> {
     /// The text of an option that need not be given.
     fn optional(&self, name: &str) -> Option<&str> {
         self.value(name).text.as_deref()
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.optional(name).map(PathBuf::from)
+    }
+
+    /// All three files, or none.
+    fn peer_tls(&self) -> Result<Option<PeerFiles>, Refused> {
+        let names = ["tls-ca", "tls-cert", "tls-key"];
+        match names.map(|name| self.path(name)) {
+            [None, None, None] => Ok(None),
+            [Some(authorities), Some(certificate), Some(key)] => Ok(Some(PeerFiles {
+                authorities,
+                own: OwnFiles { certificate, key },
+            })),
+            files => {
+                let missing = names.iter().zip(&files).find(|(_, file)| file.is_none());
+                let (name, _) = missing.expect("some are given and not all");
+                let allowed =
+                    "a file: `tls-ca`, `tls-cert` and `tls-key` are given together or not at all";
+                Err(self.refused(name, allowed))
+            }
+        }
+    }
+
+    /// The files of the ports for clients, which are those between replicas unless given.
+    fn client_tls(&self) -> Result<Option<OwnFiles>, Refused> {
+        let names = ["client-tls-cert", "client-tls-key"];
+        let is_on = self.choice("client-tls", |word| Some(word == "on"))?;
+        match names.map(|name| self.path(name)) {
+            _ if !is_on => match names.iter().find(|name| self.optional(name).is_some()) {
+                Some(name) => Err(self.refused(name, "nothing, unless `client-tls` is on")),
+                None => Ok(None),
+            },
+            [Some(certificate), Some(key)] => Ok(Some(OwnFiles { certificate, key })),
+            [None, None] => match self.peer_tls()? {
+                Some(files) => Ok(Some(files.own)),
+                None => {
+                    Err(self.refused(names[0], "a file, or one in `tls-cert`: `client-tls` is on"))
+                }
+            },
+            [None, Some(_)] => Err(self.refused(names[0], "a file: there is a key for it")),
+            [Some(_), None] => Err(self.refused(names[1], "a file: there is a certificate for it")),
+        }
     }
 
     fn members(&self, name: &str) -> Result<BTreeMap<ReplicaId, String>, Refused> {

@@ -83,8 +83,8 @@ fn a_file_can_hold_every_option() {
         let value = match spec.kind {
             Kind::Number { max, .. } if spec.name == "heartbeat-ms" => (max / 2).to_string(),
             Kind::Number { max, .. } => max.to_string(),
-            // It goes with no `client-auth-file`.
-            Kind::Switch => (spec.name != "memcached-udp").to_string(),
+            Kind::Switch if spec.name == "memcached-udp" => "false".to_owned(), // not with accounts, or TLS
+            Kind::Switch => "true".to_owned(),
             Kind::Choice(_) if spec.name == "plane" => "\"xdp\"".to_owned(), // some are for it only
             Kind::Choice(words) => format!("\"{}\"", words[1]),
             Kind::Text { .. } | Kind::Path => "\"text\"".to_owned(),
@@ -243,7 +243,8 @@ fn every_choice_takes_its_words_and_no_other() {
             continue;
         };
         for word in words {
-            load(&[(spec.name, word), ("secret-file", "f")], &[]).unwrap();
+            let needed = [&PEER_TLS[..], &[(spec.name, word), ("secret-file", "f")]].concat();
+            load(&needed, &[]).unwrap();
         }
         let error = refused(&[(spec.name, "other")]);
         assert_eq!(error.option, spec.name);
@@ -319,27 +320,90 @@ fn members_are_checked() {
     load(&[("members", "0=a:1"), ("join", "true")], &[]).unwrap();
 }
 
+const PEER_TLS: [(&str, &str); 3] = [("tls-ca", "a"), ("tls-cert", "c"), ("tls-key", "k")];
+
 #[test]
-fn listening_beyond_loopback_needs_insecure() {
-    for name in [
-        "listen-peer",
-        "listen-memcached",
-        "listen-redis",
-        "listen-http",
-    ] {
-        let error = refused(&[(name, "10.0.0.1:7000")]);
-        assert_eq!(
-            (error.option.as_str(), error.given.as_str()),
-            (name, "10.0.0.1:7000")
-        );
-        assert!(error.allowed.contains("--insecure"), "{error}");
-        load(&[(name, "10.0.0.1:7000"), ("insecure", "true")], &[]).unwrap();
+fn listening_beyond_loopback_takes_what_is_encrypted_and_authenticated_or_insecure() {
+    let tls = &PEER_TLS[..];
+    let accounts = ("client-auth-file", "f");
+    let client = [
+        ("client-tls", "on"),
+        ("client-tls-cert", "c"),
+        ("client-tls-key", "k"),
+    ];
+    let of_clients = [&client[..], &[accounts]].concat();
+    let with_peers = [tls, &client[..]].concat();
+    // What is enough for each, and what is not.
+    type Given<'a> = &'a [(&'static str, &'static str)];
+    let ports: [(&str, Given<'_>, &[Given<'_>]); 4] = [
+        ("listen-peer", tls, &[&[], &of_clients]),
+        (
+            "listen-memcached",
+            &of_clients,
+            &[&[], &with_peers, &[accounts]],
+        ),
+        (
+            "listen-redis",
+            &of_clients,
+            &[&[], &with_peers, &[accounts]],
+        ),
+        ("listen-http", &with_peers, &[&[], tls, &of_clients]),
+    ];
+    for (name, enough, too_little) in ports {
+        let beyond = (name, "10.0.0.1:7000");
+        let with = |given: Given<'_>| load(&[given, &[beyond]].concat(), &[]);
+        for given in too_little {
+            let error = with(given).unwrap_err();
+            assert_eq!((&error.option[..], &error.given[..]), beyond);
+            assert!(error.allowed.contains("--insecure"), "{error}");
+        }
+        with(enough).unwrap();
+        with(&[("insecure", "true")]).unwrap();
         load(&[(name, "[::1]:0")], &[]).unwrap();
         load(&[(name, "127.9.9.9:0")], &[]).unwrap();
         for text in ["", "localhost:1", "127.0.0.1", "127.0.0.1:65536"] {
             assert_eq!(refused(&[(name, text)]).option, name);
         }
     }
+}
+
+/// Its packets are authenticated; where there is none, nobody listens.
+#[test]
+fn a_plane_may_be_anywhere_with_its_secret() {
+    let beyond = ("listen-plane", "10.0.0.1:7401");
+    load(&[beyond], &[]).unwrap();
+    load(&[beyond, ("plane", "socket"), ("secret-file", "s")], &[]).unwrap();
+    assert_eq!(
+        refused(&[beyond, ("plane", "socket")]).option,
+        "listen-plane"
+    );
+}
+
+#[test]
+fn files_of_tls_are_given_together() {
+    for missing in 0..3 {
+        let mut some = PEER_TLS.to_vec();
+        let (name, _) = some.remove(missing);
+        assert_eq!(refused(&some).option, name);
+    }
+    let on = ("client-tls", "on");
+    assert_eq!(refused(&[on]).option, "client-tls-cert");
+    assert_eq!(
+        refused(&[on, ("client-tls-cert", "c")]).option,
+        "client-tls-key"
+    );
+    assert_eq!(
+        refused(&[on, ("client-tls-key", "k")]).option,
+        "client-tls-cert"
+    );
+    assert_eq!(
+        refused(&[("client-tls-cert", "c")]).option,
+        "client-tls-cert"
+    );
+    let shared = load(&[&PEER_TLS[..], &[on]].concat(), &[]).unwrap();
+    assert_eq!(shared.client_tls, shared.peer_tls.map(|files| files.own));
+    let error = refused(&[&PEER_TLS[..], &[on, ("memcached-udp", "true")]].concat());
+    assert_eq!(error.option, "memcached-udp");
 }
 
 #[test]

@@ -323,7 +323,13 @@ fn a_member_joins_and_votes() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = listener.local_addr().unwrap().to_string();
     drop(listener);
+    let keys = dir.path().join("three/keys");
+    let of_keys = |file: &str| keys.join(file).to_str().unwrap().to_owned();
+    stdout_of(&["keys", "add", "--dir", &of_keys(""), "--member", "3"]);
     let mut fourth = quorumwire(&["server", "--id", "3", "--dir", data, "--join"])
+        .args(["--tls-ca", &of_keys("ca.pem")])
+        .args(["--tls-cert", &of_keys("replica-3.pem")])
+        .args(["--tls-key", &of_keys("replica-3-key.pem")])
         .args(["--cluster", record["cluster"].as_str().unwrap()])
         .args(["--members", &members, "--listen-peer", &peer])
         .args([

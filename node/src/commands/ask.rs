@@ -2,12 +2,17 @@
 //! elsewhere.
 use crate::http::ErrorBody;
 use crate::report::Report;
+use crate::tls::{provider, read_certificates, read_key};
+use anyhow::Context as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Read;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
+use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 /// How long a replica may take to describe itself.
 pub const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -15,6 +20,62 @@ pub const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 pub const CHANGE_TIMEOUT: Duration = Duration::from_secs(65);
 /// Largest answer read.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
+
+/// How replicas are asked for the rest of this process; none: in the clear.
+static SECURED: OnceLock<TlsConfig> = OnceLock::new();
+
+/// How to ask replicas whose HTTP port has TLS (`client-tls`).
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct TlsFlags {
+    /// Ask over TLS; whoever answers shows a certificate of an authority in this file (PEM)
+    #[arg(long, value_name = "FILE", env = "QUORUMWIRE_TLS_CA")]
+    tls_ca: Option<PathBuf>,
+    /// What to show, such as operator.pem, which lets one change something
+    #[arg(long, value_name = "FILE", env = "QUORUMWIRE_TLS_CERT", requires_all = ["tls_ca", "tls_key"])]
+    tls_cert: Option<PathBuf>,
+    /// The key of --tls-cert (PEM)
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "QUORUMWIRE_TLS_KEY",
+        requires = "tls_cert"
+    )]
+    tls_key: Option<PathBuf>,
+}
+
+impl TlsFlags {
+    /// From now on everybody is asked so. Only the first call counts: a process asks one cluster.
+    pub fn apply(&self) -> anyhow::Result<()> {
+        let Some(authorities) = &self.tls_ca else {
+            return Ok(());
+        };
+        let roots = read_certificates(authorities).context("--tls-ca")?;
+        let roots: Vec<_> = roots
+            .iter()
+            .map(|it| Certificate::from_der(it).to_owned())
+            .collect();
+        let own = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                let chain = read_certificates(certificate).context("--tls-cert")?;
+                let chain: Vec<_> = chain
+                    .iter()
+                    .map(|it| Certificate::from_der(it).to_owned())
+                    .collect();
+                read_key(key).context("--tls-key")?; // nobody else can read it
+                let key = PrivateKey::from_pem(&std::fs::read(key)?).context("--tls-key")?;
+                Some(ClientCert::new_with_certs(&chain, key))
+            }
+            (None | Some(_), _) => None,
+        };
+        let config = TlsConfig::builder()
+            .root_certs(RootCerts::new_with_certs(&roots))
+            .client_cert(own)
+            .unversioned_rustls_crypto_provider(provider())
+            .build();
+        SECURED.get_or_init(|| config);
+        Ok(())
+    }
+}
 
 /// Why a replica did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +119,7 @@ pub fn get<T: DeserializeOwned>(
     path: &str,
     timeout: Duration,
 ) -> Result<T, AskError> {
-    let url = format!("http://{address}{path}");
-    let sent = agent(timeout).get(url).call();
+    let sent = agent(timeout).get(url(address, path)).call();
     answer(address, sent)
 }
 
@@ -69,15 +129,15 @@ pub fn post<T: DeserializeOwned>(
     path: &str,
     body: &impl Serialize,
 ) -> Result<T, AskError> {
-    let url = format!("http://{address}{path}");
-    let sent = agent(CHANGE_TIMEOUT).post(url).send_json(body);
+    let sent = agent(CHANGE_TIMEOUT)
+        .post(url(address, path))
+        .send_json(body);
     answer(address, sent)
 }
 
 /// Asks for something long; its bytes are read by the caller within `timeout`.
 pub fn stream(address: &str, path: &str, timeout: Duration) -> Result<impl Read + use<>, AskError> {
-    let url = format!("http://{address}{path}");
-    let sent = agent(timeout).get(url).call();
+    let sent = agent(timeout).get(url(address, path)).call();
     let response = sent.map_err(|error| lost(address, &error))?;
     if response.status() == StatusCode::OK {
         return Ok(response.into_body().into_reader());
@@ -85,8 +145,18 @@ pub fn stream(address: &str, path: &str, timeout: Duration) -> Result<impl Read 
     Err(refused(address, response))
 }
 
+fn url(address: &str, path: &str) -> String {
+    let scheme = if SECURED.get().is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    format!("{scheme}://{address}{path}")
+}
+
 fn agent(timeout: Duration) -> Agent {
     Agent::config_builder()
+        .tls_config(SECURED.get().cloned().unwrap_or_default())
         .timeout_global(Some(timeout))
         .timeout_connect(Some(timeout.min(REPORT_TIMEOUT)))
         .http_status_as_error(false)
@@ -128,6 +198,8 @@ fn lost(address: &str, error: &ureq::Error) -> AskError {
         ureq::Error::HostNotFound
         | ureq::Error::ConnectionFailed
         | ureq::Error::BadUri(_)
+        | ureq::Error::Tls(_)
+        | ureq::Error::Rustls(_)
         | ureq::Error::Http(_)
         | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => true,
         ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,

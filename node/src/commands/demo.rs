@@ -6,7 +6,6 @@ use super::local_cluster::{Interrupt, Interrupted, LocalCluster, START_TIMEOUT};
 use super::memcached::Client;
 use super::progress::Progress;
 use crate::http::DigestBody;
-use crate::keys::SecretFile;
 use crate::options::Durability;
 use anyhow::{Context as _, bail, ensure};
 use std::collections::BTreeMap;
@@ -16,7 +15,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const REPLICAS: u16 = 3;
-const SECRET_FILE: &str = "secret.toml";
 /// Values stored before anything fails.
 const VALUES: usize = 2000;
 /// Of these, stored through a follower.
@@ -60,18 +58,15 @@ pub fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// A cluster that does not run yet, and where its planes are, in words.
 fn open(dir: &Path) -> anyhow::Result<(LocalCluster, String)> {
-    let secret_file = dir.join(SECRET_FILE);
-    let secret = ["--secret-file", &secret_file.display().to_string()].map(str::to_owned);
-    let opened = match DemoNetwork::new(REPLICAS) {
+    Ok(match DemoNetwork::new(REPLICAS) {
         Ok(network) => {
-            let cluster = LocalCluster::open_within(dir, Durability::Sync, network, &secret)?;
+            let cluster = LocalCluster::open_within(dir, Durability::Sync, network, &[])?;
             let text = "Their data planes run in the kernel (XDP), each in a network namespace of \
                         its own.";
             (cluster, text.to_owned())
         }
         Err(error) => {
-            let on_loopback = ["--plane", "socket", "--listen-plane", "127.0.0.1:0"];
-            let options = [&on_loopback.map(str::to_owned)[..], &secret].concat();
+            let options = ["--plane", "socket", "--listen-plane", "127.0.0.1:0"].map(str::to_owned);
             let (cluster, _) = LocalCluster::open(dir, Some(REPLICAS), Durability::Sync, &options)?;
             let text = format!(
                 "Their data planes are UDP sockets on loopback; they cannot run in the kernel here: \
@@ -79,9 +74,7 @@ fn open(dir: &Path) -> anyhow::Result<(LocalCluster, String)> {
             );
             (cluster, text)
         }
-    };
-    SecretFile::generate()?.create(&secret_file)?;
-    Ok(opened)
+    })
 }
 
 struct Demo {

@@ -1,15 +1,12 @@
 //! `quorumwire dev`: a cluster on this machine in one command, until it is told to stop.
 use super::local_cluster::{Interrupt, Interrupted, LocalCluster, Opened, ending};
-use crate::keys::SecretFile;
 use crate::options::{Durability, PLANES_ON_LOOPBACK};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-/// Made once for each cluster.
-const SECRET_FILE: &str = "secret.toml";
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Starts replicas as processes of their own on loopback, waits until one leads, and stops them all on
@@ -22,7 +19,7 @@ Examples:
   quorumwire dev --plane socket                     # replicate in data planes over UDP
   quorumwire dev --json -- --election-timeout-ms 500
 
-In DIR: dev.json (addresses), secret.toml (keys of data planes), N/ (data of replica N), N.log (what it logged).")]
+In DIR: dev.json (addresses), keys/ (certificates and secrets), N/ (data of replica N), N.log (what it logged).")]
 pub struct Arguments {
     /// How many [default: what DIR holds, or 3]
     #[arg(long, value_name = "N", value_parser = ["1", "3", "5", "7"])]
@@ -36,6 +33,9 @@ pub struct Arguments {
     /// Folder to keep the cluster in [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Let replicas speak to each other in the clear, to see what TLS costs
+    #[arg(long)]
+    insecure: bool,
     /// Print one JSON line when a leader serves, and nothing else
     #[arg(long)]
     json: bool,
@@ -68,12 +68,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             .tempdir()?;
         (made.path().to_owned(), Some(made))
     };
-    let options = server_options(arguments, &dir);
+    let options = server_options(arguments);
     let (mut cluster, opened) = LocalCluster::open(&dir, count, durability, &options)?;
-    let secret_file = dir.join(SECRET_FILE);
-    if !secret_file.exists() {
-        SecretFile::generate()?.create(&secret_file)?;
-    }
+    cluster.has_tls = !arguments.insecure;
     match opened {
         Opened::New => {}
         Opened::Again => eprintln!("starting the cluster in {} again", dir.display()),
@@ -106,12 +103,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// What each server is told besides its own addresses.
-fn server_options(arguments: &Arguments, dir: &Path) -> Vec<String> {
-    let secret_file = dir.join(SECRET_FILE).display().to_string();
+fn server_options(arguments: &Arguments) -> Vec<String> {
     let plane = [
         ("--plane", arguments.plane.as_str()),
         ("--listen-plane", "127.0.0.1:0"),
-        ("--secret-file", &secret_file),
     ];
     let plane = plane.iter().flat_map(|(name, value)| [*name, value]);
     let more = arguments.server_options.iter().map(String::as_str);

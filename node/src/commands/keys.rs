@@ -1,13 +1,28 @@
-//! `quorumwire keys`: the file with the cluster's secrets.
+//! `quorumwire keys`: the folder with all of a cluster's keys, or one file with the data planes' secret only.
+use crate::key_folder::{KeyFolder, Step};
 use crate::keys::SecretFile;
-use anyhow::Context as _;
-use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
-use std::path::PathBuf;
+use anyhow::{Context as _, bail};
+use quorumwire_interfaces::ReplicaId;
+use quorumwire_wire::limits::{CLUSTER_NAME_BYTES_MAX, MEMBERS_MAX};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Make and rotate the secrets of a cluster's data planes.
+/// Make and rotate a cluster's keys: certificates of its replicas, and the secret of its data planes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+All that a cluster needs, in one folder; docs/security.md says which file goes where:
+  quorumwire keys new --dir KEYS --members 0=10.0.0.10,1=10.0.0.11,2=10.0.0.12
+  quorumwire keys add --dir KEYS --member 3=10.0.0.13
+New certificates before the old ones expire (copy them, SIGHUP):
+  quorumwire keys renew --dir KEYS
+A new authority and secret without a failed request, each step on every replica before the next (copy what
+has changed, SIGHUP):
+  quorumwire keys rotate --dir KEYS --step add
+  quorumwire keys rotate --dir KEYS --step use
+  quorumwire keys rotate --dir KEYS --step remove
+
+The secret of data planes alone is a file, for clusters without TLS.
 A rotation without a failed request, each step on every replica before the next (a running server takes
 the file in again upon SIGHUP):
   quorumwire keys add    --file secret.toml   # then copy the file to all replicas, SIGHUP
@@ -22,18 +37,100 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a file with a first secret
-    New(File),
-    /// Add a secret that is accepted and not used yet
-    Add(File),
+    /// Make all that a new cluster needs, or a file with a first secret
+    New(New),
+    /// Make the certificate of one more replica, or add a secret that is accepted and not used yet
+    Add(Add),
+    /// Make all certificates of a folder anew, under the same authority
+    Renew(Dir),
+    /// Replace the authority and the secret of a folder, step by step
+    Rotate(Rotate),
     /// Use the newer of two secrets
     Use(File),
     /// Remove the older of two secrets
     Remove(File),
     /// Show which secrets there are, not the secrets themselves
-    Show(File),
+    Show(Show),
     /// Write a file with the clients' keys only: whoever has it can ask, and cannot speak as a replica
     Clients(Clients),
+}
+
+#[derive(Debug, clap::Args)]
+struct New {
+    /// The folder to make
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "members",
+        required_unless_present = "file",
+        conflicts_with = "file"
+    )]
+    dir: Option<PathBuf>,
+    /// The replicas, by id; with the host name or address by which clients reach each, if any
+    #[arg(long, value_name = "ID[=HOST],...", value_delimiter = ',', value_parser = member,
+          requires = "dir")]
+    members: Vec<(ReplicaId, Vec<String>)>,
+    /// Name of the cluster, as its replicas have it
+    #[arg(long, value_name = "NAME", value_parser = cluster_name, default_value = "quorumwire")]
+    cluster: String,
+    /// How long certificates last
+    #[arg(long, value_name = "DAYS", default_value_t = 365,
+          value_parser = clap::value_parser!(u32).range(1..=3650))]
+    days: u32,
+    /// Make a file with a secret of data planes, and nothing else
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Add {
+    /// The folder
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "member",
+        required_unless_present = "file",
+        conflicts_with = "file"
+    )]
+    dir: Option<PathBuf>,
+    /// The replica, with the host name or address by which clients reach it, if any
+    #[arg(long, value_name = "ID[=HOST]", value_parser = member, requires = "dir")]
+    member: Option<(ReplicaId, Vec<String>)>,
+    /// The secret file, to which a secret is added
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Show {
+    /// The folder
+    #[arg(
+        long,
+        value_name = "DIR",
+        required_unless_present = "file",
+        conflicts_with = "file"
+    )]
+    dir: Option<PathBuf>,
+    /// The secret file
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Dir {
+    /// The folder
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct Rotate {
+    /// The folder
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// Which step
+    #[arg(long, value_enum)]
+    step: Step,
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,37 +161,120 @@ fn cluster_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Changes the file and says what it holds.
-pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    type Step = fn(&mut SecretFile) -> anyhow::Result<()>;
-    let (file, step): (_, Step) = match &arguments.command {
-        Command::New(file) => {
-            let secrets = SecretFile::generate()?;
-            secrets.create(&file.file)?;
-            println!("{}: {}", file.file.display(), secrets.describe());
-            return Ok(ExitCode::SUCCESS);
-        }
-        Command::Show(file) => {
-            let secrets = SecretFile::load(&file.file)?;
-            println!("{}: {}", file.file.display(), secrets.describe());
-            return Ok(ExitCode::SUCCESS);
-        }
-        Command::Clients(arguments) => {
-            let secrets = SecretFile::load(&arguments.file)?;
-            let keys = secrets.keys(&arguments.cluster)?.for_clients()?;
-            let out = arguments.out.display();
-            keys.write(&arguments.out)
-                .with_context(|| format!("writing {out}"))?;
-            println!("{out}: {}", secrets.describe());
-            return Ok(ExitCode::SUCCESS);
-        }
-        Command::Add(file) => (file, SecretFile::add),
-        Command::Use(file) => (file, SecretFile::use_newest),
-        Command::Remove(file) => (file, SecretFile::remove_oldest),
+/// A replica as `3`, `3=HOST` or, so that what `--members` of a server has can be given, `3=HOST:PORT`.
+fn member(text: &str) -> Result<(ReplicaId, Vec<String>), String> {
+    let allowed = || "allowed: ID or ID=HOST".to_owned();
+    let (id, host) = match text.split_once('=') {
+        Some((id, host)) => (id, Some(host)),
+        None => (text, None),
     };
-    let mut secrets = SecretFile::load(&file.file)?;
+    let id = ReplicaId(id.parse().map_err(|_| allowed())?);
+    let host = host.map(|host| {
+        let with_port = host
+            .parse::<std::net::SocketAddr>()
+            .map(|it| it.ip().to_string());
+        with_port.unwrap_or_else(|_| {
+            let name = host
+                .rsplit_once(':')
+                .filter(|(name, _)| !name.contains(':'));
+            name.map_or(host, |(name, _)| name).to_owned()
+        })
+    });
+    if host.as_deref() == Some("") {
+        return Err(allowed());
+    }
+    Ok((id, host.into_iter().collect()))
+}
+
+/// Changes the folder or file and says what it holds.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        Command::New(new) => match (&new.dir, &new.file) {
+            (Some(dir), _) => {
+                let members: BTreeMap<_, _> = new.members.iter().cloned().collect();
+                if members.len() != new.members.len() || members.len() > MEMBERS_MAX {
+                    bail!("--members: each id once, and at most {MEMBERS_MAX}");
+                }
+                show_folder(&KeyFolder::create(dir, &new.cluster, &members, new.days)?)
+            }
+            (None, Some(file)) => {
+                let secrets = SecretFile::generate()?;
+                secrets.create(file)?;
+                show_file(file, &secrets)
+            }
+            (None, None) => bail!("--dir or --file is needed"),
+        },
+        Command::Add(add) => match (&add.dir, &add.member, &add.file) {
+            (Some(dir), Some((id, names)), _) => {
+                let mut folder = KeyFolder::open(dir)?;
+                folder.add_member(*id, names.clone())?;
+                show_folder(&folder)
+            }
+            (_, _, Some(file)) => change_file(file, SecretFile::add),
+            (_, _, None) => bail!("--dir and --member, or --file, are needed"),
+        },
+        Command::Renew(arguments) => {
+            let folder = KeyFolder::open(&arguments.dir)?;
+            folder.renew()?;
+            show_folder(&folder)
+        }
+        Command::Rotate(arguments) => {
+            let folder = KeyFolder::open(&arguments.dir)?;
+            folder.rotate(arguments.step)?;
+            show_folder(&folder)
+        }
+        Command::Show(show) => match (&show.dir, &show.file) {
+            (Some(dir), _) => show_folder(&KeyFolder::open(dir)?),
+            (None, Some(file)) => show_file(file, &SecretFile::load(file)?),
+            (None, None) => bail!("--dir or --file is needed"),
+        },
+        Command::Clients(arguments) => write_clients(arguments),
+        Command::Use(file) => change_file(&file.file, SecretFile::use_newest),
+        Command::Remove(file) => change_file(&file.file, SecretFile::remove_oldest),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
+
+fn change_file(file: &Path, step: fn(&mut SecretFile) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut secrets = SecretFile::load(file)?;
     step(&mut secrets)?;
-    secrets.replace(&file.file)?;
-    println!("{}: {}", file.file.display(), secrets.describe());
-    Ok(ExitCode::SUCCESS)
+    secrets.replace(file)?;
+    show_file(file, &secrets)
+}
+
+fn write_clients(arguments: &Clients) -> anyhow::Result<()> {
+    let secrets = SecretFile::load(&arguments.file)?;
+    let keys = secrets.keys(&arguments.cluster)?.for_clients()?;
+    let out = &arguments.out;
+    keys.write(out)
+        .with_context(|| format!("writing {}", out.display()))?;
+    show_file(out, &secrets)
+}
+
+#[allow(clippy::unnecessary_wraps)] // as its siblings have it
+fn show_file(file: &Path, secrets: &SecretFile) -> anyhow::Result<()> {
+    println!("{}: {}", file.display(), secrets.describe());
+    Ok(())
+}
+
+fn show_folder(folder: &KeyFolder) -> anyhow::Result<()> {
+    println!("{}", folder.describe()?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_is_an_id_with_or_without_a_host() {
+        let of = |text: &str| member(text).map(|(id, names)| (id.0, names.concat()));
+        assert_eq!(of("3"), Ok((3, String::new())));
+        assert_eq!(of("3=a.example"), Ok((3, "a.example".into())));
+        assert_eq!(of("3=a.example:7400"), Ok((3, "a.example".into())));
+        assert_eq!(of("3=10.0.0.1:7400"), Ok((3, "10.0.0.1".into())));
+        assert_eq!(of("3=[fd00::1]:7400"), Ok((3, "fd00::1".into())));
+        assert_eq!(of("3=fd00::1"), Ok((3, "fd00::1".into())));
+        assert!(of("x").is_err() && of("3=").is_err() && of("70000").is_err());
+    }
 }

@@ -4,12 +4,15 @@ use super::ask;
 use super::demo_network::DemoNetwork;
 use super::progress::Progress;
 use super::view::{ClusterView, Seen};
+use crate::key_folder::KeyFolder;
 use crate::options::{Durability, Refused, TABLE};
 use crate::report::Report;
 use anyhow::{Context as _, bail, ensure};
+use quorumwire_interfaces::ReplicaId;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -24,6 +27,10 @@ use std::time::{Duration, Instant};
 /// What a cluster's folder remembers.
 const RECORD_FILE: &str = "dev.json";
 const LOCK_FILE: &str = "dev.lock";
+/// Folder of the cluster's keys.
+const KEYS_FOLDER: &str = "keys";
+/// How long certificates of clusters for trying things out last.
+const KEYS_DAYS: u32 = 3650;
 /// Largest record read.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// Ports are taken from here: below those the kernel gives to outgoing connections, which could
@@ -207,6 +214,9 @@ pub struct LocalCluster {
     recorded: Recorded,
     running: BTreeMap<u16, Child>,
     extra: Vec<String>,
+    keys: KeyFolder,
+    /// Replicas speak TLS to each other.
+    pub has_tls: bool,
     /// Where the processes run, if not where this one does.
     network: Option<DemoNetwork>,
     _lock: File,
@@ -238,8 +248,11 @@ impl LocalCluster {
             Some(recorded) => again(dir, recorded, replica_count, durability)?,
         };
         recorded.write(dir)?;
+        let keys = keys_for(&dir.join(KEYS_FOLDER), &recorded)?;
         let cluster = Self {
             dir: dir.to_owned(),
+            keys,
+            has_tls: true,
             recorded,
             running: BTreeMap::new(),
             extra: extra.to_vec(),
@@ -355,6 +368,9 @@ impl LocalCluster {
             .args(["--listen-memcached", &place.memcached])
             .args(["--listen-redis", &place.redis])
             .args(["--listen-http", &place.http])
+            .arg("--secret-file")
+            .arg(self.keys.secret_file())
+            .args(self.tls_options(id))
             .args(["--die-with-parent", &std::process::id().to_string()])
             .args(&self.extra)
             .stdin(Stdio::null())
@@ -374,6 +390,22 @@ impl LocalCluster {
         let child = child.with_context(|| format!("starting replica {id}"))?;
         self.running.insert(id, child);
         Ok(())
+    }
+
+    /// With which files a replica speaks to the others.
+    fn tls_options(&self, id: u16) -> Vec<OsString> {
+        if !self.has_tls {
+            return Vec::new();
+        }
+        let files = self.keys.peer_files(ReplicaId(id));
+        [
+            ("--tls-ca", files.authorities),
+            ("--tls-cert", files.own.certificate),
+            ("--tls-key", files.own.key),
+        ]
+        .into_iter()
+        .flat_map(|(name, path)| [name.into(), path.into()])
+        .collect()
     }
 
     /// Where a replica's log is.
@@ -551,6 +583,22 @@ fn again(
             Ok((recorded, Opened::Emptied))
         }
     }
+}
+
+/// The keys that are there if they are this cluster's, else new ones.
+fn keys_for(dir: &Path, recorded: &Recorded) -> anyhow::Result<KeyFolder> {
+    if dir.exists() {
+        if let Some(keys) = KeyFolder::open(dir)
+            .ok()
+            .filter(|keys| keys.cluster() == recorded.cluster)
+        {
+            return Ok(keys);
+        }
+        fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
+    }
+    let ids = recorded.replicas.iter().map(|place| place.id);
+    let members = ids.map(|id| (ReplicaId(id), Vec::new())).collect();
+    KeyFolder::create(dir, &recorded.cluster, &members, KEYS_DAYS)
 }
 
 fn lock(dir: &Path) -> anyhow::Result<File> {

@@ -1,5 +1,5 @@
 //! What all replicas of a cluster say, gathered by asking one and following the addresses it knows.
-use super::ask::{self, AskError};
+use super::ask::{self, AskError, TlsFlags};
 use super::local_cluster::Recorded;
 use super::progress::Progress;
 use crate::options::reachable_argument;
@@ -33,6 +33,8 @@ pub struct Target {
     /// Folder of a cluster started by `quorumwire dev`, or of a server
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsFlags,
 }
 
 /// One replica: what it says, or why nothing is known.
@@ -56,6 +58,7 @@ pub struct ClusterView {
 impl Target {
     /// The HTTP addresses it names, with the replica's id where that is known.
     pub fn addresses(&self) -> anyhow::Result<Vec<(Option<u16>, String)>> {
+        self.tls.apply()?; // whoever asks begins here
         if let Some(addr) = &self.addr {
             return Ok(vec![(None, addr.clone())]);
         }

@@ -1,7 +1,7 @@
 //! Asking replicas made of a few lines: who is found, and that nothing is asked for twice which may
 //! have been carried out.
 use super::{ClusterView, Seen, Target, ask_leader};
-use crate::commands::ask::{self, AskError};
+use crate::commands::ask::{self, AskError, TlsFlags};
 use crate::report::{MemberReport, Report};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -110,6 +110,7 @@ fn cluster(answers: Answers) -> (Fake, Fake) {
 
 fn target(fake: &Fake) -> Target {
     Target {
+        tls: TlsFlags::default(),
         addr: Some(fake.address.clone()),
         dir: None,
     }

@@ -29,6 +29,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Memcached connections closed by their client",
     ),
     (
+        "client_connections_refused_by_tls",
+        "Client connections closed because they did not speak TLS 1.3, or broke it",
+    ),
+    (
         "client_connections_refused_too_many",
         "Memcached connections refused at connections-max",
     ),
@@ -489,6 +493,30 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "peer_connections_closed_too_many",
         "Peer connections closed because there are too many",
+    ),
+    (
+        "peer_tls_refused_by_other_side",
+        "Peers that refused our certificate or our TLS",
+    ),
+    (
+        "peer_tls_refused_expired",
+        "Peers refused because their certificate had expired or was not valid yet",
+    ),
+    (
+        "peer_tls_refused_malformed",
+        "Peers refused because they did not speak TLS 1.3",
+    ),
+    (
+        "peer_tls_refused_no_certificate",
+        "Peers refused because they showed no certificate",
+    ),
+    (
+        "peer_tls_refused_unknown_authority",
+        "Peers refused because no authority of tls-ca had signed their certificate",
+    ),
+    (
+        "peer_tls_refused_wrong_name",
+        "Peers refused because their certificate was that of another replica, cluster or purpose",
     ),
     ("peer_messages_in", "Messages received from other replicas"),
     ("peer_messages_out", "Messages sent to other replicas"),

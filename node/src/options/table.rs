@@ -292,11 +292,54 @@ pub const TABLE: &[Spec] = &[
                upon SIGHUP; who is connected stays so.",
     },
     Spec {
+        name: "tls-ca",
+        kind: Kind::Path,
+        unset: Unset::Otherwise("replicas speak in the clear"),
+        help: "The authorities (PEM) whose certificates other replicas, and those who change something over \
+               HTTP, must show. With `tls-cert` and `tls-key` replicas speak TLS 1.3 to each other and to \
+               nobody else; all of a cluster or none. `quorumwire keys new --dir` makes all of it, see \
+               security.md. Read again upon SIGHUP.",
+    },
+    Spec {
+        name: "tls-cert",
+        kind: Kind::Path,
+        unset: Unset::Otherwise("replicas speak in the clear"),
+        help: "This replica's certificate (PEM), which names its id and cluster. Read again upon SIGHUP.",
+    },
+    Spec {
+        name: "tls-key",
+        kind: Kind::Path,
+        unset: Unset::Otherwise("replicas speak in the clear"),
+        help: "The key of `tls-cert` (PEM), readable by its owner only. Read again upon SIGHUP.",
+    },
+    Spec {
+        name: "client-tls",
+        kind: Kind::Choice(&["off", "on"]),
+        unset: Unset::Value("off"),
+        help: "Whether memcached clients, Redis clients and HTTP are spoken to by TLS 1.3, and by nothing else. \
+               With `tls-ca`, whoever changes something over HTTP must then show a certificate, such as \
+               `operator.pem`; what only reads need not. Clients say who they are by `client-auth-file`.",
+    },
+    Spec {
+        name: "client-tls-cert",
+        kind: Kind::Path,
+        unset: Unset::Otherwise("that of `tls-cert`"),
+        help: "The certificate (PEM) shown with `client-tls`. Read again upon SIGHUP.",
+    },
+    Spec {
+        name: "client-tls-key",
+        kind: Kind::Path,
+        unset: Unset::Otherwise("that of `tls-key`"),
+        help: "The key of `client-tls-cert` (PEM), readable by its owner only. Read again upon SIGHUP.",
+    },
+    Spec {
         name: "insecure",
         kind: Kind::Switch,
         unset: Unset::Value("false"),
-        help: "Allow listening beyond loopback although nothing is encrypted or authenticated: \
-               whoever reaches a port can read and change everything.",
+        help: "Allow listening beyond loopback on ports that are not both encrypted and authenticated: whoever \
+               reaches one can read and change everything. Not needed for `listen-peer` with `tls-ca`, for the \
+               ports of clients with `client-tls` and `client-auth-file`, for `listen-http` with `client-tls` \
+               and `tls-ca`, and for `listen-plane`, whose packets are authenticated (and not encrypted).",
     },
     Spec {
         name: "on-follower",
@@ -520,6 +563,10 @@ listen_peer = \"10.0.0.10:7400\"
 listen_memcached = \"10.0.0.10:11211\"
 listen_redis = \"10.0.0.10:6379\"
 listen_http = \"10.0.0.10:7480\"
-insecure = true # nothing is encrypted yet: only for an isolated network
+tls_ca = \"/etc/quorumwire/ca.pem\" # made by `quorumwire keys new --dir`
+tls_cert = \"/etc/quorumwire/replica-0.pem\"
+tls_key = \"/etc/quorumwire/replica-0-key.pem\"
+client_tls = \"on\"
+client_auth_file = \"/etc/quorumwire/accounts\"
 ```
 ";

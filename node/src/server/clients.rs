@@ -3,14 +3,17 @@
 use super::clock;
 use super::redis::{self, RedisClient};
 use super::stats::Statistics;
+use super::stream::Stream;
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use quorumwire_control::{Now, Ticket};
 use quorumwire_interfaces::Index;
+use rustls::ServerConfig;
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -109,7 +112,7 @@ pub struct Connection {
     pub id: ConnectionId,
     /// What a Redis client has asked for so far; none: the client speaks memcached's protocol.
     pub redis: Option<Box<RedisClient>>,
-    stream: TcpStream,
+    stream: Stream,
     /// Whether the client may ask for anything: it has said who it is, or need not.
     pub is_let_in: bool,
     /// Bytes that came and are not parsed yet; `input[..filled]` is real.
@@ -282,7 +285,8 @@ impl Connection {
 
     /// Its number among those that are open, and where it comes from and goes to.
     pub fn address(&self) -> (u32, [io::Result<SocketAddr>; 2]) {
-        let ends = [self.stream.peer_addr(), self.stream.local_addr()];
+        let socket = self.stream.socket();
+        let ends = [socket.peer_addr(), socket.local_addr()];
         (self.id.slot, ends)
     }
 
@@ -332,12 +336,12 @@ impl Connection {
             taken += count;
             self.bytes_in += count as u64;
             if self.filled == 0 {
-                self.readable = count == scratch.len() || self.ending;
+                self.readable = count == scratch.len() || self.has_more();
                 let (used, needed) = parse(self, &scratch[..count]);
                 self.keep(&scratch[used..count], needed);
             } else {
                 let room = self.input.len() - self.filled;
-                self.readable = count == room || self.ending;
+                self.readable = count == room || self.has_more();
                 self.filled += count;
                 self.reparse(&mut parse);
             }
@@ -388,7 +392,6 @@ impl Connection {
 
     /// Sends what waits. False: the connection is broken.
     fn send(&mut self) -> bool {
-        use std::io::Write;
         while self.written < self.output.len() {
             match self.stream.write(&self.output[self.written..]) {
                 Ok(0) => return false,
@@ -412,12 +415,18 @@ impl Connection {
         if self.output.capacity() > KEPT_BUFFER_BYTES {
             self.output = Vec::new(); // a large answer's buffer is not kept
         }
-        true
+        self.stream.flush().is_ok()
     }
 
     fn is_done(&self) -> bool {
         let takes_no_more = self.closing || (self.ended && !self.has_unparsed());
-        takes_no_more && self.slots.is_empty() && self.output_waiting() == 0
+        let is_sent = self.output_waiting() == 0 && !self.stream.has_unsent();
+        takes_no_more && self.slots.is_empty() && is_sent
+    }
+
+    /// Whether a read that came to little may have left something.
+    fn has_more(&self) -> bool {
+        self.ending || self.stream.may_have_more()
     }
 
     /// Whether something came that has not been looked at in full.
@@ -435,6 +444,7 @@ pub struct ClientCounters {
     pub closed_broken: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
+    pub refused_by_tls: u64,
 }
 
 /// All client connections.
@@ -445,6 +455,8 @@ pub struct Clients {
     connections_max: usize,
     /// No client need say who it is.
     pub lets_everybody_in: bool,
+    /// How connections are secured; none: not at all.
+    pub tls: Option<Arc<ServerConfig>>,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     next_serial: u32,
@@ -467,6 +479,7 @@ impl Clients {
             first_token,
             connections_max,
             lets_everybody_in: true,
+            tls: None,
             connections: Vec::new(),
             free: Vec::new(),
             next_serial: 0,
@@ -494,9 +507,10 @@ impl Clients {
                 (listener.accept(), *protocol)
             } {
                 if self.open_count >= self.connections_max {
-                    use std::io::Write;
                     self.counters.refused_too_many += 1;
-                    stream.write_all(protocol.too_many()).ok();
+                    if self.tls.is_none() {
+                        stream.write_all(protocol.too_many()).ok();
+                    }
                     continue;
                 }
                 self.counters.accepted += 1;
@@ -512,8 +526,11 @@ impl Clients {
         }
     }
 
-    fn open(&mut self, mut stream: TcpStream, from: SocketAddr, protocol: Protocol) {
+    fn open(&mut self, stream: TcpStream, from: SocketAddr, protocol: Protocol) {
         stream.set_nodelay(true).ok();
+        let Ok(mut stream) = Stream::accepted(stream, self.tls.as_ref()) else {
+            return;
+        };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             u32::try_from(self.connections.len() - 1).expect("connections_max is small")
@@ -651,11 +668,14 @@ impl Clients {
             self.put_back(connection);
             return true;
         }
-        if broken {
+        if connection.stream.has_failed() {
+            self.counters.refused_by_tls += 1;
+        } else if broken {
             self.counters.closed_broken += 1;
         } else {
             self.counters.closed_by_client += 1;
         }
+        connection.stream.say_end();
         self.registry.deregister(&mut connection.stream).ok();
         self.free.push(connection.id.slot);
         self.open_count -= 1;
@@ -672,9 +692,9 @@ impl Clients {
 
     /// Whether every request taken on has been answered and every answer taken.
     pub fn are_idle(&self) -> bool {
-        self.connections
-            .iter()
-            .flatten()
-            .all(|connection| connection.slots.is_empty() && connection.output_waiting() == 0)
+        self.connections.iter().flatten().all(|connection| {
+            let is_sent = connection.output_waiting() == 0 && !connection.stream.has_unsent();
+            connection.slots.is_empty() && is_sent
+        })
     }
 }

@@ -2,6 +2,8 @@
 //! beyond the handshake; messages are handed up and taken down as they are.
 use super::dial::{Dial, Resolved};
 use super::outbox::Outbox;
+use super::stream::Stream;
+use crate::tls::{PeerTls, TlsRefusal};
 use bytes::{Bytes, BytesMut};
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
@@ -12,13 +14,15 @@ use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::prost::Message;
 use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, Goodbye, check_hello, encode_frame, peer};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Connections at once, those still in the handshake included; more are closed at once.
 pub const LINKS_MAX: usize = 64;
-/// A connection that has not said hello by then is closed.
+/// Those of them that may be strangers, who are to find no room of those that we dial.
+const STRANGERS_MAX: usize = LINKS_MAX / 2;
+/// A connection that has not said hello by then is closed; TLS has its handshake within that time, too.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A dial that has not connected by then is given up.
 const DIAL_TIMEOUT: Duration = Duration::from_millis(500);
@@ -77,12 +81,18 @@ pub struct LinkCounters {
     pub closed_malformed: u64,
     pub closed_silent: u64,
     pub closed_too_many: u64,
+    /// In the order of [`TlsRefusal::ALL`].
+    pub refused_by_tls: [u64; TlsRefusal::ALL.len()],
 }
 
 struct Link {
-    stream: TcpStream,
+    stream: Stream,
     dialed: Option<ReplicaId>,
     connected: bool,
+    /// The other side is somebody who may know who we are: we have said hello.
+    greeted: bool,
+    /// Whom its certificate names.
+    certified: Option<ReplicaId>,
     peer: Option<Peer>,
     info: PeerInfo,
     input: BytesMut,
@@ -101,6 +111,8 @@ pub struct Links {
     hello: peer::Hello,
     listener: TcpListener,
     registry: Registry,
+    /// How connections are secured; none: not at all.
+    tls: Option<PeerTls>,
     first_token: usize,
     slots: Vec<Option<Link>>,
     up: BTreeMap<ReplicaId, usize>,
@@ -131,6 +143,7 @@ impl Links {
             hello,
             listener,
             registry,
+            tls: None,
             first_token,
             slots: (0..LINKS_MAX).map(|_| None).collect(),
             up: BTreeMap::new(),
@@ -144,6 +157,19 @@ impl Links {
             now: Now::default(),
             counters: LinkCounters::default(),
         }
+    }
+
+    /// New connections are secured by this; those that stand go on. The replicas among them whose
+    /// certificate would not be accepted any more.
+    pub fn set_tls(&mut self, tls: PeerTls) -> Vec<ReplicaId> {
+        let is_outdated = |link: &&Link| {
+            let shown = link.stream.certificates();
+            shown.is_some_and(|chain| tls.verify(chain).is_err())
+        };
+        let links = self.slots.iter().flatten().filter(is_outdated);
+        let outdated = links.filter_map(|link| link.certified).collect();
+        self.tls = Some(tls);
+        outdated
     }
 
     /// Sets where replicas are dialed. Addresses not named any more are dialed no more.
@@ -295,6 +321,7 @@ impl Links {
             link.dirty = false;
             let before = link.output.len();
             let result = link.output.write_to(&mut link.stream);
+            let result = result.and_then(|()| link.stream.flush());
             let written = before - link.output.len();
             if written > 0 {
                 link.last_sent = now;
@@ -320,15 +347,27 @@ impl Links {
     }
 
     fn open(&mut self, stream: TcpStream, dialed: Option<ReplicaId>, now: Now) -> Option<usize> {
+        let is_stranger = |link: &&Link| link.dialed.is_none() && link.peer.is_none();
+        if dialed.is_none()
+            && self.slots.iter().flatten().filter(is_stranger).count() >= STRANGERS_MAX
+        {
+            return None;
+        }
         let slot = self.slots.iter().position(Option::is_none)?;
-        let mut stream = stream;
+        let mut stream = match (&self.tls, dialed) {
+            (None, _) => Stream::Plain(stream),
+            (Some(tls), None) => Stream::tls(stream, tls.accept().ok()?),
+            (Some(tls), Some(id)) => Stream::tls(stream, tls.dial(id).ok()?),
+        };
         let token = Token(self.first_token + slot);
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.registry.register(&mut stream, token, interest).ok()?;
-        let mut link = Link {
+        let link = Link {
             stream,
             dialed,
             connected: dialed.is_none(),
+            greeted: false,
+            certified: None,
             peer: None,
             info: PeerInfo {
                 client: String::new(),
@@ -346,10 +385,10 @@ impl Links {
             dirty: true,
         };
         if link.connected {
-            link.stream.set_nodelay(true).ok()?;
-            link.say_hello(&self.hello);
+            link.stream.socket().set_nodelay(true).ok()?;
         }
         self.slots[slot] = Some(link);
+        self.greet(slot).ok(); // under TLS it is not time yet
         Some(slot)
     }
 
@@ -397,18 +436,48 @@ impl Links {
         let Some(link) = self.slots[slot].as_mut() else {
             return;
         };
-        match link.stream.take_error() {
+        match link.stream.socket().take_error() {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => {
                 return self.close(slot, &error.to_string(), &mut Vec::new());
             }
         }
-        if link.stream.peer_addr().is_ok() {
+        if link.stream.socket().peer_addr().is_ok() {
             link.connected = true;
             link.last_heard = now;
-            link.stream.set_nodelay(true).ok();
-            link.say_hello(&self.hello);
+            link.stream.socket().set_nodelay(true).ok();
+            self.greet(slot).ok(); // under TLS it is not time yet
         }
+    }
+
+    /// Says hello, once it is known that the other side may hear it.
+    fn greet(&mut self, slot: usize) -> Result<(), String> {
+        let Some(link) = self.slots[slot].as_mut() else {
+            return Ok(());
+        };
+        if link.greeted || !link.connected || !link.stream.is_established() {
+            return Ok(());
+        }
+        if let Some(tls) = &self.tls {
+            match tls.replica_of(link.stream.certificates()) {
+                Ok(id) if link.dialed.is_none_or(|dialed| dialed == id) => {
+                    link.certified = Some(id)
+                }
+                Ok(_) => return Err(self.refuse_tls(slot, TlsRefusal::WrongName)),
+                Err(refusal) => return Err(self.refuse_tls(slot, refusal)),
+            }
+        }
+        link.greeted = true;
+        link.say_hello(&self.hello);
+        Ok(())
+    }
+
+    fn refuse_tls(&mut self, slot: usize, refusal: TlsRefusal) -> String {
+        for (counter, one) in self.counters.refused_by_tls.iter_mut().zip(TlsRefusal::ALL) {
+            *counter += u64::from(one == refusal);
+        }
+        self.note_refusal(slot, refusal.to_string());
+        refusal.to_string()
     }
 
     fn read_link(
@@ -422,14 +491,20 @@ impl Links {
             let Some(link) = self.slots[slot].as_mut() else {
                 return Ok(());
             };
-            match link.stream.read(&mut self.scratch) {
+            let result = link.stream.read(&mut self.scratch);
+            self.greet(slot)?; // before anything that was read with the handshake's end is looked at
+            let Some(link) = self.slots[slot].as_mut() else {
+                return Ok(());
+            };
+            match result {
                 Ok(0) => return Err("closed by the other side".to_owned()),
                 Ok(count) => {
                     taken += count;
                     self.counters.bytes_in += count as u64;
                     link.last_heard = now;
                     link.input.extend_from_slice(&self.scratch[..count]);
-                    link.readable = count == self.scratch.len() || link.ending;
+                    let is_full = count == self.scratch.len();
+                    link.readable = is_full || link.ending || link.stream.may_have_more();
                     self.take_frames(slot, sink)?;
                     if !self.slots[slot].as_ref().is_some_and(|link| link.readable) {
                         return Ok(());
@@ -440,7 +515,13 @@ impl Links {
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.to_string()),
+                Err(error) => {
+                    let inner = error.get_ref().and_then(|it| it.downcast_ref());
+                    if let Some(refusal) = inner.map(TlsRefusal::of) {
+                        self.refuse_tls(slot, refusal);
+                    }
+                    return Err(error.to_string());
+                }
             }
         }
         Ok(())
@@ -537,6 +618,11 @@ impl Links {
             let detail = format!("dialed replica {wanted}, reached replica {}", peer.id);
             return Err(self.refuse(slot, Goodbye::Malformed, detail));
         }
+        let certified = self.slots[slot].as_ref().and_then(|link| link.certified);
+        if let Some(named) = certified.filter(|named| *named != peer.id) {
+            self.refuse_tls(slot, TlsRefusal::WrongName);
+            return Err(format!("replica {named} said that it is {}", peer.id));
+        }
         if let Some(older) = self.up.get(&peer.id).copied() {
             if self.is_impostor(older, peer) {
                 let detail = format!("replica {} is connected and a member", peer.id);
@@ -603,7 +689,7 @@ impl Links {
         let Some(link) = self.slots[slot].as_ref() else {
             return;
         };
-        let who = match (link.dialed, link.stream.peer_addr()) {
+        let who = match (link.dialed, link.stream.socket().peer_addr()) {
             (Some(id), _) => format!("replica {id}"),
             (None, Ok(address)) => address.ip().to_string(),
             (None, Err(_)) => "a peer".to_owned(),
@@ -618,6 +704,7 @@ impl Links {
         let Some(mut link) = self.slots[slot].take() else {
             return;
         };
+        link.stream.say_end();
         self.registry.deregister(&mut link.stream).ok();
         for dial in self
             .dials
@@ -675,3 +762,7 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 #[path = "links_test.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "links_tls_test.rs"]
+mod tls_tests;

@@ -1,22 +1,21 @@
 //! Who is let in, over real sockets.
 use super::*;
 use mio::{Events, Poll};
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::Instant;
 
 const FIRST_TOKEN: usize = 10;
 const DEADLINE: Duration = Duration::from_secs(10);
 
-struct Host {
+pub struct Host {
     poll: Poll,
-    links: Links,
-    address: SocketAddr,
+    pub links: Links,
+    pub address: SocketAddr,
 }
 
 impl Host {
     /// Replica 0, with replica 1 a member in its life 5.
-    fn start() -> Self {
+    pub fn start() -> Self {
         let poll = Poll::new().unwrap();
         let mut listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
@@ -54,6 +53,11 @@ impl Host {
 
     /// Turns until an event tells what is waited for.
     fn turn_until(&mut self, is_it: impl Fn(&LinkEvent) -> bool) {
+        self.turn_while(|_, told| !told.iter().any(&is_it));
+    }
+
+    /// Turns as long as this holds.
+    pub fn turn_while(&mut self, goes_on: impl Fn(&Links, &[LinkEvent]) -> bool) {
         let begun = Instant::now();
         let mut ready = Events::with_capacity(16);
         loop {
@@ -70,7 +74,7 @@ impl Host {
             }
             self.links.read(now, &mut told);
             self.links.write(now, &mut told);
-            if told.iter().any(&is_it) {
+            if !goes_on(&self.links, &told) {
                 return;
             }
         }

@@ -26,10 +26,12 @@ mod plane_turn;
 mod redis;
 mod reporting;
 mod requests;
+mod security;
 mod shutdown;
 mod snapshots;
 mod start;
 mod stats;
+mod stream;
 
 use self::administration::Waiting;
 use self::attention::Attention;
@@ -39,8 +41,10 @@ use self::datagrams::Datagrams;
 use self::links::{LINKS_MAX, LinkEvent};
 use self::snapshots::Snapshots;
 use crate::admin::AdminRequest;
+use crate::http::HttpTls;
 use crate::options::ServerOptions;
 use crate::service_manager::ServiceManager;
+use crate::tls::Expiry;
 use mio::{Events, Poll, Token};
 use quorumwire_control::{Entry, Input, Now, Output, Ticket};
 use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime};
@@ -105,7 +109,13 @@ struct Server {
     next_housekeeping: Now,
     attention: Attention,
     stop: Arc<AtomicBool>,
-    /// SIGHUP: the secret file is to be read again.
+    /// What is shown over HTTP, if it is under TLS.
+    http_tls: Option<HttpTls>,
+    /// Until when the files of TLS are good.
+    expiries: Vec<Expiry>,
+    /// When their expiry is to be complained about again, if there is reason to.
+    next_expiry_warning: Now,
+    /// SIGHUP: files with secrets, accounts and certificates are to be read again.
     reload: Arc<AtomicBool>,
     draining_since: Option<Now>,
     /// When this last tried to hand leadership over because its disk is full.
@@ -246,7 +256,9 @@ impl Server {
         if self.reload.swap(false, Ordering::Relaxed) {
             self.reload_keys();
             self.reload_accounts();
+            self.reload_tls();
         }
+        self.warn_of_expiry();
         self.core.tick_if_deadline_passed();
         self.hand_over_if_disk_full();
         self.time_out_requests();

@@ -4,6 +4,7 @@ use super::datagrams::{AssemblyCounters, DatagramCounters};
 use super::plane::Plane;
 use crate::options::Durability;
 use crate::report::{FastTermReport, FollowerReport, MemberReport, Report};
+use crate::tls::TlsRefusal;
 use quorumwire_control::{FastCounters, LeaveReason, Role, Status};
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::collections::BTreeMap;
@@ -134,6 +135,7 @@ impl Server {
             faults.extend(self.missing_for_a_beginning());
         }
         faults.extend(self.snapshots.fault());
+        faults.extend(self.expiry_complaints());
         faults
     }
 
@@ -237,10 +239,15 @@ impl Server {
             ("peer_connections_closed_malformed", links.closed_malformed),
             ("peer_connections_closed_silent", links.closed_silent),
             ("peer_connections_closed_too_many", links.closed_too_many),
+            ("client_connections_refused_by_tls", clients.refused_by_tls),
         ]
         .into_iter()
         .map(|(name, count)| (name.to_owned(), count))
         .collect();
+        let refused = TlsRefusal::ALL.into_iter().zip(links.refused_by_tls);
+        counters.extend(
+            refused.map(|(why, count)| (format!("peer_tls_refused_{}", why.name()), count)),
+        );
         self.core.journal.add_counters(&mut counters);
         counters.extend(self.core.plane.iter().flat_map(Plane::counters));
         if let Some(datagrams) = &self.datagrams {

@@ -12,7 +12,7 @@ use super::{
     TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_PEERS, TOKEN_REDIS, TOKEN_WAKE, clock,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
-use crate::http;
+use crate::http::{self, HttpTls};
 use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use crate::privileges;
 use crate::service_manager::ServiceManager;
@@ -87,6 +87,10 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         redis: options.redis_address(redis.local_addr()?),
         http: options.http_address(http_listener.local_addr()?),
     };
+    let tls = options.load_tls()?;
+    let knows_people = options.peer_tls.is_some();
+    let http_tls = tls.clients.as_ref();
+    let http_tls = http_tls.map(|it| HttpTls::new(Arc::clone(&it.http), knows_people));
     let (admin_in, admin) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
     let handle = AdminHandle::new(admin_in, Arc::clone(&waker));
     let mut server = join(
@@ -99,7 +103,9 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     server.admin = admin;
     server.stop = stop;
     server.reload = reload;
-    let _http = http::start(http_listener, handle)?;
+    server.http_tls.clone_from(&http_tls);
+    server.use_tls(tls);
+    let _http = http::start(http_listener, handle, http_tls)?;
     fs::write(
         options.dir.join("http-address"),
         format!("{}\n", server.addresses.http),
@@ -113,6 +119,8 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         memcached = server.addresses.memcached,
         redis = server.addresses.redis,
         http = server.addresses.http,
+        peer_tls = options.peer_tls.is_some(),
+        client_tls = options.client_tls.is_some(),
         "replica started"
     );
     let result = server.run();
@@ -362,6 +370,9 @@ fn join(
         attention: Attention::new(now),
         stop: Arc::new(AtomicBool::new(false)),
         reload: Arc::new(AtomicBool::new(false)),
+        http_tls: None,
+        expiries: Vec::new(),
+        next_expiry_warning: quorumwire_control::Now::default(),
         draining_since: None,
         handed_over_full_at: None,
         service_manager: ServiceManager::of_this_process(),

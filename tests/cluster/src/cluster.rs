@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use crate::client::{Client, Outcome};
 use crate::disk::{self, Scratch};
 use crate::network::{Network, Place};
-pub use crate::plan::{Durability, OnFollower, Plan};
+pub use crate::plan::{Durability, OnFollower, Plan, Tls};
 use crate::process::{self, Finished, Process};
 use crate::status::{self, Digest, Role, Status};
 
@@ -110,12 +110,21 @@ impl<'n> Cluster<'n> {
                 None => fs::create_dir(cluster.disk(id))?,
             }
         }
-        let secret_file = cluster.secret_file().display().to_string();
-        cluster.command(&["keys", "new", "--file", &secret_file])?;
+        cluster.make_keys(&cluster.keys())?;
         if ["xdp", "auto"].contains(&&cluster.plan.plane[..]) {
             cluster.let_planes_through(&network.ports())?;
         }
         Ok(cluster)
+    }
+
+    /// Makes a folder of keys for a cluster like this one.
+    pub fn make_keys(&self, dir: &Path) -> Result<()> {
+        let members = (0..self.network.replicas()).map(|id| format!("{id}={}", self.ip(id)));
+        let members: Vec<String> = members.collect();
+        let dir = dir.display().to_string();
+        let new = ["keys", "new", "--cluster", CLUSTER_NAME, "--dir", &dir];
+        self.command(&[&new[..], &["--members", &members.join(",")]].concat())?;
+        Ok(())
     }
 
     /// The switch's ports deliver what a plane in the kernel sends only with a program of their own.
@@ -197,10 +206,27 @@ impl<'n> Cluster<'n> {
         (self.ip(id), PLANE_PORT).into()
     }
 
+    /// Where the test may keep files of its own.
+    #[must_use]
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// The folder with all keys of the cluster.
+    #[must_use]
+    pub fn keys(&self) -> PathBuf {
+        self.scratch.path().join("keys")
+    }
+
     /// The secret that all replicas have.
     #[must_use]
     pub fn secret_file(&self) -> PathBuf {
-        self.scratch.path().join("secret.toml")
+        self.keys().join("secret.toml")
+    }
+
+    /// Has a replica read its files again (`SIGHUP`).
+    pub fn reload(&self, id: u16) -> Result<()> {
+        self.process(id)?.signal(Signal::HUP)
     }
 
     /// The memcached addresses of all founders.
@@ -645,9 +671,12 @@ impl<'n> Cluster<'n> {
             .founders()
             .map(|id| format!("{id}={}", self.peer(id)))
             .collect();
-        let mut arguments: Vec<String> = ["server", "--insecure", "--cluster", &self.name]
+        let mut arguments: Vec<String> = ["server", "--cluster", &self.name]
             .map(String::from)
             .to_vec();
+        if self.plan.tls != Tls::All {
+            arguments.push("--insecure".into());
+        }
         let mut option = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
         option("id", id.to_string());
         option("dir", self.dir(id).display().to_string());
@@ -662,6 +691,15 @@ impl<'n> Cluster<'n> {
         option("listen-plane", beside(self.plane(id)));
         option("secret-file", self.secret_file().display().to_string());
         option("log-format", "json".into());
+        if self.plan.tls != Tls::Off {
+            let file = |name: String| self.keys().join(name).display().to_string();
+            option("tls-ca", file("ca.pem".into()));
+            option("tls-cert", file(format!("replica-{id}.pem")));
+            option("tls-key", file(format!("replica-{id}-key.pem")));
+        }
+        if self.plan.tls == Tls::All {
+            option("client-tls", "on".into());
+        }
         for (name, value) in &self.plan.options {
             option(name, (*value).into());
         }

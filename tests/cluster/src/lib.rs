@@ -12,6 +12,7 @@ pub mod network;
 pub mod plan;
 pub mod process;
 pub mod status;
+pub mod tls;
 pub mod usage;
 pub mod workload;
 

@@ -42,6 +42,21 @@ impl OnFollower {
 /// the same tests hold with each.
 pub const PLANE_VARIABLE: &str = "QUORUMWIRE_TEST_PLANE";
 
+/// The environment variable that has all clusters whose test does not choose speak TLS between replicas
+/// (`peers`): the same tests hold with it.
+pub const TLS_VARIABLE: &str = "QUORUMWIRE_TEST_TLS";
+
+/// What is encrypted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Tls {
+    /// Nothing.
+    Off,
+    /// What replicas say to each other.
+    Peers,
+    /// That, and what is said to clients and over HTTP; servers are started without `--insecure`.
+    All,
+}
+
 /// What cluster a test wants.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -59,6 +74,8 @@ pub struct Plan {
     pub switches: Vec<&'static str>,
     /// Which data plane they have, as the option `plane` calls it.
     pub plane: String,
+    /// What is encrypted.
+    pub tls: Tls,
     /// Each replica gets a disk of its own of this many MiB; one directory on the machine's disk if
     /// none is given.
     pub disk_mib: Option<u32>,
@@ -77,6 +94,10 @@ impl Plan {
             options: Vec::new(),
             switches: Vec::new(),
             plane: std::env::var(PLANE_VARIABLE).unwrap_or_else(|_| "none".into()),
+            tls: match std::env::var(TLS_VARIABLE).as_deref() {
+                Ok("peers") => Tls::Peers,
+                Ok(_) | Err(_) => Tls::Off,
+            },
             disk_mib: None,
         }
     }

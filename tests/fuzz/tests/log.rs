@@ -2,7 +2,7 @@
 
 use bolero::check;
 use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, grown};
-use quorumwire_interfaces::{Index, LogTime, StateMachine as _};
+use quorumwire_interfaces::{Index, LogTime};
 use quorumwire_kv::{Command, Store};
 use quorumwire_sessions::{Outcome, Place, Sessions};
 

@@ -1,0 +1,415 @@
+//! The folder in which an operator keeps a cluster's keys: the authority, a certificate for each replica and
+//! for whoever changes something, and the data planes' secret. Made and changed here; servers read copies.
+//!
+//! ```text
+//! ca.pem                              the authorities that are accepted     every machine
+//! replica-N.pem, replica-N-key.pem    what replica N shows                  machine N
+//! secret.toml                         the data planes' secret               every machine
+//! operator.pem, operator-key.pem      what an operator shows                where commands are given
+//! ca-key.pem                          signs new certificates                stays here
+//! ca-next-key.pem                     the same, in a rotation's middle      stays here
+//! folder.toml                         what this folder is for               stays here
+//! ```
+use crate::keys::{SecretFile, Stage, read_private};
+use crate::tls::{OwnFiles, PeerFiles, operator_name, read_certificates, replica_name};
+use anyhow::{Context as _, bail, ensure};
+use quorumwire_interfaces::ReplicaId;
+use quorumwire_wire::limits::MEMBERS_MAX;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose,
+};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+const RECORD_FILE: &str = "folder.toml";
+const AUTHORITIES_FILE: &str = "ca.pem";
+const AUTHORITY_KEY_FILE: &str = "ca-key.pem";
+const NEXT_KEY_FILE: &str = "ca-next-key.pem";
+const SECRET_FILE: &str = "secret.toml";
+const OPERATOR: &str = "operator";
+/// Largest record, or key.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+/// Ends each certificate in a file.
+const PEM_END: &str = "-----END CERTIFICATE-----\n";
+const DAY: Duration = Duration::from_hours(24);
+/// How long an authority lasts: longer than anybody should wait with a rotation.
+const AUTHORITY_DAYS: u32 = 3650;
+/// Clocks may be behind that of the machine that makes certificates.
+const CLOCKS_BEHIND: Duration = Duration::from_hours(1);
+/// By these a replica is reached on its own machine.
+const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// What a folder is for.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    cluster: String,
+    /// How long certificates last.
+    days: u32,
+    /// Replicas, by id, and the host names or addresses by which clients reach them.
+    members: BTreeMap<String, Vec<String>>,
+}
+
+/// The folder of one cluster.
+#[derive(Debug)]
+pub struct KeyFolder {
+    dir: PathBuf,
+    record: Record,
+    /// When certificates made now begin to hold.
+    now: SystemTime,
+}
+
+/// A step of a rotation; done on every replica before the next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub enum Step {
+    /// Make a new authority and secret; both are accepted and not used yet
+    Add,
+    /// Use them: new certificates for all
+    Use,
+    /// Accept the old ones no longer
+    Remove,
+}
+
+impl Step {
+    /// Where things stand before it, and after it.
+    const fn stages(self) -> (Stage, Stage) {
+        match self {
+            Self::Add => (Stage::Settled, Stage::Added),
+            Self::Use => (Stage::Added, Stage::Used),
+            Self::Remove => (Stage::Used, Stage::Settled),
+        }
+    }
+}
+
+impl KeyFolder {
+    /// Makes everything for a new cluster. Refused if the folder is used already.
+    pub fn create(
+        dir: &Path,
+        cluster: &str,
+        members: &BTreeMap<ReplicaId, Vec<String>>,
+        days: u32,
+    ) -> anyhow::Result<Self> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        let made = builder.create(dir);
+        made.with_context(|| format!("making {}", dir.display()))?;
+        let folder = Self {
+            dir: dir.to_owned(),
+            now: SystemTime::now(),
+            record: Record {
+                cluster: cluster.to_owned(),
+                days,
+                members: members
+                    .iter()
+                    .map(|(id, names)| (id.to_string(), names.clone()))
+                    .collect(),
+            },
+        };
+        let taken = [RECORD_FILE, AUTHORITIES_FILE, SECRET_FILE];
+        if let Some(file) = taken.iter().find(|file| folder.path(file).exists()) {
+            bail!(
+                "{} is there already: it is kept",
+                folder.path(file).display()
+            );
+        }
+        let (authority, key) = new_authority(cluster)?;
+        folder.write(AUTHORITY_KEY_FILE, &key.serialize_pem())?;
+        folder.write(AUTHORITIES_FILE, &authority)?;
+        folder.issue_all()?;
+        SecretFile::generate()?.create(&folder.secret_file())?;
+        folder.write_record()?;
+        Ok(folder)
+    }
+
+    /// Reads what the folder is for.
+    pub fn open(dir: &Path) -> anyhow::Result<Self> {
+        let path = dir.join(RECORD_FILE);
+        let text = read_private(&path, FILE_BYTES_MAX)
+            .with_context(|| format!("{} is no folder of keys", dir.display()))?;
+        let record = toml::from_str(&text).with_context(|| path.display().to_string())?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            record,
+            now: SystemTime::now(),
+        })
+    }
+
+    /// The cluster it is for.
+    pub fn cluster(&self) -> &str {
+        &self.record.cluster
+    }
+
+    /// The data planes' secret.
+    pub fn secret_file(&self) -> PathBuf {
+        self.path(SECRET_FILE)
+    }
+
+    /// What this replica is given.
+    pub fn peer_files(&self, id: ReplicaId) -> PeerFiles {
+        let name = file_of(id);
+        PeerFiles {
+            authorities: self.path(AUTHORITIES_FILE),
+            own: OwnFiles {
+                certificate: self.path(&certificate_file(&name)),
+                key: self.path(&key_file(&name)),
+            },
+        }
+    }
+
+    /// Makes what one more replica needs.
+    pub fn add_member(&mut self, id: ReplicaId, names: Vec<String>) -> anyhow::Result<()> {
+        let members = &mut self.record.members;
+        ensure!(
+            members.len() < MEMBERS_MAX,
+            "there are {MEMBERS_MAX} replicas, which is the limit"
+        );
+        let is_new = members.insert(id.to_string(), names.clone()).is_none();
+        ensure!(is_new, "replica {id} is there already");
+        let issuer = self.issuer(AUTHORITY_KEY_FILE)?;
+        self.issue_replica(&issuer, id, &names)?;
+        self.write_record()
+    }
+
+    /// Makes all certificates anew, under the authority that is used.
+    pub fn renew(&self) -> anyhow::Result<()> {
+        self.issue_all()
+    }
+
+    /// Makes all certificates as if it were `now`.
+    #[cfg(test)]
+    pub fn renew_as_of(&mut self, now: SystemTime) -> anyhow::Result<()> {
+        self.now = now;
+        self.renew()
+    }
+
+    /// One step of replacing authority and secret. What was cut short is completed by the same step.
+    pub fn rotate(&self, step: Step) -> anyhow::Result<()> {
+        let mut secrets = SecretFile::load(&self.secret_file())?;
+        let (before, after) = step.stages();
+        let stages = [self.stage()?, secrets.stage()];
+        if !stages.contains(&before) || !stages.iter().all(|it| [before, after].contains(it)) {
+            bail!(
+                "not now: the authority is {}, the secret {}; the order is add, use, remove",
+                stages[0].in_words(),
+                stages[1].in_words()
+            );
+        }
+        if stages[0] == before {
+            self.rotate_authority(step)?;
+        }
+        if stages[1] == before {
+            match step {
+                Step::Add => secrets.add()?,
+                Step::Use => secrets.use_newest()?,
+                Step::Remove => secrets.remove_oldest()?,
+            }
+            secrets.replace(&self.secret_file())?;
+        }
+        Ok(())
+    }
+
+    fn rotate_authority(&self, step: Step) -> anyhow::Result<()> {
+        match step {
+            Step::Add => {
+                let (authority, key) = new_authority(self.cluster())?;
+                let old = fs::read_to_string(self.path(AUTHORITIES_FILE))?;
+                self.write(NEXT_KEY_FILE, &key.serialize_pem())?;
+                self.write(AUTHORITIES_FILE, &format!("{old}{authority}"))
+            }
+            Step::Use => {
+                self.issue_by(&self.issuer(NEXT_KEY_FILE)?)?;
+                let (next, used) = (self.path(NEXT_KEY_FILE), self.path(AUTHORITY_KEY_FILE));
+                fs::rename(&next, &used).with_context(|| format!("replacing {}", used.display()))
+            }
+            Step::Remove => {
+                let kept = self.authority_of(&self.key(AUTHORITY_KEY_FILE)?)?;
+                self.write(AUTHORITIES_FILE, &kept)
+            }
+        }
+    }
+
+    /// Where the authority's rotation stands.
+    fn stage(&self) -> anyhow::Result<Stage> {
+        let authorities = read_certificates(&self.path(AUTHORITIES_FILE))?;
+        Ok(match authorities.len() {
+            1 => Stage::Settled,
+            _ if self.path(NEXT_KEY_FILE).exists() => Stage::Added,
+            _ => Stage::Used,
+        })
+    }
+
+    /// For people.
+    pub fn describe(&self) -> anyhow::Result<String> {
+        let ids: Vec<&str> = self.record.members.keys().map(String::as_str).collect();
+        let secrets = SecretFile::load(&self.secret_file())?;
+        Ok(format!(
+            "cluster {:?}, replicas {}; authority: {}; secret: {}",
+            self.cluster(),
+            ids.join(", "),
+            self.stage()?.in_words(),
+            secrets.describe()
+        ))
+    }
+
+    fn issue_all(&self) -> anyhow::Result<()> {
+        self.issue_by(&self.issuer(AUTHORITY_KEY_FILE)?)
+    }
+
+    fn issue_by(&self, issuer: &Issuer<'_, KeyPair>) -> anyhow::Result<()> {
+        for (id, names) in &self.record.members {
+            let id = id.parse().with_context(|| format!("{RECORD_FILE}: {id}"))?;
+            self.issue_replica(issuer, ReplicaId(id), names)?;
+        }
+        let mut params = CertificateParams::new([operator_name(self.cluster())])?;
+        params.distinguished_name = named(&format!("operator of {}", self.cluster()));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(issuer, OPERATOR, params)
+    }
+
+    fn issue_replica(
+        &self,
+        issuer: &Issuer<'_, KeyPair>,
+        id: ReplicaId,
+        names: &[String],
+    ) -> anyhow::Result<()> {
+        let mut all = vec![replica_name(id, self.cluster())];
+        all.extend(OWN_NAMES.map(str::to_owned));
+        all.extend(
+            names
+                .iter()
+                .filter(|it| !OWN_NAMES.contains(&it.as_str()))
+                .cloned(),
+        );
+        let mut params = CertificateParams::new(all)
+            .with_context(|| format!("a name of replica {id} is none: {names:?}"))?;
+        params.distinguished_name = named(&format!("replica {id} of {}", self.cluster()));
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        self.issue(issuer, &file_of(id), params)
+    }
+
+    fn issue(
+        &self,
+        issuer: &Issuer<'_, KeyPair>,
+        name: &str,
+        mut params: CertificateParams,
+    ) -> anyhow::Result<()> {
+        params.not_before = (self.now - CLOCKS_BEHIND).into();
+        params.not_after = (self.now + DAY * self.record.days).into();
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, issuer)?;
+        self.write(&key_file(name), &key.serialize_pem())?;
+        self.write(&certificate_file(name), &certificate.pem())
+    }
+
+    /// The authority to which this key belongs.
+    fn issuer(&self, key_file: &str) -> anyhow::Result<Issuer<'static, KeyPair>> {
+        let key = self.key(key_file)?;
+        let authority = self.authority_of(&key)?;
+        Ok(Issuer::from_ca_cert_pem(&authority, key)?)
+    }
+
+    fn key(&self, file: &str) -> anyhow::Result<KeyPair> {
+        let text = read_private(&self.path(file), FILE_BYTES_MAX)?;
+        KeyPair::from_pem(&text).with_context(|| format!("{file} holds no key"))
+    }
+
+    /// The certificate (PEM) of the authority whose key this is.
+    fn authority_of(&self, key: &KeyPair) -> anyhow::Result<String> {
+        let path = self.path(AUTHORITIES_FILE);
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let is_its = |text: &&str| {
+            let Ok(authority) = CertificateDer::from_pem_slice(text.as_bytes()) else {
+                return false;
+            };
+            X509Certificate::from_der(&authority).is_ok_and(|(_, parsed)| {
+                parsed.public_key().subject_public_key.data[..] == *key.public_key_raw()
+            })
+        };
+        let mut authorities = text.split_inclusive(PEM_END);
+        authorities
+            .find(is_its)
+            .map(str::to_owned)
+            .with_context(|| {
+                format!("{AUTHORITIES_FILE} and the authority's key do not belong together")
+            })
+    }
+
+    fn write_record(&self) -> anyhow::Result<()> {
+        self.write(RECORD_FILE, &toml::to_string(&self.record)?)
+    }
+
+    /// Writes a file that its owner only can read; a reader sees the old one or the new one.
+    fn write(&self, file: &str, text: &str) -> anyhow::Result<()> {
+        let (path, aside) = (self.path(file), self.path(&format!("{file}.new")));
+        fs::remove_file(&aside).ok(); // left by a crash
+        let write = || {
+            let mut made = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&aside)?;
+            made.write_all(text.as_bytes())?;
+            made.sync_all()?;
+            fs::rename(&aside, &path)
+        };
+        write().with_context(|| format!("writing {}", path.display()))
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.dir.join(file)
+    }
+}
+
+fn file_of(id: ReplicaId) -> String {
+    format!("replica-{id}")
+}
+
+fn certificate_file(name: &str) -> String {
+    format!("{name}.pem")
+}
+
+fn key_file(name: &str) -> String {
+    format!("{name}-key.pem")
+}
+
+/// An authority's certificate (PEM) and its key.
+fn new_authority(cluster: &str) -> anyhow::Result<(String, KeyPair)> {
+    let mut params = CertificateParams::default();
+    // Two of one cluster are told apart by people, too.
+    let number = getrandom::u32()?;
+    params.distinguished_name = named(&format!("authority {number:08x} of {cluster}"));
+    let now = SystemTime::now();
+    params.not_before = (now - CLOCKS_BEHIND).into();
+    params.not_after = (now + DAY * AUTHORITY_DAYS).into();
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    Ok((certificate.pem(), key))
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut named = DistinguishedName::new();
+    named.push(DnType::OrganizationName, "quorumwire");
+    named.push(DnType::CommonName, name);
+    named
+}
+
+#[cfg(test)]
+#[path = "key_folder_test.rs"]
+mod tests;

@@ -1,0 +1,137 @@
+//! What is in the folder, and that a rotation never leaves two replicas that refuse each other.
+use super::*;
+use crate::tls::PeerTls;
+use std::os::unix::fs::PermissionsExt as _;
+
+fn members(ids: &[u16]) -> BTreeMap<ReplicaId, Vec<String>> {
+    ids.iter().map(|id| (ReplicaId(*id), Vec::new())).collect()
+}
+
+fn made(ids: &[u16]) -> (tempfile::TempDir, KeyFolder) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = KeyFolder::create(&dir.path().join("keys"), "c", &members(ids), 365).unwrap();
+    (dir, folder)
+}
+
+fn loaded(folder: &KeyFolder, id: u16) -> anyhow::Result<PeerTls> {
+    PeerTls::load(&folder.peer_files(ReplicaId(id)), "c", ReplicaId(id))
+}
+
+/// Whether a replica that has read the files of `here` lets in one that has read those of `there`.
+fn accepts(here: &PeerTls, there: &Shown) -> bool {
+    here.verify(&there.0).is_ok()
+}
+
+/// What a replica shows.
+struct Shown(Vec<CertificateDer<'static>>);
+
+fn shown(folder: &KeyFolder, id: u16) -> Shown {
+    Shown(read_certificates(&folder.peer_files(ReplicaId(id)).own.certificate).unwrap())
+}
+
+#[test]
+fn all_is_readable_by_its_owner_only_and_never_overwritten() {
+    let (_dir, folder) = made(&[0, 1, 7]);
+    for entry in fs::read_dir(&folder.dir).unwrap() {
+        let mode = entry.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let mode = fs::metadata(&folder.dir).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    for id in [0, 1, 7] {
+        loaded(&folder, id).unwrap();
+    }
+    let again = KeyFolder::create(&folder.dir, "c", &members(&[0]), 365);
+    assert!(again.unwrap_err().to_string().contains("kept"));
+}
+
+#[test]
+fn one_more_replica_is_one_once() {
+    let (_dir, folder) = made(&[0]);
+    let mut folder = KeyFolder::open(&folder.dir).unwrap();
+    folder
+        .add_member(ReplicaId(3), vec!["a.example".into()])
+        .unwrap();
+    assert!(folder.add_member(ReplicaId(3), Vec::new()).is_err());
+    let again = KeyFolder::open(&folder.dir).unwrap();
+    loaded(&again, 3).unwrap();
+    assert!(again.describe().unwrap().contains("replicas 0, 3"));
+}
+
+#[test]
+fn in_each_step_whoever_has_done_it_and_whoever_has_not_accept_each_other() {
+    let (_dir, folder) = made(&[0, 1]);
+    let mut before = (loaded(&folder, 0).unwrap(), shown(&folder, 1));
+    for step in [Step::Add, Step::Use, Step::Remove] {
+        folder.rotate(step).unwrap();
+        let after = (loaded(&folder, 0).unwrap(), shown(&folder, 1));
+        assert!(accepts(&before.0, &after.1), "{step:?}");
+        assert!(accepts(&after.0, &before.1), "{step:?}");
+        before = after;
+    }
+    assert!(
+        folder
+            .describe()
+            .unwrap()
+            .contains("epoch 2; used: epoch 2")
+    );
+}
+
+#[test]
+fn what_was_before_a_rotation_is_nothing_after_it() {
+    let (_dir, folder) = made(&[0, 1]);
+    let stolen = shown(&folder, 1);
+    for step in [Step::Add, Step::Use, Step::Remove] {
+        folder.rotate(step).unwrap();
+    }
+    assert!(!accepts(&loaded(&folder, 0).unwrap(), &stolen));
+    // And a second rotation is as the first.
+    for step in [Step::Add, Step::Use, Step::Remove] {
+        folder.rotate(step).unwrap();
+        loaded(&folder, 1).unwrap();
+    }
+}
+
+#[test]
+fn steps_are_neither_skipped_nor_repeated() {
+    let (_dir, folder) = made(&[0]);
+    let refused = |step| folder.rotate(step).unwrap_err().to_string();
+    assert!(refused(Step::Use).contains("the order is add, use, remove"));
+    refused(Step::Remove);
+    folder.rotate(Step::Add).unwrap();
+    refused(Step::Add);
+    refused(Step::Remove);
+    folder.rotate(Step::Use).unwrap();
+    refused(Step::Use);
+}
+
+#[test]
+fn a_step_that_was_cut_short_is_completed() {
+    for step in [Step::Add, Step::Use, Step::Remove] {
+        let (_dir, folder) = made(&[0]);
+        for earlier in [Step::Add, Step::Use] {
+            if step != earlier && !(step == Step::Add) {
+                folder.rotate(earlier).unwrap();
+            }
+            if step == Step::Use {
+                break;
+            }
+        }
+        folder.rotate_authority(step).unwrap(); // and not the secret
+        folder.rotate(step).unwrap();
+        let settled = SecretFile::load(&folder.secret_file()).unwrap().stage();
+        assert_eq!(settled, folder.stage().unwrap(), "{step:?}");
+        loaded(&folder, 0).unwrap();
+    }
+}
+
+#[test]
+fn certificates_are_renewed_under_the_same_authority() {
+    let (_dir, mut folder) = made(&[0, 1]);
+    let old = shown(&folder, 1);
+    folder.renew_as_of(SystemTime::now()).unwrap();
+    let new = shown(&folder, 1);
+    assert_ne!(old.0, new.0);
+    let other = loaded(&folder, 0).unwrap();
+    assert!(accepts(&other, &old) && accepts(&other, &new));
+}

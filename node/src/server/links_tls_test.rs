@@ -1,0 +1,313 @@
+//! Who is let in under TLS, over real sockets: strangers of every kind speak from threads of their own, with
+//! the same library and certificates made for it.
+use super::tests::Host;
+use super::*;
+use crate::key_folder::KeyFolder;
+use crate::tls::{OwnFiles, PeerFiles, provider, read_certificates, read_key};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
+
+/// Takes whatever the host shows: a stranger is not picky.
+#[derive(Debug)]
+struct NotPicky;
+
+impl ServerCertVerifier for NotPicky {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider()
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+/// What a stranger heard until it was sent away: of our protocol, that is, within TLS.
+type Heard = JoinHandle<Vec<u8>>;
+
+/// Somebody who shows this and says that it is this replica.
+fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> Heard {
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(NotPicky));
+    let config = match shows {
+        None => config.with_no_client_auth(),
+        Some(own) => {
+            let chain = read_certificates(&own.certificate).unwrap();
+            config
+                .with_client_auth_cert(chain, read_key(&own.key).unwrap())
+                .unwrap()
+        }
+    };
+    let name = ServerName::try_from("anybody").unwrap();
+    let tls = ClientConnection::new(Arc::new(config), name).unwrap();
+    let hello = peer::PeerMessage {
+        body: Some(Body::Hello(quorumwire_wire::hello(says.0, says.1, 5))),
+        ..peer::PeerMessage::default()
+    };
+    let mut frame = BytesMut::new();
+    encode_frame(&mut frame, &hello, &[]);
+    let address = host.address;
+    thread::spawn(move || {
+        let socket = std::net::TcpStream::connect(address).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        let mut stream = StreamOwned::new(tls, socket);
+        let mut heard = Vec::new();
+        if stream.write_all(&frame).is_ok() {
+            stream.read_to_end(&mut heard).ok(); // an alert, or a reset
+        }
+        heard
+    })
+}
+
+struct Cluster {
+    _dir: tempfile::TempDir,
+    keys: KeyFolder,
+}
+
+/// A cluster of this name with replicas 0 to 2.
+fn cluster(name: &str) -> Cluster {
+    let dir = tempfile::tempdir().unwrap();
+    let members = (0..3).map(|id| (ReplicaId(id), Vec::new())).collect();
+    let keys = KeyFolder::create(&dir.path().join("keys"), name, &members, 30).unwrap();
+    Cluster { _dir: dir, keys }
+}
+
+impl Cluster {
+    fn files(&self, id: u16) -> PeerFiles {
+        self.keys.peer_files(ReplicaId(id))
+    }
+
+    fn tls(&self) -> PeerTls {
+        PeerTls::load(&self.files(0), "test", ReplicaId(0)).unwrap()
+    }
+
+    /// Replica 0.
+    fn host(&self) -> Host {
+        let mut host = Host::start();
+        host.links.set_tls(self.tls());
+        host
+    }
+}
+
+fn refused(links: &Links, refusal: TlsRefusal) -> u64 {
+    let place = TlsRefusal::ALL.iter().position(|it| *it == refusal);
+    links.counters.refused_by_tls[place.unwrap()]
+}
+
+/// Turns until the stranger was refused for this; it must have heard nothing.
+fn is_refused(host: &mut Host, heard: Heard, refusal: TlsRefusal) {
+    host.turn_while(|links, told| {
+        assert!(told.is_empty(), "nobody may notice");
+        refused(links, refusal) == 0
+    });
+    assert_eq!(heard.join().unwrap(), b"", "{refusal:?}");
+    let all: u64 = host.links.counters.refused_by_tls.iter().sum();
+    assert_eq!(all, 1);
+    let said: Vec<_> = host.links.refusals().collect();
+    assert!(said.concat().contains(&refusal.to_string()), "{said:?}");
+    assert_eq!(host.links.slots.iter().flatten().count(), 0, "closed");
+}
+
+#[test]
+fn a_replica_of_the_cluster_is_let_in() {
+    let ours = cluster("test");
+    let mut host = ours.host();
+    let heard = stranger(&host, Some(&ours.files(1).own), ("test", 1));
+    let is_up = |event: &LinkEvent| matches!(event, LinkEvent::Up(peer, _) if peer.id.0 == 1);
+    host.turn_while(|_, told| !told.iter().any(is_up));
+    drop(host);
+    assert!(!heard.join().unwrap().is_empty(), "a hello");
+}
+
+#[test]
+fn who_shows_nothing_hears_nothing() {
+    let mut host = cluster("test").host();
+    let heard = stranger(&host, None, ("test", 1));
+    is_refused(&mut host, heard, TlsRefusal::NoCertificate);
+}
+
+#[test]
+fn another_authority_is_none() {
+    let (mut host, other) = (cluster("test").host(), cluster("test"));
+    let heard = stranger(&host, Some(&other.files(1).own), ("test", 1));
+    is_refused(&mut host, heard, TlsRefusal::UnknownAuthority);
+}
+
+#[test]
+fn the_operator_is_no_replica() {
+    let ours = cluster("test");
+    let mut host = ours.host();
+    let beside = |file| ours.keys.secret_file().with_file_name(file);
+    let operator = OwnFiles {
+        certificate: beside("operator.pem"),
+        key: beside("operator-key.pem"),
+    };
+    let heard = stranger(&host, Some(&operator), ("test", 1));
+    is_refused(&mut host, heard, TlsRefusal::WrongName);
+}
+
+#[test]
+fn an_expired_certificate_is_none() {
+    let mut ours = cluster("test");
+    let mut host = ours.host();
+    let earlier = SystemTime::now() - Duration::from_hours(31 * 24);
+    ours.keys.renew_as_of(earlier).unwrap();
+    let heard = stranger(&host, Some(&ours.files(1).own), ("test", 1));
+    is_refused(&mut host, heard, TlsRefusal::Expired);
+}
+
+#[test]
+fn one_that_holds_later_is_none_yet() {
+    let mut ours = cluster("test");
+    let mut host = ours.host();
+    let later = SystemTime::now() + Duration::from_hours(2);
+    ours.keys.renew_as_of(later).unwrap();
+    let heard = stranger(&host, Some(&ours.files(1).own), ("test", 1));
+    is_refused(&mut host, heard, TlsRefusal::Expired);
+}
+
+/// It has heard our hello, as replica 1 may; what it says is not believed.
+#[test]
+fn one_replica_cannot_say_that_it_is_another() {
+    let ours = cluster("test");
+    let mut host = ours.host();
+    let heard = stranger(&host, Some(&ours.files(1).own), ("test", 2));
+    host.turn_while(|links, told| {
+        assert!(told.is_empty());
+        refused(links, TlsRefusal::WrongName) == 0
+    });
+    heard.join().unwrap();
+    assert_eq!(host.links.slots.iter().flatten().count(), 0, "closed");
+}
+
+/// It has the right certificate, and says that it belongs to another cluster.
+#[test]
+fn another_clusters_hello_is_refused() {
+    let ours = cluster("test");
+    let mut host = ours.host();
+    let heard = stranger(&host, Some(&ours.files(1).own), ("other", 1));
+    host.turn_while(|links, told| {
+        assert!(told.is_empty());
+        links.counters.closed_handshake_refused == 0
+    });
+    heard.join().unwrap();
+}
+
+#[test]
+fn who_speaks_in_the_clear_hears_an_alert_at_most() {
+    let mut host = cluster("test").host();
+    let hello = quorumwire_wire::hello("test", 1, 5);
+    let address = host.address;
+    let heard = thread::spawn(move || {
+        let message = peer::PeerMessage {
+            body: Some(Body::Hello(hello)),
+            ..peer::PeerMessage::default()
+        };
+        let mut frame = BytesMut::new();
+        encode_frame(&mut frame, &message, &[]);
+        let mut socket = std::net::TcpStream::connect(address).unwrap();
+        socket.write_all(&frame).unwrap();
+        let mut heard = Vec::new();
+        socket.read_to_end(&mut heard).ok();
+        assert!(heard.len() <= 7, "{heard:?}");
+        Vec::new()
+    });
+    is_refused(&mut host, heard, TlsRefusal::Malformed);
+}
+
+#[test]
+fn who_says_nothing_is_closed_in_time_and_takes_no_room_from_those_we_dial() {
+    let mut host = cluster("test").host();
+    let mute: Vec<_> = (0..LINKS_MAX)
+        .map(|_| std::net::TcpStream::connect(host.address).unwrap())
+        .collect();
+    host.turn_while(|links, _| {
+        let taken = links.slots.iter().flatten().count();
+        assert!(taken <= STRANGERS_MAX);
+        links.counters.closed_too_many == 0 || taken < STRANGERS_MAX
+    });
+    let later = Now(HANDSHAKE_TIMEOUT + Duration::from_secs(20));
+    host.links.housekeeping(later, &mut Vec::new());
+    assert_eq!(host.links.slots.iter().flatten().count(), 0);
+    let closed = host.links.counters.closed_handshake_timeout;
+    assert_eq!(closed, STRANGERS_MAX as u64);
+    drop(mute);
+}
+
+#[test]
+fn a_dialed_host_that_is_not_that_replica_hears_nothing() {
+    let ours = cluster("test");
+    let (mut host, mut wrong) = (ours.host(), ours.host());
+    // Replica 0 is at the address at which replica 1 should be.
+    let address = wrong.address.to_string();
+    host.links
+        .set_addresses(&BTreeMap::from([(ReplicaId(1), address)]));
+    host.links.housekeeping(Now::default(), &mut Vec::new());
+    let end = std::time::Instant::now() + Duration::from_secs(10);
+    while refused(&host.links, TlsRefusal::WrongName) == 0 {
+        assert!(std::time::Instant::now() < end);
+        for host in [&mut host, &mut wrong] {
+            host.turn_while(|_, told| {
+                assert!(told.is_empty());
+                false
+            });
+        }
+    }
+}
+
+#[test]
+fn a_connection_whose_authority_is_gone_is_known_and_goes_on_until_it_ends() {
+    let (ours, others) = (cluster("test"), cluster("test"));
+    let mut host = ours.host();
+    let heard = stranger(&host, Some(&ours.files(1).own), ("test", 1));
+    let is_up = |event: &LinkEvent| matches!(event, LinkEvent::Up(..));
+    host.turn_while(|_, told| !told.iter().any(is_up));
+    assert_eq!(host.links.set_tls(ours.tls()), [], "the same files again");
+    assert_eq!(host.links.set_tls(others.tls()), [ReplicaId(1)]);
+    assert!(host.links.info(ReplicaId(1)).is_some());
+    let again = stranger(&host, Some(&ours.files(1).own), ("test", 1));
+    is_refused_beside(&mut host, again);
+    drop(host);
+    assert!(!heard.join().unwrap().is_empty());
+}
+
+/// Whoever comes under the old authority is refused, beside the one that is connected.
+fn is_refused_beside(host: &mut Host, again: Heard) {
+    host.turn_while(|links, _| refused(links, TlsRefusal::UnknownAuthority) == 0);
+    assert_eq!(again.join().unwrap(), b"");
+}

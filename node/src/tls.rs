@@ -1,0 +1,435 @@
+//! What TLS needs out of files: who may speak as which replica, and under which certificates this process
+//! speaks. TLS 1.3 only. Makes no certificate and moves no byte.
+use crate::keys::read_private;
+use anyhow::{Context as _, bail, ensure};
+use quorumwire_interfaces::ReplicaId;
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig,
+    ServerConnection,
+};
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// Largest file of certificates, or of a key.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+/// Most certificates in one file.
+const CERTIFICATES_MAX: usize = 16;
+/// How long before its end a certificate is complained about.
+const EXPIRY_NOTICE: Duration = Duration::from_hours(30 * 24);
+/// The last part of every name in a replica's certificate.
+const NAMES_END: &str = "quorumwire";
+/// How the part that stands for a cluster begins if it is not the cluster's name itself.
+const HASHED: &str = "sha256-";
+/// Longest part of a DNS name.
+const LABEL_BYTES_MAX: usize = 63;
+
+/// Files with which replicas know each other.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PeerFiles {
+    /// The authorities whose certificates are accepted.
+    pub authorities: PathBuf,
+    /// What this process shows.
+    pub own: OwnFiles,
+}
+
+/// A certificate and its key.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OwnFiles {
+    /// The certificate, and those between it and its authority.
+    pub certificate: PathBuf,
+    /// Its key; readable by its owner only.
+    pub key: PathBuf,
+}
+
+/// Why a handshake came to nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TlsRefusal {
+    /// It showed no certificate.
+    NoCertificate,
+    /// No authority of ours has signed it.
+    UnknownAuthority,
+    /// Its time is over, or has not come.
+    Expired,
+    /// It is another's: of another cluster, replica or purpose.
+    WrongName,
+    /// The other side refused us.
+    ByOtherSide,
+    /// No TLS 1.3, or a broken one.
+    Malformed,
+}
+
+impl TlsRefusal {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::NoCertificate,
+        Self::UnknownAuthority,
+        Self::Expired,
+        Self::WrongName,
+        Self::ByOtherSide,
+        Self::Malformed,
+    ];
+
+    /// As counters call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoCertificate => "no_certificate",
+            Self::UnknownAuthority => "unknown_authority",
+            Self::Expired => "expired",
+            Self::WrongName => "wrong_name",
+            Self::ByOtherSide => "by_other_side",
+            Self::Malformed => "malformed",
+        }
+    }
+
+    /// What an error means.
+    pub fn of(error: &rustls::Error) -> Self {
+        use CertificateError as Bad;
+        match error {
+            rustls::Error::NoCertificatesPresented => Self::NoCertificate,
+            rustls::Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
+                Self::UnknownAuthority
+            }
+            rustls::Error::InvalidCertificate(
+                Bad::Expired
+                | Bad::ExpiredContext { .. }
+                | Bad::NotValidYet
+                | Bad::NotValidYetContext { .. },
+            ) => Self::Expired,
+            rustls::Error::InvalidCertificate(
+                Bad::NotValidForName
+                | Bad::NotValidForNameContext { .. }
+                | Bad::InvalidPurpose
+                | Bad::InvalidPurposeContext { .. },
+            ) => Self::WrongName,
+            rustls::Error::AlertReceived(_) => Self::ByOtherSide,
+            // Foreign and growing.
+            _ => Self::Malformed,
+        }
+    }
+}
+
+impl std::fmt::Display for TlsRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NoCertificate => "it showed no certificate",
+            Self::UnknownAuthority => "its certificate is of no authority in tls-ca",
+            Self::Expired => "its certificate has expired, or is not valid yet",
+            Self::WrongName => "its certificate is not that of the replica it should be",
+            Self::ByOtherSide => "it refused our certificate, or our TLS",
+            Self::Malformed => "it does not speak TLS 1.3",
+        })
+    }
+}
+
+/// Until when something is valid.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Expiry {
+    what: String,
+    not_after: SystemTime,
+}
+
+impl Expiry {
+    /// What is to be said about it now, if anything.
+    pub fn complaint(&self, now: SystemTime) -> Option<String> {
+        let what = &self.what;
+        match self.not_after.duration_since(now) {
+            Err(_) => Some(format!("{what} has expired")),
+            Ok(left) if left < EXPIRY_NOTICE => Some(format!(
+                "{what} expires in {} days",
+                left.as_secs() / (24 * 60 * 60)
+            )),
+            Ok(_) => None,
+        }
+    }
+}
+
+/// How replicas speak to each other.
+pub struct PeerTls {
+    accepts: Arc<ServerConfig>,
+    dials: Arc<ClientConfig>,
+    verifier: Arc<dyn ClientCertVerifier>,
+    cluster: String,
+    /// Until when the files are good.
+    pub expiries: Vec<Expiry>,
+}
+
+impl PeerTls {
+    /// Reads and checks the files. Refused: the certificate is not this replica's, or of no authority among
+    /// those accepted; its key is another's, or can be read by others.
+    pub fn load(files: &PeerFiles, cluster: &str, me: ReplicaId) -> anyhow::Result<Self> {
+        let authorities = read_certificates(&files.authorities).context("option tls-ca")?;
+        let own = read_certificates(&files.own.certificate).context("option tls-cert")?;
+        let key = read_key(&files.own.key).context("option tls-key")?;
+        let expiries = expiries(&[("tls-ca", &authorities), ("tls-cert", &own)])?;
+        let roots = Arc::new(store_of(authorities).context("option tls-ca")?);
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), provider()).build()?;
+        let tls = Self {
+            accepts: Arc::new(accepting(
+                Arc::clone(&verifier),
+                own.clone(),
+                key.clone_key(),
+            )?),
+            dials: Arc::new(dialing(roots, own.clone(), key)?),
+            verifier,
+            cluster: cluster_label(cluster),
+            expiries,
+        };
+        tls.check_own(&own, me).context("option tls-cert")?;
+        Ok(tls)
+    }
+
+    fn check_own(&self, own: &[CertificateDer<'static>], me: ReplicaId) -> anyhow::Result<()> {
+        match self.replica_of(Some(own)) {
+            Ok(named) => ensure!(
+                named == me,
+                "the certificate is that of replica {named}, this is {me}"
+            ),
+            Err(_) => bail!(
+                "the certificate does not name {}",
+                name_of(me, &self.cluster)
+            ),
+        }
+        match self.verify(own) {
+            // Said as a fault: whoever looks at this replica is to see why nobody talks to it.
+            Ok(()) | Err(TlsRefusal::Expired) => Ok(()),
+            Err(refusal) => bail!("no other replica would accept it: {refusal}"),
+        }
+    }
+
+    /// For a connection that came in.
+    pub fn accept(&self) -> Result<Connection, rustls::Error> {
+        ServerConnection::new(Arc::clone(&self.accepts)).map(Connection::from)
+    }
+
+    /// For a connection to this replica.
+    pub fn dial(&self, to: ReplicaId) -> Result<Connection, rustls::Error> {
+        let name = ServerName::try_from(name_of(to, &self.cluster))
+            .map_err(|_| CertificateError::NotValidForName)?;
+        ClientConnection::new(Arc::clone(&self.dials), name).map(Connection::from)
+    }
+
+    /// Which replica of this cluster a verified certificate names.
+    pub fn replica_of(
+        &self,
+        chain: Option<&[CertificateDer<'_>]>,
+    ) -> Result<ReplicaId, TlsRefusal> {
+        let end = chain.and_then(<[_]>::first);
+        let end = end.ok_or(TlsRefusal::NoCertificate)?;
+        let (_, parsed) = X509Certificate::from_der(end).map_err(|_| TlsRefusal::Malformed)?;
+        let names = parsed.subject_alternative_name();
+        let names = names.ok().flatten().ok_or(TlsRefusal::WrongName)?;
+        let mut named = names.value.general_names.iter().filter_map(|name| {
+            let GeneralName::DNSName(name) = name else {
+                return None;
+            };
+            self.replica_in(name)
+        });
+        match (named.next(), named.next()) {
+            (Some(id), None) => Ok(id),
+            (None | Some(_), _) => Err(TlsRefusal::WrongName),
+        }
+    }
+
+    /// The id in `replica-3.CLUSTER.quorumwire`.
+    fn replica_in(&self, name: &str) -> Option<ReplicaId> {
+        let digits = name.strip_prefix("replica-")?.split('.').next()?;
+        let id = ReplicaId(digits.parse().ok()?);
+        (name == name_of(id, &self.cluster)).then_some(id)
+    }
+
+    /// Whether a new connection under this certificate would be let in now.
+    pub fn verify(&self, chain: &[CertificateDer<'_>]) -> Result<(), TlsRefusal> {
+        let (end, between) = chain.split_first().ok_or(TlsRefusal::NoCertificate)?;
+        self.verifier
+            .verify_client_cert(end, between, UnixTime::now())
+            .map(drop)
+            .map_err(|error| TlsRefusal::of(&error))
+    }
+}
+
+/// How clients and people are spoken to.
+pub struct ClientTls {
+    /// At the ports for clients, who say by password who they are.
+    pub ports: Arc<ServerConfig>,
+    /// At the port for HTTP, where a certificate says who may change something.
+    pub http: Arc<ServerConfig>,
+    /// Until when the files are good.
+    pub expiries: Vec<Expiry>,
+}
+
+impl ClientTls {
+    /// Reads and checks the files; `authorities`: whose certificates let people change something.
+    pub fn load(own: &OwnFiles, authorities: Option<&Path>) -> anyhow::Result<Self> {
+        let chain = read_certificates(&own.certificate).context("option client-tls-cert")?;
+        let key = read_key(&own.key).context("option client-tls-key")?;
+        let expiries = expiries(&[("client-tls-cert", &chain)])?;
+        let nobody = WebPkiClientVerifier::no_client_auth();
+        let people = match authorities {
+            None => Arc::clone(&nobody),
+            Some(path) => {
+                let roots = read_certificates(path).and_then(store_of);
+                let roots = Arc::new(roots.context("option tls-ca")?);
+                WebPkiClientVerifier::builder_with_provider(roots, provider())
+                    .allow_unauthenticated()
+                    .build()?
+            }
+        };
+        Ok(Self {
+            ports: Arc::new(accepting(nobody, chain.clone(), key.clone_key())?),
+            http: Arc::new(accepting(people, chain, key)?),
+            expiries,
+        })
+    }
+}
+
+/// All of a server's TLS; none where it is not wanted.
+#[derive(Default)]
+pub struct ServerTls {
+    /// Between replicas.
+    pub peers: Option<PeerTls>,
+    /// For clients and people.
+    pub clients: Option<ClientTls>,
+}
+
+impl ServerTls {
+    /// Until when all files are good.
+    pub fn expiries(&self) -> Vec<Expiry> {
+        let peers = self.peers.iter().flat_map(|tls| &tls.expiries);
+        let clients = self.clients.iter().flat_map(|tls| &tls.expiries);
+        peers.chain(clients).cloned().collect()
+    }
+}
+
+/// The one provider of cryptography.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// The name in the certificate of a replica.
+pub fn replica_name(id: ReplicaId, cluster: &str) -> String {
+    name_of(id, &cluster_label(cluster))
+}
+
+fn name_of(id: ReplicaId, cluster_label: &str) -> String {
+    format!("replica-{id}.{cluster_label}.{NAMES_END}")
+}
+
+/// The name in the certificate of those who may change something over HTTP.
+pub fn operator_name(cluster: &str) -> String {
+    format!("operator.{}.{NAMES_END}", cluster_label(cluster))
+}
+
+/// A cluster's name as part of a DNS name: itself, or a hash if it cannot be one.
+fn cluster_label(cluster: &str) -> String {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = (1..=LABEL_BYTES_MAX).contains(&cluster.len())
+        && cluster.chars().all(fits)
+        && !cluster.starts_with('-')
+        && !cluster.ends_with('-');
+    if is_label && !cluster.starts_with(HASHED) {
+        return cluster.to_owned();
+    }
+    let digest = Sha256::digest(cluster.as_bytes());
+    format!("{HASHED}{}", hex::encode(&digest[..16]))
+}
+
+/// Every certificate in a file; at least one.
+pub fn read_certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let name = path.display();
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .with_context(|| format!("reading {name}"))?;
+    let fits = bytes.len() as u64 <= FILE_BYTES_MAX;
+    ensure!(fits, "{name} is too long; allowed: {FILE_BYTES_MAX} bytes");
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{name} holds no certificates (PEM)"))?;
+    ensure!(
+        (1..=CERTIFICATES_MAX).contains(&found.len()),
+        "{name} holds {} certificates; allowed: 1 to {CERTIFICATES_MAX}",
+        found.len()
+    );
+    Ok(found)
+}
+
+/// The private key in a file that nobody else can read.
+pub fn read_key(path: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
+    let text = read_private(path, FILE_BYTES_MAX)?;
+    PrivateKeyDer::from_pem_slice(text.as_bytes())
+        .with_context(|| format!("{} holds no private key (PEM)", path.display()))
+}
+
+/// Certificates as authorities.
+pub fn store_of(certificates: Vec<CertificateDer<'static>>) -> anyhow::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        roots.add(certificate)?;
+    }
+    Ok(roots)
+}
+
+fn accepting(
+    verifier: Arc<dyn ClientCertVerifier>,
+    own: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> anyhow::Result<ServerConfig> {
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(own, key)
+        .context("certificate and key")?;
+    // Every connection shows its certificate again: nothing outlives a rotation.
+    config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}
+
+fn dialing(
+    roots: Arc<RootCertStore>,
+    own: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> anyhow::Result<ClientConfig> {
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .with_root_certificates(roots)
+        .with_client_auth_cert(own, key)
+        .context("certificate and key")?;
+    config.resumption = Resumption::disabled();
+    config.enable_sni = false; // it would tell the cluster's name to whoever listens
+    Ok(config)
+}
+
+fn expiries(files: &[(&str, &Vec<CertificateDer<'static>>)]) -> anyhow::Result<Vec<Expiry>> {
+    let mut expiries = Vec::new();
+    for (option, certificates) in files {
+        for certificate in *certificates {
+            let (_, parsed) = X509Certificate::from_der(certificate)
+                .with_context(|| format!("option {option}: no certificate"))?;
+            let seconds = parsed.validity().not_after.timestamp();
+            expiries.push(Expiry {
+                what: format!("the certificate of {} ({option})", parsed.subject()),
+                not_after: UNIX_EPOCH + Duration::from_secs(seconds.try_into().unwrap_or(0)),
+            });
+        }
+    }
+    Ok(expiries)
+}
+
+#[cfg(test)]
+#[path = "tls_test.rs"]
+mod tests;
