@@ -166,16 +166,16 @@ impl KeyFolder {
     }
 
     /// Makes what one more replica needs.
-    pub fn add_member(&mut self, id: ReplicaId, names: Vec<String>) -> anyhow::Result<()> {
+    pub fn add_member(&mut self, id: ReplicaId, names: &[String]) -> anyhow::Result<()> {
         let members = &mut self.record.members;
         ensure!(
             members.len() < MEMBERS_MAX,
             "there are {MEMBERS_MAX} replicas, which is the limit"
         );
-        let is_new = members.insert(id.to_string(), names.clone()).is_none();
+        let is_new = members.insert(id.to_string(), names.to_vec()).is_none();
         ensure!(is_new, "replica {id} is there already");
         let issuer = self.issuer(AUTHORITY_KEY_FILE)?;
-        self.issue_replica(&issuer, id, &names)?;
+        self.issue_replica(&issuer, id, names)?;
         self.write_record()
     }
 

@@ -50,9 +50,9 @@ fn one_more_replica_is_one_once() {
     let (_dir, folder) = made(&[0]);
     let mut folder = KeyFolder::open(&folder.dir).unwrap();
     folder
-        .add_member(ReplicaId(3), vec!["a.example".into()])
+        .add_member(ReplicaId(3), &["a.example".into()])
         .unwrap();
-    assert!(folder.add_member(ReplicaId(3), Vec::new()).is_err());
+    assert!(folder.add_member(ReplicaId(3), &[]).is_err());
     let again = KeyFolder::open(&folder.dir).unwrap();
     loaded(&again, 3).unwrap();
     assert!(again.describe().unwrap().contains("replicas 0, 3"));

@@ -322,6 +322,8 @@ fn members_are_checked() {
 
 const PEER_TLS: [(&str, &str); 3] = [("tls-ca", "a"), ("tls-cert", "c"), ("tls-key", "k")];
 
+type Given<'a> = &'a [(&'static str, &'static str)];
+
 #[test]
 fn listening_beyond_loopback_takes_what_is_encrypted_and_authenticated_or_insecure() {
     let tls = &PEER_TLS[..];
@@ -334,7 +336,6 @@ fn listening_beyond_loopback_takes_what_is_encrypted_and_authenticated_or_insecu
     let of_clients = [&client[..], &[accounts]].concat();
     let with_peers = [tls, &client[..]].concat();
     // What is enough for each, and what is not.
-    type Given<'a> = &'a [(&'static str, &'static str)];
     let ports: [(&str, Given<'_>, &[Given<'_>]); 4] = [
         ("listen-peer", tls, &[&[], &of_clients]),
         (

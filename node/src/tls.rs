@@ -232,13 +232,13 @@ impl PeerTls {
         let (_, parsed) = X509Certificate::from_der(end).map_err(|_| TlsRefusal::Malformed)?;
         let names = parsed.subject_alternative_name();
         let names = names.ok().flatten().ok_or(TlsRefusal::WrongName)?;
-        let mut named = names.value.general_names.iter().filter_map(|name| {
+        let mut replicas = names.value.general_names.iter().filter_map(|name| {
             let GeneralName::DNSName(name) = name else {
                 return None;
             };
             self.replica_in(name)
         });
-        match (named.next(), named.next()) {
+        match (replicas.next(), replicas.next()) {
             (Some(id), None) => Ok(id),
             (None | Some(_), _) => Err(TlsRefusal::WrongName),
         }

@@ -28,25 +28,25 @@ static SECURED: OnceLock<TlsConfig> = OnceLock::new();
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct TlsFlags {
     /// Ask over TLS; whoever answers shows a certificate of an authority in this file (PEM)
-    #[arg(long, value_name = "FILE", env = "QUORUMWIRE_TLS_CA")]
-    tls_ca: Option<PathBuf>,
+    #[arg(long = "tls-ca", value_name = "FILE", env = "QUORUMWIRE_HTTP_TLS_CA")]
+    authorities: Option<PathBuf>,
     /// What to show, such as operator.pem, which lets one change something
-    #[arg(long, value_name = "FILE", env = "QUORUMWIRE_TLS_CERT", requires_all = ["tls_ca", "tls_key"])]
-    tls_cert: Option<PathBuf>,
+    #[arg(long = "tls-cert", value_name = "FILE", env = "QUORUMWIRE_HTTP_TLS_CERT", requires_all = ["authorities", "key"])]
+    certificate: Option<PathBuf>,
     /// The key of --tls-cert (PEM)
     #[arg(
-        long,
+        long = "tls-key",
         value_name = "FILE",
-        env = "QUORUMWIRE_TLS_KEY",
-        requires = "tls_cert"
+        env = "QUORUMWIRE_HTTP_TLS_KEY",
+        requires = "certificate"
     )]
-    tls_key: Option<PathBuf>,
+    key: Option<PathBuf>,
 }
 
 impl TlsFlags {
     /// From now on everybody is asked so. Only the first call counts: a process asks one cluster.
     pub fn apply(&self) -> anyhow::Result<()> {
-        let Some(authorities) = &self.tls_ca else {
+        let Some(authorities) = &self.authorities else {
             return Ok(());
         };
         let roots = read_certificates(authorities).context("--tls-ca")?;
@@ -54,7 +54,7 @@ impl TlsFlags {
             .iter()
             .map(|it| Certificate::from_der(it).to_owned())
             .collect();
-        let own = match (&self.tls_cert, &self.tls_key) {
+        let own = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => {
                 let chain = read_certificates(certificate).context("--tls-cert")?;
                 let chain: Vec<_> = chain

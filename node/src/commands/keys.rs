@@ -207,7 +207,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::Add(add) => match (&add.dir, &add.member, &add.file) {
             (Some(dir), Some((id, names)), _) => {
                 let mut folder = KeyFolder::open(dir)?;
-                folder.add_member(*id, names.clone())?;
+                folder.add_member(*id, names)?;
                 show_folder(&folder)
             }
             (_, _, Some(file)) => change_file(file, SecretFile::add),

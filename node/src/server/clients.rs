@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -26,6 +27,10 @@ const READ_BYTES_PER_TURN: usize = 1 << 20;
 const INPUT_BYTES_MIN: usize = 4 << 10;
 /// A connection keeps its buffer for answers from one to the next up to this size.
 const KEPT_BUFFER_BYTES: usize = 256 << 10;
+/// A client that has not finished the handshake of TLS by then is closed; looked at once in a while.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// See [`HANDSHAKE_TIMEOUT`].
+const HANDSHAKES_LOOKED_AT: Duration = Duration::from_secs(1);
 
 /// What a client speaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -457,6 +462,7 @@ pub struct Clients {
     pub lets_everybody_in: bool,
     /// How connections are secured; none: not at all.
     pub tls: Option<Arc<ServerConfig>>,
+    handshakes_next: Now,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     next_serial: u32,
@@ -480,6 +486,7 @@ impl Clients {
             connections_max,
             lets_everybody_in: true,
             tls: None,
+            handshakes_next: Now::default(),
             connections: Vec::new(),
             free: Vec::new(),
             next_serial: 0,
@@ -515,6 +522,22 @@ impl Clients {
                 }
                 self.counters.accepted += 1;
                 self.open(stream, from, protocol);
+            }
+        }
+    }
+
+    /// Has those closed whose handshake takes too long.
+    pub fn time_out_handshakes(&mut self, now: Now) {
+        if self.tls.is_none() || now < self.handshakes_next {
+            return;
+        }
+        self.handshakes_next = Now(now.0 + HANDSHAKES_LOOKED_AT);
+        for slot in 0..self.connections.len() {
+            if let Some(connection) = self.connections[slot].as_mut()
+                && connection.stream.is_given_up(HANDSHAKE_TIMEOUT)
+            {
+                connection.closing = true;
+                self.enqueue(u32::try_from(slot).expect("slots are u32"));
             }
         }
     }

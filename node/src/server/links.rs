@@ -461,7 +461,7 @@ impl Links {
         if let Some(tls) = &self.tls {
             match tls.replica_of(link.stream.certificates()) {
                 Ok(id) if link.dialed.is_none_or(|dialed| dialed == id) => {
-                    link.certified = Some(id)
+                    link.certified = Some(id);
                 }
                 Ok(_) => return Err(self.refuse_tls(slot, TlsRefusal::WrongName)),
                 Err(refusal) => return Err(self.refuse_tls(slot, refusal)),

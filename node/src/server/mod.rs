@@ -247,6 +247,7 @@ impl Server {
     fn housekeeping(&mut self) -> anyhow::Result<()> {
         let now = self.core.now;
         self.clients.accept(); // those that failed before, such as for want of file descriptors
+        self.clients.time_out_handshakes(now);
         self.core.links.accept(now);
         self.next_housekeeping = Now(now.0 + HOUSEKEEPING_INTERVAL);
         self.core.links.housekeeping(now, &mut self.link_events);

@@ -120,7 +120,7 @@ impl Cluster {
             .args(["keys", "clients", "--cluster"])
             .arg(record["cluster"].as_str().unwrap())
             .arg("--file")
-            .arg(data.join("secret.toml"))
+            .arg(data.join("keys/secret.toml"))
             .arg("--out")
             .arg(&out)
             .output()

@@ -97,6 +97,7 @@ impl TlsClient {
     }
 
     /// Sends this; all that is heard until the other side ends the connection.
+    #[must_use]
     pub fn say(mut self, bytes: &[u8]) -> Vec<u8> {
         let mut heard = Vec::new();
         if self.0.write_all(bytes).is_ok() {

@@ -125,7 +125,7 @@ fn strangers_hear_nothing_and_change_nothing() {
             b"get key\r\n",
             b"\x16\x03\x01\xff\xff what is announced is too long",
             &[0; 4096],
-            &[0xff; 70_000],
+            &vec![0xff; 70_000],
             b"GET / HTTP/1.1\r\n\r\n",
         ];
         for (count, bytes) in (1..).zip(garbage) {
@@ -309,6 +309,13 @@ fn clients_and_people_speak_tls() {
                 }
             }
         }
+        // Who connects and says nothing takes no place for ever.
+        let mute = TcpStream::connect(cluster.memcached(0))?;
+        mute.set_read_timeout(Some(TIMEOUT))?;
+        ensure!(
+            (&mute).read(&mut [0]).is_ok_and(|count| count == 0),
+            "closed in time"
+        );
         // Whoever only reads need not say who it is; whoever changes something must.
         let next = ((leader + 1) % 3).to_string();
         let transfer = ["transfer", "--to", &next, "--addr", &http, "--tls-ca", &ca];
@@ -318,8 +325,8 @@ fn clients_and_people_speak_tls() {
         let known = ["--tls-cert", &certificate, "--tls-key", &key];
         cluster.command(&[&transfer[..], &known].concat())?;
         // In the clear nobody answers, and whom another authority knows is nobody.
-        let plain = cluster.command(&["status", "--addr", &http]);
-        ensure!(plain.is_err());
+        let said = cluster.command(&["status", "--addr", &http]);
+        ensure!(said.is_err());
         let elsewhere = cluster.scratch().join("elsewhere");
         cluster.make_keys(&elsewhere)?;
         let ca = elsewhere.join("ca.pem").display().to_string();
