@@ -202,7 +202,12 @@ fn lost(address: &str, error: &ureq::Error) -> AskError {
         | ureq::Error::Rustls(_)
         | ureq::Error::Http(_)
         | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => true,
-        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        ureq::Error::Io(error) => {
+            let by_tls = error.get_ref().and_then(|it| it.downcast_ref());
+            // We did not believe what it showed, so we said nothing.
+            let is_not_believed = matches!(by_tls, Some(rustls::Error::InvalidCertificate(_)));
+            is_not_believed || error.kind() == std::io::ErrorKind::ConnectionRefused
+        }
         // Foreign and growing: what is not known to be harmless is not.
         _ => false,
     };

@@ -347,11 +347,8 @@ impl Links {
     }
 
     fn open(&mut self, stream: TcpStream, dialed: Option<ReplicaId>, now: Now) -> Option<usize> {
-        let is_stranger = |link: &&Link| link.dialed.is_none() && link.peer.is_none();
-        if dialed.is_none()
-            && self.slots.iter().flatten().filter(is_stranger).count() >= STRANGERS_MAX
-        {
-            return None;
+        if dialed.is_none() {
+            self.make_room_for_stranger();
         }
         let slot = self.slots.iter().position(Option::is_none)?;
         let mut stream = match (&self.tls, dialed) {
@@ -390,6 +387,21 @@ impl Links {
         self.slots[slot] = Some(link);
         self.greet(slot).ok(); // under TLS it is not time yet
         Some(slot)
+    }
+
+    /// The stranger that has been here longest gives way: whoever means it is none for long, so strangers
+    /// who say nothing cannot keep replicas out.
+    fn make_room_for_stranger(&mut self) {
+        let strangers = self.slots.iter().enumerate().filter_map(|(slot, link)| {
+            let link = link.as_ref()?;
+            (link.dialed.is_none() && link.peer.is_none()).then_some((link.opened, slot))
+        });
+        if strangers.clone().count() >= STRANGERS_MAX
+            && let Some((_, slot)) = strangers.min()
+        {
+            self.counters.closed_too_many += 1;
+            self.close(slot, "too many strangers", &mut Vec::new());
+        }
     }
 
     fn dial_due(&mut self, now: Now) {

@@ -311,3 +311,19 @@ fn is_refused_beside(host: &mut Host, again: Heard) {
     host.turn_while(|links, _| refused(links, TlsRefusal::UnknownAuthority) == 0);
     assert_eq!(again.join().unwrap(), b"");
 }
+
+#[test]
+fn strangers_who_take_all_places_do_not_keep_a_replica_out() {
+    let ours = cluster("test");
+    let mut host = ours.host();
+    let mute: Vec<_> = (0..LINKS_MAX)
+        .map(|_| std::net::TcpStream::connect(host.address).unwrap())
+        .collect();
+    host.turn_while(|links, _| links.slots.iter().flatten().count() < STRANGERS_MAX);
+    let heard = stranger(&host, Some(&ours.files(1).own), ("test", 1));
+    let is_up = |event: &LinkEvent| matches!(event, LinkEvent::Up(..));
+    host.turn_while(|_, told| !told.iter().any(is_up));
+    assert!(host.links.counters.closed_too_many > 0);
+    drop((host, mute));
+    assert!(!heard.join().unwrap().is_empty());
+}

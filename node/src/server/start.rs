@@ -317,6 +317,9 @@ fn join(
     let data_plane = choose_plane(options, registry, udp.as_ref())?;
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
     if let Some(plane) = &data_plane {
+        if options.peer_tls.is_some() && !options.listen_plane.ip().is_loopback() {
+            tracing::warn!("packets of the data plane are authenticated, not encrypted");
+        }
         hello.plane_address.clone_from(&plane.address);
     }
     let links = Links::new(

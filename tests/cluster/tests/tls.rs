@@ -322,6 +322,16 @@ fn clients_and_people_speak_tls() {
         let refused = cluster.command(&transfer).unwrap_err().to_string();
         ensure!(refused.contains("takes a certificate"), "{refused}");
         let (certificate, key) = (file("operator.pem"), file("operator-key.pem"));
+        let nobody = cluster.scratch().join("nobody");
+        cluster.make_keys(&nobody)?;
+        let strange = |name: &str| nobody.join(name).display().to_string();
+        let (other, other_key) = (strange("operator.pem"), strange("operator-key.pem"));
+        let unknown = ["--tls-cert", &other, "--tls-key", &other_key];
+        ensure!(
+            cluster
+                .command(&[&transfer[..], &unknown].concat())
+                .is_err()
+        );
         let known = ["--tls-cert", &certificate, "--tls-key", &key];
         cluster.command(&[&transfer[..], &known].concat())?;
         // In the clear nobody answers, and whom another authority knows is nobody.
@@ -331,7 +341,11 @@ fn clients_and_people_speak_tls() {
         cluster.make_keys(&elsewhere)?;
         let ca = elsewhere.join("ca.pem").display().to_string();
         let said = cluster.command(&["status", "--addr", &http, "--tls-ca", &ca]);
-        ensure!(said.is_err());
+        let said = said.unwrap_err().to_string();
+        ensure!(
+            said.contains("cannot be reached") && said.contains("UnknownIssuer"),
+            "{said}"
+        );
         Ok(())
     });
 }
