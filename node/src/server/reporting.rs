@@ -153,6 +153,8 @@ impl Server {
             .then(|| format!("waits for replica {} to be connected", missing.join(", ")))
     }
 
+    // One line for each counter, and nothing else.
+    #[allow(clippy::too_many_lines)]
     fn counter_map(&self, status: &Status) -> BTreeMap<String, u64> {
         let own = &self.core.counters;
         let links = &self.core.links.counters;

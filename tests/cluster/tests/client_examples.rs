@@ -1,7 +1,6 @@
 //! The examples of docs/examples, as they stand there, against real clusters: with ordinary clients, and with a
 //! replica among the addresses that has died.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,15 +44,15 @@ fn run_example(
     option: &str,
     (redis_ids, memcached_ids): (&[u16], &[u16]),
 ) -> Result<()> {
-    let list = |ids: &[u16], address: fn(&Cluster<'_>, u16) -> SocketAddr| {
-        let addresses = ids.iter().map(|id| address(cluster, *id).to_string());
-        addresses.collect::<Vec<_>>().join(",")
-    };
+    let redis = redis_ids.iter().map(|id| cluster.redis(*id).to_string());
+    let memcached = memcached_ids
+        .iter()
+        .map(|id| cluster.memcached(*id).to_string());
     let arguments = [
         format!("{option}redis"),
-        list(redis_ids, |cluster, id| cluster.redis(id)),
+        redis.collect::<Vec<_>>().join(","),
         format!("{option}memcached"),
-        list(memcached_ids, |cluster, id| cluster.memcached(id)),
+        memcached.collect::<Vec<_>>().join(","),
     ];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = cluster.run_program(program, &[first, &arguments].concat())?;

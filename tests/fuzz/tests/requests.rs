@@ -209,8 +209,7 @@ fn are_answers(mut bytes: &[u8]) -> bool {
         wanted -= 1;
         bytes = rest;
         match (line[0], count) {
-            (b'+' | b'-' | b':' | b',' | b'#' | b'_' | b'(', _) => {}
-            (b'$' | b'*', Some(-1)) => {}
+            (b'+' | b'-' | b':' | b',' | b'#' | b'_' | b'(', _) | (b'$' | b'*', Some(-1)) => {}
             (b'$' | b'=', Some(length)) => match rest.get(usize::try_from(length).unwrap()..) {
                 Some(behind) if behind.starts_with(b"\r\n") => bytes = &behind[2..],
                 _ => return false,
