@@ -247,11 +247,10 @@ fn the_configuration_that_is_installed_makes_sense() {
     assert_eq!(holds("dir"), "/var/lib/quorumwire");
     assert_eq!(holds("user"), setting(UNITS[0], "User"));
     // So do its lines that stand there to be chosen.
-    let chosen: String = committed("packaging/quorumwire.toml")
-        .lines()
-        .filter(|line| !line.starts_with("# "))
-        .map(|line| format!("{}\n", line.strip_prefix('#').unwrap_or(line)))
-        .collect();
+    let text = committed("packaging/quorumwire.toml");
+    let lines = text.lines().filter(|line| !line.starts_with("# "));
+    let lines = lines.map(|line| line.strip_prefix('#').unwrap_or(line));
+    let chosen = lines.collect::<Vec<_>>().join("\n");
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("chosen.toml");
     fs::write(&file, chosen).unwrap();
