@@ -45,15 +45,15 @@ fn run_example(
     option: &str,
     (redis_ids, memcached_ids): (&[u16], &[u16]),
 ) -> Result<()> {
-    let list = |ids: &[u16], address: fn(&Cluster<'_>, u16) -> SocketAddr| {
-        let addresses = ids.iter().map(|id| address(cluster, *id).to_string());
+    let list = |ids: &[u16], address: &dyn Fn(u16) -> SocketAddr| {
+        let addresses = ids.iter().map(|id| address(*id).to_string());
         addresses.collect::<Vec<_>>().join(",")
     };
     let arguments = [
         format!("{option}redis"),
-        list(redis_ids, |cluster, id| cluster.redis(id)),
+        list(redis_ids, &|id| cluster.redis(id)),
         format!("{option}memcached"),
-        list(memcached_ids, |cluster, id| cluster.memcached(id)),
+        list(memcached_ids, &|id| cluster.memcached(id)),
     ];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = cluster.run_program(program, &[first, &arguments].concat())?;

@@ -384,7 +384,7 @@ fn what_no_client_says_is_a_protocol_error_and_costs_little() {
             let mut keeper = TcpStream::connect(address)?;
             keeper.set_read_timeout(Some(ANSWER_MAX))?;
             keeper.write_all(b"MULTI\r\n")?;
-            let set = [b"SET k ".as_slice(), &[b'v'; 60_000], b"\r\n"].concat();
+            let set = [b"SET k ".as_slice(), &vec![b'v'; 60_000], b"\r\n"].concat();
             for _ in 0..100 {
                 keeper.write_all(&set)?;
             }
