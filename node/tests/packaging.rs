@@ -247,14 +247,13 @@ fn the_configuration_that_is_installed_makes_sense() {
     assert_eq!(holds("dir"), "/var/lib/quorumwire");
     assert_eq!(holds("user"), setting(UNITS[0], "User"));
     // So do its lines that stand there to be chosen.
-    let whole = committed("packaging/quorumwire.toml");
-    let lines = whole.lines().filter(|line| !line.starts_with("# "));
-    let chosen: Vec<_> = lines
-        .map(|line| line.strip_prefix('#').unwrap_or(line))
-        .collect();
+    let text = committed("packaging/quorumwire.toml");
+    let lines = text.lines().filter(|line| !line.starts_with("# "));
+    let lines = lines.map(|line| line.strip_prefix('#').unwrap_or(line));
+    let chosen = lines.collect::<Vec<_>>().join("\n");
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("chosen.toml");
-    fs::write(&file, chosen.join("\n")).unwrap();
+    fs::write(&file, chosen).unwrap();
     let shown = stdout_of(&["config", "check", "--config", file.to_str().unwrap()]);
     assert!(shown.contains("10.0.0.1:11211"), "{shown}");
 }

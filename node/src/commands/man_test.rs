@@ -52,6 +52,14 @@ fn examples_keep_their_lines_and_pages_name_each_other() {
     assert!(server.contains("\n  quorumwire server --id 0 --dir data/0"));
     assert!(server.contains(".SH \"SEE ALSO\"\nquorumwire(1)\n"));
     let keys = plain(&page("quorumwire-keys"));
-    assert!(keys.contains("\n.SH NOTES\n.nf\n"), "{keys}");
+    assert!(
+        keys.contains("\n  quorumwire keys use    --file secret.toml"),
+        "{keys}"
+    );
     assert!(keys.contains("quorumwire(1), quorumwire-keys-new(1)"));
+    let notes = notes("What to know:\n  as it is").to_roff();
+    assert!(
+        notes.contains(".SH NOTES\n.nf\nWhat to know:\n  as it is\n.fi"),
+        "{notes}"
+    );
 }

@@ -1,6 +1,7 @@
 //! The examples of docs/examples, as they stand there, against real clusters: with ordinary clients, and with a
 //! replica among the addresses that has died.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,15 +45,15 @@ fn run_example(
     option: &str,
     (redis_ids, memcached_ids): (&[u16], &[u16]),
 ) -> Result<()> {
-    let redis = redis_ids.iter().map(|id| cluster.redis(*id).to_string());
-    let memcached = memcached_ids
-        .iter()
-        .map(|id| cluster.memcached(*id).to_string());
+    let list = |ids: &[u16], address: &dyn Fn(u16) -> SocketAddr| {
+        let addresses = ids.iter().map(|id| address(*id).to_string());
+        addresses.collect::<Vec<_>>().join(",")
+    };
     let arguments = [
         format!("{option}redis"),
-        redis.collect::<Vec<_>>().join(","),
+        list(redis_ids, &|id| cluster.redis(id)),
         format!("{option}memcached"),
-        memcached.collect::<Vec<_>>().join(","),
+        list(memcached_ids, &|id| cluster.memcached(id)),
     ];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = cluster.run_program(program, &[first, &arguments].concat())?;
