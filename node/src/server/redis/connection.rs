@@ -4,7 +4,7 @@ use super::super::core::Core;
 use super::super::requests::is_account;
 use super::{Ask, NAME_BYTES_MAX, RedisClient, answer, asks, errors, state, transactions};
 use crate::accounts::DEFAULT_NAME;
-use quorumwire_kv::redis::{Resp, Words, answer_command, reply};
+use quorumwire_kv::redis::{Resp, Words, reply};
 
 /// Carries one out. False: it must be offered again.
 pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
@@ -39,12 +39,13 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         }
         b"hello" => hello(core, connection, words),
         b"auth" => auth(core, connection, words),
-        b"command" => {
-            answer_command(words, resp, &mut out);
+        // What needs no connection is the state machine's: transactions may hold it, too.
+        b"command" | b"ping" | b"echo" | b"select" | b"swapdb" => {
+            core.store.inner().redis_read(resp, words, &mut out);
             answer(connection, out);
         }
         _ => {
-            at_once(core, &name, words, &mut out);
+            at_once(core, &name, &mut out);
             answer(connection, out);
         }
     }
@@ -52,28 +53,21 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
 }
 
 /// What needs nothing but the command.
-fn at_once(core: &Core, name: &[u8], words: &Words<'_>, out: &mut Vec<u8>) {
-    match (name, words.get(1)) {
-        (b"ping", None) => reply::simple(out, "PONG"),
-        (b"ping" | b"echo", Some(text)) => reply::bulk(out, text),
-        (b"select", Some(b"0")) => reply::ok(out),
-        (b"select", Some(number)) if number.iter().all(u8::is_ascii_digit) => {
-            reply::error(out, b"ERR DB index is out of range");
-        }
-        (b"select", _) => reply::error(out, b"ERR value is not an integer or out of range"),
-        (b"time", _) => {
+fn at_once(core: &Core, name: &[u8], out: &mut Vec<u8>) {
+    match name {
+        b"time" => {
             let now = super::super::clock::wall_ms();
             reply::array_header(out, 2);
             reply::bulk(out, (now / 1000).to_string().as_bytes());
             reply::bulk(out, (now % 1000 * 1000).to_string().as_bytes());
         }
-        (b"role", _) => {
+        b"role" => {
             reply::array_header(out, 3);
             reply::bulk(out, b"master");
             reply::integer(out, i64::try_from(core.applied.0).unwrap_or(i64::MAX));
             reply::array_header(out, 0);
         }
-        (b"readonly" | b"readwrite", _) => {
+        b"readonly" | b"readwrite" => {
             reply::error(out, b"ERR This instance has cluster support disabled");
         }
         _ => {

@@ -132,13 +132,15 @@ fn answer(connection: &mut Connection, text: Vec<u8>) {
 /// Takes one request on. False: it can go nowhere now and must be offered again.
 fn take_request(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
     let client = state(connection);
-    client.is_quiet = client.replies_off || client.skips_next;
+    let is_skipped = std::mem::take(&mut client.skips_next);
+    client.is_quiet = client.replies_off || is_skipped;
     let taken = dispatch(core, connection, words);
     let client = state(connection);
     if taken {
-        client.skips_next = std::mem::take(&mut client.skips_next) && !client.is_quiet;
         client.last_at = core.now;
         client.last_command = lowercase(words.get(0).unwrap_or_default());
+    } else {
+        client.skips_next = is_skipped;
     }
     taken
 }
