@@ -236,23 +236,25 @@ fn replicas_that_became_another_user_still_end_with_their_parent() {
         return;
     }
     let scratch = scratch();
-    let mut dev = Command::new(env!("CARGO_BIN_EXE_quorumwire"))
-        .args(["dev", "--replicas", "1", "--json", "--dir"])
-        .arg(scratch.path().join("dev"))
-        .args(["--", "--user", "nobody"])
+    let data = scratch.path().join("data");
+    let mut parent = Command::new("sh")
+        .args(["-c", "\"$0\" \"$@\" --die-with-parent $$ & echo $!; wait"])
+        .arg(env!("CARGO_BIN_EXE_quorumwire"))
+        .args(server(&data, &["--user", "nobody"]).get_args())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
-    let mut stdout = BufReader::new(dev.stdout.take().unwrap());
+    let mut stdout = BufReader::new(parent.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();
-    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let replica = line["replicas"][0]["pid"].as_u64().unwrap();
+    let replica = line.trim().parse().unwrap();
+    let serves = data.join("http-address");
+    wait_for("the server to start", || serves.exists());
     let status = fs::read_to_string(format!("/proc/{replica}/status")).unwrap();
     assert!(status.contains("\nUid:\t65534\t"), "{status}");
-    dev.kill().unwrap();
-    dev.wait().unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
     wait_for("the replica to end", || !runs(replica));
 }
 
