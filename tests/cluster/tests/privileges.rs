@@ -90,7 +90,9 @@ fn everything_works_as_another_user(plane: &str, capabilities: u64) {
     };
     plan.options = vec![("user", USER)];
     run(plan, |cluster| {
-        chown(cluster.secret_file(), Some(UID), Some(UID))?;
+        for path in [cluster.keys(), cluster.secret_file()] {
+            chown(path, Some(UID), Some(UID))?;
+        }
         cluster.start_all()?;
         cluster.wait_for_leader()?;
         let load = Running::start(Load::modest("user"), &cluster.targets(), seed);

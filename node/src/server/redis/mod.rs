@@ -224,19 +224,27 @@ pub fn answer_read(
         connection.cut = true;
         return false;
     }
-    let (line, _) = connection.front_line_and_output(line_bytes);
+    let quiet = connection.slots.front().is_some_and(|slot| slot.quiet);
+    let is_plain = !quiet && !state(connection).watched.is_asked();
+    let (line, output) = connection.front_line_and_output(line_bytes);
+    if is_plain {
+        core.store.query(line, output);
+        return true;
+    }
     let mut text = Vec::new();
     core.store.query(line, &mut text);
-    let quiet = connection.slots.front().is_some_and(|slot| slot.quiet);
     put_read_answer(connection, line_bytes, quiet, &text);
     true
 }
 
 /// Writes an answer to the read at the front.
 pub fn put_read_answer(connection: &mut Connection, line_bytes: u32, quiet: bool, answer: &[u8]) {
-    let (line, _) = connection.front_line_and_output(line_bytes);
-    let line = line.to_vec();
-    let instead = transactions::take_versions(connection, &line, answer);
+    let mut instead = None;
+    if state(connection).watched.is_asked() {
+        let (line, _) = connection.front_line_and_output(line_bytes);
+        let line = line.to_vec();
+        instead = transactions::take_versions(connection, &line, answer);
+    }
     if !quiet {
         connection.put_answer(instead.as_deref().unwrap_or(answer));
     }

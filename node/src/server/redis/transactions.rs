@@ -49,6 +49,11 @@ impl Watched {
     pub const fn count(&self) -> usize {
         self.count
     }
+
+    /// Whether versions are still to come.
+    pub const fn is_asked(&self) -> bool {
+        self.asked > 0
+    }
 }
 
 /// Commands that are not kept for `EXEC`.
@@ -119,7 +124,7 @@ pub fn discard(connection: &mut Connection) {
 
 /// `UNWATCH`. False: it must be offered again.
 pub fn unwatch(connection: &mut Connection) -> bool {
-    if state(connection).watched.asked > 0 {
+    if state(connection).watched.is_asked() {
         return false;
     }
     forget(connection);
@@ -135,7 +140,7 @@ fn forget(connection: &mut Connection) {
 
 /// `EXEC`. False: it must be offered again.
 pub fn exec(core: &mut Core, connection: &mut Connection) -> bool {
-    if state(connection).watched.asked > 0 {
+    if state(connection).watched.is_asked() {
         return false; // the versions come first
     }
     let client = state(connection);
