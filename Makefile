@@ -3,7 +3,7 @@
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
-	@echo 'make test      everything that must hold (about 29 min on 2 cores)'
+	@echo 'make test      everything that must hold (about 33 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
 	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make fuzz      random bytes at every parser, FUZZ_SECONDS=300 for each target'
