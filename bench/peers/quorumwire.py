@@ -31,7 +31,7 @@ class Quorumwire:
         kind = ", Redis client" if protocol == "redis" else ""
         self.name = f"quorumwire {durability}{kind}{', one dead' if dead else ''}"
         self.note = (
-            f"three replicas{', one of which was killed' if dead else ''}, `--durability {durability}`, data on tmpfs; "
+            f"three replicas{', one of which was killed' if dead else ''}, `--durability {durability}`, without TLS as all others, data on tmpfs; "
             f"load on the leader{', in Redis’ protocol' if kind else ''}"
         )
         self.workloads = [LATENCY, MANY, PIPELINED, WIDE] + ([READS] if kind and not dead else [])
@@ -50,7 +50,7 @@ class Quorumwire:
         log_path = folder / "dev.log"
         data = folder / "data"
         answer = folder / "dev.json"
-        command = [str(self.binary), "dev", "--json", "--replicas", "3",
+        command = [str(self.binary), "dev", "--insecure", "--json", "--replicas", "3",
                    "--durability", self.durability, "--dir", str(data), *self.equal_priority()]
         dev = start(stack, command, log_path, stdout=stack.enter_context(open(answer, "wb")))
         wait_until(f"{self.name}: waiting for a leader", lambda: answer.read_bytes().endswith(b"\n"), [dev], log_path)
