@@ -21,6 +21,8 @@ use std::time::Duration;
 pub const SLOTS_MAX: usize = 1024;
 /// Answers of one connection that may wait to be taken; it is read no further until it takes some.
 pub const OUTPUT_BYTES_MAX: usize = 2 << 20;
+/// Lines of one connection's reads that may wait, but for the last: Redis' are as long as a command.
+const LINES_BYTES_MAX: usize = 4 << 20;
 /// Bytes taken from one connection in one turn, so that none starves the others.
 const READ_BYTES_PER_TURN: usize = 1 << 20;
 /// Room made at least for the rest of a request that came in pieces.
@@ -224,12 +226,17 @@ impl Connection {
         }
     }
 
+    /// Whether the lines of the reads that wait leave room for another.
+    pub fn has_room_for_line(&self) -> bool {
+        self.lines.len() < LINES_BYTES_MAX
+    }
+
     /// Adds a read and keeps its line.
     pub fn push_read(&mut self, line: &[u8], keys: u32, state: ReadState) {
         self.lines.extend(line);
         self.reads_waiting += 1;
         self.keys_waiting += keys as usize;
-        let line_bytes = u32::try_from(line.len()).expect("a line is at most 64 KiB");
+        let line_bytes = u32::try_from(line.len()).expect("no line is longer than a command");
         let kind = SlotKind::Read {
             line_bytes,
             keys,

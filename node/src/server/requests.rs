@@ -307,6 +307,9 @@ pub fn take_read_line(
     line: &[u8],
     keys: u32,
 ) -> bool {
+    if !connection.has_room_for_line() {
+        return false; // offered again once some are answered
+    }
     if core.leads() {
         let must_apply = core.read_barrier_for(line);
         connection.push_read(line, keys, ReadState::Gated(must_apply));

@@ -373,6 +373,9 @@ fn what_no_client_says_is_a_protocol_error_and_costs_little() {
                     String::from_utf8_lossy(&answer)
                 );
             }
+            let long_key = format!("WATCH a {}\r\n", "k".repeat(251));
+            let answer = send_raw(address, long_key.as_bytes())?;
+            ensure!(answer == b"-ERR key is longer than 250 bytes\r\n");
             let before = usage::resident_bytes(cluster.pid(id)?)?;
             // Many clients announce long commands, and many commands are kept for an EXEC that never comes.
             let mut open = Vec::new();
@@ -400,6 +403,36 @@ fn what_no_client_says_is_a_protocol_error_and_costs_little() {
         if cluster.statuses().len() != 3 {
             bail!("a replica is gone");
         }
+        Ok(())
+    });
+}
+
+/// A leader that hears of nobody answers no read; what is asked meanwhile waits, as far as there is room.
+#[test]
+fn reads_that_wait_cost_bounded_memory() {
+    const READS: usize = 150;
+    const READ_BYTES: usize = 900_000;
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
+        let [leader, _] = leader_and_follower(cluster)?;
+        let others = [(leader + 1) % 3, (leader + 2) % 3];
+        let before = usage::resident_bytes(cluster.pid(leader)?)?;
+        for id in others {
+            cluster.pause(id)?;
+        }
+        let mut stream = TcpStream::connect(cluster.redis(leader))?;
+        stream.set_write_timeout(Some(Duration::from_secs(1)))?;
+        let mut read = format!("*2\r\n$6\r\nEXISTS\r\n${READ_BYTES}\r\n").into_bytes();
+        read.extend(vec![b'k'; READ_BYTES]);
+        read.extend(b"\r\n");
+        let taken = (0..READS)
+            .take_while(|_| stream.write_all(&read).is_ok())
+            .count();
+        let grown = usage::resident_bytes(cluster.pid(leader)?)?.saturating_sub(before);
+        for id in others {
+            cluster.resume(id)?;
+        }
+        println!("{taken} of {READS} reads taken, {grown} bytes more");
+        ensure!(taken > 0 && grown < GROWTH_MAX, "{grown} bytes more");
         Ok(())
     });
 }

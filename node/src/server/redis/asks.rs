@@ -4,7 +4,7 @@ use super::super::Server;
 use super::super::clients::{Connection, ConnectionId, SlotKind};
 use super::super::core::Core;
 use super::{answer, state};
-use quorumwire_control::Now;
+use quorumwire_control::{Now, Status};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::redis::{Resp, Words, reply};
 use std::time::Duration;
@@ -182,18 +182,19 @@ impl Server {
         if self.core.asks.is_empty() {
             return;
         }
+        let status = self.core.replica.status();
         for asked in std::mem::take(&mut self.core.asks) {
             if self.clients.get(asked.id).is_none() {
                 continue; // gone meanwhile
             }
-            match self.answer_to(&asked) {
+            match self.answer_to(&asked, &status) {
                 Some(text) => self.complete(asked.id, asked.slot, &text),
                 None => self.core.asks.push(asked),
             }
         }
     }
 
-    fn answer_to(&mut self, asked: &Asked) -> Option<Vec<u8>> {
+    fn answer_to(&mut self, asked: &Asked, status: &Status) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         match &asked.ask {
             Ask::Info(sections) => {
@@ -211,7 +212,7 @@ impl Server {
                 index,
                 until,
             } => {
-                let have = self.replicas_that_have(*index);
+                let have = replicas_that_have(status, *index);
                 let is_over = until.is_some_and(|until| self.core.now >= until);
                 // Only a leader hears of others that get there.
                 if have < *replicas && self.core.leads() && !is_over {
@@ -221,16 +222,6 @@ impl Server {
             }
         }
         Some(out)
-    }
-
-    /// Replicas beside the leader that have stored everything up to here, which is applied here, as far as this
-    /// one knows: a majority has, or it would not be.
-    fn replicas_that_have(&self, index: Index) -> u64 {
-        let status = self.core.replica.status();
-        let voters = status.membership.voters().count() as u64;
-        let followers = status.followers.iter();
-        let have = followers.filter(|it| it.match_index >= index).count() as u64;
-        have.max(voters / 2)
     }
 
     fn client_list(&mut self, filter: &Filter) -> String {
@@ -266,4 +257,13 @@ impl Server {
             (false, _) => reply::integer(out, killed),
         }
     }
+}
+
+/// Replicas beside the leader that have stored everything up to here, which is applied here, as far as this
+/// one knows: a majority has, or it would not be.
+fn replicas_that_have(status: &Status, index: Index) -> u64 {
+    let voters = status.membership.voters().count() as u64;
+    let followers = status.followers.iter();
+    let have = followers.filter(|it| it.match_index >= index).count() as u64;
+    have.max(voters / 2)
 }

@@ -206,11 +206,7 @@ pub fn is_read(line: &[u8]) -> bool {
 
 /// What a read is kept and passed on as.
 fn read_line(resp: Resp, words: &[u8]) -> Vec<u8> {
-    let version: &[u8] = match resp {
-        Resp::V2 => b"2",
-        Resp::V3 => b"3",
-    };
-    [version, words].concat()
+    [&[resp.byte()], words].concat()
 }
 
 /// Writes the answer of the read at the front, if there is room for one; see [`requests::advance`].

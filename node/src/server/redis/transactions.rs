@@ -5,11 +5,9 @@ use super::super::clients::Connection;
 use super::super::core::Core;
 use super::super::requests;
 use super::{answer, read_line, state, take_script};
-use quorumwire_kv::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, Words, reply};
+use quorumwire_kv::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, VERSIONS, Words, reply};
 use quorumwire_kv::{COMMAND_BYTES_MAX, KEY_BYTES_MAX};
 
-/// The read that `WATCH` makes of itself; no client can send it.
-const VERSIONS: &[u8] = b"\0versions";
 /// Keys that one connection may watch.
 const WATCHED_MAX: usize = 1024;
 

@@ -20,8 +20,8 @@ use smallvec::SmallVec;
 use super::item::{self, Contents, Item, NEVER, Recache};
 use super::{At, Store};
 use crate::redis::{
-    Answer, Fault, Kind, Outcome, Resp, Script, Spec, Words, answer_in_transaction, find, integer,
-    reply,
+    Answer, Fault, Kind, Outcome, Resp, Script, Spec, VERSIONS, Words, answer_in_transaction, find,
+    integer, reply,
 };
 use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
 
@@ -51,9 +51,6 @@ const SYNTAX: &str = "ERR syntax error";
 const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 const TOO_LARGE: &str = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
 const SAME_OBJECT: &str = "ERR source and destination objects are the same";
-
-/// The name of the read that shows versions of keys; no client can send it.
-const VERSIONS: &[u8] = b"\0versions";
 
 impl Store {
     /// Answers a command that changes nothing. Its text behind the digit of `resp` is what `query` takes,
