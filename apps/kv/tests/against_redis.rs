@@ -6,6 +6,7 @@ mod seeds;
 
 use std::collections::BTreeSet;
 
+use quorumwire_kv::REPLY_BYTES_MAX;
 use quorumwire_kv::redis::{Kind, Resp, Script, spec};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -96,6 +97,12 @@ impl Pair {
             commands: &text,
         });
         let theirs = connection.ask(&words("EXEC"));
+        if holds(&ours, &too_long()) {
+            assert!(theirs.len() > REPLY_BYTES_MAX - 4096, "{}", theirs.len());
+            // What was refused has changed nothing here.
+            self.ask(version, &words("FLUSHALL"));
+            return ours;
+        }
         if ours.starts_with(b"*") && theirs.starts_with(b"*") && ours != b"*-1\r\n" {
             let (ours, theirs) = (parts(&ours), parts(&theirs));
             assert_eq!(ours.len(), theirs.len());
@@ -149,11 +156,21 @@ fn scan(options: &str, mut ask: impl FnMut(&[Vec<u8>]) -> Vec<u8>) -> BTreeSet<V
     }
 }
 
+/// What is said instead of an answer that Redis gives, however long.
+fn too_long() -> Vec<u8> {
+    format!("-ERR answer is longer than {REPLY_BYTES_MAX} bytes\r\n").into_bytes()
+}
+
+fn holds(answer: &[u8], part: &[u8]) -> bool {
+    answer.windows(part.len()).any(|window| window == part)
+}
+
 /// The same bytes, as far as they are the same when asked a moment later.
 fn compare(words: &[Vec<u8>], ours: &[u8], theirs: &[u8]) {
     let name = String::from_utf8_lossy(&words[0]).to_ascii_lowercase();
     let is_error = ours.starts_with(b"-") || theirs.starts_with(b"-");
     let same = match name.as_str() {
+        _ if ours == too_long() => theirs.len() > REPLY_BYTES_MAX,
         _ if is_error => ours == theirs,
         "ttl" | "pttl" | "expiretime" | "pexpiretime" => {
             let number = |answer: &[u8]| -> i64 {
