@@ -31,7 +31,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 use tokio_rustls::TlsAcceptor;
 
 /// Largest body of a request.
@@ -42,6 +42,8 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 const CONNECTIONS_MAX: usize = 512;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two handshakes of TLS at least: a flood of them is not to take a processor from the event loop.
+const HANDSHAKE_PAUSE: Duration = Duration::from_millis(5);
 /// How long the event loop may take to describe itself.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a request may take in all, its body and the loop's answer included.
@@ -134,10 +136,18 @@ async fn serve(
 ) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
+    let mut pauses = tokio::time::interval(HANDSHAKE_PAUSE);
+    pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
+        let next = async {
+            if tls.is_some() {
+                pauses.tick().await;
+            }
+            accept(&listener, &slots).await
+        };
         let accepted = tokio::select! {
             _ = &mut stopped => break,
-            accepted = accept(&listener, &slots) => accepted,
+            accepted = next => accepted,
         };
         while connections.try_join_next().is_some() {}
         if let Some((stream, slot)) = accepted {

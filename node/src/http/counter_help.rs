@@ -33,6 +33,26 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Client connections closed because they did not speak TLS 1.3, or broke it",
     ),
     (
+        "client_handshakes_displaced",
+        "Client connections closed in their TLS handshake because they were slow and others waited",
+    ),
+    (
+        "client_handshakes_postponed",
+        "Times a client's TLS handshake had to wait for its share of the server's time",
+    ),
+    (
+        "client_handshakes_timed_out",
+        "Client connections closed because their TLS handshake took too long",
+    ),
+    (
+        "peer_connections_closed_no_time",
+        "Peer connections closed at once because the time for handshakes of strangers was used up",
+    ),
+    (
+        "peer_handshakes_postponed",
+        "Times a stranger's TLS handshake on the peer port had to wait for its share of the server's time",
+    ),
+    (
         "client_connections_refused_too_many",
         "Memcached connections refused at connections-max",
     ),

@@ -241,7 +241,12 @@ impl Server {
             ("peer_connections_closed_malformed", links.closed_malformed),
             ("peer_connections_closed_silent", links.closed_silent),
             ("peer_connections_closed_too_many", links.closed_too_many),
+            ("peer_connections_closed_no_time", links.closed_no_time),
+            ("peer_handshakes_postponed", links.handshakes_postponed),
             ("client_connections_refused_by_tls", clients.refused_by_tls),
+            ("client_handshakes_timed_out", clients.handshakes_timed_out),
+            ("client_handshakes_displaced", clients.handshakes_displaced),
+            ("client_handshakes_postponed", clients.handshakes_postponed),
         ]
         .into_iter()
         .map(|(name, count)| (name.to_owned(), count))

@@ -38,6 +38,7 @@ impl Server {
             };
             let core = &mut self.core;
             core.now = clock::now();
+            let handshake_began = connection.is_in_handshake().then(clock::worked);
             advance(core, &mut connection);
             let intake = connection.take_in(&mut self.scratch, |connection, bytes| {
                 core.now = clock::now(); // after the bytes came: a lease is judged by this
@@ -47,6 +48,10 @@ impl Server {
                     take_requests(core, connection, bytes)
                 }
             });
+            if let Some(began) = handshake_began {
+                let took = clock::worked().saturating_sub(began);
+                self.clients.use_up_handshake(took);
+            }
             self.write_connections(&mut connection);
             let id = connection.id;
             let broken = intake == Intake::Broken;

@@ -11,7 +11,6 @@ use rustls::pki_types::CertificateDer;
 use rustls::{Connection, ServerConfig, ServerConnection};
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Bytes taken from a socket at once, to be decrypted.
 const INTAKE_BYTES: usize = 32 << 10;
@@ -37,7 +36,6 @@ pub struct TlsStream {
     /// The last read stopped for want of room, not of bytes.
     has_more: bool,
     failed: bool,
-    since: Instant,
 }
 
 impl Stream {
@@ -51,7 +49,6 @@ impl Stream {
             taken: 0,
             has_more: false,
             failed: false,
-            since: Instant::now(),
         }))
     }
 
@@ -111,17 +108,6 @@ impl Stream {
         match self {
             Self::Plain(_) => false,
             Self::Tls(stream) => stream.failed,
-        }
-    }
-
-    /// Gives a handshake up that takes longer than this. True: it is over.
-    pub fn is_given_up(&mut self, time_max: Duration) -> bool {
-        match self {
-            Self::Plain(_) => false,
-            Self::Tls(stream) => {
-                stream.failed |= stream.tls.is_handshaking() && stream.since.elapsed() > time_max;
-                stream.failed
-            }
         }
     }
 
