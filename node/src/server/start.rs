@@ -88,9 +88,8 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         http: options.http_address(http_listener.local_addr()?),
     };
     let tls = options.load_tls()?;
-    let knows_people = options.peer_tls.is_some();
     let http_tls = tls.clients.as_ref();
-    let http_tls = http_tls.map(|it| HttpTls::new(Arc::clone(&it.http), knows_people));
+    let http_tls = http_tls.map(|it| HttpTls::new(Arc::clone(&it.http), it.people.clone()));
     let (admin_in, admin) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
     let handle = AdminHandle::new(admin_in, Arc::clone(&waker));
     let mut server = join(

@@ -35,7 +35,7 @@ impl Host {
             FIRST_TOKEN,
             connections_max,
         );
-        let tls = ClientTls::load(&own, None).unwrap();
+        let tls = ClientTls::load(&own, None, None).unwrap();
         clients.tls = is_secured.then(|| Arc::clone(&tls.ports));
         Self {
             poll,
