@@ -182,6 +182,8 @@ pub struct ServerOptions {
     pub segment_bytes: u64,
     /// Most memcached clients at once.
     pub connections_max: usize,
+    /// Most memory of clients' requests and answers.
+    pub client_buffers_bytes_max: usize,
     /// By how much the scheduling priority is raised.
     pub raise_priority: i32,
     /// Whom a server becomes that is started as root.
@@ -274,6 +276,7 @@ impl ServerOptions {
             uncommitted_bytes_max: given.number::<usize>("uncommitted-mib")? << 20,
             segment_bytes: given.number::<u64>("segment-mib")? << 20,
             connections_max: given.number("connections-max")?,
+            client_buffers_bytes_max: given.number::<usize>("client-buffers-mib")? << 20,
             raise_priority: given.number("raise-priority")?,
             user: given.optional("user").map(str::to_owned),
             drain_timeout: Duration::from_millis(given.number("drain-timeout-ms")?),

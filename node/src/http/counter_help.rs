@@ -29,6 +29,18 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Memcached connections closed by their client",
     ),
     (
+        "client_connections_closed_for_memory",
+        "Client connections closed because all of them held more than client-buffers-mib, and these the most for the longest",
+    ),
+    (
+        "client_connections_closed_unknown",
+        "Client connections closed because they did not say in time who they are",
+    ),
+    (
+        "client_connections_killed",
+        "Client connections ended by CLIENT KILL",
+    ),
+    (
         "client_connections_refused_by_tls",
         "Client connections closed because they did not speak TLS 1.3, or broke it",
     ),

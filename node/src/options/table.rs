@@ -420,6 +420,13 @@ pub const TABLE: &[Spec] = &[
         help: "Memcached clients connected at once; more are refused.",
     },
     Spec {
+        name: "client-buffers-mib",
+        kind: number(16, 1 << 20, "MiB"),
+        unset: Unset::Value("512"),
+        help: "Memory that clients' connections may hold together, for requests that have not come in full and \
+               answers that nobody takes. Beyond it, whoever has held the most for the longest is closed.",
+    },
+    Spec {
         name: "raise-priority",
         kind: number(0, 20, ""),
         unset: Unset::Value("10"),

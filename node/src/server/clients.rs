@@ -16,8 +16,10 @@ use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 mod arrivals;
+mod memory;
 
 use self::arrivals::Handshakes;
+use self::memory::{Held, HeldByOne};
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -133,6 +135,8 @@ pub struct Connection {
     pub slots: VecDeque<Slot>,
     /// Number of the first slot in `slots`.
     pub first_slot: u64,
+    /// Bytes of answers in `slots`.
+    answers_bytes: usize,
     /// Lines of the reads in `slots`, one behind the other.
     lines: VecDeque<u8>,
     /// Writes and reads among `slots`.
@@ -151,7 +155,13 @@ pub struct Connection {
     ended: bool,
     /// Nothing more is read; closed once all is answered and taken.
     pub closing: bool,
+    /// Something it asked of the whole server is not answered yet.
+    pub is_asking: bool,
     queued: bool,
+    /// What it held when it was last looked at.
+    held: HeldByOne,
+    /// When it came.
+    opened: Now,
     /// When it came, as long as its handshake is under way.
     handshake_since: Option<Now>,
     /// When its last request was taken on; before the first, when it came.
@@ -182,7 +192,8 @@ impl ConnectionId {
 impl Connection {
     /// Whether another request may be taken on.
     pub fn has_room(&self) -> bool {
-        !self.closing && self.slots.len() < SLOTS_MAX && self.output_waiting() < OUTPUT_BYTES_MAX
+        let waiting = self.output_waiting() + self.answers_bytes;
+        !self.closing && self.slots.len() < SLOTS_MAX && waiting < OUTPUT_BYTES_MAX
     }
 
     /// Answers that wait to be taken, in bytes.
@@ -216,6 +227,7 @@ impl Connection {
 
     fn push_slot(&mut self, slot: Slot) {
         self.writes_waiting += usize::from(slot.kind == SlotKind::Write);
+        self.answers_bytes += slot.answer.as_ref().map_or(0, |answer| answer.len());
         self.slots.push_back(slot);
     }
 
@@ -254,12 +266,31 @@ impl Connection {
         (line, &mut self.output)
     }
 
+    /// Keeps the answer of the slot with this number until its turn comes.
+    pub fn keep_answer(&mut self, number: u64, answer: &[u8]) {
+        let Some((slot, _)) = self.slot_mut(number) else {
+            return;
+        };
+        let before = slot.answer.replace(answer.into());
+        self.answers_bytes += answer.len();
+        self.answers_bytes -= before.map_or(0, |before| before.len());
+    }
+
+    /// What the front slot is, and its answer, if it is here.
+    pub fn take_front(&mut self) -> Option<(SlotKind, bool, Option<Box<[u8]>>)> {
+        let slot = self.slots.front_mut()?;
+        let (kind, quiet, answer) = (slot.kind, slot.quiet, slot.answer.take());
+        self.answers_bytes -= answer.as_ref().map_or(0, |answer| answer.len());
+        Some((kind, quiet, answer))
+    }
+
     /// Takes the front slot off.
     pub fn pop_slot(&mut self) {
         let Some(slot) = self.slots.pop_front() else {
             return;
         };
         self.first_slot += 1;
+        self.answers_bytes -= slot.answer.map_or(0, |answer| answer.len());
         match slot.kind {
             SlotKind::Read {
                 line_bytes, keys, ..
@@ -288,12 +319,6 @@ impl Connection {
             self.keys_waiting -= keys as usize;
             self.writes_waiting += 1;
         }
-    }
-
-    /// Whether what waits at the front is `stats conns`.
-    pub fn is_asked_for_connections(&self) -> bool {
-        let wanted = SlotKind::Stats(Statistics::Connections);
-        self.slots.front().is_some_and(|slot| slot.kind == wanted)
     }
 
     /// Its number among those that are open, and where it comes from and goes to.
@@ -455,6 +480,9 @@ pub struct ClientCounters {
     pub refused_too_many: u64,
     pub closed_by_client: u64,
     pub closed_broken: u64,
+    pub killed: u64,
+    pub closed_for_memory: u64,
+    pub closed_unknown: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
     pub refused_by_tls: u64,
@@ -474,6 +502,9 @@ pub struct Clients {
     /// How connections are secured; none: not at all.
     pub tls: Option<Arc<ServerConfig>>,
     handshakes: Handshakes,
+    /// What connections hold together.
+    pub held: Held,
+    unknown_looked_at: Now,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     next_serial: u32,
@@ -498,6 +529,8 @@ impl Clients {
             lets_everybody_in: true,
             tls: None,
             handshakes: Handshakes::default(),
+            held: Held::default(),
+            unknown_looked_at: Now::default(),
             connections: Vec::new(),
             free: Vec::new(),
             next_serial: 0,
@@ -539,11 +572,6 @@ impl Clients {
         if self.get(id).is_some() {
             self.enqueue(id.slot);
         }
-    }
-
-    /// See [`Self::iter`].
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
-        self.connections.iter_mut().flatten().map(AsMut::as_mut)
     }
 
     /// Has every connection looked at: leadership changed, or room came back.
@@ -608,6 +636,8 @@ impl Clients {
         self.counters.bytes_in += std::mem::take(&mut connection.bytes_in);
         self.counters.bytes_out += std::mem::take(&mut connection.bytes_out);
         if !broken && !connection.is_done() {
+            connection.give_back();
+            self.count_held(&mut connection);
             self.put_back(connection);
             return true;
         }
@@ -622,8 +652,17 @@ impl Clients {
         false
     }
 
+    /// Ends a connection that is not lent, whatever it waits for.
+    pub fn kill(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.take(id) {
+            self.counters.killed += 1;
+            self.close(connection);
+        }
+    }
+
     fn close(&mut self, mut connection: Box<Connection>) {
         self.end_handshake(&mut connection);
+        self.forget_held(&connection);
         connection.stream.say_end();
         self.registry.deregister(&mut connection.stream).ok();
         self.free.push(connection.id.slot);

@@ -4,6 +4,7 @@
 mod administration;
 mod answers;
 mod apply;
+mod asks;
 mod attention;
 mod backups;
 mod carry_out;
@@ -220,6 +221,7 @@ impl Server {
     fn time_to_wait(&self) -> Duration {
         let busy = self.clients.queue_len() > 0
             || self.clients.has_arrivals()
+            || self.core.asks.are_due()
             || self.has_backlog()
             || !self.link_events.is_empty()
             || self.core.has_unflushed()
@@ -253,6 +255,7 @@ impl Server {
         let now = self.core.now;
         self.clients.accept(now); // those that failed before, such as for want of file descriptors
         self.clients.time_out_handshakes(now);
+        self.clients.time_out_unknown(now);
         self.core.links.accept(now);
         self.next_housekeeping = Now(now.0 + HOUSEKEEPING_INTERVAL);
         self.core.links.housekeeping(now, &mut self.link_events);

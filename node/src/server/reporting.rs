@@ -90,6 +90,7 @@ impl Server {
             items: store.curr_items,
             items_bytes: store.bytes,
             connections: self.clients.count() as u64,
+            client_buffer_bytes: self.clients.held.bytes as u64,
             counters: self.counter_map(&status),
             durations: BTreeMap::from([
                 ("commit".to_owned(), self.core.counters.commit.clone()),
@@ -171,6 +172,12 @@ impl Server {
                 clients.closed_by_client,
             ),
             ("client_connections_closed_broken", clients.closed_broken),
+            ("client_connections_killed", clients.killed),
+            (
+                "client_connections_closed_for_memory",
+                clients.closed_for_memory,
+            ),
+            ("client_connections_closed_unknown", clients.closed_unknown),
             ("client_requests_refused", own.refused_requests),
             ("command_get_keys", own.get_keys),
             ("command_get_hits", own.get_hits),

@@ -337,6 +337,7 @@ fn join(
     );
     let accounts = options.load_accounts()?;
     clients.lets_everybody_in = accounts.is_none();
+    clients.held.bytes_max = options.client_buffers_bytes_max;
     let commit_index = replica.commit_index();
     let mut core = Core::new(replica, memory.journal, links, GROUP, now);
     core.store = memory.store;

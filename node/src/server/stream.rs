@@ -36,6 +36,8 @@ pub struct TlsStream {
     /// The last read stopped for want of room, not of bytes.
     has_more: bool,
     failed: bool,
+    /// At most so much of what was written is encrypted and not sent.
+    unsent_bytes: usize,
 }
 
 impl Stream {
@@ -49,6 +51,7 @@ impl Stream {
             taken: 0,
             has_more: false,
             failed: false,
+            unsent_bytes: 0,
         }))
     }
 
@@ -100,6 +103,14 @@ impl Stream {
         match self {
             Self::Plain(_) => false,
             Self::Tls(stream) => !stream.failed && stream.tls.wants_write(),
+        }
+    }
+
+    /// Memory of what came and of what is to go, as far as it is not its owner's.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Tls(stream) => stream.intake.capacity() + stream.unsent_bytes,
         }
     }
 
@@ -196,6 +207,7 @@ impl TlsStream {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let taken = self.tls.writer().write_vectored(slices)?;
+        self.unsent_bytes += taken;
         match self.send_records() {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
             Ok(()) | Err(_) => Ok(taken),
@@ -211,6 +223,7 @@ impl TlsStream {
                 Err(error) => return Err(error),
             }
         }
+        self.unsent_bytes = 0;
         Ok(())
     }
 }

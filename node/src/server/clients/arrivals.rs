@@ -2,11 +2,13 @@
 //! it, so that a flood of strangers costs those who are here little. What comes beyond it waits in the listener's
 //! queue; of handshakes under way the oldest gives way.
 use super::{
-    Clients, Connection, ConnectionId, Protocol, RedisClient, Stream, TimeBudget, VecDeque, clock,
+    Clients, Connection, ConnectionId, HeldByOne, Protocol, RedisClient, Stream, TimeBudget,
+    VecDeque, clock,
 };
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use quorumwire_control::Now;
+use socket2::{SockRef, TcpKeepalive};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -22,6 +24,17 @@ pub const HANDSHAKES_MAX: usize = 128;
 const GO_ON_PER_TURN: usize = 8;
 /// A client that has not finished its handshake by then is closed.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A client that has not said by then who it is, and must, is closed; looked at once in a while.
+const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(30);
+/// See [`UNKNOWN_TIMEOUT`].
+const UNKNOWN_LOOKED_AT: Duration = Duration::from_secs(1);
+/// A connection on which nothing comes for so long is asked whether anybody is there: its other side may be gone
+/// without a word. Then again, until it is given up.
+const KEEPALIVE_AFTER: Duration = Duration::from_mins(5);
+/// See [`KEEPALIVE_AFTER`].
+const KEEPALIVE_AGAIN: Duration = Duration::from_mins(1);
+/// See [`KEEPALIVE_AFTER`].
+const KEEPALIVES_MAX: u32 = 3;
 /// With as many as there may be, one that takes longer than this gives way to who waits.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -162,6 +175,24 @@ impl Clients {
         }
     }
 
+    /// Has those closed that must say who they are and do not.
+    pub fn time_out_unknown(&mut self, now: Now) {
+        if self.lets_everybody_in || !is_over(now, self.unknown_looked_at, UNKNOWN_LOOKED_AT) {
+            return;
+        }
+        self.unknown_looked_at = now;
+        let is_due = |it: &&Connection| !it.is_let_in && is_over(now, it.opened, UNKNOWN_TIMEOUT);
+        let due: Vec<_> = self.iter().filter(is_due).map(|it| it.id).collect();
+        for connection in due
+            .into_iter()
+            .filter_map(|id| self.take(id))
+            .collect::<Vec<_>>()
+        {
+            self.counters.closed_unknown += 1;
+            self.close(connection);
+        }
+    }
+
     fn give_up_handshake(&mut self, slot: u32) {
         let connection = self.connections[slot as usize].take();
         let connection = connection.expect("a connection leaves the list when it ends");
@@ -177,6 +208,11 @@ impl Clients {
 
     fn open(&mut self, stream: TcpStream, from: SocketAddr, protocol: Protocol, now: Now) {
         stream.set_nodelay(true).ok();
+        let keepalive = TcpKeepalive::new()
+            .with_time(KEEPALIVE_AFTER)
+            .with_interval(KEEPALIVE_AGAIN)
+            .with_retries(KEEPALIVES_MAX);
+        SockRef::from(&stream).set_tcp_keepalive(&keepalive).ok(); // else it stays for longer
         let Ok(mut stream) = Stream::accepted(stream, self.tls.as_ref()) else {
             return;
         };
@@ -217,6 +253,7 @@ impl Clients {
             written: 0,
             slots: VecDeque::new(),
             first_slot: 0,
+            answers_bytes: 0,
             lines: VecDeque::new(),
             writes_waiting: 0,
             reads_waiting: 0,
@@ -227,7 +264,10 @@ impl Clients {
             ending: false,
             ended: false,
             closing: false,
+            is_asking: false,
             queued: false,
+            held: HeldByOne::default(),
+            opened: now,
             handshake_since,
             last_request: now,
             bytes_in: 0,
