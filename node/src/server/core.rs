@@ -17,8 +17,8 @@ use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
-use quorumwire_kv::memcached::{Asked, Read, reply};
-use quorumwire_kv::redis::reads_time;
+use quorumwire_kv::memcached::{Asked, Read, reads_time, reply};
+use quorumwire_kv::redis::reads_time as redis_reads_time;
 use quorumwire_kv::{REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
@@ -321,7 +321,7 @@ impl Core {
 
     /// The same for a read whose answer may depend on the time: the log then says first what time it is.
     pub fn read_barrier_for(&mut self, line: &[u8]) -> Index {
-        if reads_time(line) {
+        if redis_reads_time(line) || reads_time(line) {
             self.tick_for_reader();
         }
         self.read_barrier()

@@ -399,7 +399,7 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
             Err(routed) => settle(datagrams, id, routed),
         };
     }
-    let must_apply = core.read_barrier();
+    let must_apply = core.read_barrier_for(&line);
     match core.gate(must_apply, true) {
         Gate::Open => answer_read(core, datagrams, id),
         Gate::Wait(index) => core.waiting_for_apply.push((index, Reader::Datagram(id))),
