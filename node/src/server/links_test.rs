@@ -1,6 +1,7 @@
 //! Who is let in, over real sockets.
 use super::*;
 use mio::{Events, Interest, Poll, Token};
+use rustls::pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -11,6 +12,8 @@ pub struct Host {
     poll: Poll,
     pub links: Links,
     pub address: SocketAddr,
+    /// By whose word it is known, under TLS.
+    pub authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Host {
@@ -35,6 +38,7 @@ impl Host {
             poll,
             links,
             address,
+            authorities: Vec::new(),
         }
     }
 

@@ -3,54 +3,14 @@
 use super::tests::{DEADLINE, Host};
 use super::*;
 use crate::key_folder::KeyFolder;
-use crate::tls::{OwnFiles, PeerFiles, provider, read_certificates, read_key};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use crate::tls::{
+    OwnFiles, PeerFiles, provider, read_certificates, read_key, replica_name, store_of,
+};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
-
-/// Takes whatever the host shows: a stranger is not picky.
-#[derive(Debug)]
-struct NotPicky;
-
-impl ServerCertVerifier for NotPicky {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        provider()
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
-}
 
 /// What a stranger heard until it was sent away: of our protocol, that is, within TLS.
 type Heard = JoinHandle<Vec<u8>>;
@@ -60,8 +20,7 @@ fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> Heard {
     let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(NotPicky));
+        .with_root_certificates(store_of(host.authorities.clone()).unwrap());
     let config = match shows {
         None => config.with_no_client_auth(),
         Some(own) => {
@@ -71,7 +30,7 @@ fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> Heard {
                 .unwrap()
         }
     };
-    let name = ServerName::try_from("anybody").unwrap();
+    let name = ServerName::try_from(replica_name(ReplicaId(0), "test")).unwrap();
     let tls = ClientConnection::new(Arc::new(config), name).unwrap();
     let hello = peer::PeerMessage {
         body: Some(Body::Hello(quorumwire_wire::hello(says.0, says.1, 5))),
@@ -120,6 +79,7 @@ impl Cluster {
     fn host(&self) -> Host {
         let mut host = Host::start();
         host.links.set_tls(self.tls());
+        host.authorities = read_certificates(&self.files(0).authorities).unwrap();
         host
     }
 }
@@ -299,6 +259,7 @@ fn a_connection_whose_authority_is_gone_is_known_and_goes_on_until_it_ends() {
     host.turn_while(|_, told| !told.iter().any(is_up));
     assert_eq!(host.links.set_tls(ours.tls()), [], "the same files again");
     assert_eq!(host.links.set_tls(others.tls()), [ReplicaId(1)]);
+    host.authorities = read_certificates(&others.files(0).authorities).unwrap();
     assert!(host.links.info(ReplicaId(1)).is_some());
     let again = stranger(&host, Some(&ours.files(1).own), ("test", 1));
     is_refused_beside(&mut host, again);

@@ -144,3 +144,47 @@ fn connections_are_accepted_as_far_as_there_is_time() {
     held.clear();
     host.turn_until(&mut ms, |it| it.count() == 0);
 }
+
+#[test]
+fn who_must_say_who_it_is_has_thirty_seconds_for_it() {
+    let mut host = Host::start(10, false);
+    host.clients.lets_everybody_in = false;
+    let held = host.connect(3);
+    let mut ms = 0;
+    host.turn_until(&mut ms, |it| it.count() == 3);
+    let known = host.clients.iter().next().unwrap().id;
+    host.clients.get(known).unwrap().is_let_in = true;
+    host.clients.time_out_unknown(at(29_000));
+    assert_eq!(host.clients.count(), 3);
+    host.clients.time_out_unknown(at(31_000));
+    assert_eq!(host.clients.count(), 1);
+    assert_eq!(host.clients.counters.closed_unknown, 2);
+    assert!(host.clients.get(known).is_some());
+    drop(held);
+}
+
+#[test]
+fn of_all_who_hold_too_much_the_one_goes_that_held_the_most_for_the_longest() {
+    let mut host = Host::start(10, false);
+    host.clients.held.bytes_max = 1 << 20;
+    let held = host.connect(4);
+    let mut ms = 0;
+    host.turn_until(&mut ms, |it| it.count() == 4);
+    let ids: Vec<_> = host.clients.iter().map(|it| it.id).collect();
+    // One holds little, two hold much, one of them for longer.
+    for (id, bytes) in ids.iter().zip([1 << 10, 600 << 10, 600 << 10, 1 << 10]) {
+        let mut connection = host.clients.take(*id).unwrap();
+        connection.lines.reserve(bytes);
+        host.clients.count_held(&mut connection);
+        host.clients.put_back(connection);
+        // Since when is told by the real clock: any later moment is after both.
+    }
+    assert!(host.clients.held.bytes > 1 << 20);
+    let later = Now(clock::now().0 + Duration::from_mins(1));
+    let gone = host.clients.shed(later).expect("one goes");
+    assert!(ids[1..3].contains(&gone));
+    assert_eq!(host.clients.shed(later), None, "one is enough");
+    assert_eq!(host.clients.counters.closed_for_memory, 1);
+    assert!(host.clients.held.bytes < 1 << 20);
+    drop(held);
+}
