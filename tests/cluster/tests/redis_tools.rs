@@ -41,7 +41,11 @@ fn the_modes_of_redis_cli_show_what_is_there() {
                 "$CLI --scan --pattern 'key-1*' | sort -u | wc -l",
             )?;
             ensure!(keys.trim() == "111", "{keys}");
-            let stat = shell(cluster, id, "timeout 2 stdbuf -oL $CLI --stat -i 0.1 || true")?;
+            let stat = shell(
+                cluster,
+                id,
+                "timeout 2 stdbuf -oL $CLI --stat -i 0.1 || true",
+            )?;
             contains(&stat, &["keys", "clients", "501"])?;
             // Where it is no terminal it measures for a second and prints one line of numbers.
             let latency = shell(cluster, id, "timeout 3 $CLI --latency")?;
