@@ -42,6 +42,10 @@ WITH_PLANES := amnesia backups disks expiry leader_kills membership partitions p
 # Which once more with planes in the kernel; the others pass there, too.
 IN_KERNEL := leader_kills losses partitions
 
+# Which once more with TLS between replicas: replicas that come in a new life, snapshots that stream in many
+# records, members that come and go. tls.rs itself has kills and rotations under load.
+UNDER_TLS := amnesia membership power_cuts
+
 # What of the planes' suite does not depend on the headers around a packet, and is left to IPv4.
 NOT_OVER_IPV6 := clients::a_request clients::foreign clients::one clients::requests common_case::a_ \
 	common_case::commands common_case::heartbeats common_case::one common_case::the_quorum durability \
@@ -67,6 +71,8 @@ test: check
 		$(WITH_PLANES:%=--test %) -- --test-threads=1
 	QUORUMWIRE_TEST_PLANE=xdp cargo test --locked --package quorumwire-cluster-tests \
 		$(IN_KERNEL:%=--test %) -- --test-threads=1
+	QUORUMWIRE_TEST_TLS=peers cargo test --locked --package quorumwire-cluster-tests \
+		$(UNDER_TLS:%=--test %) -- --test-threads=1
 
 SEEDS ?= 1..3001
 sim: setup

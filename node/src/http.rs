@@ -7,6 +7,7 @@ mod metrics;
 use self::backup::HandedOver;
 use crate::admin::{AdminError, AdminHandle, AdminRequest};
 use crate::report::Report;
+use crate::tls::{People, Standing};
 use anyhow::Context as _;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Extension, Json, State};
@@ -31,7 +32,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 use tokio_rustls::TlsAcceptor;
 
 /// Largest body of a request.
@@ -42,6 +43,8 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 const CONNECTIONS_MAX: usize = 512;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two handshakes of TLS at least: a flood of them is not to take a processor from the event loop.
+const HANDSHAKE_PAUSE: Duration = Duration::from_millis(5);
 /// How long the event loop may take to describe itself.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a request may take in all, its body and the loop's answer included.
@@ -56,28 +59,22 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How connections are secured; may change while the server runs.
 #[derive(Clone, Debug)]
-pub struct HttpTls {
-    config: Arc<RwLock<Arc<ServerConfig>>>,
-    /// Only who has shown a certificate may change something.
-    pub knows_people: bool,
-}
+pub struct HttpTls(Arc<RwLock<(Arc<ServerConfig>, People)>>);
 
 impl HttpTls {
     /// Secured by this.
-    pub fn new(config: Arc<ServerConfig>, knows_people: bool) -> Self {
-        Self {
-            config: Arc::new(RwLock::new(config)),
-            knows_people,
-        }
+    pub fn new(config: Arc<ServerConfig>, people: People) -> Self {
+        Self(Arc::new(RwLock::new((config, people))))
     }
 
     /// New connections are secured by this.
-    pub fn set(&self, config: Arc<ServerConfig>) {
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+    pub fn set(&self, config: Arc<ServerConfig>, people: People) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = (config, people);
     }
 
-    fn get(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    fn get(&self) -> (Arc<ServerConfig>, People) {
+        let held = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        held.clone()
     }
 }
 
@@ -134,10 +131,18 @@ async fn serve(
 ) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
+    let mut pauses = tokio::time::interval(HANDSHAKE_PAUSE);
+    pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
+        let next = async {
+            if tls.is_some() {
+                pauses.tick().await;
+            }
+            accept(&listener, &slots).await
+        };
         let accepted = tokio::select! {
             _ = &mut stopped => break,
-            accepted = accept(&listener, &slots) => accepted,
+            accepted = next => accepted,
         };
         while connections.try_join_next().is_some() {}
         if let Some((stream, slot)) = accepted {
@@ -176,14 +181,15 @@ async fn serve_one(
     match tls {
         None => serve_connection(stream, router).await,
         Some(tls) => {
-            let accepted = TlsAcceptor::from(tls.get()).accept(stream);
+            let (config, people) = tls.get();
+            let accepted = TlsAcceptor::from(config).accept(stream);
             // Who does not speak TLS, or not in time, is told so by closing.
             if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, accepted).await {
-                let is_known = stream.get_ref().1.peer_certificates().is_some();
-                let router = if is_known || !tls.knows_people {
-                    router
-                } else {
-                    router.layer(middleware::from_fn(only_reads))
+                let shown = stream.get_ref().1.peer_certificates();
+                let router = match people.standing(shown) {
+                    Standing::Operator => router,
+                    Standing::Reader => router.layer(middleware::from_fn(only_reads)),
+                    Standing::Nobody => router.layer(middleware::from_fn(only_health)),
                 };
                 serve_connection(stream, router).await;
             }
@@ -221,6 +227,17 @@ async fn only_reads(request: axum::extract::Request, next: middleware::Next) -> 
     plain_error(
         StatusCode::FORBIDDEN,
         "a change takes a certificate of an authority in tls-ca, such as operator.pem: --tls-cert and --tls-key",
+    )
+}
+
+/// Those who show no certificate where all must are told whether the server is up: so are load balancers.
+async fn only_health(request: axum::extract::Request, next: middleware::Next) -> Response {
+    if request.method().is_safe() && ["/healthz", "/readyz"].contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
+    plain_error(
+        StatusCode::FORBIDDEN,
+        "this takes a certificate of an authority in client-tls-ca or tls-ca: --tls-cert and --tls-key",
     )
 }
 

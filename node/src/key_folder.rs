@@ -8,10 +8,15 @@
 //! operator.pem, operator-key.pem      what an operator shows                where commands are given
 //! ca-key.pem                          signs new certificates                stays here
 //! ca-next-key.pem                     the same, in a rotation's middle      stays here
+//! clients-ca.pem                      the clients' authorities, if any      every machine
+//! client-NAME.pem, client-NAME-key.pem    what a client shows               that client
+//! clients-ca-key.pem, clients-ca-next-key.pem    sign clients' certificates stay here
 //! folder.toml                         what this folder is for               stays here
 //! ```
 use crate::keys::{SecretFile, Stage, read_private};
-use crate::tls::{OwnFiles, PeerFiles, operator_name, read_certificates, replica_name};
+use crate::tls::{
+    OwnFiles, PeerFiles, client_name, operator_name, read_certificates, replica_name,
+};
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_wire::limits::MEMBERS_MAX;
@@ -31,9 +36,6 @@ use std::time::{Duration, SystemTime};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 const RECORD_FILE: &str = "folder.toml";
-const AUTHORITIES_FILE: &str = "ca.pem";
-const AUTHORITY_KEY_FILE: &str = "ca-key.pem";
-const NEXT_KEY_FILE: &str = "ca-next-key.pem";
 const SECRET_FILE: &str = "secret.toml";
 const OPERATOR: &str = "operator";
 /// Largest record, or key.
@@ -48,6 +50,37 @@ const CLOCKS_BEHIND: Duration = Duration::from_hours(1);
 /// By these a replica is reached on its own machine.
 const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
+/// Most clients with a certificate of this folder.
+const CLIENTS_MAX: usize = 1024;
+
+/// Who signs certificates.
+struct Authority {
+    /// The certificates of those that are accepted.
+    file: &'static str,
+    /// The key of the one that is used.
+    key_file: &'static str,
+    /// That of the one that is used next, while it is not.
+    next_key_file: &'static str,
+    /// Whose certificates it signs, for people.
+    of: &'static str,
+}
+
+/// That of replicas and operators.
+const REPLICAS: Authority = Authority {
+    file: "ca.pem",
+    key_file: "ca-key.pem",
+    next_key_file: "ca-next-key.pem",
+    of: "authority",
+};
+
+/// That of clients: another one, so that no client can speak as a replica or an operator.
+const CLIENTS: Authority = Authority {
+    file: "clients-ca.pem",
+    key_file: "clients-ca-key.pem",
+    next_key_file: "clients-ca-next-key.pem",
+    of: "clients' authority",
+};
+
 /// What a folder is for.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -57,6 +90,9 @@ struct Record {
     days: u32,
     /// Replicas, by id, and the host names or addresses by which clients reach them.
     members: BTreeMap<String, Vec<String>>,
+    /// Clients with a certificate, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    clients: Vec<String>,
 }
 
 /// The folder of one cluster.
@@ -112,19 +148,18 @@ impl KeyFolder {
                     .iter()
                     .map(|(id, names)| (id.to_string(), names.clone()))
                     .collect(),
+                clients: Vec::new(),
             },
         };
-        let taken = [RECORD_FILE, AUTHORITIES_FILE, SECRET_FILE];
+        let taken = [RECORD_FILE, REPLICAS.file, SECRET_FILE];
         if let Some(file) = taken.iter().find(|file| folder.path(file).exists()) {
             bail!(
                 "{} is there already: it is kept",
                 folder.path(file).display()
             );
         }
-        let (authority, key) = new_authority(cluster)?;
-        folder.write(AUTHORITY_KEY_FILE, &key.serialize_pem())?;
-        folder.write(AUTHORITIES_FILE, &authority)?;
-        folder.issue_all()?;
+        folder.begin(&REPLICAS)?;
+        folder.issue_all(&REPLICAS)?;
         SecretFile::generate()?.create(&folder.secret_file())?;
         folder.write_record()?;
         Ok(folder)
@@ -157,7 +192,7 @@ impl KeyFolder {
     pub fn peer_files(&self, id: ReplicaId) -> PeerFiles {
         let name = file_of(id);
         PeerFiles {
-            authorities: self.path(AUTHORITIES_FILE),
+            authorities: self.path(REPLICAS.file),
             own: OwnFiles {
                 certificate: self.path(&certificate_file(&name)),
                 key: self.path(&key_file(&name)),
@@ -174,14 +209,38 @@ impl KeyFolder {
         );
         let is_new = members.insert(id.to_string(), names.to_vec()).is_none();
         ensure!(is_new, "replica {id} is there already");
-        let issuer = self.issuer(AUTHORITY_KEY_FILE)?;
+        let issuer = self.issuer(&REPLICAS, REPLICAS.key_file)?;
         self.issue_replica(&issuer, id, names)?;
+        self.write_record()
+    }
+
+    /// Makes what a client shows, and with the first one the clients' authority.
+    pub fn add_client(&mut self, name: &str) -> anyhow::Result<()> {
+        ensure!(
+            client_name(name, self.cluster()).is_some(),
+            "{name:?} can be no client's name; allowed: lower-case letters, digits and dashes, up to 63"
+        );
+        let clients = &self.record.clients;
+        ensure!(
+            !clients.iter().any(|it| it == name),
+            "client {name} is there already"
+        );
+        ensure!(
+            clients.len() < CLIENTS_MAX,
+            "there are {CLIENTS_MAX} clients, which is the limit"
+        );
+        if !self.path(CLIENTS.file).exists() {
+            self.begin(&CLIENTS)?;
+        }
+        let issuer = self.issuer(&CLIENTS, CLIENTS.key_file)?;
+        self.issue_client(&issuer, name)?;
+        self.record.clients.push(name.to_owned());
         self.write_record()
     }
 
     /// Makes all certificates anew, under the authority that is used.
     pub fn renew(&self) -> anyhow::Result<()> {
-        self.issue_all()
+        self.authorities().try_for_each(|of| self.issue_all(of))
     }
 
     /// Makes all certificates as if it were `now`.
@@ -195,18 +254,27 @@ impl KeyFolder {
     pub fn rotate(&self, step: Step) -> anyhow::Result<()> {
         let mut secrets = SecretFile::load(&self.secret_file())?;
         let (before, after) = step.stages();
-        let stages = [self.stage()?, secrets.stage()];
-        if !stages.contains(&before) || !stages.iter().all(|it| [before, after].contains(it)) {
+        let mut stages = Vec::new();
+        for of in self.authorities() {
+            stages.push((of.of, self.stage(of)?));
+        }
+        stages.push(("secret", secrets.stage()));
+        let is_due = stages.iter().any(|(_, it)| *it == before);
+        if !is_due || !stages.iter().all(|(_, it)| [before, after].contains(it)) {
+            let stages = stages
+                .iter()
+                .map(|(of, it)| format!("{of}: {}", it.in_words()));
             bail!(
-                "not now: the authority is {}, the secret {}; the order is add, use, remove",
-                stages[0].in_words(),
-                stages[1].in_words()
+                "not now: {}; the order is add, use, remove",
+                stages.collect::<Vec<_>>().join(", ")
             );
         }
-        if stages[0] == before {
-            self.rotate_authority(step)?;
+        for of in self.authorities() {
+            if self.stage(of)? == before {
+                self.rotate_authority(of, step)?;
+            }
         }
-        if stages[1] == before {
+        if secrets.stage() == before {
             match step {
                 Step::Add => secrets.add()?,
                 Step::Use => secrets.use_newest()?,
@@ -217,32 +285,45 @@ impl KeyFolder {
         Ok(())
     }
 
-    fn rotate_authority(&self, step: Step) -> anyhow::Result<()> {
+    /// Those that there are.
+    fn authorities(&self) -> impl Iterator<Item = &'static Authority> {
+        let has_clients = self.path(CLIENTS.file).exists();
+        std::iter::once(&REPLICAS).chain(has_clients.then_some(&CLIENTS))
+    }
+
+    /// A first authority.
+    fn begin(&self, of: &Authority) -> anyhow::Result<()> {
+        let (authority, key) = new_authority(of, self.cluster())?;
+        self.write(of.key_file, &key.serialize_pem())?;
+        self.write(of.file, &authority)
+    }
+
+    fn rotate_authority(&self, of: &Authority, step: Step) -> anyhow::Result<()> {
         match step {
             Step::Add => {
-                let (authority, key) = new_authority(self.cluster())?;
-                let old = fs::read_to_string(self.path(AUTHORITIES_FILE))?;
-                self.write(NEXT_KEY_FILE, &key.serialize_pem())?;
-                self.write(AUTHORITIES_FILE, &format!("{old}{authority}"))
+                let (authority, key) = new_authority(of, self.cluster())?;
+                let old = fs::read_to_string(self.path(of.file))?;
+                self.write(of.next_key_file, &key.serialize_pem())?;
+                self.write(of.file, &format!("{old}{authority}"))
             }
             Step::Use => {
-                self.issue_by(&self.issuer(NEXT_KEY_FILE)?)?;
-                let (next, used) = (self.path(NEXT_KEY_FILE), self.path(AUTHORITY_KEY_FILE));
+                self.issue_by(of, &self.issuer(of, of.next_key_file)?)?;
+                let (next, used) = (self.path(of.next_key_file), self.path(of.key_file));
                 fs::rename(&next, &used).with_context(|| format!("replacing {}", used.display()))
             }
             Step::Remove => {
-                let kept = self.authority_of(&self.key(AUTHORITY_KEY_FILE)?)?;
-                self.write(AUTHORITIES_FILE, &kept)
+                let kept = self.authority_of(of, &self.key(of.key_file)?)?;
+                self.write(of.file, &kept)
             }
         }
     }
 
-    /// Where the authority's rotation stands.
-    fn stage(&self) -> anyhow::Result<Stage> {
-        let authorities = read_certificates(&self.path(AUTHORITIES_FILE))?;
+    /// Where an authority's rotation stands.
+    fn stage(&self, of: &Authority) -> anyhow::Result<Stage> {
+        let authorities = read_certificates(&self.path(of.file))?;
         Ok(match authorities.len() {
             1 => Stage::Settled,
-            _ if self.path(NEXT_KEY_FILE).exists() => Stage::Added,
+            _ if self.path(of.next_key_file).exists() => Stage::Added,
             _ => Stage::Used,
         })
     }
@@ -251,28 +332,53 @@ impl KeyFolder {
     pub fn describe(&self) -> anyhow::Result<String> {
         let ids: Vec<&str> = self.record.members.keys().map(String::as_str).collect();
         let secrets = SecretFile::load(&self.secret_file())?;
-        Ok(format!(
-            "cluster {:?}, replicas {}; authority: {}; secret: {}",
-            self.cluster(),
-            ids.join(", "),
-            self.stage()?.in_words(),
-            secrets.describe()
-        ))
+        let mut text = format!("cluster {:?}, replicas {}", self.cluster(), ids.join(", "));
+        if !self.record.clients.is_empty() {
+            text += &format!(", clients {}", self.record.clients.join(", "));
+        }
+        for of in self.authorities() {
+            text += &format!("; {}: {}", of.of, self.stage(of)?.in_words());
+        }
+        Ok(format!("{text}; secret: {}", secrets.describe()))
     }
 
-    fn issue_all(&self) -> anyhow::Result<()> {
-        self.issue_by(&self.issuer(AUTHORITY_KEY_FILE)?)
+    fn issue_all(&self, of: &Authority) -> anyhow::Result<()> {
+        self.issue_by(of, &self.issuer(of, of.key_file)?)
     }
 
-    fn issue_by(&self, issuer: &Issuer<'_, KeyPair>) -> anyhow::Result<()> {
+    fn issue_by(&self, of: &Authority, issuer: &Issuer<'_, KeyPair>) -> anyhow::Result<()> {
+        if of.file == CLIENTS.file {
+            let mut clients = self.record.clients.iter();
+            return clients.try_for_each(|name| self.issue_client(issuer, name));
+        }
         for (id, names) in &self.record.members {
             let id = id.parse().with_context(|| format!("{RECORD_FILE}: {id}"))?;
             self.issue_replica(issuer, ReplicaId(id), names)?;
         }
-        let mut params = CertificateParams::new([operator_name(self.cluster())])?;
-        params.distinguished_name = named(&format!("operator of {}", self.cluster()));
+        let name = operator_name(self.cluster());
+        let called = format!("operator of {}", self.cluster());
+        self.issue_asking(issuer, OPERATOR, name, &called)
+    }
+
+    fn issue_client(&self, issuer: &Issuer<'_, KeyPair>, name: &str) -> anyhow::Result<()> {
+        let full = client_name(name, self.cluster());
+        let full = full.with_context(|| format!("{RECORD_FILE}: client {name:?}"))?;
+        let called = format!("client {name} of {}", self.cluster());
+        self.issue_asking(issuer, &format!("client-{name}"), full, &called)
+    }
+
+    /// For who asks and is not asked.
+    fn issue_asking(
+        &self,
+        issuer: &Issuer<'_, KeyPair>,
+        file: &str,
+        name: String,
+        called: &str,
+    ) -> anyhow::Result<()> {
+        let mut params = CertificateParams::new([name])?;
+        params.distinguished_name = named(called);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.issue(issuer, OPERATOR, params)
+        self.issue(issuer, file, params)
     }
 
     fn issue_replica(
@@ -316,9 +422,9 @@ impl KeyFolder {
     }
 
     /// The authority to which this key belongs.
-    fn issuer(&self, key_file: &str) -> anyhow::Result<Issuer<'static, KeyPair>> {
-        let key = self.key(key_file)?;
-        let authority = self.authority_of(&key)?;
+    fn issuer(&self, of: &Authority, key: &str) -> anyhow::Result<Issuer<'static, KeyPair>> {
+        let key = self.key(key)?;
+        let authority = self.authority_of(of, &key)?;
         Ok(Issuer::from_ca_cert_pem(&authority, key)?)
     }
 
@@ -328,8 +434,8 @@ impl KeyFolder {
     }
 
     /// The certificate (PEM) of the authority whose key this is.
-    fn authority_of(&self, key: &KeyPair) -> anyhow::Result<String> {
-        let path = self.path(AUTHORITIES_FILE);
+    fn authority_of(&self, of: &Authority, key: &KeyPair) -> anyhow::Result<String> {
+        let path = self.path(of.file);
         let text =
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         let is_its = |text: &&str| {
@@ -344,9 +450,7 @@ impl KeyFolder {
         authorities
             .find(is_its)
             .map(str::to_owned)
-            .with_context(|| {
-                format!("{AUTHORITIES_FILE} and the authority's key do not belong together")
-            })
+            .with_context(|| format!("{} and the authority's key do not belong together", of.file))
     }
 
     fn write_record(&self) -> anyhow::Result<()> {
@@ -388,11 +492,11 @@ fn key_file(name: &str) -> String {
 }
 
 /// An authority's certificate (PEM) and its key.
-fn new_authority(cluster: &str) -> anyhow::Result<(String, KeyPair)> {
+fn new_authority(of: &Authority, cluster: &str) -> anyhow::Result<(String, KeyPair)> {
     let mut params = CertificateParams::default();
     // Two of one cluster are told apart by people, too.
     let number = getrandom::u32()?;
-    params.distinguished_name = named(&format!("authority {number:08x} of {cluster}"));
+    params.distinguished_name = named(&format!("{} {number:08x} of {cluster}", of.of));
     let now = SystemTime::now();
     params.not_before = (now - CLOCKS_BEHIND).into();
     params.not_after = (now + DAY * AUTHORITY_DAYS).into();

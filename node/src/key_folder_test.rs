@@ -1,7 +1,10 @@
 //! What is in the folder, and that a rotation never leaves two replicas that refuse each other.
 use super::*;
-use crate::tls::PeerTls;
+use crate::tls::{ClientTls, PeerTls, Standing, TlsRefusal, provider, store_of};
+use rustls::pki_types::UnixTime;
+use rustls::server::WebPkiClientVerifier;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
 
 fn members(ids: &[u16]) -> BTreeMap<ReplicaId, Vec<String>> {
     ids.iter().map(|id| (ReplicaId(*id), Vec::new())).collect()
@@ -108,7 +111,8 @@ fn steps_are_neither_skipped_nor_repeated() {
 #[test]
 fn a_step_that_was_cut_short_is_completed() {
     for step in [Step::Add, Step::Use, Step::Remove] {
-        let (_dir, folder) = made(&[0]);
+        let (_dir, mut folder) = made(&[0]);
+        folder.add_client("kim").unwrap();
         for earlier in [Step::Add, Step::Use] {
             if step != earlier && !(step == Step::Add) {
                 folder.rotate(earlier).unwrap();
@@ -117,10 +121,11 @@ fn a_step_that_was_cut_short_is_completed() {
                 break;
             }
         }
-        folder.rotate_authority(step).unwrap(); // and not the secret
+        folder.rotate_authority(&REPLICAS, step).unwrap(); // and not the secret
         folder.rotate(step).unwrap();
         let settled = SecretFile::load(&folder.secret_file()).unwrap().stage();
-        assert_eq!(settled, folder.stage().unwrap(), "{step:?}");
+        assert_eq!(settled, folder.stage(&REPLICAS).unwrap(), "{step:?}");
+        assert_eq!(settled, folder.stage(&CLIENTS).unwrap(), "{step:?}");
         loaded(&folder, 0).unwrap();
     }
 }
@@ -134,4 +139,72 @@ fn certificates_are_renewed_under_the_same_authority() {
     assert_ne!(old.0, new.0);
     let other = loaded(&folder, 0).unwrap();
     assert!(accepts(&other, &old) && accepts(&other, &new));
+}
+
+fn of_client(folder: &KeyFolder, name: &str) -> Vec<CertificateDer<'static>> {
+    read_certificates(&folder.path(&format!("client-{name}.pem"))).unwrap()
+}
+
+fn client_tls(folder: &KeyFolder) -> ClientTls {
+    let files = folder.peer_files(ReplicaId(0));
+    let clients = folder.path(CLIENTS.file);
+    ClientTls::load(&files.own, Some(&files.authorities), Some(&clients)).unwrap()
+}
+
+#[test]
+fn a_client_is_neither_replica_nor_operator() {
+    let (_dir, mut folder) = made(&[0, 1]);
+    folder.add_client("kim").unwrap();
+    assert!(folder.add_client("kim").is_err(), "once");
+    for name in ["", "Kim", "../x", "a.b", "-a", &"x".repeat(64)] {
+        assert!(folder.add_client(name).is_err(), "{name}");
+    }
+    let kim = of_client(&folder, "kim");
+    let replica = loaded(&folder, 0).unwrap();
+    assert_eq!(replica.verify(&kim), Err(TlsRefusal::UnknownAuthority));
+    let people = client_tls(&folder).people;
+    let operator = read_certificates(&folder.path("operator.pem")).unwrap();
+    assert_eq!(people.standing(Some(&kim)), Standing::Reader);
+    assert_eq!(people.standing(Some(&operator)), Standing::Operator);
+    assert_eq!(people.standing(None), Standing::Nobody);
+    let again = KeyFolder::open(&folder.dir).unwrap();
+    assert!(again.describe().unwrap().contains("clients kim"));
+}
+
+#[test]
+fn without_clients_authority_everybody_may_read() {
+    let (_dir, folder) = made(&[0]);
+    let files = folder.peer_files(ReplicaId(0));
+    let load = |operators| ClientTls::load(&files.own, operators, None).unwrap().people;
+    assert_eq!(load(None).standing(None), Standing::Operator);
+    assert_eq!(
+        load(Some(&files.authorities)).standing(None),
+        Standing::Reader
+    );
+}
+
+#[test]
+fn the_clients_authority_is_renewed_and_replaced_with_the_other() {
+    let (_dir, mut folder) = made(&[0]);
+    folder.add_client("kim").unwrap();
+    let mut shown = vec![of_client(&folder, "kim")];
+    folder.renew().unwrap();
+    shown.push(of_client(&folder, "kim"));
+    for step in [Step::Add, Step::Use, Step::Remove] {
+        folder.rotate(step).unwrap();
+        shown.push(of_client(&folder, "kim"));
+    }
+    shown.dedup();
+    assert_eq!(shown.len(), 3, "at first, renewed, and by a new authority");
+    let roots = store_of(read_certificates(&folder.path(CLIENTS.file)).unwrap()).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+    let verifier = verifier.build().unwrap();
+    let holds = |chain: &Vec<CertificateDer<'static>>| {
+        let now = UnixTime::now();
+        verifier.verify_client_cert(&chain[0], &[], now).is_ok()
+    };
+    assert_eq!(
+        shown.iter().map(holds).collect::<Vec<_>>(),
+        [false, false, true]
+    );
 }

@@ -160,6 +160,8 @@ pub struct ServerOptions {
     pub peer_tls: Option<PeerFiles>,
     /// Clients and people are spoken to by TLS with these; none: in the clear.
     pub client_tls: Option<OwnFiles>,
+    /// The authorities whose certificates clients must show; none: they need not.
+    pub client_authorities: Option<PathBuf>,
     /// What a follower does with a client's request.
     pub on_follower: OnFollower,
     /// Silence after which a follower stands for election.
@@ -180,6 +182,8 @@ pub struct ServerOptions {
     pub segment_bytes: u64,
     /// Most memcached clients at once.
     pub connections_max: usize,
+    /// Most memory of clients' requests and answers.
+    pub client_buffers_bytes_max: usize,
     /// By how much the scheduling priority is raised.
     pub raise_priority: i32,
     /// Whom a server becomes that is started as root.
@@ -257,6 +261,7 @@ impl ServerOptions {
             client_auth_file: given.optional("client-auth-file").map(PathBuf::from),
             peer_tls: given.peer_tls()?,
             client_tls: given.client_tls()?,
+            client_authorities: given.path("client-tls-ca"),
             on_follower: given.choice("on-follower", |word| match word {
                 "forward" => Some(OnFollower::Forward),
                 "refuse" => Some(OnFollower::Refuse),
@@ -271,6 +276,7 @@ impl ServerOptions {
             uncommitted_bytes_max: given.number::<usize>("uncommitted-mib")? << 20,
             segment_bytes: given.number::<u64>("segment-mib")? << 20,
             connections_max: given.number("connections-max")?,
+            client_buffers_bytes_max: given.number::<usize>("client-buffers-mib")? << 20,
             raise_priority: given.number("raise-priority")?,
             user: given.optional("user").map(str::to_owned),
             drain_timeout: Duration::from_millis(given.number("drain-timeout-ms")?),
@@ -337,12 +343,13 @@ impl ServerOptions {
         let peers = self.peer_tls.as_ref();
         let authorities = peers.map(|files| files.authorities.as_path());
         let clients = self.client_tls.as_ref();
+        let client_authorities = self.client_authorities.as_deref();
         Ok(ServerTls {
             peers: peers
                 .map(|files| PeerTls::load(files, &self.cluster, self.id))
                 .transpose()?,
             clients: clients
-                .map(|own| ClientTls::load(own, authorities))
+                .map(|own| ClientTls::load(own, authorities, client_authorities))
                 .transpose()?,
         })
     }
@@ -463,9 +470,10 @@ impl ServerOptions {
         if given.switch("insecure")? {
             return Ok(());
         }
-        let has_accounts = self.client_tls.is_some() && self.client_auth_file.is_some();
-        let for_clients = "a loopback address, unless `client-tls` is on and `client-auth-file` given; \
-                           --insecure lets anybody who reaches it read and change everything";
+        let knows_clients = self.client_auth_file.is_some() || self.client_authorities.is_some();
+        let has_accounts = self.client_tls.is_some() && knows_clients;
+        let for_clients = "a loopback address, unless `client-tls` is on and `client-auth-file` or \
+                           `client-tls-ca` given; --insecure lets anybody who reaches it read and change everything";
         let rules = [
             (
                 "listen-peer",
@@ -699,9 +707,10 @@ impl Given<'_> {
     /// The files of the ports for clients, which are those between replicas unless given.
     fn client_tls(&self) -> Result<Option<OwnFiles>, Refused> {
         let names = ["client-tls-cert", "client-tls-key"];
+        let all = [names[0], names[1], "client-tls-ca"];
         let is_on = self.choice("client-tls", |word| Some(word == "on"))?;
         match names.map(|name| self.path(name)) {
-            _ if !is_on => match names.iter().find(|name| self.optional(name).is_some()) {
+            _ if !is_on => match all.iter().find(|name| self.optional(name).is_some()) {
                 Some(name) => Err(self.refused(name, "nothing, unless `client-tls` is on")),
                 None => Ok(None),
             },

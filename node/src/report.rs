@@ -77,6 +77,9 @@ pub struct Report {
     pub items_bytes: u64,
     /// Clients connected.
     pub connections: u64,
+    /// What their requests and answers hold in memory.
+    #[serde(default)]
+    pub client_buffer_bytes: u64,
     /// Counters since the process started, by metric name (without prefix and `_total`).
     pub counters: BTreeMap<String, u64>,
     /// Durations since the process started, by metric name (without prefix).

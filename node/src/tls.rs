@@ -7,8 +7,8 @@ use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig,
@@ -253,47 +253,121 @@ impl PeerTls {
 
     /// Whether a new connection under this certificate would be let in now.
     pub fn verify(&self, chain: &[CertificateDer<'_>]) -> Result<(), TlsRefusal> {
-        let (end, between) = chain.split_first().ok_or(TlsRefusal::NoCertificate)?;
-        self.verifier
-            .verify_client_cert(end, between, UnixTime::now())
-            .map(drop)
-            .map_err(|error| TlsRefusal::of(&error))
+        verify_by(&self.verifier, chain)
     }
 }
 
 /// How clients and people are spoken to.
 pub struct ClientTls {
-    /// At the ports for clients, who say by password who they are.
+    /// At the ports for clients, who say by certificate or by password who they are.
     pub ports: Arc<ServerConfig>,
-    /// At the port for HTTP, where a certificate says who may change something.
+    /// At the port for HTTP.
     pub http: Arc<ServerConfig>,
+    /// What somebody who asks over HTTP may do.
+    pub people: People,
     /// Until when the files are good.
     pub expiries: Vec<Expiry>,
 }
 
+/// Who asks over HTTP: known by certificates of these authorities.
+#[derive(Clone, Debug, Default)]
+pub struct People {
+    /// Of those who may change something; none: everybody may.
+    operators: Option<Arc<dyn ClientCertVerifier>>,
+    /// Whoever shows nothing is told next to nothing.
+    are_all_known: bool,
+}
+
+/// What somebody may do over HTTP.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Standing {
+    /// Read and change.
+    Operator,
+    /// Read.
+    Reader,
+    /// Learn whether the server is up.
+    Nobody,
+}
+
+impl People {
+    /// What somebody may do who has shown this, which is of an authority of ours if it is anything.
+    pub fn standing(&self, shown: Option<&[CertificateDer<'_>]>) -> Standing {
+        if self.are_all_known && shown.is_none() {
+            return Standing::Nobody;
+        }
+        let Some(operators) = &self.operators else {
+            return Standing::Operator;
+        };
+        match shown.map(|chain| verify_by(operators, chain)) {
+            Some(Ok(())) => Standing::Operator,
+            Some(Err(_)) | None => Standing::Reader,
+        }
+    }
+}
+
 impl ClientTls {
-    /// Reads and checks the files; `authorities`: whose certificates let people change something.
-    pub fn load(own: &OwnFiles, authorities: Option<&Path>) -> anyhow::Result<Self> {
+    /// Reads and checks the files. `operators`: whose certificates let people change something over HTTP;
+    /// `clients`: whose certificates clients must show.
+    pub fn load(
+        own: &OwnFiles,
+        operators: Option<&Path>,
+        clients: Option<&Path>,
+    ) -> anyhow::Result<Self> {
         let chain = read_certificates(&own.certificate).context("option client-tls-cert")?;
         let key = read_key(&own.key).context("option client-tls-key")?;
-        let expiries = expiries(&[("client-tls-cert", &chain)])?;
-        let nobody = WebPkiClientVerifier::no_client_auth();
-        let people = match authorities {
-            None => Arc::clone(&nobody),
-            Some(path) => {
-                let roots = read_certificates(path).and_then(store_of);
-                let roots = Arc::new(roots.context("option tls-ca")?);
-                WebPkiClientVerifier::builder_with_provider(roots, provider())
-                    .allow_unauthenticated()
-                    .build()?
-            }
+        let read = |path: Option<&Path>, option: &'static str| {
+            let read = path.map(read_certificates).transpose();
+            Ok::<_, anyhow::Error>(read.context(option)?.unwrap_or_default())
         };
+        let operators = read(operators, "option tls-ca")?;
+        let clients = read(clients, "option client-tls-ca")?;
+        let expiries = expiries(&[("client-tls-cert", &chain), ("client-tls-ca", &clients)])?;
+        let people = People {
+            operators: verifier(&operators)
+                .context("option tls-ca")?
+                .map(ClientCertVerifierBuilder::build)
+                .transpose()?
+                .map(|verifier| verifier as Arc<dyn ClientCertVerifier>),
+            are_all_known: !clients.is_empty(),
+        };
+        let nobody = WebPkiClientVerifier::no_client_auth();
+        let known = verifier(&clients).context("option client-tls-ca")?;
+        let ports = known.map_or(Ok(Arc::clone(&nobody)), ClientCertVerifierBuilder::build)?;
+        let all = verifier(&[operators, clients].concat())?;
+        let all = all.map(|all| all.allow_unauthenticated().build());
+        let all = all.unwrap_or(Ok(nobody))?;
         Ok(Self {
-            ports: Arc::new(accepting(nobody, chain.clone(), key.clone_key())?),
-            http: Arc::new(accepting(people, chain, key)?),
+            ports: Arc::new(accepting(ports, chain.clone(), key.clone_key())?),
+            http: Arc::new(accepting(all, chain, key)?),
+            people,
             expiries,
         })
     }
+}
+
+/// Believes certificates of these authorities; none, if there is none.
+fn verifier(
+    authorities: &[CertificateDer<'static>],
+) -> anyhow::Result<Option<ClientCertVerifierBuilder>> {
+    if authorities.is_empty() {
+        return Ok(None);
+    }
+    let roots = Arc::new(store_of(authorities.to_vec())?);
+    Ok(Some(WebPkiClientVerifier::builder_with_provider(
+        roots,
+        provider(),
+    )))
+}
+
+fn verify_by(
+    verifier: &Arc<dyn ClientCertVerifier>,
+    chain: &[CertificateDer<'_>],
+) -> Result<(), TlsRefusal> {
+    let (end, between) = chain.split_first().ok_or(TlsRefusal::NoCertificate)?;
+    verifier
+        .verify_client_cert(end, between, UnixTime::now())
+        .map(drop)
+        .map_err(|error| TlsRefusal::of(&error))
 }
 
 /// All of a server's TLS; none where it is not wanted.
@@ -333,14 +407,24 @@ pub fn operator_name(cluster: &str) -> String {
     format!("operator.{}.{NAMES_END}", cluster_label(cluster))
 }
 
+/// The name in the certificate of a client; none if it cannot be one.
+pub fn client_name(name: &str, cluster: &str) -> Option<String> {
+    let is_one = is_label(name);
+    is_one.then(|| format!("{name}.client.{}.{NAMES_END}", cluster_label(cluster)))
+}
+
+/// Whether this can be a part of a DNS name, and of a file's.
+fn is_label(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=LABEL_BYTES_MAX).contains(&text.len())
+        && text.chars().all(fits)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
 /// A cluster's name as part of a DNS name: itself, or a hash if it cannot be one.
 fn cluster_label(cluster: &str) -> String {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_label = (1..=LABEL_BYTES_MAX).contains(&cluster.len())
-        && cluster.chars().all(fits)
-        && !cluster.starts_with('-')
-        && !cluster.ends_with('-');
-    if is_label && !cluster.starts_with(HASHED) {
+    if is_label(cluster) && !cluster.starts_with(HASHED) {
         return cluster.to_owned();
     }
     let digest = Sha256::digest(cluster.as_bytes());

@@ -12,7 +12,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use in_process::{Connection, Server};
-use quorumwire_interfaces::LogTime;
 use quorumwire_kv::memcached::{Asked, COMMAND_LINE_BYTES_MAX, Read as ReadRequest};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -149,11 +148,10 @@ impl Pair {
         let get = format!("mg {key} v{}\r\n", if is_base64 { " b" } else { "" });
         let mut answer = Vec::new();
         let read = ReadRequest::from_line(get.trim_end().as_bytes()).unwrap();
-        let now = LogTime(self.ours.log_time_ms);
         let Asked::Meta(meta) = read.asked() else {
             panic!("{read:?}");
         };
-        self.ours.store.answer_without_win(&meta, now, &mut answer);
+        self.ours.store.answer_without_win(&meta, &mut answer);
         let answer = String::from_utf8_lossy(&answer);
         let value = answer.split("\r\n").nth(1).unwrap_or_default();
         value

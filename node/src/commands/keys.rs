@@ -14,6 +14,8 @@ use std::process::ExitCode;
 All that a cluster needs, in one folder; docs/security.md says which file goes where:
   quorumwire keys new --dir KEYS --members 0=10.0.0.10,1=10.0.0.11,2=10.0.0.12
   quorumwire keys add --dir KEYS --member 3=10.0.0.13
+What a memcached or Redis client shows to servers with the option client-tls-ca:
+  quorumwire keys client --dir KEYS web-1
 New certificates before the old ones expire (copy them, SIGHUP):
   quorumwire keys renew --dir KEYS
 A new authority and secret without a failed request, each step on every replica before the next (copy what
@@ -41,6 +43,8 @@ enum Command {
     New(New),
     /// Make the certificate of one more replica, or add a secret that is accepted and not used yet
     Add(Add),
+    /// Make the certificate of a memcached or Redis client, for servers with the option client-tls-ca
+    Client(Client),
     /// Make all certificates of a folder anew, under the same authority
     Renew(Dir),
     /// Replace the authority and the secret of a folder, step by step
@@ -51,7 +55,7 @@ enum Command {
     Remove(File),
     /// Show which secrets there are, not the secrets themselves
     Show(Show),
-    /// Write a file with the clients' keys only: whoever has it can ask, and cannot speak as a replica
+    /// Write a file with the keys of the data planes' clients only: whoever has it can ask, and cannot speak as a replica
     Clients(Clients),
 }
 
@@ -99,6 +103,16 @@ struct Add {
     /// The secret file, to which a secret is added
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Client {
+    /// The folder
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// What the client is called: its files are `client-NAME.pem` and `client-NAME-key.pem`
+    #[arg(value_name = "NAME")]
+    name: String,
 }
 
 #[derive(Debug, clap::Args)]
@@ -213,6 +227,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             (_, _, Some(file)) => change_file(file, SecretFile::add),
             (_, _, None) => bail!("--dir and --member, or --file, are needed"),
         },
+        Command::Client(client) => {
+            let mut folder = KeyFolder::open(&client.dir)?;
+            folder.add_client(&client.name)?;
+            show_folder(&folder)
+        }
         Command::Renew(arguments) => {
             let folder = KeyFolder::open(&arguments.dir)?;
             folder.renew()?;

@@ -29,8 +29,40 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Memcached connections closed by their client",
     ),
     (
+        "client_connections_closed_for_memory",
+        "Client connections closed because all of them held more than client-buffers-mib, and these the most for the longest",
+    ),
+    (
+        "client_connections_closed_unknown",
+        "Client connections closed because they did not say in time who they are",
+    ),
+    (
+        "client_connections_killed",
+        "Client connections ended by CLIENT KILL",
+    ),
+    (
         "client_connections_refused_by_tls",
         "Client connections closed because they did not speak TLS 1.3, or broke it",
+    ),
+    (
+        "client_handshakes_displaced",
+        "Client connections closed in their TLS handshake because they were slow and others waited",
+    ),
+    (
+        "client_handshakes_postponed",
+        "Times a client's TLS handshake had to wait for its share of the server's time",
+    ),
+    (
+        "client_handshakes_timed_out",
+        "Client connections closed because their TLS handshake took too long",
+    ),
+    (
+        "peer_connections_closed_no_time",
+        "Peer connections closed at once because the time for handshakes of strangers was used up",
+    ),
+    (
+        "peer_handshakes_postponed",
+        "Times a stranger's TLS handshake on the peer port had to wait for its share of the server's time",
     ),
     (
         "client_connections_refused_too_many",

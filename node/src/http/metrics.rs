@@ -133,7 +133,7 @@ fn encode_identity(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt:
 
 fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
     let leader = report.leader.map_or(-1, i64::from);
-    let plain: [(&str, &str, u64); 14] = [
+    let plain: [(&str, &str, u64); 15] = [
         ("term", "Raft term", report.term),
         (
             "commit_index",
@@ -191,6 +191,11 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
             "connections",
             "Memcached clients connected",
             report.connections,
+        ),
+        (
+            "client_buffer_bytes",
+            "Memory of clients' requests that have not come in full and answers that are not taken",
+            report.client_buffer_bytes,
         ),
     ];
     for (name, help, value) in plain {

@@ -318,7 +318,7 @@ pub const TABLE: &[Spec] = &[
         unset: Unset::Value("off"),
         help: "Whether memcached clients, Redis clients and HTTP are spoken to by TLS 1.3, and by nothing else. \
                With `tls-ca`, whoever changes something over HTTP must then show a certificate, such as \
-               `operator.pem`; what only reads need not. Clients say who they are by `client-auth-file`.",
+               `operator.pem`; what only reads need not. Clients say who they are by `client-auth-file` or `client-tls-ca`.",
     },
     Spec {
         name: "client-tls-cert",
@@ -333,12 +333,21 @@ pub const TABLE: &[Spec] = &[
         help: "The key of `client-tls-cert` (PEM), readable by its owner only. Read again upon SIGHUP.",
     },
     Spec {
+        name: "client-tls-ca",
+        kind: Kind::Path,
+        unset: Unset::Otherwise("clients show no certificate"),
+        help: "The authorities (PEM) whose certificates clients must show, with `client-tls`; `quorumwire keys \
+               client` makes both. Without a `client-auth-file` a certificate is all that is asked; with one a \
+               password, too. Over HTTP those who show none learn from `/healthz` and `/readyz` whether the \
+               server is up, and nothing else. Read again upon SIGHUP; who is connected stays so.",
+    },
+    Spec {
         name: "insecure",
         kind: Kind::Switch,
         unset: Unset::Value("false"),
         help: "Allow listening beyond loopback on ports that are not both encrypted and authenticated: whoever \
                reaches one can read and change everything. Not needed for `listen-peer` with `tls-ca`, for the \
-               ports of clients with `client-tls` and `client-auth-file`, for `listen-http` with `client-tls` \
+               ports of clients with `client-tls` and `client-auth-file` or `client-tls-ca`, for `listen-http` with `client-tls` \
                and `tls-ca`, and for `listen-plane`, whose packets are authenticated (and not encrypted).",
     },
     Spec {
@@ -409,6 +418,13 @@ pub const TABLE: &[Spec] = &[
         kind: number(1, 100_000, "connections"),
         unset: Unset::Value("10000"),
         help: "Memcached clients connected at once; more are refused.",
+    },
+    Spec {
+        name: "client-buffers-mib",
+        kind: number(16, 1 << 20, "MiB"),
+        unset: Unset::Value("512"),
+        help: "Memory that clients' connections may hold together, for requests that have not come in full and \
+               answers that nobody takes. Beyond it, whoever has held the most for the longest is closed.",
     },
     Spec {
         name: "raise-priority",

@@ -1,12 +1,13 @@
 //! Client connections: bytes in, answers out, and the order between them. Knows the requests only as
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
 use super::clock;
+use super::handshakes::TimeBudget;
 use super::redis::{self, RedisClient};
 use super::stats::Statistics;
 use super::stream::Stream;
+use mio::Registry;
 use mio::event::Event;
-use mio::net::{TcpListener, TcpStream};
-use mio::{Interest, Registry, Token};
+use mio::net::TcpListener;
 use quorumwire_control::{Now, Ticket};
 use quorumwire_interfaces::Index;
 use rustls::ServerConfig;
@@ -14,7 +15,11 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+mod arrivals;
+mod memory;
+
+use self::arrivals::Handshakes;
+use self::memory::{Held, HeldByOne};
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -29,10 +34,6 @@ const READ_BYTES_PER_TURN: usize = 1 << 20;
 const INPUT_BYTES_MIN: usize = 4 << 10;
 /// A connection keeps its buffer for answers from one to the next up to this size.
 const KEPT_BUFFER_BYTES: usize = 256 << 10;
-/// A client that has not finished the handshake of TLS by then is closed; looked at once in a while.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// See [`HANDSHAKE_TIMEOUT`].
-const HANDSHAKES_LOOKED_AT: Duration = Duration::from_secs(1);
 
 /// What a client speaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -134,6 +135,8 @@ pub struct Connection {
     pub slots: VecDeque<Slot>,
     /// Number of the first slot in `slots`.
     pub first_slot: u64,
+    /// Bytes of answers in `slots`.
+    answers_bytes: usize,
     /// Lines of the reads in `slots`, one behind the other.
     lines: VecDeque<u8>,
     /// Writes and reads among `slots`.
@@ -152,7 +155,15 @@ pub struct Connection {
     ended: bool,
     /// Nothing more is read; closed once all is answered and taken.
     pub closing: bool,
+    /// Something it asked of the whole server is not answered yet.
+    pub is_asking: bool,
     queued: bool,
+    /// What it held when it was last looked at.
+    held: HeldByOne,
+    /// When it came.
+    opened: Now,
+    /// When it came, as long as its handshake is under way.
+    handshake_since: Option<Now>,
     /// When its last request was taken on; before the first, when it came.
     pub last_request: Now,
     /// Bytes that came and went and are not counted yet.
@@ -181,7 +192,8 @@ impl ConnectionId {
 impl Connection {
     /// Whether another request may be taken on.
     pub fn has_room(&self) -> bool {
-        !self.closing && self.slots.len() < SLOTS_MAX && self.output_waiting() < OUTPUT_BYTES_MAX
+        let waiting = self.output_waiting() + self.answers_bytes;
+        !self.closing && self.slots.len() < SLOTS_MAX && waiting < OUTPUT_BYTES_MAX
     }
 
     /// Answers that wait to be taken, in bytes.
@@ -215,6 +227,7 @@ impl Connection {
 
     fn push_slot(&mut self, slot: Slot) {
         self.writes_waiting += usize::from(slot.kind == SlotKind::Write);
+        self.answers_bytes += slot.answer.as_ref().map_or(0, |answer| answer.len());
         self.slots.push_back(slot);
     }
 
@@ -253,12 +266,31 @@ impl Connection {
         (line, &mut self.output)
     }
 
+    /// Keeps the answer of the slot with this number until its turn comes.
+    pub fn keep_answer(&mut self, number: u64, answer: &[u8]) {
+        let Some((slot, _)) = self.slot_mut(number) else {
+            return;
+        };
+        let before = slot.answer.replace(answer.into());
+        self.answers_bytes += answer.len();
+        self.answers_bytes -= before.map_or(0, |before| before.len());
+    }
+
+    /// What the front slot is, and its answer, if it is here.
+    pub fn take_front(&mut self) -> Option<(SlotKind, bool, Option<Box<[u8]>>)> {
+        let slot = self.slots.front_mut()?;
+        let (kind, quiet, answer) = (slot.kind, slot.quiet, slot.answer.take());
+        self.answers_bytes -= answer.as_ref().map_or(0, |answer| answer.len());
+        Some((kind, quiet, answer))
+    }
+
     /// Takes the front slot off.
     pub fn pop_slot(&mut self) {
         let Some(slot) = self.slots.pop_front() else {
             return;
         };
         self.first_slot += 1;
+        self.answers_bytes -= slot.answer.map_or(0, |answer| answer.len());
         match slot.kind {
             SlotKind::Read {
                 line_bytes, keys, ..
@@ -287,12 +319,6 @@ impl Connection {
             self.keys_waiting -= keys as usize;
             self.writes_waiting += 1;
         }
-    }
-
-    /// Whether what waits at the front is `stats conns`.
-    pub fn is_asked_for_connections(&self) -> bool {
-        let wanted = SlotKind::Stats(Statistics::Connections);
-        self.slots.front().is_some_and(|slot| slot.kind == wanted)
     }
 
     /// Its number among those that are open, and where it comes from and goes to.
@@ -454,9 +480,15 @@ pub struct ClientCounters {
     pub refused_too_many: u64,
     pub closed_by_client: u64,
     pub closed_broken: u64,
+    pub killed: u64,
+    pub closed_for_memory: u64,
+    pub closed_unknown: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
     pub refused_by_tls: u64,
+    pub handshakes_timed_out: u64,
+    pub handshakes_displaced: u64,
+    pub handshakes_postponed: u64,
 }
 
 /// All client connections.
@@ -469,7 +501,10 @@ pub struct Clients {
     pub lets_everybody_in: bool,
     /// How connections are secured; none: not at all.
     pub tls: Option<Arc<ServerConfig>>,
-    handshakes_next: Now,
+    handshakes: Handshakes,
+    /// What connections hold together.
+    pub held: Held,
+    unknown_looked_at: Now,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     next_serial: u32,
@@ -493,7 +528,9 @@ impl Clients {
             connections_max,
             lets_everybody_in: true,
             tls: None,
-            handshakes_next: Now::default(),
+            handshakes: Handshakes::default(),
+            held: Held::default(),
+            unknown_looked_at: Now::default(),
             connections: Vec::new(),
             free: Vec::new(),
             next_serial: 0,
@@ -511,105 +548,6 @@ impl Clients {
     /// Those that are not lent.
     pub fn iter(&self) -> impl Iterator<Item = &Connection> {
         self.connections.iter().flatten().map(AsRef::as_ref)
-    }
-
-    /// Takes new connections, up to the limit; one more is told so and closed.
-    pub fn accept(&mut self) {
-        for place in 0..self.listeners.len() {
-            while let (Ok((mut stream, from)), protocol) = {
-                let (listener, protocol) = &self.listeners[place];
-                (listener.accept(), *protocol)
-            } {
-                if self.open_count >= self.connections_max {
-                    self.counters.refused_too_many += 1;
-                    if self.tls.is_none() {
-                        stream.write_all(protocol.too_many()).ok();
-                    }
-                    continue;
-                }
-                self.counters.accepted += 1;
-                self.open(stream, from, protocol);
-            }
-        }
-    }
-
-    /// Has those closed whose handshake takes too long.
-    pub fn time_out_handshakes(&mut self, now: Now) {
-        if self.tls.is_none() || now < self.handshakes_next {
-            return;
-        }
-        self.handshakes_next = Now(now.0 + HANDSHAKES_LOOKED_AT);
-        for slot in 0..self.connections.len() {
-            if let Some(connection) = self.connections[slot].as_mut()
-                && connection.stream.is_given_up(HANDSHAKE_TIMEOUT)
-            {
-                connection.closing = true;
-                self.enqueue(u32::try_from(slot).expect("slots are u32"));
-            }
-        }
-    }
-
-    /// Takes no new connections from now on.
-    pub fn stop_accepting(&mut self) {
-        for (mut listener, _) in self.listeners.drain(..) {
-            self.registry.deregister(&mut listener).ok();
-        }
-    }
-
-    fn open(&mut self, stream: TcpStream, from: SocketAddr, protocol: Protocol) {
-        stream.set_nodelay(true).ok();
-        let Ok(mut stream) = Stream::accepted(stream, self.tls.as_ref()) else {
-            return;
-        };
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.connections.push(None);
-            u32::try_from(self.connections.len() - 1).expect("connections_max is small")
-        });
-        let token = Token(self.first_token + slot as usize);
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if self
-            .registry
-            .register(&mut stream, token, interest)
-            .is_err()
-        {
-            self.free.push(slot);
-            return;
-        }
-        let serial = self.next_serial;
-        self.next_serial = self.next_serial.wrapping_add(1);
-        self.open_count += 1;
-        self.connections[slot as usize] = Some(Box::new(Connection {
-            id: ConnectionId { slot, serial },
-            redis: match protocol {
-                Protocol::Memcached => None,
-                Protocol::Redis => Some(Box::new(RedisClient::new(from, clock::now()))),
-            },
-            is_let_in: self.lets_everybody_in,
-            stream,
-            input: Vec::new(),
-            filled: 0,
-            needed: 0,
-            swallow: 0,
-            output: Vec::new(),
-            written: 0,
-            slots: VecDeque::new(),
-            first_slot: 0,
-            lines: VecDeque::new(),
-            writes_waiting: 0,
-            reads_waiting: 0,
-            stalled: false,
-            cut: false,
-            keys_waiting: 0,
-            readable: true,
-            ending: false,
-            ended: false,
-            closing: false,
-            queued: false,
-            last_request: clock::now(),
-            bytes_in: 0,
-            bytes_out: 0,
-        }));
-        self.enqueue(slot);
     }
 
     /// Handles readiness of one of our tokens.
@@ -634,11 +572,6 @@ impl Clients {
         if self.get(id).is_some() {
             self.enqueue(id.slot);
         }
-    }
-
-    /// See [`Self::iter`].
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Connection> {
-        self.connections.iter_mut().flatten().map(AsMut::as_mut)
     }
 
     /// Has every connection looked at: leadership changed, or room came back.
@@ -667,10 +600,17 @@ impl Clients {
     /// Lends the next connection that is to be looked at; give it back with [`Self::put_back`].
     pub fn take_next(&mut self) -> Option<Box<Connection>> {
         while let Some(slot) = self.queue.pop_front() {
-            if let Some(mut connection) = self.connections[slot as usize].take() {
-                connection.queued = false;
-                return Some(connection);
+            let Some(mut connection) = self.connections[slot as usize].take() else {
+                continue;
+            };
+            if connection.handshake_since.is_some() && !self.handshakes.may_go_on() {
+                self.handshakes.postpone(slot);
+                self.counters.handshakes_postponed += 1;
+                self.connections[slot as usize] = Some(connection); // and it stays marked as queued
+                continue;
             }
+            connection.queued = false;
+            return Some(connection);
         }
         None
     }
@@ -692,9 +632,12 @@ impl Clients {
     /// whether it is still open.
     pub fn send_and_put_back(&mut self, mut connection: Box<Connection>, broken: bool) -> bool {
         let broken = broken || !connection.send();
+        self.note_handshake(&mut connection);
         self.counters.bytes_in += std::mem::take(&mut connection.bytes_in);
         self.counters.bytes_out += std::mem::take(&mut connection.bytes_out);
         if !broken && !connection.is_done() {
+            connection.give_back();
+            self.count_held(&mut connection);
             self.put_back(connection);
             return true;
         }
@@ -705,11 +648,25 @@ impl Clients {
         } else {
             self.counters.closed_by_client += 1;
         }
+        self.close(connection);
+        false
+    }
+
+    /// Ends a connection that is not lent, whatever it waits for.
+    pub fn kill(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.take(id) {
+            self.counters.killed += 1;
+            self.close(connection);
+        }
+    }
+
+    fn close(&mut self, mut connection: Box<Connection>) {
+        self.end_handshake(&mut connection);
+        self.forget_held(&connection);
         connection.stream.say_end();
         self.registry.deregister(&mut connection.stream).ok();
         self.free.push(connection.id.slot);
         self.open_count -= 1;
-        false
     }
 
     /// Takes no request from anybody any more; each connection closes once it has its answers.

@@ -33,6 +33,14 @@ pub fn processor_times() -> Option<[f64; 2]> {
     Some([seconds()?, seconds()?])
 }
 
+/// Memory that the process has now, in bytes; 0 where the system does not say.
+pub fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split_whitespace().nth(1);
+    let pages: Option<u64> = pages.and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
 fn duration(time: Timespec) -> Duration {
     Duration::new(
         u64::try_from(time.tv_sec).unwrap_or(0),

@@ -1,7 +1,9 @@
 //! One replicated group in one process: consensus, state machine, and whatever waits for them. Knows
 //! client connections only by name.
 use super::answers;
+use super::asks::Asks;
 use super::clients::ConnectionId;
+use super::clock;
 use super::counters::Counters;
 use super::journal::Journal;
 use super::links::Links;
@@ -15,8 +17,8 @@ use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
-use quorumwire_kv::memcached::{Asked, Read, reply};
-use quorumwire_kv::redis::reads_time;
+use quorumwire_kv::memcached::{Asked, Read, reads_time, reply};
+use quorumwire_kv::redis::reads_time as redis_reads_time;
 use quorumwire_kv::{REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
@@ -140,8 +142,8 @@ pub struct Core {
     pub attend_later: Vec<ConnectionId>,
     /// Who may be a client; none: everybody.
     pub accounts: Option<Accounts>,
-    /// What Redis clients ask of the server.
-    pub asks: Vec<redis::Asked>,
+    /// What clients ask of the whole server.
+    pub asks: Asks,
     /// The plane had no room for all that waits.
     pub stalled_for_plane: bool,
     /// Connections have stalled: look at all when leadership or room changes.
@@ -160,6 +162,8 @@ pub struct Core {
     pub counters: Counters,
     /// What `stats` tells of the clients.
     pub serving: Serving,
+    /// When the last snapshot was taken here, or else this process began, in seconds since 1970.
+    pub last_saved_s: u64,
     /// What `stats` counts from: see [`Core::write_stats`].
     pub figures_at_reset: Vec<u64>,
 }
@@ -188,7 +192,7 @@ impl Core {
             waiting_for_apply: Vec::new(),
             attend_later: Vec::new(),
             accounts: None,
-            asks: Vec::new(),
+            asks: Asks::default(),
             stalled_for_plane: false,
             stalled: false,
             leaderless_since: Some(now),
@@ -200,6 +204,7 @@ impl Core {
             clock: LeaderClock::default(),
             counters: Counters::default(),
             serving: Serving::default(),
+            last_saved_s: clock::wall_ms() / 1000,
             figures_at_reset: Vec::new(),
         }
     }
@@ -316,7 +321,7 @@ impl Core {
 
     /// The same for a read whose answer may depend on the time: the log then says first what time it is.
     pub fn read_barrier_for(&mut self, line: &[u8]) -> Index {
-        if reads_time(line) {
+        if redis_reads_time(line) || reads_time(line) {
             self.tick_for_reader();
         }
         self.read_barrier()

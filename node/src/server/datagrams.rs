@@ -8,7 +8,6 @@
 use super::Server;
 use super::core::{Core, Gate, Origin, REQUEST_TIMEOUT, Reader, Routed};
 use super::meta_reads::MetaRead;
-use super::stats::Statistics;
 use super::{answers, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
@@ -400,7 +399,7 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
             Err(routed) => settle(datagrams, id, routed),
         };
     }
-    let must_apply = core.read_barrier();
+    let must_apply = core.read_barrier_for(&line);
     match core.gate(must_apply, true) {
         Gate::Open => answer_read(core, datagrams, id),
         Gate::Wait(index) => core.waiting_for_apply.push((index, Reader::Datagram(id))),
@@ -449,7 +448,7 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
 fn answer_local(core: &mut Core, datagrams: &mut Datagrams, to: &Waiting, local: Local<'_>) {
     match requests::local_answer(local) {
         requests::LocalAnswer::Text(text) => datagrams.send(to, text),
-        requests::LocalAnswer::Stats(Statistics::Connections) => datagrams.send(to, TOO_LARGE),
+        requests::LocalAnswer::Connections => datagrams.send(to, TOO_LARGE),
         requests::LocalAnswer::Stats(asked) => {
             let mut answer = Vec::new();
             core.write_stats(asked, &mut answer);

@@ -1,6 +1,6 @@
 //! Where another replica is dialed: its address, looked up without holding up the event loop.
 use quorumwire_control::Now;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread;
 
@@ -8,6 +8,8 @@ use std::thread;
 pub struct Dial {
     pub address: String,
     resolving: Option<Receiver<Option<SocketAddr>>>,
+    /// What its name meant last.
+    found: Option<IpAddr>,
     pub next: Now,
     pub link: Option<usize>,
     /// It was dialed before, if only in vain.
@@ -27,13 +29,20 @@ pub enum Resolved {
 impl Dial {
     /// To be dialed at once.
     pub fn new(address: String) -> Self {
+        let found = address.parse().ok();
         Self {
             address,
             resolving: None,
+            found: found.map(|found: SocketAddr| found.ip().to_canonical()),
             next: Now::default(),
             link: None,
             tried: false,
         }
+    }
+
+    /// Whether the replica is, or was when it was last dialed, at this address.
+    pub fn is_at(&self, address: IpAddr) -> bool {
+        self.found == Some(address)
     }
 
     /// The address to dial. Names are looked up by a thread of their own, one at a time for each
@@ -62,6 +71,7 @@ impl Dial {
             Err(TryRecvError::Empty) => Resolved::NotYet,
             Ok(Some(address)) => {
                 self.resolving = None;
+                self.found = Some(address.ip().to_canonical());
                 Resolved::Address(address)
             }
             Ok(None) | Err(TryRecvError::Disconnected) => {

@@ -1,13 +1,15 @@
 //! Connections between replicas: who dials whom, handshake, frames in and out. Knows no protocol
 //! beyond the handshake; messages are handed up and taken down as they are.
+use super::clock;
 use super::dial::{Dial, Resolved};
+use super::handshakes::TimeBudget;
 use super::outbox::Outbox;
 use super::stream::Stream;
 use crate::tls::{PeerTls, TlsRefusal};
 use bytes::{Bytes, BytesMut};
+use mio::Registry;
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
-use mio::{Interest, Registry, Token};
 use quorumwire_control::{Now, Peer, Promise};
 use quorumwire_interfaces::{Incarnation, ReplicaId};
 use quorumwire_wire::peer::peer_message::Body;
@@ -15,13 +17,23 @@ use quorumwire_wire::prost::Message;
 use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, Goodbye, check_hello, encode_frame, peer};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
+
+mod strangers;
 
 /// Connections at once, those still in the handshake included; more are closed at once.
 pub const LINKS_MAX: usize = 64;
-/// Those of them that may be strangers, who are to find no room of those that we dial.
-const STRANGERS_MAX: usize = LINKS_MAX / 2;
+/// Those of them that may be strangers from an address at which no replica is, and as many that come from such
+/// an address: neither find room of the others, or of those that we dial.
+const STRANGERS_MAX: usize = LINKS_MAX / 4;
+/// Of each second, for accepting connections; what comes beyond it waits in the listener's queue.
+const ACCEPT_TIME: Duration = Duration::from_millis(50);
+/// Of each second, for handshakes of strangers from an address at which no replica is; who comes beyond it is
+/// closed, or waits if it is here already.
+const STRANGERS_TIME: Duration = Duration::from_millis(50);
+/// Of each second, for handshakes of those from a replica's address.
+const NEIGHBOURS_TIME: Duration = Duration::from_millis(150);
 /// A connection that has not said hello by then is closed; TLS has its handshake within that time, too.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A dial that has not connected by then is given up.
@@ -81,6 +93,8 @@ pub struct LinkCounters {
     pub closed_malformed: u64,
     pub closed_silent: u64,
     pub closed_too_many: u64,
+    pub closed_no_time: u64,
+    pub handshakes_postponed: u64,
     /// In the order of [`TlsRefusal::ALL`].
     pub refused_by_tls: [u64; TlsRefusal::ALL.len()],
 }
@@ -88,6 +102,10 @@ pub struct LinkCounters {
 struct Link {
     stream: Stream,
     dialed: Option<ReplicaId>,
+    /// Where it came from.
+    from: IpAddr,
+    /// That is a replica's address, too.
+    is_neighbour: bool,
     connected: bool,
     /// The other side is somebody who may know who we are: we have said hello.
     greeted: bool,
@@ -115,6 +133,14 @@ pub struct Links {
     tls: Option<PeerTls>,
     first_token: usize,
     slots: Vec<Option<Link>>,
+    /// Which slot is looked at first, so that none is always last.
+    first_slot: usize,
+    /// Time for strangers; see the constants of these names.
+    accepts: TimeBudget,
+    strangers: TimeBudget,
+    neighbours: TimeBudget,
+    /// More connections may wait to be accepted.
+    accepts_more: bool,
     up: BTreeMap<ReplicaId, usize>,
     dials: BTreeMap<ReplicaId, Dial>,
     /// The lives that are members.
@@ -146,6 +172,11 @@ impl Links {
             tls: None,
             first_token,
             slots: (0..LINKS_MAX).map(|_| None).collect(),
+            first_slot: 0,
+            accepts: TimeBudget::new(ACCEPT_TIME),
+            strangers: TimeBudget::new(STRANGERS_TIME),
+            neighbours: TimeBudget::new(NEIGHBOURS_TIME),
+            accepts_more: false,
             up: BTreeMap::new(),
             dials: BTreeMap::new(),
             members: BTreeMap::new(),
@@ -252,32 +283,40 @@ impl Links {
         }
     }
 
-    /// Whether something is left to read although no event will say so.
+    /// Whether something is left to do although no event will say so.
     pub fn has_more(&self) -> bool {
-        self.slots
-            .iter()
-            .flatten()
-            .any(|link| link.readable && link.connected)
-    }
-
-    /// Takes new connections.
-    pub fn accept(&mut self, now: Now) {
-        while let Ok((stream, address)) = self.listener.accept() {
-            if self.open(stream, None, now).is_none() {
-                self.counters.closed_too_many += 1;
-                tracing::warn!(%address, limit = LINKS_MAX, "too many peer connections");
-            }
-        }
+        let may_go_on = |link: &Link| match self.budget_of(link) {
+            None => true,
+            Some(budget) => budget.will_be_left(),
+        };
+        let mut links = self.slots.iter().flatten();
+        (self.accepts_more && self.accepts.will_be_left())
+            || links.any(|link| link.readable && link.connected && may_go_on(link))
     }
 
     /// Reads what has arrived and hands it to `sink`.
     pub fn read(&mut self, now: Now, sink: &mut Vec<LinkEvent>) {
-        for slot in 0..self.slots.len() {
-            let is_readable = |link: &Link| link.readable && link.connected;
-            if self.slots[slot].as_ref().is_some_and(is_readable)
-                && let Err(reason) = self.read_link(slot, now, sink)
-            {
+        self.first_slot = (self.first_slot + 1) % LINKS_MAX;
+        for place in 0..LINKS_MAX {
+            let slot = (self.first_slot + place) % LINKS_MAX;
+            let Some(link) = self.slots[slot].as_ref() else {
+                continue;
+            };
+            if !link.readable || !link.connected {
+                continue;
+            }
+            let budget = self.budget_of(link);
+            if budget.is_some_and(|budget| !budget.is_left()) {
+                self.counters.handshakes_postponed += 1;
+                continue;
+            }
+            let began = budget.map(|_| (link.is_neighbour, clock::worked()));
+            if let Err(reason) = self.read_link(slot, now, sink) {
                 self.close(slot, &reason, sink);
+            }
+            if let Some((is_neighbour, began)) = began {
+                let took = clock::worked().saturating_sub(began);
+                self.budget_for(is_neighbour).use_up(took);
             }
         }
     }
@@ -346,64 +385,6 @@ impl Links {
         self.write(now, &mut Vec::new());
     }
 
-    fn open(&mut self, stream: TcpStream, dialed: Option<ReplicaId>, now: Now) -> Option<usize> {
-        if dialed.is_none() {
-            self.make_room_for_stranger();
-        }
-        let slot = self.slots.iter().position(Option::is_none)?;
-        let mut stream = match (&self.tls, dialed) {
-            (None, _) => Stream::Plain(stream),
-            (Some(tls), None) => Stream::tls(stream, tls.accept().ok()?),
-            (Some(tls), Some(id)) => Stream::tls(stream, tls.dial(id).ok()?),
-        };
-        let token = Token(self.first_token + slot);
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.registry.register(&mut stream, token, interest).ok()?;
-        let link = Link {
-            stream,
-            dialed,
-            connected: dialed.is_none(),
-            greeted: false,
-            certified: None,
-            peer: None,
-            info: PeerInfo {
-                client: String::new(),
-                redis: String::new(),
-                http: String::new(),
-                plane: None,
-            },
-            input: BytesMut::new(),
-            output: Outbox::default(),
-            opened: now,
-            last_heard: now,
-            last_sent: now,
-            readable: false,
-            ending: false,
-            dirty: true,
-        };
-        if link.connected {
-            link.stream.socket().set_nodelay(true).ok()?;
-        }
-        self.slots[slot] = Some(link);
-        self.greet(slot).ok(); // under TLS it is not time yet
-        Some(slot)
-    }
-
-    /// The stranger that has been here longest gives way: whoever means it is none for long, so strangers
-    /// who say nothing cannot keep replicas out.
-    fn make_room_for_stranger(&mut self) {
-        let strangers = self.slots.iter().enumerate().filter_map(|(slot, link)| {
-            let link = link.as_ref()?;
-            (link.dialed.is_none() && link.peer.is_none()).then_some((link.opened, slot))
-        });
-        if strangers.clone().count() >= STRANGERS_MAX
-            && let Some((_, slot)) = strangers.min()
-        {
-            self.counters.closed_too_many += 1;
-            self.close(slot, "too many strangers", &mut Vec::new());
-        }
-    }
-
     fn dial_due(&mut self, now: Now) {
         let me = self.hello.replica;
         let due: Vec<ReplicaId> = self
@@ -435,7 +416,7 @@ impl Links {
             };
             dial.tried = true;
             if let Ok(stream) = TcpStream::connect(address) {
-                let slot = self.open(stream, Some(id), now);
+                let slot = self.open(stream, Some(id), address.ip(), now);
                 if let Some(dial) = self.dials.get_mut(&id) {
                     dial.link = slot;
                 }
@@ -694,22 +675,6 @@ impl Links {
             }
         }
         text
-    }
-
-    /// Keeps, for people, why a peer is not connected.
-    fn note_refusal(&mut self, slot: usize, text: String) {
-        let Some(link) = self.slots[slot].as_ref() else {
-            return;
-        };
-        let who = match (link.dialed, link.stream.socket().peer_addr()) {
-            (Some(id), _) => format!("replica {id}"),
-            (None, Ok(address)) => address.ip().to_string(),
-            (None, Err(_)) => "a peer".to_owned(),
-        };
-        tracing::warn!(peer = who, text, "no connection");
-        if self.refused.len() < LINKS_MAX {
-            self.refused.insert(who, (self.now, text));
-        }
     }
 
     fn close(&mut self, slot: usize, reason: &str, sink: &mut Vec<LinkEvent>) {

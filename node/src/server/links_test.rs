@@ -1,16 +1,19 @@
 //! Who is let in, over real sockets.
 use super::*;
-use mio::{Events, Poll};
+use mio::{Events, Interest, Poll, Token};
+use rustls::pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::time::Instant;
 
 const FIRST_TOKEN: usize = 10;
-const DEADLINE: Duration = Duration::from_secs(10);
+pub const DEADLINE: Duration = Duration::from_secs(10);
 
 pub struct Host {
     poll: Poll,
     pub links: Links,
     pub address: SocketAddr,
+    /// By whose word it is known, under TLS.
+    pub authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Host {
@@ -35,6 +38,7 @@ impl Host {
             poll,
             links,
             address,
+            authorities: Vec::new(),
         }
     }
 
@@ -66,6 +70,7 @@ impl Host {
                 .poll(&mut ready, Some(Duration::from_millis(10)))
                 .unwrap();
             let (now, mut told) = (Now(begun.elapsed()), Vec::new());
+            self.links.begin_turn(now);
             for event in &ready {
                 match event.token() {
                     Token(0) => self.links.accept(now),

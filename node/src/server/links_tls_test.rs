@@ -1,56 +1,16 @@
 //! Who is let in under TLS, over real sockets: strangers of every kind speak from threads of their own, with
 //! the same library and certificates made for it.
-use super::tests::Host;
+use super::tests::{DEADLINE, Host};
 use super::*;
 use crate::key_folder::KeyFolder;
-use crate::tls::{OwnFiles, PeerFiles, provider, read_certificates, read_key};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use crate::tls::{
+    OwnFiles, PeerFiles, provider, read_certificates, read_key, replica_name, store_of,
+};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
-
-/// Takes whatever the host shows: a stranger is not picky.
-#[derive(Debug)]
-struct NotPicky;
-
-impl ServerCertVerifier for NotPicky {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        provider()
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
-}
 
 /// What a stranger heard until it was sent away: of our protocol, that is, within TLS.
 type Heard = JoinHandle<Vec<u8>>;
@@ -60,8 +20,7 @@ fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> Heard {
     let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(NotPicky));
+        .with_root_certificates(store_of(host.authorities.clone()).unwrap());
     let config = match shows {
         None => config.with_no_client_auth(),
         Some(own) => {
@@ -71,7 +30,7 @@ fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> Heard {
                 .unwrap()
         }
     };
-    let name = ServerName::try_from("anybody").unwrap();
+    let name = ServerName::try_from(replica_name(ReplicaId(0), "test")).unwrap();
     let tls = ClientConnection::new(Arc::new(config), name).unwrap();
     let hello = peer::PeerMessage {
         body: Some(Body::Hello(quorumwire_wire::hello(says.0, says.1, 5))),
@@ -120,6 +79,7 @@ impl Cluster {
     fn host(&self) -> Host {
         let mut host = Host::start();
         host.links.set_tls(self.tls());
+        host.authorities = read_certificates(&self.files(0).authorities).unwrap();
         host
     }
 }
@@ -299,6 +259,7 @@ fn a_connection_whose_authority_is_gone_is_known_and_goes_on_until_it_ends() {
     host.turn_while(|_, told| !told.iter().any(is_up));
     assert_eq!(host.links.set_tls(ours.tls()), [], "the same files again");
     assert_eq!(host.links.set_tls(others.tls()), [ReplicaId(1)]);
+    host.authorities = read_certificates(&others.files(0).authorities).unwrap();
     assert!(host.links.info(ReplicaId(1)).is_some());
     let again = stranger(&host, Some(&ours.files(1).own), ("test", 1));
     is_refused_beside(&mut host, again);
@@ -326,4 +287,124 @@ fn strangers_who_take_all_places_do_not_keep_a_replica_out() {
     assert!(host.links.counters.closed_too_many > 0);
     drop((host, mute));
     assert!(!heard.join().unwrap().is_empty());
+}
+
+/// A connection from another address of this machine, at which no replica is.
+fn from_elsewhere(host: &Host, last_byte: u8) -> std::net::TcpStream {
+    use socket2::{Domain, Socket, Type};
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let from: SocketAddr = format!("127.0.0.{last_byte}:0").parse().unwrap();
+    socket.bind(&from.into()).unwrap();
+    socket.connect(&host.address.into()).unwrap();
+    socket.into()
+}
+
+/// A host that knows that replica 1 is at 127.0.0.1.
+fn with_neighbour(ours: &Cluster) -> Host {
+    let mut host = ours.host();
+    let known = BTreeMap::from([(ReplicaId(1), "127.0.0.1:1".to_owned())]);
+    host.links.set_addresses(&known);
+    host
+}
+
+fn places(host: &Host, is_wanted: impl Fn(&Link) -> bool) -> usize {
+    let links = host.links.slots.iter().flatten();
+    links.filter(|link| is_wanted(link)).count()
+}
+
+#[test]
+fn strangers_from_elsewhere_take_neither_place_nor_time_of_replicas() {
+    let ours = cluster("test");
+    let mut host = with_neighbour(&ours);
+    let mut mute: Vec<_> = (0..STRANGERS_MAX)
+        .map(|_| from_elsewhere(&host, 2))
+        .collect();
+    host.turn_while(|links, _| links.slots.iter().flatten().count() < STRANGERS_MAX);
+    // Their time is over, and no more is earned: who comes is closed at once, but for a replica.
+    host.links.strangers.use_up(Duration::from_hours(1));
+    host.links.strangers.begin_turn(Now(DEADLINE));
+    host.links.strangers.use_up(Duration::from_hours(1));
+    mute.extend((0..40).map(|_| from_elsewhere(&host, 3)));
+    let heard = stranger(&host, Some(&ours.files(1).own), ("test", 1));
+    let is_up = |event: &LinkEvent| matches!(event, LinkEvent::Up(..));
+    host.turn_while(|links, told| {
+        links.counters.closed_no_time < 40 || !told.iter().any(is_up) && links.up.is_empty()
+    });
+    assert_eq!(places(&host, |link| link.peer.is_none()), STRANGERS_MAX);
+    assert_eq!(host.links.counters.closed_too_many, 0);
+    drop((host, mute));
+    assert!(!heard.join().unwrap().is_empty());
+}
+
+#[test]
+fn a_handshake_waits_for_its_time_and_is_done_then() {
+    let ours = cluster("test");
+    let mut host = with_neighbour(&ours);
+    let heard = stranger(&host, Some(&ours.files(1).own), ("test", 1));
+    host.turn_while(|links, _| links.slots.iter().flatten().count() == 0);
+    host.links.neighbours = TimeBudget::new(NEIGHBOURS_TIME);
+    host.links.neighbours.use_up(NEIGHBOURS_TIME);
+    let link = host.links.slots.iter_mut().flatten().next().unwrap();
+    link.readable = true;
+    let is_started = link.stream.is_established();
+    assert!(!is_started);
+    let before = host.links.counters.handshakes_postponed;
+    host.links.read(Now::default(), &mut Vec::new());
+    assert_eq!(host.links.counters.handshakes_postponed, before + 1);
+    assert!(!host.links.has_more(), "nothing can be done now");
+    host.links
+        .neighbours
+        .begin_turn(Now(Duration::from_secs(1)));
+    assert!(host.links.has_more());
+    let is_up = |event: &LinkEvent| matches!(event, LinkEvent::Up(..));
+    host.turn_while(|_, told| !told.iter().any(is_up));
+    drop(host);
+    assert!(!heard.join().unwrap().is_empty());
+}
+
+/// Whoever sends one is not driven out by whoever sends many.
+#[test]
+fn of_strangers_those_give_way_who_are_many() {
+    let ours = cluster("test");
+    let mut host = with_neighbour(&ours);
+    let lonely = from_elsewhere(&host, 9);
+    host.turn_while(|links, _| links.slots.iter().flatten().count() < 1);
+    let mute: Vec<_> = (0..3 * STRANGERS_MAX)
+        .map(|_| from_elsewhere(&host, 2))
+        .collect();
+    let gave_way = 2 * STRANGERS_MAX as u64 + 1;
+    host.turn_while(|links, _| links.counters.closed_too_many < gave_way);
+    let from = lonely.local_addr().unwrap().ip();
+    assert_eq!(places(&host, |link| link.from == from), 1);
+    assert_eq!(places(&host, |link| link.from != from), STRANGERS_MAX - 1);
+    drop(mute);
+}
+
+#[test]
+fn a_flood_is_accepted_as_far_as_there_is_time() {
+    let mut host = cluster("test").host();
+    let mute: Vec<_> = (0..50).map(|_| from_elsewhere(&host, 2)).collect();
+    host.links.accepts.use_up(Duration::from_hours(1));
+    host.links.accept(Now::default());
+    assert_eq!(
+        places(&host, |_| true),
+        0,
+        "they wait in the listener's queue"
+    );
+    assert!(!host.links.has_more());
+    host.links.begin_turn(Now(Duration::from_secs(1)));
+    assert!(places(&host, |_| true) > 0);
+    drop(mute);
+}
+
+/// The log and what is shown do not grow with the number of strangers.
+#[test]
+fn who_is_refused_again_and_again_is_shown_once() {
+    let mut host = cluster("test").host();
+    for count in 1..=30 {
+        let mut socket = from_elsewhere(&host, 2);
+        socket.write_all(&[0; 64]).unwrap();
+        host.turn_while(|links, _| refused(links, TlsRefusal::Malformed) < count);
+    }
+    assert_eq!(host.links.refusals().count(), 1);
 }

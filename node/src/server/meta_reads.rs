@@ -2,7 +2,6 @@
 //! Then the log carries them.
 use super::clients::Connection;
 use super::core::{Core, Origin, Routed};
-use quorumwire_interfaces::LogTime;
 use quorumwire_kv::memcached::{Asked, Read, reply};
 
 /// What became of a read.
@@ -23,10 +22,9 @@ impl Core {
         may_write: bool,
         output: &mut Vec<u8>,
     ) -> MetaRead {
-        let now = LogTime(self.leader_time_ms());
         let before = output.len();
         let store = self.store.inner();
-        store.answer(read, now, output);
+        store.answer(read, output);
         if output[before..] == *reply::MUST_WRITE {
             output.truncate(before);
             if let (true, Some(command)) = (may_write, read.as_write()) {
@@ -36,7 +34,7 @@ impl Core {
                 return MetaRead::Written(routed);
             }
             if let Asked::Meta(meta) = read.asked() {
-                store.answer_without_win(&meta, now, output);
+                store.answer_without_win(&meta, output);
             }
         }
         self.count_read(read);

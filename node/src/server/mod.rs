@@ -4,6 +4,7 @@
 mod administration;
 mod answers;
 mod apply;
+mod asks;
 mod attention;
 mod backups;
 mod carry_out;
@@ -14,6 +15,8 @@ mod core;
 mod counters;
 mod datagrams;
 mod dial;
+mod handshakes;
+
 mod journal;
 mod links;
 mod log_time;
@@ -153,11 +156,13 @@ impl Server {
     fn turn(&mut self, events: &Events) -> anyhow::Result<()> {
         let begun = clock::now();
         self.core.now = begun;
+        self.core.links.begin_turn(begun);
+        self.clients.begin_turn(begun);
         let mut woken = false;
         for event in events {
             match event.token() {
                 TOKEN_WAKE => woken = true,
-                TOKEN_CLIENTS | TOKEN_REDIS => self.clients.accept(),
+                TOKEN_CLIENTS | TOKEN_REDIS => self.clients.accept(begun),
                 TOKEN_PEERS => self.core.links.accept(begun),
                 TOKEN_PLANE | TOKEN_DATAGRAMS => {} // looked at in every turn
                 Token(number) if number >= TOKEN_FIRST_CLIENT => self.clients.ready(event),
@@ -215,6 +220,8 @@ impl Server {
     /// How long nothing is to be done unless something happens.
     fn time_to_wait(&self) -> Duration {
         let busy = self.clients.queue_len() > 0
+            || self.clients.has_arrivals()
+            || self.core.asks.are_due()
             || self.has_backlog()
             || !self.link_events.is_empty()
             || self.core.has_unflushed()
@@ -246,8 +253,9 @@ impl Server {
     /// What is to be done every now and then.
     fn housekeeping(&mut self) -> anyhow::Result<()> {
         let now = self.core.now;
-        self.clients.accept(); // those that failed before, such as for want of file descriptors
+        self.clients.accept(now); // those that failed before, such as for want of file descriptors
         self.clients.time_out_handshakes(now);
+        self.clients.time_out_unknown(now);
         self.core.links.accept(now);
         self.next_housekeeping = Now(now.0 + HOUSEKEEPING_INTERVAL);
         self.core.links.housekeeping(now, &mut self.link_events);

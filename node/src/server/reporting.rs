@@ -90,6 +90,7 @@ impl Server {
             items: store.curr_items,
             items_bytes: store.bytes,
             connections: self.clients.count() as u64,
+            client_buffer_bytes: self.clients.held.bytes as u64,
             counters: self.counter_map(&status),
             durations: BTreeMap::from([
                 ("commit".to_owned(), self.core.counters.commit.clone()),
@@ -171,6 +172,12 @@ impl Server {
                 clients.closed_by_client,
             ),
             ("client_connections_closed_broken", clients.closed_broken),
+            ("client_connections_killed", clients.killed),
+            (
+                "client_connections_closed_for_memory",
+                clients.closed_for_memory,
+            ),
+            ("client_connections_closed_unknown", clients.closed_unknown),
             ("client_requests_refused", own.refused_requests),
             ("command_get_keys", own.get_keys),
             ("command_get_hits", own.get_hits),
@@ -241,7 +248,12 @@ impl Server {
             ("peer_connections_closed_malformed", links.closed_malformed),
             ("peer_connections_closed_silent", links.closed_silent),
             ("peer_connections_closed_too_many", links.closed_too_many),
+            ("peer_connections_closed_no_time", links.closed_no_time),
+            ("peer_handshakes_postponed", links.handshakes_postponed),
             ("client_connections_refused_by_tls", clients.refused_by_tls),
+            ("client_handshakes_timed_out", clients.handshakes_timed_out),
+            ("client_handshakes_displaced", clients.handshakes_displaced),
+            ("client_handshakes_postponed", clients.handshakes_postponed),
         ]
         .into_iter()
         .map(|(name, count)| (name.to_owned(), count))

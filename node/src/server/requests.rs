@@ -3,6 +3,7 @@
 //! Within one connection the answers are those of executing its requests one after the other, also
 //! when many are sent ahead: a read waits for the writes before it, and the writes behind it do not
 //! show in it (unless leadership moves meanwhile: then a read is asked anew, and may show one).
+use super::asks::{self, Ask};
 use super::clients::{
     Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind,
 };
@@ -38,6 +39,7 @@ impl Server {
             };
             let core = &mut self.core;
             core.now = clock::now();
+            let handshake_began = connection.is_in_handshake().then(clock::worked);
             advance(core, &mut connection);
             let intake = connection.take_in(&mut self.scratch, |connection, bytes| {
                 core.now = clock::now(); // after the bytes came: a lease is judged by this
@@ -47,12 +49,18 @@ impl Server {
                     take_requests(core, connection, bytes)
                 }
             });
-            self.write_connections(&mut connection);
+            if let Some(began) = handshake_began {
+                let took = clock::worked().saturating_sub(began);
+                self.clients.use_up_handshake(took);
+            }
             let id = connection.id;
             let broken = intake == Intake::Broken;
-            if !self.clients.send_and_put_back(connection, broken) {
+            let is_open = self.clients.send_and_put_back(connection, broken);
+            if !is_open {
                 self.core.forget_connection(id);
-                continue;
+            }
+            while let Some(id) = self.clients.shed(self.core.now) {
+                self.core.forget_connection(id);
             }
             let again = |connection: &mut Connection| {
                 connection.wants_intake() || connection.wants_output()
@@ -94,7 +102,7 @@ impl Server {
                 take_one_of_many(connection, answer);
             }
             SlotKind::Write | SlotKind::Read { .. } | SlotKind::Asked => {
-                slot.answer = Some(answer.into());
+                connection.keep_answer(slot_number, answer);
             }
             SlotKind::Fixed(_) | SlotKind::Stats(_) | SlotKind::Quit => return,
         }
@@ -119,10 +127,12 @@ impl Server {
         if connection.reads_waiting == 0 || slot_number == connection.first_slot {
             return;
         }
-        let before = usize::try_from(slot_number.saturating_sub(connection.first_slot));
-        for slot in connection.slots.iter_mut().take(before.unwrap_or(0)) {
-            if matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none() {
-                slot.answer = Some(answers::LEASE_LOST.into());
+        for number in connection.first_slot..slot_number {
+            let waits = connection.slot_mut(number).is_some_and(|(slot, _)| {
+                matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none()
+            });
+            if waits {
+                connection.keep_answer(number, answers::LEASE_LOST);
             }
         }
     }
@@ -261,7 +271,11 @@ fn take_request(core: &mut Core, connection: &mut Connection, request: Request<'
                 return false;
             }
         }
-        Request::Local(local) => take_local(connection, local),
+        Request::Local(local) => {
+            if !take_local(core, connection, local) {
+                return false;
+            }
+        }
     }
     advance(core, connection);
     true
@@ -330,9 +344,11 @@ pub fn take_read_line(
     true
 }
 
-fn take_local(connection: &mut Connection, local: Local<'_>) {
+/// Takes a request about the server on. False: it must be offered again.
+fn take_local(core: &mut Core, connection: &mut Connection, local: Local<'_>) -> bool {
     let kind = match local_answer(local) {
-        LocalAnswer::Nothing => return,
+        LocalAnswer::Nothing => return true,
+        LocalAnswer::Connections => return asks::push(core, connection, Ask::Connections),
         LocalAnswer::Text(text) => SlotKind::Fixed(text),
         LocalAnswer::Stats(asked) => SlotKind::Stats(asked),
         LocalAnswer::Quit => {
@@ -341,6 +357,7 @@ fn take_local(connection: &mut Connection, local: Local<'_>) {
         }
     };
     connection.push(kind, None);
+    true
 }
 
 /// What a request about the server is answered with.
@@ -351,6 +368,8 @@ pub enum LocalAnswer {
     Text(&'static [u8]),
     /// Statistics.
     Stats(Statistics),
+    /// What all connections are.
+    Connections,
     /// The client goes.
     Quit,
 }
@@ -372,7 +391,7 @@ pub fn local_answer(local: Local<'_>) -> LocalAnswer {
                 Some(b"settings") => Statistics::Settings,
                 Some(b"slabs") => Statistics::Slabs,
                 Some(b"sizes") => Statistics::Sizes,
-                Some(b"conns") => Statistics::Connections,
+                Some(b"conns") => return LocalAnswer::Connections,
                 Some(b"reset") => Statistics::Reset,
                 // There are no classes of items.
                 Some(b"items") => return LocalAnswer::Text(reply::END),
@@ -387,20 +406,17 @@ pub fn local_answer(local: Local<'_>) -> LocalAnswer {
 /// Answers what can be answered, in order.
 pub fn advance(core: &mut Core, connection: &mut Connection) {
     connection.cut = false;
-    while let Some(slot) = connection.slots.front_mut() {
-        match (slot.kind, slot.answer.take()) {
+    while let Some((kind, quiet, answer)) = connection.take_front() {
+        match (kind, answer) {
             (SlotKind::Write | SlotKind::Asked, Some(answer)) => {
-                if !slot.quiet {
+                if !quiet {
                     connection.put_answer(&answer);
                 }
             }
             (SlotKind::Read { line_bytes, .. }, Some(answer)) => {
-                let quiet = slot.quiet;
                 put_read_answer(connection, line_bytes, quiet, &answer);
             }
-            // The last is answered by who knows all connections.
-            (SlotKind::Write | SlotKind::Asked, None)
-            | (SlotKind::Stats(Statistics::Connections), _) => return,
+            (SlotKind::Write | SlotKind::Asked, None) => return,
             (
                 SlotKind::Read {
                     line_bytes,
@@ -603,7 +619,8 @@ fn take_one_of_many(connection: &mut Connection, answer: &[u8]) {
         return;
     };
     let Some(item) = answer.strip_suffix(reply::END) else {
-        slot.answer = Some(answer.into()); // an error: it is the answer to all
+        let front = connection.first_slot;
+        connection.keep_answer(front, answer); // an error: it is the answer to all
         return;
     };
     *keys_done += 1;
@@ -645,9 +662,8 @@ fn set_front_state(connection: &mut Connection, new: ReadState) {
 }
 
 fn set_front_answer(connection: &mut Connection, text: &str) {
-    if let Some(slot) = connection.slots.front_mut() {
-        slot.answer = Some(text.as_bytes().into());
-    }
+    let front = connection.first_slot;
+    connection.keep_answer(front, text.as_bytes());
 }
 
 /// The read index round with this ticket has come back: the reads that waited for it may be answered

@@ -42,7 +42,7 @@ impl Server {
         if let Some(clients) = tls.clients {
             self.clients.tls = Some(clients.ports);
             if let Some(http) = &self.http_tls {
-                http.set(Arc::clone(&clients.http));
+                http.set(Arc::clone(&clients.http), clients.people);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! and takes results in. At most one snapshot is written and one piece moved at a time.
 use super::Server;
 use super::backups::Backups;
+use super::clock;
 use super::core::Application;
 use crate::admin::AdminError;
 use anyhow::{Context, ensure};
@@ -219,6 +220,7 @@ impl Server {
                 let last_index = meta.last_index;
                 tracing::info!(last_index = last_index.0, "snapshot taken");
                 self.core.counters.snapshots_taken += 1;
+                self.core.last_saved_s = clock::wall_ms() / 1000;
                 self.snapshots.fault = None;
                 self.snapshot_retry_at = None;
                 self.core.step(Input::SnapshotTaken(meta));

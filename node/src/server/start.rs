@@ -46,6 +46,9 @@ const ENGAGE_INTERVAL: Duration = Duration::from_millis(100);
 const ENGAGE_INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// A follower that lacks at most so many entries joins a running fast term; half of a plane's ring.
 const ENGAGE_WINDOW: u64 = 4096;
+/// Connections that wait to be accepted, at each port: one that finds no room tries again a second later. The
+/// system may allow fewer (`net.core.somaxconn`).
+const ACCEPT_QUEUE_MAX: i32 = 4096;
 /// Bytes taken from a client's socket at once.
 const SCRATCH_BYTES: usize = 256 << 10;
 /// A start that waits looks this often whether it is to stop.
@@ -88,9 +91,8 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         http: options.http_address(http_listener.local_addr()?),
     };
     let tls = options.load_tls()?;
-    let knows_people = options.peer_tls.is_some();
     let http_tls = tls.clients.as_ref();
-    let http_tls = http_tls.map(|it| HttpTls::new(Arc::clone(&it.http), knows_people));
+    let http_tls = http_tls.map(|it| HttpTls::new(Arc::clone(&it.http), it.people.clone()));
     let (admin_in, admin) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
     let handle = AdminHandle::new(admin_in, Arc::clone(&waker));
     let mut server = join(
@@ -338,6 +340,7 @@ fn join(
     );
     let accounts = options.load_accounts()?;
     clients.lets_everybody_in = accounts.is_none();
+    clients.held.bytes_max = options.client_buffers_bytes_max;
     let commit_index = replica.commit_index();
     let mut core = Core::new(replica, memory.journal, links, GROUP, now);
     core.store = memory.store;
@@ -442,8 +445,11 @@ fn open_datagrams(udp: std::net::UdpSocket, registry: &Registry) -> anyhow::Resu
 }
 
 fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .with_context(|| format!("option {option}: cannot listen on {address}"))
+    let bound = TcpListener::bind(address).and_then(|listener| {
+        rustix::net::listen(&listener, ACCEPT_QUEUE_MAX)?;
+        Ok(listener)
+    });
+    bound.with_context(|| format!("option {option}: cannot listen on {address}"))
 }
 
 pub fn random_number() -> anyhow::Result<u64> {

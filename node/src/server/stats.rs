@@ -3,9 +3,9 @@
 //! leader; all else of this replica's own clients.
 use super::Server;
 use super::clients::{ClientCounters, Connection};
+use super::clock;
 use super::core::Core;
 use super::reporting::role_name;
-use super::{clock, requests};
 use quorumwire_control::Now;
 use quorumwire_kv::VALUE_BYTES_MAX;
 use quorumwire_kv::memcached::reply;
@@ -29,8 +29,6 @@ pub enum Statistics {
     Slabs,
     /// `stats sizes`: they are not followed.
     Sizes,
-    /// `stats conns`
-    Connections,
     /// `stats reset`
     Reset,
 }
@@ -51,7 +49,7 @@ pub struct Serving {
 type Resettable = [(&'static str, u64); 27];
 
 impl Core {
-    /// Answers all kinds of `stats` but `stats conns`, which the core knows nothing of.
+    /// Answers all kinds of `stats` but `stats conns`, which is asked of the whole server.
     pub fn write_stats(&mut self, asked: Statistics, output: &mut Vec<u8>) {
         match asked {
             Statistics::General => self.write_general(output),
@@ -62,7 +60,6 @@ impl Core {
                 push(output, "total_malloced", bytes);
             }
             Statistics::Sizes => push(output, "sizes_status", "disabled"),
-            Statistics::Connections => {}
             Statistics::Reset => {
                 self.figures_at_reset = self.resettable().map(|(_, count)| count).to_vec();
                 return output.extend_from_slice(reply::RESET);
@@ -188,19 +185,12 @@ impl Server {
         self.core.serving.open_max = connections_max as u64;
     }
 
-    /// Answers `stats conns` where it is next.
-    pub fn write_connections(&mut self, connection: &mut Connection) {
-        while connection.is_asked_for_connections() {
-            let mut output = std::mem::take(&mut connection.output);
-            let others = self.clients.iter().take(CONNECTIONS_TOLD_MAX - 1);
-            for told in std::iter::once(&*connection).chain(others) {
-                push_connection(&mut output, told, self.core.now);
-            }
-            output.extend_from_slice(reply::END);
-            connection.output = output;
-            connection.pop_slot();
-            requests::advance(&mut self.core, connection);
+    /// `stats conns`
+    pub fn write_connections(&self, out: &mut Vec<u8>) {
+        for told in self.clients.iter().take(CONNECTIONS_TOLD_MAX) {
+            push_connection(out, told, self.core.now);
         }
+        out.extend_from_slice(reply::END);
     }
 }
 

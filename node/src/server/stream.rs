@@ -11,7 +11,6 @@ use rustls::pki_types::CertificateDer;
 use rustls::{Connection, ServerConfig, ServerConnection};
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Bytes taken from a socket at once, to be decrypted.
 const INTAKE_BYTES: usize = 32 << 10;
@@ -37,7 +36,8 @@ pub struct TlsStream {
     /// The last read stopped for want of room, not of bytes.
     has_more: bool,
     failed: bool,
-    since: Instant,
+    /// At most so much of what was written is encrypted and not sent.
+    unsent_bytes: usize,
 }
 
 impl Stream {
@@ -51,7 +51,7 @@ impl Stream {
             taken: 0,
             has_more: false,
             failed: false,
-            since: Instant::now(),
+            unsent_bytes: 0,
         }))
     }
 
@@ -106,22 +106,19 @@ impl Stream {
         }
     }
 
+    /// Memory of what came and of what is to go, as far as it is not its owner's.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Tls(stream) => stream.intake.capacity() + stream.unsent_bytes,
+        }
+    }
+
     /// Whether it broke because of TLS.
     pub fn has_failed(&self) -> bool {
         match self {
             Self::Plain(_) => false,
             Self::Tls(stream) => stream.failed,
-        }
-    }
-
-    /// Gives a handshake up that takes longer than this. True: it is over.
-    pub fn is_given_up(&mut self, time_max: Duration) -> bool {
-        match self {
-            Self::Plain(_) => false,
-            Self::Tls(stream) => {
-                stream.failed |= stream.tls.is_handshaking() && stream.since.elapsed() > time_max;
-                stream.failed
-            }
         }
     }
 
@@ -210,6 +207,7 @@ impl TlsStream {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let taken = self.tls.writer().write_vectored(slices)?;
+        self.unsent_bytes += taken;
         match self.send_records() {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
             Ok(()) | Err(_) => Ok(taken),
@@ -225,6 +223,7 @@ impl TlsStream {
                 Err(error) => return Err(error),
             }
         }
+        self.unsent_bytes = 0;
         Ok(())
     }
 }

@@ -146,3 +146,17 @@ impl ServerCertVerifier for Anybody {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+/// What a client says first, as bytes: to be said by many who mean nothing by it.
+pub fn first_words() -> Result<Vec<u8>> {
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        .with_no_client_auth();
+    let mut tls = ClientConnection::new(Arc::new(config), ServerName::try_from("anybody")?)?;
+    let mut said = Vec::new();
+    tls.write_tls(&mut said)?;
+    Ok(said)
+}

@@ -23,6 +23,16 @@ pub const COMMAND_LINE_BYTES_MAX: usize = 2048;
 /// Longest request in bytes: what a connection must be able to buffer.
 pub const REQUEST_BYTES_MAX: usize = COMMAND_LINE_BYTES_MAX + crate::VALUE_BYTES_MAX + 2;
 
+/// Whether the answer to a read depends on what time it is: `mg` with `t`, and `me`.
+#[must_use]
+pub fn reads_time(line: &[u8]) -> bool {
+    match meta::split_line(line) {
+        (b"mg", _, flags) => flags.split(|&byte| byte == b' ').any(|flag| flag == b"t"),
+        (b"me", _, _) => true,
+        _ => false,
+    }
+}
+
 /// What stands at the start of a connection's bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Parsed<'a> {

@@ -1,7 +1,5 @@
 //! What the meta commands do and how they answer. As in memcached, the flags are gone through in the order
 //! in which they were given: what stands before a `T` shows the end from before it.
-use quorumwire_interfaces::LogTime;
-
 use super::item::{self, Contents, Item, NEVER, Recache};
 use super::{At, Store, counts_from_now, deadline_ms};
 use crate::memcached::{Flags, Meta, MetaDebug, MetaKind, NO_KEY, reply, unsigned};
@@ -68,7 +66,7 @@ impl<'a> Shown<'a> {
 impl Store {
     /// Answers an `mg` that asks for no change. False: the item is stale and nobody has won it yet, so that
     /// the answer changes the item; nothing is written then.
-    pub(super) fn show_meta(&self, meta: &Meta<'_>, now: LogTime, reply: &mut Vec<u8>) -> bool {
+    pub(super) fn show_meta(&self, meta: &Meta<'_>, reply: &mut Vec<u8>) -> bool {
         let flags = meta.flags();
         let Some(item) = self.live(meta.key(&mut NO_KEY.clone())) else {
             push_miss(reply, b"EN", &flags, flags.has(b'q'));
@@ -77,16 +75,16 @@ impl Store {
         if item.recache.is_stale && !item.recache.is_won {
             return false;
         }
-        let now_ms = now.0.max(self.log_time_ms);
+        let now_ms = self.log_time_ms;
         push_get(reply, &flags, &mut Shown::of(item), now_ms);
         true
     }
 
     /// Answers `mg` for an item that is stale and not won, and wins nothing: for who cannot have the log
     /// carry it, because later writes of the same client are in the log already.
-    pub fn answer_without_win(&self, meta: &Meta<'_>, now: LogTime, reply: &mut Vec<u8>) {
+    pub fn answer_without_win(&self, meta: &Meta<'_>, reply: &mut Vec<u8>) {
         let flags = meta.flags();
-        let now_ms = now.0.max(self.log_time_ms);
+        let now_ms = self.log_time_ms;
         match self.live(meta.key(&mut NO_KEY.clone())) {
             None => push_miss(reply, b"EN", &flags, flags.has(b'q')),
             Some(item) => {
@@ -98,7 +96,7 @@ impl Store {
     }
 
     /// `me`
-    pub(super) fn show_debug(&self, debug: &MetaDebug<'_>, now: LogTime, reply: &mut Vec<u8>) {
+    pub(super) fn show_debug(&self, debug: &MetaDebug<'_>, reply: &mut Vec<u8>) {
         let Some(item) = self.live(debug.key(&mut NO_KEY.clone())) else {
             return reply.extend_from_slice(b"EN\r\n");
         };
@@ -106,7 +104,7 @@ impl Store {
         reply.extend_from_slice(b"ME ");
         reply.extend_from_slice(debug.name());
         reply.extend_from_slice(b" exp=-");
-        let left = shown.seconds_left(now.0.max(self.log_time_ms));
+        let left = shown.seconds_left(self.log_time_ms);
         reply::push_decimal(reply, left.unwrap_or(1));
         reply.extend_from_slice(b" cas=");
         reply::push_decimal(reply, shown.unique);

@@ -173,7 +173,7 @@ impl StateMachine for Store {
             reply.extend_from_slice(reply::ERROR);
             return;
         };
-        self.answer(&read, LogTime(self.log_time_ms), reply);
+        self.answer(&read, reply);
     }
 
     /// Takes 4,096 reference counts; the first later write to each shard copies that shard's table of
@@ -215,9 +215,9 @@ impl Store {
         (item.deadline_ms > self.log_time_ms).then_some(item)
     }
 
-    /// Answers a read as `query` does. `now` is the time that is left counted from: what the caller's clock
-    /// says where the log's time lags behind it.
-    pub fn answer(&self, read: &Read<'_>, now: LogTime, reply: &mut Vec<u8>) {
+    /// Answers a read as `query` does. What time is left is counted from the log's time: where an answer shows
+    /// it ([`reads_time`](crate::memcached::reads_time)), the log is to say first what time it is.
+    pub fn answer(&self, read: &Read<'_>, reply: &mut Vec<u8>) {
         match read.asked() {
             Asked::Items { keys, with_unique } => {
                 if !self.fits_in_reply(keys) {
@@ -230,11 +230,11 @@ impl Store {
                 }
                 reply.extend_from_slice(reply::END);
             }
-            Asked::Meta(meta) if !self.show_meta(&meta, now, reply) => {
+            Asked::Meta(meta) if !self.show_meta(&meta, reply) => {
                 reply.extend_from_slice(reply::MUST_WRITE);
             }
             Asked::Meta(_) => {}
-            Asked::Debug(debug) => self.show_debug(&debug, now, reply),
+            Asked::Debug(debug) => self.show_debug(&debug, reply),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a Redis client can learn of the server: `INFO`, `CONFIG`, `CLIENT LIST`.
 use super::super::Server;
 use super::super::clients::Connection;
+use super::super::clock;
 use super::super::reporting::role_name;
 use super::RedisClient;
 use crate::options::Durability;
@@ -55,7 +56,7 @@ impl RedisClient {
 
 impl Server {
     /// The answer to `INFO` with these words; none, `all`, `default` and `everything` stand for all sections.
-    pub fn redis_info(&self, words: &[String]) -> String {
+    pub fn redis_info(&self, words: &[String], resp: Resp, out: &mut Vec<u8>) {
         let wants = |section: &str| {
             words.is_empty()
                 || words.iter().any(|word| {
@@ -74,7 +75,7 @@ impl Server {
                 let _ = write!(text, "{name}:{value}\r\n");
             }
         }
-        text
+        reply::verbatim(out, resp, text.as_bytes());
     }
 
     fn redis_section(&self, section: &str) -> Vec<(&'static str, String)> {
@@ -84,14 +85,19 @@ impl Server {
             "clients" => vec![
                 ("connected_clients", self.clients.count().to_string()),
                 ("maxclients", self.options.connections_max.to_string()),
+                ("blocked_clients", self.core.asks.waits_count().to_string()),
             ],
             "memory" => vec![
+                ("used_memory", store.memory_bytes.to_string()),
+                ("used_memory_rss", clock::resident_bytes().to_string()),
+                ("mem_clients_normal", self.clients.held.bytes.to_string()),
                 ("used_memory_dataset", store.memory_bytes.to_string()),
                 ("maxmemory", "0".to_owned()),
                 ("maxmemory_policy", "noeviction".to_owned()),
             ],
             "persistence" => vec![
                 ("loading", "0".to_owned()),
+                ("rdb_last_save_time", self.core.last_saved_s.to_string()),
                 ("aof_enabled", u8::from(self.is_durable()).to_string()),
             ],
             "stats" => self.info_stats(),
@@ -142,6 +148,12 @@ impl Server {
             ("rejected_connections", clients.refused_too_many.to_string()),
             ("expired_keys", store.expired.to_string()),
             ("evicted_keys", "0".to_owned()),
+            (
+                "total_commands_processed",
+                (own.redis_reads + own.redis_writes + own.redis_transactions).to_string(),
+            ),
+            ("total_net_input_bytes", clients.bytes_in.to_string()),
+            ("total_net_output_bytes", clients.bytes_out.to_string()),
             ("total_reads_processed", own.redis_reads.to_string()),
             ("total_writes_processed", own.redis_writes.to_string()),
             (

@@ -1,42 +1,13 @@
-//! What a Redis client asks of the whole server: answered between the turns of connections, in the order of the
-//! client's requests.
+//! What a Redis client asks about other clients and replicas: `CLIENT LIST`, `CLIENT KILL` and `WAIT`.
 use super::super::Server;
-use super::super::clients::{Connection, ConnectionId, SlotKind};
+use super::super::asks::{self, Ask, Wait};
+use super::super::clients::{Connection, ConnectionId};
 use super::super::core::Core;
-use super::{answer, state};
+use super::answer;
 use quorumwire_control::{Now, Status};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::redis::{Resp, Words, reply};
 use std::time::Duration;
-
-/// One question, and who asks.
-pub struct Asked {
-    id: ConnectionId,
-    slot: u64,
-    resp: Resp,
-    ask: Ask,
-}
-
-/// What is asked.
-pub enum Ask {
-    /// `INFO` with these sections.
-    Info(Vec<String>),
-    /// `CONFIG` with these words.
-    Config(Vec<String>),
-    /// `CLIENT LIST`, `CLIENT INFO`
-    Clients(Filter),
-    /// `CLIENT KILL`
-    Kill(Filter),
-    /// `WAIT`
-    Wait {
-        /// So many replicas beside the leader shall have everything up to here.
-        replicas: u64,
-        /// See `replicas`.
-        index: Index,
-        /// Then the answer is how many have; `None`: never.
-        until: Option<Now>,
-    },
-}
 
 /// Which connections.
 #[derive(Default)]
@@ -131,18 +102,6 @@ fn unknown_type(word: Option<&[u8]>) -> Vec<u8> {
     format!("-ERR Unknown client type '{word}'\r\n").into_bytes()
 }
 
-/// Takes a question on; it is answered before the turn ends, but for `WAIT`.
-pub fn push(core: &mut Core, connection: &mut Connection, ask: Ask) {
-    let slot = connection.next_slot();
-    connection.push(SlotKind::Asked, None);
-    core.asks.push(Asked {
-        id: connection.id,
-        slot,
-        resp: state(connection).resp,
-        ask,
-    });
-}
-
 /// `WAIT replicas milliseconds`. False: it must be offered again, once the writes before it are answered.
 ///
 /// An answered write is on a majority already. The leader knows of more; another replica only of that.
@@ -167,64 +126,17 @@ pub fn wait(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
     let timeout = number(2).and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
     let until =
         (timeout > 0).then(|| Now(core.now.0.saturating_add(Duration::from_millis(timeout))));
-    let ask = Ask::Wait {
+    let wait = Wait {
         replicas: number(1).and_then(|it| u64::try_from(it).ok()).unwrap_or(0),
         index: core.applied,
         until,
     };
-    push(core, connection, ask);
-    true
+    asks::push(core, connection, Ask::Wait(wait))
 }
 
 impl Server {
-    /// Answers what can be answered.
-    pub fn answer_asks(&mut self) {
-        if self.core.asks.is_empty() {
-            return;
-        }
-        let status = self.core.replica.status();
-        for asked in std::mem::take(&mut self.core.asks) {
-            if self.clients.get(asked.id).is_none() {
-                continue; // gone meanwhile
-            }
-            match self.answer_to(&asked, &status) {
-                Some(text) => self.complete(asked.id, asked.slot, &text),
-                None => self.core.asks.push(asked),
-            }
-        }
-    }
-
-    fn answer_to(&mut self, asked: &Asked, status: &Status) -> Option<Vec<u8>> {
-        let mut out = Vec::new();
-        match &asked.ask {
-            Ask::Info(sections) => {
-                let text = self.redis_info(sections);
-                reply::verbatim(&mut out, asked.resp, text.as_bytes());
-            }
-            Ask::Config(words) => self.redis_config(words, asked.resp, &mut out),
-            Ask::Clients(filter) => {
-                let text = self.client_list(filter);
-                reply::verbatim(&mut out, asked.resp, text.as_bytes());
-            }
-            Ask::Kill(filter) => self.kill_clients(filter, &mut out),
-            Ask::Wait {
-                replicas,
-                index,
-                until,
-            } => {
-                let have = replicas_that_have(status, *index);
-                let is_over = until.is_some_and(|until| self.core.now >= until);
-                // Only a leader hears of others that get there.
-                if have < *replicas && self.core.leads() && !is_over {
-                    return None;
-                }
-                reply::integer(&mut out, i64::try_from(have).unwrap_or(i64::MAX));
-            }
-        }
-        Some(out)
-    }
-
-    fn client_list(&mut self, filter: &Filter) -> String {
+    /// `CLIENT LIST`
+    pub fn client_list(&mut self, filter: &Filter, resp: Resp, out: &mut Vec<u8>) {
         let now = self.core.now;
         let mut lines = String::new();
         for connection in self.clients.iter() {
@@ -236,32 +148,40 @@ impl Server {
                 lines.push_str(&client.line(id, now, connection));
             }
         }
-        lines
+        reply::verbatim(out, resp, lines.as_bytes());
     }
 
-    fn kill_clients(&mut self, filter: &Filter, out: &mut Vec<u8>) {
-        let mut killed = 0;
-        for connection in self.clients.iter_mut() {
+    /// `CLIENT KILL`: ends connections at once, also such as take no answers. Only who kills itself is told
+    /// so first.
+    pub fn kill_clients(&mut self, filter: &Filter, by: ConnectionId, out: &mut Vec<u8>) {
+        let mut killed = Vec::new();
+        for connection in self.clients.iter() {
             let Some(client) = &connection.redis else {
                 continue;
             };
             if filter.fits(connection.id.number(), &client.from.to_string()) {
-                connection.closing = true;
-                killed += 1;
+                killed.push(connection.id);
             }
         }
-        self.clients.attend_all();
-        match (filter.is_old_form, killed) {
+        for id in &killed {
+            if *id != by {
+                self.clients.kill(*id);
+                self.core.forget_connection(*id);
+            } else if let Some(connection) = self.clients.get(by) {
+                connection.closing = true;
+            }
+        }
+        match (filter.is_old_form, killed.len()) {
             (true, 0) => reply::error(out, b"ERR No such client"),
             (true, _) => reply::ok(out),
-            (false, _) => reply::integer(out, killed),
+            (false, count) => reply::integer(out, i64::try_from(count).unwrap_or(i64::MAX)),
         }
     }
 }
 
 /// Replicas beside the leader that have stored everything up to here, which is applied here, as far as this
 /// one knows: a majority has, or it would not be.
-fn replicas_that_have(status: &Status, index: Index) -> u64 {
+pub fn replicas_that_have(status: &Status, index: Index) -> u64 {
     let voters = status.membership.voters().count() as u64;
     let followers = status.followers.iter();
     let have = followers.filter(|it| it.match_index >= index).count() as u64;

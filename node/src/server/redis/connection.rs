@@ -1,8 +1,9 @@
 //! Commands about a connection: its protocol, its name, its end.
+use super::super::asks::{Ask, push};
 use super::super::clients::{Connection, SlotKind};
 use super::super::core::Core;
 use super::super::requests::is_account;
-use super::{Ask, NAME_BYTES_MAX, RedisClient, answer, asks, errors, state, transactions};
+use super::{NAME_BYTES_MAX, RedisClient, answer, asks, errors, state, transactions};
 use crate::accounts::DEFAULT_NAME;
 use quorumwire_kv::redis::{Resp, Words, reply};
 
@@ -18,14 +19,14 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         b"watch" => return transactions::watch(core, connection, words),
         b"unwatch" => return transactions::unwatch(connection),
         b"wait" => return asks::wait(core, connection, words),
-        b"client" => client(core, connection, words),
+        b"client" => return client(core, connection, words),
         b"info" | b"config" => {
             let ask = if name == b"info" {
-                Ask::Info(texts(words, 1))
+                Ask::Info(resp, texts(words, 1))
             } else {
-                Ask::Config(texts(words, 1))
+                Ask::Config(resp, texts(words, 1))
             };
-            asks::push(core, connection, ask);
+            return push(core, connection, ask);
         }
         b"quit" => {
             answer(connection, b"+OK\r\n".to_vec());
@@ -45,7 +46,7 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
             answer(connection, out);
         }
         _ => {
-            at_once(core, &name, &mut out);
+            at_once(core, words, &mut out);
             answer(connection, out);
         }
     }
@@ -53,8 +54,16 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
 }
 
 /// What needs nothing but the command.
-fn at_once(core: &Core, name: &[u8], out: &mut Vec<u8>) {
-    match name {
+fn at_once(core: &Core, words: &Words<'_>, out: &mut Vec<u8>) {
+    let small = |place| words.get(place).map(<[u8]>::to_ascii_lowercase);
+    let name = small(0).unwrap_or_default();
+    let what = small(1).unwrap_or_default();
+    match name.as_slice() {
+        b"lastsave" => {
+            reply::integer(out, i64::try_from(core.last_saved_s).unwrap_or(i64::MAX));
+        }
+        b"slowlog" => slow_log(&what, words, out),
+        b"latency" => latency(&what, words, out),
         b"time" => {
             let now = super::super::clock::wall_ms();
             reply::array_header(out, 2);
@@ -70,11 +79,45 @@ fn at_once(core: &Core, name: &[u8], out: &mut Vec<u8>) {
         b"readonly" | b"readwrite" => {
             reply::error(out, b"ERR This instance has cluster support disabled");
         }
-        _ => {
-            let name = String::from_utf8_lossy(name).to_ascii_uppercase();
-            let text = format!("ERR {name} is not served: see `quorumwire status` and the metrics");
-            reply::error(out, text.as_bytes());
-        }
+        _ => not_served(&name, &what, out),
+    }
+}
+
+fn not_served(name: &[u8], what: &[u8], out: &mut Vec<u8>) {
+    let what = &what[..what.len().min(WORD_SHOWN_MAX)];
+    let name = [name, what].join(&b' ').to_ascii_uppercase();
+    let name = String::from_utf8_lossy(&name);
+    let text = format!(
+        "ERR {} is not served: see `quorumwire status` and the metrics",
+        name.trim()
+    );
+    reply::error(out, text.as_bytes());
+}
+
+/// As much of a foreign word as an error repeats.
+const WORD_SHOWN_MAX: usize = 32;
+
+/// No command is noted for having been slow: how long they take is in the metrics.
+fn slow_log(what: &[u8], words: &Words<'_>, out: &mut Vec<u8>) {
+    match (what, words.len()) {
+        (b"get", 2 | 3) => reply::array_header(out, 0),
+        (b"len", 2) => reply::integer(out, 0),
+        (b"reset", 2) => reply::ok(out),
+        _ => not_served(b"slowlog", what, out),
+    }
+}
+
+/// No events are noted for having taken long: how long a write and a turn take is in the metrics.
+fn latency(what: &[u8], words: &Words<'_>, out: &mut Vec<u8>) {
+    match (what, words.len()) {
+        (b"latest", 2) | (b"history", 3) => reply::array_header(out, 0),
+        (b"reset", 2..) => reply::integer(out, 0),
+        (b"doctor", 2) => reply::bulk(
+            out,
+            b"No latencies are noted here. How long writes and the server's turns take is in its metrics: \
+              quorumwire_commit_seconds and quorumwire_turn_seconds at /metrics.\n",
+        ),
+        _ => not_served(b"latency", what, out),
     }
 }
 
@@ -196,8 +239,8 @@ fn is_name(name: &[u8]) -> bool {
     name.len() <= NAME_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
 }
 
-/// `CLIENT ...`
-fn client(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
+/// `CLIENT ...`. False: it must be offered again.
+fn client(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
     let number = connection.id.number();
     let client = state(connection);
     let resp = client.resp;
@@ -215,18 +258,25 @@ fn client(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
             None => out.extend_from_slice(BAD_NAME),
         },
         (b"setinfo", 4) => set_info(client, words, &mut out),
-        (b"reply", 3) => return set_reply(connection, words.get(2).unwrap_or_default()),
+        (b"reply", 3) => {
+            set_reply(connection, words.get(2).unwrap_or_default());
+            return true;
+        }
         (b"getredir", 2) => reply::integer(&mut out, -1),
         (b"no-evict" | b"no-touch", 3) => reply::ok(&mut out),
         (b"info", 2) => {
-            return asks::push(core, connection, Ask::Clients(asks::Filter::one(number)));
+            return push(
+                core,
+                connection,
+                Ask::Clients(resp, asks::Filter::one(number)),
+            );
         }
         (b"list", _) => match asks::Filter::of_list(words) {
-            Ok(filter) => return asks::push(core, connection, Ask::Clients(filter)),
+            Ok(filter) => return push(core, connection, Ask::Clients(resp, filter)),
             Err(text) => out.extend_from_slice(&text),
         },
         (b"kill", 3..) => match asks::Filter::of_kill(words, number) {
-            Ok(filter) => return asks::push(core, connection, Ask::Kill(filter)),
+            Ok(filter) => return push(core, connection, Ask::Kill(filter)),
             Err(text) => out.extend_from_slice(&text),
         },
         (b"help", 2) => write_help(&mut out),
@@ -239,6 +289,7 @@ fn client(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
         }
     }
     answer(connection, out);
+    true
 }
 
 fn write_help(out: &mut Vec<u8>) {

@@ -15,12 +15,14 @@ use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, classify, parse};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command};
 use std::net::SocketAddr;
 
-pub use asks::{Ask, Asked};
+pub use asks::{Filter, replicas_that_have};
 pub use errors::put_answer;
 use transactions::{Transaction, Watched};
 
 /// A read's answer may be as long as several items; so many keys it stands for at least.
 const KEYS_OF_A_READ_MIN: usize = 4;
+/// As much of a command's name as `CLIENT LIST` shows: whoever sends one may send what is none.
+const COMMAND_NAME_SHOWN_MAX: usize = 32;
 /// Longest name that a client gives itself or its library, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 
@@ -64,6 +66,12 @@ impl RedisClient {
     /// Whether the client wants no answer to what it asks now.
     pub const fn is_quiet(&self) -> bool {
         self.is_quiet
+    }
+
+    /// Memory of what is kept between its requests.
+    pub fn held_bytes(&self) -> usize {
+        let transaction = self.transaction.as_ref();
+        transaction.map_or(0, Transaction::held_bytes) + self.watched.held_bytes()
     }
 
     /// As it was when it connected; its protocol stays only if that is not reset, too.
@@ -138,7 +146,8 @@ fn take_request(core: &mut Core, connection: &mut Connection, words: &Words<'_>)
     let client = state(connection);
     if taken {
         client.last_at = core.now;
-        client.last_command = lowercase(words.get(0).unwrap_or_default());
+        let name = words.get(0).unwrap_or_default();
+        client.last_command = lowercase(&name[..name.len().min(COMMAND_NAME_SHOWN_MAX)]);
     } else {
         client.skips_next = is_skipped;
     }
@@ -146,7 +155,12 @@ fn take_request(core: &mut Core, connection: &mut Connection, words: &Words<'_>)
 }
 
 fn lowercase(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).to_ascii_lowercase()
+    let plain = |c: char| if c.is_ascii_graphic() { c } else { '?' };
+    let text = String::from_utf8_lossy(name);
+    text.chars()
+        .map(plain)
+        .collect::<String>()
+        .to_ascii_lowercase()
 }
 
 fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {

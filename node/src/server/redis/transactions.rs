@@ -25,6 +25,11 @@ impl Transaction {
         self.count
     }
 
+    /// Memory of its commands.
+    pub const fn held_bytes(&self) -> usize {
+        self.commands.capacity()
+    }
+
     /// A command was refused: `EXEC` will refuse the others.
     pub fn fail(&mut self) {
         self.has_failed = true;
@@ -40,12 +45,19 @@ pub struct Watched {
     count: usize,
     /// Whose versions are not known yet, one list for each `WATCH`.
     asked: usize,
+    /// How many keys those are.
+    asked_count: usize,
 }
 
 impl Watched {
     /// How many keys there are.
     pub const fn count(&self) -> usize {
         self.count
+    }
+
+    /// Memory of the keys.
+    pub const fn held_bytes(&self) -> usize {
+        self.keys.capacity()
     }
 
     /// Whether versions are still to come.
@@ -181,7 +193,7 @@ pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) ->
         answer(connection, text.to_vec());
         return true;
     }
-    if client.watched.count + words.len() - 1 > WATCHED_MAX {
+    if client.watched.count + client.watched.asked_count + words.len() - 1 > WATCHED_MAX {
         let text = format!("-ERR more than {WATCHED_MAX} watched keys\r\n");
         answer(connection, text.into_bytes());
         return true;
@@ -202,7 +214,9 @@ pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) ->
     if !requests::take_read_line(core, connection, &line, keys) {
         return false;
     }
-    state(connection).watched.asked += 1;
+    let watched = &mut state(connection).watched;
+    watched.asked += 1;
+    watched.asked_count += words.len() - 1;
     true
 }
 
@@ -218,6 +232,7 @@ pub fn take_versions(connection: &mut Connection, line: &[u8], answer: &[u8]) ->
     let asked = asked_for(line)?;
     let watched = &mut state(connection).watched;
     watched.asked = watched.asked.saturating_sub(1);
+    watched.asked_count = watched.asked_count.saturating_sub(asked.len() - 1);
     let Some(versions) = Words::from_text(answer).filter(|it| it.len() + 1 == asked.len()) else {
         return Some(answer.to_vec()); // an error: nothing is watched
     };

@@ -87,7 +87,7 @@ commands! {
         "memory" -2 Connection "" "@slow" ""
             []
             "4.0.0" "server" "Depends on subcommand"
-            "About memory" NONE;
+            "About memory" MEMORY;
         "slowlog" -2 Connection "" "@slow" ""
             []
             "2.2.12" "server" "Depends on subcommand"
@@ -146,5 +146,31 @@ commands! {
             []
             "7.0.0" "server" "O(N)"
             "What people may want to know of commands" NONE;
+    }
+}
+
+commands! {
+    /// What `MEMORY` can be asked.
+    static MEMORY = {
+        "memory|usage" -3 Read "readonly" "@read @slow" ""
+            [{2 0 1 "RO" ""}]
+            "4.0.0" "server" "O(1)"
+            "The bytes that a key and its value are counted with" NONE;
+        "memory|doctor" 2 Connection "" "@slow" "nondeterministic_output request_policy:all_shards response_policy:special"
+            []
+            "4.0.0" "server" "O(1)"
+            "Not served" NONE;
+        "memory|stats" 2 Connection "" "@slow" "nondeterministic_output request_policy:all_shards response_policy:special"
+            []
+            "4.0.0" "server" "O(1)"
+            "Not served" NONE;
+        "memory|malloc-stats" 2 Connection "" "@slow" "nondeterministic_output request_policy:all_shards response_policy:special"
+            []
+            "4.0.0" "server" "Depends on how much memory is allocated, could be slow"
+            "Not served" NONE;
+        "memory|purge" 2 Connection "" "@slow" "request_policy:all_shards response_policy:all_succeeded"
+            []
+            "4.0.0" "server" "Depends on how much memory is allocated, could be slow"
+            "Not served" NONE;
     }
 }

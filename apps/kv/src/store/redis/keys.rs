@@ -132,6 +132,29 @@ impl Store {
         Ok(())
     }
 
+    /// `MEMORY USAGE key [SAMPLES count]`: what the key is counted with. A string has nothing to take samples
+    /// of.
+    pub(super) fn memory_usage(&self, words: &Arguments<'_>, answer: &mut Answer<'_>) -> Outcome {
+        match &words[3..] {
+            [] => {}
+            [option, count] if option.eq_ignore_ascii_case(b"samples") => {
+                let count = integer(count).ok_or(super::NOT_AN_INTEGER)?;
+                if count < 0 {
+                    return Err(SYNTAX.into());
+                }
+            }
+            _ => return Err(SYNTAX.into()),
+        }
+        match self.live(key(words[2])?) {
+            Some(item) => {
+                let bytes = item.bytes() as u64 + super::item::OVERHEAD_BYTES;
+                answer.integer(i64::try_from(bytes).unwrap_or(i64::MAX));
+            }
+            None => answer.null(),
+        }
+        Ok(())
+    }
+
     pub(super) fn object(
         &self,
         question: &str,

@@ -197,6 +197,7 @@ impl Store {
             "ttl" | "pttl" | "expiretime" | "pexpiretime" => {
                 self.time_left(spec.name, words, answer)
             }
+            "memory|usage" => self.memory_usage(words, answer),
             name => match name.strip_prefix("object|") {
                 Some(question) => self.object(question, words, answer),
                 None => Err(unserved(name)),

@@ -1,35 +1,40 @@
 //! Meta commands whose answers or effects memcached cannot be asked for.
 use super::*;
+use crate::memcached::reads_time;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 #[test]
-fn time_left_is_counted_from_the_callers_clock() {
+fn time_left_is_counted_by_the_logs_clock_as_with_redis() {
     let mut log = Log::new();
     log.set("a", 100, "1");
     log.set("b", 0, "1");
-    let left = |log: &Log, line: &[u8], later_ms: u64| {
-        let read = Read::from_line(line).unwrap();
-        let mut reply = Vec::new();
-        let now = LogTime(START_MS + later_ms);
-        log.store.answer(&read, now, &mut reply);
-        String::from_utf8(reply).unwrap()
-    };
+    let mut passed = 0;
     for (later_ms, seconds) in [(0, 100), (1, 100), (999, 100), (1000, 99), (99_001, 1)] {
-        let answer = left(&log, b"mg a t", later_ms);
-        assert_eq!(answer, format!("HD t{seconds}\r\n"), "after {later_ms} ms");
+        log.pass(later_ms - passed);
+        passed = later_ms;
+        let left = log.ask("mg a t\r\n");
+        assert_eq!(left, format!("HD t{seconds}\r\n"), "after {later_ms} ms");
     }
-    // It is there until the log says that its time has come.
-    assert_eq!(left(&log, b"mg a t", 200_000), "HD t0\r\n");
-    assert_eq!(left(&log, b"mg b t", 200_000), "HD t-1\r\n");
-    assert!(left(&log, b"me a", 40_000).starts_with("ME a exp=-60 "));
-    // A clock behind the log's does not count.
-    let read = Read::from_line(b"mg a t").unwrap();
-    let mut reply = Vec::new();
-    log.store.answer(&read, LogTime(0), &mut reply);
-    assert_eq!(reply, b"HD t100\r\n");
-    log.pass(100_000);
+    assert!(log.ask("me a\r\n").starts_with("ME a exp=-1 "));
+    assert_eq!(log.ask("mg b t\r\n"), "HD t-1\r\n");
+    // It is never there without time left.
+    log.pass(99_999 - passed);
+    assert_eq!(log.ask("mg a t\r\n"), "HD t1\r\n");
+    log.pass(1);
     assert_eq!(log.ask("mg a t\r\n"), "EN\r\n");
+}
+
+#[test]
+fn a_read_that_shows_time_says_so() {
+    for line in ["mg a t", "mg a v t", "mg a b t v", "me a"] {
+        assert!(reads_time(line.as_bytes()), "{line}");
+    }
+    for line in [
+        "mg a", "mg a v", "mg t", "mg a Ot", "get t", "gets a t", "2*1\r\n",
+    ] {
+        assert!(!reads_time(line.as_bytes()), "{line}");
+    }
 }
 
 #[test]
@@ -45,8 +50,7 @@ fn a_read_that_would_win_says_so_and_changes_nothing() {
         panic!("it is one");
     };
     reply.clear();
-    let now = log.store.log_time();
-    log.store.answer_without_win(&meta, now, &mut reply);
+    log.store.answer_without_win(&meta, &mut reply);
     assert_eq!(reply, b"VA 1 Z X\r\n1\r\n");
     assert_eq!(bytes(&*log.store.freeze()), before);
     assert_eq!(log.ask("mg a v\r\n"), "VA 1 X W\r\n1\r\n");

@@ -1,0 +1,148 @@
+//! What clients ask of the whole server, by either protocol: answered between the turns of connections, in the
+//! order of each client's requests. An answer may be long, so a connection asks for one at a time, and a turn
+//! answers as many as there is time for.
+use super::clients::{Connection, ConnectionId, SlotKind};
+use super::core::Core;
+use super::redis::{self, Filter};
+use super::{Server, clock};
+use quorumwire_control::Now;
+use quorumwire_interfaces::Index;
+use quorumwire_kv::redis::Resp;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Answers are made for this long in a turn.
+const ANSWERING_TIME_MAX: Duration = Duration::from_millis(2);
+/// Whoever waits for replicas is looked at this often.
+const WAITS_LOOKED_AT: Duration = Duration::from_millis(1);
+
+/// One question, and who asks.
+pub struct Asked {
+    id: ConnectionId,
+    slot: u64,
+    ask: Ask,
+}
+
+/// What is asked.
+pub enum Ask {
+    /// `stats conns`
+    Connections,
+    /// `INFO` with these sections.
+    Info(Resp, Vec<String>),
+    /// `CONFIG` with these words.
+    Config(Resp, Vec<String>),
+    /// `CLIENT LIST`, `CLIENT INFO`
+    Clients(Resp, Filter),
+    /// `CLIENT KILL`
+    Kill(Filter),
+    /// `WAIT`
+    Wait(Wait),
+}
+
+/// `WAIT`: so many replicas beside the leader shall have everything up to an index.
+#[derive(Clone, Copy)]
+pub struct Wait {
+    pub replicas: u64,
+    pub index: Index,
+    /// Then the answer is how many have; `None`: never.
+    pub until: Option<Now>,
+}
+
+/// Questions that are not answered yet; at most one for each connection.
+#[derive(Default)]
+pub struct Asks {
+    due: VecDeque<Asked>,
+    waits: Vec<(ConnectionId, u64, Wait)>,
+    waits_next: Now,
+}
+
+impl Asks {
+    /// Whether the next turn has some to answer.
+    pub fn are_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// How many clients wait for replicas.
+    pub fn waits_count(&self) -> usize {
+        self.waits.len()
+    }
+}
+
+/// Takes a question on. False: it must be offered again, once the one before it is answered.
+pub fn push(core: &mut Core, connection: &mut Connection, ask: Ask) -> bool {
+    if connection.is_asking {
+        return false;
+    }
+    connection.is_asking = true;
+    let slot = connection.next_slot();
+    connection.push(SlotKind::Asked, None);
+    let id = connection.id;
+    core.asks.due.push_back(Asked { id, slot, ask });
+    true
+}
+
+impl Server {
+    /// Answers what can be answered.
+    pub fn answer_asks(&mut self) {
+        let begun = self.core.now;
+        while self.core.now.0.saturating_sub(begun.0) <= ANSWERING_TIME_MAX {
+            let Some(asked) = self.core.asks.due.pop_front() else {
+                break;
+            };
+            self.answer_ask(asked);
+            self.core.now = clock::now();
+        }
+        self.answer_waits();
+    }
+
+    fn answer_ask(&mut self, asked: Asked) {
+        let Asked { id, slot, ask } = asked;
+        if self.clients.get(id).is_none() {
+            return; // gone meanwhile
+        }
+        let mut out = Vec::new();
+        match ask {
+            Ask::Connections => self.write_connections(&mut out),
+            Ask::Info(resp, sections) => self.redis_info(&sections, resp, &mut out),
+            Ask::Config(resp, words) => self.redis_config(&words, resp, &mut out),
+            Ask::Clients(resp, filter) => self.client_list(&filter, resp, &mut out),
+            Ask::Kill(filter) => self.kill_clients(&filter, id, &mut out),
+            Ask::Wait(wait) => {
+                self.core.asks.waits.push((id, slot, wait));
+                self.core.asks.waits_next = self.core.now;
+                return;
+            }
+        }
+        self.answer_one(id, slot, &out);
+    }
+
+    fn answer_one(&mut self, id: ConnectionId, slot: u64, text: &[u8]) {
+        if let Some(connection) = self.clients.get(id) {
+            connection.is_asking = false;
+        }
+        self.complete(id, slot, text);
+    }
+
+    /// Answers whoever waits for replicas that have got there, whose time is over, or who holds up the end.
+    fn answer_waits(&mut self) {
+        let now = self.core.now;
+        if self.core.asks.waits.is_empty() || now < self.core.asks.waits_next {
+            return;
+        }
+        self.core.asks.waits_next = Now(now.0 + WAITS_LOOKED_AT);
+        let status = self.core.replica.status();
+        // Only a leader hears of others that get there.
+        let is_told = self.core.leads() && self.draining_since.is_none();
+        for (id, slot, wait) in std::mem::take(&mut self.core.asks.waits) {
+            let have = redis::replicas_that_have(&status, wait.index);
+            let is_over = wait.until.is_some_and(|until| now >= until);
+            if have < wait.replicas && is_told && !is_over {
+                if self.clients.get(id).is_some() {
+                    self.core.asks.waits.push((id, slot, wait));
+                }
+                continue;
+            }
+            self.answer_one(id, slot, format!(":{have}\r\n").as_bytes());
+        }
+    }
+}

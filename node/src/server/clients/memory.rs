@@ -1,0 +1,90 @@
+//! What clients' connections hold in memory together, and who goes when it is too much: a client that takes no
+//! answers, or sends no whole requests, may hold as much as a connection may hold, and there can be thousands.
+use super::{Clients, Connection, ConnectionId, Slot, VecDeque, clock};
+use quorumwire_control::Now;
+use std::mem::size_of;
+
+/// Who holds less than this is not closed for it.
+const MUCH_BYTES: usize = 64 << 10;
+
+/// What connections hold together.
+pub struct Held {
+    /// Now, as of when each was last looked at.
+    pub bytes: usize,
+    /// At most.
+    pub bytes_max: usize,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self {
+            bytes: 0,
+            bytes_max: usize::MAX,
+        }
+    }
+}
+
+/// What one connection holds, as it was counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeldByOne {
+    bytes: usize,
+    /// Since when it has been much.
+    much_since: Option<Now>,
+}
+
+impl Connection {
+    /// Memory of its requests and answers.
+    fn held_bytes(&self) -> usize {
+        let redis = self.redis.as_ref().map_or(0, |redis| redis.held_bytes());
+        self.input.capacity()
+            + self.output.capacity()
+            + self.lines.capacity()
+            + self.answers_bytes
+            + self.slots.capacity() * size_of::<Slot>()
+            + self.stream.held_bytes()
+            + redis
+    }
+
+    /// Gives back what it does not need for now.
+    pub(super) fn give_back(&mut self) {
+        if self.lines.is_empty() && self.lines.capacity() > super::KEPT_BUFFER_BYTES {
+            self.lines = VecDeque::new();
+        }
+    }
+}
+
+impl Clients {
+    /// Counts anew what it holds.
+    pub(super) fn count_held(&mut self, connection: &mut Connection) {
+        let bytes = connection.held_bytes();
+        let before = connection.held;
+        connection.held.bytes = bytes;
+        connection.held.much_since = match before.much_since {
+            _ if bytes < MUCH_BYTES => None,
+            None => Some(clock::now()),
+            since => since,
+        };
+        self.held.bytes = (self.held.bytes + bytes).saturating_sub(before.bytes);
+    }
+
+    pub(super) fn forget_held(&mut self, connection: &Connection) {
+        self.held.bytes = self.held.bytes.saturating_sub(connection.held.bytes);
+    }
+
+    /// Closes, if all hold too much together, whoever has held the most for the longest.
+    pub fn shed(&mut self, now: Now) -> Option<ConnectionId> {
+        if self.held.bytes <= self.held.bytes_max {
+            return None;
+        }
+        let cost = |connection: &Connection| {
+            let since = connection.held.much_since?;
+            let held_ms = now.0.saturating_sub(since.0).as_millis() + 1;
+            Some((held_ms * connection.held.bytes as u128, connection.id))
+        };
+        let (_, id) = self.iter().filter_map(cost).max_by_key(|(cost, _)| *cost)?;
+        let connection = self.take(id)?;
+        self.counters.closed_for_memory += 1;
+        self.close(connection);
+        Some(id)
+    }
+}

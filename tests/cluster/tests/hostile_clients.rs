@@ -1,0 +1,242 @@
+//! Clients that mean harm, or do it: they ask for much and take nothing, wait for ever, do not go. What a
+//! well-behaved client sees meanwhile, and what the server's memory is.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::client::Client;
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+fn plan() -> Plan {
+    Plan::new(3, Durability::Memory)
+}
+
+fn connect(address: SocketAddr) -> Result<TcpStream> {
+    let socket = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
+    Ok(socket)
+}
+
+/// Says this; what has no room is not said, for nobody takes the answers.
+fn say(socket: &mut TcpStream, text: &[u8]) -> Result<()> {
+    socket.set_write_timeout(Some(Duration::from_millis(200)))?;
+    match socket.write_all(text) {
+        Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err(error.into())
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Asks for a line.
+fn ask(socket: &mut TcpStream, text: &str) -> Result<String> {
+    socket.write_all(text.as_bytes())?;
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") {
+        let mut byte = [0];
+        socket.read_exact(&mut byte)?;
+        line.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+}
+
+/// Memory of a replica's process, in MiB.
+fn resident_mib(cluster: &Cluster<'_>, id: u16) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", cluster.pid(id)?))?;
+    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|it| it.split_whitespace().next());
+    Ok(kib.context("VmRSS")?.parse::<u64>()? >> 10)
+}
+
+/// What a well-behaved client sees: so many writes, the slowest of them, and the most memory there was.
+fn write(cluster: &Cluster<'_>, client: &mut Client, count: u64) -> Result<(Duration, u64)> {
+    let leader = cluster.wait_for_leader()?;
+    let (mut slowest, mut most) = (Duration::ZERO, 0);
+    for number in 0..count {
+        let began = Instant::now();
+        client
+            .set(&format!("well-{number}"), b"behaved")
+            .expect("set");
+        slowest = slowest.max(began.elapsed());
+        most = most.max(resident_mib(cluster, leader)?);
+    }
+    Ok((slowest, most))
+}
+
+fn counter(cluster: &Cluster<'_>, id: u16, name: &str) -> Result<u64> {
+    let counters = cluster.status(id)?.counters;
+    Ok(counters.get(name).copied().unwrap_or_default())
+}
+
+#[test]
+fn long_answers_that_nobody_takes_are_not_made_ahead() {
+    run_started(plan(), |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        let mut client = cluster.client(leader)?;
+        let idle: Vec<_> = (0..400)
+            .map(|_| connect(cluster.redis(leader)))
+            .collect::<Result<_>>()?;
+        let term = cluster.status(leader)?.term;
+        let (_, before) = write(cluster, &mut client, 100)?;
+        let mut greedy = Vec::new();
+        for asks in [
+            "CLIENT LIST\r\n",
+            "COMMAND DOCS\r\n",
+            "INFO\r\n",
+            "stats conns\r\n",
+        ] {
+            for _ in 0..4 {
+                let is_redis = !asks.starts_with("stats");
+                let port = if is_redis {
+                    cluster.redis(leader)
+                } else {
+                    cluster.memcached(leader)
+                };
+                let mut socket = connect(port)?;
+                if is_redis {
+                    say(&mut socket, b"WAIT 7 300\r\n")?; // what is answered meanwhile has to wait
+                }
+                say(&mut socket, asks.repeat(1000).as_bytes())?;
+                greedy.push(socket);
+            }
+        }
+        let (slowest, most) = write(cluster, &mut client, 500)?;
+        println!("slowest write: {slowest:?}, memory: {before} MiB, then {most} MiB");
+        ensure!(most < before + 100, "{before} MiB, then {most} MiB");
+        ensure!(cluster.status(leader)?.term == term);
+        drop((idle, greedy));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_connection_that_takes_nothing_is_killed_at_once() {
+    run_started(plan(), |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        cluster
+            .client(leader)?
+            .set("large", &vec![b'x'; 1 << 20])
+            .expect("set");
+        let mut deaf = connect(cluster.redis(leader))?;
+        let id = ask(&mut deaf, "CLIENT ID\r\n")?;
+        let id = id.strip_prefix(':').context("a number")?.to_owned();
+        say(&mut deaf, "GET large\r\n".repeat(100).as_bytes())?;
+        let mut other = connect(cluster.redis(leader))?;
+        ensure!(ask(&mut other, &format!("CLIENT KILL ID {id}\r\n"))? == ":1");
+        ensure!(
+            ask(&mut other, &format!("CLIENT KILL ID {id}\r\n"))? == ":0",
+            "it is gone"
+        );
+        ensure!(counter(cluster, leader, "client_connections_killed")? == 1);
+        // Who kills itself hears that it did.
+        let own = ask(&mut other, "CLIENT ID\r\n")?.replace(':', "");
+        let killed = ask(&mut other, &format!("CLIENT KILL ID {own} SKIPME no\r\n"))?;
+        ensure!(killed == ":1", "{killed}");
+        ensure!(other.read(&mut [0])? == 0, "and is closed");
+        Ok(())
+    });
+}
+
+#[test]
+fn who_waits_for_ever_holds_up_no_stop() {
+    let mut plan = plan();
+    plan.options = vec![("drain-timeout-ms", "20000")];
+    run_started(plan, |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        let mut waiting = Vec::new();
+        for _ in 0..50 {
+            let mut socket = connect(cluster.redis(leader))?;
+            socket.write_all(b"SET key value\r\nWAIT 7 0\r\n")?;
+            ensure!(ask(&mut socket, "")? == "+OK");
+            waiting.push(socket);
+        }
+        let began = Instant::now();
+        cluster.terminate(leader)?;
+        let took = began.elapsed();
+        ensure!(took < Duration::from_secs(8), "it took {took:?}");
+        for mut socket in waiting {
+            let said = ask(&mut socket, "")?;
+            ensure!([":1", ":2"].contains(&said.as_str()), "{said}");
+        }
+        Ok(())
+    });
+}
+
+/// Each may hold some megabytes of answers; together they may not hold all that there is.
+#[test]
+fn those_who_take_nothing_hold_no_more_together_than_they_may() {
+    let mut plan = plan();
+    plan.options = vec![("client-buffers-mib", "16")];
+    run_started(plan, |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        let mut client = cluster.client(leader)?;
+        client.set("large", &vec![b'x'; 1 << 20]).expect("set");
+        let (_, before) = write(cluster, &mut client, 100)?;
+        let mut deaf = VecDeque::new();
+        for _ in 0..100 {
+            let mut socket = connect(cluster.redis(leader))?;
+            say(&mut socket, "GET large\r\n".repeat(20).as_bytes())?;
+            deaf.push_back(socket);
+        }
+        // And such as announce much, and send all but the end of it.
+        for _ in 0..60 {
+            let mut socket = connect(cluster.memcached(leader))?;
+            say(&mut socket, b"set k 0 0 1048576\r\n")?;
+            say(&mut socket, &vec![b'y'; (1 << 20) - 1])?;
+            deaf.push_back(socket);
+        }
+        let (slowest, most) = write(cluster, &mut client, 300)?;
+        println!("slowest write: {slowest:?}, memory: {before} MiB, then {most} MiB");
+        ensure!(most < before + 80, "{before} MiB, then {most} MiB");
+        let closed = counter(cluster, leader, "client_connections_closed_for_memory")?;
+        ensure!(closed > 50, "{closed} were closed");
+        ensure!(
+            client
+                .get("large")
+                .expect("get")
+                .is_some_and(|it| it.len() == 1 << 20)
+        );
+        Ok(())
+    });
+}
+
+/// A name of a command may be as long as a request; it is not kept and shown at that length.
+#[test]
+fn what_is_shown_of_a_client_is_short() {
+    run_started(plan(), |cluster| {
+        let mut long = connect(cluster.redis(0))?;
+        let name = "x".repeat(500_000);
+        long.write_all(format!("*1\r\n${}\r\n{name}\r\n", name.len()).as_bytes())?;
+        let said = ask(&mut long, "")?;
+        ensure!(said.starts_with("-ERR unknown command"), "{said}");
+        let mut other = connect(cluster.redis(0))?;
+        let head = ask(&mut other, "CLIENT LIST\r\n")?;
+        let bytes: usize = head.strip_prefix('$').context("a text")?.parse()?;
+        ensure!(bytes < 1000, "{bytes} bytes for two clients");
+        Ok(())
+    });
+}
+
+#[test]
+fn more_keys_than_a_client_may_watch_are_refused_however_they_come() {
+    run_started(plan(), |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        for id in [leader, (leader + 1) % 3] {
+            let mut socket = connect(cluster.redis(id))?;
+            let words = (0..600).map(|key| format!(" key-{key}"));
+            let watch = format!("WATCH{}\r\n", words.collect::<String>());
+            socket.write_all(watch.repeat(3).as_bytes())?;
+            ensure!(ask(&mut socket, "")? == "+OK");
+            for _ in 0..2 {
+                let said = ask(&mut socket, "")?;
+                ensure!(said.starts_with("-ERR more than"), "{said}");
+            }
+        }
+        Ok(())
+    });
+}
