@@ -1,6 +1,7 @@
 //! Client connections: bytes in, answers out, and the order between them. Knows the requests only as
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
 use super::clock;
+use super::own::{self, OwnClient, OwnCounters};
 use super::redis::{self, RedisClient};
 use super::stats::Statistics;
 use super::stream::Stream;
@@ -10,6 +11,7 @@ use mio::{Interest, Registry, Token};
 use quorumwire_control::{Now, Ticket};
 use quorumwire_interfaces::Index;
 use rustls::ServerConfig;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
@@ -41,16 +43,30 @@ pub enum Protocol {
     Memcached,
     /// Redis' protocol.
     Redis,
+    /// That of `wire/client.proto`.
+    Own,
 }
 
 impl Protocol {
     /// What a client is told that is one too many.
-    const fn too_many(self) -> &'static [u8] {
+    fn too_many(self) -> Cow<'static, [u8]> {
         match self {
-            Self::Memcached => b"SERVER_ERROR too many connections\r\n",
-            Self::Redis => b"-ERR max number of clients reached\r\n",
+            Self::Memcached => b"SERVER_ERROR too many connections\r\n".into(),
+            Self::Redis => b"-ERR max number of clients reached\r\n".into(),
+            Self::Own => own::too_many_connections().into(),
         }
     }
+}
+
+/// What kind of an answer it is. Texts of the older protocols say it themselves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Said {
+    /// What the state machine said.
+    Answer,
+    /// What it had said when the command ran before.
+    Repeated,
+    /// Why there is none, in the words of `answers.rs`.
+    Refusal,
 }
 
 /// Names a connection; never used again.
@@ -68,6 +84,8 @@ pub struct Slot {
     pub kind: SlotKind,
     /// The answer, if it came before those of earlier requests.
     pub answer: Option<Box<[u8]>>,
+    /// What that is.
+    pub said: Said,
     /// The client wants no answer.
     pub quiet: bool,
 }
@@ -119,6 +137,8 @@ pub struct Connection {
     pub id: ConnectionId,
     /// What a Redis client has asked for so far; none: the client speaks memcached's protocol.
     pub redis: Option<Box<RedisClient>>,
+    /// What is known of a client of the own protocol; none: it speaks another.
+    pub own: Option<Box<OwnClient>>,
     stream: Stream,
     /// Whether the client may ask for anything: it has said who it is, or need not.
     pub is_let_in: bool,
@@ -200,6 +220,7 @@ impl Connection {
         self.push_slot(Slot {
             kind,
             answer,
+            said: Said::Refusal,
             quiet,
         });
     }
@@ -209,20 +230,25 @@ impl Connection {
         self.push_slot(Slot {
             kind: SlotKind::Write,
             answer,
+            said: Said::Refusal,
             quiet,
         });
     }
 
     fn push_slot(&mut self, slot: Slot) {
         self.writes_waiting += usize::from(slot.kind == SlotKind::Write);
+        if let Some(own) = &mut self.own {
+            own.took_on();
+        }
         self.slots.push_back(slot);
     }
 
-    /// Writes an answer, in the words of the client's protocol.
-    pub fn put_answer(&mut self, answer: &[u8]) {
-        match &self.redis {
-            Some(_) => redis::put_answer(&mut self.output, answer),
-            None => self.output.extend_from_slice(answer),
+    /// Writes the answer to the request at the front, in the words of the client's protocol.
+    pub fn put_answer(&mut self, said: Said, answer: &[u8]) {
+        match (&self.redis, &mut self.own) {
+            (Some(_), _) => redis::put_answer(&mut self.output, answer),
+            (None, Some(own)) => own.put_answer(&mut self.output, said, answer),
+            (None, None) => self.output.extend_from_slice(answer),
         }
     }
 
@@ -259,6 +285,9 @@ impl Connection {
             return;
         };
         self.first_slot += 1;
+        if let Some(own) = &mut self.own {
+            own.done_with_front();
+        }
         match slot.kind {
             SlotKind::Read {
                 line_bytes, keys, ..
@@ -457,6 +486,8 @@ pub struct ClientCounters {
     pub bytes_in: u64,
     pub bytes_out: u64,
     pub refused_by_tls: u64,
+    /// Connections of the own protocol that ended within a frame.
+    pub own_truncated: u64,
 }
 
 /// All client connections.
@@ -477,6 +508,8 @@ pub struct Clients {
     /// Connections to look at before the turn ends: something to read, an answer to send.
     queue: VecDeque<u32>,
     pub counters: ClientCounters,
+    /// Of the own protocol.
+    pub own_counters: OwnCounters,
 }
 
 impl Clients {
@@ -500,6 +533,7 @@ impl Clients {
             open_count: 0,
             queue: VecDeque::new(),
             counters: ClientCounters::default(),
+            own_counters: OwnCounters::default(),
         }
     }
 
@@ -523,7 +557,7 @@ impl Clients {
                 if self.open_count >= self.connections_max {
                     self.counters.refused_too_many += 1;
                     if self.tls.is_none() {
-                        stream.write_all(protocol.too_many()).ok();
+                        stream.write_all(&protocol.too_many()).ok();
                     }
                     continue;
                 }
@@ -581,8 +615,12 @@ impl Clients {
         self.connections[slot as usize] = Some(Box::new(Connection {
             id: ConnectionId { slot, serial },
             redis: match protocol {
-                Protocol::Memcached => None,
+                Protocol::Memcached | Protocol::Own => None,
                 Protocol::Redis => Some(Box::new(RedisClient::new(from, clock::now()))),
+            },
+            own: match protocol {
+                Protocol::Memcached | Protocol::Redis => None,
+                Protocol::Own => Some(Box::new(OwnClient::new(clock::now()))),
             },
             is_let_in: self.lets_everybody_in,
             stream,
@@ -694,6 +732,9 @@ impl Clients {
         let broken = broken || !connection.send();
         self.counters.bytes_in += std::mem::take(&mut connection.bytes_in);
         self.counters.bytes_out += std::mem::take(&mut connection.bytes_out);
+        if let Some(own) = &mut connection.own {
+            self.own_counters.add(&own.take_counters());
+        }
         if !broken && !connection.is_done() {
             self.put_back(connection);
             return true;
@@ -704,6 +745,9 @@ impl Clients {
             self.counters.closed_broken += 1;
         } else {
             self.counters.closed_by_client += 1;
+        }
+        if connection.own.is_some() && connection.filled > 0 && !connection.closing {
+            self.counters.own_truncated += 1;
         }
         connection.stream.say_end();
         self.registry.deregister(&mut connection.stream).ok();

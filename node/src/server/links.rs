@@ -61,6 +61,8 @@ pub struct PeerInfo {
     pub client: String,
     /// Where Redis clients connect.
     pub redis: String,
+    /// Where clients of the own protocol connect.
+    pub own: String,
     /// Where it reports its status.
     pub http: String,
     /// Where its data plane listens; `None`: it has none.
@@ -183,6 +185,11 @@ impl Links {
                     .or_insert_with(|| Dial::new(address.clone()));
             }
         }
+    }
+
+    /// What this replica says about itself.
+    pub fn own_hello(&self) -> &peer::Hello {
+        &self.hello
     }
 
     /// What the connected replica `id` said about itself.
@@ -369,6 +376,7 @@ impl Links {
             info: PeerInfo {
                 client: String::new(),
                 redis: String::new(),
+                own: String::new(),
                 http: String::new(),
                 plane: None,
             },
@@ -654,6 +662,7 @@ impl Links {
         link.info = PeerInfo {
             client: hello.client_address,
             redis: hello.redis_address,
+            own: hello.own_address,
             http: hello.http_address,
             plane: hello.plane_address.parse().ok(),
         };

@@ -1,7 +1,7 @@
 //! What a Redis client asks of the whole server: answered between the turns of connections, in the order of the
 //! client's requests.
 use super::super::Server;
-use super::super::clients::{Connection, ConnectionId, SlotKind};
+use super::super::clients::{Connection, ConnectionId, Said, SlotKind};
 use super::super::core::Core;
 use super::{answer, state};
 use quorumwire_control::{Now, Status};
@@ -188,7 +188,7 @@ impl Server {
                 continue; // gone meanwhile
             }
             match self.answer_to(&asked, &status) {
-                Some(text) => self.complete(asked.id, asked.slot, &text),
+                Some(text) => self.complete(asked.id, asked.slot, Said::Answer, &text),
                 None => self.core.asks.push(asked),
             }
         }
