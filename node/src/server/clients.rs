@@ -501,6 +501,8 @@ pub struct Clients {
     /// How connections are secured; none: not at all.
     pub tls: Option<Arc<ServerConfig>>,
     handshakes_next: Now,
+    /// When it is looked next for clients that do not say hello.
+    pub hellos_next: Now,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     next_serial: u32,
@@ -527,6 +529,7 @@ impl Clients {
             lets_everybody_in: true,
             tls: None,
             handshakes_next: Now::default(),
+            hellos_next: Now::default(),
             connections: Vec::new(),
             free: Vec::new(),
             next_serial: 0,

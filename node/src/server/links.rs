@@ -38,6 +38,10 @@ const FOREIGN_TEXT_MAX: usize = 200;
 const READ_BYTES_PER_TURN: usize = 4 << 20;
 
 /// What became of a connection.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are messages, which would only be allocated"
+)]
 pub enum LinkEvent {
     /// It stands: messages can be sent to this life of a replica, which promised this.
     Up(Peer, Promise),

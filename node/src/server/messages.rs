@@ -63,7 +63,7 @@ impl Server {
             Some(Body::ForwardSession(forward)) => {
                 self.core.counters.forwarded_here += 1;
                 self.core
-                    .take_forward_session(from, forward.request, attachment);
+                    .take_forward_session(from, forward.request, &attachment);
             }
             Some(Body::ForwardReply(reply)) => self.take_forward_reply(from, &reply, &attachment),
             Some(_) | None => match Message::from_proto(message, attachment) {

@@ -19,12 +19,12 @@ use crate::service_manager::ServiceManager;
 use anyhow::Context;
 use mio::net::{TcpListener, UdpSocket};
 use mio::{Interest, Poll, Registry, Waker};
-use quorumwire_control::{Config, Entry, HardState, Peer, Replica, SnapshotMeta, Stored};
+use quorumwire_control::{Config, Entry, HardState, Peer, Promise, Replica, SnapshotMeta, Stored};
 use quorumwire_interfaces::{Incarnation, Index, LogTime};
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
 };
-use quorumwire_wire::Membership;
+use quorumwire_wire::{Membership, peer};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -285,6 +285,24 @@ fn to_control(stored: storage::Stored) -> Stored {
 /// For replicas, memcached clients, Redis clients and clients of the own protocol.
 type Listeners = (TcpListener, TcpListener, TcpListener, TcpListener);
 
+/// What other replicas are told of this one, but for its plane.
+fn hello(
+    options: &ServerOptions,
+    incarnation: Incarnation,
+    addresses: &Addresses,
+    promise: &Promise,
+) -> peer::Hello {
+    peer::Hello {
+        client_address: addresses.memcached.clone(),
+        redis_address: addresses.redis.clone(),
+        own_address: addresses.own.clone(),
+        http_address: addresses.http.clone(),
+        promise_us: u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX),
+        clock_drift_ppm: promise.clock_drift_ppm,
+        ..quorumwire_wire::hello(&options.cluster, options.id.0, incarnation.0)
+    }
+}
+
 /// Joins the parts into a server that has not turned yet.
 fn join(
     options: &ServerOptions,
@@ -310,17 +328,15 @@ fn join(
         .context("what the data folder holds contradicts itself")?;
 
     let registry = poll.registry();
-    registry.register(&mut peers, TOKEN_PEERS, Interest::READABLE)?;
-    registry.register(&mut clients, TOKEN_CLIENTS, Interest::READABLE)?;
-    registry.register(&mut redis, TOKEN_REDIS, Interest::READABLE)?;
-    registry.register(&mut own, TOKEN_OWN, Interest::READABLE)?;
-    let mut hello = quorumwire_wire::hello(&options.cluster, options.id.0, memory.incarnation.0);
-    hello.client_address.clone_from(&addresses.memcached);
-    hello.redis_address.clone_from(&addresses.redis);
-    hello.own_address.clone_from(&addresses.own);
-    hello.http_address.clone_from(&addresses.http);
-    hello.promise_us = u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX);
-    hello.clock_drift_ppm = promise.clock_drift_ppm;
+    for (listener, token) in [
+        (&mut peers, TOKEN_PEERS),
+        (&mut clients, TOKEN_CLIENTS),
+        (&mut redis, TOKEN_REDIS),
+        (&mut own, TOKEN_OWN),
+    ] {
+        registry.register(listener, token, Interest::READABLE)?;
+    }
+    let mut hello = hello(options, memory.incarnation, &addresses, &promise);
     let udp = bind_memcached_udp(options, clients.local_addr()?)?;
     let data_plane = choose_plane(options, registry, udp.as_ref())?;
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;

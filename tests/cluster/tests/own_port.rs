@@ -215,10 +215,9 @@ fn who_takes_no_answers_holds_up_nobody() {
 fn a_command_that_is_sent_again_is_answered_as_it_was() {
     run_started(Plan::steady(3, Durability::Memory), |cluster| {
         let write = |request, sequence, words: &[&str]| {
-            let mut text = format!("*{}\r\n", words.len());
-            for word in words {
-                text += &format!("${}\r\n{word}\r\n", word.len());
-            }
+            let bulk = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
+            let bulks: String = words.iter().map(bulk).collect();
+            let text = format!("*{}\r\n{bulks}", words.len());
             // A single command of Redis' in the store's own form: nothing is watched.
             let script = [&[SCRIPT, b'3', 0, 0, 0, 0, 0], text.as_bytes()].concat();
             submit(request, 7, sequence, &script)

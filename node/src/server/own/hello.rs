@@ -14,6 +14,9 @@ use std::time::Duration;
 /// A client that has not said hello by then is closed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Looked at once in a while.
+const HELLOS_LOOKED_AT: Duration = Duration::from_secs(1);
+
 /// What one connection too many is told.
 pub fn too_many_connections() -> Vec<u8> {
     goodbye(client::GoodbyeReason::TooManyConnections, String::new())
@@ -104,6 +107,10 @@ pub fn told((replica, address): (u32, &str)) -> client::Leader {
 impl Clients {
     /// Has those closed that do not say hello.
     pub fn time_out_hellos(&mut self, now: Now) {
+        if now < self.hellos_next {
+            return;
+        }
+        self.hellos_next = Now(now.0 + HELLOS_LOOKED_AT);
         let mut late = Vec::new();
         for connection in self.iter_mut() {
             let Some(client) = connection.own.as_deref() else {

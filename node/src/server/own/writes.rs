@@ -45,9 +45,9 @@ impl Core {
     }
 
     /// A command of a session that a follower forwarded.
-    pub fn take_forward_session(&mut self, from: Peer, request: u64, whole: Bytes) {
+    pub fn take_forward_session(&mut self, from: Peer, request: u64, whole: &[u8]) {
         let is_member = self.member(from.id) == Some(from);
-        let outcome = match split(&whole) {
+        let outcome = match split(whole) {
             Some(_) if self.leads() && is_member && self.journal.is_full() => {
                 ForwardOutcome::DiskFull
             }
