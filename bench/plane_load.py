@@ -198,7 +198,8 @@ def start_replica(stack, system, network, tools, folder, slot):
         str(tools.server), "server", "--insecure", "--cluster", CLUSTER, "--id", str(slot), "--members", members,
         "--dir", str(folder / f"data-{slot}"), "--durability", "memory", "--raise-priority", "0",
         "--listen-peer", f"{own}:7400", "--listen-memcached", f"{own}:11211",
-        "--listen-redis", f"{own}:6379", "--listen-http", f"{own}:8080",
+        "--listen-redis", f"{own}:6379", "--listen-client", f"{own}:7402",
+        "--listen-http", f"{own}:8080",
         "--plane", system.plane, "--listen-plane", f"{own}:{PLANE_PORT}",
         "--secret-file", str(folder / "secret.toml"),
         # A loaded machine shall measure badly, not hold elections.

@@ -222,7 +222,11 @@ fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, 
         Proto::Append(_) | Proto::SnapshotChunk(_) => {}
         Proto::Bootstrap(_) if attachment.len() >= RECORD_HEADER_BYTES => {}
         Proto::Bootstrap(_) => return Err(malformed("bootstrap without a record")),
-        Proto::Hello(_) | Proto::Goodbye(_) | Proto::Forward(_) | Proto::ForwardReply(_) => {
+        Proto::Hello(_)
+        | Proto::Goodbye(_)
+        | Proto::Forward(_)
+        | Proto::ForwardSession(_)
+        | Proto::ForwardReply(_) => {
             return Err(malformed("the node's own message, not a replica's"));
         }
         Proto::Fresh(_)
@@ -303,7 +307,11 @@ fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, 
             engaged: engaged.engaged,
             index: Index(within_range("index", engaged.index)?),
         },
-        Proto::Hello(_) | Proto::Goodbye(_) | Proto::Forward(_) | Proto::ForwardReply(_) => {
+        Proto::Hello(_)
+        | Proto::Goodbye(_)
+        | Proto::Forward(_)
+        | Proto::ForwardSession(_)
+        | Proto::ForwardReply(_) => {
             return Err(malformed("the node's own message, not a replica's"));
         }
     })

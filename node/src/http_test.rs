@@ -31,6 +31,7 @@ fn report() -> Report {
         peer: String::new(),
         memcached: None,
         redis: None,
+        client: None,
         http: Some(format!("127.0.0.1:{id}")),
     };
     Report {

@@ -5,7 +5,7 @@
 //! new key are accepted), *use* (they are sent), *remove* (the old key is no longer accepted).
 use anyhow::{Context, bail, ensure};
 use hkdf::Hkdf;
-use quorumwire_client::{ClientKey, ClientKeys};
+use quorumwire_client::planes::{ClientKey, ClientKeys};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;

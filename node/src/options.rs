@@ -125,6 +125,8 @@ pub struct ServerOptions {
     pub listen_memcached: SocketAddr,
     /// Where to listen for Redis clients.
     pub listen_redis: SocketAddr,
+    /// Where to listen for clients of the own protocol.
+    pub listen_client: SocketAddr,
     /// Serve memcached clients over UDP too, at the same address.
     pub memcached_udp: bool,
     /// The plane may answer reads of memcached clients by itself.
@@ -138,6 +140,8 @@ pub struct ServerOptions {
     pub advertise_memcached: Option<String>,
     /// See [`Self::redis_address`].
     pub advertise_redis: Option<String>,
+    /// See [`Self::client_address`].
+    pub advertise_client: Option<String>,
     /// See [`Self::http_address`].
     pub advertise_http: Option<String>,
     /// Where the common case runs.
@@ -219,6 +223,7 @@ impl ServerOptions {
             listen_peer: given.listen("listen-peer")?,
             listen_memcached: given.listen("listen-memcached")?,
             listen_redis: given.listen("listen-redis")?,
+            listen_client: given.listen("listen-client")?,
             memcached_udp: given.switch("memcached-udp")?,
             plane_reads: given.choice("plane-reads", |word| match word {
                 "on" => Some(true),
@@ -229,6 +234,7 @@ impl ServerOptions {
             advertise_peer: given.reachable("advertise-peer")?,
             advertise_memcached: given.reachable("advertise-memcached")?,
             advertise_redis: given.reachable("advertise-redis")?,
+            advertise_client: given.reachable("advertise-client")?,
             advertise_http: given.reachable("advertise-http")?,
             plane: given.choice("plane", |word| match word {
                 "none" => Some(PlaneKind::None),
@@ -311,6 +317,13 @@ impl ServerOptions {
     #[must_use]
     pub fn redis_address(&self, bound: SocketAddr) -> String {
         let advertised = self.advertise_redis.clone();
+        advertised.unwrap_or_else(|| bound.to_string())
+    }
+
+    /// What others are told to reach the port of the own protocol, which was bound to `bound`.
+    #[must_use]
+    pub fn client_address(&self, bound: SocketAddr) -> String {
+        let advertised = self.advertise_client.clone();
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
@@ -448,6 +461,12 @@ impl ServerOptions {
         )?;
         self.check_reachable(
             given,
+            "advertise-client",
+            self.listen_client,
+            self.advertise_client.as_ref(),
+        )?;
+        self.check_reachable(
+            given,
             "advertise-http",
             self.listen_http,
             self.advertise_http.as_ref(),
@@ -455,12 +474,13 @@ impl ServerOptions {
     }
 
     /// Every option that names an address to listen at, and that address.
-    pub const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 5] {
+    pub const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 6] {
         [
             ("listen-plane", self.listen_plane),
             ("listen-peer", self.listen_peer),
             ("listen-memcached", self.listen_memcached),
             ("listen-redis", self.listen_redis),
+            ("listen-client", self.listen_client),
             ("listen-http", self.listen_http),
         ]
     }
@@ -489,6 +509,12 @@ impl ServerOptions {
                 for_clients,
             ),
             ("listen-redis", self.listen_redis, has_accounts, for_clients),
+            (
+                "listen-client",
+                self.listen_client,
+                has_accounts,
+                for_clients,
+            ),
             (
                 "listen-http",
                 self.listen_http,

@@ -336,7 +336,7 @@ fn listening_beyond_loopback_takes_what_is_encrypted_and_authenticated_or_insecu
     let of_clients = [&client[..], &[accounts]].concat();
     let with_peers = [tls, &client[..]].concat();
     // What is enough for each, and what is not.
-    let ports: [(&str, Given<'_>, &[Given<'_>]); 4] = [
+    let ports: [(&str, Given<'_>, &[Given<'_>]); 5] = [
         ("listen-peer", tls, &[&[], &of_clients]),
         (
             "listen-memcached",
@@ -345,6 +345,11 @@ fn listening_beyond_loopback_takes_what_is_encrypted_and_authenticated_or_insecu
         ),
         (
             "listen-redis",
+            &of_clients,
+            &[&[], &with_peers, &[accounts]],
+        ),
+        (
+            "listen-client",
             &of_clients,
             &[&[], &with_peers, &[accounts]],
         ),
@@ -413,6 +418,7 @@ fn nobody_is_told_to_connect_to_an_unspecified_address() {
     for (listen, advertise) in [
         ("listen-memcached", "advertise-memcached"),
         ("listen-redis", "advertise-redis"),
+        ("listen-client", "advertise-client"),
         ("listen-http", "advertise-http"),
     ] {
         let error = refused(&[(listen, "0.0.0.0:7000"), insecure]);

@@ -176,6 +176,8 @@ fn a_data_plane_that_cannot_run_names_the_option_that_stands_in_its_way() {
             free,
             "--listen-redis",
             free,
+            "--listen-client",
+            free,
             "--listen-http",
             free,
         ];

@@ -335,6 +335,7 @@ fn a_member_joins_and_votes() {
         .args([
             "--listen-memcached=127.0.0.1:0",
             "--listen-redis=127.0.0.1:0",
+            "--listen-client=127.0.0.1:0",
             "--listen-http=127.0.0.1:0",
         ])
         .args(["--die-with-parent", &std::process::id().to_string()])

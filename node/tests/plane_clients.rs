@@ -2,7 +2,7 @@
 //! datagrams made by hand. Needs nothing but the binary and loopback.
 mod udp_cluster;
 
-use quorumwire_client::{Client, Error, Settings, Ticket};
+use quorumwire_client::planes::{Error, PlaneClient, Settings, Ticket};
 use quorumwire_kv::{Command, Exptime, Key, Keys, VALUE_BYTES_MAX, Written};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,7 +75,7 @@ fn settings(cluster: &Cluster, replicas: &[usize]) -> Settings {
 fn every_acknowledged_command_runs_once_though_the_leader_dies() {
     let cluster = Cluster::start(&["--plane", "socket"], &[]);
     cluster.wait_for_fast_term();
-    let mut client = Client::connect(settings(&cluster, &[0, 1, 2])).unwrap();
+    let mut client = PlaneClient::connect(settings(&cluster, &[0, 1, 2])).unwrap();
     assert_eq!(
         client.execute(&set("counter", b"0")),
         Ok(b"STORED\r\n".to_vec())
@@ -112,7 +112,7 @@ fn every_acknowledged_command_runs_once_though_the_leader_dies() {
         let long = cluster.get_over_tcp(survivor, "long");
         assert!(long.len() == LONG_BYTES && long[8..].iter().all(|byte| *byte == b'v'));
         assert_eq!(long[..8], last_long.to_be_bytes());
-        let mut client = Client::connect(settings(&cluster, &[survivor])).unwrap();
+        let mut client = PlaneClient::connect(settings(&cluster, &[survivor])).unwrap();
         let answer = String::from_utf8(client.execute(&read("counter")).unwrap()).unwrap();
         let counter: u64 = answer.lines().nth(1).unwrap().parse().unwrap();
         let expected = acknowledged..=acknowledged + unknown;
@@ -123,7 +123,7 @@ fn every_acknowledged_command_runs_once_though_the_leader_dies() {
 }
 
 fn count_up(settings: Settings, acknowledged: &AtomicU64, unknown: &AtomicU64, enough: &AtomicU64) {
-    let mut client = Client::connect(settings).unwrap();
+    let mut client = PlaneClient::connect(settings).unwrap();
     let increment = encoded(&Command::Increment {
         key: key("counter"),
         delta: 1,
@@ -148,7 +148,7 @@ fn write_long(
     enough: &AtomicU64,
     last_long: &AtomicU64,
 ) {
-    let mut client = Client::connect(settings).unwrap();
+    let mut client = PlaneClient::connect(settings).unwrap();
     let mut value = vec![b'v'; LONG_BYTES];
     for number in 0_u64.. {
         value[..8].copy_from_slice(&number.to_be_bytes());
@@ -163,7 +163,7 @@ fn write_long(
 }
 
 fn settle(
-    client: &mut Client,
+    client: &mut PlaneClient,
     ticket: Option<Ticket>,
     acknowledged: &AtomicU64,
     unknown: &AtomicU64,
@@ -187,7 +187,7 @@ fn a_bad_network_loses_and_repeats_no_command() {
     let mut settings = settings(&cluster, &[1]);
     settings.replicas = vec![proxy.address];
     settings.retry = Duration::from_millis(20);
-    let mut client = Client::connect(settings).unwrap();
+    let mut client = PlaneClient::connect(settings).unwrap();
     let stored = client.execute(&set("counter", b"0"));
     assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));
     let increment = encoded(&Command::Increment {
@@ -221,7 +221,7 @@ fn every_replicas_plane_takes_small_long_and_blind_writes() {
         .map(|at| b'a' + at.to_le_bytes()[1] % 23)
         .collect();
     for id in 0..3 {
-        let mut client = Client::connect(settings(&cluster, &[id])).unwrap();
+        let mut client = PlaneClient::connect(settings(&cluster, &[id])).unwrap();
         let name = format!("small-{id}");
         let stored = client.execute(&set(&name, name.as_bytes()));
         assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));
@@ -250,7 +250,7 @@ fn every_replicas_plane_takes_small_long_and_blind_writes() {
         assert!(client.counters().sent_blind > 0);
     }
     for id in 0..3 {
-        let mut client = Client::connect(settings(&cluster, &[id])).unwrap();
+        let mut client = PlaneClient::connect(settings(&cluster, &[id])).unwrap();
         for writer in 0..3 {
             let name = format!("small-{writer}");
             let expected = format!("VALUE {name} 0 7\r\n{name}\r\nEND\r\n");
@@ -272,7 +272,7 @@ fn every_replicas_plane_takes_small_long_and_blind_writes() {
 fn a_life_given_through_a_plane_counts_from_now() {
     let cluster = Cluster::start(&["--plane", "socket"], &[]);
     cluster.wait_for_fast_term();
-    let mut client = Client::connect(settings(&cluster, &[0, 1, 2])).unwrap();
+    let mut client = PlaneClient::connect(settings(&cluster, &[0, 1, 2])).unwrap();
     let leader = cluster.leader();
     check_life(&cluster, &mut client, "first");
     nothing_is_applied(&cluster, leader);
@@ -305,7 +305,7 @@ fn nothing_is_applied(cluster: &Cluster, leader: usize) {
     });
 }
 
-fn check_life(cluster: &Cluster, client: &mut Client, name: &str) {
+fn check_life(cluster: &Cluster, client: &mut PlaneClient, name: &str) {
     let begun = Instant::now();
     let stored = client.execute(&set_for(name, LIFE));
     assert_eq!(stored, Ok(b"STORED\r\n".to_vec()));

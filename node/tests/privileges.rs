@@ -30,7 +30,7 @@ fn server(dir: &Path, more: &[&str]) -> Command {
         .args(["--advertise-peer", "127.0.0.1:1"])
         .args(more)
         .stdin(Stdio::null());
-    for port in ["peer", "memcached", "redis", "http"] {
+    for port in ["peer", "memcached", "redis", "client", "http"] {
         command.args([&format!("--listen-{port}"), "127.0.0.1:0"]);
     }
     command
@@ -205,6 +205,8 @@ fn a_port_that_takes_a_capability_keeps_it() {
             "--listen-memcached",
             "127.0.0.1:0",
             "--listen-redis",
+            "127.0.0.1:0",
+            "--listen-client",
             "127.0.0.1:0",
         ])
         .args(["--listen-http", "127.0.0.1:0"])

@@ -9,7 +9,7 @@ use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::random::mix;
 use crate::world::{Event, World};
 use bytes::BytesMut;
-use quorumwire_client::{Error, Requests, Settings as ClientSettings, Ticket};
+use quorumwire_client::planes::{Error, Requests, Settings as ClientSettings, Ticket};
 use quorumwire_fastpath::{Asking, REQUEST_BYTES_MAX, Request};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::{Command, Exptime, Key, Written};

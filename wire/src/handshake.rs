@@ -73,6 +73,7 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         client_address: String::new(),
         http_address: String::new(),
         redis_address: String::new(),
+        own_address: String::new(),
         plane_address: String::new(),
         promise_us: 0,
         clock_drift_ppm: 0,
@@ -86,6 +87,7 @@ pub fn check_hello(ours: &peer::Hello, theirs: &peer::Hello) -> Result<u32, (Goo
         &theirs.client_address,
         &theirs.http_address,
         &theirs.redis_address,
+        &theirs.own_address,
         &theirs.plane_address,
     ]
     .iter()

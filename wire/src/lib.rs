@@ -2,6 +2,7 @@
 //! records, hard state, snapshots, backups. No I/O and no protocol: what a message means is `control`'s.
 mod backup;
 mod blocks;
+mod client_frame;
 mod frame;
 mod handshake;
 pub mod limits;
@@ -15,6 +16,12 @@ mod snapshot;
 #[path = "generated/peer.rs"]
 pub mod peer;
 
+/// The messages of `client.proto`, as generated.
+#[allow(missing_docs, clippy::pedantic)]
+#[rustfmt::skip]
+#[path = "generated/client.rs"]
+pub mod client;
+
 /// The packets of `format.toml`, as generated.
 #[allow(clippy::pedantic)]
 #[rustfmt::skip]
@@ -22,6 +29,10 @@ pub mod peer;
 pub mod packet;
 
 pub use backup::{BACKUP_VERSION, BackupError, BackupHead, BackupReader, BackupWriter};
+pub use client_frame::{
+    CLIENT_PROTOCOL_VERSION_MAX, CLIENT_PROTOCOL_VERSION_MIN, ClientFrame, ClientFrameError,
+    take_client_frame, write_client_frame,
+};
 pub use frame::{FRAME_HEADER_BYTES, FrameError, FrameHeader, encode_frame};
 pub use handshake::{
     Goodbye, PROTOCOL_VERSION_MAX, PROTOCOL_VERSION_MIN, SNAPSHOT_VERSION, check_hello, hello,

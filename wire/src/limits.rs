@@ -37,3 +37,12 @@ pub const CLUSTER_NAME_BYTES_MAX: usize = 64;
 
 /// Longest text of a network address.
 pub const ADDRESS_BYTES_MAX: usize = 256;
+
+/// Largest command of a session: with the session's name in front it is one of the log.
+pub const SESSION_COMMAND_BYTES_MAX: usize = COMMAND_BYTES_MAX - 16;
+
+/// Largest protobuf part of a frame between a client and a replica.
+pub const CLIENT_META_BYTES_MAX: usize = 4 << 10;
+
+/// Longest name or password of a client.
+pub const ACCOUNT_BYTES_MAX: usize = 1 << 10;

@@ -6,6 +6,11 @@
 //! unanswered, in any order. A repeated command is answered as it was the first time, unless that
 //! answer was longer than [`ANSWER_BYTES_MAX`]; then it is known only that it ran.
 //!
+//! An empty command runs nothing: it opens its session. A client that opens its sessions so, never sends an
+//! opening twice, and numbers its other commands from [`WINDOW`] + 1 on, has each of them run once however late
+//! a copy comes: to a session that was forgotten meanwhile they are refused, because only numbers up to
+//! [`WINDOW`] begin one.
+//!
 //! Commands of sessions come from clients that ask data planes, and no plane puts the log's time in front
 //! of them. So what counts from such a command, in a session or in the state machine, counts from the
 //! next tick.
@@ -192,7 +197,9 @@ impl<S: StateMachine> Sessions<S> {
             }
         }
         let begin = reply.len();
-        self.run(place, true, command, reply);
+        if !command.is_empty() {
+            self.run(place, true, command, reply);
+        }
         self.table.finish(name, &reply[begin..]);
         Outcome::Applied
     }

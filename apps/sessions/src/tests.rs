@@ -179,6 +179,32 @@ fn an_unknown_session_does_not_begin_in_the_middle() {
 }
 
 #[test]
+fn an_empty_command_opens_its_session_and_runs_nothing() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.command(7, 1, b""), (Outcome::Applied, vec![]));
+    assert_eq!(bench.command(7, 1, b""), (Outcome::Repeated, vec![]));
+    assert_eq!((bench.ran(), bench.sessions.session_count()), (0, 1));
+    assert_eq!(bench.command(7, WINDOW + 1, b"\0a").0, Outcome::Applied);
+    assert_eq!(bench.ran(), 1);
+}
+
+/// However late a copy comes: a session that was opened, and whose other commands have higher numbers than can
+/// begin one, does not come back.
+#[test]
+fn a_late_copy_does_not_run_again_in_a_session_that_was_forgotten() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.command(7, 1, b"").0, Outcome::Applied);
+    assert_eq!(bench.command(7, WINDOW + 1, b"\0a").0, Outcome::Applied);
+    for session in 8..8 + SESSIONS_MAX as u64 {
+        bench.tick(IDLE_MS_MIN);
+        assert_eq!(bench.command(session, 1, b"").0, Outcome::Applied);
+    }
+    let gone = refused(Refusal::UnknownSession);
+    assert_eq!(bench.command(7, WINDOW + 1, b"\0a"), gone);
+    assert_eq!(bench.ran(), 1);
+}
+
+#[test]
 fn only_an_idle_session_gives_way() {
     let mut bench = Bench::new();
     for session in 1..=SESSIONS_MAX as u64 {

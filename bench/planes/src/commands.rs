@@ -1,6 +1,6 @@
 //! What is asked: commands of the key-value store, as requests of sessions.
 use anyhow::{Context as _, Result, ensure};
-use quorumwire_client::ClientKeys;
+use quorumwire_client::planes::ClientKeys;
 use quorumwire_fastpath::{Asking, Request, TagKey, tag};
 use quorumwire_interfaces::{GroupId, PlaneKeyPair, PlaneKeys};
 use std::ops::Range;

@@ -140,6 +140,7 @@ fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
                 "pid": cluster.pid(place.id),
                 "memcached": place.memcached,
                 "redis": place.redis,
+                "client": place.client,
                 "http": place.http,
             })
         })
@@ -148,7 +149,7 @@ fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
 }
 
 fn as_text(cluster: &LocalCluster, leader: u16, dir: &std::path::Path) -> String {
-    let headings = ["ID", "PID", "MEMCACHED", "REDIS", "HTTP", ""];
+    let headings = ["ID", "PID", "MEMCACHED", "REDIS", "CLIENT", "HTTP", ""];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
     for place in cluster.places() {
         let pid = cluster.pid(place.id).map(|pid| pid.to_string());
@@ -158,6 +159,7 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &std::path::Path) -> String
             pid.unwrap_or_default(),
             place.memcached.clone(),
             place.redis.clone(),
+            place.client.clone(),
             place.http.clone(),
             leads.to_owned(),
         ]);

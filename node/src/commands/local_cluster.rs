@@ -36,8 +36,9 @@ const RECORD_BYTES_MAX: u64 = 1 << 20;
 /// Ports are taken from here: below those the kernel gives to outgoing connections, which could
 /// otherwise take the port of a replica that is down.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
-/// In a network of its own a replica has these, for replicas, memcached clients, Redis clients and HTTP.
-const OWN_PORTS: [u16; 4] = [7400, 11_211, 6379, 7480];
+/// In a network of its own a replica has these: for replicas, memcached clients, Redis clients, clients of the
+/// own protocol, and HTTP.
+const OWN_PORTS: [u16; 5] = [7400, 11_211, 6379, 7402, 7480];
 /// And its plane this one.
 const PLANE_PORT: u16 = 7401;
 /// Free ports looked for before giving up.
@@ -73,6 +74,8 @@ pub struct Place {
     pub memcached: String,
     /// For Redis clients.
     pub redis: String,
+    /// For clients of the own protocol.
+    pub client: String,
     /// For status and administration.
     pub http: String,
 }
@@ -149,6 +152,7 @@ impl Recorded {
                 peer: next()?,
                 memcached: next()?,
                 redis: next()?,
+                client: next()?,
                 http: next()?,
             })
         });
@@ -274,10 +278,12 @@ impl LocalCluster {
         let (mut cluster, _) = Self::open(dir, None, durability, extra)?;
         for place in &mut cluster.recorded.replicas {
             let ip = DemoNetwork::address(place.id)?;
-            let [peer, memcached, redis, http] = OWN_PORTS.map(|port| format!("{ip}:{port}"));
+            let [peer, memcached, redis, client, http] =
+                OWN_PORTS.map(|port| format!("{ip}:{port}"));
             place.peer = peer;
             place.memcached = memcached;
             place.redis = redis;
+            place.client = client;
             place.http = http;
         }
         cluster.network = Some(network);
@@ -310,6 +316,7 @@ impl LocalCluster {
                 ("peer", &place.peer),
                 ("memcached", &place.memcached),
                 ("redis", &place.redis),
+                ("client", &place.client),
                 ("http", &place.http),
             ];
             for (port_use, address) in uses {
@@ -367,6 +374,7 @@ impl LocalCluster {
             .args(["--listen-peer", &place.peer])
             .args(["--listen-memcached", &place.memcached])
             .args(["--listen-redis", &place.redis])
+            .args(["--listen-client", &place.client])
             .args(["--listen-http", &place.http])
             .arg("--secret-file")
             .arg(self.keys.secret_file())

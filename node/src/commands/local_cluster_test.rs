@@ -28,13 +28,14 @@ fn a_folder_remembers_its_cluster() {
                     place.peer.clone(),
                     place.memcached.clone(),
                     place.redis.clone(),
+                    place.client.clone(),
                     place.http.clone(),
                 ]
             })
             .collect()
     };
     assert_eq!(addresses(&first), addresses(&second));
-    assert_eq!(addresses(&first).len(), 20);
+    assert_eq!(addresses(&first).len(), 25);
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn as_json(view: &ClusterView) -> serde_json::Value {
     })
 }
 
-const HEADINGS: [&str; 14] = [
+const HEADINGS: [&str; 15] = [
     "ID",
     "ROLE",
     "TERM",
@@ -70,6 +70,7 @@ const HEADINGS: [&str; 14] = [
     "QUORUM",
     "MEMCACHED",
     "REDIS",
+    "CLIENT",
     "HTTP",
     "PEER",
 ];
@@ -126,6 +127,7 @@ fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {
         report.quorum.clone(),
         report.memcached.clone(),
         report.redis.clone(),
+        report.client.clone(),
         report.http.clone(),
         report.peer.clone(),
     ]

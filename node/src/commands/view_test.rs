@@ -78,6 +78,7 @@ fn member(id: u16, http: Option<String>) -> MemberReport {
         peer: String::new(),
         memcached: None,
         redis: None,
+        client: None,
         http,
     }
 }

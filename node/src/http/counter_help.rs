@@ -564,4 +564,94 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "vote_refused_recent_leader",
         "Votes refused because a leader was heard recently",
     ),
+    (
+        "own_clients_welcomed",
+        "Clients of the own protocol that were let in",
+    ),
+    (
+        "own_closed_malformed",
+        "Clients of the own protocol closed because what they sent is not that protocol, or too long",
+    ),
+    (
+        "own_closed_no_hello",
+        "Clients of the own protocol closed because they did not say who they are",
+    ),
+    (
+        "own_closed_not_let_in",
+        "Clients of the own protocol closed because of a wrong name or password",
+    ),
+    (
+        "own_closed_protocol_version",
+        "Clients of the own protocol closed because they speak another version of it",
+    ),
+    (
+        "own_closed_truncated",
+        "Clients of the own protocol that broke off within a message",
+    ),
+    (
+        "own_commands",
+        "Commands from clients of the own protocol, openings of sessions and those sent again included",
+    ),
+    (
+        "own_commands_repeated",
+        "Commands of clients of the own protocol that had run before, answered as they were then",
+    ),
+    ("own_pings", "Pings from clients of the own protocol"),
+    ("own_queries", "Queries from clients of the own protocol"),
+    (
+        "own_refused_answer_gone",
+        "Commands of clients of the own protocol that had run before, whose answer was too long to be kept",
+    ),
+    (
+        "own_refused_busy",
+        "Requests of clients of the own protocol refused because too many were under way",
+    ),
+    (
+        "own_refused_disk_full",
+        "Requests of clients of the own protocol refused because the leader's disk is full",
+    ),
+    (
+        "own_refused_lease_lost",
+        "Queries of clients of the own protocol refused because the leader lost its lease",
+    ),
+    (
+        "own_refused_no_leader",
+        "Requests of clients of the own protocol refused because nobody led",
+    ),
+    (
+        "own_refused_not_committed",
+        "Commands of clients of the own protocol whose place in the log another leader took",
+    ),
+    (
+        "own_refused_not_leader",
+        "Requests of clients of the own protocol refused because leadership moved",
+    ),
+    (
+        "own_refused_other",
+        "Requests of clients of the own protocol refused for another reason",
+    ),
+    (
+        "own_refused_outcome_unknown",
+        "Commands of clients of the own protocol of which nobody could tell what became of them",
+    ),
+    (
+        "own_refused_sequence_too_old",
+        "Commands of clients of the own protocol numbered too far behind the newest of their session",
+    ),
+    (
+        "own_refused_stopping",
+        "Requests of clients of the own protocol refused because the replica was stopping",
+    ),
+    (
+        "own_refused_too_long",
+        "Requests of clients of the own protocol refused because of their length",
+    ),
+    (
+        "own_refused_too_many_sessions",
+        "Sessions of clients of the own protocol that found no room",
+    ),
+    (
+        "own_refused_unknown_session",
+        "Commands of clients of the own protocol whose session was forgotten",
+    ),
 ];

@@ -12,6 +12,7 @@ fn report() -> Report {
         peer: String::new(),
         memcached: None,
         redis: None,
+        client: None,
         http: None,
     };
     let mut durations = Durations::default();

@@ -152,6 +152,14 @@ pub const TABLE: &[Spec] = &[
         help: "Where Redis clients connect. Port 0 takes a free one.",
     },
     Spec {
+        name: "listen-client",
+        kind: Kind::Listen,
+        unset: Unset::Value("127.0.0.1:7402"),
+        help: "Where clients connect that speak the cluster's own protocol, such as the Rust library \
+               `quorumwire-client`: each command is carried out once however often it is sent. Port 0 takes \
+               a free one.",
+    },
+    Spec {
         name: "memcached-udp",
         kind: Kind::Switch,
         unset: Unset::Value("false"),
@@ -183,6 +191,12 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Reachable,
         unset: Unset::Otherwise("the listen address"),
         help: "The address at which Redis clients reach this replica.",
+    },
+    Spec {
+        name: "advertise-client",
+        kind: Kind::Reachable,
+        unset: Unset::Otherwise("the listen address"),
+        help: "The address at which clients of the own protocol reach this replica; they are told the leader's.",
     },
     Spec {
         name: "advertise-http",
@@ -578,6 +592,7 @@ members = \"0=10.0.0.10:7400,1=10.0.0.11:7400,2=10.0.0.12:7400\"
 listen_peer = \"10.0.0.10:7400\"
 listen_memcached = \"10.0.0.10:11211\"
 listen_redis = \"10.0.0.10:6379\"
+listen_client = \"10.0.0.10:7402\"
 listen_http = \"10.0.0.10:7480\"
 tls_ca = \"/etc/quorumwire/ca.pem\" # made by `quorumwire keys new --dir`
 tls_cert = \"/etc/quorumwire/replica-0.pem\"

@@ -45,7 +45,7 @@ pub fn refused(refusal: Refusal) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorumwire_client::{DEADLINE_MAX, Verdict, WINDOW};
+    use quorumwire_client::planes::{DEADLINE_MAX, Verdict, WINDOW};
 
     #[test]
     fn clients_of_the_plane_understand_every_answer() {
@@ -82,6 +82,6 @@ mod tests {
         assert_eq!(WINDOW, quorumwire_sessions::WINDOW);
         let forgotten_after = u128::from(quorumwire_sessions::IDLE_MS_MIN);
         assert!(DEADLINE_MAX.as_millis() * 2 <= forgotten_after);
-        assert!(quorumwire_client::IDLE_MAX.as_millis() * 2 <= forgotten_after);
+        assert!(quorumwire_client::planes::IDLE_MAX.as_millis() * 2 <= forgotten_after);
     }
 }

@@ -1,7 +1,7 @@
 //! What clients ask of the whole server, by either protocol: answered between the turns of connections, in the
 //! order of each client's requests. An answer may be long, so a connection asks for one at a time, and a turn
 //! answers as many as there is time for.
-use super::clients::{Connection, ConnectionId, SlotKind};
+use super::clients::{Connection, ConnectionId, Said, SlotKind};
 use super::core::Core;
 use super::redis::{self, Filter};
 use super::{Server, clock};
@@ -120,7 +120,7 @@ impl Server {
         if let Some(connection) = self.clients.get(id) {
             connection.is_asking = false;
         }
-        self.complete(id, slot, text);
+        self.complete(id, slot, Said::Answer, text);
     }
 
     /// Answers whoever waits for replicas that have got there, whose time is over, or who holds up the end.

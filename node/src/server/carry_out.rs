@@ -1,5 +1,6 @@
 //! Carries out what the replica asks for: persist, send, apply, answer. In the order it asks.
 use super::apply::apply;
+use super::clients::Said;
 use super::core::{Origin, Proposal, Reader};
 use super::requests;
 use super::{Server, answers, clock};
@@ -141,7 +142,7 @@ impl Server {
             self.bytes_since_snapshot += entry.record().len() as u64;
             match proposal {
                 Some(proposal) if own => self.answer_applied(&proposal, &entry, outcome),
-                Some(proposal) => self.answer_proposal(&proposal, false),
+                Some(proposal) => self.answer_proposal(&proposal, None),
                 None => {}
             }
         }
@@ -180,9 +181,9 @@ impl Server {
             ToSay::Dropped => {
                 self.core.counters.commands_dropped += 1;
                 self.reply.extend_from_slice(answers::DROPPED.as_bytes());
-                self.answer_proposal(proposal, true);
+                self.answer_proposal(proposal, Some(Said::Refusal));
             }
-            ToSay::Reply => self.answer_proposal(proposal, true),
+            ToSay::Reply(said) => self.answer_proposal(proposal, Some(said)),
         }
     }
 
@@ -232,40 +233,45 @@ impl Server {
             } else if orphan.index == index && orphan.term == term {
                 self.core.proposals.push_front(orphan); // it was committed after all
             } else if orphan.index == index {
-                self.answer_proposal(&orphan, false);
+                self.answer_proposal(&orphan, None);
             } else {
                 self.fail_proposal(&orphan);
             }
         }
     }
 
-    fn answer_proposal(&mut self, proposal: &Proposal, own: bool) {
+    /// Answers with `reply` and what that is; `None`: its place in the log went to another entry.
+    fn answer_proposal(&mut self, proposal: &Proposal, said: Option<Said>) {
         let waited = self.core.now.0.saturating_sub(proposal.at.0);
         match proposal.origin {
             Origin::Client(id, slot) => {
                 let reply = std::mem::take(&mut self.reply);
-                if own {
+                if let Some(said) = said {
                     let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
                     self.core.counters.commit.record(waited_us);
-                    self.complete(id, slot, &reply);
+                    self.complete(id, slot, said, &reply);
                 } else {
                     self.answer_not_executed(proposal.origin);
                 }
                 self.reply = reply;
             }
-            Origin::Peer(peer, request) if own => {
+            Origin::Peer(peer, request) if said.is_some() => {
                 let answer = bytes::Bytes::copy_from_slice(&self.reply);
-                self.core
-                    .reply_forward(peer, request, ForwardOutcome::Done, answer);
+                let outcome = match said {
+                    Some(Said::Answer) | None => ForwardOutcome::Done,
+                    Some(Said::Repeated) => ForwardOutcome::Repeated,
+                    Some(Said::Refusal) => ForwardOutcome::Refused,
+                };
+                self.core.reply_forward(peer, request, outcome, answer);
             }
-            Origin::Plane(..) if own => {
+            Origin::Plane(..) if said.is_some() => {
                 let reply = std::mem::take(&mut self.reply);
                 let origin = proposal.origin;
                 self.core
                     .answer_plane(origin, false, proposal.index, &reply);
                 self.reply = reply;
             }
-            Origin::Datagram(id) if own => {
+            Origin::Datagram(id) if said.is_some() => {
                 let reply = std::mem::take(&mut self.reply);
                 self.complete_datagram(id, &reply);
                 self.reply = reply;
@@ -402,8 +408,8 @@ impl Server {
 /// What the one who asked is told of an entry of his that is applied.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ToSay {
-    /// What the state machine said.
-    Reply,
+    /// What the state machine, or the table of sessions, said.
+    Reply(Said),
     /// Why it did not run, as a refusal.
     Refusal,
     /// That the piece is in the log, and the command is not complete.
@@ -423,7 +429,9 @@ fn to_say(origin: Origin, outcome: Outcome) -> ToSay {
         Outcome::Incomplete if of_plane => ToSay::PieceKept,
         Outcome::Incomplete => ToSay::Dropped,
         Outcome::Refused(_) if of_plane => ToSay::Refusal,
-        Outcome::Applied | Outcome::Repeated | Outcome::Refused(_) => ToSay::Reply,
+        Outcome::Applied => ToSay::Reply(Said::Answer),
+        Outcome::Repeated => ToSay::Reply(Said::Repeated),
+        Outcome::Refused(_) => ToSay::Reply(Said::Refusal),
     }
 }
 
@@ -447,11 +455,14 @@ mod tests {
         let refused = Outcome::Refused(SessionRefusal::TooOld);
         for origin in servers {
             assert_eq!(to_say(origin, Outcome::Incomplete), ToSay::Dropped);
-            assert_eq!(to_say(origin, Outcome::Applied), ToSay::Reply);
-            assert_eq!(to_say(origin, refused), ToSay::Reply);
+            let reply = |outcome| to_say(origin, outcome);
+            assert_eq!(reply(Outcome::Applied), ToSay::Reply(Said::Answer));
+            assert_eq!(reply(Outcome::Repeated), ToSay::Reply(Said::Repeated));
+            assert_eq!(reply(refused), ToSay::Reply(Said::Refusal));
         }
         assert_eq!(to_say(plane, Outcome::Incomplete), ToSay::PieceKept);
-        assert_eq!(to_say(plane, Outcome::Repeated), ToSay::Reply);
+        let repeated = ToSay::Reply(Said::Repeated);
+        assert_eq!(to_say(plane, Outcome::Repeated), repeated);
         assert_eq!(to_say(plane, refused), ToSay::Refusal);
     }
 }

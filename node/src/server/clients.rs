@@ -2,6 +2,7 @@
 //! slots that are answered in the order in which they came; what they ask is `requests.rs`' business.
 use super::clock;
 use super::handshakes::TimeBudget;
+use super::own::{self, OwnClient, OwnCounters};
 use super::redis::{self, RedisClient};
 use super::stats::Statistics;
 use super::stream::Stream;
@@ -11,6 +12,7 @@ use mio::net::TcpListener;
 use quorumwire_control::{Now, Ticket};
 use quorumwire_interfaces::Index;
 use rustls::ServerConfig;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
@@ -42,16 +44,30 @@ pub enum Protocol {
     Memcached,
     /// Redis' protocol.
     Redis,
+    /// That of `wire/client.proto`.
+    Own,
 }
 
 impl Protocol {
     /// What a client is told that is one too many.
-    const fn too_many(self) -> &'static [u8] {
+    fn too_many(self) -> Cow<'static, [u8]> {
         match self {
-            Self::Memcached => b"SERVER_ERROR too many connections\r\n",
-            Self::Redis => b"-ERR max number of clients reached\r\n",
+            Self::Memcached => b"SERVER_ERROR too many connections\r\n".into(),
+            Self::Redis => b"-ERR max number of clients reached\r\n".into(),
+            Self::Own => own::too_many_connections().into(),
         }
     }
+}
+
+/// What kind of an answer it is. Texts of the older protocols say it themselves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Said {
+    /// What the state machine said.
+    Answer,
+    /// What it had said when the command ran before.
+    Repeated,
+    /// Why there is none, in the words of `answers.rs`.
+    Refusal,
 }
 
 /// Names a connection; never used again.
@@ -69,6 +85,8 @@ pub struct Slot {
     pub kind: SlotKind,
     /// The answer, if it came before those of earlier requests.
     pub answer: Option<Box<[u8]>>,
+    /// What that is.
+    pub said: Said,
     /// The client wants no answer.
     pub quiet: bool,
 }
@@ -120,6 +138,8 @@ pub struct Connection {
     pub id: ConnectionId,
     /// What a Redis client has asked for so far; none: the client speaks memcached's protocol.
     pub redis: Option<Box<RedisClient>>,
+    /// What is known of a client of the own protocol; none: it speaks another.
+    pub own: Option<Box<OwnClient>>,
     stream: Stream,
     /// Whether the client may ask for anything: it has said who it is, or need not.
     pub is_let_in: bool,
@@ -212,6 +232,7 @@ impl Connection {
         self.push_slot(Slot {
             kind,
             answer,
+            said: Said::Refusal,
             quiet,
         });
     }
@@ -221,6 +242,7 @@ impl Connection {
         self.push_slot(Slot {
             kind: SlotKind::Write,
             answer,
+            said: Said::Refusal,
             quiet,
         });
     }
@@ -228,14 +250,18 @@ impl Connection {
     fn push_slot(&mut self, slot: Slot) {
         self.writes_waiting += usize::from(slot.kind == SlotKind::Write);
         self.answers_bytes += slot.answer.as_ref().map_or(0, |answer| answer.len());
+        if let Some(own) = &mut self.own {
+            own.took_on();
+        }
         self.slots.push_back(slot);
     }
 
-    /// Writes an answer, in the words of the client's protocol.
-    pub fn put_answer(&mut self, answer: &[u8]) {
-        match &self.redis {
-            Some(_) => redis::put_answer(&mut self.output, answer),
-            None => self.output.extend_from_slice(answer),
+    /// Writes the answer to the request at the front, in the words of the client's protocol.
+    pub fn put_answer(&mut self, said: Said, answer: &[u8]) {
+        match (&self.redis, &mut self.own) {
+            (Some(_), _) => redis::put_answer(&mut self.output, answer),
+            (None, Some(own)) => own.put_answer(&mut self.output, said, answer),
+            (None, None) => self.output.extend_from_slice(answer),
         }
     }
 
@@ -267,21 +293,23 @@ impl Connection {
     }
 
     /// Keeps the answer of the slot with this number until its turn comes.
-    pub fn keep_answer(&mut self, number: u64, answer: &[u8]) {
+    pub fn keep_answer(&mut self, number: u64, said: Said, answer: &[u8]) {
         let Some((slot, _)) = self.slot_mut(number) else {
             return;
         };
+        slot.said = said;
         let before = slot.answer.replace(answer.into());
         self.answers_bytes += answer.len();
         self.answers_bytes -= before.map_or(0, |before| before.len());
     }
 
     /// What the front slot is, and its answer, if it is here.
-    pub fn take_front(&mut self) -> Option<(SlotKind, bool, Option<Box<[u8]>>)> {
+    pub fn take_front(&mut self) -> Option<(SlotKind, Said, bool, Option<Box<[u8]>>)> {
         let slot = self.slots.front_mut()?;
-        let (kind, quiet, answer) = (slot.kind, slot.quiet, slot.answer.take());
+        let (kind, said, quiet) = (slot.kind, slot.said, slot.quiet);
+        let answer = slot.answer.take();
         self.answers_bytes -= answer.as_ref().map_or(0, |answer| answer.len());
-        Some((kind, quiet, answer))
+        Some((kind, said, quiet, answer))
     }
 
     /// Takes the front slot off.
@@ -291,6 +319,9 @@ impl Connection {
         };
         self.first_slot += 1;
         self.answers_bytes -= slot.answer.map_or(0, |answer| answer.len());
+        if let Some(own) = &mut self.own {
+            own.done_with_front();
+        }
         match slot.kind {
             SlotKind::Read {
                 line_bytes, keys, ..
@@ -489,6 +520,8 @@ pub struct ClientCounters {
     pub handshakes_timed_out: u64,
     pub handshakes_displaced: u64,
     pub handshakes_postponed: u64,
+    /// Connections of the own protocol that ended within a frame.
+    pub own_truncated: u64,
 }
 
 /// All client connections.
@@ -505,6 +538,8 @@ pub struct Clients {
     /// What connections hold together.
     pub held: Held,
     unknown_looked_at: Now,
+    /// When it is looked next for clients that do not say hello.
+    pub hellos_next: Now,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     next_serial: u32,
@@ -512,6 +547,8 @@ pub struct Clients {
     /// Connections to look at before the turn ends: something to read, an answer to send.
     queue: VecDeque<u32>,
     pub counters: ClientCounters,
+    /// Of the own protocol.
+    pub own_counters: OwnCounters,
 }
 
 impl Clients {
@@ -531,12 +568,14 @@ impl Clients {
             handshakes: Handshakes::default(),
             held: Held::default(),
             unknown_looked_at: Now::default(),
+            hellos_next: Now::default(),
             connections: Vec::new(),
             free: Vec::new(),
             next_serial: 0,
             open_count: 0,
             queue: VecDeque::new(),
             counters: ClientCounters::default(),
+            own_counters: OwnCounters::default(),
         }
     }
 
@@ -635,6 +674,9 @@ impl Clients {
         self.note_handshake(&mut connection);
         self.counters.bytes_in += std::mem::take(&mut connection.bytes_in);
         self.counters.bytes_out += std::mem::take(&mut connection.bytes_out);
+        if let Some(own) = &mut connection.own {
+            self.own_counters.add(&own.take_counters());
+        }
         if !broken && !connection.is_done() {
             connection.give_back();
             self.count_held(&mut connection);
@@ -647,6 +689,9 @@ impl Clients {
             self.counters.closed_broken += 1;
         } else {
             self.counters.closed_by_client += 1;
+        }
+        if connection.own.is_some() && connection.filled > 0 && !connection.closing {
+            self.counters.own_truncated += 1;
         }
         self.close(connection);
         false

@@ -86,6 +86,15 @@ pub enum Gate {
     NotLeader,
 }
 
+/// What a request is that goes to the leader.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ForwardKind {
+    Read,
+    Write,
+    /// A command of a session, which it begins with.
+    Session,
+}
+
 /// A write of ours that is in the log and not applied yet.
 pub struct Proposal {
     pub index: Index,
@@ -259,7 +268,7 @@ impl Core {
                     }
                 }
                 let command = self.encoded(command_bytes, encode);
-                match self.forward(leader, origin, false, command) {
+                match self.forward(leader, origin, ForwardKind::Write, command) {
                     Some(_) => Routed::Pending,
                     None => self.stall(),
                 }
@@ -378,12 +387,12 @@ impl Core {
         }
         let leader = self.route()?;
         let line = Bytes::copy_from_slice(line);
-        self.forward(leader, origin, true, line)
+        self.forward(leader, origin, ForwardKind::Read, line)
             .ok_or_else(|| self.stall())
     }
 
     /// The leader to send to; the error is what to do with the request instead.
-    fn route(&mut self) -> Result<Peer, Routed> {
+    pub fn route(&mut self) -> Result<Peer, Routed> {
         let leader = self.replica.leader().and_then(|id| self.member(id));
         let serves = |leader: &Peer| self.links.is_up(*leader) && self.not_leader != Some(*leader);
         match leader.filter(serves) {
@@ -413,7 +422,7 @@ impl Core {
         Routed::Stalled
     }
 
-    fn member(&self, id: ReplicaId) -> Option<Peer> {
+    pub fn member(&self, id: ReplicaId) -> Option<Peer> {
         let member = self.replica.membership().member(id)?;
         Some(Peer {
             id,
@@ -421,18 +430,23 @@ impl Core {
         })
     }
 
-    fn forward(
+    /// Sends a request to the leader, and remembers it. None: there is no room.
+    pub fn forward(
         &mut self,
         to: Peer,
         origin: Origin,
-        is_read: bool,
+        kind: ForwardKind,
         attachment: Bytes,
     ) -> Option<u64> {
         let request = self.next_request;
-        let body = Body::Forward(peer::Forward {
-            request,
-            read: is_read,
-        });
+        let is_read = kind == ForwardKind::Read;
+        let body = match kind {
+            ForwardKind::Read | ForwardKind::Write => Body::Forward(peer::Forward {
+                request,
+                read: is_read,
+            }),
+            ForwardKind::Session => Body::ForwardSession(peer::ForwardSession { request }),
+        };
         if !self.send_body(to, body, &[attachment]) {
             return None;
         }
@@ -491,9 +505,16 @@ impl Core {
             return self.reply_forward(from, request, Outcome::DiskFull, Bytes::new());
         }
         let origin = Origin::Peer(from, request);
-        match self.write(origin, bytes.len(), |buffer| {
+        let routed = self.write(origin, bytes.len(), |buffer| {
             buffer.extend_from_slice(&bytes);
-        }) {
+        });
+        self.reply_unless_pending(from, request, &routed);
+    }
+
+    /// Tells a follower what became of a write that it forwarded, unless that is still to come.
+    pub fn reply_unless_pending(&mut self, from: Peer, request: u64, routed: &Routed) {
+        use peer::ForwardOutcome as Outcome;
+        match routed {
             Routed::Pending => {}
             Routed::Stalled => self.reply_forward(from, request, Outcome::Busy, Bytes::new()),
             Routed::Answer(_) => {

@@ -50,6 +50,10 @@ const FOREIGN_TEXT_MAX: usize = 200;
 const READ_BYTES_PER_TURN: usize = 4 << 20;
 
 /// What became of a connection.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are messages, which would only be allocated"
+)]
 pub enum LinkEvent {
     /// It stands: messages can be sent to this life of a replica, which promised this.
     Up(Peer, Promise),
@@ -73,6 +77,8 @@ pub struct PeerInfo {
     pub client: String,
     /// Where Redis clients connect.
     pub redis: String,
+    /// Where clients of the own protocol connect.
+    pub own: String,
     /// Where it reports its status.
     pub http: String,
     /// Where its data plane listens; `None`: it has none.
@@ -214,6 +220,11 @@ impl Links {
                     .or_insert_with(|| Dial::new(address.clone()));
             }
         }
+    }
+
+    /// What this replica says about itself.
+    pub fn own_hello(&self) -> &peer::Hello {
+        &self.hello
     }
 
     /// What the connected replica `id` said about itself.
@@ -635,6 +646,7 @@ impl Links {
         link.info = PeerInfo {
             client: hello.client_address,
             redis: hello.redis_address,
+            own: hello.own_address,
             http: hello.http_address,
             plane: hello.plane_address.parse().ok(),
         };

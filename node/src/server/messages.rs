@@ -1,5 +1,6 @@
 //! What comes from other replicas: protocol messages for the replica, and requests that followers
 //! forward.
+use super::clients::{Connection, Said};
 use super::core::{Forward, Origin, REQUEST_TIMEOUT};
 use super::links::LinkEvent;
 use super::plane::Plane;
@@ -59,6 +60,11 @@ impl Server {
                 self.core
                     .take_forward(from, forward.request, forward.read, attachment);
             }
+            Some(Body::ForwardSession(forward)) => {
+                self.core.counters.forwarded_here += 1;
+                self.core
+                    .take_forward_session(from, forward.request, &attachment);
+            }
             Some(Body::ForwardReply(reply)) => self.take_forward_reply(from, &reply, &attachment),
             Some(_) | None => match Message::from_proto(message, attachment) {
                 Ok(message) => self.core.step(Input::Message { from, message }),
@@ -82,7 +88,11 @@ impl Server {
             ForwardOutcome::Done if forward.is_read && answer == reply::REPLY_TOO_LARGE => {
                 self.read_one_by_one(forward.origin, answer);
             }
-            ForwardOutcome::Done => self.complete_origin(forward.origin, answer),
+            ForwardOutcome::Done => self.complete_as(forward.origin, Said::Answer, answer),
+            ForwardOutcome::Repeated => {
+                self.complete_as(forward.origin, Said::Repeated, answer);
+            }
+            ForwardOutcome::Refused => self.complete_origin(forward.origin, answer),
             ForwardOutcome::NotLeader if forward.is_read => {
                 self.core.not_leader = Some(from);
                 self.send_read_again(reply.request, &forward);
@@ -147,6 +157,10 @@ impl Server {
         let Origin::Client(id, slot_number) = origin else {
             return self.complete_origin(origin, answer);
         };
+        let is_own = |connection: &mut Connection| connection.own.is_some();
+        if self.clients.get(id).is_some_and(is_own) {
+            return self.complete_as(origin, Said::Answer, answer); // it asks for less by itself
+        }
         if let Some(connection) = self.clients.get(id) {
             requests::forward_one_by_one(connection, slot_number);
         }

@@ -23,6 +23,7 @@ mod log_time;
 mod messages;
 mod meta_reads;
 mod outbox;
+mod own;
 mod plane;
 mod plane_reads;
 mod plane_turn;
@@ -72,6 +73,7 @@ const TOKEN_PEERS: Token = Token(2);
 const TOKEN_PLANE: Token = Token(3);
 const TOKEN_DATAGRAMS: Token = Token(4);
 const TOKEN_REDIS: Token = Token(5);
+const TOKEN_OWN: Token = Token(6);
 const TOKEN_FIRST_LINK: usize = 16;
 const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
 
@@ -131,6 +133,7 @@ struct Addresses {
     peer: String,
     memcached: String,
     redis: String,
+    own: String,
     http: String,
 }
 
@@ -162,7 +165,7 @@ impl Server {
         for event in events {
             match event.token() {
                 TOKEN_WAKE => woken = true,
-                TOKEN_CLIENTS | TOKEN_REDIS => self.clients.accept(begun),
+                TOKEN_CLIENTS | TOKEN_REDIS | TOKEN_OWN => self.clients.accept(begun),
                 TOKEN_PEERS => self.core.links.accept(begun),
                 TOKEN_PLANE | TOKEN_DATAGRAMS => {} // looked at in every turn
                 Token(number) if number >= TOKEN_FIRST_CLIENT => self.clients.ready(event),
@@ -256,6 +259,7 @@ impl Server {
         self.clients.accept(now); // those that failed before, such as for want of file descriptors
         self.clients.time_out_handshakes(now);
         self.clients.time_out_unknown(now);
+        self.clients.time_out_hellos(now);
         self.core.links.accept(now);
         self.next_housekeeping = Now(now.0 + HOUSEKEEPING_INTERVAL);
         self.core.links.housekeeping(now, &mut self.link_events);

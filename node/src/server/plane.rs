@@ -374,9 +374,13 @@ impl Plane {
     /// Has a command wait until [`submit`](Self::submit); a long one in fragments.
     pub fn enqueue(&mut self, command: Bytes, origin: Origin, at: Now) {
         self.next_sequence = self.next_sequence.wrapping_add(1);
-        let sequence = self.next_sequence;
+        self.enqueue_named((0, self.next_sequence), command, origin, at);
+    }
+
+    /// The same for a command with this session and sequence.
+    pub fn enqueue_named(&mut self, name: (u64, u64), command: Bytes, origin: Origin, at: Now) {
         if command.len() <= self.payload_bytes_max {
-            return self.push_own(EntryKind::Command, sequence, command, Some(origin), at);
+            return self.push_own(EntryKind::Command, name, command, Some(origin), at);
         }
         let chunk_bytes = self.payload_bytes_max - FRAGMENT_HEADER_BYTES;
         let count = command.len().div_ceil(chunk_bytes);
@@ -386,7 +390,7 @@ impl Plane {
             payload.put_u32(u32::try_from(count).expect("a command has few fragments"));
             payload.extend_from_slice(chunk);
             let origin = (number + 1 == count).then_some(origin);
-            self.push_own(EntryKind::Fragment, sequence, payload.freeze(), origin, at);
+            self.push_own(EntryKind::Fragment, name, payload.freeze(), origin, at);
         }
     }
 
@@ -405,22 +409,28 @@ impl Plane {
     /// Has a tick wait.
     pub fn enqueue_tick(&mut self, at: Now) {
         if self.ticks_waiting == 0 {
-            self.push_own(EntryKind::Tick, 0, Bytes::from_static(&[0; 8]), None, at);
+            self.push_own(
+                EntryKind::Tick,
+                (0, 0),
+                Bytes::from_static(&[0; 8]),
+                None,
+                at,
+            );
         }
     }
 
-    /// Has one wait that no session asked for.
+    /// Has one wait that did not come through the plane.
     fn push_own(
         &mut self,
         kind: EntryKind,
-        sequence: u64,
+        (session, sequence): (u64, u64),
         payload: Bytes,
         origin: Option<Origin>,
         at: Now,
     ) {
         self.push(Submission {
             kind,
-            session: 0,
+            session,
             sequence,
             payload,
             origin,

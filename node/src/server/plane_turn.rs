@@ -227,6 +227,17 @@ impl Core {
         command_bytes: usize,
         encode: impl FnOnce(&mut BytesMut),
     ) -> Routed {
+        self.enqueue_named(None, origin, command_bytes, encode)
+    }
+
+    /// The same for a command that may have a session and a sequence.
+    pub fn enqueue_named(
+        &mut self,
+        name: Option<(u64, u64)>,
+        origin: Origin,
+        command_bytes: usize,
+        encode: impl FnOnce(&mut BytesMut),
+    ) -> Routed {
         self.begin_term();
         if self.journal.is_full() {
             return Routed::Answer(answers::DISK_FULL.into());
@@ -245,7 +256,10 @@ impl Core {
             if tick_is_due {
                 plane.enqueue_tick(now);
             }
-            plane.enqueue(command, origin, now);
+            match name {
+                None => plane.enqueue(command, origin, now),
+                Some(name) => plane.enqueue_named(name, command, origin, now),
+            }
         }
         Routed::Pending
     }

@@ -73,6 +73,7 @@ impl Server {
             incarnation: self.incarnation.to_string(),
             memcached: self.addresses.memcached.clone(),
             redis: self.addresses.redis.clone(),
+            client: self.addresses.own.clone(),
             http: self.addresses.http.clone(),
             peer: self.addresses.peer.clone(),
             ready: self.is_ready(),
@@ -122,6 +123,7 @@ impl Server {
             peer: member.peer_address.clone(),
             memcached: address(&self.addresses.memcached, info.map(|info| &info.client)),
             redis: address(&self.addresses.redis, info.map(|info| &info.redis)),
+            client: address(&self.addresses.own, info.map(|info| &info.own)),
             http: address(&self.addresses.http, info.map(|info| &info.http)),
         }
     }
@@ -268,6 +270,8 @@ impl Server {
             add_datagram_counters(&datagrams.counters, &mut counters);
             add_assembly_counters(datagrams.assembled(), &mut counters);
         }
+        self.clients.own_counters.report(&mut counters);
+        counters.insert("own_closed_truncated".into(), clients.own_truncated);
         add_fast_counters(&status.fast_counters, &mut counters);
         counters
     }

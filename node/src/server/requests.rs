@@ -5,11 +5,11 @@
 //! show in it (unless leadership moves meanwhile: then a read is asked anew, and may show one).
 use super::asks::{self, Ask};
 use super::clients::{
-    Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, Slot, SlotKind,
+    Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, Said, Slot, SlotKind,
 };
 use super::core::{Core, Gate, Origin, Routed};
 use super::stats::Statistics;
-use super::{Server, answers, clock, meta_reads, redis};
+use super::{Server, answers, clock, meta_reads, own, redis};
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
@@ -39,12 +39,15 @@ impl Server {
             };
             let core = &mut self.core;
             core.now = clock::now();
+            own::tell_leader(core, &mut connection);
             let handshake_began = connection.is_in_handshake().then(clock::worked);
             advance(core, &mut connection);
             let intake = connection.take_in(&mut self.scratch, |connection, bytes| {
                 core.now = clock::now(); // after the bytes came: a lease is judged by this
                 if connection.redis.is_some() {
                     redis::take_requests(core, connection, bytes)
+                } else if connection.own.is_some() {
+                    own::take_requests(core, connection, bytes)
                 } else {
                     take_requests(core, connection, bytes)
                 }
@@ -71,10 +74,15 @@ impl Server {
         }
     }
 
-    /// Hands an answer to the client here that waits for it.
+    /// Tells the client here that waits for it why there is no answer.
     pub fn complete_origin(&mut self, origin: Origin, answer: &[u8]) {
+        self.complete_as(origin, Said::Refusal, answer);
+    }
+
+    /// Hands an answer to the client here that waits for it.
+    pub fn complete_as(&mut self, origin: Origin, said: Said, answer: &[u8]) {
         match origin {
-            Origin::Client(id, slot_number) => self.complete(id, slot_number, answer),
+            Origin::Client(id, slot_number) => self.complete(id, slot_number, said, answer),
             Origin::Datagram(id) => self.complete_datagram(id, answer),
             Origin::Plane(..) => self.core.answer_plane(origin, true, Index(0), answer),
             Origin::Peer(..) => {} // answered by an outcome, not by a text
@@ -82,7 +90,7 @@ impl Server {
     }
 
     /// Hands the answer of a write, or of a forwarded read, to its connection.
-    pub fn complete(&mut self, id: ConnectionId, slot_number: u64, answer: &[u8]) {
+    pub fn complete(&mut self, id: ConnectionId, slot_number: u64, said: Said, answer: &[u8]) {
         let Some(connection) = self.clients.get(id) else {
             return; // gone meanwhile
         };
@@ -92,7 +100,7 @@ impl Server {
         match slot.kind {
             SlotKind::Write if is_front => {
                 if !slot.quiet {
-                    connection.put_answer(answer);
+                    connection.put_answer(said, answer);
                 }
                 connection.pop_slot();
             }
@@ -102,7 +110,7 @@ impl Server {
                 take_one_of_many(connection, answer);
             }
             SlotKind::Write | SlotKind::Read { .. } | SlotKind::Asked => {
-                connection.keep_answer(slot_number, answer);
+                connection.keep_answer(slot_number, said, answer);
             }
             SlotKind::Fixed(_) | SlotKind::Stats(_) | SlotKind::Quit => return,
         }
@@ -132,7 +140,7 @@ impl Server {
                 matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none()
             });
             if waits {
-                connection.keep_answer(number, answers::LEASE_LOST);
+                connection.keep_answer(number, Said::Refusal, answers::LEASE_LOST);
             }
         }
     }
@@ -288,13 +296,8 @@ pub fn take_write(
     command: &Command<'_>,
     noreply: bool,
 ) -> bool {
-    let keys_max = if core.leads() {
-        KEYS_BEFORE_WRITE_MAX
-    } else {
-        0
-    };
-    if connection.keys_waiting > keys_max {
-        return false; // offered again once some are answered
+    if !has_room_for_write(core, connection) {
+        return false;
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
     let answer = match core.write(origin, command.encoded_bytes(), |buffer| {
@@ -307,6 +310,16 @@ pub fn take_write(
     core.counters.count_command(command);
     connection.push_write(answer, noreply);
     true
+}
+
+/// Whether a write may be put behind the reads that wait. If not, it is offered again once some are answered.
+pub fn has_room_for_write(core: &Core, connection: &Connection) -> bool {
+    let keys_max = if core.leads() {
+        KEYS_BEFORE_WRITE_MAX
+    } else {
+        0
+    };
+    connection.keys_waiting <= keys_max
 }
 
 fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
@@ -332,7 +345,7 @@ pub fn take_read_line(
     if connection.reads_waiting >= FORWARDED_READS_MAX {
         return false; // each may be answered by as much as a message holds
     }
-    if connection.writes_waiting > 0 {
+    if connection.writes_waiting > 0 && connection.own.is_none() {
         return false; // it must show those writes: offered again once they are answered
     }
     let slot_number = connection.next_slot();
@@ -406,15 +419,18 @@ pub fn local_answer(local: Local<'_>) -> LocalAnswer {
 /// Answers what can be answered, in order.
 pub fn advance(core: &mut Core, connection: &mut Connection) {
     connection.cut = false;
-    while let Some((kind, quiet, answer)) = connection.take_front() {
+    while let Some((kind, said, quiet, answer)) = connection.take_front() {
         match (kind, answer) {
+            (SlotKind::Asked, Some(frame)) if connection.own.is_some() => {
+                connection.output.extend_from_slice(&frame);
+            }
             (SlotKind::Write | SlotKind::Asked, Some(answer)) => {
                 if !quiet {
-                    connection.put_answer(&answer);
+                    connection.put_answer(said, &answer);
                 }
             }
             (SlotKind::Read { line_bytes, .. }, Some(answer)) => {
-                put_read_answer(connection, line_bytes, quiet, &answer);
+                put_read_answer(connection, line_bytes, (said, quiet), &answer);
             }
             (SlotKind::Write | SlotKind::Asked, None) => return,
             (
@@ -513,6 +529,9 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
     if connection.redis.is_some() {
         return redis::answer_read(core, connection, place.line_bytes, room);
     }
+    if connection.own.is_some() {
+        return own::answer_query(core, connection, place.line_bytes, room);
+    }
     let (line, output) = connection.front_line_and_output(place.line_bytes);
     let Some(read) = Read::from_line(line) else {
         output.extend_from_slice(reply::ERROR);
@@ -557,11 +576,16 @@ fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bo
 }
 
 /// Writes the answer that came from the leader to the read at the front.
-fn put_read_answer(connection: &mut Connection, line_bytes: u32, quiet: bool, answer: &[u8]) {
+fn put_read_answer(
+    connection: &mut Connection,
+    line_bytes: u32,
+    (said, quiet): (Said, bool),
+    answer: &[u8],
+) {
     if connection.redis.is_some() {
         redis::put_read_answer(connection, line_bytes, quiet, answer);
     } else {
-        connection.output.extend_from_slice(answer);
+        connection.put_answer(said, answer);
     }
 }
 
@@ -620,7 +644,7 @@ fn take_one_of_many(connection: &mut Connection, answer: &[u8]) {
     };
     let Some(item) = answer.strip_suffix(reply::END) else {
         let front = connection.first_slot;
-        connection.keep_answer(front, answer); // an error: it is the answer to all
+        connection.keep_answer(front, Said::Refusal, answer); // an error: it is the answer to all
         return;
     };
     *keys_done += 1;
@@ -663,7 +687,7 @@ fn set_front_state(connection: &mut Connection, new: ReadState) {
 
 fn set_front_answer(connection: &mut Connection, text: &str) {
     let front = connection.first_slot;
-    connection.keep_answer(front, text.as_bytes());
+    connection.keep_answer(front, Said::Refusal, text.as_bytes());
 }
 
 /// The read index round with this ticket has come back: the reads that waited for it may be answered

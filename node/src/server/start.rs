@@ -9,7 +9,7 @@ use super::links::Links;
 use super::snapshots::Snapshots;
 use super::{
     Addresses, GROUP, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS,
-    TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_PEERS, TOKEN_REDIS, TOKEN_WAKE, clock,
+    TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_OWN, TOKEN_PEERS, TOKEN_REDIS, TOKEN_WAKE, clock,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use crate::http::{self, HttpTls};
@@ -19,12 +19,12 @@ use crate::service_manager::ServiceManager;
 use anyhow::Context;
 use mio::net::{TcpListener, UdpSocket};
 use mio::{Interest, Poll, Registry, Waker};
-use quorumwire_control::{Config, Entry, HardState, Peer, Replica, SnapshotMeta, Stored};
+use quorumwire_control::{Config, Entry, HardState, Peer, Promise, Replica, SnapshotMeta, Stored};
 use quorumwire_interfaces::{Incarnation, Index, LogTime};
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
 };
-use quorumwire_wire::Membership;
+use quorumwire_wire::{Membership, peer};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -78,6 +78,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     let peers = bind(options.listen_peer, "listen-peer")?;
     let clients = bind(options.listen_memcached, "listen-memcached")?;
     let redis = bind(options.listen_redis, "listen-redis")?;
+    let own = bind(options.listen_client, "listen-client")?;
     let http_listener = std::net::TcpListener::bind(options.listen_http).with_context(|| {
         format!(
             "option listen-http: cannot listen on {}",
@@ -88,6 +89,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         peer: options.peer_address(peers.local_addr()?),
         memcached: options.memcached_address(clients.local_addr()?),
         redis: options.redis_address(redis.local_addr()?),
+        own: options.client_address(own.local_addr()?),
         http: options.http_address(http_listener.local_addr()?),
     };
     let tls = options.load_tls()?;
@@ -99,7 +101,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         options,
         memory,
         (poll, &waker),
-        (peers, clients, redis),
+        (peers, clients, redis, own),
         addresses,
     )?;
     server.admin = admin;
@@ -120,6 +122,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         peer = server.addresses.peer,
         memcached = server.addresses.memcached,
         redis = server.addresses.redis,
+        client = server.addresses.own,
         http = server.addresses.http,
         peer_tls = options.peer_tls.is_some(),
         client_tls = options.client_tls.is_some(),
@@ -281,12 +284,33 @@ fn to_control(stored: storage::Stored) -> Stored {
     }
 }
 
+/// For replicas, memcached clients, Redis clients and clients of the own protocol.
+type Listeners = (TcpListener, TcpListener, TcpListener, TcpListener);
+
+/// What other replicas are told of this one, but for its plane.
+fn hello(
+    options: &ServerOptions,
+    incarnation: Incarnation,
+    addresses: &Addresses,
+    promise: &Promise,
+) -> peer::Hello {
+    peer::Hello {
+        client_address: addresses.memcached.clone(),
+        redis_address: addresses.redis.clone(),
+        own_address: addresses.own.clone(),
+        http_address: addresses.http.clone(),
+        promise_us: u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX),
+        clock_drift_ppm: promise.clock_drift_ppm,
+        ..quorumwire_wire::hello(&options.cluster, options.id.0, incarnation.0)
+    }
+}
+
 /// Joins the parts into a server that has not turned yet.
 fn join(
     options: &ServerOptions,
     memory: Memory,
     (poll, _waker): (Poll, &Arc<Waker>),
-    (mut peers, mut clients, mut redis): (TcpListener, TcpListener, TcpListener),
+    (mut peers, mut clients, mut redis, mut own): Listeners,
     addresses: Addresses,
 ) -> anyhow::Result<Server> {
     let now = clock::now();
@@ -306,15 +330,15 @@ fn join(
         .context("what the data folder holds contradicts itself")?;
 
     let registry = poll.registry();
-    registry.register(&mut peers, TOKEN_PEERS, Interest::READABLE)?;
-    registry.register(&mut clients, TOKEN_CLIENTS, Interest::READABLE)?;
-    registry.register(&mut redis, TOKEN_REDIS, Interest::READABLE)?;
-    let mut hello = quorumwire_wire::hello(&options.cluster, options.id.0, memory.incarnation.0);
-    hello.client_address.clone_from(&addresses.memcached);
-    hello.redis_address.clone_from(&addresses.redis);
-    hello.http_address.clone_from(&addresses.http);
-    hello.promise_us = u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX);
-    hello.clock_drift_ppm = promise.clock_drift_ppm;
+    for (listener, token) in [
+        (&mut peers, TOKEN_PEERS),
+        (&mut clients, TOKEN_CLIENTS),
+        (&mut redis, TOKEN_REDIS),
+        (&mut own, TOKEN_OWN),
+    ] {
+        registry.register(listener, token, Interest::READABLE)?;
+    }
+    let mut hello = hello(options, memory.incarnation, &addresses, &promise);
     let udp = bind_memcached_udp(options, clients.local_addr()?)?;
     let data_plane = choose_plane(options, registry, udp.as_ref())?;
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
@@ -333,7 +357,11 @@ fn join(
         (options.election_timeout * SILENCE_ELECTION_TIMEOUTS).max(Duration::from_secs(1)),
     );
     let mut clients = Clients::new(
-        vec![(clients, Protocol::Memcached), (redis, Protocol::Redis)],
+        vec![
+            (clients, Protocol::Memcached),
+            (redis, Protocol::Redis),
+            (own, Protocol::Own),
+        ],
         registry.try_clone()?,
         TOKEN_FIRST_CLIENT,
         options.connections_max,

@@ -1,6 +1,6 @@
 //! A cluster of `quorumwire dev`, and a memcached client that speaks UDP, made by hand.
 #![allow(dead_code)] // no test uses all of it
-use quorumwire_client::ClientKeys;
+use quorumwire_client::planes::ClientKeys;
 use quorumwire_interfaces::PlaneKeyPair;
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};

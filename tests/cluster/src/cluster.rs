@@ -37,6 +37,7 @@ const CLUSTER_NAME: &str = "harness";
 const PEER_PORT: u16 = 7400;
 const MEMCACHED_PORT: u16 = 11211;
 const REDIS_PORT: u16 = 6379;
+const OWN_PORT: u16 = 7402;
 const HTTP_PORT: u16 = 8080;
 const PLANE_PORT: u16 = 7401;
 /// How far above a replica's ports those of a second server on its directory are.
@@ -180,6 +181,12 @@ impl<'n> Cluster<'n> {
     #[must_use]
     pub fn memcached(&self, id: u16) -> SocketAddr {
         (self.ip(id), MEMCACHED_PORT).into()
+    }
+
+    /// Where the replica serves clients of the own protocol.
+    #[must_use]
+    pub fn own(&self, id: u16) -> SocketAddr {
+        (self.ip(id), OWN_PORT).into()
     }
 
     /// Where the replica serves Redis clients.
@@ -686,6 +693,7 @@ impl<'n> Cluster<'n> {
         option("listen-peer", beside(self.peer(id)));
         option("listen-memcached", beside(self.memcached(id)));
         option("listen-redis", beside(self.redis(id)));
+        option("listen-client", beside(self.own(id)));
         option("listen-http", beside(self.http(id)));
         option("plane", self.plan.plane.clone());
         option("listen-plane", beside(self.plane(id)));

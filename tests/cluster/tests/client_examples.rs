@@ -25,16 +25,30 @@ fn check(said: &str, replicas: usize) -> Result<()> {
     Ok(())
 }
 
+/// How an example is told where the replicas are.
+#[derive(Clone, Copy)]
+enum Told<'a> {
+    /// By two options, of which this stands in front: for Redis clients and for memcached clients.
+    Options(&'a str),
+    /// By one list, for clients of the own protocol.
+    Own,
+}
+
 /// Runs an example with all replicas up, and again after the one has died that its addresses begin with.
-fn run_twice(program: &str, first: &[&str], option: &str) {
+fn run_twice(program: &str, first: &[&str], told: Told<'_>) {
     run_started(Plan::new(3, Durability::Memory), |cluster| {
         let leader = cluster.wait_for_leader()?;
         cluster.wait_for_ready(&[0, 1, 2])?;
         let ids = [(leader + 1) % 3, leader, (leader + 2) % 3];
-        run_example(cluster, program, first, option, (&ids, &ids))?;
+        run_example(cluster, program, first, told, (&ids, &ids))?;
         ensure!(cluster.client(leader)?.delete("visits").expect("delete") == "DELETED");
         cluster.kill(ids[0])?;
-        run_example(cluster, program, first, option, (&ids, &ids[1..]))
+        // Its own client needs no list without the dead one.
+        let served = match told {
+            Told::Options(_) => &ids[1..],
+            Told::Own => &ids[..],
+        };
+        run_example(cluster, program, first, told, (&ids, served))
     });
 }
 
@@ -42,19 +56,22 @@ fn run_example(
     cluster: &Cluster<'_>,
     program: &str,
     first: &[&str],
-    option: &str,
+    told: Told<'_>,
     (redis_ids, memcached_ids): (&[u16], &[u16]),
 ) -> Result<()> {
     let list = |ids: &[u16], address: &dyn Fn(u16) -> SocketAddr| {
         let addresses = ids.iter().map(|id| address(*id).to_string());
         addresses.collect::<Vec<_>>().join(",")
     };
-    let arguments = [
-        format!("{option}redis"),
-        list(redis_ids, &|id| cluster.redis(id)),
-        format!("{option}memcached"),
-        list(memcached_ids, &|id| cluster.memcached(id)),
-    ];
+    let arguments = match told {
+        Told::Options(option) => vec![
+            format!("{option}redis"),
+            list(redis_ids, &|id| cluster.redis(id)),
+            format!("{option}memcached"),
+            list(memcached_ids, &|id| cluster.memcached(id)),
+        ],
+        Told::Own => vec![list(memcached_ids, &|id| cluster.own(id))],
+    };
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = cluster.run_program(program, &[first, &arguments].concat())?;
     ensure!(done.success, "{}{}", done.stdout, done.stderr);
@@ -64,7 +81,11 @@ fn run_example(
 #[test]
 fn python_clients_run_their_example() {
     let script = examples().join("python/stock.py");
-    run_twice(DEBIANS_PYTHON, &[script.to_str().expect("a path")], "--");
+    run_twice(
+        DEBIANS_PYTHON,
+        &[script.to_str().expect("a path")],
+        Told::Options("--"),
+    );
 }
 
 #[test]
@@ -78,5 +99,31 @@ fn go_clients_run_their_example() {
         .status()
         .expect("go is there: tools/setup installs it");
     assert!(built.success(), "the example does not build");
-    run_twice(program.to_str().expect("a path"), &[], "-");
+    run_twice(program.to_str().expect("a path"), &[], Told::Options("-"));
+}
+
+#[test]
+fn the_rust_client_runs_its_example() {
+    let built = Command::new(env!("CARGO"))
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--package",
+            "quorumwire-client",
+        ])
+        .args(["--example", "stock", "--message-format", "json"])
+        .current_dir(examples())
+        .output()
+        .expect("cargo is there");
+    let said = String::from_utf8_lossy(&built.stdout);
+    assert!(built.status.success(), "the example does not build: {said}");
+    let messages = said
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let program = messages
+        .filter_map(|message: serde_json::Value| message["executable"].as_str().map(str::to_owned))
+        .next_back()
+        .expect("cargo says where the program is");
+    run_twice(&program, &[], Told::Own);
 }

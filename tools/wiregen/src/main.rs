@@ -50,7 +50,12 @@ fn generate(wire: &Path) -> Result<Vec<Made>> {
         Made {
             path: "src/generated/peer.rs",
             from: "peer.proto",
-            text: messages::generate(wire)?,
+            text: messages::generate(wire, "peer.proto", "quorumwire.v1")?,
+        },
+        Made {
+            path: "src/generated/client.rs",
+            from: "client.proto",
+            text: messages::generate(wire, "client.proto", "quorumwire.client.v1")?,
         },
         Made {
             path: "src/generated/packet.rs",

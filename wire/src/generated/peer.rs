@@ -39,6 +39,9 @@ pub struct Hello {
     /// Where Redis clients of the speaker connect; client_address is for memcached clients.
     #[prost(string, tag = "13")]
     pub redis_address: ::prost::alloc::string::String,
+    /// Where clients of the speaker connect that speak client.proto.
+    #[prost(string, tag = "14")]
+    pub own_address: ::prost::alloc::string::String,
 }
 /// Sent before a connection is closed on purpose.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -59,7 +62,7 @@ pub struct PeerMessage {
     pub term: u64,
     #[prost(
         oneof = "peer_message::Body",
-        tags = "8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22"
+        tags = "8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23"
     )]
     pub body: ::core::option::Option<peer_message::Body>,
 }
@@ -97,6 +100,8 @@ pub mod peer_message {
         EngageOffer(super::EngageOffer),
         #[prost(message, tag = "22")]
         Engaged(super::Engaged),
+        #[prost(message, tag = "23")]
+        ForwardSession(super::ForwardSession),
     }
 }
 /// "I know nothing yet." Sent by a replica without a membership until it has one.
@@ -229,6 +234,13 @@ pub struct Forward {
     #[prost(bool, tag = "2")]
     pub read: bool,
 }
+/// A client's command of a session that arrived at a follower. Attachment: session and sequence, 8 bytes each,
+/// big-endian, and the command.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ForwardSession {
+    #[prost(uint64, tag = "1")]
+    pub request: u64,
+}
 /// Attachment: the answer for the client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ForwardReply {
@@ -331,6 +343,10 @@ pub enum ForwardOutcome {
     Unknown = 4,
     /// Surely not executed: the leader's disk is full.
     DiskFull = 5,
+    /// Only of what came as ForwardSession: it had been carried out before, and was answered so.
+    Repeated = 6,
+    /// Likewise: the state machine did not carry it out, now; the attachment says why.
+    Refused = 7,
 }
 impl ForwardOutcome {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -345,6 +361,8 @@ impl ForwardOutcome {
             Self::Busy => "FORWARD_OUTCOME_BUSY",
             Self::Unknown => "FORWARD_OUTCOME_UNKNOWN",
             Self::DiskFull => "FORWARD_OUTCOME_DISK_FULL",
+            Self::Repeated => "FORWARD_OUTCOME_REPEATED",
+            Self::Refused => "FORWARD_OUTCOME_REFUSED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -356,6 +374,8 @@ impl ForwardOutcome {
             "FORWARD_OUTCOME_BUSY" => Some(Self::Busy),
             "FORWARD_OUTCOME_UNKNOWN" => Some(Self::Unknown),
             "FORWARD_OUTCOME_DISK_FULL" => Some(Self::DiskFull),
+            "FORWARD_OUTCOME_REPEATED" => Some(Self::Repeated),
+            "FORWARD_OUTCOME_REFUSED" => Some(Self::Refused),
             _ => None,
         }
     }

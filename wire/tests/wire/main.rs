@@ -1,5 +1,6 @@
 //! Tests of the bytes: golden vectors, wrong bytes, handshakes, snapshot and backup files.
 mod backups;
+mod clients;
 mod handshakes;
 mod limits;
 mod mutations;

@@ -163,13 +163,15 @@ fn bytes_made_up_are_refused_by_the_field_that_is_wrong() {
     assert_eq!(
         frame([magic, word(META_BYTES_MAX) + 1, 0, 0]),
         Err(FrameError::MetaTooLong {
-            bytes: META_BYTES_MAX + 1
+            bytes: META_BYTES_MAX + 1,
+            max: META_BYTES_MAX,
         })
     );
     assert_eq!(
         frame([magic, 0, u32::MAX, 0]),
         Err(FrameError::AttachmentTooLong {
-            bytes: u32::MAX as usize
+            bytes: u32::MAX as usize,
+            max: ATTACHMENT_BYTES_MAX,
         })
     );
     let largest = frame([magic, word(META_BYTES_MAX), word(ATTACHMENT_BYTES_MAX), 0]);

@@ -16,6 +16,7 @@ const LIFE: u64 = 0x0100_0000_dead_beef;
 /// The sections of all vector files by file and name.
 pub fn all() -> BTreeMap<(&'static str, String), Vec<u8>> {
     let files = [
+        ("clients", include_str!("../../vectors/clients.txt")),
         ("frames", include_str!("../../vectors/frames.txt")),
         ("messages", include_str!("../../vectors/messages.txt")),
         ("packets", include_str!("../../vectors/packets.txt")),
@@ -43,7 +44,7 @@ pub fn all() -> BTreeMap<(&'static str, String), Vec<u8>> {
     vectors
 }
 
-fn section(file: &'static str, name: &str) -> Vec<u8> {
+pub fn section(file: &'static str, name: &str) -> Vec<u8> {
     let vectors = all();
     let key = (file, name.to_owned());
     let bytes = vectors.get(&key).cloned();
@@ -54,6 +55,7 @@ fn expected_bodies() -> Vec<(&'static str, Body)> {
     let mut bodies = session_bodies();
     bodies.extend(replication_bodies());
     bodies.extend(handover_bodies());
+    bodies.extend(own_clients_bodies());
     bodies
 }
 
@@ -121,6 +123,31 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
             Body::ForwardReply(peer::ForwardReply {
                 request: 42,
                 outcome: peer::ForwardOutcome::DiskFull.into(),
+            }),
+        ),
+    ]
+}
+
+/// What serving clients of the own protocol adds.
+fn own_clients_bodies() -> Vec<(&'static str, Body)> {
+    vec![
+        (
+            "hello_with_own_address",
+            Body::Hello(peer::Hello {
+                cluster: "trunk".to_owned(),
+                own_address: "127.0.0.1:9051".to_owned(),
+                ..peer::Hello::default()
+            }),
+        ),
+        (
+            "forward_session",
+            Body::ForwardSession(peer::ForwardSession { request: 42 }),
+        ),
+        (
+            "forward_reply_refused",
+            Body::ForwardReply(peer::ForwardReply {
+                request: 42,
+                outcome: peer::ForwardOutcome::Refused.into(),
             }),
         ),
     ]
@@ -230,6 +257,7 @@ fn vector_name(body: &Body) -> &'static str {
     match body {
         Body::Hello(hello) if hello.promise_us > 0 => "hello_with_promise",
         Body::Hello(hello) if !hello.redis_address.is_empty() => "hello_with_redis",
+        Body::Hello(hello) if !hello.own_address.is_empty() => "hello_with_own_address",
         Body::Hello(_) => "hello",
         Body::Goodbye(_) => "goodbye",
         Body::Fresh(_) => "fresh",
@@ -246,7 +274,11 @@ fn vector_name(body: &Body) -> &'static str {
         Body::SnapshotReply(_) => "snapshot_reply",
         Body::TransferNow(_) => "transfer_now",
         Body::Forward(_) => "forward",
+        Body::ForwardReply(reply) if reply.outcome() == peer::ForwardOutcome::Refused => {
+            "forward_reply_refused"
+        }
         Body::ForwardReply(_) => "forward_reply",
+        Body::ForwardSession(_) => "forward_session",
     }
 }
 

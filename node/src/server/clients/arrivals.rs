@@ -2,8 +2,8 @@
 //! it, so that a flood of strangers costs those who are here little. What comes beyond it waits in the listener's
 //! queue; of handshakes under way the oldest gives way.
 use super::{
-    Clients, Connection, ConnectionId, HeldByOne, Protocol, RedisClient, Stream, TimeBudget,
-    VecDeque, clock,
+    Clients, Connection, ConnectionId, HeldByOne, OwnClient, Protocol, RedisClient, Stream,
+    TimeBudget, VecDeque, clock,
 };
 use mio::net::TcpStream;
 use mio::{Interest, Token};
@@ -144,7 +144,7 @@ impl Clients {
         if self.open_count >= self.connections_max {
             self.counters.refused_too_many += 1;
             if self.tls.is_none() {
-                stream.write_all(protocol.too_many()).ok();
+                stream.write_all(&protocol.too_many()).ok();
             }
             return;
         }
@@ -240,8 +240,12 @@ impl Clients {
         self.connections[slot as usize] = Some(Box::new(Connection {
             id: ConnectionId { slot, serial },
             redis: match protocol {
-                Protocol::Memcached => None,
+                Protocol::Memcached | Protocol::Own => None,
                 Protocol::Redis => Some(Box::new(RedisClient::new(from, now))),
+            },
+            own: match protocol {
+                Protocol::Memcached | Protocol::Redis => None,
+                Protocol::Own => Some(Box::new(OwnClient::new(now))),
             },
             is_let_in: self.lets_everybody_in,
             stream,

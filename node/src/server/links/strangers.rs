@@ -109,6 +109,7 @@ impl Links {
             info: PeerInfo {
                 client: String::new(),
                 redis: String::new(),
+                own: String::new(),
                 http: String::new(),
                 plane: None,
             },

@@ -7,7 +7,7 @@ mod connection;
 mod errors;
 mod transactions;
 
-use super::clients::{Connection, SlotKind};
+use super::clients::{Connection, Said, SlotKind};
 use super::core::Core;
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use quorumwire_control::Now;
@@ -256,7 +256,8 @@ pub fn put_read_answer(connection: &mut Connection, line_bytes: u32, quiet: bool
         instead = transactions::take_versions(connection, &line, answer);
     }
     if !quiet {
-        connection.put_answer(instead.as_deref().unwrap_or(answer));
+        let text = instead.as_deref().unwrap_or(answer);
+        connection.put_answer(Said::Answer, text);
     }
 }
 

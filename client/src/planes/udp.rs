@@ -1,8 +1,8 @@
 //! A client with a socket and a clock: blocks until answers come. What to send when is decided in
 //! `requests.rs`.
-use crate::Error;
-use crate::requests::{Counters, Requests, Ticket};
-use crate::settings::Settings;
+use super::Error;
+use super::requests::{Counters, Requests, Ticket};
+use super::settings::Settings;
 use quorumwire_interfaces::PlaneKeyPair;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -14,14 +14,14 @@ const DATAGRAM_BYTES_MAX: usize = 2048;
 const WAIT_MIN: Duration = Duration::from_micros(100);
 
 /// A client of the replicas' planes. Not shared between threads: each has its own, with its own session.
-pub struct Client {
+pub struct PlaneClient {
     socket: UdpSocket,
     requests: Requests,
     begun: Instant,
     read_timeout: Duration,
 }
 
-impl Client {
+impl PlaneClient {
     /// Opens a socket and begins a session; sends nothing. Refused: settings out of their ranges.
     pub fn connect(settings: Settings) -> io::Result<Self> {
         settings

@@ -113,7 +113,7 @@ impl ClientKeys {
         Ok(fs::rename(&aside, path)?)
     }
 
-    /// As [`crate::Settings`] want them.
+    /// As [`super::Settings`] want them.
     pub fn pair(&self) -> Result<PlaneKeyPair, KeyFileError> {
         let wrong = |text: &str| KeyFileError::Content(text.to_owned());
         match &self.key[..] {

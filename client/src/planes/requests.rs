@@ -1,8 +1,8 @@
 //! What a client has asked and what came of it: sessions, numbers, when to ask whom again. No socket and no
 //! clock: time, datagrams and chance are handed in, datagrams to send come out.
-use crate::refusal::Verdict;
-use crate::settings::{IDLE_MAX, Settings, WINDOW};
-use crate::{COMMAND_BYTES_MAX, Error};
+use super::refusal::Verdict;
+use super::settings::{IDLE_MAX, Settings, WINDOW};
+use super::{COMMAND_BYTES_MAX, Error};
 use quorumwire_fastpath::{Answered, Asking, REQUEST_BYTES_MAX, Request};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
 use rand::{Rng as _, RngExt as _, SeedableRng as _};

@@ -1,7 +1,7 @@
 //! A client without a socket, and replicas that are played by hand.
-use crate::requests::{Requests, Ticket};
-use crate::settings::{IDLE_MAX, Settings, WINDOW};
-use crate::{COMMAND_BYTES_MAX, Error};
+use super::requests::{Requests, Ticket};
+use super::settings::{IDLE_MAX, Settings, WINDOW};
+use super::{COMMAND_BYTES_MAX, Error};
 use quorumwire_fastpath::{Engine, Options, Outbox};
 use quorumwire_interfaces::{Answer, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys};
 use std::net::SocketAddr;

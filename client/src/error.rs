@@ -1,0 +1,66 @@
+//! Why a request has no answer, and what is known of its outcome then.
+
+/// What is known of a command's outcome.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// It was carried out, once.
+    CarriedOut,
+    /// It was not carried out and will not be.
+    NotCarriedOut,
+    /// It may have been carried out, or may yet be; not more than once.
+    Unknown,
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// It was not carried out and will not be; the text says why. It may be submitted again.
+    #[error("not carried out: {0}")]
+    NotCarriedOut(String),
+    /// It was carried out, once; what was answered was too long to be kept for those who ask again.
+    #[error("carried out, without its answer")]
+    AnswerGone,
+    /// It may have been carried out, or may yet be, though not more than once. Look before it is submitted
+    /// again.
+    #[error("outcome unknown: it may have been carried out, or may yet be")]
+    OutcomeUnknown,
+    /// A query had no answer in time. It changes nothing.
+    #[error("no answer: {0}")]
+    NoAnswer(String),
+    /// The replicas do not know this name with this password. Nothing was carried out.
+    #[error("not let in: {0}")]
+    NotLetIn(String),
+    /// It is longer than a command or a query may be. It was not sent.
+    #[error("{bytes} bytes are more than a request may have ({max})")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The longest that is taken.
+        max: usize,
+    },
+    /// Settings, or words of a command, that make no sense. Nothing was sent.
+    #[error("{0}")]
+    Invalid(String),
+    /// The store carried the command out and answered this error, and changed nothing.
+    #[error("{0}")]
+    Answered(String),
+    /// The answer is none that the store gives; the command was carried out.
+    #[error("an answer that makes no sense")]
+    StrangeAnswer,
+}
+
+impl Error {
+    /// What is known of the outcome of a command that failed so.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        match self {
+            Self::NotCarriedOut(_)
+            | Self::NoAnswer(_)
+            | Self::NotLetIn(_)
+            | Self::TooLong { .. }
+            | Self::Invalid(_) => Outcome::NotCarriedOut,
+            Self::AnswerGone | Self::Answered(_) | Self::StrangeAnswer => Outcome::CarriedOut,
+            Self::OutcomeUnknown => Outcome::Unknown,
+        }
+    }
+}

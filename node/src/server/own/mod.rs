@@ -1,0 +1,277 @@
+//! Clients of the cluster's own protocol (`wire/client.proto`): their frames into requests, answers into frames.
+//! Commands have sessions, so that each is carried out once however often and wherever it is asked for; what
+//! that takes is `apps/sessions`' business.
+//!
+//! Answers leave in the order of requests, as those of other protocols do. Clients match them by their numbers
+//! and count on no order.
+mod counters;
+mod hello;
+mod words;
+mod writes;
+
+pub use counters::OwnCounters;
+pub use hello::too_many_connections;
+
+use super::clients::{Connection, Said, SlotKind};
+use super::core::{Core, Routed};
+use super::redis;
+use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use counters::Closed;
+use quorumwire_control::Now;
+use quorumwire_kv::memcached::{Asked, Read};
+use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
+use quorumwire_wire::limits::SESSION_COMMAND_BYTES_MAX;
+use quorumwire_wire::{ClientFrame, take_client_frame, write_client_frame};
+use std::collections::VecDeque;
+
+/// A query's answer may be as long as several items; it stands for so many keys.
+const KEYS_OF_A_QUERY: u32 = 4;
+
+/// What is known of a client.
+pub struct OwnClient {
+    /// When it came.
+    since: Now,
+    /// It has said hello, and has been welcomed.
+    is_welcome: bool,
+    /// The number of the request that is being taken on.
+    request: u64,
+    /// Those of the requests that wait, in their order.
+    waiting: VecDeque<u64>,
+    /// Who it was told leads.
+    told: Option<client::Leader>,
+    /// Not added to those of all yet.
+    counters: OwnCounters,
+}
+
+impl OwnClient {
+    /// One that has just connected.
+    pub fn new(now: Now) -> Self {
+        Self {
+            since: now,
+            is_welcome: false,
+            request: 0,
+            waiting: VecDeque::new(),
+            told: None,
+            counters: OwnCounters::default(),
+        }
+    }
+
+    /// The request being looked at waits for its answer from now on.
+    pub fn took_on(&mut self) {
+        self.waiting.push_back(self.request);
+    }
+
+    /// The first of those that wait is answered.
+    pub fn done_with_front(&mut self) {
+        self.waiting.pop_front();
+    }
+
+    /// Writes the answer to the first of the requests that wait.
+    pub fn put_answer(&mut self, output: &mut Vec<u8>, said: Said, answer: &[u8]) {
+        let request = self.waiting.front().copied().unwrap_or_default();
+        let (body, attachment) = match said {
+            Said::Answer | Said::Repeated => {
+                let repeated = said == Said::Repeated;
+                self.counters.answers_repeated += u64::from(repeated);
+                let answered = client::Answer { repeated };
+                (from_server::Body::Answer(answered), answer)
+            }
+            Said::Refusal => {
+                let refused = words::refused(answer);
+                self.counters.count_refused(refused.reason());
+                (from_server::Body::Refused(refused), &b""[..])
+            }
+        };
+        put(output, request, body, attachment);
+    }
+
+    /// What was counted since this was asked last.
+    pub fn take_counters(&mut self) -> OwnCounters {
+        std::mem::take(&mut self.counters)
+    }
+}
+
+fn put(output: &mut Vec<u8>, request: u64, body: from_server::Body, attachment: &[u8]) {
+    let message = FromServer {
+        request,
+        body: Some(body),
+    };
+    write_client_frame(output, &message, attachment);
+}
+
+/// The client's state: a connection that came here has one.
+fn state(connection: &mut Connection) -> &mut OwnClient {
+    connection
+        .own
+        .as_mut()
+        .expect("requests of clients of the own protocol only come here")
+}
+
+/// Takes whole frames off `bytes`; see [`requests::take_requests`].
+pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
+    let mut used = 0;
+    loop {
+        let rest = &bytes[used..];
+        if rest.is_empty() || !connection.has_room() || connection.stalled {
+            return (used, 0);
+        }
+        let is_welcome = state(connection).is_welcome;
+        let attachment_bytes_max = if is_welcome {
+            SESSION_COMMAND_BYTES_MAX
+        } else {
+            0
+        };
+        match take_client_frame::<FromClient>(rest, attachment_bytes_max) {
+            Ok(ClientFrame::Incomplete { needed })
+                if is_welcome || needed <= UNKNOWN_CLIENT_BYTES_MAX =>
+            {
+                return (used, needed);
+            }
+            Ok(ClientFrame::Incomplete { needed }) => {
+                let detail = format!("{needed} bytes before a hello");
+                hello::close(connection, Closed::Malformed, detail);
+                return (bytes.len(), 0);
+            }
+            Ok(ClientFrame::Whole {
+                consumed,
+                message,
+                attachment,
+            }) => {
+                if !take_message(core, connection, message, attachment) {
+                    connection.stalled = true;
+                    return (used, 0);
+                }
+                used += consumed;
+            }
+            Err(error) => {
+                hello::close(connection, Closed::Malformed, error.to_string());
+                advance(core, connection);
+                return (bytes.len(), 0);
+            }
+        }
+        advance(core, connection);
+    }
+}
+
+/// Takes one message on. False: it can go nowhere now and must be offered again.
+fn take_message(
+    core: &mut Core,
+    connection: &mut Connection,
+    message: FromClient,
+    attachment: &[u8],
+) -> bool {
+    use from_client::Body;
+    let client = state(connection);
+    client.request = message.request;
+    match (client.is_welcome, message.body) {
+        (false, Some(Body::Hello(hello))) => hello::take(core, connection, &hello),
+        (true, Some(Body::Submit(submit))) => {
+            connection.last_request = core.now;
+            return take_submit(core, connection, &submit, attachment);
+        }
+        (true, Some(Body::Query(client::Query {}))) => {
+            connection.last_request = core.now;
+            return take_query(core, connection, attachment);
+        }
+        (true, Some(Body::Ping(client::Ping {}))) if attachment.is_empty() => {
+            let client = state(connection);
+            client.counters.pings += 1;
+            let pong = from_server::Body::Pong(client::Pong {});
+            put(&mut connection.output, message.request, pong, b"");
+        }
+        (true, Some(Body::Ping(_) | Body::Hello(_)) | None) | (false, _) => {
+            let detail = "a hello comes first, once; then commands, queries and pings".to_owned();
+            hello::close(connection, Closed::Malformed, detail);
+        }
+    }
+    true
+}
+
+fn take_submit(
+    core: &mut Core,
+    connection: &mut Connection,
+    submit: &client::Submit,
+    command: &[u8],
+) -> bool {
+    if submit.session == 0 || submit.sequence == 0 {
+        let detail = "a session and a sequence are not 0".to_owned();
+        hello::close(connection, Closed::Malformed, detail);
+        return true;
+    }
+    if !requests::has_room_for_write(core, connection) {
+        return false;
+    }
+    let name = (submit.session, submit.sequence);
+    let origin = super::core::Origin::Client(connection.id, connection.next_slot());
+    let answer = match core.write_in_session(origin, name, command) {
+        Routed::Pending => None,
+        Routed::Stalled => return false,
+        Routed::Answer(text) => Some(text.as_bytes().into()),
+    };
+    state(connection).counters.submits += 1;
+    connection.push_write(answer, false);
+    true
+}
+
+fn take_query(core: &mut Core, connection: &mut Connection, query: &[u8]) -> bool {
+    if !is_query(query) {
+        let text = b"SERVER_ERROR not executed: not a read that is served here\r\n";
+        connection.push_write(Some(text[..].into()), false);
+        return true;
+    }
+    let taken = requests::take_read_line(core, connection, query, KEYS_OF_A_QUERY);
+    state(connection).counters.queries += u64::from(taken);
+    taken
+}
+
+/// Whether the state machine answers this without changing anything; some of memcached's meta reads do.
+fn is_query(query: &[u8]) -> bool {
+    let is_items = || {
+        let read = Read::from_line(query);
+        read.is_some_and(|read| matches!(read.asked(), Asked::Items { .. }))
+    };
+    redis::is_read(query) || is_items()
+}
+
+/// Writes the answer of the query at the front, if there is room for one; see [`requests::advance`].
+pub fn answer_query(
+    core: &mut Core,
+    connection: &mut Connection,
+    line_bytes: u32,
+    room: usize,
+) -> bool {
+    if room == 0 {
+        connection.cut = true;
+        return false;
+    }
+    let mut text = Vec::new();
+    let (line, _) = connection.front_line_and_output(line_bytes);
+    core.store.query(line, &mut text);
+    connection.put_answer(Said::Answer, &text);
+    true
+}
+
+/// Tells a client who leads, if that is another than it was told.
+pub fn tell_leader(core: &Core, connection: &mut Connection) {
+    let Some(client) = connection.own.as_deref_mut() else {
+        return;
+    };
+    if !client.is_welcome || connection.closing {
+        return;
+    }
+    let Some(leader) = hello::leader(core) else {
+        return;
+    };
+    let told = client.told.as_ref();
+    if told.is_none_or(|told| leader != (told.replica, told.address.as_str())) {
+        let leader = hello::told(leader);
+        client.told = Some(leader.clone());
+        let said = from_server::Body::Leader(leader);
+        put(&mut connection.output, 0, said, b"");
+    }
+}
+
+/// What is pushed for a connection about to be closed: a frame that is ready.
+fn push_frame(connection: &mut Connection, frame: Vec<u8>) {
+    connection.push(SlotKind::Asked, Some(frame.into()));
+}

@@ -1,0 +1,79 @@
+//! Commands of sessions on their way into the log, here or at the leader.
+use super::super::answers;
+use super::super::core::{Core, ForwardKind, Origin, Routed};
+use bytes::{BufMut as _, Bytes};
+use quorumwire_control::Peer;
+use quorumwire_sessions::SESSION_HEADER_BYTES;
+use quorumwire_wire::RecordKind;
+use quorumwire_wire::limits::{COMMAND_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
+use quorumwire_wire::peer::ForwardOutcome;
+
+const _: () = assert!(SESSION_COMMAND_BYTES_MAX + SESSION_HEADER_BYTES == COMMAND_BYTES_MAX);
+
+impl Core {
+    /// A command with its session and its sequence: into the log if we lead, to the leader otherwise.
+    pub fn write_in_session(&mut self, origin: Origin, name: (u64, u64), command: &[u8]) -> Routed {
+        if self.draining {
+            return Routed::Answer(answers::STOPPING.into());
+        }
+        if self.leads_fast_term() {
+            return self.enqueue_named(Some(name), origin, command.len(), |buffer| {
+                buffer.extend_from_slice(command);
+            });
+        }
+        if self.waits_since_fast_term() {
+            return self.stall();
+        }
+        if self.leads() {
+            return self.propose(RecordKind::SessionCommand, origin, |buffer| {
+                put(buffer, name, command);
+            });
+        }
+        let leader = match (self.route(), origin) {
+            (Err(routed), _) => return routed,
+            (Ok(_), Origin::Peer(..) | Origin::Plane(..)) => {
+                return Routed::Answer(answers::NOT_LEADER.into());
+            }
+            (Ok(leader), Origin::Client(..) | Origin::Datagram(_)) => leader,
+        };
+        let bytes = SESSION_HEADER_BYTES + command.len();
+        let whole = self.encoded(bytes, |buffer| put(buffer, name, command));
+        match self.forward(leader, origin, ForwardKind::Session, whole) {
+            Some(_) => Routed::Pending,
+            None => self.stall(),
+        }
+    }
+
+    /// A command of a session that a follower forwarded.
+    pub fn take_forward_session(&mut self, from: Peer, request: u64, whole: &[u8]) {
+        let is_member = self.member(from.id) == Some(from);
+        let outcome = match split(whole) {
+            Some(_) if self.leads() && is_member && self.journal.is_full() => {
+                ForwardOutcome::DiskFull
+            }
+            Some((name, command)) if self.leads() && is_member => {
+                let origin = Origin::Peer(from, request);
+                let routed = self.write_in_session(origin, name, command);
+                return self.reply_unless_pending(from, request, &routed);
+            }
+            Some(_) | None => ForwardOutcome::NotLeader,
+        };
+        self.reply_forward(from, request, outcome, Bytes::new());
+    }
+}
+
+/// As the payload of a record has it.
+fn put(buffer: &mut bytes::BytesMut, (session, sequence): (u64, u64), command: &[u8]) {
+    buffer.put_u64(session);
+    buffer.put_u64(sequence);
+    buffer.extend_from_slice(command);
+}
+
+/// What [`put`] wrote; `None`: it is something else.
+fn split(whole: &[u8]) -> Option<((u64, u64), &[u8])> {
+    let (session, rest) = whole.split_first_chunk()?;
+    let (sequence, command) = rest.split_first_chunk()?;
+    let name = (u64::from_be_bytes(*session), u64::from_be_bytes(*sequence));
+    let is_one = name.0 != 0 && name.1 != 0 && command.len() <= SESSION_COMMAND_BYTES_MAX;
+    is_one.then_some((name, command))
+}
