@@ -240,13 +240,15 @@ impl Server {
     }
 
     fn answer_proposal(&mut self, proposal: &Proposal, own: bool) {
-        let waited = self.core.now.0.saturating_sub(proposal.at.0);
+        if own {
+            let waited = self.core.now.0.saturating_sub(proposal.at.0);
+            let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+            self.core.counters.commit.record(waited_us);
+        }
         match proposal.origin {
             Origin::Client(id, slot) => {
                 let reply = std::mem::take(&mut self.reply);
                 if own {
-                    let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
-                    self.core.counters.commit.record(waited_us);
                     self.complete(id, slot, &reply);
                 } else {
                     self.answer_not_executed(proposal.origin);
