@@ -267,6 +267,8 @@ pub struct ClientTls {
     pub ports: Arc<ServerConfig>,
     /// At the port for HTTP, where a certificate says who may change something.
     pub http: Arc<ServerConfig>,
+    /// How the other replicas' ports for HTTP are asked; none: there is no authority to know them by.
+    pub asks: Option<Arc<ClientConfig>>,
     /// Until when the files are good.
     pub expiries: Vec<Expiry>,
 }
@@ -278,19 +280,22 @@ impl ClientTls {
         let key = read_key(&own.key).context("option client-tls-key")?;
         let expiries = expiries(&[("client-tls-cert", &chain)])?;
         let nobody = WebPkiClientVerifier::no_client_auth();
-        let people = match authorities {
-            None => Arc::clone(&nobody),
+        let (people, asks) = match authorities {
+            None => (Arc::clone(&nobody), None),
             Some(path) => {
                 let roots = read_certificates(path).and_then(store_of);
                 let roots = Arc::new(roots.context("option tls-ca")?);
-                WebPkiClientVerifier::builder_with_provider(roots, provider())
+                let asks = Arc::new(asking(Arc::clone(&roots))?);
+                let people = WebPkiClientVerifier::builder_with_provider(roots, provider())
                     .allow_unauthenticated()
-                    .build()?
+                    .build()?;
+                (people, Some(asks))
             }
         };
         Ok(Self {
             ports: Arc::new(accepting(nobody, chain.clone(), key.clone_key())?),
             http: Arc::new(accepting(people, chain, key)?),
+            asks,
             expiries,
         })
     }
@@ -411,6 +416,16 @@ fn dialing(
         .context("certificate and key")?;
     config.resumption = Resumption::disabled();
     config.enable_sni = false; // it would tell the cluster's name to whoever listens
+    Ok(config)
+}
+
+/// Asks for what everybody may read, so it shows nothing of itself.
+fn asking(roots: Arc<RootCertStore>) -> anyhow::Result<ClientConfig> {
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
     Ok(config)
 }
 

@@ -90,7 +90,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     let tls = options.load_tls()?;
     let knows_people = options.peer_tls.is_some();
     let http_tls = tls.clients.as_ref();
-    let http_tls = http_tls.map(|it| HttpTls::new(Arc::clone(&it.http), knows_people));
+    let http_tls = http_tls.map(|it| HttpTls::new(it, knows_people));
     let (admin_in, admin) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
     let handle = AdminHandle::new(admin_in, Arc::clone(&waker));
     let mut server = join(
