@@ -2,12 +2,16 @@
 //! Nothing here is on the way of a client's request.
 mod backup;
 mod counter_help;
+mod dashboard;
+mod live;
 mod metrics;
+mod others;
 
 use self::backup::HandedOver;
+use self::live::Live;
 use crate::admin::{AdminError, AdminHandle, AdminRequest};
 use crate::report::Report;
-use crate::tls::{People, Standing};
+use crate::tls::{ClientTls, People, Standing};
 use anyhow::Context as _;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Extension, Json, State};
@@ -20,8 +24,9 @@ use hyper_util::service::TowerToHyperService;
 use quorumwire_control::{MemberChange, Refusal};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_wire::{CommitQuorum, MemberRole};
-use rustls::ServerConfig;
+use rustls::{ClientConfig, ServerConfig};
 use serde::{Deserialize, Serialize};
+use socket2::SockRef;
 use std::future::Future;
 use std::net::TcpListener;
 use std::pin::pin;
@@ -52,6 +57,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a connection may live: one request, and the time to take the answer. One that takes a backup
 /// lives on as long as it takes something of it in every such time.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(75);
+/// A connection on which nothing of what was sent is acknowledged for so long is closed: its client is gone.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
+/// Threads that look names up for questions to other replicas; addresses need none.
+const LOOKUP_THREADS_MAX: usize = 4;
 /// How long requests that are under way may go on when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a failed accept, such as for want of file descriptors.
@@ -59,20 +68,38 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How connections are secured; may change while the server runs.
 #[derive(Clone, Debug)]
-pub struct HttpTls(Arc<RwLock<(Arc<ServerConfig>, People)>>);
+pub struct HttpTls(Arc<RwLock<Configs>>);
+
+/// For connections that come in, and for those to other replicas.
+#[derive(Clone, Debug)]
+struct Configs {
+    accepts: Arc<ServerConfig>,
+    people: People,
+    asks: Option<Arc<ClientConfig>>,
+}
+
+impl From<&ClientTls> for Configs {
+    fn from(tls: &ClientTls) -> Self {
+        Self {
+            accepts: Arc::clone(&tls.http),
+            people: tls.people.clone(),
+            asks: tls.asks.clone(),
+        }
+    }
+}
 
 impl HttpTls {
     /// Secured by this.
-    pub fn new(config: Arc<ServerConfig>, people: People) -> Self {
-        Self(Arc::new(RwLock::new((config, people))))
+    pub fn new(tls: &ClientTls) -> Self {
+        Self(Arc::new(RwLock::new(tls.into())))
     }
 
     /// New connections are secured by this.
-    pub fn set(&self, config: Arc<ServerConfig>, people: People) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = (config, people);
+    pub fn set(&self, tls: &ClientTls) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = tls.into();
     }
 
-    fn get(&self) -> (Arc<ServerConfig>, People) {
+    fn get(&self) -> Configs {
         let held = self.0.read().unwrap_or_else(PoisonError::into_inner);
         held.clone()
     }
@@ -106,16 +133,19 @@ pub fn start(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
+        .max_blocking_threads(LOOKUP_THREADS_MAX)
         .build()
         .context("starting the HTTP runtime")?;
     let listener = {
         let _inside = runtime.enter();
         tokio::net::TcpListener::from_std(listener).context("registering the HTTP listener")?
     };
+    let live = Live::new(handle.clone(), tls.clone());
+    let router = router(handle, Arc::clone(&live));
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("http".to_owned())
-        .spawn(move || runtime.block_on(serve(listener, router(handle), tls, stopped)))
+        .spawn(move || runtime.block_on(serve(listener, router, (tls, live), stopped)))
         .context("starting the HTTP thread")?;
     Ok(HttpThread {
         stop: Some(stop),
@@ -126,7 +156,7 @@ pub fn start(
 async fn serve(
     listener: tokio::net::TcpListener,
     router: Router,
-    tls: Option<HttpTls>,
+    (tls, live): (Option<HttpTls>, Arc<Live>),
     mut stopped: oneshot::Receiver<()>,
 ) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -150,6 +180,7 @@ async fn serve(
         }
     }
     drop(listener);
+    live.stop();
     let all = async { while connections.join_next().await.is_some() {} };
     if timeout(STOP_TIMEOUT, all).await.is_err() {
         tracing::warn!("stopped with HTTP requests unanswered");
@@ -178,11 +209,17 @@ async fn serve_one(
     tls: Option<HttpTls>,
     slot: OwnedSemaphorePermit,
 ) {
+    // What fails here is noticed later, by its time limit.
+    SockRef::from(&stream)
+        .set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))
+        .ok();
     match tls {
         None => serve_connection(stream, router).await,
         Some(tls) => {
-            let (config, people) = tls.get();
-            let accepted = TlsAcceptor::from(config).accept(stream);
+            let Configs {
+                accepts, people, ..
+            } = tls.get();
+            let accepted = TlsAcceptor::from(accepts).accept(stream);
             // Who does not speak TLS, or not in time, is told so by closing.
             if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, accepted).await {
                 let shown = stream.get_ref().1.peer_certificates();
@@ -241,12 +278,22 @@ async fn only_health(request: axum::extract::Request, next: middleware::Next) ->
     )
 }
 
-fn router(handle: AdminHandle) -> Router {
+/// Our page changes nothing, so a page that does is another's: it has its reader's way to us, and maybe certificate.
+async fn not_from_pages(request: axum::extract::Request, next: middleware::Next) -> Response {
+    if request.method().is_safe() || !request.headers().contains_key(header::ORIGIN) {
+        return next.run(request).await;
+    }
+    plain_error(StatusCode::FORBIDDEN, "web pages may change nothing here")
+}
+
+fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
     Router::new()
+        .merge(dashboard::router())
         .route("/healthz", get(health))
         .route("/readyz", get(readiness))
         .route("/metrics", get(metrics_text))
         .route("/v1/status", get(status))
+        .route("/v1/live", get(live::listen))
         .route("/v1/digest", get(digest))
         .route("/v1/read-index", get(backup::read_index))
         .route("/v1/backup", get(backup::backup))
@@ -256,7 +303,7 @@ fn router(handle: AdminHandle) -> Router {
         .fallback(async || {
             plain_error(
                 StatusCode::NOT_FOUND,
-                "no such path; there are /healthz /readyz /metrics /v1/status /v1/digest \
+                "no such path; there are / /healthz /readyz /metrics /v1/status /v1/live /v1/digest \
                  /v1/read-index /v1/backup /v1/members /v1/transfer /v1/snapshot",
             )
         })
@@ -268,6 +315,7 @@ fn router(handle: AdminHandle) -> Router {
             )
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(not_from_pages))
         .layer(middleware::from_fn(
             async |request, next: middleware::Next| {
                 let answer = timeout(REQUEST_TIMEOUT, next.run(request)).await;
@@ -279,6 +327,7 @@ fn router(handle: AdminHandle) -> Router {
                 })
             },
         ))
+        .layer(Extension(live))
         .with_state(handle)
 }
 

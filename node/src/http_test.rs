@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 #[path = "http/backup_test.rs"]
 mod backup_test;
+#[path = "http/dashboard_test.rs"]
+mod dashboard_test;
 
 /// A server, and the changes it was asked for.
 struct Served {

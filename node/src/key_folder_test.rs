@@ -148,7 +148,7 @@ fn of_client(folder: &KeyFolder, name: &str) -> Vec<CertificateDer<'static>> {
 fn client_tls(folder: &KeyFolder) -> ClientTls {
     let files = folder.peer_files(ReplicaId(0));
     let clients = folder.path(CLIENTS.file);
-    ClientTls::load(&files.own, Some(&files.authorities), Some(&clients)).unwrap()
+    ClientTls::load(&files.own, Some(&files), Some(&clients)).unwrap()
 }
 
 #[test]
@@ -177,10 +177,7 @@ fn without_clients_authority_everybody_may_read() {
     let files = folder.peer_files(ReplicaId(0));
     let load = |operators| ClientTls::load(&files.own, operators, None).unwrap().people;
     assert_eq!(load(None).standing(None), Standing::Operator);
-    assert_eq!(
-        load(Some(&files.authorities)).standing(None),
-        Standing::Reader
-    );
+    assert_eq!(load(Some(&files)).standing(None), Standing::Reader);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod docs_test;
 mod http;
 mod key_folder;
 mod keys;
+mod live;
 mod logging;
 mod options;
 mod privileges;

@@ -354,7 +354,6 @@ impl ServerOptions {
     /// All certificates and keys that the options name.
     pub fn load_tls(&self) -> anyhow::Result<ServerTls> {
         let peers = self.peer_tls.as_ref();
-        let authorities = peers.map(|files| files.authorities.as_path());
         let clients = self.client_tls.as_ref();
         let client_authorities = self.client_authorities.as_deref();
         Ok(ServerTls {
@@ -362,7 +361,7 @@ impl ServerOptions {
                 .map(|files| PeerTls::load(files, &self.cluster, self.id))
                 .transpose()?,
             clients: clients
-                .map(|own| ClientTls::load(own, authorities, client_authorities))
+                .map(|own| ClientTls::load(own, peers, client_authorities))
                 .transpose()?,
         })
     }

@@ -28,8 +28,14 @@ pub struct Report {
     pub applied_index: u64,
     /// Last index of the newest snapshot; 0 for none.
     pub snapshot_index: u64,
+    /// How long ago this process took or was sent it; none: there is none, or it is older.
+    #[serde(default)]
+    pub snapshot_age_ms: Option<u64>,
     /// First index still in the log.
     pub first_index: u64,
+    /// Files of the log on disk; 0 in `memory` mode.
+    #[serde(default)]
+    pub log_segments: u64,
     /// Bytes of entries in memory.
     pub log_bytes: u64,
     /// sync or memory.

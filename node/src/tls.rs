@@ -265,6 +265,8 @@ pub struct ClientTls {
     pub http: Arc<ServerConfig>,
     /// What somebody who asks over HTTP may do.
     pub people: People,
+    /// How the other replicas' ports for HTTP are asked; none: there is no authority to know them by.
+    pub asks: Option<Arc<ClientConfig>>,
     /// Until when the files are good.
     pub expiries: Vec<Expiry>,
 }
@@ -306,11 +308,11 @@ impl People {
 }
 
 impl ClientTls {
-    /// Reads and checks the files. `operators`: whose certificates let people change something over HTTP;
-    /// `clients`: whose certificates clients must show.
+    /// Reads and checks the files. `peers`: whose certificates let people change something over HTTP, and what
+    /// this replica shows when it asks others there; `clients`: whose certificates clients must show.
     pub fn load(
         own: &OwnFiles,
-        operators: Option<&Path>,
+        peers: Option<&PeerFiles>,
         clients: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let chain = read_certificates(&own.certificate).context("option client-tls-cert")?;
@@ -319,6 +321,7 @@ impl ClientTls {
             let read = path.map(read_certificates).transpose();
             Ok::<_, anyhow::Error>(read.context(option)?.unwrap_or_default())
         };
+        let operators = peers.map(|files| files.authorities.as_path());
         let operators = read(operators, "option tls-ca")?;
         let clients = read(clients, "option client-tls-ca")?;
         let expiries = expiries(&[("client-tls-cert", &chain), ("client-tls-ca", &clients)])?;
@@ -340,6 +343,7 @@ impl ClientTls {
             ports: Arc::new(accepting(ports, chain.clone(), key.clone_key())?),
             http: Arc::new(accepting(all, chain, key)?),
             people,
+            asks: peers.map(asking).transpose()?.map(Arc::new),
             expiries,
         })
     }
@@ -496,6 +500,14 @@ fn dialing(
     config.resumption = Resumption::disabled();
     config.enable_sni = false; // it would tell the cluster's name to whoever listens
     Ok(config)
+}
+
+/// Asks as the replica that it is, for where `client-tls-ca` is given nobody else may read.
+fn asking(files: &PeerFiles) -> anyhow::Result<ClientConfig> {
+    let roots = read_certificates(&files.authorities).and_then(store_of);
+    let own = read_certificates(&files.own.certificate).context("option tls-cert")?;
+    let key = read_key(&files.own.key).context("option tls-key")?;
+    dialing(Arc::new(roots.context("option tls-ca")?), own, key)
 }
 
 fn expiries(files: &[(&str, &Vec<CertificateDer<'static>>)]) -> anyhow::Result<Vec<Expiry>> {

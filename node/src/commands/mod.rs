@@ -21,6 +21,7 @@ mod restore;
 mod server;
 mod snapshot;
 mod status;
+mod top;
 mod transfer;
 mod veth_pass;
 mod view;
@@ -48,6 +49,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Show every replica's state; exit code 1 unless a leader serves
     Status(status::Arguments),
+    /// Watch every replica's state and what the cluster does, second by second
+    Top(top::Arguments),
     /// List, add, promote or remove members
     Member(member::Arguments),
     /// Hand leadership over
@@ -83,6 +86,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Dev(arguments) => dev::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Member(arguments) => member::run(&arguments),
         Command::Transfer(arguments) => transfer::run(&arguments),
         Command::Snapshot(arguments) => snapshot::run(&arguments),

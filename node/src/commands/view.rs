@@ -92,27 +92,31 @@ fn read_http_address(dir: &Path) -> anyhow::Result<String> {
 impl ClusterView {
     /// Asks every replica the target names, and all members these know.
     pub fn gather(target: &Target) -> anyhow::Result<Self> {
+        Ok(Self::gather_from(target.addresses()?, ask::REPORT_TIMEOUT))
+    }
+
+    /// The same from these addresses; each may take so long to answer.
+    pub fn gather_from(mut next: Vec<(Option<u16>, String)>, timeout: Duration) -> Self {
         let mut view = Self {
             replicas: BTreeMap::new(),
             strangers: BTreeMap::new(),
         };
         let mut asked = BTreeSet::new();
-        let mut next = target.addresses()?;
         while !next.is_empty() && asked.len() < ASKED_MAX {
             next.retain(|(_, address)| asked.insert(address.clone()));
-            view.ask_all(&next);
+            view.ask_all(&next, timeout);
             next = view.unasked(&asked);
         }
         view.add_silent_members();
-        Ok(view)
+        view
     }
 
     /// Asks all of them at once.
-    fn ask_all(&mut self, addresses: &[(Option<u16>, String)]) {
+    fn ask_all(&mut self, addresses: &[(Option<u16>, String)], timeout: Duration) {
         let answers: Vec<_> = thread::scope(|scope| {
             let threads: Vec<_> = addresses
                 .iter()
-                .map(|(_, address)| scope.spawn(|| ask::report(address, ask::REPORT_TIMEOUT)))
+                .map(|(_, address)| scope.spawn(move || ask::report(address, timeout)))
                 .collect();
             let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
             joined.collect()

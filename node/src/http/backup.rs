@@ -33,6 +33,11 @@ impl HandedOver {
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::Relaxed)
     }
+
+    /// It has.
+    pub fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Answer of `GET /v1/read-index`.
@@ -153,7 +158,7 @@ impl HttpBody for Chunks {
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let chunk = self.chunks.poll_recv(context);
         if matches!(chunk, Poll::Ready(Some(Ok(_)))) {
-            self.handed_over.0.store(true, Ordering::Relaxed);
+            self.handed_over.note();
         }
         chunk.map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
     }

@@ -242,13 +242,15 @@ impl Server {
 
     /// Answers with `reply` and what that is; `None`: its place in the log went to another entry.
     fn answer_proposal(&mut self, proposal: &Proposal, said: Option<Said>) {
-        let waited = self.core.now.0.saturating_sub(proposal.at.0);
+        if said.is_some() {
+            let waited = self.core.now.0.saturating_sub(proposal.at.0);
+            let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
+            self.core.counters.commit.record(waited_us);
+        }
         match proposal.origin {
             Origin::Client(id, slot) => {
                 let reply = std::mem::take(&mut self.reply);
                 if let Some(said) = said {
-                    let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
-                    self.core.counters.commit.record(waited_us);
                     self.complete(id, slot, said, &reply);
                 } else {
                     self.answer_not_executed(proposal.origin);

@@ -40,7 +40,7 @@ pub struct Counters {
     pub pauses: u64,
     /// How long they were together.
     pub pauses_ms: u64,
-    /// From a write's arrival to its answer, for writes of clients connected to the leader.
+    /// From a write's arrival at the leader to its answer, whoever sent it or passed it on.
     pub commit: Durations,
     /// One turn of the event loop.
     pub turn: Durations,

@@ -133,6 +133,13 @@ impl Journal {
         }
     }
 
+    /// Files on disk.
+    pub fn segments(&self) -> u64 {
+        self.writer
+            .as_ref()
+            .map_or(0, |writer| writer.counters().segments)
+    }
+
     pub fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
         let Some(writer) = &self.writer else {
             return;

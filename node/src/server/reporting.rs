@@ -38,7 +38,12 @@ impl Server {
             persisted_index: status.persisted_index.0,
             applied_index: self.core.applied.0,
             snapshot_index: status.snapshot_index.0,
+            snapshot_age_ms: self.snapshots.newest_at.map(|at| {
+                let age = self.core.now.0.saturating_sub(at.0);
+                milliseconds(age)
+            }),
             first_index: status.first_index.0,
+            log_segments: self.core.journal.segments(),
             log_bytes: status.log_bytes as u64,
             durability: match self.options.durability {
                 Durability::Sync => "sync",

@@ -2,7 +2,6 @@
 use super::Server;
 use crate::tls::{Expiry, ServerTls};
 use quorumwire_control::Now;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A certificate that expires is complained about in the log this often.
@@ -40,10 +39,10 @@ impl Server {
             }
         }
         if let Some(clients) = tls.clients {
-            self.clients.tls = Some(clients.ports);
             if let Some(http) = &self.http_tls {
-                http.set(Arc::clone(&clients.http), clients.people);
+                http.set(&clients);
             }
+            self.clients.tls = Some(clients.ports);
         }
     }
 

@@ -50,6 +50,8 @@ pub struct Snapshots {
     taking: bool,
     waiting: Vec<oneshot::Sender<Result<u64, AdminError>>>,
     fault: Option<String>,
+    /// When the newest one was taken or installed; none by this process.
+    pub newest_at: Option<Now>,
     /// What waits on behalf of backups.
     pub backups: Backups,
 }
@@ -73,6 +75,7 @@ impl Snapshots {
             taking: false,
             waiting: Vec::new(),
             fault: None,
+            newest_at: None,
             backups: Backups::default(),
         })
     }
@@ -222,6 +225,7 @@ impl Server {
                 self.core.counters.snapshots_taken += 1;
                 self.core.last_saved_s = clock::wall_ms() / 1000;
                 self.snapshots.fault = None;
+                self.snapshots.newest_at = Some(self.core.now);
                 self.snapshot_retry_at = None;
                 self.core.step(Input::SnapshotTaken(meta));
                 self.core.journal.compact(last_index);
@@ -259,6 +263,7 @@ impl Server {
                 self.committed = self.committed.max(last_index);
                 self.log_time = self.log_time.max(meta.log_time);
                 self.bytes_since_snapshot = 0;
+                self.snapshots.newest_at = Some(self.core.now);
                 Some(meta)
             }
             Err(problem) => {

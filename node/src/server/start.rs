@@ -94,7 +94,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     };
     let tls = options.load_tls()?;
     let http_tls = tls.clients.as_ref();
-    let http_tls = http_tls.map(|it| HttpTls::new(Arc::clone(&it.http), it.people.clone()));
+    let http_tls = http_tls.map(HttpTls::new);
     let (admin_in, admin) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
     let handle = AdminHandle::new(admin_in, Arc::clone(&waker));
     let mut server = join(

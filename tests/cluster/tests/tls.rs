@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, Tls, run, run_started};
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::tls::{Shown, TlsClient};
@@ -316,6 +316,7 @@ fn clients_and_people_speak_tls() {
             (&mute).read(&mut [0]).is_ok_and(|count| count == 0),
             "closed in time"
         );
+        one_tells_of_all(cluster, 0)?;
         // Whoever only reads need not say who it is; whoever changes something must.
         let next = ((leader + 1) % 3).to_string();
         let transfer = ["transfer", "--to", &next, "--addr", &http, "--tls-ca", &ca];
@@ -348,6 +349,24 @@ fn clients_and_people_speak_tls() {
         );
         Ok(())
     });
+}
+
+/// Replicas ask each other over TLS what their dashboards show, and know each other by `tls-ca`.
+fn one_tells_of_all(cluster: &Cluster<'_>, id: u16) -> Result<()> {
+    let ca = cluster.keys().join("ca.pem");
+    let mut live = TlsClient::connect(cluster.http(id), Some(&ca), None)?;
+    let request = format!(
+        "GET /v1/live HTTP/1.1\r\nhost: {}\r\n\r\n",
+        cluster.http(id)
+    );
+    let heard = live.ask(request.as_bytes(), b"}\n\n")?;
+    let document = heard.split("data: ").nth(1).context("a document")?;
+    let document: Value = serde_json::from_str(document.trim())?;
+    let replicas = document["replicas"].as_array().context("replicas")?;
+    let reached = replicas.iter().filter(|it| it["reachable"] == true);
+    ensure!(reached.count() == 3, "{document}");
+    ensure!(document["made_by"] == id, "{document}");
+    Ok(())
 }
 
 fn memcached_and_redis(cluster: &Cluster<'_>, id: u16) -> Result<()> {
