@@ -23,6 +23,7 @@ mod outbox;
 mod plane;
 mod plane_reads;
 mod plane_turn;
+mod priority;
 mod redis;
 mod reporting;
 mod requests;

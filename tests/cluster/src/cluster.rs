@@ -615,6 +615,11 @@ impl<'n> Cluster<'n> {
         self.start_program(id, &binary, arguments)
     }
 
+    /// Starts a founder in a session of its own, as a service manager does.
+    pub fn start_in_own_session(&mut self, id: u16) -> Result<()> {
+        self.start_by(id, Path::new("setsid"), Vec::new())
+    }
+
     /// Starts a founder by a program that becomes it, which is given these arguments, the binary and its own.
     pub(crate) fn start_by(&mut self, id: u16, starter: &Path, given: Vec<String>) -> Result<()> {
         let arguments = self.behind(given, id);
