@@ -35,8 +35,8 @@ const COMMAND_DEADLINE: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 const CLUSTER_NAME: &str = "harness";
 const PEER_PORT: u16 = 7400;
-const MEMCACHED_PORT: u16 = 11211;
-const REDIS_PORT: u16 = 6379;
+pub(crate) const MEMCACHED_PORT: u16 = 11211;
+pub(crate) const REDIS_PORT: u16 = 6379;
 const HTTP_PORT: u16 = 8080;
 const PLANE_PORT: u16 = 7401;
 /// How far above a replica's ports those of a second server on its directory are.
