@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup generate accept check build build-bench test sim mutants fuzz soak-elections bench demo deb ci
+.PHONY: help setup generate accept check build build-bench test test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
@@ -7,7 +7,7 @@ help:
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
 	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make fuzz      random bytes at every parser, FUZZ_SECONDS=300 for each target'
-	@echo 'make soak-elections  a minute of full load with each plane: no leader may lose its place'
+	@echo 'make soak-elections  MINUTES=60: busy processors and load, with and without planes: no election'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
 	@echo 'make bench     side by side with etcd, Redis and memcached, and data planes: bench/RESULTS.md'
 	@echo 'make deb       a Debian package in target/debian (docs/installing.md)'
@@ -52,27 +52,43 @@ NOT_OVER_IPV6 := clients::a_request clients::foreign clients::one clients::reque
 	faults::a_ faults::nothing faults::what fence forgery
 
 # The cluster tests use network namespaces and real processes: as root, one at a time.
+RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time
+
 # What the suite finds in `clones::` it finds in `generic::`, too, where the same program makes copies; of that, what
 # does not depend on how packets come and go is left to `driver::`, and fences there to hammered_copies.rs. All of it
 # passes: `cargo test -p quorumwire-conformance-tests`. The checks of the programs in the kernel are left out one by one
 # in `make mutants` only, for which they are compiled anew.
+#
+# Everything is compiled once, with one set of features, by tools/run-tests, which also says what each program took.
 test: check
-	cargo test --locked --workspace --exclude quorumwire-cluster-tests \
-		--exclude quorumwire-conformance-tests
-	cargo test --locked --package quorumwire-conformance-tests -- --skip clones:: \
+	tools/run-tests --without cluster-tests --without conformance-tests --without model
+	cargo test --quiet --locked --workspace --doc
+	tools/run-tests --package conformance-tests -- --skip clones:: \
 		--skip generic::durability --skip generic::fence --skip generic::forgery --skip tagged::all:: \
 		$(NOT_OVER_IPV6:%=--skip over_ipv6::%)
-	cargo test --locked --package quorumwire-control --features mutants --test raft mutants
-	cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step --test engine mutants
-	$(MAKE) sim SEEDS=1..3001
-	cargo build --locked --package quorumwire-node
-	cargo test --locked --package quorumwire-cluster-tests -- --test-threads=1
-	QUORUMWIRE_TEST_PLANE=socket cargo test --locked --package quorumwire-cluster-tests \
-		$(WITH_PLANES:%=--test %) -- --test-threads=1
-	QUORUMWIRE_TEST_PLANE=xdp cargo test --locked --package quorumwire-cluster-tests \
-		$(IN_KERNEL:%=--test %) -- --test-threads=1
-	QUORUMWIRE_TEST_TLS=peers cargo test --locked --package quorumwire-cluster-tests \
-		$(UNDER_TLS:%=--test %) -- --test-threads=1
+	$(MAKE) --no-print-directory --jobs=2 test-clusters test-beside
+
+test-clusters:
+	$(RUN_CLUSTERS)
+	QUORUMWIRE_TEST_PLANE=socket $(RUN_CLUSTERS) $(WITH_PLANES:%=--test %)
+	QUORUMWIRE_TEST_PLANE=xdp $(RUN_CLUSTERS) $(IN_KERNEL:%=--test %)
+	QUORUMWIRE_TEST_TLS=peers $(RUN_CLUSTERS) $(UNDER_TLS:%=--test %)
+
+# Clusters mostly wait. What only computes runs beside them, where the processors are idle, and has no deadline.
+WHERE_IDLE := chrt --idle 0
+BESIDE := target/beside.log
+
+test-beside:
+	@echo 'Beside the clusters: the simulator, the model and planted bugs. What they say goes to $(BESIDE)'
+	@$(MAKE) --no-print-directory what-computes >$(BESIDE) 2>&1 || { cat $(BESIDE); exit 1; }
+	@grep -E '^[0-9]+ seeds|^test result' $(BESIDE)
+
+what-computes:
+	$(WHERE_IDLE) tools/run-tests --package model
+	$(WHERE_IDLE) target/debug/quorumwire-sim --seeds 1..1501 --shrink
+	$(WHERE_IDLE) cargo test --locked --package quorumwire-control --features mutants --test raft mutants
+	$(WHERE_IDLE) cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step \
+		--test engine mutants
 
 SEEDS ?= 1..3001
 sim: setup
@@ -101,12 +117,16 @@ FUZZ_SECONDS ?= 300
 fuzz: setup
 	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
 		cargo test --release --locked --package quorumwire-fuzz-tests -- --nocapture --test-threads=1
+	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
+		cargo test --release --locked --package quorumwire-node fuzz_test -- --nocapture --test-threads=1
 
-# Depends on the machine, so it is no part of `make test`.
+# Depends on the machine, so `make test` has a short run only, which may try again.
+MINUTES ?= 1
 soak-elections: build
 	for plane in none socket; do \
 		QUORUMWIRE_BIN=$(CURDIR)/target/release/quorumwire QUORUMWIRE_TEST_PLANE=$$plane \
-		cargo test --locked --package quorumwire-cluster-tests --test election_soak -- \
+		QUORUMWIRE_SOAK_MINUTES=$(MINUTES) \
+		cargo test --locked --package quorumwire-cluster-tests --test busy_machine -- \
 		--ignored --nocapture || exit 1; \
 	done
 

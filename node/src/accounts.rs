@@ -33,7 +33,11 @@ struct Account {
 impl Accounts {
     /// Reads and checks a file: lines `name:password`; empty ones and those that begin with `#` say nothing.
     pub fn load(path: &Path) -> anyhow::Result<Self> {
-        let text = read_private(path, FILE_BYTES_MAX)?;
+        Self::parse(&read_private(path, FILE_BYTES_MAX)?, path)
+    }
+
+    /// The accounts in the text of this file.
+    pub(crate) fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
         let mut accounts = Vec::new();
         for (place, line) in text.lines().enumerate() {
             if line.is_empty() || line.starts_with('#') {

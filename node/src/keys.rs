@@ -202,10 +202,14 @@ impl SecretFile {
 
     /// Reads and checks a file. Refused: others may read it, it is too long, it makes no sense.
     pub fn load(path: &Path) -> anyhow::Result<Self> {
+        Self::parse(&read_private(path, FILE_BYTES_MAX)?, path)
+    }
+
+    /// The secrets in the text of this file.
+    pub(crate) fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
-        let text = read_private(path, FILE_BYTES_MAX)?;
         // The parser's own message would show the line, and with it a secret.
-        let file: Self = toml::from_str(&text)
+        let file: Self = toml::from_str(text)
             .map_err(|error| anyhow::anyhow!("{name} is no secret file: {}", error.message()))?;
         file.check().with_context(|| format!("{name}"))?;
         Ok(file)

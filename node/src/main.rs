@@ -5,6 +5,8 @@ mod admin;
 mod commands;
 #[cfg(test)]
 mod docs_test;
+#[cfg(test)]
+mod fuzz_test;
 mod http;
 mod key_folder;
 mod keys;

@@ -3,6 +3,8 @@
 mod resolve;
 mod table;
 
+#[cfg(test)]
+pub use resolve::resolve_in;
 pub use resolve::{Flags, Origin, Value, resolve};
 pub use table::{Kind, PLANES_ON_LOOPBACK, TABLE, documentation};
 

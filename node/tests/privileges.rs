@@ -224,6 +224,42 @@ fn a_port_that_takes_a_capability_keeps_it() {
     assert!(status.contains("CapPrm:\t0000000000000400\n"), "{status}");
 }
 
+/// Under a service manager a server has a session of its own; whoever starts it from a shell shares that shell's.
+#[test]
+fn the_priority_of_a_session_is_raised_if_it_is_the_servers_own() {
+    const RAISED: &str = "nice -10";
+    let session = |process: &str| fs::read_to_string(format!("/proc/{process}/autogroup"));
+    if !is_root() || session("self").is_err() {
+        return; // or a kernel that gives sessions no share
+    }
+    let before = session("self").unwrap();
+    for is_own in [true, false] {
+        let scratch = scratch();
+        let log = scratch.path().join("log");
+        let server = server(&scratch.path().join("data"), &["--insecure"]);
+        let mut command = if is_own {
+            let mut command = Command::new("setsid"); // becomes the server: it leads no group of processes
+            command.arg(server.get_program()).args(server.get_args());
+            command
+        } else {
+            server
+        };
+        let log_file = fs::File::create(&log).unwrap();
+        let mut process = command.stderr(log_file).spawn().unwrap();
+        wait_for("the server to start", || {
+            let log = fs::read_to_string(&log).unwrap();
+            log.contains("replica started") || process.try_wait().unwrap().is_some()
+        });
+        let found = session(&process.id().to_string());
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let (found, log) = (found.unwrap(), fs::read_to_string(&log).unwrap());
+        assert!(log.contains("replica started"), "{log}");
+        assert_eq!(found.trim_end().ends_with(RAISED), is_own, "{found}, {log}");
+    }
+    assert_eq!(session("self").unwrap(), before);
+}
+
 /// Whether a process runs, not counting one that only waits to be reaped.
 fn runs(pid: u64) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -3,6 +3,7 @@
 use crate::fault::Moment;
 use crate::machine::{Arrival, Origin, Proposal};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use crate::spelling::{self, Spelling};
 use crate::world::{Event, World};
 use bytes::Bytes;
 use quorumwire_control::{Entry, Input, Now, Refusal, Role};
@@ -19,6 +20,8 @@ const TICK_INTERVAL: Duration = Duration::from_millis(10);
 const KEYS_LAST: Nanos = 30 * SECOND;
 /// A client that is told nothing for this long goes on; the outcome is unknown.
 const PATIENCE: Nanos = 700 * MILLISECOND;
+/// Of three operations one is asked for in each protocol's words.
+const SPELLINGS: [Spelling; 3] = [Spelling::Classic, Spelling::Meta, Spelling::Redis];
 /// The operation of commands whose client does not wait.
 const NOBODY: u32 = u32::MAX;
 
@@ -31,6 +34,8 @@ pub struct Asked {
     pub key: u32,
     /// What.
     pub operation: Operation,
+    /// In which words.
+    pub spelling: Spelling,
     /// For a cas: the number that goes with the value expected.
     pub unique: u64,
     /// When.
@@ -83,10 +88,12 @@ impl World {
         let operation = self.choose(place, key);
         let unique = self.clients[place].saw.map_or(0, |saw| saw.2);
         let id = u32::try_from(self.asked.len()).unwrap_or(NOBODY - 1);
+        let spelling = self.random.pick(&SPELLINGS).unwrap_or(Spelling::Classic);
         self.asked.push(Asked {
             client: number,
             key,
             operation,
+            spelling,
             unique,
             invoked: now,
             outcome: None,
@@ -142,7 +149,9 @@ impl World {
             Told::Done(answer, unique) => {
                 asked.outcome = Some((now, answer));
                 self.counts.answered += 1;
-                self.counts.see(word(answer));
+                if let Some(outcome) = spelling::outcome(asked, answer) {
+                    self.counts.see(outcome);
+                }
                 let value = match (asked.operation, answer) {
                     (Operation::Get, Answer::Value(Some(value))) => Some(value),
                     _ => None,
@@ -205,7 +214,7 @@ impl World {
         let key = format!("key{}", asked.key);
         if process.leads_fast_term() {
             let mut command = bytes::BytesMut::new();
-            encode(&asked, &key, operation, &mut command);
+            spelling::encode(&asked, &key, operation, &mut command);
             if !process.enqueue(
                 EntryKind::Command,
                 command.freeze(),
@@ -217,7 +226,7 @@ impl World {
             return;
         }
         let proposed = process.replica.propose(RecordKind::Command, |buffer| {
-            encode(&asked, &key, operation, buffer);
+            spelling::encode(&asked, &key, operation, buffer);
         });
         match proposed {
             Ok((index, term)) => process.proposals.push(Proposal {
@@ -391,10 +400,16 @@ impl World {
             return;
         };
         let key = format!("key{}", asked.key);
-        let item = Key::new(key.as_bytes()).and_then(|key| process.store.inner().get(key));
-        let (value, unique) = item.map_or((None, 0), |item| (number(item.value), item.unique));
+        let read = spelling::read(process.store.inner(), &asked, &key, operation);
         let applied = process.applied;
         self.checks.answers_read(peer, applied, asked.needed);
+        let (value, unique) = match read {
+            Ok(read) => read,
+            Err(text) => {
+                let violation = || format!("I6: {:?} is answered {text:?}", asked.operation);
+                return self.checks.require(false, violation);
+            }
+        };
         self.answer(place, operation, Told::Done(Answer::Value(value), unique));
     }
 
@@ -444,10 +459,17 @@ impl World {
         let told = match fate {
             Fate::Unknown => Told::Unknown,
             Fate::NotDone => Told::NotDone(None),
-            Fate::Applied(_) => match answer_of(&self.reply) {
-                Some(answer) => Told::Done(answer, 0),
-                None => Told::Unknown,
-            },
+            Fate::Applied(_) => {
+                let Some(asked) = self.asked.get(operation as usize) else {
+                    return; // nobody waits
+                };
+                let Some(answer) = spelling::answer_of(asked, operation, &self.reply) else {
+                    let (what, reply) = (asked.operation, self.reply.escape_ascii());
+                    let violation = || format!("I6: {what:?} is answered {reply}");
+                    return self.checks.require(false, violation);
+                };
+                Told::Done(answer, 0)
+            }
         };
         self.answer(place, operation, told);
     }
@@ -504,38 +526,6 @@ impl World {
     }
 }
 
-fn encode(asked: &Asked, key: &str, operation: u32, buffer: &mut bytes::BytesMut) {
-    let key = Key::new(key.as_bytes()).expect("a short word is a key");
-    let text;
-    let item = |value| Written {
-        key,
-        // Recognised by it when it is committed.
-        flags: operation + 1,
-        exptime: Exptime(0),
-        value,
-    };
-    match asked.operation {
-        Operation::Set(value) => {
-            text = value.to_string();
-            Command::Set(item(text.as_bytes())).encode(buffer);
-        }
-        Operation::Add(value) => {
-            text = value.to_string();
-            Command::Add(item(text.as_bytes())).encode(buffer);
-        }
-        Operation::Cas { new, .. } => {
-            text = new.to_string();
-            let command = Command::Cas {
-                item: item(text.as_bytes()),
-                unique: asked.unique,
-            };
-            command.encode(buffer);
-        }
-        Operation::Increment(delta) => Command::Increment { key, delta }.encode(buffer),
-        Operation::Delete | Operation::Get => Command::Delete { key }.encode(buffer),
-    }
-}
-
 /// The key with this number among those in use now.
 #[must_use]
 pub fn key_now(now: Nanos, number: u64) -> u32 {
@@ -543,11 +533,13 @@ pub fn key_now(now: Nanos, number: u64) -> u32 {
     epoch * 16 + u32::try_from(number).unwrap_or(0)
 }
 
-fn number(value: &[u8]) -> Option<u64> {
+/// The number that a value is, if it is one.
+#[must_use]
+pub fn number(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// What the store has answered, as the judge of histories understands it.
+/// What the store has answered to a memcached command, as the judge of histories understands it.
 #[must_use]
 pub fn answer_of(reply: &[u8]) -> Option<Answer> {
     Some(match reply {
@@ -558,17 +550,4 @@ pub fn answer_of(reply: &[u8]) -> Option<Answer> {
         b"DELETED\r\n" => Answer::Deleted,
         _ => Answer::Number(number(reply.strip_suffix(b"\r\n")?)?),
     })
-}
-
-const fn word(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Value(Some(_)) => "answered value",
-        Answer::Value(None) => "answered nothing there",
-        Answer::Stored => "answered stored",
-        Answer::NotStored => "answered not stored",
-        Answer::Exists => "answered exists",
-        Answer::NotFound => "answered not found",
-        Answer::Deleted => "answered deleted",
-        Answer::Number(_) => "answered number",
-    }
 }

@@ -35,6 +35,7 @@ pub mod report;
 pub mod run;
 mod show;
 pub mod shrink;
+pub mod spelling;
 mod starve;
 mod strike;
 mod turn;

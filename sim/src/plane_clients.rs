@@ -7,6 +7,7 @@ use crate::plan::Settings;
 use crate::plane::{CLIENTS_FROM, address, keys, place_of};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::random::mix;
+use crate::spelling::Spelling;
 use crate::world::{Event, World};
 use bytes::BytesMut;
 use quorumwire_client::planes::{Error, Requests, Settings as ClientSettings, Ticket};
@@ -139,6 +140,7 @@ impl World {
             client: CLIENTS_NUMBERED_FROM + number,
             key,
             operation,
+            spelling: Spelling::Classic,
             unique: 0,
             invoked: now,
             outcome: None,

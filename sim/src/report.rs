@@ -5,6 +5,7 @@ use crate::plan::Plan;
 use crate::plane_turn::left_word;
 use crate::queue::{Nanos, SECOND};
 use crate::run::Verdict;
+use crate::spelling;
 use quorumwire_control::LeaveReason;
 use std::fmt::Write as _;
 
@@ -108,7 +109,9 @@ impl Report {
     pub fn never_reached(&self) -> Vec<String> {
         let moments = MOMENTS.iter().map(|moment| moment.name());
         let left = LeaveReason::ALL.iter().map(|reason| left_word(*reason));
-        let all = OUTCOMES.iter().copied().chain(moments).chain(left);
+        let spelled = spelling::OUTCOMES.into_iter();
+        let all = OUTCOMES.iter().copied().chain(spelled);
+        let all = all.chain(moments).chain(left);
         let unseen = all.filter(|name| !self.counts.seen.contains_key(name));
         let after = self.counts.never_left_after().into_iter();
         let after = after.map(|entries| format!("plane left after {entries} entries"));

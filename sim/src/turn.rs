@@ -2,6 +2,7 @@
 use crate::fault::Moment;
 use crate::machine::{Arrival, LeaderClock, Process, SnapshotJob};
 use crate::queue::MILLISECOND;
+use crate::spelling::value_stored;
 use crate::world::{Event, World};
 use quorumwire_control::{Body, Input, Output, Role};
 use quorumwire_interfaces::{Index, LogTime};
@@ -442,11 +443,8 @@ impl Process {
 
 /// The operation a command carries out, if a client waits for it or could have.
 fn operation_of(command: &[u8]) -> Option<u32> {
-    let operation = match Command::decode(command).ok()? {
-        Command::Set(item) | Command::Add(item) | Command::Cas { item, .. } => item.flags,
-        _ => 0,
-    };
-    (operation > 0).then_some(operation)
+    let value = value_stored(&Command::decode(command).ok()?)?;
+    u32::try_from(value).ok()
 }
 
 fn moment(output: &Output) -> Option<Moment> {

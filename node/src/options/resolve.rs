@@ -61,7 +61,17 @@ pub fn resolve(
         Some(path) => Some((path, read_file(&config, path)?)),
         None => None,
     };
-    let keys = match &file {
+    let file = file.as_ref().map(|(path, text)| (*path, text.as_str()));
+    resolve_in(file, flags, environment)
+}
+
+/// The same, with what stands in the configuration file, if there is one.
+pub fn resolve_in(
+    file: Option<(&Path, &str)>,
+    flags: &Flags,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Vec<Value>, Refused> {
+    let keys = match file {
         Some((path, text)) => parse_file(path, text)?,
         None => BTreeMap::new(),
     };
@@ -70,7 +80,7 @@ pub fn resolve(
         .map(|spec| {
             let mut value = first_given(spec, flags, environment)?;
             if let (Origin::Default, Some((path, _)), Some(text)) =
-                (&value.origin, &file, keys.get(spec.name))
+                (&value.origin, file, keys.get(spec.name))
             {
                 value.text = Some(text.clone());
                 value.origin = Origin::File(path.to_path_buf());

@@ -445,7 +445,8 @@ pub const TABLE: &[Spec] = &[
         kind: number(0, 20, ""),
         unset: Unset::Value("10"),
         help: "By how much the process's scheduling priority is raised (nice value lowered), so that \
-               a busy machine causes no elections. Where that is not permitted, a note is logged.",
+               a busy machine causes no elections; and that of its session (`/proc/PID/autogroup`), if the process \
+               has begun it, as under systemd. Where that is not permitted, a note is logged.",
     },
     Spec {
         name: "user",

@@ -27,6 +27,7 @@ mod own;
 mod plane;
 mod plane_reads;
 mod plane_turn;
+mod priority;
 mod redis;
 mod reporting;
 mod requests;

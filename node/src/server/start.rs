@@ -10,6 +10,7 @@ use super::snapshots::Snapshots;
 use super::{
     Addresses, GROUP, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS,
     TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_OWN, TOKEN_PEERS, TOKEN_REDIS, TOKEN_WAKE, clock,
+    priority,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use crate::http::{self, HttpTls};
@@ -69,7 +70,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     }
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&reload))?;
-    raise_priority(options.raise_priority);
+    priority::raise(options.raise_priority);
     privileges::give_up(options)?; // before there is another thread, which would keep them
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
@@ -131,15 +132,6 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     let result = server.run();
     fs::remove_file(options.dir.join("http-address")).ok(); // stale addresses only mislead
     result.inspect(|()| tracing::info!("stopped"))
-}
-
-/// A leader that is not scheduled in time looks dead to its followers.
-fn raise_priority(by: i32) {
-    if by > 0
-        && let Err(error) = rustix::process::nice(-by)
-    {
-        tracing::info!(%error, "the scheduling priority stays as it is (option raise-priority)");
-    }
 }
 
 /// What was found in the data folder.

@@ -35,8 +35,8 @@ const COMMAND_DEADLINE: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 const CLUSTER_NAME: &str = "harness";
 const PEER_PORT: u16 = 7400;
-const MEMCACHED_PORT: u16 = 11211;
-const REDIS_PORT: u16 = 6379;
+pub(crate) const MEMCACHED_PORT: u16 = 11211;
+pub(crate) const REDIS_PORT: u16 = 6379;
 const OWN_PORT: u16 = 7402;
 const HTTP_PORT: u16 = 8080;
 const PLANE_PORT: u16 = 7401;
@@ -637,6 +637,11 @@ impl<'n> Cluster<'n> {
     fn start_with(&mut self, id: u16, arguments: &[String]) -> Result<()> {
         let binary = self.binary.clone();
         self.start_program(id, &binary, arguments)
+    }
+
+    /// Starts a founder in a session of its own, as a service manager does.
+    pub fn start_in_own_session(&mut self, id: u16) -> Result<()> {
+        self.start_by(id, Path::new("setsid"), Vec::new())
     }
 
     /// Starts a founder by a program that becomes it, which is given these arguments, the binary and its own.

@@ -1,6 +1,6 @@
 //! Real processes, real packets, real faults: starts clusters in network namespaces, breaks them, and
 //! judges what their clients saw. Knows the product only by its command line, its HTTP pages and the
-//! memcached protocol.
+//! memcached and Redis protocols.
 
 pub mod browser;
 pub mod client;
@@ -12,6 +12,7 @@ pub mod kernel_planes;
 pub mod network;
 pub mod plan;
 pub mod process;
+pub mod redis_client;
 pub mod status;
 pub mod terminal;
 pub mod tls;

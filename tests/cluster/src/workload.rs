@@ -2,6 +2,7 @@
 //! the judging is `linearizability`'s.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +14,11 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::client::{Client, Outcome};
-use crate::cluster::{REQUEST_TIMEOUT, SETTLE_DEADLINE};
+use crate::cluster::{MEMCACHED_PORT, REDIS_PORT, REQUEST_TIMEOUT, SETTLE_DEADLINE};
 use crate::datagrams::Datagrams;
 use crate::history::{Answer, Call, Operation, Recorder};
 use crate::linearizability::{self, Checked};
+use crate::redis_client::{CHANGED, Connection, RedisClient};
 
 /// A run with fewer answered operations a second proves nothing.
 pub const RATE_PER_SECOND_MIN: f64 = 200.0;
@@ -41,7 +43,8 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(5);
 pub struct Load {
     /// Begins every key, so that loads on one cluster stay apart.
     pub prefix: &'static str,
-    /// Client threads, each with one connection and one request at a time.
+    /// Client threads, each with one connection and one request at a time. Every third connection is one to the
+    /// Redis port of the same replica.
     pub clients: u32,
     /// Keys; every fourth is a counter, every fourth is deleted at times, the rest is got, set and
     /// compared-and-set.
@@ -124,6 +127,8 @@ struct Seen {
     refused: u64,
     /// Why, and how often.
     reasons: BTreeMap<String, u64>,
+    /// What was done over Redis' protocol, and how often.
+    redis: BTreeMap<&'static str, u64>,
 }
 
 /// What all clients saw.
@@ -142,6 +147,8 @@ pub struct Report {
     pub refused: u64,
     /// Why operations were refused or their outcome is unknown, and how often.
     pub reasons: BTreeMap<String, u64>,
+    /// What was done over Redis' protocol, and how often.
+    pub redis: BTreeMap<&'static str, u64>,
 }
 
 impl Running {
@@ -158,6 +165,7 @@ impl Running {
                     targets: targets.to_vec(),
                     target: id as usize,
                     connection: None,
+                    connected: 0,
                     datagrams: Datagrams::new(DATAGRAM_TIMEOUT).expect("a UDP socket"),
                     rng: ChaCha8Rng::seed_from_u64(seed ^ u64::from(id) << 48),
                     fresh: 0,
@@ -211,6 +219,7 @@ impl Running {
             unknown: 0,
             refused: 0,
             reasons: BTreeMap::new(),
+            redis: BTreeMap::new(),
         };
         for client in self.clients.drain(..) {
             let Ok(seen) = client.join() else {
@@ -221,6 +230,9 @@ impl Running {
             report.acknowledged.extend(seen.acknowledged);
             report.unknown += seen.unknown;
             report.refused += seen.refused;
+            for (what, count) in seen.redis {
+                *report.redis.entry(what).or_default() += count;
+            }
             for (reason, count) in seen.reasons {
                 *report.reasons.entry(reason).or_default() += count;
             }
@@ -255,6 +267,7 @@ impl Report {
         for (reason, count) in &self.reasons {
             println!("  {count} times: {reason}");
         }
+        println!("over Redis' protocol: {:?}", self.redis);
         ensure!(
             rate >= RATE_PER_SECOND_MIN,
             "void: {rate:.0} operations a second, {RATE_PER_SECOND_MIN} needed"
@@ -339,6 +352,17 @@ fn parse(bytes: &[u8]) -> Result<u64> {
         .with_context(|| format!("{text:?} is no number"))
 }
 
+fn word(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Get => "get",
+        Operation::Set(_) => "set",
+        Operation::Add(_) => "add",
+        Operation::Cas { .. } => "transaction",
+        Operation::Delete => "delete",
+        Operation::Increment(_) => "increment",
+    }
+}
+
 /// What the server's line says.
 fn answer(line: &str) -> Answer {
     match line {
@@ -393,7 +417,9 @@ struct Worker {
     load: Load,
     targets: Vec<SocketAddr>,
     target: usize,
-    connection: Option<Client>,
+    connection: Option<Connection>,
+    /// How many connections it has had.
+    connected: u32,
     datagrams: Datagrams,
     rng: ChaCha8Rng,
     /// How many values this client has made.
@@ -422,8 +448,7 @@ impl Worker {
 
     fn one_operation(&mut self) {
         if self.connection.is_none() {
-            let target = self.targets[self.target % self.targets.len()];
-            self.connection = Client::connect(target, REQUEST_TIMEOUT).ok();
+            self.connection = self.connect().ok();
         }
         let Some(mut connection) = self.connection.take() else {
             self.give_up_target();
@@ -464,6 +489,24 @@ impl Worker {
             self.connection = Some(connection);
         } else {
             self.give_up_target();
+        }
+    }
+
+    /// To a port that is not memcached's usual one there is no Redis port.
+    fn connect(&mut self) -> io::Result<Connection> {
+        let target = self.targets[self.target % self.targets.len()];
+        self.connected += 1;
+        if (self.id + self.connected).is_multiple_of(3) && target.port() == MEMCACHED_PORT {
+            let redis = SocketAddr::new(target.ip(), REDIS_PORT);
+            RedisClient::connect(redis, REQUEST_TIMEOUT).map(Connection::Redis)
+        } else {
+            Client::connect(target, REQUEST_TIMEOUT).map(Connection::Memcached)
+        }
+    }
+
+    fn note(&mut self, connection: &Connection, what: &'static str) {
+        if connection.is_redis() {
+            *self.seen.redis.entry(what).or_default() += 1;
         }
     }
 
@@ -515,11 +558,11 @@ impl Worker {
         u64::from(self.id + 1) << 32 | self.fresh
     }
 
-    fn write_journal(&mut self, connection: &mut Client) -> bool {
+    fn write_journal(&mut self, connection: &mut Connection) -> bool {
         let value = self.fresh_value();
         let key = format!("{}-journal-{value}", self.load.prefix);
         let invoked = self.start.elapsed();
-        match connection.set(&key, value.to_string().as_bytes()) {
+        match connection.set(&key, &value.to_string()) {
             Outcome::Done(line) => {
                 assert_eq!(line, "STORED", "set {key}");
                 self.acknowledge(invoked);
@@ -530,12 +573,13 @@ impl Worker {
         }
     }
 
-    fn get(&mut self, connection: &mut Client, key: u32) -> bool {
+    fn get(&mut self, connection: &mut Connection, key: u32) -> bool {
         let open = self.recorder.invoke(key, Operation::Get);
         match connection.get(&self.load.key(key)) {
             Outcome::Done(value) => {
                 let value = value.map(|bytes| parse(&bytes).expect("only numbers are written"));
                 self.recorder.answered(open, Answer::Value(value));
+                self.note(connection, "get");
                 true
             }
             other => {
@@ -548,7 +592,7 @@ impl Worker {
     /// Does and records one operation that may change the key; its answer, if there is one.
     fn change(
         &mut self,
-        connection: &mut Client,
+        connection: &mut Connection,
         key: u32,
         operation: Operation,
     ) -> Option<Answer> {
@@ -557,7 +601,7 @@ impl Worker {
 
     fn change_with_token(
         &mut self,
-        connection: &mut Client,
+        connection: &mut Connection,
         key: u32,
         operation: Operation,
         token: u64,
@@ -566,17 +610,23 @@ impl Worker {
         let invoked = self.start.elapsed();
         let open = self.recorder.invoke(key, operation);
         let outcome = match operation {
-            Operation::Set(value) => connection.set(&name, value.to_string().as_bytes()),
-            Operation::Add(value) => connection.add(&name, value.to_string().as_bytes()),
-            Operation::Cas { new, .. } => connection.cas(&name, new.to_string().as_bytes(), token),
+            Operation::Set(value) => connection.set(&name, &value.to_string()),
+            Operation::Add(value) => connection.add(&name, &value.to_string()),
+            Operation::Cas { new, .. } => connection.cas(&name, &new.to_string(), token),
             Operation::Delete => connection.delete(&name),
             Operation::Increment(delta) => connection.increment(&name, delta),
             Operation::Get => unreachable!("a read changes nothing"),
         };
         match &outcome {
+            Outcome::Done(line) if line == CHANGED => {
+                self.recorder.withdrawn(open); // since it was watched, which was before it was read
+                self.note(connection, "transaction refused");
+                return Some(Answer::Differs);
+            }
             Outcome::Done(line) => {
                 let answer = answer(line);
                 self.recorder.answered(open, answer);
+                self.note(connection, word(operation));
                 self.acknowledge(invoked);
                 return Some(answer);
             }
@@ -588,14 +638,14 @@ impl Worker {
     }
 
     /// Adds one; a counter that is not there yet is begun at zero.
-    fn count(&mut self, connection: &mut Client, key: u32) -> bool {
+    fn count(&mut self, connection: &mut Connection, key: u32) -> bool {
         match self.change(connection, key, Operation::Increment(1)) {
             Some(Answer::NotFound) => self.change(connection, key, Operation::Add(0)).is_some(),
             other => other.is_some(),
         }
     }
 
-    fn compare_and_set(&mut self, connection: &mut Client, key: u32) -> bool {
+    fn compare_and_set(&mut self, connection: &mut Connection, key: u32) -> bool {
         let open = self.recorder.invoke(key, Operation::Get);
         let item = match connection.gets(&self.load.key(key)) {
             Outcome::Done(item) => item,

@@ -215,6 +215,7 @@ fn gaps_run_to_the_first_write_asked_for_later() {
         unknown: 0,
         refused: 0,
         reasons: BTreeMap::new(),
+        redis: BTreeMap::new(),
     };
     let moments = [start + ms(10), start + ms(29), start + ms(90)];
     assert_eq!(report.gaps_after(&moments), [ms(20), ms(2)]);

@@ -13,6 +13,9 @@ use rand_chacha::ChaCha8Rng;
 
 const LEADERS_KILLED: usize = 30;
 
+/// What Redis clients must have been told to be done meanwhile.
+const DONE_OVER_REDIS: [&str; 6] = ["get", "set", "add", "transaction", "delete", "increment"];
+
 /// How often two leaders die in a row.
 const PAIRS_KILLED: usize = 6;
 
@@ -49,6 +52,10 @@ fn thirty_leaders_killed_under_load_lose_nothing() {
             ensure!(on_the_way > 0, "void: no leader was killed on its way");
         }
         let report = load.finish()?;
+        for what in DONE_OVER_REDIS {
+            let count = report.redis.get(what).copied().unwrap_or(0);
+            ensure!(count > 0, "void: no {what} over Redis' protocol");
+        }
         print_distribution(report.gaps_after(&moments));
         report.judge(&cluster.targets())?;
         cluster.wait_for_equal(&[0, 1, 2])?;

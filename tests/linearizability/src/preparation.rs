@@ -171,7 +171,7 @@ fn presence_matters(call: &Call) -> bool {
         return false;
     };
     match answer {
-        Answer::NotStored | Answer::Exists | Answer::Deleted => true,
+        Answer::NotStored | Answer::Exists | Answer::Differs | Answer::Deleted => true,
         Answer::Value(_) | Answer::Stored | Answer::NotFound | Answer::Number(_) => false,
     }
 }

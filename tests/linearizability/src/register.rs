@@ -35,7 +35,14 @@ pub(super) fn after(state: State, operation: Operation, answer: Option<Answer>) 
             }
         },
     };
-    (given == answer).then_some(next)
+    let fits = match answer {
+        Answer::Differs => matches!(
+            (operation, given),
+            (Operation::Cas { .. }, Answer::Exists | Answer::NotFound)
+        ),
+        _ => given == answer,
+    };
+    fits.then_some(next)
 }
 
 /// The state an operation of unknown outcome leaves, if it changes anything at all.
@@ -59,7 +66,11 @@ fn effect(state: State, operation: Operation) -> Option<State> {
 /// Whether an answered operation only looked: it changes nothing where it fits.
 pub(super) fn only_looked(operation: Operation, answer: Answer) -> bool {
     match answer {
-        Answer::Value(_) | Answer::NotStored | Answer::Exists | Answer::NotFound => true,
+        Answer::Value(_)
+        | Answer::NotStored
+        | Answer::Exists
+        | Answer::Differs
+        | Answer::NotFound => true,
         Answer::Stored | Answer::Deleted | Answer::Number(_) => {
             matches!(operation, Operation::Get)
         }

@@ -10,7 +10,7 @@ use super::{Failure, STATES_VISITED_MAX, check, check_with_limit};
 use crate::history::{Answer, Call, Operation};
 use crate::seed::seed;
 
-use Answer::{Deleted, Exists, NotFound, NotStored, Number, Stored, Value};
+use Answer::{Deleted, Differs, Exists, NotFound, NotStored, Number, Stored, Value};
 use Operation::{Add, Cas, Delete, Get, Increment, Set};
 
 fn call(client: u32, times: (u64, u64), operation: Operation, answer: Answer) -> Call {
@@ -92,8 +92,10 @@ fn accepts_what_an_order_explains() {
             call(0, (1, 2), cas(1, 2), NotFound),
             call(0, (3, 4), Add(1), Stored),
             call(0, (5, 6), cas(9, 2), Exists),
+            call(0, (6, 7), cas(9, 2), Differs),
             call(0, (7, 8), cas(1, 2), Stored),
             call(0, (9, 10), Delete, Deleted),
+            call(0, (10, 11), cas(2, 3), Differs),
             call(0, (11, 12), Delete, NotFound),
             call(0, (13, 14), Increment(1), NotFound),
         ],
@@ -133,6 +135,19 @@ fn refuses_what_no_order_explains() {
                 call(2, (3, 9), cas(1, 3), Stored),
             ],
             1,
+        ),
+        (
+            "a transaction refused though nothing had changed",
+            &[
+                call(0, (1, 2), Set(1), Stored),
+                call(1, (3, 4), cas(1, 2), Differs),
+            ],
+            1,
+        ),
+        (
+            "an answer only a cas can give",
+            &[call(0, (1, 2), Delete, Differs)],
+            0,
         ),
         (
             "reads go back",
@@ -251,6 +266,11 @@ fn naive(state: &mut Option<u64>, operation: Operation) -> Answer {
     }
 }
 
+/// Whether `Differs` is a way to say this answer.
+fn says_less(call: &Call, answer: Answer) -> bool {
+    matches!(call.operation, Cas { .. }) && [Exists, NotFound].contains(&answer)
+}
+
 /// Tries every order and every subset of the unknown calls.
 fn brute_force(calls: &[Call], taken: &mut Vec<bool>, state: Option<u64>) -> bool {
     let open = |i: usize, taken: &[bool]| !taken[i];
@@ -267,7 +287,8 @@ fn brute_force(calls: &[Call], taken: &mut Vec<bool>, state: Option<u64>) -> boo
         }
         let mut next = state;
         let answer = naive(&mut next, calls[i].operation);
-        if calls[i].outcome.is_some_and(|(_, given)| given != answer) {
+        let fits = |given| given == answer || given == Differs && says_less(&calls[i], answer);
+        if calls[i].outcome.is_some_and(|(_, given)| !fits(given)) {
             continue;
         }
         taken[i] = true;
@@ -349,7 +370,11 @@ fn random_history(rng: &mut ChaCha8Rng, mix: Mix) -> Vec<Call> {
         calls.push(if lost {
             unknown(client, invoked, operation)
         } else {
-            call(client, (invoked, returned), operation, answer)
+            let mut answered = call(client, (invoked, returned), operation, answer);
+            if says_less(&answered, answer) && rng.random_bool(0.5) {
+                answered.outcome = Some((returned, Differs));
+            }
+            answered
         });
     }
     if rng.random_bool(0.5) {
@@ -359,8 +384,8 @@ fn random_history(rng: &mut ChaCha8Rng, mix: Mix) -> Vec<Call> {
             *answer = match *answer {
                 Value(_) => Value((value > 0).then_some(value)),
                 Number(number) => Number(number.wrapping_add(value)),
-                Stored => [NotStored, Exists, Stored][rng.random_range(0..3)],
-                NotFound | NotStored | Exists => Stored,
+                Stored => [NotStored, Exists, Differs, Stored][rng.random_range(0..4)],
+                NotFound | NotStored | Exists | Differs => Stored,
                 Deleted => NotFound,
             };
         }
