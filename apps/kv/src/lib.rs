@@ -58,15 +58,18 @@ pub mod memcached;
 pub mod redis;
 mod store;
 
-pub use command::{Command, DecodeError, Exptime, Written};
+pub use command::{Command, DecodeError, Exptime, MemoryChange, Written};
 pub use key::{Key, Keys};
-pub use store::{Changed, ItemView, Outcomes, Stats, Store};
+pub use store::{Changed, ItemView, MemoryLimit, MemoryPolicy, Outcomes, Stats, Store};
 
 /// Longest key, in bytes; the shortest has one.
 pub const KEY_BYTES_MAX: usize = 250;
 
 /// Longest value, in bytes; the shortest is empty.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
+
+/// What an item counts against the memory limit beside the bytes of its key and its value.
+pub const ITEM_OVERHEAD_BYTES: u64 = 128;
 
 /// Longest encoded [`Command`], in bytes.
 pub const COMMAND_BYTES_MAX: usize = command::FRAME_BYTES_MAX + VALUE_BYTES_MAX;
@@ -78,3 +81,14 @@ pub const REPLY_BYTES_MAX: usize = 2 << 20;
 /// How many items one log entry removes at most because their time has passed. Those that wait their
 /// turn are invisible, also to snapshots.
 pub const EXPIRED_PER_ENTRY_MAX: usize = 128;
+
+/// How many items one log entry evicts at most; the next entries, and ticks that come because of it, go on.
+pub const EVICTED_PER_ENTRY_MAX: usize = 4096;
+
+/// After so many bytes of evicted items a log entry evicts no more.
+pub const EVICTED_BYTES_PER_ENTRY_MAX: u64 = 64 << 20;
+
+/// How many items one log entry puts at least into the order in which they are evicted, where evicting begins with
+/// items there; those that share a position with the last come on top. Until all are, writes that need memory are
+/// refused at the limit.
+pub const SORTED_PER_ENTRY: usize = 16 << 10;

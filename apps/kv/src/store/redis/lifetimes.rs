@@ -1,8 +1,8 @@
 //! Commands on when keys end.
 use super::options::{Unit, end_ms, invalid_time};
 use super::{
-    Answer, Arguments, At, FOREVER, Fault, Key, Life, NEVER, Outcome, Store, item, key, life,
-    number,
+    Answer, Arguments, At, FOREVER, Fault, Footprint, Key, Life, NEVER, Outcome, Store, item, key,
+    life, number,
 };
 
 /// On what the new end of a key depends.
@@ -107,11 +107,13 @@ impl Store {
         if life.end_ms <= at.now_ms {
             self.remove(hash, key);
         } else if let Some(slot) = self.items.get_mut(hash, key) {
+            let before = Footprint::of(slot);
             let item = item::make_mut(slot);
             item.deadline_ms = life.end_ms;
             item.awaits_time = life.awaits_time;
             item.unique = at.index;
             self.alarms.cover(item, hash);
+            self.memory.changed(hash, before, Footprint::of(item));
             self.note_awaiting(hash, life.awaits_time);
         }
     }

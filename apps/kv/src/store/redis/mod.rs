@@ -13,11 +13,14 @@ mod options;
 mod scan;
 mod strings;
 
+pub(super) use scan::take_page;
+
 use std::hash::{BuildHasher, RandomState};
 
 use smallvec::SmallVec;
 
 use super::item::{self, Contents, Item, NEVER, Recache};
+use super::memory::Footprint;
 use super::{At, Store};
 use crate::redis::{
     Answer, Fault, Kind, Outcome, Resp, Script, Spec, VERSIONS, Words, answer_in_transaction, find,
@@ -277,12 +280,13 @@ impl Store {
         let hash = self.items.hash(key);
         let found = self.items.get_mut(hash, key);
         if let Some(slot) = found.filter(|slot| slot.deadline_ms > at.now_ms) {
+            let before = Footprint::of(slot);
             let missing = bytes_least.saturating_sub(slot.value().len());
             if missing > 0 {
                 item::extend(slot, b"", &vec![0; missing], at.index);
-                self.counts.bytes += missing as u64;
             }
             item::change(slot, at.index, change);
+            self.memory.changed(hash, before, Footprint::of(slot));
             self.counts.total_items += 1;
         } else {
             let mut value = vec![0; bytes_least];

@@ -42,7 +42,11 @@ impl Store {
     }
 
     /// The items from a position on, in order: more than `count` of them, if there are so many.
-    fn items_from(&self, from: Position, count: usize) -> Vec<(Position, &Item)> {
+    pub(in crate::store) fn items_from(
+        &self,
+        from: Position,
+        count: usize,
+    ) -> Vec<(Position, &Item)> {
         let mut found = Vec::new();
         for mut shard in self.items.shards_from(from) {
             shard.retain(|(_, item)| item.deadline_ms > self.log_time_ms);
@@ -93,19 +97,16 @@ impl Store {
 
     /// How many keys are there; those whose time has passed and that wait for their removal are not.
     pub(super) fn dbsize(&self, answer: &mut Answer<'_>) {
-        let due = self.alarms.due(self.log_time_ms);
-        let gone = due.filter(|&(alarm, hash)| {
-            let item = self.items.alarmed(hash, alarm);
-            item.is_some_and(|item| item.deadline_ms <= self.log_time_ms)
-        });
-        let gone = gone.count() as u64;
-        let count = self.items.count() - gone;
+        let count = self.memory.live_count();
         answer.integer(i64::try_from(count).unwrap_or(i64::MAX));
     }
 }
 
 /// Leaves `count` items, and those that share the last one's position; gives the next one's.
-fn take_page(found: &mut Vec<(Position, &Item)>, count: usize) -> Option<Position> {
+pub(in crate::store) fn take_page(
+    found: &mut Vec<(Position, &Item)>,
+    count: usize,
+) -> Option<Position> {
     let last = found.get(count - 1)?.0;
     let tied = found[count..]
         .iter()

@@ -1,8 +1,8 @@
 //! Commands on whole values and their parts.
 use super::options::{Allowed, Options};
 use super::{
-    Answer, Arguments, At, FOREVER, Key, Outcome, Store, fits, item, key, number, range, reply,
-    signed,
+    Answer, Arguments, At, FOREVER, Footprint, Key, Outcome, Store, fits, item, key, number, range,
+    reply, signed,
 };
 
 impl Store {
@@ -187,8 +187,9 @@ impl Store {
         let bytes = if let Some(slot) = found.filter(|slot| slot.deadline_ms > at.now_ms) {
             let bytes = slot.value().len() + words[2].len();
             fits(bytes)?;
+            let before = Footprint::of(slot);
             item::extend(slot, b"", words[2], at.index);
-            self.counts.bytes += words[2].len() as u64;
+            self.memory.changed(hash, before, Footprint::of(slot));
             self.counts.total_items += 1;
             bytes
         } else {

@@ -27,7 +27,7 @@ impl Log {
         String::from_utf8_lossy(&reply).into_owned()
     }
 
-    fn redis(&mut self, command: &str) -> String {
+    pub(super) fn redis(&mut self, command: &str) -> String {
         let text = texts(&[command]);
         let words = Words::from_text(&text).unwrap();
         if classify(&words) == Ok(Kind::Read) {
@@ -38,7 +38,7 @@ impl Log {
         self.script(Script::single(Resp::V2, &words))
     }
 
-    fn transact(&mut self, watched: &[(&str, u64)], commands: &[&str]) -> String {
+    pub(super) fn transact(&mut self, watched: &[(&str, u64)], commands: &[&str]) -> String {
         let mut list = Vec::new();
         for (name, version) in watched {
             Script::watch(&mut list, Key::new(name.as_bytes()).unwrap(), *version);
