@@ -14,7 +14,9 @@
 //! compares; one by memcached's `touch` and `gat` is none, and `WATCH` does not notice it.
 //!
 //! Where it differs from memcached 1.6, on purpose:
-//! - Nothing is ever evicted, and a refused `set` leaves the old value alone.
+//! - At the memory limit, items go in the order in which they were written or touched, not read; `cache_memlimit` is
+//!   every replica's, and counts keys, values and [`ITEM_OVERHEAD_BYTES`]. A refused `set` leaves the old value alone.
+//!   `incr` and `ma` at the limit are refused only if the number grows longer.
 //! - A key holds no control characters, and a storage line that is refused takes its data block with
 //!   it instead of running the data as commands.
 //! - Flags beyond 32 bits are refused instead of cut off, and expiry times after 2038 work.
@@ -47,6 +49,9 @@
 //! - `INCRBYFLOAT` computes with the 64 bits of mantissa that Redis has on x86, on every machine.
 //! - `OBJECT ENCODING` tells how Redis would keep the value if it had been set as a whole, `REFCOUNT` is
 //!   1, idle times and frequencies are not kept. `TOUCH` is `EXISTS`.
+//! - At the memory limit it is the order of writes that tells which keys go, not that of reads; whether the limit is
+//!   passed is looked at when a command or a transaction is carried out, not when it is queued. Meant are the bytes of
+//!   keys and values and [`ITEM_OVERHEAD_BYTES`] for each.
 //! - `DBSIZE` leaves out keys whose time has passed.
 //! - `COMMAND` lists what is served. `COMMAND DOCS` has neither arguments nor history.
 //! - A string without its line end, or a count that is no number for more than 32 bytes, is refused where

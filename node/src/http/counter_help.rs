@@ -429,6 +429,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Old log files removed behind a snapshot",
     ),
     (
+        "items_evicted",
+        "Items evicted to keep the memory limit, since the start or the last snapshot installed",
+    ),
+    (
         "long_commands_dropped",
         "Commands in pieces not executed because there were too many at a time",
     ),
@@ -531,5 +535,9 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "vote_refused_recent_leader",
         "Votes refused because a leader was heard recently",
+    ),
+    (
+        "writes_refused_for_memory",
+        "Commands refused at the memory limit, since the start or the last snapshot installed",
     ),
 ];

@@ -17,6 +17,7 @@ mod dial;
 mod journal;
 mod links;
 mod log_time;
+mod memory;
 mod messages;
 mod meta_reads;
 mod outbox;
@@ -262,6 +263,7 @@ impl Server {
         self.warn_of_expiry();
         self.core.tick_if_deadline_passed();
         self.hand_over_if_disk_full();
+        self.keep_memory_option();
         self.time_out_requests();
         self.time_out_datagrams();
         self.give_states();

@@ -79,6 +79,7 @@ impl Server {
 
     fn redis_section(&self, section: &str) -> Vec<(&'static str, String)> {
         let store = self.core.store.inner().stats();
+        let limit = self.core.store.inner().memory_limit();
         match section {
             "server" => self.info_server(),
             "clients" => vec![
@@ -87,8 +88,9 @@ impl Server {
             ],
             "memory" => vec![
                 ("used_memory_dataset", store.memory_bytes.to_string()),
-                ("maxmemory", "0".to_owned()),
-                ("maxmemory_policy", "noeviction".to_owned()),
+                ("used_memory_limited", store.limited_bytes.to_string()),
+                ("maxmemory", limit.bytes.to_string()),
+                ("maxmemory_policy", limit.policy.redis_name().to_owned()),
             ],
             "persistence" => vec![
                 ("loading", "0".to_owned()),
@@ -141,7 +143,7 @@ impl Server {
             ("total_connections_received", clients.accepted.to_string()),
             ("rejected_connections", clients.refused_too_many.to_string()),
             ("expired_keys", store.expired.to_string()),
-            ("evicted_keys", "0".to_owned()),
+            ("evicted_keys", store.evicted.to_string()),
             ("total_reads_processed", own.redis_reads.to_string()),
             ("total_writes_processed", own.redis_writes.to_string()),
             (
@@ -231,10 +233,11 @@ impl Server {
         }
     }
 
-    /// What Redis has names for; all are given when the server starts.
+    /// What Redis has names for; all are given when the server starts, but for the memory limit.
     fn settings(&self) -> Vec<(&'static str, String)> {
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
         let bound = self.options.listen_redis;
+        let limit = self.core.store.inner().memory_limit();
         vec![
             ("appendfsync", "always".to_owned()),
             ("appendonly", yes(self.is_durable())),
@@ -242,8 +245,8 @@ impl Server {
             ("databases", "1".to_owned()),
             ("dir", self.options.dir.display().to_string()),
             ("maxclients", self.options.connections_max.to_string()),
-            ("maxmemory", "0".to_owned()),
-            ("maxmemory-policy", "noeviction".to_owned()),
+            ("maxmemory", limit.bytes.to_string()),
+            ("maxmemory-policy", limit.policy.redis_name().to_owned()),
             ("port", bound.port().to_string()),
             (
                 "proto-max-bulk-len",
