@@ -613,6 +613,32 @@ mod tests {
         Keys::new(text).unwrap()
     }
 
+    /// Typed by hand, likewise.
+    fn golden_memory() -> Vec<(Command<'static>, &'static [u8])> {
+        vec![
+            (
+                Command::Memory(MemoryChange::default()),
+                b"\x10\0\0\0\0\0\0\0\0\0",
+            ),
+            (
+                Command::Memory(MemoryChange {
+                    if_never_set: true,
+                    limit_bytes: Some(0x0102),
+                    policy: Some(MemoryPolicy::Evict),
+                    for_redis: true,
+                }),
+                b"\x10\x1f\0\0\0\0\0\0\x01\x02",
+            ),
+            (
+                Command::Memory(MemoryChange {
+                    policy: Some(MemoryPolicy::Refuse),
+                    ..MemoryChange::default()
+                }),
+                b"\x10\x04\0\0\0\0\0\0\0\0",
+            ),
+        ]
+    }
+
     /// Typed by hand from the layout at the top of this file.
     fn golden() -> Vec<(Command<'static>, &'static [u8])> {
         let exptime = Exptime(0x0a0b);
@@ -650,26 +676,6 @@ mod tests {
                     value: b"",
                 },
                 b"\x16\x02ab",
-            ),
-            (
-                Command::Memory(MemoryChange::default()),
-                b"\x10\0\0\0\0\0\0\0\0\0",
-            ),
-            (
-                Command::Memory(MemoryChange {
-                    if_never_set: true,
-                    limit_bytes: Some(0x0102),
-                    policy: Some(MemoryPolicy::Evict),
-                    for_redis: true,
-                }),
-                b"\x10\x1f\0\0\0\0\0\0\x01\x02",
-            ),
-            (
-                Command::Memory(MemoryChange {
-                    policy: Some(MemoryPolicy::Refuse),
-                    ..MemoryChange::default()
-                }),
-                b"\x10\x04\0\0\0\0\0\0\0\0",
             ),
             (
                 Command::Increment {
@@ -732,7 +738,7 @@ mod tests {
 
     #[test]
     fn commands_are_the_bytes_typed_by_hand() {
-        for (command, bytes) in golden() {
+        for (command, bytes) in golden().into_iter().chain(golden_memory()) {
             let mut encoded = Vec::new();
             command.encode(&mut encoded);
             assert_eq!(encoded, bytes, "{command:?}");
@@ -755,7 +761,7 @@ mod tests {
 
     #[test]
     fn whatever_is_cut_short_is_refused_unless_it_ends_in_free_bytes() {
-        for (command, bytes) in golden() {
+        for (command, bytes) in golden().into_iter().chain(golden_memory()) {
             for end in 0..bytes.len() {
                 let Ok(shorter) = Command::decode(&bytes[..end]) else {
                     continue;

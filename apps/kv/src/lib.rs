@@ -39,7 +39,13 @@
 //!   `proto-max-bulk-len` were 1mb), a request [`redis::REQUEST_BYTES_MAX`], a pattern 1,024, a transaction
 //!   [`redis::TRANSACTION_COMMANDS_MAX`] commands.
 //! - An answer longer than [`REPLY_BYTES_MAX`] is refused, and within a transaction what would make all answers
-//!   together longer; so is a `BITOP` that looks at more than 64 MiB.
+//!   together longer.
+//! - A command, or all of a transaction, is [`WORK_MAX`] bytes of work at most: of values whose bits are counted,
+//!   searched or combined, that grow, are copied, or are changed for the first time in it; a sixteenth of those that
+//!   go; 128 for each word, and 256 for each key that `KEYS`, `SCAN` and `RANDOMKEY` look at, so that `KEYS` looks at
+//!   262,144;
+//!   8 for each step of a pattern; 64 for each digit of `INCRBYFLOAT`. What would be more is refused and changes nothing,
+//!   and so are all commands of the transaction behind it; those before it are done.
 //! - `BITFIELD` writes nothing beyond the longest value, where Redis adds up to eight bytes, and `OVERFLOW SAT`
 //!   saturates `SET` of a very negative number at the lower end, where Redis, on an overflow of its own,
 //!   takes the upper one. One that only made a value longer has changed it for `WATCH`.
@@ -82,6 +88,10 @@ pub const COMMAND_BYTES_MAX: usize = command::FRAME_BYTES_MAX + VALUE_BYTES_MAX;
 /// Longest answer, in bytes, that the store assembles in memory, and what a message between replicas holds at
 /// least. A command or query whose answer could be longer is refused before it changes anything.
 pub const REPLY_BYTES_MAX: usize = 2 << 20;
+
+/// How much work one request or transaction of a Redis client may be, in bytes that are looked at or moved: replicas
+/// apply nothing else meanwhile. What counts is in `store/redis/work.rs`.
+pub const WORK_MAX: usize = 64 << 20;
 
 /// How many items one log entry removes at most because their time has passed. Those that wait their
 /// turn are invisible, also to snapshots.

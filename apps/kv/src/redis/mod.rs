@@ -13,7 +13,6 @@ mod extended;
 mod fault;
 mod glob;
 mod inline;
-mod natural;
 mod parse;
 pub mod reply;
 mod script;

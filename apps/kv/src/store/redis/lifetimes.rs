@@ -75,6 +75,7 @@ impl Store {
         let found = self.live(key).map(|item| item.deadline_ms);
         let is_given = found.is_some_and(|before_ms| conditions.hold(before_ms, end_ms));
         if is_given {
+            answer.spend(self.work_to_change(key, at))?;
             let life = Life {
                 end_ms: u64::try_from(end_ms).unwrap_or(0),
                 awaits_time: at.awaits_time && unit.is_relative,
@@ -94,6 +95,7 @@ impl Store {
         let key = key(words[1])?;
         let ends = self.live(key).is_some_and(|item| life(item) != FOREVER);
         if ends {
+            answer.spend(self.work_to_change(key, at))?;
             self.give_life(key, FOREVER, at);
         }
         answer.integer(i64::from(ends));

@@ -12,6 +12,7 @@ mod numbers;
 mod options;
 mod scan;
 mod strings;
+mod work;
 
 pub(super) use scan::take_page;
 
@@ -26,7 +27,7 @@ use crate::redis::{
     Answer, Fault, Kind, Outcome, Resp, Script, Spec, VERSIONS, Words, answer_in_transaction, find,
     integer, reply,
 };
-use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX, WORK_MAX};
 
 /// Kept free in a transaction's answer for each command that is still to come: more than an error has, or the
 /// answer of a write that shows no value.
@@ -64,6 +65,7 @@ impl Store {
             end_max: out.len() + REPLY_BYTES_MAX,
             out,
             resp,
+            work_left: WORK_MAX,
             chance: RandomState::new().hash_one(()),
         };
         if words.get(0) == Some(VERSIONS) {
@@ -74,6 +76,7 @@ impl Store {
             Err(error) => answer.out.extend_from_slice(&error),
             Ok(spec) => answer.or_fault(|answer| {
                 let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
+                answer.spend(arguments.len() * work::PER_WORD)?;
                 match spec.kind {
                     Kind::Read => self.read(spec, &arguments, answer),
                     Kind::Write => Err("ERR not a read".into()),
@@ -132,9 +135,10 @@ impl Store {
 
     pub(super) fn run_script(&mut self, script: &Script<'_>, at: At, out: &mut Vec<u8>) {
         let end_max = out.len() + REPLY_BYTES_MAX;
+        let mut work_left = WORK_MAX;
         if !script.is_transaction {
             for words in script.each_command() {
-                self.run_command(script.resp, &words, at, (out, end_max));
+                self.run_command(script, &words, at, (out, end_max), &mut work_left);
             }
             return;
         }
@@ -148,27 +152,30 @@ impl Store {
         for words in script.each_command() {
             to_come -= 1;
             let kept = to_come * ANSWER_BYTES_LEAST;
-            self.run_command(script.resp, &words, at, (out, end_max - kept));
+            self.run_command(script, &words, at, (out, end_max - kept), &mut work_left);
         }
     }
 
     fn run_command(
         &mut self,
-        resp: Resp,
+        script: &Script<'_>,
         words: &Words<'_>,
         at: At,
         (out, end_max): (&mut Vec<u8>, usize),
+        work_left: &mut usize,
     ) {
         let mut answer = Answer {
             out,
-            resp,
+            resp: script.resp,
             end_max,
+            work_left: *work_left,
             chance: at.index.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
         match find(words) {
             Err(error) => answer.out.extend_from_slice(&error),
             Ok(spec) => answer.or_fault(|answer| {
                 let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
+                answer.spend(self.work_of(spec, &arguments, at, script.is_transaction))?;
                 match spec.kind {
                     Kind::Write => self.write(spec, &arguments, at, answer),
                     Kind::Read => self.read(spec, &arguments, answer),
@@ -176,6 +183,7 @@ impl Store {
                 }
             }),
         }
+        *work_left = answer.work_left;
     }
 
     fn read(&self, spec: &Spec, words: &Arguments<'_>, answer: &mut Answer<'_>) -> Outcome {

@@ -128,6 +128,7 @@ impl Store {
         }
         let life = options.life("getex", at)?;
         self.show(words[1], answer)?;
+        answer.spend(self.work_to_change(key, at))?;
         let ends = self.frame(key).1 != FOREVER;
         match life {
             Some(life) => self.give_life(key, life, at),
@@ -187,6 +188,7 @@ impl Store {
         let bytes = if let Some(slot) = found.filter(|slot| slot.deadline_ms > at.now_ms) {
             let bytes = slot.value().len() + words[2].len();
             fits(bytes)?;
+            answer.spend(bytes)?;
             let before = Footprint::of(slot);
             item::extend(slot, b"", words[2], at.index);
             self.memory.changed(hash, before, Footprint::of(slot));
@@ -218,6 +220,7 @@ impl Store {
         }
         let end = start.saturating_add(part.len());
         fits(end)?;
+        answer.spend(self.work_to_edit(key, end, at))?;
         self.edit(key, end, at, |value| {
             value[start..end].copy_from_slice(part);
             true
