@@ -3,6 +3,7 @@
 use crate::report::Report;
 use quorumwire_control::{MemberChange, Refusal};
 use quorumwire_interfaces::{Frozen, Index, ReplicaId};
+use quorumwire_kv::MemoryChange;
 use quorumwire_wire::BackupHead;
 use std::fmt;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub enum AdminRequest {
     ChangeMembers(MemberChange, oneshot::Sender<Result<(), AdminError>>),
     /// Hand leadership over (leader only); `None` chooses the most up-to-date voter.
     Transfer(Option<ReplicaId>, oneshot::Sender<Result<(), AdminError>>),
+    /// Change how much memory the items may take (leader only).
+    ChangeMemory(MemoryChange, oneshot::Sender<Result<(), AdminError>>),
     /// Take a snapshot now; answers its last index once it is in place.
     Snapshot(oneshot::Sender<Result<u64, AdminError>>),
     /// Hash the state; answers the applied index it belongs to and the hash.

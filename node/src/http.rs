@@ -23,6 +23,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use quorumwire_control::{MemberChange, Refusal};
 use quorumwire_interfaces::ReplicaId;
+use quorumwire_kv::{MemoryChange, MemoryPolicy};
 use quorumwire_wire::{CommitQuorum, MemberRole};
 use rustls::{ClientConfig, ServerConfig};
 use serde::{Deserialize, Serialize};
@@ -299,18 +300,19 @@ fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
         .route("/v1/backup", get(backup::backup))
         .route("/v1/members", post(change_members))
         .route("/v1/transfer", post(transfer))
+        .route("/v1/memory", post(change_memory))
         .route("/v1/snapshot", post(snapshot))
         .fallback(async || {
             plain_error(
                 StatusCode::NOT_FOUND,
                 "no such path; there are / /healthz /readyz /metrics /v1/status /v1/live /v1/digest \
-                 /v1/read-index /v1/backup /v1/members /v1/transfer /v1/snapshot",
+                 /v1/read-index /v1/backup /v1/members /v1/memory /v1/transfer /v1/snapshot",
             )
         })
         .method_not_allowed_fallback(async || {
             plain_error(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "wrong method for this path; /v1/members, /v1/transfer and /v1/snapshot take POST, \
+                "wrong method for this path; /v1/members, /v1/memory, /v1/transfer and /v1/snapshot take POST, \
                  all others GET",
             )
         })
@@ -501,6 +503,52 @@ async fn change_members(
     }
     let change = request.into_change();
     let asked = handle.ask(|answer| AdminRequest::ChangeMembers(change, answer));
+    done(carried_out(&handle, asked).await)
+}
+
+/// Body of `POST /v1/memory`; what is not named stays as it is.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryRequest {
+    /// Bytes that the items may take; 0: as many as there are.
+    #[serde(default)]
+    pub limit_bytes: Option<u64>,
+    /// What happens there.
+    #[serde(default)]
+    pub policy: Option<PolicyWord>,
+}
+
+/// What happens to a write that needs memory while the items take more than the limit.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyWord {
+    /// It is refused.
+    Refuse,
+    /// Items that were written or touched longest ago go before it; reads do not count.
+    Evict,
+}
+
+async fn change_memory(
+    State(handle): State<AdminHandle>,
+    body: Result<Json<MemoryRequest>, JsonRejection>,
+) -> Response {
+    let request = match body {
+        Ok(Json(request)) => request,
+        Err(rejection) => return plain_error(rejection.status(), &rejection.body_text()),
+    };
+    if request.limit_bytes.is_none() && request.policy.is_none() {
+        let error = "nothing to change: limit_bytes, policy, or both";
+        return plain_error(StatusCode::BAD_REQUEST, error);
+    }
+    let change = MemoryChange {
+        limit_bytes: request.limit_bytes,
+        policy: request.policy.map(|word| match word {
+            PolicyWord::Refuse => MemoryPolicy::Refuse,
+            PolicyWord::Evict => MemoryPolicy::Evict,
+        }),
+        ..MemoryChange::default()
+    };
+    let asked = handle.ask(|answer| AdminRequest::ChangeMemory(change, answer));
     done(carried_out(&handle, asked).await)
 }
 

@@ -4,6 +4,7 @@ use crate::admin::{ADMIN_QUEUE_MAX, AdminError, AdminHandle, AdminRequest};
 use crate::report::{MemberReport, Report};
 use quorumwire_control::{MemberChange, Refusal};
 use quorumwire_interfaces::ReplicaId;
+use quorumwire_kv::{MemoryChange, MemoryPolicy};
 use quorumwire_wire::{CommitQuorum, MemberRole};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -68,6 +69,10 @@ fn serve(report: Option<Report>, outcome: Result<(), AdminError>) -> Served {
                 }
                 AdminRequest::Transfer(to, answer) => {
                     log.lock().unwrap().push(format!("transfer {to:?}"));
+                    let _ = answer.send(outcome.clone());
+                }
+                AdminRequest::ChangeMemory(change, answer) => {
+                    log.lock().unwrap().push(format!("{change:?}"));
                     let _ = answer.send(outcome.clone());
                 }
                 AdminRequest::Snapshot(answer) => {
@@ -213,6 +218,18 @@ fn changes_reach_the_loop() {
         ),
         ("/v1/transfer", r#"{"to":null}"#, "transfer None".to_owned()),
         ("/v1/transfer", "{}", "transfer None".to_owned()),
+        (
+            "/v1/memory",
+            r#"{"limit_bytes":7,"policy":"evict"}"#,
+            format!(
+                "{:?}",
+                MemoryChange {
+                    limit_bytes: Some(7),
+                    policy: Some(MemoryPolicy::Evict),
+                    ..MemoryChange::default()
+                }
+            ),
+        ),
     ];
     for (path, body, _) in &changes {
         let (status, answer) = served.post(path, body);
@@ -237,6 +254,9 @@ fn nonsense_is_refused_and_asked_of_nobody() {
     let served = serve(Some(report()), Ok(()));
     for (path, body) in [
         ("/v1/members", ""),
+        ("/v1/memory", "{}"),
+        ("/v1/memory", r#"{"policy":"random"}"#),
+        ("/v1/memory", r#"{"limit_bytes":-1}"#),
         ("/v1/members", "{}"),
         ("/v1/members", r#"{"action":"destroy","id":1}"#),
         ("/v1/members", r#"{"action":"remove","id":65536}"#),

@@ -13,6 +13,7 @@ use crate::keys::{ClusterKeys, SecretFile};
 use crate::tls::{ClientTls, OwnFiles, PeerFiles, PeerTls, ServerTls};
 use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
+use quorumwire_kv::MemoryPolicy;
 use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpLock, XdpMode};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use std::collections::BTreeMap;
@@ -186,6 +187,8 @@ pub struct ServerOptions {
     pub uncommitted_bytes_max: usize,
     /// Size of one log file.
     pub segment_bytes: u64,
+    /// What a cluster whose memory limit was never set is to begin with.
+    pub memory: Option<(u64, MemoryPolicy)>,
     /// Most memcached clients at once.
     pub connections_max: usize,
     /// Most memory of clients' requests and answers.
@@ -283,6 +286,7 @@ impl ServerOptions {
             log_tail_bytes: given.number::<usize>("log-tail-mib")? << 20,
             uncommitted_bytes_max: given.number::<usize>("uncommitted-mib")? << 20,
             segment_bytes: given.number::<u64>("segment-mib")? << 20,
+            memory: given.memory()?,
             connections_max: given.number("connections-max")?,
             client_buffers_bytes_max: given.number::<usize>("client-buffers-mib")? << 20,
             raise_priority: given.number("raise-priority")?,
@@ -669,6 +673,14 @@ impl Given<'_> {
     fn optional_number<T: TryFrom<u64>>(&self, name: &str) -> Result<Option<T>, Refused> {
         let text = self.optional(name);
         text.map(|_| self.number(name)).transpose()
+    }
+
+    /// Nothing, unless at least one of both options asks for something.
+    fn memory(&self) -> Result<Option<(u64, MemoryPolicy)>, Refused> {
+        let limit: Option<u64> = self.optional_number("memory-limit-mib")?;
+        let policy = self.choice("memory-policy", MemoryPolicy::named)?;
+        let is_asked = limit.is_some() || policy != MemoryPolicy::default();
+        Ok(is_asked.then(|| (limit.unwrap_or(0) << 20, policy)))
     }
 
     fn switch(&self, name: &str) -> Result<bool, Refused> {

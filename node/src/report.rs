@@ -84,6 +84,15 @@ pub struct Report {
     pub items: u64,
     /// See `items`.
     pub items_bytes: u64,
+    /// Bytes that the items may take; 0: as many as there are.
+    #[serde(default)]
+    pub memory_limit_bytes: u64,
+    /// What counts against that: keys, values and 128 bytes for each item whose time has not passed.
+    #[serde(default)]
+    pub memory_used_bytes: u64,
+    /// What happens at the limit: refuse or evict.
+    #[serde(default)]
+    pub memory_policy: String,
     /// Clients connected.
     pub connections: u64,
     /// What their requests and answers hold in memory.
@@ -93,6 +102,22 @@ pub struct Report {
     pub counters: BTreeMap<String, u64>,
     /// Durations since the process started, by metric name (without prefix).
     pub durations: BTreeMap<String, Durations>,
+}
+
+impl Report {
+    /// The memory limit, in one line for people.
+    pub fn memory_in_words(&self) -> String {
+        let used = self.memory_used_bytes;
+        let then = if self.memory_policy == "evict" {
+            "what was written or touched longest ago is evicted"
+        } else {
+            "writes are refused"
+        };
+        match self.memory_limit_bytes {
+            0 => format!("the items take {used} bytes; there is no limit"),
+            limit => format!("the items take {used} of {limit} bytes; at the limit {then}"),
+        }
+    }
 }
 
 /// Which data plane a replica has, and why.

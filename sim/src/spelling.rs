@@ -180,7 +180,8 @@ pub fn value_stored(command: &Command<'_>) -> Option<u64> {
         | Command::Touch { .. }
         | Command::Delete { .. }
         | Command::GetAndTouch { .. }
-        | Command::FlushAll { .. } => None,
+        | Command::FlushAll { .. }
+        | Command::Memory(_) => None,
     }
 }
 

@@ -12,16 +12,20 @@
 //! delete              op key_length:1 key
 //! gat, gats           op exptime:8 keys
 //! flush_all           op delay:8
+//! memory              op what:1 limit:8
 //! script              as `redis/script.rs` tells
 //! mg, ms, md, ma      op kind:1 key_length:1 flags_length:2 key flags value
 //! ```
+//!
+//! Of `what`, 1 says that it is only for a store whose memory limit was never set, 2 that the limit is set, 4 that
+//! the policy is set, 8 that it is to evict, 16 that the answer is one of Redis' protocol.
 //!
 //! The key and the flags of a meta command stand there as the client wrote them; only `ms` has a value.
 use bytes::BufMut;
 
 use crate::memcached::{COMMAND_LINE_BYTES_MAX, Meta, MetaKind};
 use crate::redis::Script;
-use crate::{COMMAND_BYTES_MAX, Key, Keys, VALUE_BYTES_MAX};
+use crate::{COMMAND_BYTES_MAX, Key, Keys, MemoryPolicy, VALUE_BYTES_MAX};
 
 /// The most bytes that stand around a value: those of `ms`, whose line is not longer than a line may be.
 pub(crate) const FRAME_BYTES_MAX: usize = META_HEADER_BYTES + COMMAND_LINE_BYTES_MAX;
@@ -125,6 +129,8 @@ pub enum Command<'a> {
         /// When.
         delay: Exptime,
     },
+    /// How much memory items may take: `cache_memlimit`, `CONFIG SET maxmemory`.
+    Memory(MemoryChange),
     /// What a Redis client asked for: one command, or a transaction.
     Redis(Script<'a>),
     /// A meta command: `mg` with a change, `ms`, `md` or `ma`.
@@ -136,13 +142,26 @@ pub enum Command<'a> {
     },
 }
 
+/// What is to be changed of the [`MemoryLimit`](crate::MemoryLimit).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct MemoryChange {
+    /// Only if it was never set.
+    pub if_never_set: bool,
+    /// Its bytes; 0: none.
+    pub limit_bytes: Option<u64>,
+    /// Its policy.
+    pub policy: Option<MemoryPolicy>,
+    /// Whether the answer is one of Redis' protocol, else it is one of memcached's.
+    pub for_redis: bool,
+}
+
 /// Why bytes are not a [`Command`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum DecodeError {
     /// They are of a format this version does not speak.
     #[error("unknown command format {0:#04x}")]
     Format(u8),
-    /// There is no such operation.
+    /// There is no such operation. Never: each of the sixteen is one.
     #[error("unknown operation {0}")]
     Operation(u8),
     /// They end too early.
@@ -160,6 +179,9 @@ pub enum DecodeError {
     /// A value or a list of keys is longer than [`VALUE_BYTES_MAX`].
     #[error("command too long")]
     Length,
+    /// What a memory limit is to be is none.
+    #[error("not a memory limit")]
+    Memory,
     /// What a Redis client asked for is not in the form of such requests.
     #[error("not a script of commands")]
     Script,
@@ -172,7 +194,16 @@ mod meta_kind {
     pub const ARITHMETIC: u8 = 4;
 }
 
+mod memory_bit {
+    pub const IF_NEVER_SET: u8 = 1;
+    pub const LIMIT: u8 = 2;
+    pub const POLICY: u8 = 4;
+    pub const EVICT: u8 = 8;
+    pub const FOR_REDIS: u8 = 16;
+}
+
 mod operation {
+    pub const MEMORY: u8 = 0;
     pub const SET: u8 = 1;
     pub const ADD: u8 = 2;
     pub const REPLACE: u8 = 3;
@@ -230,6 +261,10 @@ impl<'a> Command<'a> {
                 out.put_slice(keys.text());
             }
             Self::FlushAll { delay } => out.put_i64(delay.0),
+            Self::Memory(change) => {
+                out.put_u8(change.bits());
+                out.put_u64(change.limit_bytes.unwrap_or(0));
+            }
             Self::Redis(script) => script.encode(out),
             Self::Meta { meta, value } => put_meta(out, &meta, value),
         }
@@ -252,6 +287,7 @@ impl<'a> Command<'a> {
             Self::Delete { key } => 1 + key.bytes().len(),
             Self::GetAndTouch { keys, .. } => 8 + keys.text().len(),
             Self::FlushAll { .. } => 8,
+            Self::Memory(_) => 1 + 8,
             Self::Redis(script) => script.encoded_bytes(),
             Self::Meta { meta, value } => {
                 META_HEADER_BYTES - 1 + meta.name().len() + meta.flags_text().len() + value.len()
@@ -315,12 +351,19 @@ impl<'a> Command<'a> {
             operation::FLUSH_ALL => Self::FlushAll {
                 delay: fields.exptime()?,
             },
+            operation::MEMORY => fields.memory()?,
             operation::SCRIPT => return Script::decode(fields.0).map(Self::Redis),
             operation::META => fields.meta()?,
             other => return Err(DecodeError::Operation(other)),
         };
         fields.end()?;
         Ok(command)
+    }
+
+    /// Whether these bytes are a [`Memory`](Self::Memory) command, well formed or not.
+    #[must_use]
+    pub fn is_memory(bytes: &[u8]) -> bool {
+        bytes.first() == Some(&(FORMAT | operation::MEMORY))
     }
 
     /// Whether these bytes are a [`Redis`](Self::Redis) command, well formed or not.
@@ -347,9 +390,54 @@ impl<'a> Command<'a> {
                 with_unique: true, ..
             } => operation::GATS,
             Self::FlushAll { .. } => operation::FLUSH_ALL,
+            Self::Memory(_) => operation::MEMORY,
             Self::Redis(_) => operation::SCRIPT,
             Self::Meta { .. } => operation::META,
         }
+    }
+}
+
+impl MemoryChange {
+    const fn bits(self) -> u8 {
+        let policy = match self.policy {
+            None => 0,
+            Some(MemoryPolicy::Refuse) => memory_bit::POLICY,
+            Some(MemoryPolicy::Evict) => memory_bit::POLICY | memory_bit::EVICT,
+        };
+        policy
+            | if self.if_never_set {
+                memory_bit::IF_NEVER_SET
+            } else {
+                0
+            }
+            | if self.limit_bytes.is_some() {
+                memory_bit::LIMIT
+            } else {
+                0
+            }
+            | if self.for_redis {
+                memory_bit::FOR_REDIS
+            } else {
+                0
+            }
+    }
+
+    /// What was written so; `None` if nothing is.
+    fn from_bits(bits: u8, limit_bytes: u64) -> Option<Self> {
+        let has = |bit: u8| bits & bit != 0;
+        let policy = if has(memory_bit::EVICT) {
+            MemoryPolicy::Evict
+        } else {
+            MemoryPolicy::Refuse
+        };
+        let change = Self {
+            if_never_set: has(memory_bit::IF_NEVER_SET),
+            limit_bytes: has(memory_bit::LIMIT).then_some(limit_bytes),
+            policy: has(memory_bit::POLICY).then_some(policy),
+            for_redis: has(memory_bit::FOR_REDIS),
+        };
+        let is_whole = change.bits() == bits && change.limit_bytes.unwrap_or(0) == limit_bytes;
+        is_whole.then_some(change)
     }
 }
 
@@ -463,6 +551,13 @@ impl<'a> Fields<'a> {
         })
     }
 
+    fn memory(&mut self) -> Result<Command<'a>, DecodeError> {
+        let [bits] = self.array()?;
+        let limit_bytes = u64::from_be_bytes(self.array()?);
+        let change = MemoryChange::from_bits(bits, limit_bytes).ok_or(DecodeError::Memory)?;
+        Ok(Command::Memory(change))
+    }
+
     fn meta(&mut self) -> Result<Command<'a>, DecodeError> {
         let [kind, name_bytes] = self.array()?;
         let flags_bytes = usize::from(u16::from_be_bytes(self.array()?));
@@ -516,6 +611,32 @@ mod tests {
 
     fn keys(text: &[u8]) -> Keys<'_> {
         Keys::new(text).unwrap()
+    }
+
+    /// Typed by hand, likewise.
+    fn golden_memory() -> Vec<(Command<'static>, &'static [u8])> {
+        vec![
+            (
+                Command::Memory(MemoryChange::default()),
+                b"\x10\0\0\0\0\0\0\0\0\0",
+            ),
+            (
+                Command::Memory(MemoryChange {
+                    if_never_set: true,
+                    limit_bytes: Some(0x0102),
+                    policy: Some(MemoryPolicy::Evict),
+                    for_redis: true,
+                }),
+                b"\x10\x1f\0\0\0\0\0\0\x01\x02",
+            ),
+            (
+                Command::Memory(MemoryChange {
+                    policy: Some(MemoryPolicy::Refuse),
+                    ..MemoryChange::default()
+                }),
+                b"\x10\x04\0\0\0\0\0\0\0\0",
+            ),
+        ]
     }
 
     /// Typed by hand from the layout at the top of this file.
@@ -617,7 +738,7 @@ mod tests {
 
     #[test]
     fn commands_are_the_bytes_typed_by_hand() {
-        for (command, bytes) in golden() {
+        for (command, bytes) in golden().into_iter().chain(golden_memory()) {
             let mut encoded = Vec::new();
             command.encode(&mut encoded);
             assert_eq!(encoded, bytes, "{command:?}");
@@ -640,7 +761,7 @@ mod tests {
 
     #[test]
     fn whatever_is_cut_short_is_refused_unless_it_ends_in_free_bytes() {
-        for (command, bytes) in golden() {
+        for (command, bytes) in golden().into_iter().chain(golden_memory()) {
             for end in 0..bytes.len() {
                 let Ok(shorter) = Command::decode(&bytes[..end]) else {
                     continue;
@@ -669,7 +790,13 @@ mod tests {
             Command::decode(b"\x0a\x01k"),
             Err(DecodeError::Format(0x0a))
         );
-        assert_eq!(Command::decode(b"\x10"), Err(DecodeError::Operation(0)));
+        for memory in [
+            &b"\x10\x20\0\0\0\0\0\0\0\0"[..],
+            b"\x10\x08\0\0\0\0\0\0\0\0",
+            b"\x10\x00\0\0\0\0\0\0\0\x01",
+        ] {
+            assert_eq!(Command::decode(memory), Err(DecodeError::Memory));
+        }
         assert_eq!(Command::decode(b"\x1e"), Err(DecodeError::Truncated));
         for meta in [
             &b"\x1e\x00\x01\x00\x00k"[..],

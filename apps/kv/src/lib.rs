@@ -14,7 +14,9 @@
 //! compares; one by memcached's `touch` and `gat` is none, and `WATCH` does not notice it.
 //!
 //! Where it differs from memcached 1.6, on purpose:
-//! - Nothing is ever evicted, and a refused `set` leaves the old value alone.
+//! - At the memory limit, items go in the order in which they were written or touched, not read; `cache_memlimit` is
+//!   every replica's, and counts keys, values and [`ITEM_OVERHEAD_BYTES`]. A refused `set` leaves the old value alone.
+//!   `incr` and `ma` at the limit are refused only if the number grows longer.
 //! - A key holds no control characters, and a storage line that is refused takes its data block with
 //!   it instead of running the data as commands.
 //! - Flags beyond 32 bits are refused instead of cut off, and expiry times after 2038 work.
@@ -37,7 +39,13 @@
 //!   `proto-max-bulk-len` were 1mb), a request [`redis::REQUEST_BYTES_MAX`], a pattern 1,024, a transaction
 //!   [`redis::TRANSACTION_COMMANDS_MAX`] commands.
 //! - An answer longer than [`REPLY_BYTES_MAX`] is refused, and within a transaction what would make all answers
-//!   together longer; so is a `BITOP` that looks at more than 64 MiB.
+//!   together longer.
+//! - A command, or all of a transaction, is [`WORK_MAX`] bytes of work at most: of values whose bits are counted,
+//!   searched or combined, that grow, are copied, or are changed for the first time in it; a sixteenth of those that
+//!   go; 128 for each word, and 256 for each key that `KEYS`, `SCAN` and `RANDOMKEY` look at, so that `KEYS` looks at
+//!   262,144;
+//!   8 for each step of a pattern; 64 for each digit of `INCRBYFLOAT`. What would be more is refused and changes nothing,
+//!   and so are all commands of the transaction behind it; those before it are done.
 //! - `BITFIELD` writes nothing beyond the longest value, where Redis adds up to eight bytes, and `OVERFLOW SAT`
 //!   saturates `SET` of a very negative number at the lower end, where Redis, on an overflow of its own,
 //!   takes the upper one. One that only made a value longer has changed it for `WATCH`.
@@ -47,6 +55,9 @@
 //! - `INCRBYFLOAT` computes with the 64 bits of mantissa that Redis has on x86, on every machine.
 //! - `OBJECT ENCODING` tells how Redis would keep the value if it had been set as a whole, `REFCOUNT` is
 //!   1, idle times and frequencies are not kept. `TOUCH` is `EXISTS`.
+//! - At the memory limit it is the order of writes that tells which keys go, not that of reads; whether the limit is
+//!   passed is looked at when a command or a transaction is carried out, not when it is queued. Meant are the bytes of
+//!   keys and values and [`ITEM_OVERHEAD_BYTES`] for each.
 //! - `DBSIZE` leaves out keys whose time has passed.
 //! - `COMMAND` lists what is served. `COMMAND DOCS` has neither arguments nor history.
 //! - A string without its line end, or a count that is no number for more than 32 bytes, is refused where
@@ -58,15 +69,18 @@ pub mod memcached;
 pub mod redis;
 mod store;
 
-pub use command::{Command, DecodeError, Exptime, Written};
+pub use command::{Command, DecodeError, Exptime, MemoryChange, Written};
 pub use key::{Key, Keys};
-pub use store::{Changed, ItemView, Outcomes, Stats, Store};
+pub use store::{Changed, ItemView, MemoryLimit, MemoryPolicy, Outcomes, Stats, Store};
 
 /// Longest key, in bytes; the shortest has one.
 pub const KEY_BYTES_MAX: usize = 250;
 
 /// Longest value, in bytes; the shortest is empty.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
+
+/// What an item counts against the memory limit beside the bytes of its key and its value.
+pub const ITEM_OVERHEAD_BYTES: u64 = 128;
 
 /// Longest encoded [`Command`], in bytes.
 pub const COMMAND_BYTES_MAX: usize = command::FRAME_BYTES_MAX + VALUE_BYTES_MAX;
@@ -75,6 +89,21 @@ pub const COMMAND_BYTES_MAX: usize = command::FRAME_BYTES_MAX + VALUE_BYTES_MAX;
 /// least. A command or query whose answer could be longer is refused before it changes anything.
 pub const REPLY_BYTES_MAX: usize = 2 << 20;
 
+/// How much work one request or transaction of a Redis client may be, in bytes that are looked at or moved: replicas
+/// apply nothing else meanwhile. What counts is in `store/redis/work.rs`.
+pub const WORK_MAX: usize = 64 << 20;
+
 /// How many items one log entry removes at most because their time has passed. Those that wait their
 /// turn are invisible, also to snapshots.
 pub const EXPIRED_PER_ENTRY_MAX: usize = 128;
+
+/// How many items one log entry evicts at most; the next entries, and ticks that come because of it, go on.
+pub const EVICTED_PER_ENTRY_MAX: usize = 4096;
+
+/// After so many bytes of evicted items a log entry evicts no more.
+pub const EVICTED_BYTES_PER_ENTRY_MAX: u64 = 64 << 20;
+
+/// How many items one log entry puts at least into the order in which they are evicted, where evicting begins with
+/// items there; those that share a position with the last come on top. Until all are, writes that need memory are
+/// refused at the limit.
+pub const SORTED_PER_ENTRY: usize = 16 << 10;

@@ -6,8 +6,8 @@ mod seeds;
 
 use std::collections::BTreeSet;
 
-use quorumwire_kv::REPLY_BYTES_MAX;
 use quorumwire_kv::redis::{Kind, Resp, Script, spec};
+use quorumwire_kv::{REPLY_BYTES_MAX, WORK_MAX};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use redis_commands::{command, key};
@@ -103,6 +103,10 @@ impl Pair {
             self.ask(version, &words("FLUSHALL"));
             return ours;
         }
+        if holds(&ours, &too_much_work()) {
+            self.ask(version, &words("FLUSHALL")); // likewise
+            return ours;
+        }
         if ours.starts_with(b"*") && theirs.starts_with(b"*") && ours != b"*-1\r\n" {
             let (ours, theirs) = (parts(&ours), parts(&theirs));
             assert_eq!(ours.len(), theirs.len());
@@ -159,6 +163,11 @@ fn scan(options: &str, mut ask: impl FnMut(&[Vec<u8>]) -> Vec<u8>) -> BTreeSet<V
 /// What is said instead of an answer that Redis gives, however long.
 fn too_long() -> Vec<u8> {
     format!("-ERR answer is longer than {REPLY_BYTES_MAX} bytes\r\n").into_bytes()
+}
+
+/// The same for work.
+fn too_much_work() -> Vec<u8> {
+    format!("-ERR more work than {WORK_MAX} bytes for one request or transaction\r\n").into_bytes()
 }
 
 fn holds(answer: &[u8], part: &[u8]) -> bool {
@@ -355,6 +364,71 @@ fn limits_are_answered_as_by_redis() {
             answer.ends_with(format!("\r\n{encoding}\r\n").as_bytes()),
             "{value}"
         );
+    }
+}
+
+#[test]
+fn at_the_memory_limit_commands_are_refused_as_by_redis() {
+    let mut both = Pair::new();
+    for line in ["SET a 1", "SET b 2", "SET c 3", "SET d 4"] {
+        both.ask_text(line);
+    }
+    let limit = |both: &mut Pair, bytes: u64| {
+        let line = format!("CONFIG SET maxmemory {bytes}");
+        assert_eq!(both.connections[1].1.ask(&words(&line)), b"+OK\r\n");
+        both.ours.limit(bytes);
+    };
+    limit(&mut both, 1);
+    let mut refused = 0;
+    for line in [
+        "SET a 2",
+        "SET new 1",
+        "SETNX new 1",
+        "SETEX new 10 1",
+        "GETSET a 1",
+        "MSET a 1 new 1",
+        "APPEND a 1",
+        "SETRANGE a 0 1",
+        "INCR a",
+        "DECRBY a 2",
+        "INCRBYFLOAT a 1.5",
+        "SETBIT a 1 1",
+        "BITOP NOT a b",
+        "BITFIELD a SET u8 0 1",
+        "COPY a new",
+        "GET a",
+        "STRLEN a",
+        "EXPIRE a 100",
+        "PERSIST a",
+        "GETEX a PERSIST",
+        "RENAME a e",
+        "GETDEL b",
+        "DEL c",
+        "UNLINK c",
+    ] {
+        refused += u32::from(both.ask_text(line).starts_with(b"-OOM"));
+    }
+    assert_eq!(refused, 15);
+    for (commands, is_refused) in [(["GET d", "SET d 5"], true), (["GET d", "DEL d"], false)] {
+        limit(&mut both, 0);
+        let theirs = &mut both.connections[0].1;
+        theirs.ask(&words("MULTI"));
+        for line in commands {
+            theirs.ask(&words(line)); // queued before there is a limit: at it, Redis queues nothing
+        }
+        limit(&mut both, 1);
+        let theirs = both.connections[0].1.ask(&words("EXEC"));
+        let ours = both.ours.apply(&Script {
+            resp: Resp::V2,
+            is_transaction: true,
+            watched: b"",
+            commands: &commands.map(|line| array(&words(line))).concat(),
+        });
+        assert_eq!(
+            ours.escape_ascii().to_string(),
+            theirs.escape_ascii().to_string()
+        );
+        assert_eq!(ours.starts_with(b"-EXECABORT"), is_refused);
     }
 }
 

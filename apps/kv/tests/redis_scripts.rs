@@ -7,7 +7,7 @@ mod seeds;
 
 use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
 use quorumwire_kv::redis::{Resp, Script};
-use quorumwire_kv::{Command, Key, REPLY_BYTES_MAX, Store};
+use quorumwire_kv::{Command, Key, MemoryChange, MemoryPolicy, REPLY_BYTES_MAX, Store};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use redis_commands::{command, key};
@@ -49,6 +49,20 @@ fn script(random: &mut ChaCha8Rng, store: &Store) -> Vec<u8> {
     encoded
 }
 
+/// Another memory limit, often none.
+fn memory(random: &mut ChaCha8Rng) -> Vec<u8> {
+    let policies = [MemoryPolicy::Refuse, MemoryPolicy::Evict];
+    let change = MemoryChange {
+        limit_bytes: Some(random.random_range(0..2) * random.random_range(1..1_000)),
+        policy: Some(policies[random.random_range(0..2)]),
+        for_redis: true,
+        ..MemoryChange::default()
+    };
+    let mut encoded = Vec::new();
+    Command::Memory(change).encode(&mut encoded);
+    encoded
+}
+
 /// A command, often one with a lifetime that ends while the test runs.
 fn lively(random: &mut ChaCha8Rng) -> Vec<Vec<u8>> {
     if random.random_ratio(3, 4) {
@@ -86,7 +100,11 @@ fn replicas_stay_the_same_whatever_the_log_carries() {
     let mut replicas = [Store::new(), Store::new()];
     let mut log_time = LogTime(START_MS);
     for index in 1..20_000 {
-        let command = script(&mut random, &replicas[0]);
+        let command = if random.random_ratio(1, 100) {
+            memory(&mut random)
+        } else {
+            script(&mut random, &replicas[0])
+        };
         log_time.0 += random.random_range(0..50);
         let awaits_time = random.random_ratio(1, 4);
         let entry = Applied {
@@ -129,6 +147,11 @@ fn replicas_stay_the_same_whatever_the_log_carries() {
             });
         }
     }
-    assert!(replicas[0].stats().expired > 100);
+    let stats = replicas[0].stats();
+    assert!(stats.expired > 50, "{stats:?}");
+    assert!(
+        stats.evicted > 50 && stats.refused_for_memory > 50,
+        "{stats:?}"
+    );
     reached.require(10, &["damaged", "carried out", "awaited its time", "items"]);
 }

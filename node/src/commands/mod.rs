@@ -13,6 +13,7 @@ mod local_cluster;
 mod man;
 mod member;
 mod memcached;
+mod memory;
 mod new_cluster;
 mod progress;
 mod quorum;
@@ -65,6 +66,8 @@ enum Command {
     Recover(recover::Arguments),
     /// Set how many voters must hold a write before it is acknowledged
     Quorum(quorum::Arguments),
+    /// Show or set how much memory the items may take, and what happens there
+    Memory(memory::Arguments),
     /// Make and rotate the secrets of the cluster's data planes
     Keys(keys::Arguments),
     /// Check a server's configuration without starting it
@@ -94,6 +97,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Restore(arguments) => restore::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Quorum(arguments) => quorum::run(&arguments),
+        Command::Memory(arguments) => memory::run(&arguments),
         Command::Keys(arguments) => keys::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::VethPass(arguments) => veth_pass::run(&arguments),

@@ -91,6 +91,10 @@ fn as_table(view: &ClusterView) -> String {
                 for choice in by_itself {
                     let _ = writeln!(notes, "replica {id}: data plane: {}", choice.in_words());
                 }
+                let leads = view.leader().is_some_and(|leader| leader.id == *id);
+                if leads && report.memory_limit_bytes > 0 {
+                    let _ = writeln!(notes, "replica {id}: {}", report.memory_in_words());
+                }
                 for fault in &report.faults {
                     let _ = writeln!(notes, "replica {id}: {fault}");
                 }

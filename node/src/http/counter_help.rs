@@ -461,6 +461,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Old log files removed behind a snapshot",
     ),
     (
+        "items_evicted",
+        "Items evicted to keep the memory limit, since the start or the last snapshot installed",
+    ),
+    (
         "long_commands_dropped",
         "Commands in pieces not executed because there were too many at a time",
     ),
@@ -653,5 +657,9 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "own_refused_unknown_session",
         "Commands of clients of the own protocol whose session was forgotten",
+    ),
+    (
+        "writes_refused_for_memory",
+        "Commands refused at the memory limit, since the start or the last snapshot installed",
     ),
 ];

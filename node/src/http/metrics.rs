@@ -212,14 +212,7 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
         Some(&Unit::Bytes),
         report.log_bytes,
     )?;
-    let items = "Keys and values in the store";
-    encode_gauge(
-        encoder,
-        "items",
-        items,
-        Some(&Unit::Bytes),
-        report.items_bytes,
-    )?;
+    encode_memory(encoder, report)?;
     encode_seconds(
         encoder,
         "uptime",
@@ -232,6 +225,19 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
         "The log's time since 1970-01-01",
         report.log_time_ms,
     )
+}
+
+fn encode_memory(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
+    let limit = "Bytes that the items may take, 0 for as many as there are";
+    let used = "What counts against that: keys, values and 128 bytes for each item";
+    for (name, help, value) in [
+        ("items", "Keys and values in the store", report.items_bytes),
+        ("memory_limit", limit, report.memory_limit_bytes),
+        ("memory_used", used, report.memory_used_bytes),
+    ] {
+        encode_gauge(encoder, name, help, Some(&Unit::Bytes), value)?;
+    }
+    Ok(())
 }
 
 fn encode_gauge(

@@ -428,6 +428,21 @@ pub const TABLE: &[Spec] = &[
         help: "Size of one file of the log.",
     },
     Spec {
+        name: "memory-limit-mib",
+        kind: number(0, 1 << 24, "MiB"),
+        unset: Unset::Otherwise("no limit"),
+        help: "How much memory the items may take on each replica: keys, values and 128 bytes for each item; 0: no \
+               limit. What a cluster begins with whose limit was never set; once it is, the cluster's counts: \
+               `quorumwire memory`.",
+    },
+    Spec {
+        name: "memory-policy",
+        kind: Kind::Choice(&["refuse", "evict"]),
+        unset: Unset::Value("refuse"),
+        help: "What happens at the memory limit: `refuse`, writes that need memory are refused; `evict`, items that \
+               were written or touched longest ago go (reads do not count). With `memory-limit-mib`, see there.",
+    },
+    Spec {
         name: "connections-max",
         kind: number(1, 100_000, "connections"),
         unset: Unset::Value("10000"),

@@ -31,6 +31,7 @@ impl Server {
                 self.waiting.insert(ticket, Waiting::Plain(reply));
                 self.core.step(Input::Transfer(ticket, to));
             }
+            AdminRequest::ChangeMemory(change, reply) => self.change_memory(change, reply),
             AdminRequest::Snapshot(reply) => {
                 if self.core.applied == Index(0) {
                     reply

@@ -8,6 +8,7 @@ use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
+use quorumwire_wire::RecordKind;
 use quorumwire_wire::peer::ForwardOutcome;
 
 /// Entries applied in one turn, and their bytes, so that heartbeats and clients are not kept waiting
@@ -155,6 +156,9 @@ impl Server {
     fn apply_one(&mut self, entry: &Entry) -> Outcome {
         self.reply.clear();
         let entry = (entry.index, entry.kind, entry.payload());
+        if entry.1 == RecordKind::Command {
+            self.core.note_applied(entry.2);
+        }
         let store = &mut self.core.store;
         let outcome = apply(store, &mut self.log_time, entry, &mut self.reply);
         self.say_outcome(outcome);
@@ -273,12 +277,12 @@ impl Server {
                     .answer_plane(origin, false, proposal.index, &reply);
                 self.reply = reply;
             }
-            Origin::Datagram(id) if said.is_some() => {
+            Origin::Datagram(_) | Origin::Admin(_) if said.is_some() => {
                 let reply = std::mem::take(&mut self.reply);
-                self.complete_datagram(id, &reply);
+                self.complete_origin(proposal.origin, &reply);
                 self.reply = reply;
             }
-            Origin::Peer(..) | Origin::Plane(..) | Origin::Datagram(_) => {
+            Origin::Peer(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
                 self.answer_not_executed(proposal.origin);
             }
         }
@@ -288,7 +292,7 @@ impl Server {
     pub fn answer_not_executed(&mut self, origin: Origin) {
         let answer = answers::NOT_COMMITTED.as_bytes();
         match origin {
-            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) => {
+            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
                 self.complete_origin(origin, answer);
             }
             Origin::Peer(peer, request) => {
@@ -303,7 +307,7 @@ impl Server {
     pub fn fail_proposal(&mut self, proposal: &Proposal) {
         self.core.counters.outcomes_unknown += 1;
         match proposal.origin {
-            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) => {
+            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
                 self.complete_origin(proposal.origin, answers::UNKNOWN.as_bytes());
             }
             Origin::Peer(peer, request) => {
@@ -425,7 +429,7 @@ enum ToSay {
 fn to_say(origin: Origin, outcome: Outcome) -> ToSay {
     let of_plane = match origin {
         Origin::Plane(..) => true,
-        Origin::Client(..) | Origin::Peer(..) | Origin::Datagram(_) => false,
+        Origin::Client(..) | Origin::Peer(..) | Origin::Datagram(_) | Origin::Admin(_) => false,
     };
     match outcome {
         Outcome::Incomplete if of_plane => ToSay::PieceKept,

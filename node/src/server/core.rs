@@ -8,6 +8,7 @@ use super::counters::Counters;
 use super::journal::Journal;
 use super::links::Links;
 use super::log_time::LeaderClock;
+use super::memory::MemoryNotes;
 use super::meta_reads::MetaRead;
 use super::plane::Plane;
 use super::plane_reads::Lent;
@@ -19,7 +20,7 @@ use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleC
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
 use quorumwire_kv::memcached::{Asked, Read, reads_time, reply};
 use quorumwire_kv::redis::reads_time as redis_reads_time;
-use quorumwire_kv::{REPLY_BYTES_MAX, Store};
+use quorumwire_kv::{Command, REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
@@ -62,6 +63,8 @@ pub enum Origin {
     Plane(SocketAddr, u64, u64),
     /// To a client that asked over UDP, under our number for it.
     Datagram(u64),
+    /// To whoever here waits for this ticket, if anybody does.
+    Admin(Ticket),
 }
 
 /// What became of a request.
@@ -169,6 +172,8 @@ pub struct Core {
     /// How the leader tells the log's time.
     pub clock: LeaderClock,
     pub counters: Counters,
+    /// What becomes of the memory limit.
+    pub memory: MemoryNotes,
     /// What `stats` tells of the clients.
     pub serving: Serving,
     /// When the last snapshot was taken here, or else this process began, in seconds since 1970.
@@ -212,6 +217,7 @@ impl Core {
             proposed: false,
             clock: LeaderClock::default(),
             counters: Counters::default(),
+            memory: MemoryNotes::default(),
             serving: Serving::default(),
             last_saved_s: clock::wall_ms() / 1000,
             figures_at_reset: Vec::new(),
@@ -262,7 +268,7 @@ impl Core {
             Err(routed) => routed,
             Ok(leader) => {
                 match origin {
-                    Origin::Client(..) | Origin::Datagram(_) => {}
+                    Origin::Client(..) | Origin::Datagram(_) | Origin::Admin(_) => {}
                     Origin::Peer(..) | Origin::Plane(..) => {
                         return Routed::Answer(answers::NOT_LEADER.into());
                     }
@@ -505,6 +511,9 @@ impl Core {
             return self.reply_forward(from, request, Outcome::DiskFull, Bytes::new());
         }
         let origin = Origin::Peer(from, request);
+        if Command::is_memory(&bytes) {
+            self.limit_is_on_its_way();
+        }
         let routed = self.write(origin, bytes.len(), |buffer| {
             buffer.extend_from_slice(&bytes);
         });

@@ -59,7 +59,8 @@ impl Counters {
             Command::Increment { .. } | Command::Decrement { .. } => self.number_commands += 1,
             Command::Touch { .. } | Command::GetAndTouch { .. } => self.touch_commands += 1,
             Command::FlushAll { .. } => self.flush_commands += 1,
-            Command::Redis(_) => {} // counted where it is told from a transaction
+            // Those of Redis are counted where they are told from a transaction.
+            Command::Memory(_) | Command::Redis(_) => {}
             Command::Meta { meta, .. } => match meta.kind() {
                 MetaKind::Get => self.touch_commands += 1,
                 MetaKind::Set => self.set_commands += 1,

@@ -376,9 +376,7 @@ fn write(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting, command: 
     let id = datagrams.wait(waiting);
     let origin = Origin::Datagram(id);
     core.counters.count_command(command);
-    let routed = core.write(origin, command.encoded_bytes(), |buffer| {
-        command.encode(buffer);
-    });
+    let routed = core.write_or_limit(origin, command);
     settle(datagrams, id, routed);
 }
 

@@ -42,6 +42,7 @@ impl Core {
             return;
         }
         self.term_start = self.last_index();
+        self.forget_limits_on_their_way();
         self.clock = LeaderClock {
             term,
             base_wall_ms: clock::wall_ms().max(self.store.inner().log_time().0),

@@ -20,6 +20,7 @@ mod handshakes;
 mod journal;
 mod links;
 mod log_time;
+mod memory;
 mod messages;
 mod meta_reads;
 mod outbox;
@@ -275,6 +276,7 @@ impl Server {
         self.warn_of_expiry();
         self.core.tick_if_deadline_passed();
         self.hand_over_if_disk_full();
+        self.keep_memory_option();
         self.time_out_requests();
         self.time_out_datagrams();
         self.give_states();

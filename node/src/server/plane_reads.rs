@@ -81,7 +81,7 @@ impl Core {
 
     /// A write must not be taken for older than something whose time has come: then the log says so first.
     fn sets_until(&self) -> Duration {
-        if self.draining || self.journal.is_full() {
+        if self.draining || self.journal.is_full() || !self.stores_every_set() {
             return Duration::ZERO;
         }
         let next = self.store.next_deadline();

@@ -270,6 +270,9 @@ impl Core {
             return false;
         }
         self.begin_term();
+        if !self.stores_every_set() {
+            return false; // what is refused must not be answered before
+        }
         // What this writes must not be taken for older than something whose time has come.
         self.tick_if_deadline_passed();
         let Some(plane) = &mut self.plane else {

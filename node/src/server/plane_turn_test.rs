@@ -8,10 +8,11 @@ use mio::Token;
 use mio::net::TcpListener;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_interfaces::{
-    DataPlane, EntryKind, GroupId, Incarnation, Limits, LogTime, MemcachedLeave, PlaneEntry,
-    PlaneEvent, PlaneKeys, ReplicaId, Term,
+    Applied, DataPlane, EntryKind, GroupId, Incarnation, Limits, LogTime, MemcachedLeave,
+    PlaneEntry, PlaneEvent, PlaneKeys, ReplicaId, StateMachine as _, Term,
 };
 use quorumwire_kv::memcached::{Parsed, Request, parse};
+use quorumwire_kv::{Command as Write, MemoryChange};
 use quorumwire_sessions::Place;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -437,4 +438,46 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     core.lent.reads = false;
     core.lend_to_plane();
     assert_eq!(lent().0.reads_until, Duration::ZERO, "switched off");
+}
+
+/// The plane answers before the store could refuse.
+#[test]
+fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
+    let (mut core, place) = fast_leader();
+    let sets_until = |core: &mut Core| {
+        core.lend_to_plane();
+        place.0.lock().unwrap().leave.sets_until
+    };
+    assert_eq!(sets_until(&mut core), Duration::MAX);
+    core.limit_is_on_its_way();
+    assert_eq!(
+        place.0.lock().unwrap().leave.sets_until,
+        Duration::ZERO,
+        "before it is in the log"
+    );
+    apply(&mut core, "cache_memlimit 8\r\n");
+    core.note_applied(b"\x10");
+    assert_eq!(sets_until(&mut core), Duration::ZERO, "it holds");
+    let from = SocketAddr::from(([192, 0, 2, 1], 1));
+    assert!(!core.plane_takes_memcached(from, b"\0\0\0\0\0\x01\0\0set a 0 0 1\r\n1\r\n"));
+    let none = Write::Memory(MemoryChange {
+        limit_bytes: Some(0),
+        ..MemoryChange::default()
+    });
+    let entry = Applied {
+        index: core.applied.next(),
+        log_time: LogTime(core.leader_time_ms()),
+        awaits_time: false,
+        command: &encoded(&none),
+    };
+    core.store.inner_mut().apply(&entry, &mut Vec::new());
+    assert_eq!(sets_until(&mut core), Duration::MAX);
+    core.term_start = core.applied.next();
+    assert_eq!(sets_until(&mut core), Duration::ZERO, "an earlier leader's");
+}
+
+fn encoded(command: &Write<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    command.encode(&mut bytes);
+    bytes
 }

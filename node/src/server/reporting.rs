@@ -24,6 +24,7 @@ impl Server {
     pub fn report(&self) -> Report {
         let status = self.core.replica.status();
         let store = self.core.store.inner().stats();
+        let limit = self.core.store.inner().memory_limit();
         let me = self.options.id;
         let uptime = self.core.now.0.saturating_sub(self.started.0);
         Report {
@@ -95,6 +96,9 @@ impl Server {
             log_time_ms: self.log_time.0,
             items: store.curr_items,
             items_bytes: store.bytes,
+            memory_limit_bytes: limit.bytes,
+            memory_used_bytes: store.limited_bytes,
+            memory_policy: limit.policy.name().to_owned(),
             connections: self.clients.count() as u64,
             client_buffer_bytes: self.clients.held.bytes as u64,
             counters: self.counter_map(&status),
@@ -165,6 +169,7 @@ impl Server {
     #[allow(clippy::too_many_lines)]
     fn counter_map(&self, status: &Status) -> BTreeMap<String, u64> {
         let own = &self.core.counters;
+        let store = self.core.store.inner().stats();
         let links = &self.core.links.counters;
         let clients = &self.clients.counters;
         let raft = &status.counters;
@@ -206,6 +211,8 @@ impl Server {
             ("session_commands_repeated", own.commands_repeated),
             ("session_commands_refused", own.session_refusals),
             ("long_commands_dropped", own.commands_dropped),
+            ("items_evicted", store.evicted),
+            ("writes_refused_for_memory", store.refused_for_memory),
             ("snapshots_taken", own.snapshots_taken),
             ("snapshots_failed", own.snapshots_failed),
             ("snapshots_sent", raft.snapshots_sent),

@@ -9,7 +9,7 @@ use super::clients::{
 };
 use super::core::{Core, Gate, Origin, Routed};
 use super::stats::Statistics;
-use super::{Server, answers, clock, meta_reads, own, redis};
+use super::{Server, answers, clock, memory, meta_reads, own, redis};
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
@@ -84,6 +84,7 @@ impl Server {
         match origin {
             Origin::Client(id, slot_number) => self.complete(id, slot_number, said, answer),
             Origin::Datagram(id) => self.complete_datagram(id, answer),
+            Origin::Admin(ticket) => self.answer_admin(ticket, memory::outcome(answer)),
             Origin::Plane(..) => self.core.answer_plane(origin, true, Index(0), answer),
             Origin::Peer(..) => {} // answered by an outcome, not by a text
         }
@@ -300,9 +301,7 @@ pub fn take_write(
         return false;
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
-    let answer = match core.write(origin, command.encoded_bytes(), |buffer| {
-        command.encode(buffer);
-    }) {
+    let answer = match core.write_or_limit(origin, command) {
         Routed::Pending => None,
         Routed::Stalled => return false,
         Routed::Answer(text) => Some(text.as_bytes().into()),

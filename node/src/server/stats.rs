@@ -7,8 +7,8 @@ use super::clock;
 use super::core::Core;
 use super::reporting::role_name;
 use quorumwire_control::Now;
-use quorumwire_kv::VALUE_BYTES_MAX;
 use quorumwire_kv::memcached::reply;
+use quorumwire_kv::{MemoryPolicy, VALUE_BYTES_MAX};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
@@ -46,14 +46,23 @@ pub struct Serving {
 }
 
 /// Figures that `stats reset` sets to 0.
-type Resettable = [(&'static str, u64); 27];
+type Resettable = [(&'static str, u64); 28];
 
 impl Core {
     /// Answers all kinds of `stats` but `stats conns`, which is asked of the whole server.
     pub fn write_stats(&mut self, asked: Statistics, output: &mut Vec<u8>) {
         match asked {
             Statistics::General => self.write_general(output),
-            Statistics::Settings => output.extend_from_slice(self.serving.settings.as_bytes()),
+            Statistics::Settings => {
+                let limit = self.store.inner().memory_limit();
+                let evictions = match limit.policy {
+                    MemoryPolicy::Refuse => "off",
+                    MemoryPolicy::Evict => "on",
+                };
+                push(output, "maxbytes", limit.bytes);
+                push(output, "evictions", evictions);
+                output.extend_from_slice(self.serving.settings.as_bytes());
+            }
             Statistics::Slabs => {
                 let bytes = self.store.inner().stats().memory_bytes;
                 push(output, "active_slabs", 0);
@@ -91,7 +100,11 @@ impl Core {
         push(output, "threads", 1); // that serve clients
         push(output, "bytes", stats.bytes);
         push(output, "curr_items", stats.curr_items);
-        push(output, "evictions", 0); // there is nothing that evicts
+        push(
+            output,
+            "limit_maxbytes",
+            self.store.inner().memory_limit().bytes,
+        );
         push(output, "commit_index", self.replica.commit_index().0);
         push(output, "applied_index", self.applied.0);
         push(output, "term", self.replica.term().0);
@@ -137,6 +150,7 @@ impl Core {
             ),
             ("total_items", stats.total_items),
             ("expired", stats.expired),
+            ("evictions", stats.evicted),
             ("flushed", stats.flushes),
             ("refused_requests", own.refused_requests),
         ]
@@ -167,7 +181,6 @@ impl Server {
         push(&mut text, "udpport", udp_port);
         push(&mut text, "inter", host);
         push(&mut text, "verbosity", 0);
-        push(&mut text, "evictions", "off");
         push(&mut text, "domain_socket", "NULL");
         push(&mut text, "num_threads", 1);
         push(&mut text, "cas_enabled", "yes");

@@ -4,7 +4,7 @@ use super::number::{signed, unsigned};
 use super::{
     Asked, COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, Request, reply,
 };
-use crate::{Command, Exptime, Key, Keys, VALUE_BYTES_MAX, Written};
+use crate::{Command, Exptime, Key, Keys, MemoryChange, VALUE_BYTES_MAX, Written};
 
 mod meta;
 
@@ -139,6 +139,7 @@ impl<'a> Cut<'a> {
             b"flush_all" => self.flush_all(),
             b"version" => self.local(Local::Version),
             b"verbosity" => self.verbosity(),
+            b"cache_memlimit" => self.memory_limit(),
             b"stats" => {
                 let argument = (self.word_count > 1).then_some(self.words[1]);
                 self.local(Local::Stats { argument })
@@ -336,6 +337,26 @@ impl<'a> Cut<'a> {
         }
     }
 
+    /// `cache_memlimit megabytes [noreply]`
+    fn memory_limit(&self) -> Parsed<'a> {
+        if !(2..=3).contains(&self.word_count) {
+            return self.refuse(reply::ERROR);
+        }
+        let noreply = self.noreply();
+        match unsigned(self.words[1]) {
+            Some(0..MEGABYTES_LEAST) => self.refuse_unless(noreply, reply::MEMORY_TOO_SMALL),
+            Some(megabytes @ ..=MEGABYTES_MAX) => {
+                let change = MemoryChange {
+                    limit_bytes: Some(megabytes << 20),
+                    ..MemoryChange::default()
+                };
+                self.write(Command::Memory(change), noreply)
+            }
+            Some(0..=U32_MAX) => self.refuse_unless(noreply, reply::MEMORY_TOO_LARGE),
+            Some(_) | None => self.refuse_unless(noreply, reply::ERROR),
+        }
+    }
+
     /// Whether the last word asks for silence. Memcached looks at the last word whatever its place,
     /// and so do we.
     fn noreply(&self) -> bool {
@@ -375,6 +396,11 @@ impl<'a> Cut<'a> {
         }
     }
 }
+
+/// What memcached takes as a memory limit, at least and at most, and the largest number that it understands there.
+const MEGABYTES_LEAST: u64 = 8;
+const MEGABYTES_MAX: u64 = 1_000_000_000;
+const U32_MAX: u64 = 0xffff_ffff;
 
 /// How long a data block is, without its end; `None` for what memcached refuses without reading it.
 fn value_bytes(word: &[u8]) -> Option<usize> {

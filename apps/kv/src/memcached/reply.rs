@@ -85,11 +85,24 @@ replies! {
     TOO_LARGE = "SERVER_ERROR object too large for cache";
     /// An answer would be longer than [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX).
     REPLY_TOO_LARGE = "SERVER_ERROR out of memory writing get response";
-    /// There is no room for more: for whoever limits the store's memory.
+    /// The items take more memory than they may: nothing was stored.
     OUT_OF_MEMORY = "SERVER_ERROR out of memory storing object";
+    /// The same for a number that would have grown longer.
+    OUT_OF_MEMORY_FOR_NUMBER = "SERVER_ERROR out of memory";
+    /// The same for a number that is not there yet.
+    OUT_OF_MEMORY_FOR_ITEM = "SERVER_ERROR Out of memory allocating new item";
+    /// A memory limit that does not come through a server.
+    NOT_BY_THE_PLANE = "SERVER_ERROR not executed: a memory limit is set through a server";
+    /// `cache_memlimit` is given less than a memcached can do with.
+    MEMORY_TOO_SMALL = "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m";
+    /// `cache_memlimit` is given more than can be meant.
+    MEMORY_TOO_LARGE = "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes";
     /// The log carried something that is not a command.
     BAD_COMMAND = "SERVER_ERROR not a command of this version";
 }
+
+/// How the answer to what the server could not do begins.
+pub const REFUSED: &[u8] = b"SERVER_ERROR ";
 
 /// Longest text that [`push_item`] puts around a key and a value, in bytes.
 pub const ITEM_FRAME_BYTES_MAX: usize =

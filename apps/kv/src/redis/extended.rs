@@ -1,7 +1,7 @@
 //! Numbers with a fraction as Redis computes with them on x86, where C's `long double` has 64 bits of
 //! mantissa: made here of integers, so that every replica of whatever machine gets the same digits, and
 //! those that Redis writes.
-use super::natural::Natural;
+use num_bigint::BigUint;
 
 /// A number, or infinity.
 #[derive(Clone, Copy, Debug)]
@@ -20,9 +20,6 @@ enum Magnitude {
     Infinite,
 }
 
-/// Texts as long as this are no numbers, in bytes.
-const TEXT_BYTES_MAX: usize = 5 * 1024;
-
 /// The least exponent there is, with which the mantissa may be short.
 const EXPONENT_LEAST: i32 = -16_445;
 
@@ -35,14 +32,20 @@ const DIGITS_MAX: i64 = 4_940;
 /// More zeros behind the point than stand there in any number.
 const ZEROS_MAX: i64 = 4_990;
 
+/// Bits of a quotient, at least: two more than a mantissa has.
+const QUOTIENT_BITS: i64 = 66;
+
 /// Digits that are written behind the point.
 const FRACTION_DIGITS: usize = 17;
 
 impl Extended {
+    /// Texts as long as this are no numbers, in bytes.
+    pub(crate) const TEXT_BYTES_MAX: usize = 5 * 1024;
+
     /// The number that is all of `text`, as C's `strtold` reads it; `None` if it is none, or so small that
     /// nothing is left of it.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
-        if text.len() >= TEXT_BYTES_MAX {
+        if text.len() >= Self::TEXT_BYTES_MAX {
             return None;
         }
         let (is_negative, rest) = match text.split_first()? {
@@ -112,9 +115,7 @@ impl Extended {
             return if self.is_negative { "-inf" } else { "inf" }.to_owned();
         };
         let mut digits = if let Ok(shift) = usize::try_from(exponent) {
-            let mut whole = Natural::from(u128::from(mantissa));
-            whole.shift_left(shift);
-            whole.decimal()
+            (BigUint::from(mantissa) << shift).to_string()
         } else {
             fraction_text(mantissa, exponent.unsigned_abs())
         };
@@ -262,18 +263,14 @@ fn decimal(read: &Digits) -> Option<Magnitude> {
     if count + read.exponent < -ZEROS_MAX {
         return None;
     }
-    let mut numerator = Natural::from_digits(&read.digits, 10);
-    let power = usize::try_from(read.exponent.unsigned_abs()).ok()?;
-    let magnitude = if read.exponent >= 0 {
-        numerator.multiply_by_power_of_ten(power);
-        let (top, exponent, is_more) = numerator.top();
-        rounded(top, exponent, is_more)
+    let digits = BigUint::from_radix_be(&read.digits, 10)?;
+    let power = BigUint::from(10_u32).pow(u32::try_from(read.exponent.unsigned_abs()).ok()?);
+    let (top, exponent, is_more) = if read.exponent >= 0 {
+        top(&(digits * power))
     } else {
-        let mut denominator = Natural::from(1);
-        denominator.multiply_by_power_of_ten(power);
-        let (quotient, exponent, is_more) = numerator.divide(denominator);
-        rounded(quotient, exponent, is_more)
+        quotient(digits, power)
     };
+    let magnitude = rounded(top, exponent, is_more);
     in_range(magnitude)
 }
 
@@ -281,10 +278,32 @@ fn hexadecimal(read: &Digits) -> Option<Magnitude> {
     if read.digits.is_empty() {
         return Some(ZERO);
     }
-    let (top, exponent, is_more) = Natural::from_digits(&read.digits, 16).top();
+    let (top, exponent, is_more) = top(&BigUint::from_radix_be(&read.digits, 16)?);
     let exponent = i64::from(exponent) + read.exponent;
     let exponent = i32::try_from(exponent.clamp(-100_000, 100_000)).ok()?;
     in_range(rounded(top, exponent, is_more))
+}
+
+/// The first bits of a number, the power of two they count, and whether there is more below them.
+fn top(number: &BigUint) -> (u128, i32, bool) {
+    let below = number.bits().saturating_sub(u128::BITS.into());
+    let top = u128::try_from(number >> below).unwrap_or(u128::MAX); // never: it has no more bits
+    let is_more = number.trailing_zeros().is_some_and(|zeros| zeros < below);
+    (top, i32::try_from(below).unwrap_or(i32::MAX), is_more)
+}
+
+/// The same of a quotient: at least [`QUOTIENT_BITS`] of it.
+fn quotient(mut numerator: BigUint, mut divisor: BigUint) -> (u128, i32, bool) {
+    let shift = QUOTIENT_BITS + divisor.bits().cast_signed() - numerator.bits().cast_signed();
+    if shift >= 0 {
+        numerator <<= shift.unsigned_abs();
+    } else {
+        divisor <<= shift.unsigned_abs();
+    }
+    let quotient = &numerator / &divisor;
+    let is_more = &quotient * &divisor != numerator;
+    let quotient = u128::try_from(quotient).unwrap_or(u128::MAX); // never: it has one bit more
+    (quotient, i32::try_from(-shift).unwrap_or(i32::MAX), is_more)
 }
 
 /// What was written as a number other than zero must be one.
@@ -355,7 +374,7 @@ mod tests {
         ] {
             assert!(Extended::parse(text.as_bytes()).is_none(), "{text:?}");
         }
-        assert!(Extended::parse(&[b'1'; TEXT_BYTES_MAX]).is_none());
+        assert!(Extended::parse(&[b'1'; Extended::TEXT_BYTES_MAX]).is_none());
     }
 
     #[test]

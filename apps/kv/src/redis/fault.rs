@@ -2,7 +2,7 @@
 use std::borrow::Cow;
 
 use super::{Resp, reply};
-use crate::REPLY_BYTES_MAX;
+use crate::{REPLY_BYTES_MAX, WORK_MAX};
 
 /// What a client is told instead of an answer: the error's kind, a blank and its text.
 pub(crate) type Fault = Cow<'static, str>;
@@ -16,6 +16,8 @@ pub(crate) struct Answer<'o> {
     pub(crate) resp: Resp,
     /// How long `out` may get.
     pub(crate) end_max: usize,
+    /// How much work may still be done; see [`WORK_MAX`].
+    pub(crate) work_left: usize,
     /// What decides where any answer will do; in a log entry the same on every replica.
     pub(crate) chance: u64,
 }
@@ -28,6 +30,14 @@ impl Answer<'_> {
         } else {
             Err(too_long())
         }
+    }
+
+    /// Before so much work is done, or behind what is not known before and done to one value at most. Once there is
+    /// too much, nothing more is done for this request or transaction.
+    pub(crate) fn spend(&mut self, work: usize) -> Outcome {
+        let left = self.work_left.checked_sub(work);
+        self.work_left = left.unwrap_or(0);
+        left.map(|_| ()).ok_or_else(too_much_work)
     }
 
     pub(crate) fn ok(&mut self) {
@@ -61,6 +71,11 @@ impl Answer<'_> {
         self.null();
         Ok(())
     }
+}
+
+/// What is said instead of doing more than [`WORK_MAX`].
+pub(crate) fn too_much_work() -> Fault {
+    format!("ERR more work than {WORK_MAX} bytes for one request or transaction").into()
 }
 
 /// What is said instead of an answer that is longer than [`REPLY_BYTES_MAX`].

@@ -13,8 +13,14 @@ impl<'a> Glob<'a> {
         (bytes.len() <= PATTERN_BYTES_MAX).then_some(Self(bytes))
     }
 
-    /// Whether `text` is what the pattern says. Takes time linear in the product of both lengths.
+    /// Whether `text` is what the pattern says.
     pub(crate) fn matches(self, text: &[u8]) -> bool {
+        self.matches_counting(text, &mut 0)
+    }
+
+    /// The same; adds how many bytes of the pattern were compared, which is at most in the order of the product of
+    /// both lengths.
+    pub(crate) fn matches_counting(self, text: &[u8], steps: &mut usize) -> bool {
         let pattern = self.0;
         if pattern == b"*" {
             return true;
@@ -26,12 +32,13 @@ impl<'a> Glob<'a> {
         let (mut place, mut read) = (0, 0);
         let mut last_star: Option<(usize, usize)> = None;
         while read < text.len() {
+            *steps += 1;
             if pattern.get(place) == Some(&b'*') {
                 place += 1;
                 last_star = Some((place, read));
                 continue;
             }
-            if let Some(bytes) = one(&pattern[place..], text[read]) {
+            if let Some(bytes) = one(&pattern[place..], text[read], steps) {
                 place += bytes;
                 read += 1;
             } else if let Some((behind_star, taken)) = last_star {
@@ -48,18 +55,18 @@ impl<'a> Glob<'a> {
 }
 
 /// How many bytes at the start of `pattern` stand for this one byte, if they do.
-fn one(pattern: &[u8], byte: u8) -> Option<usize> {
+fn one(pattern: &[u8], byte: u8, steps: &mut usize) -> Option<usize> {
     match *pattern {
         [] => None,
         [b'?', ..] => Some(1),
-        [b'[', ..] => class(pattern, byte),
+        [b'[', ..] => class(pattern, byte, steps),
         [b'\\', escaped, ..] => (escaped == byte).then_some(2),
         [plain, ..] => (plain == byte).then_some(1),
     }
 }
 
 /// `[abc]`, `[a-z]`, `[^a]`; one that is not closed ends with the pattern.
-fn class(pattern: &[u8], byte: u8) -> Option<usize> {
+fn class(pattern: &[u8], byte: u8, steps: &mut usize) -> Option<usize> {
     let negated = pattern.get(1) == Some(&b'^');
     let mut place = 1 + usize::from(negated);
     let mut is_in = false;
@@ -87,6 +94,7 @@ fn class(pattern: &[u8], byte: u8) -> Option<usize> {
             }
         }
     }
+    *steps += place;
     (is_in != negated).then_some(place)
 }
 

@@ -13,7 +13,6 @@ mod extended;
 mod fault;
 mod glob;
 mod inline;
-mod natural;
 mod parse;
 pub mod reply;
 mod script;
@@ -26,6 +25,18 @@ pub use parse::{Parsed, parse};
 pub use script::Script;
 pub use spec::{KeySpec, Kind, Spec, classify, spec};
 pub use words::Words;
+
+/// The answer to what has been done and has nothing to tell.
+pub(crate) const OK: &[u8] = b"+OK\r\n";
+
+/// The answer to a command that needs memory while the items take more than the memory limit.
+pub(crate) const OUT_OF_MEMORY: &[u8] =
+    b"-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+
+/// The answer to a transaction with such a command in it.
+pub(crate) const TRANSACTION_OUT_OF_MEMORY: &[u8] =
+    b"-EXECABORT Transaction discarded because of: \
+    OOM command not allowed when used memory > 'maxmemory'.\r\n";
 
 pub(crate) use spec::find;
 

@@ -59,13 +59,6 @@ impl Alarms {
         (first.key().at_ms <= now_ms).then(|| first.remove_entry())
     }
 
-    /// All alarms at or before `now_ms`, with the hashes of their items.
-    pub(super) fn due(&self, now_ms: u64) -> impl Iterator<Item = (Alarm, u64)> {
-        let all = self.hashes.iter();
-        all.take_while(move |(alarm, _)| alarm.at_ms <= now_ms)
-            .map(|(alarm, hash)| (*alarm, *hash))
-    }
-
     /// Log time of the first alarm, or [`NEVER`].
     pub(super) fn next_ms(&self) -> u64 {
         self.hashes

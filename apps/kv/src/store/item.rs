@@ -7,9 +7,9 @@ use super::alarms::{self, Alarm};
 /// The end of an item that has none.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// What an item takes beside its key and value, by estimate: itself, its counts, its place in a table
-/// that is three quarters full, and the allocator's share of two allocations.
-pub(super) const OVERHEAD_BYTES: u64 = 128;
+/// What an item takes beside its key and value, by estimate, which must be the same on all machines: itself, its
+/// counts, its place in a table that is three quarters full, and the allocator's share of two allocations.
+pub(super) const OVERHEAD_BYTES: u64 = crate::ITEM_OVERHEAD_BYTES;
 
 /// An item. Shared with snapshots: whoever changes it while it is shared changes a copy.
 #[derive(Clone, Debug)]
@@ -19,6 +19,9 @@ pub(super) struct Item {
     key_bytes: u8,
     pub(super) flags: u32,
     pub(super) unique: u64,
+    /// Index of the log entry that last gave it a new end without changing its value; kept only while items are
+    /// evicted.
+    pub(super) touched: u64,
     /// The log time from which on it is gone, or [`NEVER`].
     pub(super) deadline_ms: u64,
     /// Its life counts from the next tick: until then `deadline_ms` is too early by as much as the log's
@@ -62,6 +65,7 @@ impl Item {
             key_bytes,
             flags: contents.flags,
             unique: contents.unique,
+            touched: 0,
             deadline_ms: contents.deadline_ms,
             awaits_time: contents.awaits_time,
             recache: contents.recache,
@@ -74,7 +78,7 @@ impl Item {
         bytes: Box<[u8]>,
         key_bytes: u8,
         flags: u32,
-        unique: u64,
+        (unique, touched): (u64, u64),
         (deadline_ms, awaits_time): (u64, bool),
         recache: Recache,
     ) -> Self {
@@ -83,6 +87,7 @@ impl Item {
             key_bytes,
             flags,
             unique,
+            touched,
             deadline_ms,
             awaits_time,
             recache,
@@ -96,6 +101,11 @@ impl Item {
 
     pub(super) fn value(&self) -> &[u8] {
         &self.bytes[usize::from(self.key_bytes)..]
+    }
+
+    /// Index of the log entry that last wrote or touched it.
+    pub(super) fn recency(&self) -> u64 {
+        self.unique.max(self.touched)
     }
 
     pub(super) const fn key_bytes(&self) -> u8 {
@@ -136,6 +146,7 @@ pub(super) fn rewrite<'a>(slot: &'a mut Arc<Item>, contents: &Contents<'_>) -> &
             second.copy_from_slice(back);
             item.flags = contents.flags;
             item.unique = contents.unique;
+            item.touched = 0;
             item.deadline_ms = contents.deadline_ms;
             item.awaits_time = contents.awaits_time;
             item.recache = contents.recache;

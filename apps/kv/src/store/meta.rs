@@ -1,6 +1,7 @@
 //! What the meta commands do and how they answer. As in memcached, the flags are gone through in the order
 //! in which they were given: what stands before a `T` shows the end from before it.
 use super::item::{self, Contents, Item, NEVER, Recache};
+use super::memory::Footprint;
 use super::{At, Store, counts_from_now, deadline_ms};
 use crate::memcached::{Flags, Meta, MetaDebug, MetaKind, NO_KEY, reply, unsigned};
 use crate::{Exptime, Key, VALUE_BYTES_MAX, Written};
@@ -133,10 +134,13 @@ impl Store {
 
     fn meta_get(&mut self, meta: &Meta<'_>, key: Key<'_>, at: At, reply: &mut Vec<u8>) {
         let flags = meta.flags();
+        // As in memcached, what there is no memory for is just not there.
+        let is_refused = flags.vivify.is_some() && self.memory.is_over_limit();
         let mut shown = match (self.live(key), flags.vivify) {
             (Some(item), _) => Shown::of(item),
-            (None, Some(_)) => Shown::new(at.index, b""),
-            (None, None) => {
+            (None, Some(_)) if !is_refused => Shown::new(at.index, b""),
+            (None, Some(_) | None) => {
+                self.counts.refused_for_memory += u64::from(is_refused);
                 self.counts.outcomes.get_misses += 1;
                 return push_miss(reply, b"EN", &flags, flags.has(b'q'));
             }
@@ -296,12 +300,14 @@ impl Store {
             self.remove(hash, key);
             self.counts.outcomes.note_delete(false);
         } else if let Some(slot) = self.items.get_mut(hash, key) {
+            let before = Footprint::of(slot);
             let item = item::make_mut(slot);
             item.unique = at.index;
             item.recache = Recache {
                 is_stale: true,
                 is_won: false,
             };
+            self.memory.changed(hash, before, Footprint::of(item));
             if let Some(exptime) = flags.touch {
                 self.touch(key, exptime, at);
             }
@@ -317,6 +323,10 @@ impl Store {
                 self.counts.outcomes.note_count(is_down, true);
                 return push_miss(reply, b"NF", &flags, false);
             };
+            if self.memory.is_over_limit() {
+                self.counts.refused_for_memory += 1;
+                return reply.extend_from_slice(reply::OUT_OF_MEMORY_FOR_ITEM);
+            }
             let (digits, start) = reply::decimal(flags.initial);
             let digits = &digits[start..];
             push_counted(reply, &flags, &mut Shown::new(at.index, digits), at.now_ms);
@@ -336,6 +346,10 @@ impl Store {
         };
         let (digits, start) = reply::decimal(number);
         let digits = &digits[start..];
+        if digits.len() > item.value().len() && self.memory.is_over_limit() {
+            self.counts.refused_for_memory += 1;
+            return reply.extend_from_slice(reply::OUT_OF_MEMORY_FOR_NUMBER);
+        }
         if !flags.has(b'q') {
             let mut shown = Shown {
                 unique: at.index,
@@ -354,9 +368,9 @@ impl Store {
     fn write_number(&mut self, key: Key<'_>, digits: &[u8], at: At) {
         let hash = self.items.hash(key);
         if let Some(slot) = self.items.get_mut(hash, key) {
-            let bytes_before = slot.value().len();
+            let before = Footprint::of(slot);
             item::write_number(slot, digits, at.index);
-            self.counts.bytes += (slot.value().len() - bytes_before) as u64;
+            self.memory.changed(hash, before, Footprint::of(slot));
         }
     }
 }

@@ -10,7 +10,9 @@
 mod alarms;
 mod awaiting;
 mod changes;
+mod evict;
 mod item;
+mod memory;
 mod meta;
 mod outcomes;
 mod redis;
@@ -25,6 +27,8 @@ use self::alarms::Alarms;
 use self::awaiting::Awaiting;
 use self::changes::Changes;
 use self::item::{Contents, Item, NEVER, Recache};
+use self::memory::{Footprint, Memory};
+pub use self::memory::{MemoryLimit, MemoryPolicy};
 pub use self::outcomes::Outcomes;
 use self::shards::Shards;
 use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
@@ -44,6 +48,7 @@ pub struct Store {
     flush_at_ms: u64,
     /// That time counts from the next tick, as an item's life may.
     flush_awaits_time: bool,
+    memory: Memory,
     counts: Counts,
     changes: Changes,
 }
@@ -77,12 +82,18 @@ pub struct Stats {
     pub bytes: u64,
     /// Bytes they take in memory, by estimate.
     pub memory_bytes: u64,
+    /// Those of them that count against the memory limit: of items whose time has not passed.
+    pub limited_bytes: u64,
     /// Those that have an end.
     pub with_end: u64,
     /// Items stored since the process started, or since the last restore.
     pub total_items: u64,
     /// Items removed because their time had passed, since then.
     pub expired: u64,
+    /// Items evicted to keep the memory limit, since then.
+    pub evicted: u64,
+    /// Commands refused because the items take more than the memory limit, since then.
+    pub refused_for_memory: u64,
     /// Times that everything was flushed, since then.
     pub flushes: u64,
     /// How commands turned out, since then.
@@ -91,9 +102,10 @@ pub struct Stats {
 
 #[derive(Debug, Default)]
 struct Counts {
-    bytes: u64,
     total_items: u64,
     expired: u64,
+    evicted: u64,
+    refused_for_memory: u64,
     flushes: u64,
     outcomes: Outcomes,
 }
@@ -116,6 +128,7 @@ impl Default for Store {
             log_time_ms: 0,
             flush_at_ms: NEVER,
             flush_awaits_time: false,
+            memory: Memory::default(),
             counts: Counts::default(),
             changes: Changes::default(),
         }
@@ -156,6 +169,9 @@ impl StateMachine for Store {
     /// May be earlier than the next change, never later: an item that was given a later end may still
     /// be looked at on its first one.
     fn next_deadline(&self) -> Option<LogTime> {
+        if self.memory.has_work() {
+            return Some(LogTime(self.log_time_ms));
+        }
         let next_ms = self.alarms.next_ms().min(self.flush_at_ms);
         (next_ms != NEVER).then_some(LogTime(next_ms))
     }
@@ -184,6 +200,7 @@ impl StateMachine for Store {
             self.items.freeze(),
             self.log_time_ms,
             (flush_at_ms, self.flush_awaits_time),
+            (self.memory.limit, self.memory.order.sorted()),
         ))
     }
 
@@ -276,11 +293,14 @@ impl Store {
         let curr_items = self.items.count();
         Stats {
             curr_items,
-            bytes: self.counts.bytes,
-            memory_bytes: self.counts.bytes + curr_items * item::OVERHEAD_BYTES,
+            bytes: self.memory.all_bytes() - curr_items * item::OVERHEAD_BYTES,
+            memory_bytes: self.memory.all_bytes(),
+            limited_bytes: self.memory.used_bytes(),
             with_end: self.alarms.count(),
             total_items: self.counts.total_items,
             expired: self.counts.expired,
+            evicted: self.counts.evicted,
+            refused_for_memory: self.counts.refused_for_memory,
             flushes: self.counts.flushes,
             outcomes: self.counts.outcomes,
         }
@@ -291,6 +311,7 @@ impl Store {
         let before_ms = self.log_time_ms;
         self.log_time_ms = before_ms.max(point_of_time(log_time));
         self.begin_lives(self.log_time_ms - before_ms);
+        self.memory.move_time(self.log_time_ms);
         if self.flush_at_ms <= self.log_time_ms {
             self.flush();
         }
@@ -306,9 +327,11 @@ impl Store {
         for hash in self.awaiting.take() {
             while let Some(slot) = self.items.awaiting_mut(hash) {
                 // Its alarm stays: it may be earlier than the end.
+                let before = Footprint::of(slot);
                 let item = item::make_mut(slot);
                 item.awaits_time = false;
                 item.deadline_ms = later(item.deadline_ms);
+                self.memory.changed(hash, before, Footprint::of(item));
             }
         }
     }
@@ -317,11 +340,13 @@ impl Store {
     fn tidy(&mut self) {
         self.items.drop_discarded();
         self.alarms.drop_discarded();
+        self.memory.order.drop_discarded();
         for _ in 0..EXPIRED_PER_ENTRY_MAX {
             if !self.remove_one_expired() {
-                return;
+                break;
             }
         }
+        self.make_room();
     }
 
     /// Whatever the command may change: more is noted than does change, never less.
@@ -343,12 +368,20 @@ impl Store {
                 }
             }
             Command::FlushAll { .. } => self.changes.note_everything(),
+            Command::Memory(_) => {} // what is evicted is noted then
             Command::Redis(script) => self.note_script(&script),
             Command::Meta { meta, .. } => self.changes.note(meta.key(&mut NO_KEY.clone())),
         }
     }
 
     fn run(&mut self, command: &Command<'_>, at: At, reply: &mut Vec<u8>) {
+        if self.memory.is_over_limit()
+            && let Some(answer) = Self::refusal(command)
+        {
+            self.counts.refused_for_memory += 1;
+            reply.extend_from_slice(answer);
+            return;
+        }
         let answer = match *command {
             Command::Add(item) if self.get(item.key).is_some() => reply::NOT_STORED,
             Command::Replace(item) if self.get(item.key).is_none() => reply::NOT_STORED,
@@ -380,6 +413,7 @@ impl Store {
                 with_unique,
             } => self.get_and_touch((keys, exptime), with_unique, at, reply),
             Command::FlushAll { delay } => self.flush_all(delay, at),
+            Command::Memory(change) => self.change_memory(&change, at),
             Command::Redis(script) => return self.run_script(&script, at, reply),
             Command::Meta { meta, value } => return self.run_meta(&meta, value, at, reply),
         };
@@ -410,8 +444,9 @@ impl Store {
         if slot.deadline_ms <= at.now_ms || bytes > VALUE_BYTES_MAX {
             return reply::NOT_STORED;
         }
+        let before = Footprint::of(slot);
         item::extend(slot, front, back, at.index);
-        self.counts.bytes += (front.len() + back.len()) as u64;
+        self.memory.changed(hash, before, Footprint::of(slot));
         self.counts.total_items += 1;
         reply::STORED
     }
@@ -439,9 +474,14 @@ impl Store {
         };
         let (digits, start) = reply::decimal(change(number));
         let digits = &digits[start..];
-        let bytes_before = slot.value().len();
+        let before = Footprint::of(slot);
+        if digits.len() > slot.value().len() && self.memory.is_over_limit() {
+            self.counts.refused_for_memory += 1;
+            reply.extend_from_slice(reply::OUT_OF_MEMORY_FOR_NUMBER);
+            return;
+        }
         item::write_number(slot, digits, at.index);
-        self.counts.bytes += (slot.value().len() - bytes_before) as u64;
+        self.memory.changed(hash, before, Footprint::of(slot));
         reply.extend_from_slice(digits);
         reply.extend_from_slice(b"\r\n");
     }
@@ -461,11 +501,18 @@ impl Store {
         let awaits_time = at.awaits_time && counts_from_now(exptime);
         if end_ms <= now_ms {
             self.remove(hash, key);
-        } else if (slot.deadline_ms, slot.awaits_time) != (end_ms, awaits_time) {
+        } else if (slot.deadline_ms, slot.awaits_time) != (end_ms, awaits_time)
+            || self.memory.limit.evicts()
+        {
+            let before = Footprint::of(slot);
             let item = item::make_mut(slot);
             item.deadline_ms = end_ms;
             item.awaits_time = awaits_time;
+            if self.memory.limit.evicts() {
+                item.touched = at.index;
+            }
             self.alarms.cover(item, hash);
+            self.memory.changed(hash, before, Footprint::of(item));
             self.note_awaiting(hash, awaits_time);
         }
         true
@@ -530,7 +577,7 @@ impl Store {
         self.awaiting = Awaiting::default();
         self.flush_at_ms = NEVER;
         self.flush_awaits_time = false;
-        self.counts.bytes = 0;
+        self.memory.flush();
         self.counts.flushes += 1;
     }
 
@@ -540,15 +587,15 @@ impl Store {
         if contents.deadline_ms <= now_ms {
             self.remove(hash, key);
         } else if let Some(slot) = self.items.get_mut(hash, key) {
-            self.counts.bytes -= slot.value().len() as u64;
-            self.counts.bytes += contents.value_bytes() as u64;
+            let before = Footprint::of(slot);
             let item = item::rewrite(slot, contents);
             self.alarms.cover(item, hash);
+            self.memory.changed(hash, before, Footprint::of(item));
             self.note_awaiting(hash, contents.awaits_time);
         } else {
             let mut item = Item::new(key.bytes(), key.length(), contents);
-            self.counts.bytes += item.bytes() as u64;
             self.alarms.cover(&mut item, hash);
+            self.memory.added(hash, Footprint::of(&item));
             self.items.insert(hash, item);
             self.note_awaiting(hash, contents.awaits_time);
         }
@@ -563,7 +610,7 @@ impl Store {
 
     fn remove(&mut self, hash: u64, key: Key<'_>) {
         if let Some(item) = self.items.remove(hash, key) {
-            self.counts.bytes -= item.bytes() as u64;
+            self.memory.removed(hash, Footprint::of(&item));
             self.alarms.cancel(item.alarm);
         }
     }
@@ -583,7 +630,7 @@ impl Store {
                 .items
                 .remove_alarmed(hash, alarm)
                 .expect("it was just there");
-            self.counts.bytes -= item.bytes() as u64;
+            self.memory.removed(hash, Footprint::of(&item));
             self.counts.expired += 1;
         } else {
             let item = item::make_mut(slot);

@@ -38,6 +38,7 @@ impl Outcomes {
     pub(super) fn note(&mut self, command: &Command<'_>, answer: &[u8]) {
         let is_miss = answer == reply::NOT_FOUND;
         match command {
+            _ if answer.starts_with(reply::REFUSED) => {}
             Command::Cas { .. } => self.note_cas(answer == reply::STORED, is_miss),
             Command::Increment { .. } | Command::Decrement { .. }
                 if answer == reply::NOT_NUMERIC => {}
@@ -52,6 +53,7 @@ impl Outcomes {
             | Command::Prepend { .. }
             | Command::GetAndTouch { .. }
             | Command::FlushAll { .. }
+            | Command::Memory(_)
             | Command::Meta { .. }
             | Command::Redis(_) => {}
         }

@@ -139,13 +139,6 @@ impl Shards {
         self.take(hash, |item| item.key() == key.bytes())
     }
 
-    /// The item with this alarm, to be looked at.
-    pub(super) fn alarmed(&self, hash: u64, alarm: Alarm) -> Option<&Item> {
-        let shard = self.places[shard_index(hash)].as_ref()?;
-        let found = shard.find(self.secret.mix(hash), |item| item.alarm == alarm);
-        found.map(AsRef::as_ref)
-    }
-
     /// The item with this alarm.
     pub(super) fn alarmed_mut(&mut self, hash: u64, alarm: Alarm) -> Option<&mut Arc<Item>> {
         let mixed = self.secret.mix(hash);
@@ -169,6 +162,15 @@ impl Shards {
 
     pub(super) fn remove_alarmed(&mut self, hash: u64, alarm: Alarm) -> Option<Arc<Item>> {
         self.take(hash, |item| item.alarm == alarm)
+    }
+
+    /// Takes out an item with exactly this hash of which `is_it` holds.
+    pub(super) fn remove_where(
+        &mut self,
+        hash: u64,
+        is_it: impl Fn(&Item) -> bool,
+    ) -> Option<Arc<Item>> {
+        self.take(hash, |item| is_it(item) && self::hash(item.key()) == hash)
     }
 
     fn take(&mut self, hash: u64, is_it: impl Fn(&Item) -> bool) -> Option<Arc<Item>> {

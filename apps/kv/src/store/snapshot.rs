@@ -4,13 +4,17 @@
 //! All numbers are big-endian, times are milliseconds of log time, 2^64-1 is never.
 //!
 //! ```text
-//! "qwkv" format:4 log_time:8 flush_at:8 flush_awaits_time:1 item_count:8
-//! item*  key_length:1 flags:4 unique:8 deadline:8 awaits_time:1 recache:1 value_length:4 key value
+//! "qwkv" format:4 log_time:8 flush_at:8 flush_awaits_time:1
+//!        memory_is_set:1 memory_policy:1 memory_limit:8 sorted_to:8 item_count:8
+//! item*  key_length:1 flags:4 unique:8 recency:8 deadline:8 awaits_time:1 recache:1 value_length:4 key value
 //! "vkwq"
 //! ```
 //!
-//! Of `recache`, 1 says that the value is stale and 2 that a client has won the right to store it anew.
-//! Format 2, which is read too, has no such byte.
+//! Of `recache`, 1 says that the value is stale and 2 that a client has won the right to store it anew. The memory
+//! policy is 0 to refuse and 1 to evict; then `sorted_to` is the position (48 bits) before which items are in the
+//! order in which they are evicted, and 2^64-1 if all are. `recency` is when an item was written or touched last.
+//!
+//! Format 3, which is read too, has nothing about memory and no `recency`; format 2 no `recache` either.
 //!
 //! What awaits its time (1, else 0) is later by as much as the next tick moves the log's time.
 use std::io::{self, Read, Write};
@@ -20,13 +24,16 @@ use quorumwire_interfaces::Frozen;
 
 use super::Store;
 use super::item::{Item, NEVER, Recache};
-use super::shards::Shard;
+use super::memory::{Footprint, MemoryLimit, MemoryPolicy, Sorted};
+use super::shards::{Position, Shard};
 use crate::{KEY_BYTES_MAX, Key, VALUE_BYTES_MAX};
 
 const MAGIC: [u8; 4] = *b"qwkv";
-const FORMAT: u32 = 3;
-/// The one before, without `recache`.
-const FORMAT_BEFORE: u32 = 2;
+const FORMAT: u32 = 4;
+/// The first with `recache`.
+const FORMAT_WITH_RECACHE: u32 = 3;
+/// The oldest that is read.
+const FORMAT_LEAST: u32 = 2;
 
 const STALE: u8 = 1;
 const WON: u8 = 2;
@@ -41,6 +48,8 @@ pub(super) struct FrozenStore {
     log_time_ms: u64,
     flush_at_ms: u64,
     flush_awaits_time: bool,
+    limit: MemoryLimit,
+    sorted: Sorted,
 }
 
 impl FrozenStore {
@@ -48,12 +57,15 @@ impl FrozenStore {
         shards: Vec<Arc<Shard>>,
         log_time_ms: u64,
         (flush_at_ms, flush_awaits_time): (u64, bool),
+        (limit, sorted): (MemoryLimit, Sorted),
     ) -> Self {
         Self {
             shards,
             log_time_ms,
             flush_at_ms,
             flush_awaits_time,
+            limit,
+            sorted,
         }
     }
 
@@ -76,12 +88,17 @@ impl Frozen for FrozenStore {
         writer.write_all(&self.log_time_ms.to_be_bytes())?;
         writer.write_all(&self.flush_at_ms.to_be_bytes())?;
         writer.write_all(&[u8::from(self.flush_awaits_time)])?;
+        let evicts = self.limit.policy == MemoryPolicy::Evict;
+        writer.write_all(&[u8::from(self.limit.is_set), u8::from(evicts)])?;
+        writer.write_all(&self.limit.bytes.to_be_bytes())?;
+        writer.write_all(&sorted_to(self.sorted).to_be_bytes())?;
         writer.write_all(&(items.len() as u64).to_be_bytes())?;
         for item in items {
             let value_bytes = u32::try_from(item.value().len()).map_err(io::Error::other)?;
             writer.write_all(&[item.key_bytes()])?;
             writer.write_all(&item.flags.to_be_bytes())?;
             writer.write_all(&item.unique.to_be_bytes())?;
+            writer.write_all(&item.recency().to_be_bytes())?;
             writer.write_all(&item.deadline_ms.to_be_bytes())?;
             writer.write_all(&[u8::from(item.awaits_time), recache_byte(item.recache)])?;
             writer.write_all(&value_bytes.to_be_bytes())?;
@@ -98,21 +115,24 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
     if array(reader)? != MAGIC {
         return Err(bad("this is not a snapshot of a key-value store"));
     }
-    let has_recache = match u32::from_be_bytes(array(reader)?) {
-        FORMAT => true,
-        FORMAT_BEFORE => false,
-        _ => return Err(bad("snapshot of another format")),
-    };
+    let format = u32::from_be_bytes(array(reader)?);
+    if !(FORMAT_LEAST..=FORMAT).contains(&format) {
+        return Err(bad("snapshot of another format"));
+    }
     store.log_time_ms = u64::from_be_bytes(array(reader)?);
     store.flush_at_ms = u64::from_be_bytes(array(reader)?);
     if store.flush_at_ms <= store.log_time_ms {
         return Err(bad("snapshot with a flush in its past"));
     }
     store.flush_awaits_time = read_awaits_time(reader, store.flush_at_ms)?;
+    if format == FORMAT {
+        read_memory(reader, store)?;
+    }
+    store.memory.move_time(store.log_time_ms);
     let item_count = u64::from_be_bytes(array(reader)?);
     let mut previous_key: Option<Vec<u8>> = None;
     for _ in 0..item_count {
-        let item = read_item(reader, has_recache)?;
+        let item = read_item(reader, format)?;
         if previous_key
             .as_ref()
             .is_some_and(|previous| item.key() <= previous.as_slice())
@@ -134,16 +154,24 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
     }
 }
 
-fn read_item(reader: &mut dyn Read, has_recache: bool) -> io::Result<Item> {
+fn read_item(reader: &mut dyn Read, format: u32) -> io::Result<Item> {
     let [key_bytes] = array(reader)?;
     if usize::from(key_bytes) > KEY_BYTES_MAX {
         return Err(bad("snapshot with a bad key"));
     }
     let flags = u32::from_be_bytes(array(reader)?);
     let unique = u64::from_be_bytes(array(reader)?);
+    let recency = if format == FORMAT {
+        u64::from_be_bytes(array(reader)?)
+    } else {
+        unique
+    };
+    if recency < unique {
+        return Err(bad("snapshot with an item older than its value"));
+    }
     let deadline_ms = u64::from_be_bytes(array(reader)?);
     let awaits_time = read_awaits_time(reader, deadline_ms)?;
-    let recache = if has_recache {
+    let recache = if format >= FORMAT_WITH_RECACHE {
         read_recache(reader)?
     } else {
         Recache::default()
@@ -158,10 +186,46 @@ fn read_item(reader: &mut dyn Read, has_recache: bool) -> io::Result<Item> {
         bytes,
         key_bytes,
         flags,
-        unique,
+        (unique, recency),
         (deadline_ms, awaits_time),
         recache,
     ))
+}
+
+/// What is not sorted at all is sorted to the first position.
+const fn sorted_to(sorted: Sorted) -> u64 {
+    match sorted {
+        Sorted::None => 0,
+        Sorted::Before(end) => end.cursor(),
+        Sorted::All => u64::MAX,
+    }
+}
+
+fn read_memory(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
+    let [is_set, evicts] = array(reader)?;
+    if is_set > 1 || evicts > 1 {
+        return Err(bad("snapshot with an unknown memory policy"));
+    }
+    let limit = MemoryLimit {
+        is_set: is_set == 1,
+        bytes: u64::from_be_bytes(array(reader)?),
+        policy: if evicts == 1 {
+            MemoryPolicy::Evict
+        } else {
+            MemoryPolicy::Refuse
+        },
+    };
+    let sorted = match u64::from_be_bytes(array(reader)?) {
+        0 if !limit.evicts() => Sorted::None,
+        u64::MAX if limit.evicts() => Sorted::All,
+        cursor => match Position::from_cursor(cursor) {
+            Some(end) if limit.evicts() => Sorted::Before(end),
+            Some(_) | None => return Err(bad("snapshot with an order of no items")),
+        },
+    };
+    store.memory.limit = limit;
+    store.memory.order.set_sorted(sorted);
+    Ok(())
 }
 
 fn recache_byte(recache: Recache) -> u8 {
@@ -192,8 +256,8 @@ impl Store {
     fn insert_restored(&mut self, mut item: Item) -> io::Result<()> {
         let key = Key::binary(item.key()).ok_or_else(|| bad("snapshot with a bad key"))?;
         let hash = self.items.hash(key);
-        self.counts.bytes += item.bytes() as u64;
         self.alarms.cover(&mut item, hash);
+        self.memory.added(hash, Footprint::of(&item));
         let awaits_time = item.awaits_time;
         self.items.insert(hash, item);
         self.note_awaiting(hash, awaits_time);

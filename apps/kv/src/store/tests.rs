@@ -2,10 +2,12 @@
 use quorumwire_interfaces::Index;
 
 use super::*;
+use crate::MemoryChange;
 use crate::memcached::{Parsed, Request, parse};
 
 mod changes;
 mod lives;
+mod memory;
 mod meta;
 mod redis;
 
@@ -73,6 +75,19 @@ impl Log {
             },
             reply,
         );
+    }
+
+    /// Changes the memory limit; what the one who asks for it is told.
+    fn limit(&mut self, limit_bytes: Option<u64>, policy: Option<MemoryPolicy>) -> String {
+        let change = MemoryChange {
+            limit_bytes,
+            policy,
+            ..MemoryChange::default()
+        };
+        let (mut encoded, mut reply) = (Vec::new(), Vec::new());
+        Command::Memory(change).encode(&mut encoded);
+        self.apply(&encoded, &mut reply);
+        String::from_utf8(reply).unwrap()
     }
 
     fn set(&mut self, key: &str, exptime: i64, value: &str) {
@@ -476,14 +491,22 @@ fn a_snapshot_shows_its_moment_whatever_is_written_later() {
 }
 
 /// Typed by hand from the layout at the top of `snapshot.rs`.
-const GOLDEN: &[u8] = b"qwkv\0\0\0\x03\
+const GOLDEN: &[u8] = b"qwkv\0\0\0\x04\
+    \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\
+    \x01\x01\0\0\0\0\x00\x80\0\0\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\x02\
+    \x01\0\0\0\x05\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x07\xff\xff\xff\xff\xff\xff\xff\xff\0\x03\0\0\0\x01ax\
+    \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\x01\0\0\0\0\x00bc\
+    vkwq";
+
+/// The same in format 3, which knew nothing of memory.
+const GOLDEN_3: &[u8] = b"qwkv\0\0\0\x03\
     \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\0\0\0\0\0\0\0\x02\
     \x01\0\0\0\x05\0\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff\0\x03\0\0\0\x01ax\
     \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\x01\0\0\0\0\x00bc\
     vkwq";
 
-/// The same in the format before, which knew nothing of stale items.
-const GOLDEN_BEFORE: &[u8] = b"qwkv\0\0\0\x02\
+/// The same in format 2, which knew nothing of stale items.
+const GOLDEN_2: &[u8] = b"qwkv\0\0\0\x02\
     \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\0\0\0\0\0\0\0\x02\
     \x01\0\0\0\x05\0\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\x01ax\
     \x02\0\0\0\x00\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\x2a\xf8\x01\0\0\0\x00bc\
@@ -500,6 +523,8 @@ fn a_snapshot_is_the_bytes_typed_by_hand() {
     log.ask("md a I\r\n");
     assert_eq!(log.ask("mg a f\r\n"), "HD f5 X W\r\n");
     log.ask("flush_all 10\r\n");
+    log.limit(Some(8 << 20), Some(MemoryPolicy::Evict));
+    assert_eq!(log.ask("touch a 0\r\n"), "TOUCHED\r\n");
     assert_eq!(bytes(&*log.store.freeze()), GOLDEN);
     let mut restored = Store::new();
     let mut reader = GOLDEN;
@@ -521,15 +546,20 @@ fn a_snapshot_is_the_bytes_typed_by_hand() {
 }
 
 #[test]
-fn a_snapshot_of_the_format_before_is_read() {
-    let mut restored = Store::new();
-    let mut reader = GOLDEN_BEFORE;
-    restored.restore(&mut reader).unwrap();
-    assert!(reader.is_empty());
-    let state = bytes(&*restored.freeze());
-    let mut expected = GOLDEN.to_vec();
-    expected[55] = 0; // nothing was stale
-    assert_eq!(state, expected);
+fn snapshots_of_the_formats_before_are_read() {
+    for (mut before, knows_stale) in [(GOLDEN_2, false), (GOLDEN_3, true)] {
+        let mut restored = Store::new();
+        restored.restore(&mut before).unwrap();
+        assert!(before.is_empty());
+        let state = bytes(&*restored.freeze());
+        let mut expected = GOLDEN.to_vec();
+        expected[25..43].fill(0); // nothing was limited
+        expected[71] = 3; // nor touched
+        if !knows_stale {
+            expected[81] = 0;
+        }
+        assert_eq!(state, expected);
+    }
 }
 
 #[test]
@@ -569,17 +599,22 @@ fn a_bad_snapshot_is_refused_and_leaves_nothing_behind() {
     let bad = [
         (change(0, b'Q'), "not a snapshot"),
         (change(7, 1), "another format"),
-        (change(7, 4), "another format"),
+        (change(7, 5), "another format"),
         (change(22, 0), "flush in its past"),
         (change(24, 2), "awaits no time"),
-        (change(32, 1), "without its end"),
-        (change(32, 3), "failed to fill"), // the end is read as an item
-        (change(33, 251), "bad key"),
-        (change(54, 1), "awaits no time"),
-        (change(55, 4), "neither stale nor won"),
-        (change(56, 0x11), "value that is too long"),
-        (change(60, b'z'), "keys are not in order"),
-        (change(81, 0x26), "time has passed"),
+        (change(25, 2), "unknown memory policy"),
+        (change(26, 2), "unknown memory policy"),
+        (change(26, 0), "order of no items"),
+        (change(35, 0xfe), "order of no items"),
+        (change(50, 1), "without its end"),
+        (change(50, 3), "failed to fill"), // the end is read as an item
+        (change(51, 251), "bad key"),
+        (change(80, 1), "awaits no time"),
+        (change(71, 2), "older than its value"),
+        (change(81, 4), "neither stale nor won"),
+        (change(82, 0x11), "value that is too long"),
+        (change(86, b'z'), "keys are not in order"),
+        (change(115, 0x26), "time has passed"),
         (change(GOLDEN.len() - 1, b'w'), "without its end"),
     ];
     for (bytes, reason) in &bad {

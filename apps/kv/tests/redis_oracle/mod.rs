@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::BytesMut;
 use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
 use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, answer_command, classify, parse};
-use quorumwire_kv::{Command as LogCommand, Key, Store};
+use quorumwire_kv::{Command as LogCommand, Key, MemoryChange, Store};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -188,8 +188,22 @@ impl Ours {
     }
 
     pub fn apply(&mut self, script: &Script<'_>) -> Vec<u8> {
+        self.apply_command(&LogCommand::Redis(*script))
+    }
+
+    /// Sets the memory limit.
+    pub fn limit(&mut self, bytes: u64) {
+        let change = MemoryChange {
+            limit_bytes: Some(bytes),
+            for_redis: true,
+            ..MemoryChange::default()
+        };
+        let answer = self.apply_command(&LogCommand::Memory(change));
+        assert_eq!(answer, b"+OK\r\n");
+    }
+
+    fn apply_command(&mut self, command: &LogCommand<'_>) -> Vec<u8> {
         let mut encoded = BytesMut::new();
-        let command = LogCommand::Redis(*script);
         command.encode(&mut encoded);
         assert_eq!(encoded.len(), command.encoded_bytes());
         self.index += 1;

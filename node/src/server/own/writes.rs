@@ -34,7 +34,7 @@ impl Core {
             (Ok(_), Origin::Peer(..) | Origin::Plane(..)) => {
                 return Routed::Answer(answers::NOT_LEADER.into());
             }
-            (Ok(leader), Origin::Client(..) | Origin::Datagram(_)) => leader,
+            (Ok(leader), Origin::Client(..) | Origin::Datagram(_) | Origin::Admin(_)) => leader,
         };
         let bytes = SESSION_HEADER_BYTES + command.len();
         let whole = self.encoded(bytes, |buffer| put(buffer, name, command));

@@ -80,6 +80,7 @@ impl Server {
 
     fn redis_section(&self, section: &str) -> Vec<(&'static str, String)> {
         let store = self.core.store.inner().stats();
+        let limit = self.core.store.inner().memory_limit();
         match section {
             "server" => self.info_server(),
             "clients" => vec![
@@ -92,8 +93,9 @@ impl Server {
                 ("used_memory_rss", clock::resident_bytes().to_string()),
                 ("mem_clients_normal", self.clients.held.bytes.to_string()),
                 ("used_memory_dataset", store.memory_bytes.to_string()),
-                ("maxmemory", "0".to_owned()),
-                ("maxmemory_policy", "noeviction".to_owned()),
+                ("used_memory_limited", store.limited_bytes.to_string()),
+                ("maxmemory", limit.bytes.to_string()),
+                ("maxmemory_policy", limit.policy.redis_name().to_owned()),
             ],
             "persistence" => vec![
                 ("loading", "0".to_owned()),
@@ -147,7 +149,7 @@ impl Server {
             ("total_connections_received", clients.accepted.to_string()),
             ("rejected_connections", clients.refused_too_many.to_string()),
             ("expired_keys", store.expired.to_string()),
-            ("evicted_keys", "0".to_owned()),
+            ("evicted_keys", store.evicted.to_string()),
             (
                 "total_commands_processed",
                 (own.redis_reads + own.redis_writes + own.redis_transactions).to_string(),
@@ -243,10 +245,11 @@ impl Server {
         }
     }
 
-    /// What Redis has names for; all are given when the server starts.
+    /// What Redis has names for; all are given when the server starts, but for the memory limit.
     fn settings(&self) -> Vec<(&'static str, String)> {
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
         let bound = self.options.listen_redis;
+        let limit = self.core.store.inner().memory_limit();
         vec![
             ("appendfsync", "always".to_owned()),
             ("appendonly", yes(self.is_durable())),
@@ -254,8 +257,8 @@ impl Server {
             ("databases", "1".to_owned()),
             ("dir", self.options.dir.display().to_string()),
             ("maxclients", self.options.connections_max.to_string()),
-            ("maxmemory", "0".to_owned()),
-            ("maxmemory-policy", "noeviction".to_owned()),
+            ("maxmemory", limit.bytes.to_string()),
+            ("maxmemory-policy", limit.policy.redis_name().to_owned()),
             ("port", bound.port().to_string()),
             (
                 "proto-max-bulk-len",

@@ -2,9 +2,10 @@
 use super::super::asks::{Ask, push};
 use super::super::clients::{Connection, SlotKind};
 use super::super::core::Core;
-use super::super::requests::is_account;
-use super::{NAME_BYTES_MAX, RedisClient, answer, asks, errors, state, transactions};
+use super::super::requests::{is_account, take_write};
+use super::{NAME_BYTES_MAX, RedisClient, answer, asks, errors, memory, state, transactions};
 use crate::accounts::DEFAULT_NAME;
+use quorumwire_kv::Command;
 use quorumwire_kv::redis::{Resp, Words, reply};
 
 /// Carries one out. False: it must be offered again.
@@ -20,6 +21,20 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         b"unwatch" => return transactions::unwatch(connection),
         b"wait" => return asks::wait(core, connection, words),
         b"client" => return client(core, connection, words),
+        b"config" if memory::change(words).is_some() => {
+            return match memory::change(words) {
+                Some(Ok(change)) => {
+                    let quiet = state(connection).is_quiet;
+                    take_write(core, connection, &Command::Memory(change), quiet)
+                }
+                Some(Err(text)) => {
+                    reply::error(&mut out, text.as_bytes());
+                    answer(connection, out);
+                    true
+                }
+                None => true,
+            };
+        }
         b"info" | b"config" => {
             let ask = if name == b"info" {
                 Ask::Info(resp, texts(words, 1))

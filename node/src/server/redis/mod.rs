@@ -5,6 +5,7 @@ mod about;
 mod asks;
 mod connection;
 mod errors;
+mod memory;
 mod transactions;
 
 use super::clients::{Connection, Said, SlotKind};

@@ -474,3 +474,35 @@ fn the_binary_protocol_is_turned_away() {
     };
     assert_eq!(reply, reply::BINARY_PROTOCOL);
 }
+
+#[test]
+fn a_memory_limit_is_a_number_of_megabytes_as_memcached_takes_it() {
+    let change = MemoryChange {
+        limit_bytes: Some(100 << 20),
+        ..MemoryChange::default()
+    };
+    for (line, noreply) in [
+        (&b"cache_memlimit 100\r\n"[..], false),
+        (b"cache_memlimit 100 noreply\r\n", true),
+    ] {
+        let Parsed::Request { request, .. } = parse(line) else {
+            panic!("refused");
+        };
+        let command = Command::Memory(change);
+        assert_eq!(request, Request::Write { command, noreply });
+    }
+    for (line, answer) in [
+        (&b"cache_memlimit\r\n"[..], reply::ERROR),
+        (b"cache_memlimit 1 2 3\r\n", reply::ERROR),
+        (b"cache_memlimit much\r\n", reply::ERROR),
+        (b"cache_memlimit 4294967296\r\n", reply::ERROR),
+        (b"cache_memlimit 7\r\n", reply::MEMORY_TOO_SMALL),
+        (b"cache_memlimit 4294967295\r\n", reply::MEMORY_TOO_LARGE),
+        (b"cache_memlimit 7 noreply\r\n", b""),
+    ] {
+        let Parsed::Refused { reply, .. } = parse(line) else {
+            panic!("taken");
+        };
+        assert_eq!(reply, answer, "{}", line.escape_ascii());
+    }
+}

@@ -73,6 +73,7 @@ impl Store {
             None => show_fields(self.value(key).unwrap_or_default(), &steps, answer),
             Some(bytes) => {
                 fits(bytes)?;
+                answer.spend(self.work_to_edit(key, bytes, at))?;
                 reply::array_header(answer.out, steps.len());
                 self.edit(key, bytes, at, |value| {
                     let mut is_changed = false;

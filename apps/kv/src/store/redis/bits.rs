@@ -7,9 +7,6 @@ use crate::VALUE_BYTES_MAX;
 use crate::redis::integer;
 
 const BAD_OFFSET: &str = "ERR bit offset is not an integer or out of range";
-/// Bytes that one `BITOP` looks at: replicas apply nothing else meanwhile.
-const COMBINED_BYTES_MAX: usize = 64 << 20;
-
 const BAD_BIT: &str = "ERR bit is not an integer or out of range";
 
 impl Store {
@@ -34,6 +31,7 @@ impl Store {
             _ => return Err(BAD_BIT.into()),
         };
         let mut before = false;
+        answer.spend(self.work_to_edit(key, offset / 8 + 1, at))?;
         self.edit(key, offset / 8 + 1, at, |value| {
             before = bit(value, offset);
             let mask = 0x80 >> (offset % 8);
@@ -63,6 +61,7 @@ impl Store {
             }
             _ => return Err(SYNTAX.into()),
         };
+        answer.spend(counted.map_or(0, |(start, end)| (end - start) / 8))?;
         answer.count(counted.map_or(0, |(start, end)| count(value, start, end)));
         Ok(())
     }
@@ -92,12 +91,16 @@ impl Store {
         })?;
         let place = match searched {
             None => -1,
-            Some((start, end)) => match find(value, start, end, wanted) {
-                Some(place) => signed(place),
-                // Behind the value there are zeros, unless the range says where it ends.
-                None if !wanted && !is_bounded => signed(end),
-                None => -1,
-            },
+            Some((start, end)) => {
+                let found = find(value, start, end, wanted);
+                answer.spend((found.unwrap_or(end) - start) / 8)?;
+                match found {
+                    Some(place) => signed(place),
+                    // Behind the value there are zeros, unless the range says where it ends.
+                    None if !wanted && !is_bounded => signed(end),
+                    None => -1,
+                }
+            }
         };
         answer.integer(place);
         Ok(())
@@ -117,7 +120,10 @@ impl Store {
         let destination = key(words[2])?;
         let sources: Result<Vec<Key<'_>>, Fault> =
             words[3..].iter().map(|name| key(name)).collect();
-        let result = self.combined(operation, &sources?)?;
+        let sources = sources?;
+        let lengths = sources.iter().filter_map(|&key| self.value(key));
+        answer.spend(lengths.map(<[u8]>::len).sum())?;
+        let result = self.combined(operation, &sources);
         answer.count(result.len());
         if result.is_empty() {
             self.remove_live(destination);
@@ -128,15 +134,12 @@ impl Store {
     }
 
     /// As long as the longest value; the others have zeros behind them.
-    fn combined(&self, operation: Operation, sources: &[Key<'_>]) -> Result<Vec<u8>, Fault> {
+    fn combined(&self, operation: Operation, sources: &[Key<'_>]) -> Vec<u8> {
         let values = || {
             sources
                 .iter()
                 .map(|&key| self.value(key).unwrap_or_default())
         };
-        if values().map(<[u8]>::len).sum::<usize>() > COMBINED_BYTES_MAX {
-            return Err(format!("ERR more than {COMBINED_BYTES_MAX} bytes to combine").into());
-        }
         let bytes = values().map(<[u8]>::len).max().unwrap_or(0);
         let mut result = vec![0; bytes];
         for (place, value) in values().enumerate() {
@@ -160,7 +163,7 @@ impl Store {
                 Operation::Xor | Operation::Not => pairs.for_each(|(byte, other)| *byte ^= other),
             }
         }
-        Ok(result)
+        result
     }
 }
 
@@ -249,10 +252,12 @@ fn count(value: &[u8], start: usize, end: usize) -> usize {
     while place < end {
         if place.is_multiple_of(8) && end - place >= 8 {
             let whole = &value[place / 8..end / 8];
-            ones += whole
+            let (words, bytes) = whole.as_chunks::<8>();
+            let in_words = words
                 .iter()
-                .map(|byte| byte.count_ones() as usize)
-                .sum::<usize>();
+                .map(|word| u64::from_ne_bytes(*word).count_ones() as usize);
+            let in_bytes = bytes.iter().map(|byte| byte.count_ones() as usize);
+            ones += in_words.chain(in_bytes).sum::<usize>();
             place += whole.len() * 8;
         } else {
             ones += usize::from(bit(value, place));
@@ -269,7 +274,11 @@ fn find(value: &[u8], start: usize, end: usize, wanted: bool) -> Option<usize> {
     while place < end {
         if place.is_multiple_of(8) && end - place >= 8 {
             let whole = &value[place / 8..end / 8];
-            let skipped = whole.iter().take_while(|&&byte| byte == unwanted).count();
+            let (words, _) = whole.as_chunks::<8>();
+            let in_words = words.iter().take_while(|&&word| word == [unwanted; 8]);
+            let skipped = 8 * in_words.count();
+            let rest = whole[skipped..].iter();
+            let skipped = skipped + rest.take_while(|&&byte| byte == unwanted).count();
             if skipped > 0 {
                 place += skipped * 8;
                 continue;

@@ -60,7 +60,7 @@ impl Store {
         answer: &mut Answer<'_>,
     ) -> Outcome {
         let (from, to) = (key(words[1])?, key(words[2])?);
-        let moved = self.moved(from).ok_or(NO_SUCH_KEY)?;
+        let moved = self.moved(from, answer)?.ok_or(NO_SUCH_KEY)?;
         if from != to {
             self.remove_live(from);
             self.keep(to, &moved.0, moved.1, at);
@@ -76,7 +76,7 @@ impl Store {
         answer: &mut Answer<'_>,
     ) -> Outcome {
         let (from, to) = (key(words[1])?, key(words[2])?);
-        let moved = self.moved(from).ok_or(NO_SUCH_KEY)?;
+        let moved = self.moved(from, answer)?.ok_or(NO_SUCH_KEY)?;
         let is_free = self.live(to).is_none();
         if is_free {
             self.remove_live(from);
@@ -98,7 +98,7 @@ impl Store {
         if from == to {
             return Err(SAME_OBJECT.into());
         }
-        let copied = match self.moved(from) {
+        let copied = match self.moved(from, answer)? {
             Some(moved) if replaces || self.live(to).is_none() => {
                 self.keep(to, &moved.0, moved.1, at);
                 true
@@ -109,9 +109,12 @@ impl Store {
         Ok(())
     }
 
-    fn moved(&self, from: Key<'_>) -> Option<Moved> {
-        let item = self.live(from)?;
-        Some((item.value().to_vec(), (item.flags, life(item))))
+    fn moved(&self, from: Key<'_>, answer: &mut Answer<'_>) -> Result<Option<Moved>, Fault> {
+        let Some(item) = self.live(from) else {
+            return Ok(None);
+        };
+        answer.spend(item.value().len())?;
+        Ok(Some((item.value().to_vec(), (item.flags, life(item)))))
     }
 
     /// `FLUSHALL` and `FLUSHDB`: `[SYNC|ASYNC]`, which makes no difference.

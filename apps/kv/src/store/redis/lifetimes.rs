@@ -1,8 +1,8 @@
 //! Commands on when keys end.
 use super::options::{Unit, end_ms, invalid_time};
 use super::{
-    Answer, Arguments, At, FOREVER, Fault, Key, Life, NEVER, Outcome, Store, item, key, life,
-    number,
+    Answer, Arguments, At, FOREVER, Fault, Footprint, Key, Life, NEVER, Outcome, Store, item, key,
+    life, number,
 };
 
 /// On what the new end of a key depends.
@@ -75,6 +75,7 @@ impl Store {
         let found = self.live(key).map(|item| item.deadline_ms);
         let is_given = found.is_some_and(|before_ms| conditions.hold(before_ms, end_ms));
         if is_given {
+            answer.spend(self.work_to_change(key, at))?;
             let life = Life {
                 end_ms: u64::try_from(end_ms).unwrap_or(0),
                 awaits_time: at.awaits_time && unit.is_relative,
@@ -94,6 +95,7 @@ impl Store {
         let key = key(words[1])?;
         let ends = self.live(key).is_some_and(|item| life(item) != FOREVER);
         if ends {
+            answer.spend(self.work_to_change(key, at))?;
             self.give_life(key, FOREVER, at);
         }
         answer.integer(i64::from(ends));
@@ -107,11 +109,13 @@ impl Store {
         if life.end_ms <= at.now_ms {
             self.remove(hash, key);
         } else if let Some(slot) = self.items.get_mut(hash, key) {
+            let before = Footprint::of(slot);
             let item = item::make_mut(slot);
             item.deadline_ms = life.end_ms;
             item.awaits_time = life.awaits_time;
             item.unique = at.index;
             self.alarms.cover(item, hash);
+            self.memory.changed(hash, before, Footprint::of(item));
             self.note_awaiting(hash, life.awaits_time);
         }
     }

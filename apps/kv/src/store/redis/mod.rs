@@ -12,18 +12,22 @@ mod numbers;
 mod options;
 mod scan;
 mod strings;
+mod work;
+
+pub(super) use scan::take_page;
 
 use std::hash::{BuildHasher, RandomState};
 
 use smallvec::SmallVec;
 
 use super::item::{self, Contents, Item, NEVER, Recache};
+use super::memory::Footprint;
 use super::{At, Store};
 use crate::redis::{
     Answer, Fault, Kind, Outcome, Resp, Script, Spec, VERSIONS, Words, answer_in_transaction, find,
     integer, reply,
 };
-use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX, WORK_MAX};
 
 /// Kept free in a transaction's answer for each command that is still to come: more than an error has, or the
 /// answer of a write that shows no value.
@@ -61,6 +65,7 @@ impl Store {
             end_max: out.len() + REPLY_BYTES_MAX,
             out,
             resp,
+            work_left: WORK_MAX,
             chance: RandomState::new().hash_one(()),
         };
         if words.get(0) == Some(VERSIONS) {
@@ -71,6 +76,7 @@ impl Store {
             Err(error) => answer.out.extend_from_slice(&error),
             Ok(spec) => answer.or_fault(|answer| {
                 let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
+                answer.spend(arguments.len() * work::PER_WORD)?;
                 match spec.kind {
                     Kind::Read => self.read(spec, &arguments, answer),
                     Kind::Write => Err("ERR not a read".into()),
@@ -129,9 +135,10 @@ impl Store {
 
     pub(super) fn run_script(&mut self, script: &Script<'_>, at: At, out: &mut Vec<u8>) {
         let end_max = out.len() + REPLY_BYTES_MAX;
+        let mut work_left = WORK_MAX;
         if !script.is_transaction {
             for words in script.each_command() {
-                self.run_command(script.resp, &words, at, (out, end_max));
+                self.run_command(script, &words, at, (out, end_max), &mut work_left);
             }
             return;
         }
@@ -145,27 +152,30 @@ impl Store {
         for words in script.each_command() {
             to_come -= 1;
             let kept = to_come * ANSWER_BYTES_LEAST;
-            self.run_command(script.resp, &words, at, (out, end_max - kept));
+            self.run_command(script, &words, at, (out, end_max - kept), &mut work_left);
         }
     }
 
     fn run_command(
         &mut self,
-        resp: Resp,
+        script: &Script<'_>,
         words: &Words<'_>,
         at: At,
         (out, end_max): (&mut Vec<u8>, usize),
+        work_left: &mut usize,
     ) {
         let mut answer = Answer {
             out,
-            resp,
+            resp: script.resp,
             end_max,
+            work_left: *work_left,
             chance: at.index.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
         match find(words) {
             Err(error) => answer.out.extend_from_slice(&error),
             Ok(spec) => answer.or_fault(|answer| {
                 let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
+                answer.spend(self.work_of(spec, &arguments, at, script.is_transaction))?;
                 match spec.kind {
                     Kind::Write => self.write(spec, &arguments, at, answer),
                     Kind::Read => self.read(spec, &arguments, answer),
@@ -173,6 +183,7 @@ impl Store {
                 }
             }),
         }
+        *work_left = answer.work_left;
     }
 
     fn read(&self, spec: &Spec, words: &Arguments<'_>, answer: &mut Answer<'_>) -> Outcome {
@@ -278,12 +289,13 @@ impl Store {
         let hash = self.items.hash(key);
         let found = self.items.get_mut(hash, key);
         if let Some(slot) = found.filter(|slot| slot.deadline_ms > at.now_ms) {
+            let before = Footprint::of(slot);
             let missing = bytes_least.saturating_sub(slot.value().len());
             if missing > 0 {
                 item::extend(slot, b"", &vec![0; missing], at.index);
-                self.counts.bytes += missing as u64;
             }
             item::change(slot, at.index, change);
+            self.memory.changed(hash, before, Footprint::of(slot));
             self.counts.total_items += 1;
         } else {
             let mut value = vec![0; bytes_least];

@@ -1,4 +1,5 @@
 //! Commands that count.
+use super::work::PER_DIGIT;
 use super::{Answer, Arguments, At, Outcome, Store, key, number};
 use crate::redis::Extended;
 
@@ -37,12 +38,15 @@ impl Store {
         const NOT_A_FLOAT: &str = "ERR value is not a valid float";
         let key = key(words[1])?;
         let value = self.value(key).unwrap_or(b"0");
+        answer
+            .spend((value.len() + words[2].len()).min(2 * Extended::TEXT_BYTES_MAX) * PER_DIGIT)?;
         let before = Extended::parse(value).ok_or(NOT_A_FLOAT)?;
         let change = Extended::parse(words[2]).ok_or(NOT_A_FLOAT)?;
         let after = before
             .plus(change)
             .ok_or("ERR increment would produce NaN or Infinity")?
             .text();
+        answer.spend(after.len() * PER_DIGIT)?;
         answer.bulk(after.as_bytes())?;
         let frame = self.frame(key);
         self.keep(key, after.as_bytes(), frame, at);

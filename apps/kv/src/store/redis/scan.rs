@@ -1,6 +1,7 @@
 //! Commands that look for keys. A `SCAN` goes in the order of hashes that are the same on all replicas, so
 //! that its cursor is good at each of them and for any time.
 use super::super::shards::Position;
+use super::work::{PER_KEY_SEEN, PER_PATTERN_STEP};
 use super::{Answer, Arguments, Fault, Item, Outcome, SYNTAX, Store, number, reply};
 use crate::redis::{Glob, PATTERN_BYTES_MAX};
 
@@ -27,10 +28,16 @@ impl Store {
             None => Vec::new(),
         };
         let next = take_page(&mut found, question.count);
+        answer.spend(found.len() * PER_KEY_SEEN + self.work_of_a_shard())?;
+        let mut steps = 0;
         found.retain(|(_, item)| {
-            let matches = |pattern: Glob<'_>| pattern.matches(item.key());
-            question.is_strings && question.pattern.is_none_or(matches)
+            let mut matches = |pattern: Glob<'_>| {
+                let may_go_on = steps * PER_PATTERN_STEP <= answer.work_left;
+                may_go_on && pattern.matches_counting(item.key(), &mut steps)
+            };
+            question.is_strings && question.pattern.is_none_or(&mut matches)
         });
+        answer.spend(steps * PER_PATTERN_STEP)?;
         reply::array_header(answer.out, 2);
         let cursor = next.map_or(0, Position::cursor);
         reply::bulk(answer.out, cursor.to_string().as_bytes());
@@ -42,7 +49,11 @@ impl Store {
     }
 
     /// The items from a position on, in order: more than `count` of them, if there are so many.
-    fn items_from(&self, from: Position, count: usize) -> Vec<(Position, &Item)> {
+    pub(in crate::store) fn items_from(
+        &self,
+        from: Position,
+        count: usize,
+    ) -> Vec<(Position, &Item)> {
         let mut found = Vec::new();
         for mut shard in self.items.shards_from(from) {
             shard.retain(|(_, item)| item.deadline_ms > self.log_time_ms);
@@ -59,6 +70,7 @@ impl Store {
 
     /// Any key: the first behind a point that chance chooses, or else the first of all.
     pub(super) fn randomkey(&self, answer: &mut Answer<'_>) -> Outcome {
+        answer.spend(self.work_of_a_shard())?;
         let point = Position::of(answer.chance);
         let behind = self.items_from(point, 0);
         let found = match behind.first() {
@@ -75,14 +87,28 @@ impl Store {
     pub(super) fn keys(&self, words: &Arguments<'_>, answer: &mut Answer<'_>) -> Outcome {
         let pattern = pattern(words[1])?;
         let mut found = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut work) = (0, 0);
         for item in self.items.iter() {
-            if item.deadline_ms > self.log_time_ms && pattern.matches(item.key()) {
+            // As much work on every replica, whatever waits for its removal there.
+            if item.deadline_ms <= self.log_time_ms {
+                continue;
+            }
+            let mut steps = 0;
+            let fits = pattern.matches_counting(item.key(), &mut steps);
+            work += PER_KEY_SEEN + steps * PER_PATTERN_STEP;
+            if work > answer.work_left {
+                break;
+            }
+            if fits {
                 bytes += item.key().len() + reply::FRAME_BYTES_MAX;
-                answer.has_room(bytes)?;
-                found.push(item.key());
+                if answer.has_room(bytes).is_ok() {
+                    found.push(item.key());
+                }
             }
         }
+        // Items come in another order on each replica: what is said must not depend on it.
+        answer.spend(work)?;
+        answer.has_room(bytes)?;
         found.sort_unstable();
         reply::array_header(answer.out, found.len());
         for key in found {
@@ -93,19 +119,16 @@ impl Store {
 
     /// How many keys are there; those whose time has passed and that wait for their removal are not.
     pub(super) fn dbsize(&self, answer: &mut Answer<'_>) {
-        let due = self.alarms.due(self.log_time_ms);
-        let gone = due.filter(|&(alarm, hash)| {
-            let item = self.items.alarmed(hash, alarm);
-            item.is_some_and(|item| item.deadline_ms <= self.log_time_ms)
-        });
-        let gone = gone.count() as u64;
-        let count = self.items.count() - gone;
+        let count = self.memory.live_count();
         answer.integer(i64::try_from(count).unwrap_or(i64::MAX));
     }
 }
 
 /// Leaves `count` items, and those that share the last one's position; gives the next one's.
-fn take_page(found: &mut Vec<(Position, &Item)>, count: usize) -> Option<Position> {
+pub(in crate::store) fn take_page(
+    found: &mut Vec<(Position, &Item)>,
+    count: usize,
+) -> Option<Position> {
     let last = found.get(count - 1)?.0;
     let tied = found[count..]
         .iter()

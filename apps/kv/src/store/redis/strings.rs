@@ -1,8 +1,8 @@
 //! Commands on whole values and their parts.
 use super::options::{Allowed, Options};
 use super::{
-    Answer, Arguments, At, FOREVER, Key, Outcome, Store, fits, item, key, number, range, reply,
-    signed,
+    Answer, Arguments, At, FOREVER, Footprint, Key, Outcome, Store, fits, item, key, number, range,
+    reply, signed,
 };
 
 impl Store {
@@ -128,6 +128,7 @@ impl Store {
         }
         let life = options.life("getex", at)?;
         self.show(words[1], answer)?;
+        answer.spend(self.work_to_change(key, at))?;
         let ends = self.frame(key).1 != FOREVER;
         match life {
             Some(life) => self.give_life(key, life, at),
@@ -187,8 +188,10 @@ impl Store {
         let bytes = if let Some(slot) = found.filter(|slot| slot.deadline_ms > at.now_ms) {
             let bytes = slot.value().len() + words[2].len();
             fits(bytes)?;
+            answer.spend(bytes)?;
+            let before = Footprint::of(slot);
             item::extend(slot, b"", words[2], at.index);
-            self.counts.bytes += words[2].len() as u64;
+            self.memory.changed(hash, before, Footprint::of(slot));
             self.counts.total_items += 1;
             bytes
         } else {
@@ -217,6 +220,7 @@ impl Store {
         }
         let end = start.saturating_add(part.len());
         fits(end)?;
+        answer.spend(self.work_to_edit(key, end, at))?;
         self.edit(key, end, at, |value| {
             value[start..end].copy_from_slice(part);
             true

@@ -27,7 +27,7 @@ impl Log {
         String::from_utf8_lossy(&reply).into_owned()
     }
 
-    fn redis(&mut self, command: &str) -> String {
+    pub(super) fn redis(&mut self, command: &str) -> String {
         let text = texts(&[command]);
         let words = Words::from_text(&text).unwrap();
         if classify(&words) == Ok(Kind::Read) {
@@ -38,7 +38,7 @@ impl Log {
         self.script(Script::single(Resp::V2, &words))
     }
 
-    fn transact(&mut self, watched: &[(&str, u64)], commands: &[&str]) -> String {
+    pub(super) fn transact(&mut self, watched: &[(&str, u64)], commands: &[&str]) -> String {
         let mut list = Vec::new();
         for (name, version) in watched {
             Script::watch(&mut list, Key::new(name.as_bytes()).unwrap(), *version);
@@ -392,7 +392,82 @@ fn answers_that_are_too_long_are_refused_before_anything_changes() {
     log.redis(&format!("SET a {}", "v".repeat(VALUE_BYTES_MAX)));
     let sources = " a".repeat(65);
     let refused = log.redis(&format!("BITOP OR b{sources}"));
-    assert_eq!(refused, "-ERR more than 67108864 bytes to combine\r\n");
+    assert_eq!(refused, TOO_MUCH_WORK);
+}
+
+const TOO_MUCH_WORK: &str = "-ERR more work than 67108864 bytes for one request or transaction\r\n";
+
+/// What comes before is done; what would be too much and all behind it changes nothing.
+#[test]
+fn a_transaction_stops_where_it_would_be_too_much_work() {
+    let mut log = Log::new();
+    let value = "v".repeat(VALUE_BYTES_MAX);
+    log.redis(&format!("SET a {value}"));
+    let end = VALUE_BYTES_MAX - 1;
+    for (command, often) in [
+        ("BITCOUNT a", 70),
+        ("BITPOS a 1 0 0", 0),
+        ("BITPOS a 0 8 -1 BIT", 2040),
+        ("COPY a b REPLACE", 70),
+        ("BITOP NOT b a", 70),
+        (&format!("SETRANGE new{end} {end} x"), 0),
+        ("EXPIRE a 1000", 2040),
+        ("SETBIT a 7 1", 2040),
+        ("KEYS *", 2040),
+        ("RENAME a a", 70),
+        ("INCRBYFLOAT f 1e4900", 300),
+        ("GETEX a EX 10", 1),
+    ] {
+        let mut commands = vec!["INCR before"];
+        commands.extend(vec![command; often]);
+        commands.extend(["INCR behind", "PING"]);
+        log.redis("DEL before behind");
+        let answer = log.transact(&[], &commands);
+        let is_too_much = answer.contains(TOO_MUCH_WORK);
+        let much = often == 70 || command.starts_with("INCRBYFLOAT");
+        assert_eq!(
+            is_too_much,
+            much,
+            "{command}: {:?}",
+            &answer[..100.min(answer.len())]
+        );
+        assert_eq!(
+            answer.ends_with(&TOO_MUCH_WORK.repeat(2)),
+            much,
+            "{command}"
+        );
+        assert_eq!(log.get("before").as_deref(), Some("1"), "{command}");
+        assert_eq!(log.get("behind").is_none(), much, "{command}");
+    }
+    let distinct: Vec<String> = (0..70)
+        .map(|number| format!("COPY a copy{number}"))
+        .collect();
+    let distinct: Vec<&str> = distinct.iter().map(String::as_str).collect();
+    log.transact(&[], &distinct);
+    let there = (0..70).filter(|number| log.get(&format!("copy{number}")).is_some());
+    assert_eq!(there.count(), 60, "and a sixteenth for each that may go");
+    // Each of the values is changed the first time, and may have to be copied for that.
+    let touched: Vec<String> = (0..60)
+        .map(|number| format!("SETBIT copy{number} 7 0"))
+        .collect();
+    let twice: Vec<&str> = touched.iter().chain(&touched).map(String::as_str).collect();
+    assert!(!log.transact(&[], &twice).contains(TOO_MUCH_WORK));
+    log.redis(&format!("APPEND half {}", "v".repeat(VALUE_BYTES_MAX / 2)));
+    let appended = log.transact(&[], &vec!["APPEND half x"; 200]);
+    assert!(appended.ends_with(TOO_MUCH_WORK));
+}
+
+#[test]
+fn patterns_cost_what_they_take() {
+    let mut log = Log::new();
+    for number in 0..100 {
+        log.set(&format!("{}{number}", "a".repeat(240)), 0, "");
+    }
+    let slow = format!("*[^{}]!", "b".repeat(1000));
+    assert_eq!(log.redis(&format!("KEYS {slow}")), TOO_MUCH_WORK);
+    let scan = log.redis(&format!("SCAN 0 COUNT 4096 MATCH {slow}"));
+    assert_eq!(scan, TOO_MUCH_WORK);
+    assert!(log.redis("KEYS *a1").len() > 240);
 }
 
 #[test]

@@ -1,0 +1,130 @@
+//! What the most expensive entries of the log cost: replicas do nothing else meanwhile. Measured, not judged, because
+//! other things run on this machine: `cargo test --release -p quorumwire-kv --test work -- --ignored --nocapture`.
+#[expect(dead_code, reason = "other tests use the rest")]
+mod redis_oracle;
+
+use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_kv::redis::{Resp, Script};
+use quorumwire_kv::{Command, VALUE_BYTES_MAX, WORK_MAX};
+use redis_oracle::array;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+const KEYS: u32 = 1_000_000;
+/// Values of the greatest length.
+const LARGE: u32 = 100;
+const TRIES: u32 = 3;
+
+struct Log {
+    store: quorumwire_kv::Store,
+    index: u64,
+}
+
+impl Log {
+    fn run(&mut self, commands: &[String]) -> (Duration, Vec<u8>) {
+        let words = |command: &String| {
+            command
+                .split(' ')
+                .map(|it| it.as_bytes().to_vec())
+                .collect()
+        };
+        let texts: Vec<Vec<Vec<u8>>> = commands.iter().map(words).collect();
+        let commands: Vec<u8> = texts.iter().flat_map(|words| array(words)).collect();
+        let mut encoded = Vec::new();
+        Command::Redis(Script {
+            resp: Resp::V2,
+            is_transaction: true,
+            watched: &[],
+            commands: &commands,
+        })
+        .encode(&mut encoded);
+        self.index += 1;
+        let entry = Applied {
+            index: Index(self.index),
+            log_time: LogTime(1),
+            awaits_time: false,
+            command: &encoded,
+        };
+        let mut reply = Vec::new();
+        let before = on_processor();
+        self.store.apply(&entry, &mut reply);
+        (on_processor().saturating_sub(before), reply)
+    }
+}
+
+/// Time for which this thread has had a processor: others on this machine do not count.
+fn on_processor() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+#[test]
+#[ignore = "measures"]
+fn what_an_entry_costs_at_most() {
+    let mut log = Log {
+        store: quorumwire_kv::Store::new(),
+        index: 0,
+    };
+    for first in (0..KEYS).step_by(1000) {
+        let pairs = (first..first + 1000).fold("MSET".to_owned(), |mut text, number| {
+            let _ = write!(text, " key:{number:07} {number}");
+            text
+        });
+        log.run(&[pairs]);
+    }
+    for number in 0..LARGE {
+        log.run(&[format!("SETRANGE large{number} {} x", VALUE_BYTES_MAX - 1)]);
+    }
+    let large = |name: &str, behind: &str| -> Vec<String> {
+        (0..LARGE)
+            .map(|number| format!("{name} large{number}{behind}"))
+            .collect()
+    };
+    let many = |command: &str, often: usize| vec![command.to_owned(); often];
+    let mut text = String::new();
+    for number in 0..40_000 {
+        let _ = write!(text, " k{number} v");
+    }
+    let slow = format!("KEYS {}", "*[a-z]".repeat(100));
+    let cases = [
+        ("BITCOUNT", many("BITCOUNT large1", 2000)),
+        ("BITPOS", many("BITPOS large1 1 1 -2", 2000)),
+        ("BITOP", many("BITOP XOR large2 large1 large3 large4", 2000)),
+        (
+            "COPY",
+            (0..100)
+                .map(|number| format!("COPY large1 copy{number}"))
+                .collect(),
+        ),
+        ("APPEND", many("APPEND copy1 x", 1)),
+        ("SETBIT", large("SETBIT", " 1 1")),
+        ("EXPIRE", large("EXPIRE", " 10000000")),
+        (
+            "SETRANGE",
+            (0..2000)
+                .map(|number| format!("SETRANGE new{number} 1048575 x"))
+                .collect(),
+        ),
+        (
+            "DEL",
+            (0..2000).map(|number| format!("DEL new{number}")).collect(),
+        ),
+        ("MSET", vec![format!("MSET{text}")]),
+        ("KEYS", many("KEYS no-such", 2000)),
+        ("KEYS with a slow pattern", vec![slow]),
+        ("SCAN", many("SCAN 0 COUNT 4096 MATCH no-such", 2000)),
+        ("RANDOMKEY", many("RANDOMKEY", 2000)),
+        ("INCRBYFLOAT", many("INCRBYFLOAT f 1e4900", 2000)),
+        ("INCRBYFLOAT by little", many("INCRBYFLOAT g 1e-4900", 2000)),
+    ];
+    for _ in 0..TRIES {
+        for (name, commands) in &cases {
+            let frozen = log.store.freeze(); // what is changed must be copied
+            let (took, reply) = log.run(commands);
+            drop(frozen);
+            let limit = WORK_MAX.to_string();
+            let is_limited = reply.windows(limit.len()).any(|it| it == limit.as_bytes());
+            println!("{name}: {} ms, limited: {is_limited}", took.as_millis());
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The memory limit from this server's side: what it begins with, who asks for another one, and what its plane must
+//! not do by itself meanwhile. What happens at the limit is the state machine's business.
+use super::administration::Waiting;
+use super::core::{Core, Origin, Routed};
+use super::{Server, answers};
+use crate::admin::AdminError;
+use quorumwire_control::Refusal;
+use quorumwire_interfaces::Term;
+use quorumwire_kv::memcached::reply;
+use quorumwire_kv::{Command, MemoryChange, MemoryLimit};
+use tokio::sync::oneshot;
+
+/// What was asked for, and said about it.
+#[derive(Default)]
+pub struct MemoryNotes {
+    /// The term in which this leader has asked for what its options say.
+    asked_in: Option<Term>,
+    /// That the options say something else than the cluster does was told.
+    is_difference_told: bool,
+    /// Changes of the limit that this leader has put into its log and not applied.
+    on_their_way: u64,
+}
+
+impl Core {
+    /// A write that may be a change of the limit. The plane answers a `set` once it is committed, before anybody
+    /// knows whether it is refused: with a limit, or one on its way, it takes none.
+    pub fn write_or_limit(&mut self, origin: Origin, command: &Command<'_>) -> Routed {
+        let is_limit = matches!(command, Command::Memory(_));
+        if is_limit {
+            self.limit_is_on_its_way();
+        }
+        self.write(origin, command.encoded_bytes(), |buffer| {
+            command.encode(buffer);
+        })
+    }
+
+    /// Before such a command goes into the log.
+    pub fn limit_is_on_its_way(&mut self) {
+        if self.leads() {
+            self.begin_term();
+            self.memory.on_their_way += 1;
+            self.lend_to_plane();
+        }
+    }
+
+    /// A command was applied, wherever it came from. One that never is, or was another leader's, is waited for
+    /// until the term ends, or for one less: so long the plane takes no `set`s, which costs time only.
+    pub fn note_applied(&mut self, command: &[u8]) {
+        if Command::is_memory(command) {
+            let left = self.memory.on_their_way.saturating_sub(1);
+            self.memory.on_their_way = left;
+        }
+    }
+
+    /// What a term that we lead begins with.
+    pub fn forget_limits_on_their_way(&mut self) {
+        self.memory.on_their_way = 0;
+    }
+
+    /// Whether a plain `set` is stored for certain, once it is committed.
+    pub fn stores_every_set(&self) -> bool {
+        let has_limit = self.store.inner().memory_limit().bytes != 0;
+        !has_limit && self.memory.on_their_way == 0 && self.applied >= self.term_start
+    }
+}
+
+impl Server {
+    /// What a person asks for; the leader only.
+    pub fn change_memory(
+        &mut self,
+        change: MemoryChange,
+        answer: oneshot::Sender<Result<(), AdminError>>,
+    ) {
+        if !self.core.leads() {
+            let leader = self.core.replica.leader();
+            let error = AdminError::Refused(Refusal::NotLeader { leader });
+            answer.send(Err(error)).ok(); // gone: whoever asked has stopped waiting
+            return;
+        }
+        let ticket = self.core.next_ticket();
+        self.waiting.insert(ticket, Waiting::Plain(answer));
+        let command = Command::Memory(change);
+        match self.core.write_or_limit(Origin::Admin(ticket), &command) {
+            Routed::Pending => {}
+            Routed::Stalled => {
+                self.complete_origin(Origin::Admin(ticket), answers::BUSY.as_bytes())
+            }
+            Routed::Answer(text) => self.complete_origin(Origin::Admin(ticket), text.as_bytes()),
+        }
+    }
+
+    /// A leader of a cluster whose limit was never set asks for that of its own options, once in its term.
+    pub fn keep_memory_option(&mut self) {
+        let Some((bytes, policy)) = self.options.memory else {
+            return;
+        };
+        let core = &mut self.core;
+        let found = core.store.inner().memory_limit();
+        let wanted = MemoryLimit {
+            is_set: true,
+            bytes,
+            policy,
+        };
+        if found.is_set && found != wanted && !core.memory.is_difference_told {
+            core.memory.is_difference_told = true;
+            tracing::warn!(
+                limit = found.bytes,
+                policy = found.policy.name(),
+                option_limit = bytes,
+                option_policy = policy.name(),
+                "the cluster's memory limit is not the one of this server's options"
+            );
+        }
+        let term = core.replica.term();
+        let is_current = core.leads() && core.applied >= core.term_start;
+        if found.is_set || !is_current || core.memory.asked_in == Some(term) {
+            return;
+        }
+        let change = MemoryChange {
+            if_never_set: true,
+            limit_bytes: Some(bytes),
+            policy: Some(policy),
+            for_redis: false,
+        };
+        let ticket = core.next_ticket(); // nobody waits for it
+        let routed = core.write_or_limit(Origin::Admin(ticket), &Command::Memory(change));
+        if matches!(routed, Routed::Pending) {
+            core.memory.asked_in = Some(term);
+        }
+    }
+}
+
+/// What a person is told whose request was answered so.
+pub fn outcome(answer: &[u8]) -> Result<(), AdminError> {
+    if answer == reply::OK {
+        Ok(())
+    } else {
+        let text = String::from_utf8_lossy(answer);
+        let text = text.trim_start_matches("SERVER_ERROR ").trim_end();
+        Err(AdminError::Failed(text.to_owned()))
+    }
+}

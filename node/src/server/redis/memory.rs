@@ -1,0 +1,155 @@
+//! `CONFIG SET maxmemory` and `maxmemory-policy`, which the log carries to all replicas.
+use quorumwire_kv::redis::Words;
+use quorumwire_kv::{MemoryChange, MemoryPolicy};
+
+/// What the words behind `CONFIG SET` ask for, or the error that they are answered with. `None`: they name another
+/// option, or none.
+pub fn change(words: &Words<'_>) -> Option<Result<MemoryChange, String>> {
+    let is = |place: usize, name: &[u8]| {
+        let word = words.get(place);
+        word.is_some_and(|word| word.eq_ignore_ascii_case(name))
+    };
+    if !is(0, b"config") || !is(1, b"set") || words.len() < 4 || words.len() % 2 == 1 {
+        return None;
+    }
+    let mut change = MemoryChange {
+        for_redis: true,
+        ..MemoryChange::default()
+    };
+    let failed = |name: &str, why: &str| {
+        Some(Err(format!(
+            "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
+        )))
+    };
+    let names: Vec<usize> = (2..words.len()).step_by(2).collect();
+    let is_known = |place: usize| is(place, b"maxmemory") || is(place, b"maxmemory-policy");
+    if !names.iter().all(|place| is_known(*place)) {
+        return None;
+    }
+    for place in names {
+        let value = words.get(place + 1).unwrap_or_default();
+        if is(place, b"maxmemory") {
+            if change.limit_bytes.is_some() {
+                return failed("maxmemory", "duplicate parameter");
+            }
+            change.limit_bytes = bytes(value);
+            if change.limit_bytes.is_none() {
+                return failed("maxmemory", "argument must be a memory value");
+            }
+        } else {
+            if change.policy.is_some() {
+                return failed("maxmemory-policy", "duplicate parameter");
+            }
+            let policies = [MemoryPolicy::Evict, MemoryPolicy::Refuse];
+            let is_it =
+                |policy: &MemoryPolicy| value.eq_ignore_ascii_case(policy.redis_name().as_bytes());
+            change.policy = policies.into_iter().find(is_it);
+            if change.policy.is_none() {
+                let why = "argument(s) must be one of the following: allkeys-lru, noeviction";
+                return failed("maxmemory-policy", why);
+            }
+        }
+    }
+    Some(Ok(change))
+}
+
+/// A number of bytes as Redis reads it: digits, and a unit.
+fn bytes(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?.to_ascii_lowercase();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    fn asked(words: &[&str]) -> Option<Result<MemoryChange, String>> {
+        let mut text = format!("*{}\r\n", words.len());
+        for word in words {
+            write!(text, "${}\r\n{word}\r\n", word.len()).unwrap();
+        }
+        change(&Words::from_text(text.as_bytes()).unwrap())
+    }
+
+    fn limit(bytes: u64) -> MemoryChange {
+        MemoryChange {
+            limit_bytes: Some(bytes),
+            for_redis: true,
+            ..MemoryChange::default()
+        }
+    }
+
+    #[test]
+    fn a_limit_is_read_as_redis_reads_it() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("1000", 1000),
+            ("7b", 7),
+            ("2k", 2000),
+            ("2KB", 2048),
+            ("3m", 3_000_000),
+            ("3Mb", 3 << 20),
+            ("4g", 4_000_000_000),
+            ("4gb", 4 << 30),
+        ] {
+            let taken = asked(&["config", "SET", "maxmemory", text]);
+            assert_eq!(taken, Some(Ok(limit(bytes))), "{text}");
+        }
+        for text in [
+            "",
+            "-1",
+            "much",
+            "1.5mb",
+            "1 mb",
+            "99999999999999999999",
+            "99999999999gb",
+        ] {
+            let refused = asked(&["CONFIG", "set", "MaxMemory", text]).unwrap();
+            let expected = "ERR CONFIG SET failed (possibly related to argument 'maxmemory') - \
+                            argument must be a memory value";
+            assert_eq!(refused, Err(expected.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn both_are_set_together_and_each_once() {
+        let both = asked(&[
+            "CONFIG",
+            "SET",
+            "maxmemory-policy",
+            "ALLKEYS-LRU",
+            "maxmemory",
+            "5",
+        ]);
+        let change = MemoryChange {
+            policy: Some(MemoryPolicy::Evict),
+            ..limit(5)
+        };
+        assert_eq!(both, Some(Ok(change)));
+        let twice = asked(&["CONFIG", "SET", "maxmemory", "5", "maxmemory", "6"]).unwrap();
+        assert!(twice.unwrap_err().ends_with("duplicate parameter"));
+        let unknown = asked(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"]).unwrap();
+        assert!(unknown.unwrap_err().contains("must be one of"));
+        for other in [
+            &["CONFIG", "SET", "maxmemory"][..],
+            &["CONFIG", "GET", "maxmemory", "5"],
+            &["CONFIG", "SET", "maxmemory", "5", "appendonly", "no"],
+            &["CONFIG", "SET", "maxmemory", "5", "x"],
+        ] {
+            assert_eq!(asked(other), None, "{other:?}");
+        }
+    }
+}
