@@ -276,12 +276,16 @@ impl Connection {
         self.answers_bytes -= before.map_or(0, |before| before.len());
     }
 
-    /// What the front slot is, and its answer, if it is here.
-    pub fn take_front(&mut self) -> Option<(SlotKind, bool, Option<Box<[u8]>>)> {
+    /// What the front slot holds; the slot itself stays, without its answer.
+    pub fn take_front(&mut self) -> Option<Slot> {
         let slot = self.slots.front_mut()?;
-        let (kind, quiet, answer) = (slot.kind, slot.quiet, slot.answer.take());
-        self.answers_bytes -= answer.as_ref().map_or(0, |answer| answer.len());
-        Some((kind, quiet, answer))
+        let taken = Slot {
+            kind: slot.kind,
+            answer: slot.answer.take(),
+            quiet: slot.quiet,
+        };
+        self.answers_bytes -= taken.answer.as_ref().map_or(0, |answer| answer.len());
+        Some(taken)
     }
 
     /// Takes the front slot off.

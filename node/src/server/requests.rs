@@ -406,7 +406,12 @@ pub fn local_answer(local: Local<'_>) -> LocalAnswer {
 /// Answers what can be answered, in order.
 pub fn advance(core: &mut Core, connection: &mut Connection) {
     connection.cut = false;
-    while let Some((kind, quiet, answer)) = connection.take_front() {
+    while let Some(Slot {
+        kind,
+        answer,
+        quiet,
+    }) = connection.take_front()
+    {
         match (kind, answer) {
             (SlotKind::Write | SlotKind::Asked, Some(answer)) => {
                 if !quiet {
