@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Who mean nothing, for each port.
 const STRANGERS: usize = 4;
 /// By then it is more than there is time for, also on a machine that is busy with other things.
-const FLOOD_DEADLINE: Duration = Duration::from_secs(60);
+const FLOOD_DEADLINE: Duration = Duration::from_mins(1);
 /// Connections that one of them keeps open.
 const HELD_MAX: usize = 32;
 /// Most handshakes that one of them begins: no flood is endless.
