@@ -332,12 +332,13 @@ impl KeyFolder {
     pub fn describe(&self) -> anyhow::Result<String> {
         let ids: Vec<&str> = self.record.members.keys().map(String::as_str).collect();
         let secrets = SecretFile::load(&self.secret_file())?;
-        let mut text = format!("cluster {:?}, replicas {}", self.cluster(), ids.join(", "));
+        let mut parts = vec![format!("replicas {}", ids.join(", "))];
         if !self.record.clients.is_empty() {
-            text += &format!(", clients {}", self.record.clients.join(", "));
+            parts.push(format!("clients {}", self.record.clients.join(", ")));
         }
+        let mut text = format!("cluster {:?}, {}", self.cluster(), parts.join(", "));
         for of in self.authorities() {
-            text += &format!("; {}: {}", of.of, self.stage(of)?.in_words());
+            text.extend(["; ", of.of, ": ", self.stage(of)?.in_words()]);
         }
         Ok(format!("{text}; secret: {}", secrets.describe()))
     }

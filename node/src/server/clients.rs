@@ -303,13 +303,17 @@ impl Connection {
         self.answers_bytes -= before.map_or(0, |before| before.len());
     }
 
-    /// What the front slot is, and its answer, if it is here.
-    pub fn take_front(&mut self) -> Option<(SlotKind, Said, bool, Option<Box<[u8]>>)> {
+    /// What the front slot holds; the slot itself stays, without its answer.
+    pub fn take_front(&mut self) -> Option<Slot> {
         let slot = self.slots.front_mut()?;
-        let (kind, said, quiet) = (slot.kind, slot.said, slot.quiet);
-        let answer = slot.answer.take();
-        self.answers_bytes -= answer.as_ref().map_or(0, |answer| answer.len());
-        Some((kind, said, quiet, answer))
+        let taken = Slot {
+            kind: slot.kind,
+            answer: slot.answer.take(),
+            said: slot.said,
+            quiet: slot.quiet,
+        };
+        self.answers_bytes -= taken.answer.as_ref().map_or(0, |answer| answer.len());
+        Some(taken)
     }
 
     /// Takes the front slot off.

@@ -418,7 +418,13 @@ pub fn local_answer(local: Local<'_>) -> LocalAnswer {
 /// Answers what can be answered, in order.
 pub fn advance(core: &mut Core, connection: &mut Connection) {
     connection.cut = false;
-    while let Some((kind, said, quiet, answer)) = connection.take_front() {
+    while let Some(Slot {
+        kind,
+        answer,
+        said,
+        quiet,
+    }) = connection.take_front()
+    {
         match (kind, answer) {
             (SlotKind::Asked, Some(frame)) if connection.own.is_some() => {
                 connection.output.extend_from_slice(&frame);

@@ -122,10 +122,11 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more will be written, as far as there is room to say so.
+    /// Says that nothing more will be written, as far as there is room to say so, to whom we talk already.
     pub fn say_end(&mut self) {
         if let Self::Tls(stream) = self
             && !stream.failed
+            && !stream.tls.is_handshaking()
         {
             stream.tls.send_close_notify();
             stream.send_records().ok(); // about to be closed either way

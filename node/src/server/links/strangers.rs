@@ -46,7 +46,9 @@ impl Links {
     fn take_in(&mut self, stream: TcpStream, address: SocketAddr, now: Now) {
         let from = address.ip().to_canonical();
         let is_neighbour = self.is_neighbour(from);
-        if self.tls.is_some() && !self.budget_for(is_neighbour).will_be_left() {
+        // A few may wait for time; a flood may not.
+        let has_time = self.tls.is_none() || self.budget_for(is_neighbour).will_be_left();
+        if !has_time && self.strangers_here(is_neighbour) >= STRANGERS_MAX / 2 {
             self.counters.closed_no_time += 1;
             return;
         }
@@ -55,6 +57,12 @@ impl Links {
             self.counters.closed_too_many += 1;
             self.note_refused("strangers".into(), "too many peer connections".into());
         }
+    }
+
+    fn strangers_here(&self, is_neighbour: bool) -> usize {
+        let links = self.slots.iter().flatten();
+        let is_one = |link: &&Link| link.is_stranger() && link.is_neighbour == is_neighbour;
+        links.filter(is_one).count()
     }
 
     /// Whether a replica is, or was, at this address.

@@ -69,8 +69,8 @@ impl Server {
             if !text.is_empty() {
                 text.push_str("\r\n");
             }
-            let (first, rest) = section.split_at(1);
-            let _ = write!(text, "# {}{rest}\r\n", first.to_ascii_uppercase());
+            let (initial, others) = section.split_at(1);
+            let _ = write!(text, "# {}{others}\r\n", initial.to_ascii_uppercase());
             for (name, value) in self.redis_section(section) {
                 let _ = write!(text, "{name}:{value}\r\n");
             }
