@@ -415,7 +415,7 @@ fn a_replica_that_says_nothing_is_given_up() {
     bench.greet(0, 0);
     bench.query();
     let second = bench.link;
-    bench.pass(settings().patience - MS);
+    bench.pass(settings().patience.saturating_sub(MS));
     assert_eq!(bench.closed, [first]);
     bench.pass(MS);
     assert_eq!(bench.closed, [first, second], "no answer");

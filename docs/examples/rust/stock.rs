@@ -62,7 +62,7 @@ fn main() -> Result<(), Error> {
     client.set("stock:lamp", "3")?;
     let sold = [sell(&client, "lamp", 2)?, sell(&client, "lamp", 2)?];
     println!("sold two lamps, twice: {sold:?}");
-    client.set_for("offer", "lamps", Duration::from_secs(60))?;
+    client.set_for("offer", "lamps", Duration::from_mins(1))?;
     if let Value::Integer(ttl) = client.command(&["TTL", "offer"])? {
         println!("the offer ends in {ttl} s");
     }

@@ -288,7 +288,7 @@ fn the_stores_commands_do_what_they_say() {
         ensure!(!client.compare_and_set("a", None, "2")?);
         ensure!(client.compare_and_set("a", Some(b"1"), "2")?);
         ensure!(client.increment("a", 40)? == 42);
-        client.set_for("b", "soon", Duration::from_secs(60))?;
+        client.set_for("b", "soon", Duration::from_mins(1))?;
         let ttl = client.command(&["TTL", "b"])?.as_integer();
         ensure!(ttl.is_some_and(|ttl| (55..=61).contains(&ttl)), "{ttl:?}");
         let watched = client.watch(&["a", "b"])?;
@@ -349,8 +349,8 @@ fn who_may_is_served_and_nobody_else() {
         };
         let wrong = Client::connect(&soon(with(Some(&tls), "sesame"))).err();
         ensure!(matches!(wrong, Some(Error::NotLetIn(_))), "{wrong:?}");
-        let plain = Client::connect(&soon(with(None, "opensesame"))).err();
-        ensure!(matches!(plain, Some(Error::NoAnswer(_))), "{plain:?}");
+        let clear = Client::connect(&soon(with(None, "opensesame"))).err();
+        ensure!(matches!(clear, Some(Error::NoAnswer(_))), "{clear:?}");
         let elsewhere = cluster.scratch().join("elsewhere");
         cluster.make_keys(&elsewhere)?;
         let others = ClientTls::from_ca_file(elsewhere.join("ca.pem"))?;
