@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
@@ -408,6 +408,23 @@ impl<'n> Cluster<'n> {
     pub fn run_program(&self, program: &str, arguments: &[&str]) -> Result<Finished> {
         let owned: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         self.run_to_end(Place::Client, Path::new(program), &owned)
+    }
+
+    /// Starts another program in the client's place, which is spoken with.
+    pub fn start_beside(
+        &self,
+        program: &Path,
+        arguments: &[String],
+        standard: [Stdio; 3],
+    ) -> Result<Process> {
+        let namespace = self.network.namespace(Place::Client);
+        Process::start_with(&namespace, program, arguments, standard)
+    }
+
+    /// The binary that all of this is about.
+    #[must_use]
+    pub fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// A client of one replica.

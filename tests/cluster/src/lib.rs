@@ -2,6 +2,7 @@
 //! judges what their clients saw. Knows the product only by its command line, its HTTP pages and the
 //! memcached protocol.
 
+pub mod browser;
 pub mod client;
 pub mod cluster;
 pub mod datagrams;
@@ -12,6 +13,7 @@ pub mod network;
 pub mod plan;
 pub mod process;
 pub mod status;
+pub mod terminal;
 pub mod tls;
 pub mod usage;
 pub mod workload;

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, SendError, Sender};
 use std::thread;
@@ -55,6 +55,27 @@ impl Process {
         };
         process.wait_for_program()?;
         Ok(process)
+    }
+
+    /// The same for a program that is spoken with: by its standard input and output, or what they are.
+    pub fn start_with(
+        namespace: &Path,
+        program: &Path,
+        arguments: &[String],
+        [input, output, errors]: [Stdio; 3],
+    ) -> Result<Self> {
+        let name = program.display().to_string();
+        let mut command = in_namespace(namespace, program, arguments);
+        command.stdin(input).stdout(output).stderr(errors);
+        let child = spawn(command).with_context(|| format!("starting {name}"))?;
+        let mut process = Self { child, name };
+        process.wait_for_program()?;
+        Ok(process)
+    }
+
+    /// Where to write what it is to read, and to read what it writes, if these are pipes and were not taken yet.
+    pub fn take_pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
+        self.child.stdin.take().zip(self.child.stdout.take())
     }
 
     /// The process id.
