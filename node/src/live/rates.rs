@@ -17,7 +17,7 @@ type Protocol = (
 );
 
 /// Whoever adds a protocol adds a line.
-const PROTOCOLS: [Protocol; 2] = [
+const PROTOCOLS: [Protocol; 3] = [
     (
         "memcached",
         &["command_get_keys"],
@@ -34,12 +34,13 @@ const PROTOCOLS: [Protocol; 2] = [
         &["command_redis_reads"],
         &["command_redis_writes", "command_redis_transactions"],
     ),
+    ("client", &["own_queries"], &["own_commands"]),
 ];
 
 /// How often clients of one protocol ask.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ProtocolRates {
-    /// memcached or redis.
+    /// memcached, redis, or client: that of `quorumwire-client`.
     pub name: String,
     /// Reads; none until there are two readings.
     pub reads_per_s: Option<f64>,
