@@ -7,7 +7,7 @@ use super::view::{ClusterView, Seen};
 use crate::key_folder::KeyFolder;
 use crate::options::{Durability, Refused, TABLE};
 use crate::report::Report;
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use quorumwire_interfaces::ReplicaId;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -41,8 +41,8 @@ const PORTS: std::ops::Range<u16> = 15_000..32_000;
 const OWN_PORTS: [u16; 5] = [7400, 11_211, 6379, 7402, 7480];
 /// And its plane this one.
 const PLANE_PORT: u16 = 7401;
-/// Free ports looked for before giving up.
-const PORT_TRIES_MAX: usize = 10_000;
+/// Places for a cluster's ports looked at before giving up.
+const PORT_TRIES_MAX: usize = 1_000;
 /// How much of a log's end is shown when its replica fails.
 const LOG_TAIL_BYTES: u64 = 2048;
 /// How long the replicas may take to elect a leader.
@@ -176,28 +176,27 @@ fn fresh_name() -> anyhow::Result<String> {
     Ok(format!("dev-{:016x}", getrandom::u64()?))
 }
 
-/// Loopback addresses nobody listens on at this moment.
+/// Loopback addresses nobody listens on at this moment: neighbours, and never some of another cluster's of this size,
+/// whose own could be down just now. So two of them are in each other's way once in a thousand times.
 fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
-    let mut held = Vec::new();
-    let width = u32::from(PORTS.end - PORTS.start);
+    let size = u16::try_from(count)?;
+    let blocks = u32::from((PORTS.end - PORTS.start) / size.max(1));
     for _ in 0..PORT_TRIES_MAX {
-        if held.len() == count {
-            break;
-        }
-        let port = PORTS.start + u16::try_from(getrandom::u32()? % width)?;
-        if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-            held.push(listener);
+        let block = u16::try_from(getrandom::u32()? % blocks.max(1))?;
+        let first = PORTS.start + block * size;
+        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let held: Result<Vec<_>, _> = (first..first + size).map(bind).collect();
+        if let Ok(held) = held {
+            let addresses = held.iter().map(TcpListener::local_addr);
+            let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
+            return Ok(addresses?.iter().map(ToString::to_string).collect());
         }
     }
-    ensure!(
-        held.len() == count,
+    bail!(
         "no {count} free ports between {} and {}",
         PORTS.start,
         PORTS.end
-    );
-    let addresses = held.iter().map(TcpListener::local_addr);
-    let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
-    Ok(addresses?.iter().map(ToString::to_string).collect())
+    )
 }
 
 /// How a cluster's folder was found.
