@@ -373,6 +373,18 @@ fn listening_beyond_loopback_takes_what_is_encrypted_and_authenticated_or_insecu
     }
 }
 
+/// A client that shows a certificate is known as well as one that says a password.
+#[test]
+fn certificates_of_clients_are_enough_with_tls_and_nothing_without() {
+    let authority = ("client-tls-ca", "ca");
+    let secured = [&PEER_TLS[..], &[("client-tls", "on"), authority]].concat();
+    for name in ["listen-memcached", "listen-redis"] {
+        let given = [&secured[..], &[(name, "10.0.0.1:7000")]].concat();
+        load(&given, &[]).unwrap();
+    }
+    assert_eq!(refused(&[authority]).option, "client-tls-ca");
+}
+
 /// Its packets are authenticated; where there is none, nobody listens.
 #[test]
 fn a_plane_may_be_anywhere_with_its_secret() {
