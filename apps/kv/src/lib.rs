@@ -43,7 +43,7 @@
 //! - A command, or all of a transaction, is [`WORK_MAX`] bytes of work at most: of values whose bits are counted,
 //!   searched or combined, that grow, are copied, or are changed for the first time in it; a sixteenth of those that
 //!   go; 128 for each word, and 256 for each key that `KEYS`, `SCAN` and `RANDOMKEY` look at, so that `KEYS` looks at
-//!   262,144;
+//!   262,144, and one transaction holds some 250 `SCAN`s or `RANDOMKEY`s;
 //!   8 for each step of a pattern; 64 for each digit of `INCRBYFLOAT`. What would be more is refused and changes nothing,
 //!   and so are all commands of the transaction behind it; those before it are done.
 //! - `BITFIELD` writes nothing beyond the longest value, where Redis adds up to eight bytes, and `OVERFLOW SAT`

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
+use smallvec::SmallVec;
 
 use super::alarms::Alarm;
 use super::item::Item;
@@ -15,8 +16,21 @@ pub(super) const SHARDS: usize = 4096;
 
 pub(super) type Shard = HashTable<Arc<Item>>;
 
-/// The shards by place; `None` where nothing was ever written.
-type Places = Vec<Option<Arc<Shard>>>;
+/// The shards by place; none where nothing was ever written. There is one, unless somebody chose keys that meet
+/// there, or there are tens of millions: then each of several holds a range of hashes, in their order.
+type Places = Vec<SmallVec<[Piece; 1]>>;
+
+/// A shard, or one of those that share its place.
+#[derive(Clone, Debug)]
+struct Piece {
+    /// No item has a lesser hash.
+    first: u64,
+    shard: Arc<Shard>,
+}
+
+/// A piece with so many items is parted if their positions differ: nothing that looks through one whole, or copies
+/// or moves one, takes long then, whatever the keys. If it cannot be, that is tried again once it has twice as many.
+const PIECE_ITEMS_MAX: usize = 4096;
 
 /// All items. An item's hash is the same on all replicas, for as long as the format of `SCAN`'s cursors is:
 /// it chooses the shard, and is the order in which a `SCAN` goes. Within a shard another one counts, which
@@ -99,7 +113,7 @@ impl Position {
 }
 
 fn no_shards() -> Places {
-    vec![None; SHARDS]
+    vec![SmallVec::new(); SHARDS]
 }
 
 impl Shards {
@@ -113,8 +127,7 @@ impl Shards {
     }
 
     pub(super) fn get(&self, hash: u64, key: Key<'_>) -> Option<&Item> {
-        let shard = self.places[shard_index(hash)].as_ref()?;
-        shard
+        self.shard(hash)?
             .find(self.secret.mix(hash), |item| item.key() == key.bytes())
             .map(AsRef::as_ref)
     }
@@ -128,11 +141,24 @@ impl Shards {
     /// Adds an item whose key is not there yet.
     pub(super) fn insert(&mut self, hash: u64, item: Item) {
         let place = &mut self.places[shard_index(hash)];
-        let shard = Arc::make_mut(place.get_or_insert_default());
+        if place.is_empty() {
+            place.push(Piece {
+                first: 0,
+                shard: Arc::default(),
+            });
+        }
+        let number = piece_number(place, hash);
+        let shard = Arc::make_mut(&mut place[number].shard);
         let secret = self.secret;
         let rehash = |item: &Arc<Item>| secret.mix(self::hash(item.key()));
         shard.insert_unique(secret.mix(hash), Arc::new(item), rehash);
         self.count += 1;
+        if shard.len() >= PIECE_ITEMS_MAX
+            && shard.len().is_power_of_two()
+            && let Some(upper) = part(shard, secret)
+        {
+            place.insert(number + 1, upper);
+        }
     }
 
     pub(super) fn remove(&mut self, hash: u64, key: Key<'_>) -> Option<Arc<Item>> {
@@ -155,9 +181,9 @@ impl Shards {
 
     /// Whether there is one.
     pub(super) fn has_awaiting(&self, hash: u64) -> bool {
-        let shard = self.places[shard_index(hash)].as_ref();
         let mixed = self.secret.mix(hash);
-        shard.is_some_and(|shard| shard.find(mixed, |item| item.awaits_time).is_some())
+        self.shard(hash)
+            .is_some_and(|shard| shard.find(mixed, |item| item.awaits_time).is_some())
     }
 
     pub(super) fn remove_alarmed(&mut self, hash: u64, alarm: Alarm) -> Option<Arc<Item>> {
@@ -184,8 +210,14 @@ impl Shards {
 
     /// The shard in which an item with this hash would be, if anything ever was.
     fn shard_mut(&mut self, hash: u64) -> Option<&mut Shard> {
-        let shard = self.places[shard_index(hash)].as_mut()?;
-        Some(Arc::make_mut(shard))
+        let place = &mut self.places[shard_index(hash)];
+        let number = piece_number(place, hash);
+        Some(Arc::make_mut(&mut place.get_mut(number)?.shard))
+    }
+
+    fn shard(&self, hash: u64) -> Option<&Shard> {
+        let place = &self.places[shard_index(hash)];
+        Some(&*place.get(piece_number(place, hash))?.shard)
     }
 
     /// Removes everything at once; the memory is freed by [`drop_discarded`](Self::drop_discarded).
@@ -195,6 +227,7 @@ impl Shards {
             shards
                 .into_iter()
                 .flatten()
+                .map(|piece| piece.shard)
                 .filter(|shard| !shard.is_empty()),
         );
         self.count = 0;
@@ -208,7 +241,7 @@ impl Shards {
     /// All items.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {
         let shards = self.places.iter().flatten();
-        shards.flat_map(|shard| shard.iter().map(AsRef::as_ref))
+        shards.flat_map(|piece| piece.shard.iter().map(AsRef::as_ref))
     }
 
     /// The items at `from` and behind, shard by shard in the order of positions; within a shard in no
@@ -217,11 +250,15 @@ impl Shards {
         &self,
         from: Position,
     ) -> impl Iterator<Item = Vec<(Position, &Item)>> {
+        let first = &self.places[from.shard_index()];
+        let before = piece_number(first, from.0 << POSITION_SHIFT);
         self.places[from.shard_index()..]
             .iter()
             .flatten()
-            .map(move |shard| {
-                let placed = shard
+            .skip(before)
+            .map(move |piece| {
+                let placed = piece
+                    .shard
                     .iter()
                     .map(|item| (Position::of(hash(item.key())), item.as_ref()));
                 placed.filter(|(position, _)| *position >= from).collect()
@@ -236,8 +273,42 @@ impl Shards {
 
     /// The shards as they are now, without those that nothing was ever written to.
     pub(super) fn freeze(&self) -> Vec<Arc<Shard>> {
-        self.places.iter().flatten().cloned().collect()
+        let pieces = self.places.iter().flatten();
+        pieces.map(|piece| Arc::clone(&piece.shard)).collect()
     }
+}
+
+/// Which piece of a place has the items with this hash.
+fn piece_number(place: &[Piece], hash: u64) -> usize {
+    match place {
+        [] | [_] => 0, // what nearly all are
+        [_, rest @ ..] => rest.partition_point(|piece| piece.first <= hash),
+    }
+}
+
+/// Takes out the items with greater positions, about half; `None` if all have the same.
+fn part(shard: &mut Shard, secret: Secret) -> Option<Piece> {
+    let mut positions: Vec<Position> = shard
+        .iter()
+        .map(|item| Position::of(hash(item.key())))
+        .collect();
+    positions.sort_unstable();
+    let middle = positions[positions.len() / 2];
+    let first = if positions[0] < middle {
+        middle
+    } else {
+        *positions.iter().find(|position| **position > middle)?
+    };
+    let rehash = |item: &Arc<Item>| secret.mix(hash(item.key()));
+    let mut upper = Shard::new();
+    for item in shard.extract_if(|item| Position::of(hash(item.key())) >= first) {
+        upper.insert_unique(rehash(&item), item, rehash);
+    }
+    shard.shrink_to_fit(rehash);
+    Some(Piece {
+        first: first.0 << POSITION_SHIFT,
+        shard: Arc::new(upper),
+    })
 }
 
 /// The hash of a key: the same in every process and on every machine.
@@ -253,7 +324,58 @@ const fn shard_index(hash: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::item::Recache;
     use super::*;
+
+    /// Somebody chose keys that meet in one place: no piece of it is long, all are found, and in their order.
+    #[test]
+    fn a_place_where_many_meet_is_parted() {
+        let mut shards = Shards::default();
+        let mut count = 0;
+        for number in 0_u64.. {
+            let bytes = number.to_ne_bytes();
+            let hash = hash(&bytes);
+            if shard_index(hash) != 5 {
+                continue;
+            }
+            let ends = (super::super::item::NEVER, false);
+            let bytes = Box::new(bytes);
+            let item = Item::from_bytes(bytes, 8, 0, (1, 1), ends, Recache::default());
+            shards.insert(hash, item);
+            count += 1;
+            if count == 3 * PIECE_ITEMS_MAX {
+                break;
+            }
+        }
+        let place = &shards.places[5];
+        assert!(place.len() > 2);
+        for piece in place {
+            assert!((1000..=PIECE_ITEMS_MAX).contains(&piece.shard.len()));
+        }
+        let found: Vec<_> = shards.shards_from(Position::of(0)).collect();
+        for neighbours in found.windows(2) {
+            assert!(
+                neighbours[0].iter().map(|it| it.0).max()
+                    < neighbours[1].iter().map(|it| it.0).min()
+            );
+        }
+        let positions: Vec<Position> = found.iter().flatten().map(|it| it.0).collect();
+        assert_eq!(positions.len(), count);
+        for from in positions.iter().step_by(500) {
+            let behind = shards.shards_from(*from).flatten();
+            assert_eq!(
+                behind.count(),
+                positions.iter().filter(|it| *it >= from).count()
+            );
+        }
+        let keys: Vec<Vec<u8>> = shards.iter().map(|item| item.key().to_vec()).collect();
+        for bytes in &keys {
+            let key = Key::binary(bytes).unwrap();
+            assert!(shards.get(hash(bytes), key).is_some());
+            assert!(shards.remove(hash(bytes), key).is_some());
+        }
+        assert_eq!((shards.count(), shards.iter().count()), (0, 0));
+    }
 
     /// Cursors that clients hold must stay good over a change of the program.
     #[test]

@@ -1,7 +1,7 @@
 //! Commands that look for keys. A `SCAN` goes in the order of hashes that are the same on all replicas, so
 //! that its cursor is good at each of them and for any time.
 use super::super::shards::Position;
-use super::work::{PER_KEY_SEEN, PER_PATTERN_STEP};
+use super::work::{PER_KEY_SEEN, PER_PATTERN_STEP, PER_PIECE};
 use super::{Answer, Arguments, Fault, Item, Outcome, SYNTAX, Store, number, reply};
 use crate::redis::{Glob, PATTERN_BYTES_MAX};
 
@@ -28,7 +28,7 @@ impl Store {
             None => Vec::new(),
         };
         let next = take_page(&mut found, question.count);
-        answer.spend(found.len() * PER_KEY_SEEN + self.work_of_a_shard())?;
+        answer.spend(found.len() * PER_KEY_SEEN + PER_PIECE)?;
         let mut steps = 0;
         found.retain(|(_, item)| {
             let mut matches = |pattern: Glob<'_>| {
@@ -70,7 +70,7 @@ impl Store {
 
     /// Any key: the first behind a point that chance chooses, or else the first of all.
     pub(super) fn randomkey(&self, answer: &mut Answer<'_>) -> Outcome {
-        answer.spend(self.work_of_a_shard())?;
+        answer.spend(PER_PIECE)?;
         let point = Position::of(answer.chance);
         let behind = self.items_from(point, 0);
         let found = match behind.first() {

@@ -1,13 +1,15 @@
 //! How much work a command is. The same on every replica, whatever a snapshot holds on to there.
 use super::{Arguments, At, Key, Store};
 use crate::redis::{Kind, Spec};
-use crate::store::shards::SHARDS;
 
 /// Work for each word of a command: most are keys to be looked for.
 pub(super) const PER_WORD: usize = 128;
 
 /// Work for each key that is looked at to find some.
 pub(super) const PER_KEY_SEEN: usize = 256;
+
+/// Work to look through a piece of the table: it holds four times as many keys at most, but is in memory at once.
+pub(super) const PER_PIECE: usize = 1024 * PER_KEY_SEEN;
 
 /// Work for each step of comparing a key with a pattern.
 pub(super) const PER_PATTERN_STEP: usize = 8;
@@ -49,12 +51,6 @@ impl Store {
         } else {
             self.work_to_change(key, at)
         }
-    }
-
-    /// Work to look through one of the pieces that the items are in, by how many are in one.
-    pub(super) fn work_of_a_shard(&self) -> usize {
-        let items = usize::try_from(self.memory.live_count() / SHARDS as u64);
-        items.unwrap_or(usize::MAX).saturating_mul(PER_KEY_SEEN)
     }
 
     /// Work that it is to change a value where it is: a snapshot may hold on to it, then it is copied first. Once
