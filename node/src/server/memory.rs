@@ -83,7 +83,7 @@ impl Server {
         match self.core.write_or_limit(Origin::Admin(ticket), &command) {
             Routed::Pending => {}
             Routed::Stalled => {
-                self.complete_origin(Origin::Admin(ticket), answers::BUSY.as_bytes())
+                self.complete_origin(Origin::Admin(ticket), answers::BUSY.as_bytes());
             }
             Routed::Answer(text) => self.complete_origin(Origin::Admin(ticket), text.as_bytes()),
         }

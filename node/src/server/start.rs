@@ -306,16 +306,9 @@ fn join(
     addresses: Addresses,
 ) -> anyhow::Result<Server> {
     let now = clock::now();
-    let applied = memory
-        .stored
-        .snapshot
-        .as_ref()
-        .map_or(Index(0), |meta| meta.last_index);
-    let log_time = memory
-        .stored
-        .snapshot
-        .as_ref()
-        .map_or(LogTime(0), |meta| meta.log_time);
+    let snapshot = memory.stored.snapshot.as_ref();
+    let applied = snapshot.map_or(Index(0), |meta| meta.last_index);
+    let log_time = snapshot.map_or(LogTime(0), |meta| meta.log_time);
     let config = config(options, &memory, &addresses)?;
     let promise = config.promise();
     let replica = Replica::new(config, now, memory.stored)
@@ -348,17 +341,18 @@ fn join(
         options.election_timeout / KEEPALIVES_PER_ELECTION_TIMEOUT,
         (options.election_timeout * SILENCE_ELECTION_TIMEOUTS).max(Duration::from_secs(1)),
     );
+    let accounts = options.load_accounts()?;
+    let listeners = vec![
+        (clients, Protocol::Memcached),
+        (redis, Protocol::Redis),
+        (own, Protocol::Own),
+    ];
     let mut clients = Clients::new(
-        vec![
-            (clients, Protocol::Memcached),
-            (redis, Protocol::Redis),
-            (own, Protocol::Own),
-        ],
+        listeners,
         registry.try_clone()?,
         TOKEN_FIRST_CLIENT,
         options.connections_max,
     );
-    let accounts = options.load_accounts()?;
     clients.lets_everybody_in = accounts.is_none();
     clients.held.bytes_max = options.client_buffers_bytes_max;
     let commit_index = replica.commit_index();
