@@ -146,7 +146,10 @@ fn rates_are_by_the_replicas_own_clock_and_added_up() {
     let rates: BTreeMap<_, _> = rates
         .map(|it| (it.name.as_str(), it.writes_per_s.unwrap()))
         .collect();
-    assert_eq!(rates, [("memcached", 303.0), ("redis", 30.0)].into());
+    assert_eq!(
+        rates,
+        [("client", 0.0), ("memcached", 303.0), ("redis", 30.0)].into()
+    );
 }
 
 #[test]
