@@ -122,6 +122,9 @@ impl Store {
                 self.changes.note(key);
             }
         }
+        // Gone with its last item. If it ever were not, it must not be the first again and again.
+        let is_left = self.memory.order.forget(rank);
+        debug_assert!(!is_left, "{rank:?} has no item");
     }
 }
 

@@ -267,6 +267,11 @@ impl Order {
         }
     }
 
+    /// Takes a rank out, whoever has it; whether it was there.
+    pub(super) fn forget(&mut self, rank: Rank) -> bool {
+        self.ranks.remove(&rank).is_some()
+    }
+
     fn flush(&mut self) {
         self.discard();
         if self.sorted != Sorted::None {

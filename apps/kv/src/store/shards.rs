@@ -172,18 +172,19 @@ impl Shards {
         shard.find_mut(mixed, |item| item.alarm == alarm)
     }
 
-    /// An item with this hash whose life counts from the next tick.
+    /// An item with exactly this hash whose life counts from the next tick. A table may offer items with other
+    /// hashes, too, and which ones is no part of the state.
     pub(super) fn awaiting_mut(&mut self, hash: u64) -> Option<&mut Arc<Item>> {
         let mixed = self.secret.mix(hash);
         let shard = self.shard_mut(hash)?;
-        shard.find_mut(mixed, |item| item.awaits_time)
+        shard.find_mut(mixed, |item| awaits(item, hash))
     }
 
     /// Whether there is one.
     pub(super) fn has_awaiting(&self, hash: u64) -> bool {
         let mixed = self.secret.mix(hash);
         self.shard(hash)
-            .is_some_and(|shard| shard.find(mixed, |item| item.awaits_time).is_some())
+            .is_some_and(|shard| shard.find(mixed, |item| awaits(item, hash)).is_some())
     }
 
     pub(super) fn remove_alarmed(&mut self, hash: u64, alarm: Alarm) -> Option<Arc<Item>> {
@@ -276,6 +277,10 @@ impl Shards {
         let pieces = self.places.iter().flatten();
         pieces.map(|piece| Arc::clone(&piece.shard)).collect()
     }
+}
+
+fn awaits(item: &Item, hash: u64) -> bool {
+    item.awaits_time && self::hash(item.key()) == hash
 }
 
 /// Which piece of a place has the items with this hash.

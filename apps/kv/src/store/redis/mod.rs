@@ -69,7 +69,7 @@ impl Store {
             chance: RandomState::new().hash_one(()),
         };
         if words.get(0) == Some(VERSIONS) {
-            self.show_versions(words, &mut answer);
+            answer.or_fault(|answer| self.show_versions(words, answer));
             return;
         }
         match find(words) {
@@ -95,12 +95,14 @@ impl Store {
         self.get(key).map_or(0, |item| item.unique)
     }
 
-    fn show_versions(&self, words: &Words<'_>, answer: &mut Answer<'_>) {
+    fn show_versions(&self, words: &Words<'_>, answer: &mut Answer<'_>) -> Outcome {
+        answer.spend(words.len() * work::PER_WORD)?;
         reply::array_header(answer.out, words.len() - 1);
         for name in words.iter().skip(1) {
             let version = Key::binary(name).map_or(0, |key| self.version(key));
-            reply::bulk(answer.out, version.to_string().as_bytes());
+            answer.bulk(version.to_string().as_bytes())?;
         }
+        Ok(())
     }
 
     pub(super) fn redis_query(&self, resp: Resp, text: &[u8], out: &mut Vec<u8>) {

@@ -48,7 +48,8 @@ impl Store {
         Ok(())
     }
 
-    /// The items from a position on, in order: more than `count` of them, if there are so many.
+    /// The items from a position on, in order, if there are so many: `count` of them, those that share the last
+    /// one's position, and at least one more. A piece may end anywhere, so its end says nothing about the next.
     pub(in crate::store) fn items_from(
         &self,
         from: Position,
@@ -61,7 +62,13 @@ impl Store {
                 a.cmp(b).then_with(|| first.key().cmp(second.key()))
             });
             found.extend(shard);
-            if found.len() > count {
+            let is_enough = match count.checked_sub(1) {
+                None => !found.is_empty(),
+                Some(last) => found
+                    .get(last)
+                    .is_some_and(|(counted, _)| found.last().is_some_and(|(end, _)| end > counted)),
+            };
+            if is_enough {
                 break;
             }
         }

@@ -1,5 +1,6 @@
 //! What happens at the memory limit.
 use super::*;
+use crate::redis::{Resp, VERSIONS, Words};
 use crate::{EVICTED_PER_ENTRY_MAX, ITEM_OVERHEAD_BYTES, SORTED_PER_ENTRY};
 
 /// What ten items of [`fill`] take.
@@ -288,4 +289,59 @@ fn what_was_flushed_or_limited_no_more_is_not_evicted() {
     for _ in 0..40 {
         log.pass(1); // frees what was thrown away
     }
+}
+
+/// Keys that share a place of the table: there, each is offered to whoever looks for another one.
+fn of_one_place(log: &Log, count: usize) -> Vec<String> {
+    let place = |name: &str| log.store.items.hash(Key::new(name.as_bytes()).unwrap()) >> 52;
+    let names = (0..).map(|number| format!("k{number}"));
+    names.filter(|name| place(name) == 0).take(count).collect()
+}
+
+#[test]
+fn lives_that_begin_together_leave_each_item_its_rank() {
+    let mut log = Log::new();
+    log.limit(Some(1 << 30), Some(MemoryPolicy::Evict));
+    let names = of_one_place(&log, 600);
+    log.awaits_time = true;
+    for name in &names {
+        log.set(name, 100, "1234567");
+    }
+    log.awaits_time = false;
+    log.pass(10);
+    let (gone, left) = names.split_at(300);
+    let bytes = left
+        .iter()
+        .map(|name| name.len() as u64 + 7 + ITEM_OVERHEAD_BYTES);
+    log.limit(Some(bytes.sum()), None);
+    assert!(gone.iter().all(|name| log.get(name).is_none()));
+    assert!(left.iter().all(|name| log.get(name).is_some()));
+}
+
+#[test]
+fn keys_that_share_their_position_end_no_page_too_early() {
+    let mut log = Log::new();
+    // Found by search; the last has a greater position, at another place.
+    for name in ["k3609611", "k10759998", "k8"] {
+        log.set(name, 0, "1234567");
+    }
+    let page = log.redis("SCAN 0 COUNT 1");
+    assert!(!page.starts_with("*2\r\n$1\r\n0\r\n"), "{page}");
+    log.limit(Some(1), Some(MemoryPolicy::Evict));
+    assert_eq!(log.store.stats().limited_bytes, 0);
+}
+
+#[test]
+fn what_versions_of_keys_are_told_has_a_limit() {
+    let mut log = Log::new();
+    log.index = 9_999_999_999;
+    log.set("k", 0, "");
+    let mut question = format!("*131072\r\n${}\r\n", VERSIONS.len()).into_bytes();
+    question.extend_from_slice(VERSIONS);
+    question.extend_from_slice(b"\r\n");
+    question.extend_from_slice("$1\r\nk\r\n".repeat(131_071).as_bytes());
+    let mut answer = Vec::new();
+    let words = Words::from_text(&question).unwrap();
+    log.store.redis_read(Resp::V2, &words, &mut answer);
+    assert!(answer.starts_with(b"-ERR"), "{} bytes", answer.len());
 }
