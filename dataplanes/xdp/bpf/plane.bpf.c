@@ -86,6 +86,13 @@ static __always_inline int qw_take_step(struct qw_served *s, struct qw_group *gr
 
 	if (!qw_change_begins(group, lock, s->frame.group_slot))
 		return 0;
+	/* The host may have taken its leave back, and put something into the log since, while we waited. */
+	if (s->frame.is_memcached && !qw_may_set(s->frame.group_slot)) {
+		qw_change_ends(group, lock);
+		s->out.actions = 0;
+		s->out.reason = QW_REASON_NONE;
+		return 1;
+	}
 	qw_step(registers, &s->in, &s->out);
 	s->asking = qw_gap_after(&group->gap, &s->in, &s->out);
 	s->term = registers->term;

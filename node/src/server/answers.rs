@@ -23,6 +23,8 @@ pub const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until sp
 pub const LEASE_LOST: &[u8] = b"SERVER_ERROR read not executed: the leader's lease ran out\r\n";
 /// The answer of a client of the data plane is longer than a packet.
 pub const DOES_NOT_FIT: &str = "SERVER_ERROR executed: the answer does not fit a packet\r\n";
+/// The answer was too long for a connection between replicas on which much waits already.
+pub const NO_WAY_BACK: &str = "SERVER_ERROR executed: too much waits on its answer's way\r\n";
 /// The process is stopping.
 pub const STOPPING: &str = "SERVER_ERROR not executed: this replica is stopping\r\n";
 
@@ -60,6 +62,7 @@ mod tests {
             (DROPPED, Verdict::NotExecuted),
             (DISK_FULL, Verdict::TryAgain),
             (DOES_NOT_FIT, Verdict::AnswerGone),
+            (NO_WAY_BACK, Verdict::AnswerGone),
             (lease_lost, Verdict::NotExecuted),
         ] {
             assert_eq!(Verdict::of(text), verdict, "{text}");

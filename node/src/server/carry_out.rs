@@ -8,7 +8,6 @@ use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
-use quorumwire_wire::RecordKind;
 use quorumwire_wire::peer::ForwardOutcome;
 
 /// Entries applied in one turn, and their bytes, so that heartbeats and clients are not kept waiting
@@ -156,9 +155,6 @@ impl Server {
     fn apply_one(&mut self, entry: &Entry) -> Outcome {
         self.reply.clear();
         let entry = (entry.index, entry.kind, entry.payload());
-        if entry.1 == RecordKind::Command {
-            self.core.note_applied(entry.2);
-        }
         let store = &mut self.core.store;
         let outcome = apply(store, &mut self.log_time, entry, &mut self.reply);
         self.say_outcome(outcome);
@@ -262,12 +258,17 @@ impl Server {
                 self.reply = reply;
             }
             Origin::Peer(peer, request) if said.is_some() => {
-                let answer = bytes::Bytes::copy_from_slice(&self.reply);
-                let outcome = match said {
+                let mut answer = bytes::Bytes::copy_from_slice(&self.reply);
+                let mut outcome = match said {
                     Some(Said::Answer) | None => ForwardOutcome::Done,
                     Some(Said::Repeated) => ForwardOutcome::Repeated,
                     Some(Said::Refusal) => ForwardOutcome::Refused,
                 };
+                if self.core.must_give_way(peer, answer.len()) {
+                    // Not busy: it would be taken for one that changed nothing.
+                    outcome = ForwardOutcome::Refused;
+                    answer = bytes::Bytes::from_static(answers::NO_WAY_BACK.as_bytes());
+                }
                 self.core.reply_forward(peer, request, outcome, answer);
             }
             Origin::Plane(..) if said.is_some() => {

@@ -41,7 +41,7 @@ const ENCODING_BLOCK_BYTES: usize = 16 << 10;
 /// Forwarded reads that may wait on the leader.
 const PEER_READS_MAX: usize = 16 << 10;
 /// An answer to a follower larger than this is not sent while more than [`LINK_BULK_MAX`] bytes wait.
-/// No answer to a write is as large, but that of `gat`, which may then have an unknown outcome.
+/// Of a write that was answered so, a client hears that it was executed.
 const BULK_ANSWER_BYTES: usize = 4 << 10;
 /// See [`BULK_ANSWER_BYTES`]; half of what a connection between replicas may hold.
 const LINK_BULK_MAX: usize = 16 << 20;
@@ -570,7 +570,16 @@ impl Core {
             }
             None => answer.extend_from_slice(reply::ERROR),
         }
+        // The follower asks again, and its question waits behind what is queued already.
+        if self.must_give_way(from, answer.len()) {
+            return self.reply_forward(from, request, peer::ForwardOutcome::Busy, Bytes::new());
+        }
         self.reply_forward(from, request, peer::ForwardOutcome::Done, answer.into());
+    }
+
+    /// A large answer gives way to the protocol's own messages. What it answers has been carried out all the same.
+    pub fn must_give_way(&self, to: Peer, answer_bytes: usize) -> bool {
+        answer_bytes > BULK_ANSWER_BYTES && self.links.queued_bytes(to) > LINK_BULK_MAX
     }
 
     pub fn reply_forward(
@@ -580,15 +589,6 @@ impl Core {
         outcome: peer::ForwardOutcome,
         answer: Bytes,
     ) {
-        // A large answer gives way to the protocol's own messages. The follower asks again, and its
-        // question waits behind what is queued already.
-        let is_bulk =
-            answer.len() > BULK_ANSWER_BYTES && self.links.queued_bytes(to) > LINK_BULK_MAX;
-        let (outcome, answer) = if is_bulk {
-            (peer::ForwardOutcome::Busy, Bytes::new())
-        } else {
-            (outcome, answer)
-        };
         let body = Body::ForwardReply(peer::ForwardReply {
             request,
             outcome: outcome.into(),

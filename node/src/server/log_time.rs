@@ -42,7 +42,7 @@ impl Core {
             return;
         }
         self.term_start = self.last_index();
-        self.forget_limits_on_their_way();
+        self.forget_limit_on_its_way();
         self.clock = LeaderClock {
             term,
             base_wall_ms: clock::wall_ms().max(self.store.inner().log_time().0),
@@ -120,13 +120,16 @@ impl Core {
         }
     }
 
-    /// A read shows how long something still lives: the log says what time it is, if it has not just done so.
+    /// A read shows how long something still lives: the log says what time it is, if the store has not just been
+    /// told. A tick that went out before a write and is not applied yet has told it nothing.
     pub fn tick_for_reader(&mut self) {
         if !self.leads() {
             return;
         }
         self.begin_term();
-        if self.clock.barrier <= self.applied && self.is_tick_due() {
+        let told_ms = self.store.inner().log_time().0;
+        let passed = Duration::from_millis(self.leader_time_ms().saturating_sub(told_ms));
+        if self.clock.barrier <= self.applied && passed >= TICK_INTERVAL {
             let last = self.last_index();
             self.clock.barrier = self.propose_tick().unwrap_or(last);
         }

@@ -2,6 +2,7 @@
 //! not do by itself meanwhile. What happens at the limit is the state machine's business.
 use super::administration::Waiting;
 use super::core::{Core, Origin, Routed};
+use super::plane::Plane;
 use super::{Server, answers};
 use crate::admin::AdminError;
 use quorumwire_control::Refusal;
@@ -17,13 +18,13 @@ pub struct MemoryNotes {
     asked_in: Option<Term>,
     /// That the options say something else than the cluster does was told.
     is_difference_told: bool,
-    /// Changes of the limit that this leader has put into its log and not applied.
-    on_their_way: u64,
+    /// In this term of ours a change of the limit was put into the log, or is to be.
+    is_on_its_way: bool,
 }
 
 impl Core {
     /// A write that may be a change of the limit. The plane answers a `set` once it is committed, before anybody
-    /// knows whether it is refused: with a limit, or one on its way, it takes none.
+    /// knows whether it is refused: with a limit it takes none, and until the term ends none after a change of it.
     pub fn write_or_limit(&mut self, origin: Origin, command: &Command<'_>) -> Routed {
         let is_limit = matches!(command, Command::Memory(_));
         if is_limit {
@@ -38,29 +39,25 @@ impl Core {
     pub fn limit_is_on_its_way(&mut self) {
         if self.leads() {
             self.begin_term();
-            self.memory.on_their_way += 1;
+            self.memory.is_on_its_way = true;
             self.lend_to_plane();
         }
     }
 
-    /// A command was applied, wherever it came from. One that never is, or was another leader's, is waited for
-    /// until the term ends, or for one less: so long the plane takes no `set`s, which costs time only.
-    pub fn note_applied(&mut self, command: &[u8]) {
-        if Command::is_memory(command) {
-            let left = self.memory.on_their_way.saturating_sub(1);
-            self.memory.on_their_way = left;
-        }
-    }
-
-    /// What a term that we lead begins with.
-    pub fn forget_limits_on_their_way(&mut self) {
-        self.memory.on_their_way = 0;
+    /// What a term that we lead begins with: a change may wait since the last fast term. What is in the log
+    /// already is applied before the plane takes any `set`.
+    pub fn forget_limit_on_its_way(&mut self) {
+        let waits = |plane: &Plane| {
+            let mut waiting = plane.waiting.iter();
+            waiting.any(|submission| Command::is_memory(&submission.payload))
+        };
+        self.memory.is_on_its_way = self.plane.as_ref().is_some_and(waits);
     }
 
     /// Whether a plain `set` is stored for certain, once it is committed.
     pub fn stores_every_set(&self) -> bool {
         let has_limit = self.store.inner().memory_limit().bytes != 0;
-        !has_limit && self.memory.on_their_way == 0 && self.applied >= self.term_start
+        !has_limit && !self.memory.is_on_its_way && self.applied >= self.term_start
     }
 }
 

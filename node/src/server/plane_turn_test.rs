@@ -312,6 +312,17 @@ fn a_tick_that_waited_tells_when_it_leaves() {
 }
 
 #[test]
+fn who_reads_times_waits_for_a_tick_that_is_on_its_way() {
+    let (mut core, _place) = fast_leader();
+    core.step(Input::PlaneFailed);
+    carry_out(&mut core);
+    core.now.0 += Duration::from_hours(1);
+    core.tick_before_write();
+    core.tick_for_reader();
+    assert!(core.clock.barrier > core.applied);
+}
+
+#[test]
 fn a_write_does_not_pass_those_that_wait_since_the_fast_term() {
     let (mut core, _) = fast_leader();
     assert!(matches!(write(&mut core, 1), Routed::Pending));
@@ -456,7 +467,6 @@ fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
         "before it is in the log"
     );
     apply(&mut core, "cache_memlimit 8\r\n");
-    core.note_applied(b"\x10");
     assert_eq!(sets_until(&mut core), Duration::ZERO, "it holds");
     let from = SocketAddr::from(([192, 0, 2, 1], 1));
     assert!(!core.plane_takes_memcached(from, b"\0\0\0\0\0\x01\0\0set a 0 0 1\r\n1\r\n"));
@@ -471,9 +481,27 @@ fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
         command: &encoded(&none),
     };
     core.store.inner_mut().apply(&entry, &mut Vec::new());
-    assert_eq!(sets_until(&mut core), Duration::MAX);
+    let until = sets_until(&mut core);
+    assert_eq!(until, Duration::ZERO, "another may be on its way");
+    core.forget_limit_on_its_way();
+    assert_eq!(sets_until(&mut core), Duration::MAX, "in the next term");
     core.term_start = core.applied.next();
     assert_eq!(sets_until(&mut core), Duration::ZERO, "an earlier leader's");
+}
+
+#[test]
+fn a_memory_limit_that_waits_since_the_last_fast_term_is_remembered() {
+    let (mut core, _) = fast_leader();
+    assert!(core.stores_every_set());
+    let origin = Origin::Admin(core.next_ticket());
+    let change = Write::Memory(MemoryChange {
+        limit_bytes: Some(1),
+        ..MemoryChange::default()
+    });
+    let routed = core.write_or_limit(origin, &change);
+    assert!(matches!(routed, Routed::Pending), "the plane is full");
+    core.forget_limit_on_its_way();
+    assert!(!core.stores_every_set());
 }
 
 fn encoded(command: &Write<'_>) -> Vec<u8> {

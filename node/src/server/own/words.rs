@@ -5,9 +5,10 @@ use quorumwire_wire::client::{Refused, RefusedReason};
 const DETAIL_BYTES_MAX: usize = 256;
 
 /// Text in front, what it means; the first one that fits counts.
-const WORDS: [(&str, RefusedReason); 12] = [
+const WORDS: [(&str, RefusedReason); 13] = [
     ("outcome unknown", RefusedReason::OutcomeUnknown),
     ("already executed", RefusedReason::AnswerGone),
+    ("executed", RefusedReason::AnswerGone),
     ("no leader", RefusedReason::NoLeader),
     ("not leader", RefusedReason::NotLeader),
     ("busy", RefusedReason::Busy),
@@ -63,6 +64,7 @@ mod tests {
             (answers::BUSY, RefusedReason::Busy),
             (answers::DISK_FULL, RefusedReason::DiskFull),
             (answers::STOPPING, RefusedReason::Stopping),
+            (answers::NO_WAY_BACK, RefusedReason::AnswerGone),
             (answers::DROPPED, RefusedReason::Other),
             (lease_lost, RefusedReason::LeaseLost),
         ] {
