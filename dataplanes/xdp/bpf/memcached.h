@@ -148,11 +148,9 @@ qw_make_request(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *
 
 /* Looks at a memcached client's datagram. */
 /* Whether the host lets us take a `set` now. */
-static __always_inline int qw_may_set(__u32 group_slot)
+static __always_inline int qw_may_set(const struct qw_leave *leave, __u64 now)
 {
-	const struct qw_leave *leave = qw_leave_of(group_slot);
-
-	return leave && *(const volatile __u64 *)&leave->sets_until > bpf_ktime_get_boot_ns();
+	return leave && *(const volatile __u64 *)&leave->sets_until > now;
 }
 
 static __always_inline enum qw_memcached_fate
@@ -175,7 +173,7 @@ qw_open_memcached(struct xdp_md *ctx, struct qw_served *s, const struct qw_group
 			       qw_read_recent(ctx, s, group, leave, text, key_bytes) :
 			       QW_MEMCACHED_PASSED;
 	/* Looked at again when the step is taken; this saves what comes before it. */
-	if (!qw_may_set(s->frame.group_slot) ||
+	if (!qw_may_set(leave, bpf_ktime_get_boot_ns()) ||
 	    !qw_memcached_read(text, bytes, &s->set) || !qw_checksum_is_right(ctx, &s->frame))
 		return QW_MEMCACHED_PASSED;
 	return qw_make_request(ctx, s, group, text);

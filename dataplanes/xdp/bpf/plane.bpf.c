@@ -83,11 +83,17 @@ static __always_inline int qw_take_step(struct qw_served *s, struct qw_group *gr
 					struct qw_lock *lock)
 {
 	struct qw_registers *registers = &group->registers;
+	const struct qw_leave *leave = NULL;
+	__u64 now = 0;
 
+	if (s->frame.is_memcached) { /* nothing may be called under the kernel's lock */
+		leave = qw_leave_of(s->frame.group_slot);
+		now = bpf_ktime_get_boot_ns();
+	}
 	if (!qw_change_begins(group, lock, s->frame.group_slot))
 		return 0;
 	/* The host may have taken its leave back, and put something into the log since, while we waited. */
-	if (s->frame.is_memcached && !qw_may_set(s->frame.group_slot)) {
+	if (s->frame.is_memcached && !qw_may_set(leave, now)) {
 		qw_change_ends(group, lock);
 		s->out.actions = 0;
 		s->out.reason = QW_REASON_NONE;
