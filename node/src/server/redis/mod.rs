@@ -26,6 +26,8 @@ const KEYS_OF_A_READ_MIN: usize = 4;
 const COMMAND_NAME_SHOWN_MAX: usize = 32;
 /// Longest name that a client gives itself or its library, in bytes.
 const NAME_BYTES_MAX: usize = 256;
+/// Most words of a command that is carried out here: it may look at each for each of them, or for each connection.
+const CONNECTION_WORDS_MAX: usize = 128;
 
 /// What a client has asked for so far.
 pub struct RedisClient {
@@ -180,6 +182,14 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         answer(connection, errors::NOT_LET_IN.to_vec());
         return true;
     }
+    if kind == Kind::Connection && words.len() > CONNECTION_WORDS_MAX && !has_own_limit(words) {
+        core.counters.refused_requests += 1;
+        if let Some(transaction) = &mut state(connection).transaction {
+            transaction.fail();
+        }
+        answer(connection, errors::too_many_words(CONNECTION_WORDS_MAX));
+        return true;
+    }
     if state(connection).transaction.is_some() && !transactions::is_immediate(words) {
         transactions::queue(connection, kind, words);
         return true;
@@ -189,6 +199,13 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         Kind::Read => take_read(core, connection, words),
         Kind::Connection => connection::take(core, connection, words),
     }
+}
+
+/// `WATCH` may have as many keys as are watched at most, `COMMAND` as many words as its answer has room for; neither
+/// looks at one more than a few times.
+fn has_own_limit(words: &Words<'_>) -> bool {
+    let name = words.get(0).unwrap_or_default();
+    name.eq_ignore_ascii_case(b"watch") || name.eq_ignore_ascii_case(b"command")
 }
 
 fn take_single(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
