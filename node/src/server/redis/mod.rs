@@ -12,7 +12,7 @@ use super::clients::{Connection, Said, SlotKind};
 use super::core::Core;
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use quorumwire_control::Now;
-use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, classify, parse};
+use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, VERSIONS, Words, classify, parse};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command};
 use std::net::SocketAddr;
 
@@ -94,14 +94,16 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
         if rest.is_empty() || !connection.has_room() || connection.stalled {
             return (used, 0);
         }
-        match parse(rest) {
-            Parsed::Incomplete { needed } => {
-                if connection.is_let_in || rest.len() <= UNKNOWN_CLIENT_BYTES_MAX {
-                    return (used, needed);
-                }
+        let parsed = parse(rest);
+        match parsed {
+            Parsed::Incomplete { needed: bytes }
+            | Parsed::Request {
+                consumed: bytes, ..
+            } if !connection.is_let_in && bytes > UNKNOWN_CLIENT_BYTES_MAX => {
                 used += rest.len();
                 refuse(core, connection, errors::UNKNOWN_CLIENT_TOO_LONG.to_vec());
             }
+            Parsed::Incomplete { needed } => return (used, needed),
             Parsed::Nothing { consumed } => used += consumed,
             Parsed::Request { consumed, words } => {
                 if !take_request(core, connection, &words) {
@@ -234,6 +236,14 @@ fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>)
 /// Whether a read is one of a Redis client: memcached has no request that begins so.
 pub fn is_read(line: &[u8]) -> bool {
     line.first().copied().and_then(Resp::from_byte).is_some()
+}
+
+/// Whether a read is a question of this server's own, which no client may ask: the answer of one has no limit.
+pub fn is_internal(line: &[u8]) -> bool {
+    let words = line
+        .split_first()
+        .and_then(|(_, text)| Words::from_text(text));
+    words.is_some_and(|words| words.get(0) == Some(VERSIONS))
 }
 
 /// What a read is kept and passed on as.
