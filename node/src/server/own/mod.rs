@@ -17,7 +17,6 @@ use super::core::{Core, Routed};
 use super::redis;
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use counters::Closed;
-use quorumwire_control::Now;
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, Read};
 use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
@@ -28,10 +27,9 @@ use std::collections::VecDeque;
 /// A query's answer may be as long as several items; it stands for so many keys.
 const KEYS_OF_A_QUERY: u32 = 4;
 
-/// What is known of a client.
+/// What is known of a client; nothing, when it has just connected.
+#[derive(Default)]
 pub struct OwnClient {
-    /// When it came.
-    since: Now,
     /// It has said hello, and has been welcomed.
     is_welcome: bool,
     /// The number of the request that is being taken on.
@@ -45,18 +43,6 @@ pub struct OwnClient {
 }
 
 impl OwnClient {
-    /// One that has just connected.
-    pub fn new(now: Now) -> Self {
-        Self {
-            since: now,
-            is_welcome: false,
-            request: 0,
-            waiting: VecDeque::new(),
-            told: None,
-            counters: OwnCounters::default(),
-        }
-    }
-
     /// The request being looked at waits for its answer from now on.
     pub fn took_on(&mut self) {
         self.waiting.push_back(self.request);

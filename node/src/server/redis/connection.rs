@@ -30,7 +30,11 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         }
         b"reset" => {
             state(connection).reset();
+            let was_let_in = connection.is_let_in;
             connection.is_let_in = core.accounts.is_none();
+            if was_let_in {
+                connection.unknown_since = core.now; // who was not yet wins no time by it
+            }
             answer(connection, b"+RESET\r\n".to_vec());
         }
         b"hello" => hello(core, connection, words),
