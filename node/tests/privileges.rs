@@ -59,6 +59,17 @@ fn scratch() -> tempfile::TempDir {
     dir
 }
 
+/// Copies the server by a process of its own: a file that this one writes is open for writing in children that other
+/// tests start meanwhile, and then cannot be run.
+fn copy_binary(to: &Path) {
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_quorumwire"))
+        .arg(to)
+        .status()
+        .unwrap();
+    assert!(copied.success());
+}
+
 #[test]
 fn a_user_that_cannot_be_is_refused_by_name() {
     if !is_root() {
@@ -72,7 +83,7 @@ fn a_user_that_cannot_be_is_refused_by_name() {
     refused(&output, &["option user: 1:x", "two numbers"]);
     // Somebody else cannot become anybody.
     let binary = scratch.path().join("quorumwire");
-    fs::copy(env!("CARGO_BIN_EXE_quorumwire"), &binary).unwrap();
+    copy_binary(&binary);
     let output = Command::new("setpriv")
         .args(["--reuid", "65533", "--regid", "65533", "--clear-groups"])
         .arg(&binary)
@@ -304,7 +315,7 @@ fn what_systemd_gave_and_nobody_needs_is_given_up() {
     }
     let scratch = scratch();
     let binary = scratch.path().join("quorumwire");
-    fs::copy(env!("CARGO_BIN_EXE_quorumwire"), &binary).unwrap();
+    copy_binary(&binary);
     chown(scratch.path(), Some(UID), Some(UID)).unwrap();
     let kept = "+bpf,+net_admin,+perfmon";
     let mut process = Command::new("setpriv")

@@ -180,8 +180,8 @@ pub struct Connection {
     queued: bool,
     /// What it held when it was last looked at.
     held: HeldByOne,
-    /// When it came.
-    opened: Now,
+    /// Since when it has had time to say who it is: the end of its handshake, or when it came without one.
+    pub unknown_since: Now,
     /// When it came, as long as its handshake is under way.
     handshake_since: Option<Now>,
     /// When its last request was taken on; before the first, when it came.

@@ -178,8 +178,12 @@ pub fn is_account(core: &mut Core, name: &[u8], password: &[u8]) -> bool {
 /// The first request of a memcached client that must say who it is: a `set` of any key to name and password.
 fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
     let (consumed, reply, is_over) = match parse(bytes) {
-        Parsed::Incomplete { needed } if needed <= UNKNOWN_CLIENT_BYTES_MAX => return (0, needed),
-        Parsed::Incomplete { .. } => (bytes.len(), reply::NOT_LET_IN, true),
+        Parsed::Incomplete { needed: long } | Parsed::Request { consumed: long, .. }
+            if long > UNKNOWN_CLIENT_BYTES_MAX =>
+        {
+            (bytes.len(), reply::NOT_LET_IN, true)
+        }
+        Parsed::Incomplete { needed } => return (0, needed),
         Parsed::Request { consumed, request } => match request {
             Request::Write {
                 command: Command::Set(item),

@@ -240,3 +240,46 @@ fn more_keys_than_a_client_may_watch_are_refused_however_they_come() {
         Ok(())
     });
 }
+
+/// Commands about connections look at their words in turn, and some at every connection for each.
+#[test]
+fn a_command_about_the_connection_has_few_words() {
+    run_started(plan(), |cluster| {
+        let many = |first: &str, more: &str, count: usize| {
+            let words: Vec<_> = first.split(' ').collect();
+            let more: Vec<_> = more.split(' ').collect();
+            let mut text = format!("*{}\r\n", words.len() + count * more.len());
+            for word in words
+                .iter()
+                .chain(more.iter().cycle().take(count * more.len()))
+            {
+                text.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+            }
+            text
+        };
+        let mut socket = connect(cluster.redis(0))?;
+        for (first, more) in [
+            ("CONFIG SET", "maxmemory 1"),
+            ("CONFIG GET", "x*"),
+            ("CLIENT KILL", "ID 1"),
+            ("CLIENT LIST ID", "1"),
+            ("HELLO 3", "SETNAME a"),
+            ("INFO", "x"),
+        ] {
+            for count in [128, 30_000] {
+                let said = ask(&mut socket, &many(first, more, count))?;
+                let expected = "-ERR command has more than 128 words";
+                ensure!(said == expected, "{first}, {count} times: {said}");
+            }
+        }
+        // As many as there may be; what has a limit of its own; and a transaction that is spoiled by too many.
+        ensure!(ask(&mut socket, &many("CLIENT KILL", "ID 9999", 63))? == ":0");
+        ensure!(ask(&mut socket, &many("COMMAND GETKEYS MSET", "k v", 1000))? == "*1000");
+        let mut socket = connect(cluster.redis(0))?;
+        ensure!(ask(&mut socket, &many("WATCH", "k", 1000))? == "+OK");
+        ensure!(ask(&mut socket, "MULTI\r\n")? == "+OK");
+        ensure!(ask(&mut socket, &many("PING", "x", 128))?.starts_with("-ERR command has"));
+        ensure!(ask(&mut socket, "EXEC\r\n")?.starts_with("-EXECABORT"));
+        Ok(())
+    });
+}

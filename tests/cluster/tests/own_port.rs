@@ -2,7 +2,7 @@
 //! is closed with a reason that is counted, unknown clients get nothing, and everybody else is served meanwhile.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -16,6 +16,8 @@ use quorumwire_wire::{ClientFrame, take_client_frame, write_client_frame};
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The first byte of a store's command that is in Redis' words.
 const SCRIPT: u8 = 0x1f;
+/// The first byte of a store's command that reads items and gives them a new end.
+const GET_AND_TOUCH: u8 = 0x1b;
 /// Requests of one connection that a replica takes on before some are answered.
 const IN_FLIGHT_MAX: u64 = 1024;
 
@@ -106,7 +108,8 @@ fn what_is_not_the_protocol_is_closed_and_counted() {
             ping(),
             submit(1, 7, 1, b""),
             damaged(hello(), 4, u32::MAX),
-            damaged(hello(), 8, 1), // nobody attaches anything to a hello
+            damaged(hello(), 4, 4096), // whose end does not come
+            damaged(hello(), 8, 1),    // nobody attaches anything to a hello
             damaged(hello(), 12, 0),
             after_hello(&hello()),
             after_hello(&submit(1, 0, 1, b"a")),
@@ -206,6 +209,53 @@ fn who_takes_no_answers_holds_up_nobody() {
         greedy.read_exact(&mut heard)?;
         ensure!(counter(cluster, "own_queries")? >= 30);
         client.set("other", "last")?;
+        Ok(())
+    });
+}
+
+/// What no client may ask, or not for so much at once.
+#[test]
+fn questions_of_the_servers_own_and_very_long_ones_are_refused() {
+    run_started(Plan::steady(1, Durability::Memory), |cluster| {
+        let mut socket = connect(cluster)?;
+        socket.write_all(&hello())?;
+        // A line of memcached's is that long at most.
+        let longest = |first: &[u8]| [first, &b" k".repeat((64 << 10) / 2 - 5)].concat();
+        let too_long = |first: &[u8]| [first, &b" k".repeat((64 << 10) / 2)].concat();
+        let gat = [&[GET_AND_TOUCH][..], &[0; 8]].concat();
+        let versions = |digit: char| format!("{digit}*2\r\n$9\r\n\0versions\r\n$1\r\nk\r\n");
+        let query = |bytes: &[u8]| frame(1, Body::Query(client::Query {}), bytes);
+        let cases: [(Vec<u8>, bool); 8] = [
+            (query(versions('2').as_bytes()), false),
+            (query(versions('3').as_bytes()), false),
+            (query(b"2*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"), true),
+            (query(&too_long(b"get")), false),
+            (query(&longest(b"get")), true),
+            (submit(1, 7, 1, &too_long(&gat)), false),
+            (submit(1, 7, 2, &longest(&gat)), true),
+            (query(b"get k"), true),
+        ];
+        for (bytes, _) in &cases {
+            socket.write_all(bytes)?;
+        }
+        socket.shutdown(Shutdown::Write)?;
+        let mut heard = Vec::new();
+        socket.read_to_end(&mut heard)?;
+        let heard: Vec<_> = messages(&heard)?
+            .into_iter()
+            .filter(|it| it.request == 1)
+            .collect();
+        ensure!(heard.len() == cases.len(), "{heard:?}");
+        for (place, (said, (_, is_served))) in heard.iter().zip(&cases).enumerate() {
+            let fits = match &said.body {
+                Some(from_server::Body::Answer(_)) => *is_served,
+                Some(from_server::Body::Refused(refused)) => {
+                    !is_served && refused.detail.starts_with("not executed")
+                }
+                _ => false,
+            };
+            ensure!(fits, "{place}: {said:?}");
+        }
         Ok(())
     });
 }

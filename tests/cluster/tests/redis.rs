@@ -291,7 +291,12 @@ fn who_has_not_said_who_he_is_gets_nothing() {
                 ensure!(is_let_in || !answer.contains("$1\r\nv"), "{answer:?}");
             }
             let long = format!("*2\r\n$4\r\nAUTH\r\n$9000\r\n{}", "x".repeat(8000));
-            ensure!(redis(&long)? == "-ERR Protocol error: unauthenticated bulk length\r\n");
+            let announced = "*2\r\n$4\r\nAUTH\r\n$9000\r\nx".to_owned();
+            let whole = format!("*2\r\n$4\r\nAUTH\r\n$9000\r\n{}\r\n", "x".repeat(9000));
+            let line = format!("AUTH {}\r\n", "x".repeat(9000));
+            for long in [long, announced, whole, line] {
+                ensure!(redis(&long)? == "-ERR Protocol error: unauthenticated bulk length\r\n");
+            }
 
             let memcached = |text: &str| {
                 let answer = send_raw(cluster.memcached(id), text.as_bytes())?;
@@ -320,6 +325,8 @@ fn who_has_not_said_who_he_is_gets_nothing() {
                     "{answer:?}"
                 );
             }
+            let whole = format!("set x 0 0 9000\r\nann {}\r\n", "x".repeat(8996));
+            ensure!(memcached(&whole)? == "CLIENT_ERROR unauthenticated\r\n");
         }
         let failed = cluster.status(leader)?.counters["client_authentications_failed"];
         ensure!(failed == 3, "{failed} failures counted");

@@ -2,8 +2,8 @@
 //! it, so that a flood of strangers costs those who are here little. What comes beyond it waits in the listener's
 //! queue; of handshakes under way the oldest gives way.
 use super::{
-    Clients, Connection, ConnectionId, HeldByOne, OwnClient, Protocol, RedisClient, Stream,
-    TimeBudget, VecDeque, clock,
+    Clients, Connection, ConnectionId, HeldByOne, Protocol, RedisClient, Stream, TimeBudget,
+    VecDeque, clock,
 };
 use mio::net::TcpStream;
 use mio::{Interest, Token};
@@ -42,8 +42,11 @@ const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(1);
 pub struct Handshakes {
     accepts: TimeBudget,
     time: TimeBudget,
+    turn_began: Now,
     /// More connections may wait to be accepted.
     accepts_more: bool,
+    /// Whose turn it is to accept.
+    next_listener: usize,
     /// Since when, and in which slot.
     open: BTreeSet<(Now, u32)>,
     /// Connections that go on when there is time again.
@@ -55,6 +58,8 @@ impl Default for Handshakes {
         Self {
             accepts: TimeBudget::new(ACCEPT_TIME),
             time: TimeBudget::new(HANDSHAKES_TIME),
+            turn_began: Now::default(),
+            next_listener: 0,
             accepts_more: false,
             open: BTreeSet::new(),
             postponed: VecDeque::new(),
@@ -86,6 +91,7 @@ impl Clients {
     pub fn begin_turn(&mut self, now: Now) {
         self.handshakes.accepts.begin_turn(now);
         self.handshakes.time.begin_turn(now);
+        self.handshakes.turn_began = now;
         if self.handshakes.may_go_on() {
             let postponed = &mut self.handshakes.postponed;
             let go_on = postponed.len().min(GO_ON_PER_TURN);
@@ -104,6 +110,8 @@ impl Clients {
             accepts_more,
             open,
             postponed,
+            turn_began: _,
+            next_listener: _,
         } = &self.handshakes;
         (*accepts_more && accepts.will_be_left() && open.len() < HANDSHAKES_MAX)
             || (!postponed.is_empty() && time.will_be_left())
@@ -117,16 +125,23 @@ impl Clients {
     /// Takes new connections, up to the limit; one more is told so and closed.
     pub fn accept(&mut self, now: Now) {
         self.handshakes.accepts_more = false;
-        for place in 0..self.listeners.len() {
-            while let Some(protocol) = self.next_to_accept(place, now) {
-                let began = clock::worked();
-                let Ok((stream, from)) = self.listeners[place].0.accept() else {
-                    break;
-                };
+        // One of each in turn, so that a flood at one port keeps nobody away from the others.
+        let mut in_a_row_empty = 0;
+        while in_a_row_empty < self.listeners.len() {
+            let place = self.handshakes.next_listener % self.listeners.len();
+            let Some(protocol) = self.next_to_accept(place, now) else {
+                break;
+            };
+            self.handshakes.next_listener = place + 1;
+            let began = clock::worked();
+            if let Ok((stream, from)) = self.listeners[place].0.accept() {
+                in_a_row_empty = 0;
                 self.take_in(stream, from, protocol, now);
-                let took = clock::worked().saturating_sub(began);
-                self.handshakes.accepts.use_up(took);
+            } else {
+                in_a_row_empty += 1;
             }
+            let took = clock::worked().saturating_sub(began);
+            self.handshakes.accepts.use_up(took);
         }
     }
 
@@ -181,7 +196,8 @@ impl Clients {
             return;
         }
         self.unknown_looked_at = now;
-        let is_due = |it: &&Connection| !it.is_let_in && is_over(now, it.opened, UNKNOWN_TIMEOUT);
+        let is_due =
+            |it: &&Connection| !it.is_let_in && is_over(now, it.unknown_since, UNKNOWN_TIMEOUT);
         let due: Vec<_> = self.iter().filter(is_due).map(|it| it.id).collect();
         for connection in due
             .into_iter()
@@ -245,7 +261,7 @@ impl Clients {
             },
             own: match protocol {
                 Protocol::Memcached | Protocol::Redis => None,
-                Protocol::Own => Some(Box::new(OwnClient::new(now))),
+                Protocol::Own => Some(Box::default()),
             },
             is_let_in: self.lets_everybody_in,
             stream,
@@ -271,7 +287,7 @@ impl Clients {
             is_asking: false,
             queued: false,
             held: HeldByOne::default(),
-            opened: now,
+            unknown_since: now,
             handshake_since,
             last_request: now,
             bytes_in: 0,
@@ -282,7 +298,8 @@ impl Clients {
 
     /// Takes note that its handshake is done, if it is.
     pub(super) fn note_handshake(&mut self, connection: &mut Connection) {
-        if connection.stream.is_established() {
+        if connection.is_in_handshake() && connection.stream.is_established() {
+            connection.unknown_since = self.handshakes.turn_began;
             self.end_handshake(connection);
         }
     }

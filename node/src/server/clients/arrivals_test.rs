@@ -2,10 +2,12 @@
 use super::super::{Intake, Protocol};
 use super::*;
 use crate::key_folder::KeyFolder;
-use crate::tls::ClientTls;
+use crate::tls::{ClientTls, replica_name};
 use mio::net::TcpListener;
 use mio::{Events, Poll};
 use quorumwire_interfaces::ReplicaId;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
 use std::collections::BTreeMap;
 use std::net::TcpStream as Socket;
 use std::sync::Arc;
@@ -18,6 +20,10 @@ struct Host {
     poll: Poll,
     clients: Clients,
     address: SocketAddr,
+    /// Of the port for Redis clients.
+    redis: SocketAddr,
+    /// As a client shakes hands.
+    asks: Arc<ClientConfig>,
 }
 
 impl Host {
@@ -25,22 +31,29 @@ impl Host {
         let dir = tempfile::tempdir().unwrap();
         let members = BTreeMap::from([(ReplicaId(0), Vec::new())]);
         let keys = KeyFolder::create(&dir.path().join("keys"), "c", &members, 30).unwrap();
-        let own = keys.peer_files(ReplicaId(0)).own;
+        let peers = keys.peer_files(ReplicaId(0));
         let poll = Poll::new().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listen = || TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (listener, redis_listener) = (listen(), listen());
         let address = listener.local_addr().unwrap();
+        let redis = redis_listener.local_addr().unwrap();
         let mut clients = Clients::new(
-            vec![(listener, Protocol::Memcached)],
+            vec![
+                (listener, Protocol::Memcached),
+                (redis_listener, Protocol::Redis),
+            ],
             poll.registry().try_clone().unwrap(),
             FIRST_TOKEN,
             connections_max,
         );
-        let tls = ClientTls::load(&own, None, None).unwrap();
+        let tls = ClientTls::load(&peers.own, Some(&peers), None).unwrap();
         clients.tls = is_secured.then(|| Arc::clone(&tls.ports));
         Self {
             poll,
             clients,
             address,
+            redis,
+            asks: tls.asks.unwrap(),
         }
     }
 
@@ -146,6 +159,62 @@ fn connections_are_accepted_as_far_as_there_is_time() {
 }
 
 #[test]
+fn a_flood_at_one_port_keeps_nobody_away_from_another() {
+    let mut host = Host::start(4, false);
+    let flood = host.connect(20);
+    let few: Vec<_> = (0..2)
+        .map(|_| Socket::connect(host.redis).unwrap())
+        .collect();
+    let mut ms = 0;
+    host.turn_until(&mut ms, |it| it.counters.refused_too_many == 18);
+    let of_redis = host.clients.iter().filter(|it| it.redis.is_some());
+    assert_eq!(of_redis.count(), 2, "one of each in turn");
+    drop((flood, few));
+}
+
+#[test]
+fn a_port_that_was_served_last_is_served_last_again() {
+    let mut host = Host::start(10, false);
+    let flood = host.connect(3);
+    let late = Socket::connect(host.redis).unwrap();
+    for count in 1..=3 {
+        // Time for one.
+        host.clients.handshakes.accepts = TimeBudget::new(Duration::from_nanos(4));
+        host.clients.accept(at(0));
+        assert_eq!(host.clients.count(), count);
+        let of_redis = host.clients.iter().filter(|it| it.redis.is_some());
+        assert_eq!(of_redis.count(), usize::from(count > 1));
+    }
+    drop((flood, late));
+}
+
+#[test]
+fn the_time_to_say_who_one_is_begins_with_the_end_of_the_handshake() {
+    let mut host = Host::start(10, true);
+    host.clients.lets_everybody_in = false;
+    let mut slow = host.connect(1).remove(0);
+    let mut ms = 0;
+    host.turn_until(&mut ms, |it| it.count() == 1);
+    ms += 4000;
+    let name = ServerName::try_from(replica_name(ReplicaId(0), "c")).unwrap();
+    let mut session = ClientConnection::new(Arc::clone(&host.asks), name).unwrap();
+    let shakes = std::thread::spawn(move || {
+        while session.is_handshaking() {
+            session.complete_io(&mut slow).unwrap();
+        }
+        (session, slow)
+    });
+    host.turn_until(&mut ms, |it| it.handshakes.open.is_empty());
+    let held = shakes.join().unwrap();
+    assert!(ms > 4000);
+    host.clients.time_out_unknown(at(ms + 29_000));
+    assert_eq!(host.clients.count(), 1);
+    host.clients.time_out_unknown(at(ms + 31_000));
+    assert_eq!(host.clients.count(), 0);
+    drop(held);
+}
+
+#[test]
 fn who_must_say_who_it_is_has_thirty_seconds_for_it() {
     let mut host = Host::start(10, false);
     host.clients.lets_everybody_in = false;
@@ -171,18 +240,20 @@ fn of_all_who_hold_too_much_the_one_goes_that_held_the_most_for_the_longest() {
     let mut ms = 0;
     host.turn_until(&mut ms, |it| it.count() == 4);
     let ids: Vec<_> = host.clients.iter().map(|it| it.id).collect();
-    // One holds little, two hold much, one of them for longer.
-    for (id, bytes) in ids.iter().zip([1 << 10, 600 << 10, 600 << 10, 1 << 10]) {
+    // One holds little, two hold much, the second of them for longer.
+    let since = [None, Some(at(ms + 1000)), Some(at(ms)), None];
+    let bytes = [1 << 10, 600 << 10, 600 << 10, 1 << 10];
+    for ((id, bytes), since) in ids.iter().zip(bytes).zip(since) {
         let mut connection = host.clients.take(*id).unwrap();
         connection.lines.reserve(bytes);
         host.clients.count_held(&mut connection);
+        assert_eq!(connection.held.much_since.is_some(), since.is_some());
+        connection.held.much_since = since;
         host.clients.put_back(connection);
-        // Since when is told by the real clock: any later moment is after both.
     }
     assert!(host.clients.held.bytes > 1 << 20);
-    let later = Now(clock::now().0 + Duration::from_mins(1));
-    let gone = host.clients.shed(later).expect("one goes");
-    assert!(ids[1..3].contains(&gone));
+    let later = at(ms + 60_000);
+    assert_eq!(host.clients.shed(later), Some(ids[2]));
     assert_eq!(host.clients.shed(later), None, "one is enough");
     assert_eq!(host.clients.counters.closed_for_memory, 1);
     assert!(host.clients.held.bytes < 1 << 20);

@@ -29,7 +29,7 @@ impl Default for Held {
 pub struct HeldByOne {
     bytes: usize,
     /// Since when it has been much.
-    much_since: Option<Now>,
+    pub(super) much_since: Option<Now>,
 }
 
 impl Connection {

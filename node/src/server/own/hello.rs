@@ -112,10 +112,11 @@ impl Clients {
         }
         self.hellos_next = Now(now.0 + HELLOS_LOOKED_AT);
         let is_late = |it: &&Connection| {
-            it.own.as_deref().is_some_and(|client| {
-                let waited = now.0.saturating_sub(client.since.0);
-                !client.is_welcome && !it.closing && waited > HELLO_TIMEOUT
-            })
+            let is_due = || {
+                let waited = now.0.saturating_sub(it.unknown_since.0);
+                !it.is_in_handshake() && !it.closing && waited > HELLO_TIMEOUT
+            };
+            it.own.as_deref().is_some_and(|client| !client.is_welcome) && is_due()
         };
         let late: Vec<_> = self.iter().filter(is_late).map(|it| it.id).collect();
         for id in late {

@@ -17,8 +17,8 @@ use super::core::{Core, Routed};
 use super::redis;
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use counters::Closed;
-use quorumwire_control::Now;
-use quorumwire_kv::memcached::{Asked, Read};
+use quorumwire_kv::Command;
+use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, Read};
 use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
 use quorumwire_wire::limits::SESSION_COMMAND_BYTES_MAX;
 use quorumwire_wire::{ClientFrame, take_client_frame, write_client_frame};
@@ -27,10 +27,9 @@ use std::collections::VecDeque;
 /// A query's answer may be as long as several items; it stands for so many keys.
 const KEYS_OF_A_QUERY: u32 = 4;
 
-/// What is known of a client.
+/// What is known of a client; nothing, when it has just connected.
+#[derive(Default)]
 pub struct OwnClient {
-    /// When it came.
-    since: Now,
     /// It has said hello, and has been welcomed.
     is_welcome: bool,
     /// The number of the request that is being taken on.
@@ -44,18 +43,6 @@ pub struct OwnClient {
 }
 
 impl OwnClient {
-    /// One that has just connected.
-    pub fn new(now: Now) -> Self {
-        Self {
-            since: now,
-            is_welcome: false,
-            request: 0,
-            waiting: VecDeque::new(),
-            told: None,
-            counters: OwnCounters::default(),
-        }
-    }
-
     /// The request being looked at waits for its answer from now on.
     pub fn took_on(&mut self) {
         self.waiting.push_back(self.request);
@@ -122,16 +109,16 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
             0
         };
         match take_client_frame::<FromClient>(rest, attachment_bytes_max) {
-            Ok(ClientFrame::Incomplete { needed })
-                if is_welcome || needed <= UNKNOWN_CLIENT_BYTES_MAX =>
-            {
-                return (used, needed);
-            }
-            Ok(ClientFrame::Incomplete { needed }) => {
-                let detail = format!("{needed} bytes before a hello");
+            Ok(
+                ClientFrame::Incomplete { needed: long }
+                | ClientFrame::Whole { consumed: long, .. },
+            ) if !is_welcome && long > UNKNOWN_CLIENT_BYTES_MAX => {
+                let detail = format!("{long} bytes before a hello");
                 hello::close(connection, Closed::Malformed, detail);
+                advance(core, connection); // or the goodbye waits for ever for its turn
                 return (bytes.len(), 0);
             }
+            Ok(ClientFrame::Incomplete { needed }) => return (used, needed),
             Ok(ClientFrame::Whole {
                 consumed,
                 message,
@@ -198,6 +185,11 @@ fn take_submit(
         hello::close(connection, Closed::Malformed, detail);
         return true;
     }
+    if asks_for_too_many(command) {
+        let text = b"SERVER_ERROR not executed: more keys than a request may ask for\r\n";
+        connection.push_write(Some(text[..].into()), false);
+        return true;
+    }
     if !requests::has_room_for_write(core, connection) {
         return false;
     }
@@ -226,11 +218,21 @@ fn take_query(core: &mut Core, connection: &mut Connection, query: &[u8]) -> boo
 
 /// Whether the state machine answers this without changing anything; some of memcached's meta reads do.
 fn is_query(query: &[u8]) -> bool {
-    let is_items = || {
-        let read = Read::from_line(query);
-        read.is_some_and(|read| matches!(read.asked(), Asked::Items { .. }))
-    };
-    redis::is_read(query) || is_items()
+    if redis::is_read(query) {
+        return !redis::is_internal(query);
+    }
+    if query.len() > LINE_BYTES_MAX {
+        return false;
+    }
+    let read = Read::from_line(query);
+    read.is_some_and(|read| matches!(read.asked(), Asked::Items { .. }))
+}
+
+/// Whether a command reads more keys than a line of memcached's holds: each may be an item, and all are answered at
+/// once. It is refused before it is in the log, where all replicas must take it alike, whatever their limits.
+fn asks_for_too_many(command: &[u8]) -> bool {
+    let is_read = || matches!(Command::decode(command), Ok(Command::GetAndTouch { .. }));
+    command.len() > LINE_BYTES_MAX && is_read()
 }
 
 /// Writes the answer of the query at the front, if there is room for one; see [`requests::advance`].

@@ -63,11 +63,9 @@ impl Filter {
             but: Some(me),
             ..Self::default()
         };
-        let mut place = 2;
-        while let Some(option) = words.get(place) {
-            let Some(value) = words.get(place + 1) else {
-                return Err(b"-ERR syntax error\r\n".to_vec());
-            };
+        let options: Vec<&[u8]> = words.iter().skip(2).collect();
+        let (options, rest) = options.as_chunks::<2>();
+        for [option, value] in options {
             match option.to_ascii_lowercase().as_slice() {
                 b"id" => filter.ids.push(id(value)?),
                 b"addr" => filter.address = Some(text(value)),
@@ -77,7 +75,9 @@ impl Filter {
                 b"type" => return Err(unknown_type(Some(value))),
                 _ => return Err(b"-ERR syntax error\r\n".to_vec()),
             }
-            place += 2;
+        }
+        if !rest.is_empty() {
+            return Err(b"-ERR syntax error\r\n".to_vec());
         }
         Ok(filter)
     }

@@ -21,28 +21,8 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         b"unwatch" => return transactions::unwatch(connection),
         b"wait" => return asks::wait(core, connection, words),
         b"client" => return client(core, connection, words),
-        b"config" if memory::change(words).is_some() => {
-            return match memory::change(words) {
-                Some(Ok(change)) => {
-                    let quiet = state(connection).is_quiet;
-                    take_write(core, connection, &Command::Memory(change), quiet)
-                }
-                Some(Err(text)) => {
-                    reply::error(&mut out, text.as_bytes());
-                    answer(connection, out);
-                    true
-                }
-                None => true,
-            };
-        }
-        b"info" | b"config" => {
-            let ask = if name == b"info" {
-                Ask::Info(resp, texts(words, 1))
-            } else {
-                Ask::Config(resp, texts(words, 1))
-            };
-            return push(core, connection, ask);
-        }
+        b"config" => return config(core, connection, words),
+        b"info" => return push(core, connection, Ask::Info(resp, texts(words, 1))),
         b"quit" => {
             answer(connection, b"+OK\r\n".to_vec());
             connection.push(SlotKind::Quit, None);
@@ -50,7 +30,11 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         }
         b"reset" => {
             state(connection).reset();
+            let was_let_in = connection.is_let_in;
             connection.is_let_in = core.accounts.is_none();
+            if was_let_in {
+                connection.unknown_since = core.now; // who was not yet wins no time by it
+            }
             answer(connection, b"+RESET\r\n".to_vec());
         }
         b"hello" => hello(core, connection, words),
@@ -66,6 +50,22 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         }
     }
     true
+}
+
+/// `CONFIG ...`. False: it must be offered again.
+fn config(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+    let client = state(connection);
+    let (resp, quiet) = (client.resp, client.is_quiet);
+    match memory::change(words) {
+        Some(Ok(change)) => take_write(core, connection, &Command::Memory(change), quiet),
+        Some(Err(text)) => {
+            let mut out = Vec::new();
+            reply::error(&mut out, text.as_bytes());
+            answer(connection, out);
+            true
+        }
+        None => push(core, connection, Ask::Config(resp, texts(words, 1))),
+    }
 }
 
 /// What needs nothing but the command.
@@ -191,21 +191,21 @@ fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
     };
     let mut name = None;
     let mut is_let_in = connection.is_let_in;
-    let mut place = 2;
-    while let Some(option) = words.get(place) {
-        match (option.to_ascii_lowercase().as_slice(), words.get(place + 1)) {
-            (b"setname", Some(given)) if is_name(given) => {
+    let options: Vec<&[u8]> = words.iter().skip(2).collect();
+    let mut left = options.as_slice();
+    while let [option, values @ ..] = left {
+        match (option.to_ascii_lowercase().as_slice(), values) {
+            (b"setname", [given, behind @ ..]) if is_name(given) => {
                 name = Some(given.to_vec());
-                place += 2;
+                left = behind;
             }
-            (b"setname", Some(_)) => return answer(connection, BAD_NAME.to_vec()),
-            (b"auth", Some(user)) if words.len() > place + 2 => {
-                let password = words.get(place + 2).unwrap_or_default();
+            (b"setname", [_, ..]) => return answer(connection, BAD_NAME.to_vec()),
+            (b"auth", [user, password, behind @ ..]) => {
                 if core.accounts.is_some() && !is_account(core, user, password) {
                     return answer(connection, errors::WRONG_ACCOUNT.to_vec());
                 }
                 is_let_in = true;
-                place += 3;
+                left = behind;
             }
             _ => {
                 let option = String::from_utf8_lossy(option);

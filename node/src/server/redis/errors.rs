@@ -52,6 +52,11 @@ pub fn too_long() -> Vec<u8> {
     .into_bytes()
 }
 
+/// A command about the connection or the server with more words than any needs.
+pub fn too_many_words(words_max: usize) -> Vec<u8> {
+    format!("-ERR command has more than {words_max} words\r\n").into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::answers;

@@ -5,11 +5,19 @@ use quorumwire_kv::{MemoryChange, MemoryPolicy};
 /// What the words behind `CONFIG SET` ask for, or the error that they are answered with. `None`: they name another
 /// option, or none.
 pub fn change(words: &Words<'_>) -> Option<Result<MemoryChange, String>> {
-    let is = |place: usize, name: &[u8]| {
-        let word = words.get(place);
-        word.is_some_and(|word| word.eq_ignore_ascii_case(name))
+    let words: Vec<&[u8]> = words.iter().collect();
+    let [config, set, settings @ ..] = words.as_slice() else {
+        return None;
     };
-    if !is(0, b"config") || !is(1, b"set") || words.len() < 4 || words.len() % 2 == 1 {
+    let is_set = config.eq_ignore_ascii_case(b"config") && set.eq_ignore_ascii_case(b"set");
+    let (settings, rest) = settings.as_chunks::<2>();
+    if !is_set || settings.is_empty() || !rest.is_empty() {
+        return None;
+    }
+    let is_limit = |name: &[u8]| name.eq_ignore_ascii_case(b"maxmemory");
+    let is_known =
+        |[name, _]: &[&[u8]; 2]| is_limit(name) || name.eq_ignore_ascii_case(b"maxmemory-policy");
+    if !settings.iter().all(is_known) {
         return None;
     }
     let mut change = MemoryChange {
@@ -21,14 +29,8 @@ pub fn change(words: &Words<'_>) -> Option<Result<MemoryChange, String>> {
             "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
         )))
     };
-    let names: Vec<usize> = (2..words.len()).step_by(2).collect();
-    let is_known = |place: usize| is(place, b"maxmemory") || is(place, b"maxmemory-policy");
-    if !names.iter().all(|place| is_known(*place)) {
-        return None;
-    }
-    for place in names {
-        let value = words.get(place + 1).unwrap_or_default();
-        if is(place, b"maxmemory") {
+    for [name, value] in settings {
+        if is_limit(name) {
             if change.limit_bytes.is_some() {
                 return failed("maxmemory", "duplicate parameter");
             }

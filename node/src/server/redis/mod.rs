@@ -12,7 +12,7 @@ use super::clients::{Connection, Said, SlotKind};
 use super::core::Core;
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use quorumwire_control::Now;
-use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, classify, parse};
+use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, VERSIONS, Words, classify, parse};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command};
 use std::net::SocketAddr;
 
@@ -26,6 +26,8 @@ const KEYS_OF_A_READ_MIN: usize = 4;
 const COMMAND_NAME_SHOWN_MAX: usize = 32;
 /// Longest name that a client gives itself or its library, in bytes.
 const NAME_BYTES_MAX: usize = 256;
+/// Most words of a command that is carried out here: it may look at each for each of them, or for each connection.
+const CONNECTION_WORDS_MAX: usize = 128;
 
 /// What a client has asked for so far.
 pub struct RedisClient {
@@ -92,14 +94,16 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
         if rest.is_empty() || !connection.has_room() || connection.stalled {
             return (used, 0);
         }
-        match parse(rest) {
-            Parsed::Incomplete { needed } => {
-                if connection.is_let_in || rest.len() <= UNKNOWN_CLIENT_BYTES_MAX {
-                    return (used, needed);
-                }
+        let parsed = parse(rest);
+        match parsed {
+            Parsed::Incomplete { needed: bytes }
+            | Parsed::Request {
+                consumed: bytes, ..
+            } if !connection.is_let_in && bytes > UNKNOWN_CLIENT_BYTES_MAX => {
                 used += rest.len();
                 refuse(core, connection, errors::UNKNOWN_CLIENT_TOO_LONG.to_vec());
             }
+            Parsed::Incomplete { needed } => return (used, needed),
             Parsed::Nothing { consumed } => used += consumed,
             Parsed::Request { consumed, words } => {
                 if !take_request(core, connection, &words) {
@@ -180,6 +184,14 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         answer(connection, errors::NOT_LET_IN.to_vec());
         return true;
     }
+    if kind == Kind::Connection && words.len() > CONNECTION_WORDS_MAX && !has_own_limit(words) {
+        core.counters.refused_requests += 1;
+        if let Some(transaction) = &mut state(connection).transaction {
+            transaction.fail();
+        }
+        answer(connection, errors::too_many_words(CONNECTION_WORDS_MAX));
+        return true;
+    }
     if state(connection).transaction.is_some() && !transactions::is_immediate(words) {
         transactions::queue(connection, kind, words);
         return true;
@@ -189,6 +201,13 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         Kind::Read => take_read(core, connection, words),
         Kind::Connection => connection::take(core, connection, words),
     }
+}
+
+/// `WATCH` may have as many keys as are watched at most, `COMMAND` as many words as its answer has room for; neither
+/// looks at one more than a few times.
+fn has_own_limit(words: &Words<'_>) -> bool {
+    let name = words.get(0).unwrap_or_default();
+    name.eq_ignore_ascii_case(b"watch") || name.eq_ignore_ascii_case(b"command")
 }
 
 fn take_single(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
@@ -217,6 +236,14 @@ fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>)
 /// Whether a read is one of a Redis client: memcached has no request that begins so.
 pub fn is_read(line: &[u8]) -> bool {
     line.first().copied().and_then(Resp::from_byte).is_some()
+}
+
+/// Whether a read is a question of this server's own, which no client may ask: the answer of one has no limit.
+pub fn is_internal(line: &[u8]) -> bool {
+    let words = line
+        .split_first()
+        .and_then(|(_, text)| Words::from_text(text));
+    words.is_some_and(|words| words.get(0) == Some(VERSIONS))
 }
 
 /// What a read is kept and passed on as.
