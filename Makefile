@@ -3,7 +3,7 @@
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
-	@echo 'make test      everything that must hold (about 20 min on 2 cores)'
+	@echo 'make test      everything that must hold (20 to 30 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
 	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make fuzz      random bytes at every parser, FUZZ_SECONDS=300 for each target'
@@ -59,8 +59,8 @@ RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time
 # passes: `cargo test -p quorumwire-conformance-tests`. The checks of the programs in the kernel are left out one by one
 # in `make mutants` only, for which they are compiled anew.
 #
-# Everything but the planted bugs is compiled once, with one set of features, by tools/run-tests, which also says what
-# each program took. The planted bugs are compiled before the clusters begin: nothing is compiled beside those.
+# Test programs are compiled once, with one set of features, by tools/run-tests, which also says what each program
+# took. The planted bugs are compiled anew, before the clusters begin: nothing is compiled beside those.
 # On two quiet cores, in minutes: 2.2 for lints, 5.1 to compile, 1.6 for what has no cluster, 2.1 for planes, 7.6 for
 # clusters; beside these there is room for 12 minutes of processor time, of which 6 are used.
 PLANTED_CONTROL := cargo test --locked --package quorumwire-control --features mutants --test raft

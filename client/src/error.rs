@@ -17,7 +17,8 @@ pub enum Error {
     /// It was not carried out and will not be; the text says why. It may be submitted again.
     #[error("not carried out: {0}")]
     NotCarriedOut(String),
-    /// It was carried out, once; what was answered was too long to be kept for those who ask again.
+    /// It was carried out, once; what was answered was too long to be kept for those who ask again. That may
+    /// also have been an error of more than 64 bytes, such as a transaction's at the memory limit.
     #[error("carried out, without its answer")]
     AnswerGone,
     /// It may have been carried out, or may yet be, though not more than once. Look before it is submitted
@@ -41,7 +42,8 @@ pub enum Error {
     /// Settings, or words of a command, that make no sense. Nothing was sent.
     #[error("{0}")]
     Invalid(String),
-    /// The store carried the command out and answered this error, and changed nothing.
+    /// The store answered this error and changed nothing. A transaction was refused as a whole then; what only
+    /// one of its commands was answered is a [`Value::Error`](crate::kv::Value::Error) among its values.
     #[error("{0}")]
     Answered(String),
     /// The answer is none that the store gives; the command was carried out.
@@ -58,8 +60,9 @@ impl Error {
             | Self::NoAnswer(_)
             | Self::NotLetIn(_)
             | Self::TooLong { .. }
-            | Self::Invalid(_) => Outcome::NotCarriedOut,
-            Self::AnswerGone | Self::Answered(_) | Self::StrangeAnswer => Outcome::CarriedOut,
+            | Self::Invalid(_)
+            | Self::Answered(_) => Outcome::NotCarriedOut,
+            Self::AnswerGone | Self::StrangeAnswer => Outcome::CarriedOut,
             Self::OutcomeUnknown => Outcome::Unknown,
         }
     }

@@ -26,7 +26,8 @@
 //!
 //! - it was carried out: `Ok` and what was answered, or [`Error::AnswerGone`] if an answer longer than 64
 //!   bytes got lost on its way and was not kept for the repeated question;
-//! - it was not carried out and will not be: [`Error::NotCarriedOut`] and others;
+//! - it was not carried out and will not be: [`Error::NotCarriedOut`], [`Error::Answered`] if the store refused it,
+//!   and others;
 //! - nobody knows: [`Error::OutcomeUnknown`]. It may yet be carried out, though not twice.
 //!
 //! ```no_run
@@ -56,7 +57,10 @@
 //! ```no_run
 //! # use quorumwire_client::{Account, Client, Settings, Tls};
 //! let mut settings = Settings::new(["db-0.example:7402", "db-1.example:7402"]);
-//! settings.tls = Some(Tls::from_ca_file("/etc/quorumwire/ca.pem")?);
+//! let authorities = Tls::from_ca_file("/etc/quorumwire/ca.pem")?;
+//! // Only where servers ask for a certificate, with their option `client-tls-ca`.
+//! let shown = authorities.with_certificate("/etc/shop/client-shop.pem", "/etc/shop/client-shop-key.pem")?;
+//! settings.tls = Some(shown);
 //! settings.account = Some(Account {
 //!     name: "shop".into(),
 //!     password: "another one".into(),

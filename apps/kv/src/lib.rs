@@ -21,7 +21,8 @@
 //!   it instead of running the data as commands.
 //! - Flags beyond 32 bits are refused instead of cut off, and expiry times after 2038 work.
 //! - A value holds 1,048,576 bytes whatever its key; memcached counts its own header in.
-//! - The binary protocol and commands that tune memcached's memory are not served.
+//! - The binary protocol and commands that tune memcached's memory, but for `cache_memlimit`,
+//!   are not served.
 //! - Meta commands are those of 1.6.18, so without the flags `E`, `S` and `x` of other versions. Flags `h` and `l`
 //!   are 0: reads leave no trace. `me` tells `exp`, `cas`, `stale`, `won` and `size` and nothing else.
 //! - Base64 that is not the one way to write a key is refused. With flag `k` the key comes back as the client

@@ -173,6 +173,7 @@ fn values_of(answer: &[u8]) -> Result<Option<Vec<Value>>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Outcome;
 
     #[test]
     fn reads_go_as_queries_and_writes_as_commands() {
@@ -191,6 +192,26 @@ mod tests {
         }
         let long = "a".repeat(COMMAND_BYTES_MAX);
         assert!(way(&["SET", "a", &long]).is_err());
+    }
+
+    /// Who is told that a command was carried out takes it for done: an error of the store must not say so. One
+    /// within a transaction's answers leaves the others done.
+    #[test]
+    fn what_the_store_refuses_was_not_carried_out() {
+        for text in [
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "ERR value is not an integer or out of range",
+            "EXECABORT Transaction discarded because of: OOM",
+        ] {
+            let answer = format!("-{text}\r\n");
+            let error = value_of(answer.as_bytes()).unwrap_err();
+            assert_eq!(error, Error::Answered(text.to_owned()));
+            assert_eq!(error.outcome(), Outcome::NotCarriedOut);
+            assert_eq!(values_of(answer.as_bytes()), Err(error));
+            let among_others = format!("*2\r\n:1\r\n{answer}");
+            let values = vec![Value::Integer(1), Value::Error(text.to_owned())];
+            assert_eq!(values_of(among_others.as_bytes()), Ok(Some(values)));
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn verdict(reason: RefusedReason) -> Verdict {
         | RefusedReason::NotCommitted
         | RefusedReason::TooManySessions
         | RefusedReason::LeaseLost => Verdict::TryAgain,
-        RefusedReason::TooLong | RefusedReason::Other => Verdict::No,
+        RefusedReason::Other => Verdict::No,
     }
 }
 

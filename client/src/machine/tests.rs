@@ -244,7 +244,6 @@ fn refusals_say_what_is_known() {
     let gone = Some(Err(Error::AnswerGone));
     for (reason, sent_once, in_doubt) in [
         (RefusedReason::Other, no("why"), unknown.clone()),
-        (RefusedReason::TooLong, no("why"), unknown.clone()),
         (RefusedReason::AnswerGone, gone.clone(), gone),
         (
             RefusedReason::SequenceTooOld,

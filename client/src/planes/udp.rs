@@ -53,7 +53,7 @@ impl PlaneClient {
     /// The same for a blind write: answered as soon as it is committed, before it is carried out. Its answer
     /// is empty, whatever the state machine says or would say, so it is for commands whose answer nobody
     /// needs: of the key-value store's, `set`, `delete`, `touch` and `flush_all`, which cannot fail once they
-    /// are committed, but not `add`, `cas`, `incr` or `append`.
+    /// are committed (a `set` at a memory limit can), but not `add`, `cas`, `incr` or `append`.
     ///
     /// A command that replicas could refuse is not sent blind but waits until it is carried out: the first of
     /// a session until one is answered, those after a refusal, those after 30 s without such an answer, and

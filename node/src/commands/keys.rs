@@ -14,7 +14,7 @@ use std::process::ExitCode;
 All that a cluster needs, in one folder; docs/security.md says which file goes where:
   quorumwire keys new --dir KEYS --members 0=10.0.0.10,1=10.0.0.11,2=10.0.0.12
   quorumwire keys add --dir KEYS --member 3=10.0.0.13
-What a memcached or Redis client shows to servers with the option client-tls-ca:
+What a client shows to servers with the option client-tls-ca:
   quorumwire keys client --dir KEYS web-1
 New certificates before the old ones expire (copy them, SIGHUP):
   quorumwire keys renew --dir KEYS
@@ -43,7 +43,7 @@ enum Command {
     New(New),
     /// Make the certificate of one more replica, or add a secret that is accepted and not used yet
     Add(Add),
-    /// Make the certificate of a memcached or Redis client, for servers with the option client-tls-ca
+    /// Make the certificate of a client, for servers with the option client-tls-ca
     Client(Client),
     /// Make all certificates of a folder anew, under the same authority
     Renew(Dir),

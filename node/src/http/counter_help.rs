@@ -14,19 +14,16 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "append_rejected",
         "Entries refused because the log did not match the leader's",
     ),
-    ("client_bytes_in", "Bytes taken from memcached connections"),
-    ("client_bytes_out", "Bytes given to memcached connections"),
-    (
-        "client_connections_accepted",
-        "Memcached connections accepted",
-    ),
+    ("client_bytes_in", "Bytes taken from client connections"),
+    ("client_bytes_out", "Bytes given to client connections"),
+    ("client_connections_accepted", "Client connections accepted"),
     (
         "client_connections_closed_broken",
-        "Memcached connections closed because they broke",
+        "Client connections closed because they broke",
     ),
     (
         "client_connections_closed_by_client",
-        "Memcached connections closed by their client",
+        "Client connections closed by their client",
     ),
     (
         "client_connections_closed_for_memory",
@@ -66,7 +63,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_connections_refused_too_many",
-        "Memcached connections refused at connections-max",
+        "Client connections refused at connections-max",
     ),
     (
         "client_requests_refused",
@@ -645,10 +642,6 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "own_refused_stopping",
         "Requests of clients of the own protocol refused because the replica was stopping",
-    ),
-    (
-        "own_refused_too_long",
-        "Requests of clients of the own protocol refused because of their length",
     ),
     (
         "own_refused_too_many_sessions",

@@ -189,7 +189,7 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
         ("items", "Items in the store", report.items),
         (
             "connections",
-            "Memcached clients connected",
+            "Clients connected, of all protocols",
             report.connections,
         ),
         (

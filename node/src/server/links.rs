@@ -73,7 +73,7 @@ pub enum LinkEvent {
 /// Addresses that a connected replica said it has.
 #[derive(Clone, Debug)]
 pub struct PeerInfo {
-    /// Where memcached clients connect.
+    /// Where memcached clients connect; the others have ports of their own.
     pub client: String,
     /// Where Redis clients connect.
     pub redis: String,

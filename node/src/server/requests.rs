@@ -348,8 +348,11 @@ pub fn take_read_line(
     if connection.reads_waiting >= FORWARDED_READS_MAX {
         return false; // each may be answered by as much as a message holds
     }
+    // A read of the other protocols shows the connection's writes before it, so it waits here until they are
+    // answered. The own protocol promises no such order: its requests have numbers, and who wants a query to show a
+    // command waits for the answer, as it must where the two go over different connections.
     if connection.writes_waiting > 0 && connection.own.is_none() {
-        return false; // it must show those writes: offered again once they are answered
+        return false; // offered again once they are answered
     }
     let slot_number = connection.next_slot();
     match core.forward_read(Origin::Client(connection.id, slot_number), line) {

@@ -1,7 +1,11 @@
-//! Servers whose clients must show a certificate (`client-tls-ca`), with Redis' own client and Python's for Redis
-//! and memcached: who shows the right one is let in, and nobody else hears a word.
+//! Servers whose clients must show a certificate (`client-tls-ca`), with Redis' own client, Python's for Redis
+//! and memcached, and the cluster's own library: who shows the right one is let in, and nobody else hears a word.
+
+use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use quorumwire_client::{Client, Error, Settings, Tls as ClientTls};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, Tls, run};
 use quorumwire_cluster_tests::process::Finished;
 use quorumwire_cluster_tests::tls::{Shown, TlsClient};
@@ -138,7 +142,7 @@ fn a_certificate_lets_in_and_nothing_else_does() {
             Some(Shown::new(&elsewhere, "client-web")),
         ];
         for shown in &strangers {
-            for port in [cluster.redis(0), cluster.memcached(0)] {
+            for port in [cluster.redis(0), cluster.memcached(0), cluster.own(0)] {
                 let heard = TlsClient::connect(port, None, shown.as_ref())?.say(b"PING\r\n");
                 ensure!(heard.is_empty(), "{shown:?}: {heard:?}");
             }
@@ -146,8 +150,45 @@ fn a_certificate_lets_in_and_nothing_else_does() {
         let said = redis_cli(cluster, 0, None, &["GET", "key"])?;
         ensure!(!said.contains("value"), "{said}");
         ensure!(ask_http(cluster, 0, Some("client-web"))?.success);
+        the_library(cluster, &elsewhere)?;
         whoever_asks_over_http(cluster)
     });
+}
+
+/// The library shows its certificate at each replica; without the right one it hears nothing.
+fn the_library(cluster: &Cluster<'_>, elsewhere: &Path) -> Result<()> {
+    let keys = cluster.keys();
+    let tls = ClientTls::from_ca_file(keys.join("ca.pem"))?;
+    let shows = |dir: &Path, name: &str| {
+        let [chain, key] = [".pem", "-key.pem"].map(|end| dir.join(format!("{name}{end}")));
+        tls.clone().with_certificate(chain, key)
+    };
+    let at = |id: u16, tls: ClientTls, seconds| Settings {
+        tls: Some(tls),
+        patience: Duration::from_millis(500),
+        deadline: Duration::from_secs(seconds),
+        ..Settings::new([cluster.own(id).to_string()])
+    };
+    for id in 0..3 {
+        let client = Client::connect(&at(id, shows(&keys, "client-web")?, 10))?;
+        client.set("from-the-library", "shown")?;
+        let value = client.get("from-the-library")?;
+        ensure!(value.as_deref() == Some(&b"shown"[..]), "{value:?}");
+    }
+    let strangers = [
+        tls.clone(),
+        shows(&keys, "operator")?,
+        shows(elsewhere, "client-web")?,
+    ];
+    for stranger in strangers {
+        let refused = Client::connect(&at(0, stranger, 1)).err();
+        ensure!(matches!(refused, Some(Error::NoAnswer(_))), "{refused:?}");
+    }
+    // A key that is not the certificate's is found before anything is sent.
+    let (chain, key) = (keys.join("client-web.pem"), keys.join("operator-key.pem"));
+    let mixed = tls.with_certificate(chain, key).err();
+    ensure!(matches!(mixed, Some(Error::Invalid(_))), "{mixed:?}");
+    Ok(())
 }
 
 /// Over HTTP a client's certificate is good for reading, an operator's for everything.

@@ -351,6 +351,13 @@ fn who_may_is_served_and_nobody_else() {
         ensure!(matches!(wrong, Some(Error::NotLetIn(_))), "{wrong:?}");
         let clear = Client::connect(&soon(with(None, "opensesame"))).err();
         ensure!(matches!(clear, Some(Error::NoAnswer(_))), "{clear:?}");
+        // Another name than the address: one that stands in the certificates, and one that does not.
+        let [known, unknown] =
+            ["localhost", "db.example"].map(|it| tls.clone().with_server_name(it));
+        let client = Client::connect(&with(Some(&known?), "opensesame"))?;
+        ensure!(client.get("a")?.as_deref() == Some(&b"1"[..]));
+        let misnamed = Client::connect(&soon(with(Some(&unknown?), "opensesame"))).err();
+        ensure!(matches!(misnamed, Some(Error::NoAnswer(_))), "{misnamed:?}");
         let elsewhere = cluster.scratch().join("elsewhere");
         cluster.make_keys(&elsewhere)?;
         let others = ClientTls::from_ca_file(elsewhere.join("ca.pem"))?;

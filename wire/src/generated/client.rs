@@ -94,7 +94,7 @@ pub struct Welcome {
     /// Who leads, if that is known.
     #[prost(message, optional, tag = "4")]
     pub leader: ::core::option::Option<Leader>,
-    /// What is longer is refused.
+    /// What is longer closes the connection.
     #[prost(uint32, tag = "5")]
     pub command_bytes_max: u32,
     /// Requests of a connection that may be unanswered; the replica reads no further until some are answered.
@@ -186,7 +186,8 @@ pub enum RefusedReason {
     Unspecified = 0,
     /// Nobody can tell whether it was carried out, or may yet be.
     OutcomeUnknown = 1,
-    /// The sequence is too far behind its session's newest: likewise.
+    /// The sequence is too far behind its session's newest: this sending is not carried out, and nobody can tell whether
+    /// an earlier one was.
     SequenceTooOld = 2,
     /// It had been carried out, and its answer was too long to be kept.
     AnswerGone = 3,
@@ -201,7 +202,6 @@ pub enum RefusedReason {
     TooManySessions = 22,
     /// The session was not opened, or is forgotten.
     UnknownSession = 23,
-    TooLong = 24,
     /// A read whose leader lost its lease.
     LeaseLost = 25,
     Other = 26,
@@ -225,7 +225,6 @@ impl RefusedReason {
             Self::NotCommitted => "REFUSED_REASON_NOT_COMMITTED",
             Self::TooManySessions => "REFUSED_REASON_TOO_MANY_SESSIONS",
             Self::UnknownSession => "REFUSED_REASON_UNKNOWN_SESSION",
-            Self::TooLong => "REFUSED_REASON_TOO_LONG",
             Self::LeaseLost => "REFUSED_REASON_LEASE_LOST",
             Self::Other => "REFUSED_REASON_OTHER",
         }
@@ -245,7 +244,6 @@ impl RefusedReason {
             "REFUSED_REASON_NOT_COMMITTED" => Some(Self::NotCommitted),
             "REFUSED_REASON_TOO_MANY_SESSIONS" => Some(Self::TooManySessions),
             "REFUSED_REASON_UNKNOWN_SESSION" => Some(Self::UnknownSession),
-            "REFUSED_REASON_TOO_LONG" => Some(Self::TooLong),
             "REFUSED_REASON_LEASE_LOST" => Some(Self::LeaseLost),
             "REFUSED_REASON_OTHER" => Some(Self::Other),
             _ => None,

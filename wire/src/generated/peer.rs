@@ -21,7 +21,7 @@ pub struct Hello {
     pub record_version: u32,
     #[prost(uint32, tag = "7")]
     pub snapshot_version: u32,
-    /// Where clients of the speaker connect, for redirects and status.
+    /// Where memcached clients of the speaker connect, for redirects and status.
     #[prost(string, tag = "8")]
     pub client_address: ::prost::alloc::string::String,
     #[prost(string, tag = "9")]
@@ -36,7 +36,7 @@ pub struct Hello {
     /// By how much it takes the speed of two replicas' clocks to differ, parts per million.
     #[prost(uint32, tag = "12")]
     pub clock_drift_ppm: u32,
-    /// Where Redis clients of the speaker connect; client_address is for memcached clients.
+    /// Where Redis clients of the speaker connect.
     #[prost(string, tag = "13")]
     pub redis_address: ::prost::alloc::string::String,
     /// Where clients of the speaker connect that speak client.proto.

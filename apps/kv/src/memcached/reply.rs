@@ -91,8 +91,8 @@ replies! {
     OUT_OF_MEMORY_FOR_NUMBER = "SERVER_ERROR out of memory";
     /// The same for a number that is not there yet.
     OUT_OF_MEMORY_FOR_ITEM = "SERVER_ERROR Out of memory allocating new item";
-    /// A memory limit that does not come through a server.
-    NOT_BY_THE_PLANE = "SERVER_ERROR not executed: a memory limit is set through a server";
+    /// A memory limit that comes as a session's command, over UDP or TCP.
+    NOT_BY_THE_PLANE = "SERVER_ERROR not executed: a memory limit is not set by a command of a session";
     /// `cache_memlimit` is given less than a memcached can do with.
     MEMORY_TOO_SMALL = "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m";
     /// `cache_memlimit` is given more than can be meant.

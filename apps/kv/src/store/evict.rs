@@ -41,7 +41,8 @@ impl Store {
         }
     }
 
-    /// Not from a client of a data plane: what its leader had answered meanwhile could be refused afterwards.
+    /// Not in a session, in which clients of data planes speak, too: what a plane had answered meanwhile could be
+    /// refused afterwards.
     pub(super) fn change_memory(&mut self, change: &MemoryChange, at: At) -> &'static [u8] {
         if at.awaits_time {
             return reply::NOT_BY_THE_PLANE;

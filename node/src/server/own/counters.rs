@@ -41,7 +41,7 @@ impl Closed {
 }
 
 /// Every reason of a refusal, and its name in metrics.
-const REFUSED: [(RefusedReason, &str); 14] = [
+const REFUSED: [(RefusedReason, &str); 13] = [
     (RefusedReason::OutcomeUnknown, "outcome_unknown"),
     (RefusedReason::SequenceTooOld, "sequence_too_old"),
     (RefusedReason::AnswerGone, "answer_gone"),
@@ -54,7 +54,6 @@ const REFUSED: [(RefusedReason, &str); 14] = [
     (RefusedReason::TooManySessions, "too_many_sessions"),
     (RefusedReason::UnknownSession, "unknown_session"),
     (RefusedReason::LeaseLost, "lease_lost"),
-    (RefusedReason::TooLong, "too_long"),
     (RefusedReason::Other, "other"),
 ];
 
