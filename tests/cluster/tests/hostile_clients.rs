@@ -2,6 +2,7 @@
 //! well-behaved client sees meanwhile, and what the server's memory is.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -253,7 +254,7 @@ fn a_command_about_the_connection_has_few_words() {
                 .iter()
                 .chain(more.iter().cycle().take(count * more.len()))
             {
-                text.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+                write!(text, "${}\r\n{word}\r\n", word.len()).expect("strings take everything");
             }
             text
         };
