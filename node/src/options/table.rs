@@ -353,7 +353,8 @@ pub const TABLE: &[Spec] = &[
         help: "The authorities (PEM) whose certificates clients must show, with `client-tls`; `quorumwire keys \
                client` makes both. Without a `client-auth-file` a certificate is all that is asked; with one a \
                password, too. Over HTTP those who show none learn from `/healthz` and `/readyz` whether the \
-               server is up, and nothing else. Read again upon SIGHUP; who is connected stays so.",
+               server is up, and nothing else. None of these authorities may stand in `tls-ca`. Read again upon \
+               SIGHUP; who is connected stays so.",
     },
     Spec {
         name: "insecure",
