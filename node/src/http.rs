@@ -36,6 +36,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, timeout};
@@ -62,7 +63,7 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(75);
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 /// Threads that look names up for questions to other replicas; addresses need none.
 const LOOKUP_THREADS_MAX: usize = 4;
-/// How long requests that are under way may go on when the server stops.
+/// How long requests that are under way, and lookups of names, may go on when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a failed accept, such as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -146,12 +147,18 @@ pub fn start(
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("http".to_owned())
-        .spawn(move || runtime.block_on(serve(listener, router, (tls, live), stopped)))
+        .spawn(move || run(runtime, serve(listener, router, (tls, live), stopped)))
         .context("starting the HTTP thread")?;
     Ok(HttpThread {
         stop: Some(stop),
         thread: Some(thread),
     })
+}
+
+/// Ends soon after `serving` does, also while a name is being looked up by something that hangs.
+fn run(runtime: Runtime, serving: impl Future<Output = ()>) {
+    runtime.block_on(serving);
+    runtime.shutdown_timeout(STOP_TIMEOUT);
 }
 
 async fn serve(

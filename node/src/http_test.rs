@@ -368,6 +368,24 @@ fn connections_beyond_the_limit_wait_for_a_slot() {
 }
 
 #[test]
+fn what_hangs_in_a_lookup_does_not_hold_up_the_end() {
+    let (end, ended) = sync_channel::<()>(0);
+    let (hangs, has_begun) = tokio::sync::oneshot::channel();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.build().unwrap();
+    let begun = Instant::now();
+    super::run(runtime, async move {
+        drop(tokio::task::spawn_blocking(move || {
+            hangs.send(()).unwrap();
+            ended.recv()
+        }));
+        has_begun.await.unwrap();
+    });
+    assert!(begun.elapsed() < super::STOP_TIMEOUT * 5);
+    assert!(end.send(()).is_ok(), "it still waits for its answer");
+}
+
+#[test]
 fn dropping_it_frees_the_port() {
     let served = serve(Some(report()), Ok(()));
     let address = served.address;
