@@ -1,5 +1,6 @@
 //! Status, metrics and administration over HTTP, on a thread of their own that asks the event loop.
 //! Nothing here is on the way of a client's request.
+mod arrivals;
 mod backup;
 mod counter_help;
 mod dashboard;
@@ -7,6 +8,7 @@ mod live;
 mod metrics;
 mod others;
 
+use self::arrivals::{Arrival, Arrivals, GivesWay};
 use self::backup::HandedOver;
 use self::live::Live;
 use crate::admin::{AdminError, AdminHandle, AdminRequest};
@@ -19,6 +21,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use quorumwire_control::{MemberChange, Refusal};
@@ -46,7 +49,7 @@ use tokio_rustls::TlsAcceptor;
 const BODY_BYTES_MAX: usize = 4096;
 /// Largest head of a request.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Connections served at once; more wait in the listener's queue.
+/// Connections served at once, those in [`arrivals`] included; more wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 512;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -168,6 +171,7 @@ async fn serve(
     mut stopped: oneshot::Receiver<()>,
 ) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let arrivals = Arc::new(Arrivals::default());
     let mut connections = JoinSet::new();
     let mut pauses = tokio::time::interval(HANDSHAKE_PAUSE);
     pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -176,15 +180,17 @@ async fn serve(
             if tls.is_some() {
                 pauses.tick().await;
             }
-            accept(&listener, &slots).await
+            let (stream, slot) = accept(&listener, &slots).await?;
+            Some((stream, slot, arrivals.take_in().await))
         };
         let accepted = tokio::select! {
             _ = &mut stopped => break,
             accepted = next => accepted,
         };
         while connections.try_join_next().is_some() {}
-        if let Some((stream, slot)) = accepted {
-            connections.spawn(serve_one(stream, router.clone(), tls.clone(), slot));
+        if let Some((stream, slot, (arrival, gives_way))) = accepted {
+            let served = serve_one(stream, router.clone(), tls.clone(), arrival);
+            connections.spawn(unless_it_gives_way(served, gives_way, slot));
         }
     }
     drop(listener);
@@ -211,18 +217,27 @@ async fn accept(
     }
 }
 
-async fn serve_one(
-    stream: TcpStream,
-    router: Router,
-    tls: Option<HttpTls>,
+/// Whoever gives way is told so by closing.
+async fn unless_it_gives_way(
+    served: impl Future<Output = ()>,
+    gives_way: GivesWay,
     slot: OwnedSemaphorePermit,
 ) {
+    tokio::select! {
+        biased; // once it is told so, nothing is carried out for it any more
+        () = gives_way.wait() => {}
+        () = served => {}
+    }
+    drop(slot);
+}
+
+async fn serve_one(stream: TcpStream, router: Router, tls: Option<HttpTls>, arrival: Arrival) {
     // What fails here is noticed later, by its time limit.
     SockRef::from(&stream)
         .set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))
         .ok();
     match tls {
-        None => serve_connection(stream, router).await,
+        None => serve_connection(stream, router, arrival).await,
         Some(tls) => {
             let Configs {
                 accepts, people, ..
@@ -236,22 +251,29 @@ async fn serve_one(
                     Standing::Reader => router.layer(middleware::from_fn(only_reads)),
                     Standing::Nobody => router.layer(middleware::from_fn(only_health)),
                 };
-                serve_connection(stream, router).await;
+                serve_connection(stream, router, arrival).await;
             }
         }
     }
-    drop(slot);
 }
 
-async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    arrival: Arrival,
+) {
     let handed_over = HandedOver::default();
-    let router = router.layer(Extension(handed_over.clone()));
+    let router = TowerToHyperService::new(router.layer(Extension(handed_over.clone())));
+    let service = service_fn(move |request| {
+        arrival.end();
+        router.call(request)
+    });
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(HEAD_BYTES_MAX)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     // A connection that broke or took too long has told its client by closing.
     while timeout(CONNECTION_TIMEOUT, connection.as_mut())

@@ -1,4 +1,5 @@
 //! Every path over a real socket, with an event loop made of a thread that answers.
+use super::arrivals::{ARRIVALS_MAX, PATIENCE};
 use super::{BODY_BYTES_MAX, CONNECTIONS_MAX, HttpThread, start};
 use crate::admin::{ADMIN_QUEUE_MAX, AdminError, AdminHandle, AdminRequest};
 use crate::report::{MemberReport, Report};
@@ -343,19 +344,38 @@ fn a_slow_client_does_not_keep_others_waiting_and_is_cut_off() {
 }
 
 #[test]
+fn silent_connections_leave_room_for_those_that_speak() {
+    let served = serve(Some(report()), Ok(()));
+    let begun = Instant::now();
+    let mut silent: Vec<TcpStream> = (0..=ARRIVALS_MAX)
+        .map(|_| TcpStream::connect(served.address).unwrap())
+        .collect();
+    assert_eq!(served.get("/healthz").0, 200);
+    // The oldest gave way, long before it was timed out.
+    let oldest = &mut silent[0];
+    oldest.set_read_timeout(Some(super::HEAD_TIMEOUT)).unwrap();
+    assert_eq!(oldest.read(&mut [0]).unwrap(), 0);
+    let took = begun.elapsed();
+    assert!(took >= PATIENCE && took < super::HEAD_TIMEOUT, "{took:?}");
+}
+
+#[test]
 fn connections_beyond_the_limit_wait_for_a_slot() {
     let served = serve(Some(report()), Ok(()));
+    // Their heads have come, and their bodies never do.
+    let head = b"POST /v1/members HTTP/1.1\r\nhost: localhost\r\n\
+        content-type: application/json\r\ncontent-length: 9\r\n\r\n";
     let slow: Vec<TcpStream> = (0..CONNECTIONS_MAX)
         .map(|_| {
             let mut stream = TcpStream::connect(served.address).unwrap();
-            stream.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
+            stream.write_all(head).unwrap();
             stream
         })
         .collect();
     let mut next = TcpStream::connect(served.address).unwrap();
     let request = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
     next.write_all(request).unwrap();
-    let soon = Some(Duration::from_millis(200));
+    let soon = Some(PATIENCE + Duration::from_millis(200));
     next.set_read_timeout(soon).unwrap();
     let waiting = next.read(&mut [0]).unwrap_err();
     assert_eq!(waiting.kind(), std::io::ErrorKind::WouldBlock, "{waiting}");
