@@ -7,10 +7,12 @@ mod dashboard;
 mod live;
 mod metrics;
 mod others;
+mod pages;
 
 use self::arrivals::{Arrival, Arrivals, GivesWay};
 use self::backup::HandedOver;
 use self::live::Live;
+use self::pages::Names;
 use crate::admin::{AdminError, AdminHandle, AdminRequest};
 use crate::report::Report;
 use crate::tls::{ClientTls, People, Standing};
@@ -146,7 +148,15 @@ pub fn start(
         tokio::net::TcpListener::from_std(listener).context("registering the HTTP listener")?
     };
     let live = Live::new(handle.clone(), tls.clone());
+    let names = tls.is_none().then(|| Names::new(handle.clone()));
     let router = router(handle, Arc::clone(&live));
+    let router = match names {
+        None => router,
+        Some(names) => {
+            let only = middleware::from_fn_with_state(names, pages::only_by_our_names);
+            router.layer(only)
+        }
+    };
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("http".to_owned())
@@ -308,14 +318,6 @@ async fn only_health(request: axum::extract::Request, next: middleware::Next) ->
     )
 }
 
-/// Our page changes nothing, so a page that does is another's: it has its reader's way to us, and maybe certificate.
-async fn not_from_pages(request: axum::extract::Request, next: middleware::Next) -> Response {
-    if request.method().is_safe() || !request.headers().contains_key(header::ORIGIN) {
-        return next.run(request).await;
-    }
-    plain_error(StatusCode::FORBIDDEN, "web pages may change nothing here")
-}
-
 fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
     Router::new()
         .merge(dashboard::router())
@@ -346,7 +348,7 @@ fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
             )
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(middleware::from_fn(not_from_pages))
+        .layer(middleware::from_fn(pages::none_of_others))
         .layer(middleware::from_fn(
             async |request, next: middleware::Next| {
                 let answer = timeout(REQUEST_TIMEOUT, next.run(request)).await;

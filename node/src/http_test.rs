@@ -115,12 +115,12 @@ impl Served {
     }
 
     fn get(&self, path: &str) -> (u16, String) {
-        self.exchange(&format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n"))
+        self.exchange(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
     }
 
     fn post(&self, path: &str, body: &str) -> (u16, String) {
         self.exchange(&format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              content-length: {}\r\n\r\n{body}",
             body.len()
         ))
@@ -276,7 +276,7 @@ fn nonsense_is_refused_and_asked_of_nobody() {
         assert!(answer.contains("\"error\""), "{answer}");
     }
     // What a foreign web page can make a browser send is not taken.
-    let form = "POST /v1/transfer HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+    let form = "POST /v1/transfer HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
     assert_eq!(served.exchange(form).0, 415);
     assert_eq!(served.get("/v1/transfer").0, 405);
     assert_eq!(served.get("/other").0, 404);
@@ -373,7 +373,7 @@ fn connections_beyond_the_limit_wait_for_a_slot() {
         })
         .collect();
     let mut next = TcpStream::connect(served.address).unwrap();
-    let request = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     next.write_all(request).unwrap();
     let soon = Some(PATIENCE + Duration::from_millis(200));
     next.set_read_timeout(soon).unwrap();

@@ -202,7 +202,8 @@ pub const TABLE: &[Spec] = &[
         name: "advertise-http",
         kind: Kind::Reachable,
         unset: Unset::Otherwise("the listen address"),
-        help: "The address at which the command line reaches this replica.",
+        help: "The address at which the command line reaches this replica. Without `client-tls`, HTTP is answered by \
+               this host's name, the machine's, `localhost` and IP addresses only.",
     },
     Spec {
         name: "plane",
