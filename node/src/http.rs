@@ -308,9 +308,14 @@ async fn only_reads(request: axum::extract::Request, next: middleware::Next) -> 
 }
 
 /// Those who show no certificate where all must are told whether the server is up: so are load balancers.
+/// Why it is not is for those who are known.
 async fn only_health(request: axum::extract::Request, next: middleware::Next) -> Response {
     if request.method().is_safe() && ["/healthz", "/readyz"].contains(&request.uri().path()) {
-        return next.run(request).await;
+        let answer = next.run(request).await;
+        if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+            return plain_error(StatusCode::SERVICE_UNAVAILABLE, "not now");
+        }
+        return answer;
     }
     plain_error(
         StatusCode::FORBIDDEN,

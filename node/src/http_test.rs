@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 mod backup_test;
 #[path = "http/dashboard_test.rs"]
 mod dashboard_test;
+#[path = "http/strangers_test.rs"]
+mod strangers_test;
 
 /// A server, and the changes it was asked for.
 struct Served {
@@ -50,6 +52,14 @@ fn report() -> Report {
 
 /// Serves with a loop that tells `report` and answers every change with `outcome`.
 fn serve(report: Option<Report>, outcome: Result<(), AdminError>) -> Served {
+    serve_with(report, outcome, None)
+}
+
+fn serve_with(
+    report: Option<Report>,
+    outcome: Result<(), AdminError>,
+    tls: Option<super::HttpTls>,
+) -> Served {
     let (queue, requests) = sync_channel(ADMIN_QUEUE_MAX);
     let poll = mio::Poll::new().unwrap();
     let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
@@ -96,7 +106,7 @@ fn serve(report: Option<Report>, outcome: Result<(), AdminError>) -> Served {
     Served {
         address: listener.local_addr().unwrap(),
         asked,
-        _http: start(listener, AdminHandle::new(queue, waker), None).unwrap(),
+        _http: start(listener, AdminHandle::new(queue, waker), tls).unwrap(),
     }
 }
 
