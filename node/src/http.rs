@@ -1,14 +1,18 @@
 //! Status, metrics and administration over HTTP, on a thread of their own that asks the event loop.
 //! Nothing here is on the way of a client's request.
+mod arrivals;
 mod backup;
 mod counter_help;
 mod dashboard;
 mod live;
 mod metrics;
 mod others;
+mod pages;
 
+use self::arrivals::{Arrival, Arrivals, GivesWay};
 use self::backup::HandedOver;
 use self::live::Live;
+use self::pages::Names;
 use crate::admin::{AdminError, AdminHandle, AdminRequest};
 use crate::report::Report;
 use crate::tls::{ClientTls, People, Standing};
@@ -19,6 +23,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use quorumwire_control::{MemberChange, Refusal};
@@ -36,6 +41,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, timeout};
@@ -45,7 +51,7 @@ use tokio_rustls::TlsAcceptor;
 const BODY_BYTES_MAX: usize = 4096;
 /// Largest head of a request.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Connections served at once; more wait in the listener's queue.
+/// Connections served at once, those in [`arrivals`] included; more wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 512;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -62,7 +68,7 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(75);
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 /// Threads that look names up for questions to other replicas; addresses need none.
 const LOOKUP_THREADS_MAX: usize = 4;
-/// How long requests that are under way may go on when the server stops.
+/// How long requests that are under way, and lookups of names, may go on when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a failed accept, such as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -142,16 +148,30 @@ pub fn start(
         tokio::net::TcpListener::from_std(listener).context("registering the HTTP listener")?
     };
     let live = Live::new(handle.clone(), tls.clone());
+    let names = tls.is_none().then(|| Names::new(handle.clone()));
     let router = router(handle, Arc::clone(&live));
+    let router = match names {
+        None => router,
+        Some(names) => {
+            let only = middleware::from_fn_with_state(names, pages::only_by_our_names);
+            router.layer(only)
+        }
+    };
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("http".to_owned())
-        .spawn(move || runtime.block_on(serve(listener, router, (tls, live), stopped)))
+        .spawn(move || run(runtime, serve(listener, router, (tls, live), stopped)))
         .context("starting the HTTP thread")?;
     Ok(HttpThread {
         stop: Some(stop),
         thread: Some(thread),
     })
+}
+
+/// Ends soon after `serving` does, also while a name is being looked up by something that hangs.
+fn run(runtime: Runtime, serving: impl Future<Output = ()>) {
+    runtime.block_on(serving);
+    runtime.shutdown_timeout(STOP_TIMEOUT);
 }
 
 async fn serve(
@@ -161,6 +181,7 @@ async fn serve(
     mut stopped: oneshot::Receiver<()>,
 ) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let arrivals = Arc::new(Arrivals::default());
     let mut connections = JoinSet::new();
     let mut pauses = tokio::time::interval(HANDSHAKE_PAUSE);
     pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -169,15 +190,17 @@ async fn serve(
             if tls.is_some() {
                 pauses.tick().await;
             }
-            accept(&listener, &slots).await
+            let (stream, slot) = accept(&listener, &slots).await?;
+            Some((stream, slot, arrivals.take_in().await))
         };
         let accepted = tokio::select! {
             _ = &mut stopped => break,
             accepted = next => accepted,
         };
         while connections.try_join_next().is_some() {}
-        if let Some((stream, slot)) = accepted {
-            connections.spawn(serve_one(stream, router.clone(), tls.clone(), slot));
+        if let Some((stream, slot, (arrival, gives_way))) = accepted {
+            let served = serve_one(stream, router.clone(), tls.clone(), arrival);
+            connections.spawn(unless_it_gives_way(served, gives_way, slot));
         }
     }
     drop(listener);
@@ -204,18 +227,27 @@ async fn accept(
     }
 }
 
-async fn serve_one(
-    stream: TcpStream,
-    router: Router,
-    tls: Option<HttpTls>,
+/// Whoever gives way is told so by closing.
+async fn unless_it_gives_way(
+    served: impl Future<Output = ()>,
+    gives_way: GivesWay,
     slot: OwnedSemaphorePermit,
 ) {
+    tokio::select! {
+        biased; // once it is told so, nothing is carried out for it any more
+        () = gives_way.wait() => {}
+        () = served => {}
+    }
+    drop(slot);
+}
+
+async fn serve_one(stream: TcpStream, router: Router, tls: Option<HttpTls>, arrival: Arrival) {
     // What fails here is noticed later, by its time limit.
     SockRef::from(&stream)
         .set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))
         .ok();
     match tls {
-        None => serve_connection(stream, router).await,
+        None => serve_connection(stream, router, arrival).await,
         Some(tls) => {
             let Configs {
                 accepts, people, ..
@@ -229,22 +261,29 @@ async fn serve_one(
                     Standing::Reader => router.layer(middleware::from_fn(only_reads)),
                     Standing::Nobody => router.layer(middleware::from_fn(only_health)),
                 };
-                serve_connection(stream, router).await;
+                serve_connection(stream, router, arrival).await;
             }
         }
     }
-    drop(slot);
 }
 
-async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    arrival: Arrival,
+) {
     let handed_over = HandedOver::default();
-    let router = router.layer(Extension(handed_over.clone()));
+    let router = TowerToHyperService::new(router.layer(Extension(handed_over.clone())));
+    let service = service_fn(move |request| {
+        arrival.end();
+        router.call(request)
+    });
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(HEAD_BYTES_MAX)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     // A connection that broke or took too long has told its client by closing.
     while timeout(CONNECTION_TIMEOUT, connection.as_mut())
@@ -269,22 +308,19 @@ async fn only_reads(request: axum::extract::Request, next: middleware::Next) -> 
 }
 
 /// Those who show no certificate where all must are told whether the server is up: so are load balancers.
+/// Why it is not is for those who are known.
 async fn only_health(request: axum::extract::Request, next: middleware::Next) -> Response {
     if request.method().is_safe() && ["/healthz", "/readyz"].contains(&request.uri().path()) {
-        return next.run(request).await;
+        let answer = next.run(request).await;
+        if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+            return plain_error(StatusCode::SERVICE_UNAVAILABLE, "not now");
+        }
+        return answer;
     }
     plain_error(
         StatusCode::FORBIDDEN,
         "this takes a certificate of an authority in client-tls-ca or tls-ca: --tls-cert and --tls-key",
     )
-}
-
-/// Our page changes nothing, so a page that does is another's: it has its reader's way to us, and maybe certificate.
-async fn not_from_pages(request: axum::extract::Request, next: middleware::Next) -> Response {
-    if request.method().is_safe() || !request.headers().contains_key(header::ORIGIN) {
-        return next.run(request).await;
-    }
-    plain_error(StatusCode::FORBIDDEN, "web pages may change nothing here")
 }
 
 fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
@@ -317,7 +353,7 @@ fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
             )
         })
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(middleware::from_fn(not_from_pages))
+        .layer(middleware::from_fn(pages::none_of_others))
         .layer(middleware::from_fn(
             async |request, next: middleware::Next| {
                 let answer = timeout(REQUEST_TIMEOUT, next.run(request)).await;

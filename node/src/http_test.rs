@@ -1,4 +1,5 @@
 //! Every path over a real socket, with an event loop made of a thread that answers.
+use super::arrivals::{ARRIVALS_MAX, PATIENCE};
 use super::{BODY_BYTES_MAX, CONNECTIONS_MAX, HttpThread, start};
 use crate::admin::{ADMIN_QUEUE_MAX, AdminError, AdminHandle, AdminRequest};
 use crate::report::{MemberReport, Report};
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 mod backup_test;
 #[path = "http/dashboard_test.rs"]
 mod dashboard_test;
+#[path = "http/strangers_test.rs"]
+mod strangers_test;
 
 /// A server, and the changes it was asked for.
 struct Served {
@@ -49,6 +52,14 @@ fn report() -> Report {
 
 /// Serves with a loop that tells `report` and answers every change with `outcome`.
 fn serve(report: Option<Report>, outcome: Result<(), AdminError>) -> Served {
+    serve_with(report, outcome, None)
+}
+
+fn serve_with(
+    report: Option<Report>,
+    outcome: Result<(), AdminError>,
+    tls: Option<super::HttpTls>,
+) -> Served {
     let (queue, requests) = sync_channel(ADMIN_QUEUE_MAX);
     let poll = mio::Poll::new().unwrap();
     let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
@@ -95,7 +106,7 @@ fn serve(report: Option<Report>, outcome: Result<(), AdminError>) -> Served {
     Served {
         address: listener.local_addr().unwrap(),
         asked,
-        _http: start(listener, AdminHandle::new(queue, waker), None).unwrap(),
+        _http: start(listener, AdminHandle::new(queue, waker), tls).unwrap(),
     }
 }
 
@@ -114,12 +125,12 @@ impl Served {
     }
 
     fn get(&self, path: &str) -> (u16, String) {
-        self.exchange(&format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n"))
+        self.exchange(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
     }
 
     fn post(&self, path: &str, body: &str) -> (u16, String) {
         self.exchange(&format!(
-            "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              content-length: {}\r\n\r\n{body}",
             body.len()
         ))
@@ -275,7 +286,7 @@ fn nonsense_is_refused_and_asked_of_nobody() {
         assert!(answer.contains("\"error\""), "{answer}");
     }
     // What a foreign web page can make a browser send is not taken.
-    let form = "POST /v1/transfer HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+    let form = "POST /v1/transfer HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
     assert_eq!(served.exchange(form).0, 415);
     assert_eq!(served.get("/v1/transfer").0, 405);
     assert_eq!(served.get("/other").0, 404);
@@ -343,19 +354,38 @@ fn a_slow_client_does_not_keep_others_waiting_and_is_cut_off() {
 }
 
 #[test]
+fn silent_connections_leave_room_for_those_that_speak() {
+    let served = serve(Some(report()), Ok(()));
+    let begun = Instant::now();
+    let mut silent: Vec<TcpStream> = (0..=ARRIVALS_MAX)
+        .map(|_| TcpStream::connect(served.address).unwrap())
+        .collect();
+    assert_eq!(served.get("/healthz").0, 200);
+    // The oldest gave way, long before it was timed out.
+    let oldest = &mut silent[0];
+    oldest.set_read_timeout(Some(super::HEAD_TIMEOUT)).unwrap();
+    assert_eq!(oldest.read(&mut [0]).unwrap(), 0);
+    let took = begun.elapsed();
+    assert!(took >= PATIENCE && took < super::HEAD_TIMEOUT, "{took:?}");
+}
+
+#[test]
 fn connections_beyond_the_limit_wait_for_a_slot() {
     let served = serve(Some(report()), Ok(()));
+    // Their heads have come, and their bodies never do.
+    let head = b"POST /v1/members HTTP/1.1\r\nhost: localhost\r\n\
+        content-type: application/json\r\ncontent-length: 9\r\n\r\n";
     let slow: Vec<TcpStream> = (0..CONNECTIONS_MAX)
         .map(|_| {
             let mut stream = TcpStream::connect(served.address).unwrap();
-            stream.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
+            stream.write_all(head).unwrap();
             stream
         })
         .collect();
     let mut next = TcpStream::connect(served.address).unwrap();
-    let request = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     next.write_all(request).unwrap();
-    let soon = Some(Duration::from_millis(200));
+    let soon = Some(PATIENCE + Duration::from_millis(200));
     next.set_read_timeout(soon).unwrap();
     let waiting = next.read(&mut [0]).unwrap_err();
     assert_eq!(waiting.kind(), std::io::ErrorKind::WouldBlock, "{waiting}");
@@ -365,6 +395,24 @@ fn connections_beyond_the_limit_wait_for_a_slot() {
     let mut answer = String::new();
     next.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[test]
+fn what_hangs_in_a_lookup_does_not_hold_up_the_end() {
+    let (end, ended) = sync_channel::<()>(0);
+    let (hangs, has_begun) = tokio::sync::oneshot::channel();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.build().unwrap();
+    let begun = Instant::now();
+    super::run(runtime, async move {
+        drop(tokio::task::spawn_blocking(move || {
+            hangs.send(()).unwrap();
+            ended.recv()
+        }));
+        has_begun.await.unwrap();
+    });
+    assert!(begun.elapsed() < super::STOP_TIMEOUT * 5);
+    assert!(end.send(()).is_ok(), "it still waits for its answer");
 }
 
 #[test]

@@ -181,6 +181,35 @@ fn without_clients_authority_everybody_may_read() {
 }
 
 #[test]
+fn a_client_gives_no_commands_where_there_are_no_operators() {
+    let (_dir, mut folder) = made(&[0]);
+    folder.add_client("kim").unwrap();
+    let files = folder.peer_files(ReplicaId(0));
+    let clients = folder.path(CLIENTS.file);
+    let people = ClientTls::load(&files.own, None, Some(&clients)).unwrap();
+    let kim = of_client(&folder, "kim");
+    assert_eq!(people.people.standing(Some(&kim)), Standing::Reader);
+    assert_eq!(people.people.standing(None), Standing::Nobody);
+}
+
+#[test]
+fn no_authority_is_that_of_clients_and_operators() {
+    let (_dir, mut folder) = made(&[0]);
+    folder.add_client("kim").unwrap();
+    let files = folder.peer_files(ReplicaId(0));
+    let clients = folder.path(CLIENTS.file);
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    let both = folder.path("both.pem");
+    fs::write(&both, read(&clients) + &read(&files.authorities)).unwrap();
+    for mixed in [&files.authorities, &both] {
+        let loaded = ClientTls::load(&files.own, Some(&files), Some(mixed));
+        let said = format!("{:#}", loaded.err().expect("refused"));
+        assert!(said.contains("options tls-ca and client-tls-ca"), "{said}");
+    }
+    assert!(ClientTls::load(&files.own, Some(&files), Some(&clients)).is_ok());
+}
+
+#[test]
 fn the_clients_authority_is_renewed_and_replaced_with_the_other() {
     let (_dir, mut folder) = made(&[0]);
     folder.add_client("kim").unwrap();

@@ -274,7 +274,7 @@ pub struct ClientTls {
 /// Who asks over HTTP: known by certificates of these authorities.
 #[derive(Clone, Debug, Default)]
 pub struct People {
-    /// Of those who may change something; none: everybody may.
+    /// Of those who may change something; none: everybody may, unless all must be known.
     operators: Option<Arc<dyn ClientCertVerifier>>,
     /// Whoever shows nothing is told next to nothing.
     are_all_known: bool,
@@ -298,7 +298,12 @@ impl People {
             return Standing::Nobody;
         }
         let Some(operators) = &self.operators else {
-            return Standing::Operator;
+            // A certificate of a client makes nobody an operator, also where there are none.
+            return if self.are_all_known {
+                Standing::Reader
+            } else {
+                Standing::Operator
+            };
         };
         match shown.map(|chain| verify_by(operators, chain)) {
             Some(Ok(())) => Standing::Operator,
@@ -324,6 +329,7 @@ impl ClientTls {
         let operators = peers.map(|files| files.authorities.as_path());
         let operators = read(operators, "option tls-ca")?;
         let clients = read(clients, "option client-tls-ca")?;
+        check_apart(&operators, &clients)?;
         let expiries = expiries(&[("client-tls-cert", &chain), ("client-tls-ca", &clients)])?;
         let people = People {
             operators: verifier(&operators)
@@ -347,6 +353,25 @@ impl ClientTls {
             expiries,
         })
     }
+}
+
+/// Refuses an authority that makes clients operators: one of both by its key, whatever else its certificates say.
+fn check_apart(
+    operators: &[CertificateDer<'static>],
+    clients: &[CertificateDer<'static>],
+) -> anyhow::Result<()> {
+    let operators = store_of(operators.to_vec()).context("option tls-ca")?;
+    let clients = store_of(clients.to_vec()).context("option client-tls-ca")?;
+    let is_in_both = clients.roots.iter().any(|client| {
+        let mut operators = operators.roots.iter();
+        operators.any(|it| it.subject_public_key_info == client.subject_public_key_info)
+    });
+    ensure!(
+        !is_in_both,
+        "options tls-ca and client-tls-ca: an authority stands in both files; allowed: each in one of them, \
+         else every client could give commands as an operator"
+    );
+    Ok(())
 }
 
 /// Believes certificates of these authorities; none, if there is none.

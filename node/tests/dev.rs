@@ -393,7 +393,7 @@ fn metrics(http: &str) -> String {
     let mut stream = TcpStream::connect(http).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n")
+        .write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();

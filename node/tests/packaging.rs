@@ -180,6 +180,7 @@ fn units_give_what_the_plane_takes_and_no_more() {
             ("ProtectSystem", "strict"),
             ("PrivateTmp", "yes"),
             ("MemoryDenyWriteExecute", "yes"),
+            ("LimitNOFILE", "131072"), // the most of connections-max, and what the replica itself opens
             ("Restart", "on-failure"),
             ("RestartPreventExitStatus", "2"),
         ] {

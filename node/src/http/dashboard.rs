@@ -60,6 +60,11 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
         })
 }
 
+/// Whether one of them is there.
+pub fn has(path: &str) -> bool {
+    FILES.iter().any(|(it, _, _)| *it == path)
+}
+
 fn headers(kind: &'static str) -> [(header::HeaderName, HeaderValue); 6] {
     let of = HeaderValue::from_static;
     [

@@ -57,7 +57,8 @@ fn the_page_is_whole_and_asks_nobody_else() {
 fn pages_change_nothing() {
     let served = serve(Some(report()), Ok(()));
     let post = |origin: &str| {
-        let head = format!("POST /v1/snapshot HTTP/1.1\r\nhost: x\r\n{origin}content-length: 0");
+        let head =
+            format!("POST /v1/snapshot HTTP/1.1\r\nhost: localhost\r\n{origin}content-length: 0");
         served.exchange(&format!("{head}\r\n\r\n"))
     };
     for origin in ["http://elsewhere", "http://x", "null"] {
@@ -66,8 +67,78 @@ fn pages_change_nothing() {
         assert!(body.contains("web pages"), "{body}");
     }
     assert_eq!(post("").0, 200);
-    let read = "GET /v1/status HTTP/1.1\r\nhost: x\r\norigin: http://x\r\n\r\n";
+    let read = "GET /v1/status HTTP/1.1\r\nhost: localhost\r\norigin: http://x\r\n\r\n";
     assert_eq!(served.exchange(read).0, 200);
+}
+
+/// Nor read they anything, whatever a browser would let them see of it; a link may lead to the dashboard.
+#[test]
+fn pages_of_others_read_nothing() {
+    let served = serve(Some(report()), Ok(()));
+    let get = |path: &str, site: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nSec-Fetch-Site: {site}");
+        served.exchange(&format!("{head}\r\n\r\n"))
+    };
+    for path in [
+        "/v1/status",
+        "/v1/backup?at_least=0",
+        "/metrics",
+        "/healthz",
+        "/other",
+    ] {
+        let (status, body) = get(path, "cross-site");
+        assert_eq!(status, 403, "{path}");
+        assert!(body.contains("web pages"), "{body}");
+    }
+    for path in ["/", "/dashboard/page.js"] {
+        assert_eq!(get(path, "cross-site").0, 200, "{path}");
+    }
+    for site in ["none", "same-origin"] {
+        assert_eq!(get("/v1/status", site).0, 200, "{site}");
+    }
+}
+
+/// Whoever gives a name of his own our address would be read to by his readers' browsers.
+#[test]
+fn names_that_are_not_ours_are_refused() {
+    let own = Report {
+        http: "DB-1.example:7480".to_owned(),
+        ..report()
+    };
+    let served = serve(Some(own), Ok(()));
+    let ask = |version: &str, hosts: &str| {
+        let asked = format!("GET /v1/status HTTP/{version}\r\n{hosts}\r\n");
+        served.exchange(&asked)
+    };
+    let machine = rustix::system::uname();
+    let machine = machine.nodename().to_str().unwrap();
+    for host in [
+        "127.0.0.1:7480",
+        "[::1]:7480",
+        "10.0.0.1",
+        "LOCALHOST:1",
+        "db-1.example:9",
+        "db-1.example.",
+        machine,
+    ] {
+        let (status, body) = ask("1.1", &format!("Host: {host}\r\n"));
+        assert_eq!(status, 200, "{host}: {body}");
+    }
+    for hosts in [
+        "Host: evil.example:7480\r\n",
+        "Host: evil.example\r\nHost: localhost\r\n",
+        "Host: localhost\r\nHost: evil.example\r\n",
+        "Host: 127.0.0.1.evil.example\r\n",
+        "Host: localhost.evil.example\r\n",
+        "Host:\r\n",
+    ] {
+        let (status, body) = ask("1.1", hosts);
+        assert!(matches!(status, 400 | 403), "{hosts}: {status} {body}");
+        assert!(!body.contains("incarnation"), "{body}");
+    }
+    let (_, body) = ask("1.1", "Host: evil.example:7480\r\n");
+    assert!(body.contains("advertise-http"), "{body}");
+    assert_eq!(ask("1.0", "").0, 200);
 }
 
 impl Served {
@@ -88,7 +159,7 @@ impl Listener {
     fn open(served: &Served, path: &str) -> Self {
         let mut stream = TcpStream::connect(served.address).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
         Self(BufReader::new(stream))
     }
 

@@ -2,7 +2,7 @@
 //! only then, one task asks this replica and the others; all listeners are told the same. Who does not take what
 //! is said is dropped.
 use super::backup::HandedOver;
-use super::others::{self, Asks};
+use super::others::{self, Asks, Lookups};
 use super::{HttpTls, plain_error};
 use crate::admin::AdminHandle;
 use crate::live::{LiveCluster, LiveDocument, Observation, REPORT_TIMEOUT, TICK};
@@ -34,6 +34,7 @@ const DOCUMENTS_WAITING_MAX: usize = 4;
 pub struct Live {
     handle: AdminHandle,
     tls: Option<HttpTls>,
+    lookups: Lookups,
     listeners: Mutex<Listeners>,
 }
 
@@ -52,6 +53,7 @@ impl Live {
         Arc::new(Self {
             handle,
             tls,
+            lookups: Lookups::default(),
             listeners: Mutex::default(),
         })
     }
@@ -82,7 +84,7 @@ impl Live {
         }
         listeners.each.push(sender);
         if !std::mem::replace(&mut listeners.is_gathering, true) {
-            tokio::spawn(gather(Arc::clone(self)));
+            tokio::spawn(gather(Gathers::begin(self)));
         }
         Some(documents)
     }
@@ -122,7 +124,7 @@ impl Live {
         others.extend(members.filter_map(|it| Some((it.id, it.http.clone()?))));
         others.remove(&own.id);
         let me = own.id;
-        let mut seen = ask_all(others, &self.asks()).await;
+        let mut seen = ask_all(others, &self.asks(), &self.lookups).await;
         seen.insert(me, Ok(own));
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let time_ms = time.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
@@ -138,12 +140,13 @@ impl Live {
 async fn ask_all(
     addresses: BTreeMap<u16, String>,
     asks: &Asks,
+    lookups: &Lookups,
 ) -> BTreeMap<u16, Result<Report, String>> {
     let mut asked = JoinSet::new();
     for (id, address) in addresses.into_iter().take(MEMBERS_MAX) {
-        let asks = asks.clone();
+        let (asks, lookups) = (asks.clone(), lookups.clone());
         asked.spawn(async move {
-            let report = others::report(&address, &asks, REPORT_TIMEOUT).await;
+            let report = others::report(&address, &asks, &lookups, REPORT_TIMEOUT).await;
             // Somebody else may have got the address since.
             let report = report.and_then(|it| {
                 let other = format!("{address} is replica {} now", it.id);
@@ -159,8 +162,37 @@ async fn ask_all(
     seen
 }
 
+/// Whoever gathers. If it ends before nobody listens any more, as by a panic, all listeners are dropped: they come again,
+/// and the first of them has another begin.
+struct Gathers {
+    live: Arc<Live>,
+    is_done: bool,
+}
+
+impl Gathers {
+    fn begin(live: &Arc<Live>) -> Self {
+        Self {
+            live: Arc::clone(live),
+            is_done: false,
+        }
+    }
+}
+
+impl Drop for Gathers {
+    fn drop(&mut self) {
+        if self.is_done {
+            return; // another may gather by now
+        }
+        let mut listeners = self.live.listeners();
+        listeners.is_gathering = false;
+        listeners.each.clear();
+        listeners.latest = None;
+    }
+}
+
 /// Runs as long as somebody listens.
-async fn gather(live: Arc<Live>) {
+async fn gather(mut gathers: Gathers) {
+    let live = Arc::clone(&gathers.live);
     let mut cluster = LiveCluster::default();
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -172,6 +204,7 @@ async fn gather(live: Arc<Live>) {
             None => Bytes::from_static(b": the replica does not answer\n\n"),
         };
         if !live.tell(&event) {
+            gathers.is_done = true;
             return;
         }
     }

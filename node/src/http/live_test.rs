@@ -1,5 +1,5 @@
 //! Who may listen, and who is dropped; without a socket.
-use super::{DOCUMENTS_WAITING_MAX, LISTENERS_MAX, Live};
+use super::{DOCUMENTS_WAITING_MAX, Gathers, LISTENERS_MAX, Live};
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -90,5 +90,26 @@ fn one_task_asks_for_all() {
         assert!(!live.tell(&Bytes::new())); // which is when a task ends
         let _another = live.join().unwrap();
         assert_eq!(tasks(live), 2, "the first one was never run here");
+    });
+}
+
+#[test]
+fn who_gathers_and_panics_is_followed_by_another() {
+    in_runtime(|live| {
+        let mut listener = live.join().unwrap();
+        assert!(live.tell(&Bytes::from_static(b"old")));
+        let gathers = Gathers::begin(live);
+        let panics = std::panic::AssertUnwindSafe(move || {
+            let _gathers = gathers;
+            panic!("as a bug would");
+        });
+        assert!(std::panic::catch_unwind(panics).is_err());
+        // It is told what waited, and that it should come again.
+        assert_eq!(listener.try_recv().unwrap(), "old");
+        assert!(listener.is_closed() && listener.try_recv().is_err());
+        let tasks = Arc::strong_count(live);
+        let mut again = live.join().unwrap();
+        assert_eq!(Arc::strong_count(live), tasks + 1);
+        assert!(again.try_recv().is_err(), "old figures are gone");
     });
 }

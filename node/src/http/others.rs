@@ -5,10 +5,14 @@ use axum::body::{Body, to_bytes};
 use hyper::client::conn::http1;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use quorumwire_wire::limits::MEMBERS_MAX;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -29,9 +33,77 @@ pub enum Asks {
     Nobody,
 }
 
+type Resolve = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
+
+/// Looks names up on other threads, where one goes on when nobody waits for it any more: one at a time for each name.
+#[derive(Clone)]
+pub struct Lookups {
+    resolve: Arc<Resolve>,
+    under_way: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Default for Lookups {
+    fn default() -> Self {
+        Self::by(|address| Ok(address.to_socket_addrs()?.collect()))
+    }
+}
+
+impl Lookups {
+    fn by(resolve: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static) -> Self {
+        Self {
+            resolve: Arc::new(resolve),
+            under_way: Arc::default(),
+        }
+    }
+
+    /// Where this is; what is an address already takes no lookup.
+    async fn addresses(&self, address: &str) -> io::Result<Vec<SocketAddr>> {
+        if let Ok(known) = address.parse() {
+            return Ok(vec![known]);
+        }
+        let lookup = self.begin(address)?;
+        let resolve = Arc::clone(&self.resolve);
+        let looked_up = tokio::task::spawn_blocking(move || resolve(&lookup.address));
+        looked_up.await.map_err(io::Error::other)?
+    }
+
+    fn begin(&self, address: &str) -> io::Result<Lookup> {
+        let mut under_way = under_way(&self.under_way);
+        if under_way.len() >= MEMBERS_MAX || !under_way.insert(address.to_owned()) {
+            let error = "its name has been looked up for long, without an answer yet";
+            return Err(io::Error::other(error));
+        }
+        Ok(Lookup {
+            address: address.to_owned(),
+            under_way: Arc::clone(&self.under_way),
+        })
+    }
+}
+
+/// One under way, until it is dropped.
+struct Lookup {
+    address: String,
+    under_way: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Drop for Lookup {
+    fn drop(&mut self) {
+        under_way(&self.under_way).remove(&self.address);
+    }
+}
+
+fn under_way(of: &Mutex<BTreeSet<String>>) -> MutexGuard<'_, BTreeSet<String>> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What the replica at `address` says, or why there is no answer.
-pub async fn report(address: &str, asks: &Asks, within: Duration) -> Result<Report, String> {
-    let answer = timeout(within, ask(address, asks)).await;
+pub async fn report(
+    address: &str,
+    asks: &Asks,
+    lookups: &Lookups,
+    within: Duration,
+) -> Result<Report, String> {
+    let answer = timeout(within, ask(address, asks, lookups)).await;
     answer.unwrap_or_else(|_| {
         Err(format!(
             "no answer from {address} within {} ms",
@@ -40,10 +112,12 @@ pub async fn report(address: &str, asks: &Asks, within: Duration) -> Result<Repo
     })
 }
 
-async fn ask(address: &str, asks: &Asks) -> Result<Report, String> {
+async fn ask(address: &str, asks: &Asks, lookups: &Lookups) -> Result<Report, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{address}: {error}");
     let connect = async || {
-        let stream = TcpStream::connect(address).await;
+        let addresses = lookups.addresses(address).await;
+        let addresses = addresses.map_err(|error| failed(&error))?;
+        let stream = TcpStream::connect(&addresses[..]).await;
         stream.map_err(|error| failed(&error))
     };
     match asks {
@@ -93,3 +167,7 @@ async fn read(response: Response<hyper::body::Incoming>) -> Result<Report, Strin
     }
     serde_json::from_slice(&body).map_err(|error| format!("no report: {error}"))
 }
+
+#[cfg(test)]
+#[path = "others_test.rs"]
+mod tests;

@@ -202,7 +202,8 @@ pub const TABLE: &[Spec] = &[
         name: "advertise-http",
         kind: Kind::Reachable,
         unset: Unset::Otherwise("the listen address"),
-        help: "The address at which the command line reaches this replica.",
+        help: "The address at which the command line reaches this replica. Without `client-tls`, HTTP is answered by \
+               this host's name, the machine's, `localhost` and IP addresses only.",
     },
     Spec {
         name: "plane",
@@ -302,8 +303,8 @@ pub const TABLE: &[Spec] = &[
         unset: Unset::Otherwise("whoever reaches a port for clients may read and write"),
         help: "Names and passwords of clients: lines `NAME:PASSWORD`, readable by its owner only. A Redis \
                client sends them with `AUTH` or `HELLO` (without a name, as `default`), a memcached client \
-               as memcached's option `-Y` has it: first a `set` of any key to `NAME PASSWORD`. Read again \
-               upon SIGHUP; who is connected stays so.",
+               as memcached's option `-Y` has it: first a `set` of any key to `NAME PASSWORD`. One of the Rust library \
+               sends those of `Settings::account` in its first message. Read again upon SIGHUP; who is connected stays so.",
     },
     Spec {
         name: "tls-ca",
@@ -330,9 +331,10 @@ pub const TABLE: &[Spec] = &[
         name: "client-tls",
         kind: Kind::Choice(&["off", "on"]),
         unset: Unset::Value("off"),
-        help: "Whether memcached clients, Redis clients and HTTP are spoken to by TLS 1.3, and by nothing else. \
-               With `tls-ca`, whoever changes something over HTTP must then show a certificate, such as \
-               `operator.pem`; what only reads need not. Clients say who they are by `client-auth-file` or `client-tls-ca`.",
+        help: "Whether clients (at `listen-memcached`, `listen-redis` and `listen-client`) and HTTP are spoken to by TLS \
+               1.3, and by nothing else. With `tls-ca`, whoever changes something over HTTP must then show a \
+               certificate, such as `operator.pem`; who only reads need not, unless `client-tls-ca` is given. Clients \
+               say who they are by `client-auth-file` or `client-tls-ca`.",
     },
     Spec {
         name: "client-tls-cert",
@@ -353,7 +355,8 @@ pub const TABLE: &[Spec] = &[
         help: "The authorities (PEM) whose certificates clients must show, with `client-tls`; `quorumwire keys \
                client` makes both. Without a `client-auth-file` a certificate is all that is asked; with one a \
                password, too. Over HTTP those who show none learn from `/healthz` and `/readyz` whether the \
-               server is up, and nothing else. Read again upon SIGHUP; who is connected stays so.",
+               server is up, and nothing else. None of these authorities may stand in `tls-ca`. Read again upon \
+               SIGHUP; who is connected stays so.",
     },
     Spec {
         name: "insecure",
@@ -446,7 +449,8 @@ pub const TABLE: &[Spec] = &[
         name: "connections-max",
         kind: number(1, 100_000, "connections"),
         unset: Unset::Value("10000"),
-        help: "Memcached clients connected at once; more are refused.",
+        help: "Clients connected at once, at `listen-memcached`, `listen-redis` and `listen-client` together; more are \
+               refused.",
     },
     Spec {
         name: "client-buffers-mib",

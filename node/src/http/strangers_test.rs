@@ -1,0 +1,71 @@
+//! What is told over TLS to those who show no certificate where all must.
+use super::super::HttpTls;
+use super::{Served, report, serve_with};
+use crate::key_folder::KeyFolder;
+use crate::report::Report;
+use crate::tls::{ClientTls, provider, read_certificates, store_of};
+use quorumwire_interfaces::ReplicaId;
+use rustls::pki_types::ServerName;
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// With the keys of a cluster, in a folder that is made.
+fn secured(dir: &Path, report: Report) -> Served {
+    let members = BTreeMap::from([(ReplicaId(0), Vec::new())]);
+    let mut folder = KeyFolder::create(dir, "c", &members, 365).unwrap();
+    folder.add_client("kim").unwrap();
+    let files = folder.peer_files(ReplicaId(0));
+    let clients = dir.join("clients-ca.pem");
+    let tls = ClientTls::load(&files.own, Some(&files), Some(&clients)).unwrap();
+    serve_with(Some(report), Ok(()), Some(HttpTls::new(&tls)))
+}
+
+fn get(served: &Served, dir: &Path, path: &str) -> String {
+    let roots = read_certificates(&dir.join("ca.pem")).and_then(store_of);
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .unwrap()
+        .with_root_certificates(roots.unwrap())
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let tls = ClientConnection::new(Arc::new(config), name).unwrap();
+    let socket = TcpStream::connect(served.address).unwrap();
+    let patience = Some(Duration::from_secs(10));
+    socket.set_read_timeout(patience).unwrap();
+    let mut stream = StreamOwned::new(tls, socket);
+    // By whatever name: who has another than ours fails at our certificate.
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: any.example\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn strangers_are_told_whether_it_is_ready_and_not_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let ready = dir.path().join("ready");
+    let served = secured(&ready, report());
+    assert!(get(&served, &ready, "/readyz").starts_with("HTTP/1.1 200"));
+    assert!(get(&served, &ready, "/healthz").starts_with("HTTP/1.1 200"));
+    assert!(get(&served, &ready, "/v1/status").starts_with("HTTP/1.1 403"));
+    let unready = dir.path().join("unready");
+    let served = secured(
+        &unready,
+        Report {
+            ready: false,
+            ..report()
+        },
+    );
+    let answer = get(&served, &unready, "/readyz");
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    for secret in ["follower", "replica", "leads"] {
+        assert!(!answer.contains(secret), "{answer}");
+    }
+    assert!(answer.contains("not now"), "{answer}");
+}
