@@ -136,6 +136,14 @@ impl Server {
         if connection.reads_waiting == 0 || slot_number == connection.first_slot {
             return;
         }
+        // The entry before, such as a tick, may be all that they waited for.
+        if let Some(mut connection) = self.clients.take(id) {
+            advance(&mut self.core, &mut connection);
+            self.clients.put_back(connection);
+        }
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
         for number in connection.first_slot..slot_number {
             let waits = connection.slot_mut(number).is_some_and(|(slot, _)| {
                 matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none()
