@@ -2,11 +2,11 @@
 //! needs, else by a program behind the receive path (`bpf/clone.bpf.c`), which is loaded only then. A trial takes
 //! two of the kernel's grace periods, some 20 ms, so it runs beside the host, on a thread of its own.
 use crate::ffi::{Hook, Mapped, attach, run_live, wait_for_programs};
-use crate::load::{configure, failed, map, program};
+use crate::load::{configure, failed, load, map, program};
 use crate::shared::{
     COPIES_BY_BROADCAST, COPIES_BY_CLONE, Config, TRIAL_FRAMES_MAX, Trial, TrialHead,
 };
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -221,6 +221,11 @@ impl Ways {
     }
 
     fn load_clones(&self) -> io::Result<Object> {
+        let what = "the kernel refused the program that copies frames, which needs Linux 6.6";
+        load(|| self.open_clones(), what)
+    }
+
+    fn open_clones(&self) -> io::Result<OpenObject> {
         let mut open = ObjectBuilder::default()
             .open_memory(OBJECT)
             .map_err(failed("the program that copies frames is not sound"))?;
@@ -235,9 +240,7 @@ impl Ways {
                 ))?;
             }
         }
-        open.load().map_err(failed(
-            "the kernel refused the program that copies frames, which needs Linux 6.6",
-        ))
+        Ok(open)
     }
 
     fn set(&self, by: u32) -> io::Result<()> {

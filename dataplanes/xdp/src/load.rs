@@ -11,7 +11,8 @@ use crate::shared::{COUNTS_STRIDE, CPUS_MAX, Config};
 use crate::slot::Slots;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo, ProgInfoIter};
 use libbpf_rs::{
-    MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut, Xdp, XdpFlags,
+    ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut, Xdp,
+    XdpFlags,
 };
 use quorumwire_fastpath::RECENT_PLACES;
 use std::io;
@@ -175,10 +176,24 @@ fn index_of(interface: &str) -> io::Result<i32> {
 
 pub fn failed(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> io::Error {
     move |error| match error.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied => {
+        ErrorKind::PermissionDenied => {
             io::Error::other(format!("{what}: {error}; {NOT_PERMITTED}"))
         }
         _ => io::Error::other(format!("{what}: {error}")),
+    }
+}
+
+/// How often the kernel is asked at most.
+const LOADS_MAX: u32 = 8;
+
+/// Loads what `open` makes ready; again if a signal has interrupted the kernel while it looked at the programs.
+pub fn load(open: impl Fn() -> io::Result<OpenObject>, what: &'static str) -> io::Result<Object> {
+    let mut loads = 1;
+    loop {
+        match open()?.load() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && loads < LOADS_MAX => loads += 1,
+            result => return result.map_err(failed(what)),
+        }
     }
 }
 
@@ -223,9 +238,6 @@ impl Programs {
         blames: Blames,
     ) -> Result<Self, Refused> {
         check_capabilities(&[TO_LOAD, TO_CALCULATE])?;
-        let mut open = ObjectBuilder::default()
-            .open_memory(OBJECT)
-            .map_err(failed("the plane's programs are not sound"))?;
         let config = Config {
             ring_slots: sizes.ring_slots,
             groups: sizes.groups,
@@ -234,10 +246,15 @@ impl Programs {
             secret: [secret()?, secret()?],
             kernels_lock: how.lock.is_kernels().into(),
         };
-        configure(&mut open, &config)?;
-        let object = open.load().map_err(failed(
-            "the kernel refused the plane's programs, which need Linux 5.18",
-        ))?;
+        let open = || {
+            let mut open = ObjectBuilder::default()
+                .open_memory(OBJECT)
+                .map_err(failed("the plane's programs are not sound"))?;
+            configure(&mut open, &config)?;
+            Ok(open)
+        };
+        let what = "the kernel refused the plane's programs, which need Linux 5.18";
+        let object = load(open, what)?;
         let receive = program(&object, "qw_receive")?;
         let (link, hook, described) =
             attach_as(how, receive.as_fd(), to).map_err(|text| Refused::new(blames, text))?;
