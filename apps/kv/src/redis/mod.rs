@@ -74,7 +74,7 @@ pub fn fits(pattern: &[u8], text: &[u8]) -> bool {
     Glob::new(pattern).is_some_and(|pattern| pattern.matches(text))
 }
 
-/// The name of the read that shows versions of keys, for `WATCH`; no client can send it.
+/// The name of the read that shows versions of keys, for `WATCH`; at the Redis port no client can send it.
 pub const VERSIONS: &[u8] = b"\0versions";
 
 /// The version of the protocol that a connection speaks.

@@ -219,7 +219,7 @@ fn take_query(core: &mut Core, connection: &mut Connection, query: &[u8]) -> boo
 /// Whether the state machine answers this without changing anything; some of memcached's meta reads do.
 fn is_query(query: &[u8]) -> bool {
     if redis::is_read(query) {
-        return !redis::is_internal(query);
+        return true;
     }
     if query.len() > LINE_BYTES_MAX {
         return false;

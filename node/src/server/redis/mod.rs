@@ -12,7 +12,7 @@ use super::clients::{Connection, Said, SlotKind};
 use super::core::Core;
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use quorumwire_control::Now;
-use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, VERSIONS, Words, classify, parse};
+use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, classify, parse};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command};
 use std::net::SocketAddr;
 
@@ -236,14 +236,6 @@ fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>)
 /// Whether a read is one of a Redis client: memcached has no request that begins so.
 pub fn is_read(line: &[u8]) -> bool {
     line.first().copied().and_then(Resp::from_byte).is_some()
-}
-
-/// Whether a read is a question of this server's own, which no client may ask: the answer of one has no limit.
-pub fn is_internal(line: &[u8]) -> bool {
-    let words = line
-        .split_first()
-        .and_then(|(_, text)| Words::from_text(text));
-    words.is_some_and(|words| words.get(0) == Some(VERSIONS))
 }
 
 /// What a read is kept and passed on as.

@@ -58,7 +58,7 @@ const SAME_OBJECT: &str = "ERR source and destination objects are the same";
 
 impl Store {
     /// Answers a command that changes nothing. Its text behind the digit of `resp` is what `query` takes,
-    /// too. The one called `\0versions`, which no client can send, shows the [`version`](Self::version)
+    /// too. The one called `\0versions`, which no client of Redis can send, shows the [`version`](Self::version)
     /// of each key, as strings of digits.
     pub fn redis_read(&self, resp: Resp, words: &Words<'_>, out: &mut Vec<u8>) {
         let mut answer = Answer {
