@@ -235,7 +235,8 @@ fn a_port_that_takes_a_capability_keeps_it() {
     assert!(status.contains("CapPrm:\t0000000000000400\n"), "{status}");
 }
 
-/// Under a service manager a server has a session of its own; whoever starts it from a shell shares that shell's.
+/// Under a service manager a server has a session of its own; whoever starts it from a shell shares that shell's,
+/// which a container may not even show.
 #[test]
 fn the_priority_of_a_session_is_raised_if_it_is_the_servers_own() {
     const RAISED: &str = "nice -10";
@@ -244,13 +245,19 @@ fn the_priority_of_a_session_is_raised_if_it_is_the_servers_own() {
         return; // or a kernel that gives sessions no share
     }
     let before = session("self").unwrap();
-    for is_own in [true, false] {
+    // Both become the server or end it with themselves; `setsid` leads no group of processes.
+    let outside = ["unshare", "--pid", "--fork", "--kill-child"];
+    for starter in [&[][..], &["setsid"], &outside] {
+        let is_own = starter == ["setsid"];
         let scratch = scratch();
         let log = scratch.path().join("log");
         let server = server(&scratch.path().join("data"), &["--insecure"]);
-        let mut command = if is_own {
-            let mut command = Command::new("setsid"); // becomes the server: it leads no group of processes
-            command.arg(server.get_program()).args(server.get_args());
+        let mut command = if let [program, arguments @ ..] = starter {
+            let mut command = Command::new(program);
+            command
+                .args(arguments)
+                .arg(server.get_program())
+                .args(server.get_args());
             command
         } else {
             server

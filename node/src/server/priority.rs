@@ -1,6 +1,6 @@
 //! The server's claim to a processor: a leader that is not scheduled in time looks dead to its followers. It asks
 //! for a better place among what runs at ordinary priority, not for one above everything: docs/decisions/0007.
-use rustix::process::{getpid, getsid, nice};
+use rustix::process::nice;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::thread;
@@ -23,11 +23,22 @@ pub fn raise(by: i32) {
     if let Err(error) = nice(-by) {
         tracing::info!(%error, "the scheduling priority stays as it is (option raise-priority)");
     }
-    if getsid(None).is_ok_and(|session| session == getpid())
+    if leads_session() == Some(true)
         && let Err(error) = raise_session(by)
     {
         tracing::info!(%error, "the session's scheduling priority stays as it is (option raise-priority)");
     }
+}
+
+/// Whether the process has begun its session. In a container, the process that has may be outside, where it has no
+/// number: Linux says 0 then, which `rustix::process::getsid` cannot tell.
+fn leads_session() -> Option<bool> {
+    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    // The program's name, in brackets, may hold blanks.
+    let (before_name, _) = text.split_once('(')?;
+    let (_, behind_name) = text.rsplit_once(')')?;
+    let session = behind_name.split_whitespace().nth(3)?;
+    Some(session == before_name.trim())
 }
 
 fn raise_session(by: i32) -> io::Result<()> {
