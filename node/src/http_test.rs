@@ -29,17 +29,7 @@ struct Served {
 }
 
 fn report() -> Report {
-    let member = |id: u16| MemberReport {
-        id,
-        incarnation: "00".to_owned(),
-        voter: true,
-        role: "voter".to_owned(),
-        peer: String::new(),
-        memcached: None,
-        redis: None,
-        client: None,
-        http: Some(format!("127.0.0.1:{id}")),
-    };
+    let member = |id: u16| MemberReport::voter(id, Some(format!("127.0.0.1:{id}")));
     Report {
         id: 1,
         role: "follower".to_owned(),

@@ -8,17 +8,7 @@ use std::time::{Duration, Instant};
 const IDS: [u16; 3] = [0, 1, 2];
 
 fn member(id: u16) -> MemberReport {
-    MemberReport {
-        id,
-        incarnation: "00".to_owned(),
-        voter: true,
-        role: "voter".to_owned(),
-        peer: String::new(),
-        memcached: None,
-        redis: None,
-        client: None,
-        http: Some(format!("10.0.0.{id}:7480")),
-    }
+    MemberReport::voter(id, Some(format!("10.0.0.{id}:7480")))
 }
 
 /// Replica 1 leads.

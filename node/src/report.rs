@@ -188,6 +188,24 @@ pub struct MemberReport {
     pub http: Option<String>,
 }
 
+#[cfg(test)]
+impl MemberReport {
+    /// One that votes, of which no more is known than this.
+    pub fn voter(id: u16, http: Option<String>) -> Self {
+        Self {
+            id,
+            incarnation: "00".to_owned(),
+            voter: true,
+            role: "voter".to_owned(),
+            peer: String::new(),
+            memcached: None,
+            redis: None,
+            client: None,
+            http,
+        }
+    }
+}
+
 /// How far a member is, as its leader sees it.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct FollowerReport {

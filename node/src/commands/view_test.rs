@@ -69,28 +69,14 @@ fn serve(stream: TcpStream, answers: &Answers, report: &Mutex<Report>, changes: 
     let _ = reader.get_mut().write_all(answer.as_bytes());
 }
 
-fn member(id: u16, http: Option<String>) -> MemberReport {
-    MemberReport {
-        id,
-        incarnation: "00".to_owned(),
-        voter: true,
-        role: "voter".to_owned(),
-        peer: String::new(),
-        memcached: None,
-        redis: None,
-        client: None,
-        http,
-    }
-}
-
 /// A follower 0, the leader 1 and a member 2 nobody is connected to.
 fn cluster(answers: Answers) -> (Fake, Fake) {
     let follower = fake(vec![None]);
     let leader = fake(answers);
     let members = vec![
-        member(0, Some(follower.address.clone())),
-        member(1, Some(leader.address.clone())),
-        member(2, None),
+        MemberReport::voter(0, Some(follower.address.clone())),
+        MemberReport::voter(1, Some(leader.address.clone())),
+        MemberReport::voter(2, None),
     ];
     *follower.report.lock().unwrap() = Report {
         role: "follower".to_owned(),

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -213,12 +214,6 @@ impl<'n> Cluster<'n> {
         (self.ip(id), PLANE_PORT).into()
     }
 
-    /// Where the test may keep files of its own.
-    #[must_use]
-    pub fn scratch(&self) -> &Path {
-        self.scratch.path()
-    }
-
     /// The folder with all keys of the cluster.
     #[must_use]
     pub fn keys(&self) -> PathBuf {
@@ -409,6 +404,14 @@ impl<'n> Cluster<'n> {
     #[must_use]
     pub fn scratch_file(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
+    }
+
+    /// A file of names and passwords, for the option `client-auth-file`.
+    pub fn accounts_file(&self, text: &str) -> Result<&'static str> {
+        let path = self.scratch_file("accounts");
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        Ok(path.display().to_string().leak())
     }
 
     /// Runs another program in the client's place to its end.

@@ -48,11 +48,7 @@ fn start(cluster: &mut Cluster<'_>, accounts: Option<&str>) -> Result<()> {
     cluster.command(&["keys", "client", "--dir", &keys, "web"])?;
     let mut options = vec![("client-tls-ca", leaked(key_file(cluster, "clients-ca.pem")))];
     if let Some(text) = accounts {
-        let path = cluster.scratch_file("accounts");
-        std::fs::write(&path, text)?;
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(&path, mode)?;
-        options.push(("client-auth-file", leaked(path.display().to_string())));
+        options.push(("client-auth-file", cluster.accounts_file(text)?));
     }
     cluster.set_options(options);
     cluster.start_all()?;
@@ -131,7 +127,7 @@ fn a_certificate_lets_in_and_nothing_else_does() {
             );
         }
         // Nothing, what only replicas and operators show, and another cluster's.
-        let elsewhere = cluster.scratch().join("elsewhere");
+        let elsewhere = cluster.scratch_file("elsewhere");
         cluster.make_keys(&elsewhere)?;
         let dir = elsewhere.display().to_string();
         cluster.command(&["keys", "client", "--dir", &dir, "web"])?;

@@ -321,11 +321,7 @@ fn who_may_is_served_and_nobody_else() {
         ..Plan::steady(3, Durability::Memory)
     };
     run(plan, |cluster| {
-        let accounts = cluster.scratch().join("accounts");
-        std::fs::write(&accounts, "kim:opensesame\n")?;
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(&accounts, mode)?;
-        let accounts: &'static str = accounts.display().to_string().leak();
+        let accounts = cluster.accounts_file("kim:opensesame\n")?;
         cluster.set_options(vec![
             ("client-auth-file", accounts),
             ("election-timeout-ms", "10000"),
@@ -358,7 +354,7 @@ fn who_may_is_served_and_nobody_else() {
         ensure!(client.get("a")?.as_deref() == Some(&b"1"[..]));
         let misnamed = Client::connect(&soon(with(Some(&unknown?), "opensesame"))).err();
         ensure!(matches!(misnamed, Some(Error::NoAnswer(_))), "{misnamed:?}");
-        let elsewhere = cluster.scratch().join("elsewhere");
+        let elsewhere = cluster.scratch_file("elsewhere");
         cluster.make_keys(&elsewhere)?;
         let others = ClientTls::from_ca_file(elsewhere.join("ca.pem"))?;
         let stranger = Client::connect(&soon(with(Some(&others), "opensesame"))).err();

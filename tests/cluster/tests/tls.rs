@@ -102,7 +102,7 @@ fn strangers_hear_nothing_and_change_nothing() {
         let leader = cluster.wait_for_leader()?;
         let term = cluster.status(leader)?.term;
         let peer = cluster.peer(leader);
-        let elsewhere = cluster.scratch().join("elsewhere");
+        let elsewhere = cluster.scratch_file("elsewhere");
         cluster.make_keys(&elsewhere)?;
         let load = Running::start(Load::modest("strangers"), &cluster.targets(), seed);
         load.wait_for_writes(200)?;
@@ -197,7 +197,7 @@ fn authority_and_certificates_are_replaced_under_load_without_a_failed_operation
         let leader = cluster.wait_for_leader()?;
         let keys = cluster.keys();
         let dir = keys.display().to_string();
-        let stolen = cluster.scratch().join("stolen");
+        let stolen = cluster.scratch_file("stolen");
         std::fs::create_dir(&stolen)?;
         for file in ["replica-1.pem", "replica-1-key.pem"] {
             std::fs::copy(keys.join(file), stolen.join(file))?;
@@ -282,11 +282,7 @@ fn clients_and_people_speak_tls() {
         ..Plan::steady(3, Durability::Sync)
     };
     run(plan, |cluster| {
-        let accounts = cluster.scratch().join("accounts");
-        std::fs::write(&accounts, "kim:opensesame\n")?;
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(&accounts, mode)?;
-        let accounts: &'static str = accounts.display().to_string().leak();
+        let accounts = cluster.accounts_file("kim:opensesame\n")?;
         cluster.set_options(vec![
             ("client-auth-file", accounts),
             ("election-timeout-ms", "10000"),
@@ -325,7 +321,7 @@ fn clients_and_people_speak_tls() {
         let refused = cluster.command(&transfer).unwrap_err().to_string();
         ensure!(refused.contains("takes a certificate"), "{refused}");
         let (certificate, key) = (file("operator.pem"), file("operator-key.pem"));
-        let nobody = cluster.scratch().join("nobody");
+        let nobody = cluster.scratch_file("nobody");
         cluster.make_keys(&nobody)?;
         let strange = |name: &str| nobody.join(name).display().to_string();
         let (other, other_key) = (strange("operator.pem"), strange("operator-key.pem"));
@@ -340,7 +336,7 @@ fn clients_and_people_speak_tls() {
         // In the clear nobody answers, and whom another authority knows is nobody.
         let said = cluster.command(&["status", "--addr", &http]);
         ensure!(said.is_err());
-        let elsewhere = cluster.scratch().join("elsewhere");
+        let elsewhere = cluster.scratch_file("elsewhere");
         cluster.make_keys(&elsewhere)?;
         let ca = elsewhere.join("ca.pem").display().to_string();
         let said = cluster.command(&["status", "--addr", &http, "--tls-ca", &ca]);
