@@ -157,7 +157,7 @@ def start_system(stack, system, network, tools, folder):
         return start_echo(stack, system, network, tools, folder)
     secret, keys = folder / "secret.toml", folder / "clients.toml"
     output_of([str(tools.server), "keys", "new", "--file", str(secret)], COMMAND_SECONDS_MAX)
-    output_of([str(tools.server), "keys", "clients", "--file", str(secret), "--cluster", CLUSTER, "--out", str(keys)],
+    output_of([str(tools.server), "keys", "plane-clients", "--file", str(secret), "--cluster", CLUSTER, "--out", str(keys)],
               COMMAND_SECONDS_MAX)
     if system.plane == "alone":
         return start_alone(stack, system, network, tools, folder, keys)

@@ -24,7 +24,7 @@
 //! replica after the other, until it is answered or its deadline is over, and the result is always one of
 //! three ([`Error::outcome`]):
 //!
-//! - it was carried out: `Ok` and what was answered, or [`Error::AnswerGone`] if an answer longer than 64
+//! - it was carried out: `Ok` and what was answered, or [`Error::AnswerGone`] if an answer longer than 128
 //!   bytes got lost on its way and was not kept for the repeated question;
 //! - it was not carried out and will not be: [`Error::NotCarriedOut`], [`Error::Answered`] if the store refused it,
 //!   and others;

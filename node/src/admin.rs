@@ -1,5 +1,6 @@
 //! What the HTTP thread may ask of the event loop, and how the answer comes back. The loop answers
 //! between two turns; nothing here runs on the way of a client's request.
+use crate::http::HttpCounters;
 use crate::report::Report;
 use quorumwire_control::{MemberChange, Refusal};
 use quorumwire_interfaces::{Frozen, Index, ReplicaId};
@@ -72,6 +73,8 @@ pub struct AdminHandle {
     queue: SyncSender<AdminRequest>,
     waker: Arc<mio::Waker>,
     backups: Arc<Semaphore>,
+    /// What the HTTP thread counts, for reports.
+    pub http: Arc<HttpCounters>,
 }
 
 impl AdminHandle {
@@ -81,6 +84,7 @@ impl AdminHandle {
             queue,
             waker,
             backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
+            http: Arc::default(),
         }
     }
 

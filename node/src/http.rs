@@ -3,6 +3,7 @@
 mod arrivals;
 mod backup;
 mod counter_help;
+mod counters;
 mod dashboard;
 mod live;
 mod metrics;
@@ -147,6 +148,7 @@ pub fn start(
         let _inside = runtime.enter();
         tokio::net::TcpListener::from_std(listener).context("registering the HTTP listener")?
     };
+    let counters = Arc::clone(&handle.http);
     let live = Live::new(handle.clone(), tls.clone());
     let names = tls.is_none().then(|| Names::new(handle.clone()));
     let router = router(handle, Arc::clone(&live));
@@ -160,7 +162,14 @@ pub fn start(
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new()
         .name("http".to_owned())
-        .spawn(move || run(runtime, serve(listener, router, (tls, live), stopped)))
+        .spawn(move || {
+            let port = Port {
+                router,
+                tls,
+                counters,
+            };
+            run(runtime, serve(listener, port, &live, stopped));
+        })
         .context("starting the HTTP thread")?;
     Ok(HttpThread {
         stop: Some(stop),
@@ -174,10 +183,18 @@ fn run(runtime: Runtime, serving: impl Future<Output = ()>) {
     runtime.shutdown_timeout(STOP_TIMEOUT);
 }
 
+/// What every connection is served with.
+#[derive(Clone)]
+struct Port {
+    router: Router,
+    tls: Option<HttpTls>,
+    counters: Arc<HttpCounters>,
+}
+
 async fn serve(
     listener: tokio::net::TcpListener,
-    router: Router,
-    (tls, live): (Option<HttpTls>, Arc<Live>),
+    port: Port,
+    live: &Live,
     mut stopped: oneshot::Receiver<()>,
 ) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -187,7 +204,7 @@ async fn serve(
     pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let next = async {
-            if tls.is_some() {
+            if port.tls.is_some() {
                 pauses.tick().await;
             }
             let (stream, slot) = accept(&listener, &slots).await?;
@@ -199,8 +216,10 @@ async fn serve(
         };
         while connections.try_join_next().is_some() {}
         if let Some((stream, slot, (arrival, gives_way))) = accepted {
-            let served = serve_one(stream, router.clone(), tls.clone(), arrival);
-            connections.spawn(unless_it_gives_way(served, gives_way, slot));
+            port.counters.count_accepted();
+            let served = serve_one(stream, port.clone(), arrival);
+            let counters = Arc::clone(&port.counters);
+            connections.spawn(unless_it_gives_way(served, gives_way, slot, counters));
         }
     }
     drop(listener);
@@ -232,50 +251,57 @@ async fn unless_it_gives_way(
     served: impl Future<Output = ()>,
     gives_way: GivesWay,
     slot: OwnedSemaphorePermit,
+    counters: Arc<HttpCounters>,
 ) {
     tokio::select! {
         biased; // once it is told so, nothing is carried out for it any more
-        () = gives_way.wait() => {}
+        () = gives_way.wait() => counters.count_gave_way(),
         () = served => {}
     }
     drop(slot);
 }
 
-async fn serve_one(stream: TcpStream, router: Router, tls: Option<HttpTls>, arrival: Arrival) {
+async fn serve_one(stream: TcpStream, mut port: Port, arrival: Arrival) {
     // What fails here is noticed later, by its time limit.
     SockRef::from(&stream)
         .set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))
         .ok();
-    match tls {
-        None => serve_connection(stream, router, arrival).await,
-        Some(tls) => {
-            let Configs {
-                accepts, people, ..
-            } = tls.get();
-            let accepted = TlsAcceptor::from(accepts).accept(stream);
-            // Who does not speak TLS, or not in time, is told so by closing.
-            if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, accepted).await {
-                let shown = stream.get_ref().1.peer_certificates();
-                let router = match people.standing(shown) {
-                    Standing::Operator => router,
-                    Standing::Reader => router.layer(middleware::from_fn(only_reads)),
-                    Standing::Nobody => router.layer(middleware::from_fn(only_health)),
-                };
-                serve_connection(stream, router, arrival).await;
-            }
-        }
-    }
+    let Some(tls) = &port.tls else {
+        return serve_connection(stream, port, arrival).await;
+    };
+    let Configs {
+        accepts, people, ..
+    } = tls.get();
+    let accepted = TlsAcceptor::from(accepts).accept(stream);
+    // Who does not speak TLS, or not in time, is told so by closing.
+    let stream = match timeout(HEAD_TIMEOUT, accepted).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(_)) => return port.counters.count_refused_by_tls(),
+        Err(_) => return port.counters.count_timed_out(),
+    };
+    let shown = stream.get_ref().1.peer_certificates();
+    port.router = match people.standing(shown) {
+        Standing::Operator => port.router,
+        Standing::Reader => port.router.layer(middleware::from_fn(only_reads)),
+        Standing::Nobody => port.router.layer(middleware::from_fn(only_health)),
+    };
+    serve_connection(stream, port, arrival).await;
 }
 
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    router: Router,
+    port: Port,
     arrival: Arrival,
 ) {
+    let Port {
+        router, counters, ..
+    } = port;
     let handed_over = HandedOver::default();
     let router = TowerToHyperService::new(router.layer(Extension(handed_over.clone())));
+    let requests = Arc::clone(&counters);
     let service = service_fn(move |request| {
         arrival.end();
+        requests.count_request();
         router.call(request)
     });
     let connection = hyper::server::conn::http1::Builder::new()
@@ -286,12 +312,13 @@ async fn serve_connection(
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     // A connection that broke or took too long has told its client by closing.
-    while timeout(CONNECTION_TIMEOUT, connection.as_mut())
-        .await
-        .is_err()
-    {
-        if !handed_over.take() {
-            break;
+    loop {
+        match timeout(CONNECTION_TIMEOUT, connection.as_mut()).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) if error.is_timeout() => return counters.count_timed_out(),
+            Ok(Err(_)) => return counters.count_broken(),
+            Err(_) if handed_over.take() => {}
+            Err(_) => return counters.count_timed_out(),
         }
     }
 }
@@ -370,6 +397,7 @@ fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
 }
 
 pub use backup::ReadIndexBody;
+pub use counters::HttpCounters;
 pub use metrics::documentation as metrics_documentation;
 
 /// The body of every answer that is an error.
@@ -394,7 +422,9 @@ fn plain_error(status: StatusCode, error: &str) -> Response {
 
 async fn report(handle: &AdminHandle) -> Result<Report, AdminError> {
     let answer = timeout(REPORT_TIMEOUT, handle.ask(AdminRequest::Report)).await;
-    answer.unwrap_or(Err(AdminError::Unavailable))
+    let mut report = answer.unwrap_or(Err(AdminError::Unavailable))?;
+    handle.http.report(&mut report.counters);
+    Ok(report)
 }
 
 async fn health(State(handle): State<AdminHandle>) -> Response {

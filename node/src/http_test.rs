@@ -7,6 +7,7 @@ use quorumwire_control::{MemberChange, Refusal};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::{MemoryChange, MemoryPolicy};
 use quorumwire_wire::{CommitQuorum, MemberRole};
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::sync_channel;
@@ -112,6 +113,11 @@ impl Served {
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
         let body = answer.split_once("\r\n\r\n").unwrap().1;
         (status, body.to_owned())
+    }
+
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let report: Report = serde_json::from_str(&self.get("/v1/status").1).unwrap();
+        report.counters
     }
 
     fn get(&self, path: &str) -> (u16, String) {
@@ -357,6 +363,30 @@ fn silent_connections_leave_room_for_those_that_speak() {
     assert_eq!(oldest.read(&mut [0]).unwrap(), 0);
     let took = begun.elapsed();
     assert!(took >= PATIENCE && took < super::HEAD_TIMEOUT, "{took:?}");
+    let counted = served.counters();
+    let accepted = ARRIVALS_MAX as u64 + 3;
+    assert_eq!(counted["http_connections_accepted"], accepted);
+    assert_eq!(counted["http_requests"], 2);
+    assert!(counted["http_connections_gave_way"] >= 1);
+}
+
+#[test]
+fn connections_that_end_without_an_answer_are_counted_with_the_reason() {
+    let served = serve(Some(report()), Ok(()));
+    let closed = |text: &[u8]| {
+        let mut stream = TcpStream::connect(served.address).unwrap();
+        stream.write_all(text).unwrap();
+        let soon = Some(super::HEAD_TIMEOUT * 3);
+        stream.set_read_timeout(soon).unwrap();
+        stream.read_to_end(&mut Vec::new()).ok();
+    };
+    closed(b"not of this protocol\r\n\r\n");
+    assert_eq!(served.counters()["http_connections_broken"], 1);
+    closed(b"GET / HTTP/1.1\r\n");
+    let counted = served.counters();
+    assert_eq!(counted["http_connections_timed_out"], 1);
+    assert_eq!(counted["http_connections_broken"], 1);
+    assert_eq!(counted["http_connections_gave_way"], 0);
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn bash_completes_commands_options_and_their_words() {
     fs::write(&script, stdout_of(&["completions", "bash"])).unwrap();
     for (words, wanted) in [
         (&["quorumwire", "tra"][..], &["transfer"][..]),
-        (&["quorumwire", "keys", "cl"], &["client", "clients"]),
+        (&["quorumwire", "keys", "re"], &["renew", "remove"]),
         (
             &["quorumwire", "server", "--listen-p"],
             &["--listen-peer", "--listen-plane"],

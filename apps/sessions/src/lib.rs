@@ -32,7 +32,7 @@ use table::{Before, Table};
 pub const WINDOW: u64 = 64;
 
 /// Longest answer that is kept for a repeated command, in bytes.
-pub const ANSWER_BYTES_MAX: usize = 64;
+pub const ANSWER_BYTES_MAX: usize = 128;
 
 /// Sessions known at a time.
 pub const SESSIONS_MAX: usize = 8192;

@@ -418,7 +418,7 @@ fn whatever_is_sent_again_runs_once() {
         let session = random.random_range(1..5_u64);
         let top = highest.get(&session).copied().unwrap_or(0);
         let sequence = random.random_range(top.saturating_sub(80).max(1)..=top + 3);
-        let command = [random.random_range(0..80), 0];
+        let command = [random.random_range(0..160), 0];
         let before = bench.ran();
         let (outcome, reply) = bench.command(session, sequence, &command);
         let known = ran.get(&(session, sequence));

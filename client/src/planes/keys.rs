@@ -1,5 +1,5 @@
 //! The file with the clients' keys: what a client needs and no more, so that it can ask but not speak as a
-//! replica. Made by `quorumwire keys clients`.
+//! replica. Made by `quorumwire keys plane-clients`.
 use quorumwire_interfaces::PlaneKeyPair;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};

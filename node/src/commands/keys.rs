@@ -31,7 +31,7 @@ the file in again upon SIGHUP):
   quorumwire keys use    --file secret.toml   # copy, SIGHUP
   quorumwire keys remove --file secret.toml   # copy, SIGHUP
 Clients of the data planes get keys of their own, and new ones after `add` and before `remove`:
-  quorumwire keys clients --file secret.toml --cluster quorumwire --out clients.toml")]
+  quorumwire keys plane-clients --file secret.toml --cluster quorumwire --out clients.toml")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -56,7 +56,7 @@ enum Command {
     /// Show which secrets there are, not the secrets themselves
     Show(Show),
     /// Write a file with the keys of the data planes' clients only: whoever has it can ask, and cannot speak as a replica
-    Clients(Clients),
+    PlaneClients(PlaneClients),
 }
 
 #[derive(Debug, clap::Args)]
@@ -155,7 +155,7 @@ struct File {
 }
 
 #[derive(Debug, clap::Args)]
-struct Clients {
+struct PlaneClients {
     /// The secret file; readable by its owner only
     #[arg(long, value_name = "FILE")]
     file: PathBuf,
@@ -247,7 +247,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             (None, Some(file)) => show_file(file, &SecretFile::load(file)?),
             (None, None) => bail!("--dir or --file is needed"),
         },
-        Command::Clients(arguments) => write_clients(arguments),
+        Command::PlaneClients(arguments) => write_clients(arguments),
         Command::Use(file) => change_file(&file.file, SecretFile::use_newest),
         Command::Remove(file) => change_file(&file.file, SecretFile::remove_oldest),
     }
@@ -261,7 +261,7 @@ fn change_file(file: &Path, step: fn(&mut SecretFile) -> anyhow::Result<()>) -> 
     show_file(file, &secrets)
 }
 
-fn write_clients(arguments: &Clients) -> anyhow::Result<()> {
+fn write_clients(arguments: &PlaneClients) -> anyhow::Result<()> {
     let secrets = SecretFile::load(&arguments.file)?;
     let keys = secrets.keys(&arguments.cluster)?.for_clients()?;
     let out = &arguments.out;

@@ -68,7 +68,7 @@ enum Command {
     Quorum(quorum::Arguments),
     /// Show or set how much memory the items may take, and what happens there
     Memory(memory::Arguments),
-    /// Make and rotate the secrets of the cluster's data planes
+    /// Make and renew the certificates and secrets of a cluster
     Keys(keys::Arguments),
     /// Check a server's configuration without starting it
     Config(config::Arguments),

@@ -157,6 +157,24 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "elections_started",
         "Elections this replica stood for, those that begin fast terms included",
     ),
+    ("http_connections_accepted", "HTTP connections accepted"),
+    (
+        "http_connections_broken",
+        "HTTP connections that broke, or on which no HTTP came",
+    ),
+    (
+        "http_connections_gave_way",
+        "HTTP connections closed before their request because they were slow and others waited",
+    ),
+    (
+        "http_connections_refused_by_tls",
+        "HTTP connections closed because they did not speak TLS 1.3, or broke it",
+    ),
+    (
+        "http_connections_timed_out",
+        "HTTP connections closed because a handshake, a request or its answer took too long",
+    ),
+    ("http_requests", "HTTP requests"),
     (
         "elections_upon_silence",
         "Elections this replica stood for because no leader was heard",
@@ -164,11 +182,11 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ("elections_won", "Elections this replica won"),
     ("entries_applied", "Log entries applied to the store"),
     (
-        "own_pauses",
+        "process_pauses",
         "Times this process did not run although it wanted to",
     ),
     (
-        "own_pauses_milliseconds",
+        "process_pauses_milliseconds",
         "How long those times were together",
     ),
     (
@@ -566,90 +584,96 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Votes refused because a leader was heard recently",
     ),
     (
-        "own_clients_welcomed",
-        "Clients of the own protocol that were let in",
+        "client_port_welcomed",
+        "Clients of the port `client` that were let in",
     ),
     (
-        "own_closed_malformed",
-        "Clients of the own protocol closed because what they sent is not that protocol, or too long",
+        "client_port_closed_malformed",
+        "Clients of the port `client` closed because what they sent is not its protocol, or too long",
     ),
     (
-        "own_closed_no_hello",
-        "Clients of the own protocol closed because they did not say who they are",
+        "client_port_closed_no_hello",
+        "Clients of the port `client` closed because they did not say who they are",
     ),
     (
-        "own_closed_not_let_in",
-        "Clients of the own protocol closed because of a wrong name or password",
+        "client_port_closed_not_let_in",
+        "Clients of the port `client` closed because of a wrong name or password",
     ),
     (
-        "own_closed_protocol_version",
-        "Clients of the own protocol closed because they speak another version of it",
+        "client_port_closed_protocol_version",
+        "Clients of the port `client` closed because they speak another version of it",
     ),
     (
-        "own_closed_truncated",
-        "Clients of the own protocol that broke off within a message",
+        "client_port_closed_truncated",
+        "Clients of the port `client` that broke off within a message",
     ),
     (
-        "own_commands",
-        "Commands from clients of the own protocol, openings of sessions and those sent again included",
+        "client_port_commands",
+        "Commands from clients of the port `client`, openings of sessions and those sent again included",
     ),
     (
-        "own_commands_repeated",
-        "Commands of clients of the own protocol that had run before, answered as they were then",
-    ),
-    ("own_pings", "Pings from clients of the own protocol"),
-    ("own_queries", "Queries from clients of the own protocol"),
-    (
-        "own_refused_answer_gone",
-        "Commands of clients of the own protocol that had run before, whose answer was too long to be kept",
+        "client_port_commands_repeated",
+        "Commands of clients of the port `client` that had run before, answered as they were then",
     ),
     (
-        "own_refused_busy",
-        "Requests of clients of the own protocol refused because too many were under way",
+        "client_port_pings",
+        "Pings from clients of the port `client`",
     ),
     (
-        "own_refused_disk_full",
-        "Requests of clients of the own protocol refused because the leader's disk is full",
+        "client_port_queries",
+        "Queries from clients of the port `client`",
     ),
     (
-        "own_refused_lease_lost",
-        "Queries of clients of the own protocol refused because the leader lost its lease",
+        "client_port_refused_answer_gone",
+        "Commands of clients of the port `client` that had run before, whose answer was too long to be kept",
     ),
     (
-        "own_refused_no_leader",
-        "Requests of clients of the own protocol refused because nobody led",
+        "client_port_refused_busy",
+        "Requests of clients of the port `client` refused because too many were under way",
     ),
     (
-        "own_refused_not_committed",
-        "Commands of clients of the own protocol whose place in the log another leader took",
+        "client_port_refused_disk_full",
+        "Requests of clients of the port `client` refused because the leader's disk is full",
     ),
     (
-        "own_refused_not_leader",
-        "Requests of clients of the own protocol refused because leadership moved",
+        "client_port_refused_lease_lost",
+        "Queries of clients of the port `client` refused because the leader lost its lease",
     ),
     (
-        "own_refused_other",
-        "Requests of clients of the own protocol refused for another reason",
+        "client_port_refused_no_leader",
+        "Requests of clients of the port `client` refused because nobody led",
     ),
     (
-        "own_refused_outcome_unknown",
-        "Commands of clients of the own protocol of which nobody could tell what became of them",
+        "client_port_refused_not_committed",
+        "Commands of clients of the port `client` whose place in the log another leader took",
     ),
     (
-        "own_refused_sequence_too_old",
-        "Commands of clients of the own protocol numbered too far behind the newest of their session",
+        "client_port_refused_not_leader",
+        "Requests of clients of the port `client` refused because leadership moved",
     ),
     (
-        "own_refused_stopping",
-        "Requests of clients of the own protocol refused because the replica was stopping",
+        "client_port_refused_other",
+        "Requests of clients of the port `client` refused for another reason",
     ),
     (
-        "own_refused_too_many_sessions",
-        "Sessions of clients of the own protocol that found no room",
+        "client_port_refused_outcome_unknown",
+        "Commands of clients of the port `client` of which nobody could tell what became of them",
     ),
     (
-        "own_refused_unknown_session",
-        "Commands of clients of the own protocol whose session was forgotten",
+        "client_port_refused_sequence_too_old",
+        "Commands of clients of the port `client` numbered too far behind the newest of their session",
+    ),
+    (
+        "client_port_refused_stopping",
+        "Requests of clients of the port `client` refused because the replica was stopping",
+    ),
+    (
+        "client_port_refused_too_many_sessions",
+        "Sessions of clients of the port `client` that found no room",
+    ),
+    (
+        "client_port_refused_unknown_session",
+        "Commands of clients of the port `client` whose session was forgotten",
     ),
     (
         "writes_refused_for_memory",

@@ -2,7 +2,7 @@
 //! only then, one task asks this replica and the others; all listeners are told the same. Who does not take what
 //! is said is dropped.
 use super::backup::HandedOver;
-use super::others::{self, Asks, Lookups};
+use super::others::{self, Lookups, Transport};
 use super::{HttpTls, plain_error};
 use crate::admin::AdminHandle;
 use crate::live::{LiveCluster, LiveDocument, Observation, REPORT_TIMEOUT, TICK};
@@ -104,11 +104,11 @@ impl Live {
         listeners.is_gathering
     }
 
-    fn asks(&self) -> Asks {
+    fn transport(&self) -> Transport {
         match self.tls.as_ref().map(|tls| tls.get().asks) {
-            None => Asks::Plainly,
-            Some(Some(config)) => Asks::OverTls(config),
-            Some(None) => Asks::Nobody,
+            None => Transport::Plain,
+            Some(Some(config)) => Transport::Tls(config),
+            Some(None) => Transport::None,
         }
     }
 
@@ -124,7 +124,7 @@ impl Live {
         others.extend(members.filter_map(|it| Some((it.id, it.http.clone()?))));
         others.remove(&own.id);
         let me = own.id;
-        let mut seen = ask_all(others, &self.asks(), &self.lookups).await;
+        let mut seen = ask_all(others, &self.transport(), &self.lookups).await;
         seen.insert(me, Ok(own));
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let time_ms = time.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
@@ -139,14 +139,14 @@ impl Live {
 
 async fn ask_all(
     addresses: BTreeMap<u16, String>,
-    asks: &Asks,
+    transport: &Transport,
     lookups: &Lookups,
 ) -> BTreeMap<u16, Result<Report, String>> {
     let mut asked = JoinSet::new();
     for (id, address) in addresses.into_iter().take(MEMBERS_MAX) {
-        let (asks, lookups) = (asks.clone(), lookups.clone());
+        let (transport, lookups) = (transport.clone(), lookups.clone());
         asked.spawn(async move {
-            let report = others::report(&address, &asks, &lookups, REPORT_TIMEOUT).await;
+            let report = others::report(&address, &transport, &lookups, REPORT_TIMEOUT).await;
             // Somebody else may have got the address since.
             let report = report.and_then(|it| {
                 let other = format!("{address} is replica {} now", it.id);

@@ -24,13 +24,13 @@ const REPORT_BYTES_MAX: usize = 1 << 20;
 
 /// How replicas are asked here.
 #[derive(Clone, Debug)]
-pub enum Asks {
+pub enum Transport {
     /// In the clear: so is this replica's own port.
-    Plainly,
+    Plain,
     /// Whoever answers shows a certificate of an authority that is known.
-    OverTls(Arc<ClientConfig>),
+    Tls(Arc<ClientConfig>),
     /// This replica's port has TLS, and it knows no authority.
-    Nobody,
+    None,
 }
 
 type Resolve = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
@@ -99,11 +99,11 @@ fn under_way(of: &Mutex<BTreeSet<String>>) -> MutexGuard<'_, BTreeSet<String>> {
 /// What the replica at `address` says, or why there is no answer.
 pub async fn report(
     address: &str,
-    asks: &Asks,
+    transport: &Transport,
     lookups: &Lookups,
     within: Duration,
 ) -> Result<Report, String> {
-    let answer = timeout(within, ask(address, asks, lookups)).await;
+    let answer = timeout(within, ask(address, transport, lookups)).await;
     answer.unwrap_or_else(|_| {
         Err(format!(
             "no answer from {address} within {} ms",
@@ -112,7 +112,7 @@ pub async fn report(
     })
 }
 
-async fn ask(address: &str, asks: &Asks, lookups: &Lookups) -> Result<Report, String> {
+async fn ask(address: &str, transport: &Transport, lookups: &Lookups) -> Result<Report, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{address}: {error}");
     let connect = async || {
         let addresses = lookups.addresses(address).await;
@@ -120,9 +120,9 @@ async fn ask(address: &str, asks: &Asks, lookups: &Lookups) -> Result<Report, St
         let stream = TcpStream::connect(&addresses[..]).await;
         stream.map_err(|error| failed(&error))
     };
-    match asks {
-        Asks::Plainly => exchange(connect().await?, address).await,
-        Asks::OverTls(config) => {
+    match transport {
+        Transport::Plain => exchange(connect().await?, address).await,
+        Transport::Tls(config) => {
             let (host, _) = address.rsplit_once(':').unwrap_or((address, ""));
             let host = host.trim_start_matches('[').trim_end_matches(']');
             let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(&error))?;
@@ -130,7 +130,9 @@ async fn ask(address: &str, asks: &Asks, lookups: &Lookups) -> Result<Report, St
             let stream = connector.connect(name, connect().await?).await;
             exchange(stream.map_err(|error| failed(&error))?, address).await
         }
-        Asks::Nobody => Err("not asked: this replica has no tls-ca to know others by".to_owned()),
+        Transport::None => {
+            Err("not asked: this replica has no tls-ca to know others by".to_owned())
+        }
     }
 }
 

@@ -34,7 +34,11 @@ const PROTOCOLS: [Protocol; 3] = [
         &["command_redis_reads"],
         &["command_redis_writes", "command_redis_transactions"],
     ),
-    ("client", &["own_queries"], &["own_commands"]),
+    (
+        "client",
+        &["client_port_queries"],
+        &["client_port_commands"],
+    ),
 ];
 
 /// How often clients of one protocol ask.

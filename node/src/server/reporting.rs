@@ -221,8 +221,8 @@ impl Server {
             ("elections_won", raft.elections_won),
             ("elections_asked_about", raft.elections_asked_about),
             ("elections_upon_silence", raft.elections_upon_silence),
-            ("own_pauses", own.pauses),
-            ("own_pauses_milliseconds", own.pauses_ms),
+            ("process_pauses", own.pauses),
+            ("process_pauses_milliseconds", own.pauses_ms),
             (
                 "stepped_down_without_quorum",
                 raft.stepped_down_without_quorum,
@@ -283,7 +283,7 @@ impl Server {
             add_assembly_counters(datagrams.assembled(), &mut counters);
         }
         self.clients.own_counters.report(&mut counters);
-        counters.insert("own_closed_truncated".into(), clients.own_truncated);
+        counters.insert("client_port_closed_truncated".into(), clients.own_truncated);
         add_fast_counters(&status.fast_counters, &mut counters);
         counters
     }

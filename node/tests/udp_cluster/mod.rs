@@ -117,7 +117,7 @@ impl Cluster {
         let record: Value = serde_json::from_slice(&record).unwrap();
         let out = self.dir.path().join("clients.toml");
         let output = Command::new(env!("CARGO_BIN_EXE_quorumwire"))
-            .args(["keys", "clients", "--cluster"])
+            .args(["keys", "plane-clients", "--cluster"])
             .arg(record["cluster"].as_str().unwrap())
             .arg("--file")
             .arg(data.join("keys/secret.toml"))

@@ -35,8 +35,8 @@ const COUNTERS: [&str; 6] = [
     "stepped_down_without_quorum",
     "elections_asked_about",
     "fast_term_left_too_few_engaged",
-    "own_pauses",
-    "own_pauses_milliseconds",
+    "process_pauses",
+    "process_pauses_milliseconds",
 ];
 
 /// Processes of ordinary priority that never rest, each in a session of its own, as other services are.

@@ -53,6 +53,47 @@ fn one_store_stands_behind_both_protocols_at_every_replica() {
     });
 }
 
+/// Answers to a follower's clients that are too much for its link to the leader are left out, and said to be.
+#[test]
+fn a_write_without_a_way_back_for_its_answer_says_that_it_was_carried_out() {
+    const KEYS: usize = 64;
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
+        let [leader, follower] = leader_and_follower(cluster)?;
+        let large = vec![b'x'; 1 << 20];
+        let mut at_leader = connect(cluster.redis(leader))?;
+        for key in 0..KEYS {
+            let () = at_leader.set(key, &large)?;
+        }
+        let mut pipe = redis::pipe();
+        for key in 0..KEYS {
+            pipe.cmd("SET").arg(key).arg("small").arg("GET");
+        }
+        let mut socket = TcpStream::connect(cluster.redis(follower))?;
+        socket.set_read_timeout(Some(ANSWER_MAX))?;
+        socket.write_all(&pipe.get_packed_pipeline())?;
+        let mut answers = redis::Parser::new();
+        let (mut whole, mut left_out) = (0, 0);
+        for key in 0..KEYS {
+            match answers.parse_value(&mut socket)? {
+                redis::Value::BulkString(value) if value == large => whole += 1,
+                redis::Value::ServerError(error) => {
+                    let text = error.to_string();
+                    ensure!(text.contains("executed: too much waits"), "{text}");
+                    left_out += 1;
+                }
+                other => bail!("{key}: {other:?}"),
+            }
+        }
+        println!("{whole} answers came, {left_out} were left out");
+        ensure!(whole > 0 && left_out > 0, "{whole} and {left_out}");
+        for key in 0..KEYS {
+            let found: String = at_leader.get(key)?;
+            ensure!(found == "small", "{key}");
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn what_is_sent_ahead_is_carried_out_in_order() {
     const ROUNDS: i64 = 500;

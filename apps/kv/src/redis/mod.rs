@@ -46,6 +46,8 @@ pub(crate) use extended::Extended;
 pub(crate) use fault::{Answer, Fault, Outcome, too_long};
 pub(crate) use glob::{Glob, PATTERN_BYTES_MAX};
 
+const _: () = assert!(TRANSACTION_OUT_OF_MEMORY.len() <= crate::ERROR_BYTES_MAX);
+
 /// Longest request in bytes, as an array of words: what a connection must be able to buffer, and the
 /// longest text of a [`Script`]'s watched keys and commands together.
 pub const REQUEST_BYTES_MAX: usize = crate::COMMAND_BYTES_MAX - script::HEADER_BYTES;

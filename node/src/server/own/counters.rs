@@ -100,17 +100,21 @@ impl OwnCounters {
     /// Named for a report.
     pub fn report(&self, into: &mut BTreeMap<String, u64>) {
         let named = [
-            ("own_clients_welcomed", self.welcomed),
-            ("own_commands", self.submits),
-            ("own_queries", self.queries),
-            ("own_pings", self.pings),
-            ("own_commands_repeated", self.answers_repeated),
+            ("client_port_welcomed", self.welcomed),
+            ("client_port_commands", self.submits),
+            ("client_port_queries", self.queries),
+            ("client_port_pings", self.pings),
+            ("client_port_commands_repeated", self.answers_repeated),
         ];
         into.extend(named.map(|(name, count)| (name.to_owned(), count)));
         let refused = REFUSED.iter().zip(self.refused);
-        into.extend(refused.map(|((_, name), count)| (format!("own_refused_{name}"), count)));
+        into.extend(
+            refused.map(|((_, name), count)| (format!("client_port_refused_{name}"), count)),
+        );
         let closed = Closed::ALL.iter().zip(self.closed);
-        into.extend(closed.map(|(why, count)| (format!("own_closed_{}", why.name()), count)));
+        into.extend(
+            closed.map(|(why, count)| (format!("client_port_closed_{}", why.name()), count)),
+        );
     }
 }
 
@@ -128,7 +132,7 @@ mod tests {
             all.add(&counters);
             let mut report = BTreeMap::new();
             all.report(&mut report);
-            assert_eq!(report[&format!("own_refused_{name}")], 2);
+            assert_eq!(report[&format!("client_port_refused_{name}")], 2);
             assert_eq!(report.values().sum::<u64>(), 2, "{name}");
         }
         for why in Closed::ALL {
@@ -136,7 +140,7 @@ mod tests {
             counters.count_closed(why);
             let mut report = BTreeMap::new();
             counters.report(&mut report);
-            assert_eq!(report[&format!("own_closed_{}", why.name())], 1);
+            assert_eq!(report[&format!("client_port_closed_{}", why.name())], 1);
         }
     }
 }

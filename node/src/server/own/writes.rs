@@ -3,11 +3,14 @@ use super::super::answers;
 use super::super::core::{Core, ForwardKind, Origin, Routed};
 use bytes::{BufMut as _, Bytes};
 use quorumwire_control::Peer;
-use quorumwire_sessions::SESSION_HEADER_BYTES;
+use quorumwire_kv::ERROR_BYTES_MAX;
+use quorumwire_sessions::{ANSWER_BYTES_MAX, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{COMMAND_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
 use quorumwire_wire::peer::ForwardOutcome;
 
+/// What a command was refused for is still known when it is asked again.
+const _: () = assert!(ERROR_BYTES_MAX <= ANSWER_BYTES_MAX);
 const _: () = assert!(SESSION_COMMAND_BYTES_MAX + SESSION_HEADER_BYTES == COMMAND_BYTES_MAX);
 
 impl Core {

@@ -27,7 +27,7 @@ use crate::redis::{
     Answer, Fault, Kind, Outcome, Resp, Script, Spec, VERSIONS, Words, answer_in_transaction, find,
     integer, reply,
 };
-use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX, WORK_MAX};
+use crate::{ERROR_BYTES_MAX, Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX, WORK_MAX};
 
 /// Kept free in a transaction's answer for each command that is still to come: more than an error has, or the
 /// answer of a write that shows no value.
@@ -324,6 +324,7 @@ impl Answer<'_> {
         if let Err(fault) = command(self).and_then(|()| self.has_room(0)) {
             self.out.truncate(start);
             reply::error(self.out, fault.as_bytes());
+            debug_assert!(self.out.len() - start <= ERROR_BYTES_MAX, "{fault}");
         }
     }
 }
