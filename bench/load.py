@@ -43,6 +43,7 @@ class Cluster(NamedTuple):
 
     servers: list
     load_command: object  # (workload, seconds) -> list of words
+    redis: object = None  # where `redis-benchmark` may ask; None: it does not speak that protocol, or only with more words
 
 
 class Sample(NamedTuple):

@@ -6,6 +6,7 @@ import csv
 import statistics
 from typing import NamedTuple
 
+import redis_benchmark
 from load import LATENCY, MANY, PIPELINED, READS, Sample
 
 ROUNDS_MIN = 5
@@ -25,6 +26,7 @@ class Results:
         self.missing = {}
         self.failures = []  # (round, peer, reason)
         self.remarks = []
+        self.of_redis_benchmark = []
 
     def add(self, round_number, peer_name, workload, sample):
         self.rows.append((round_number, peer_name, workload, sample))
@@ -168,6 +170,17 @@ def places_table(results, workload):
     return table(headings, rows)
 
 
+def redis_benchmark_table(lines):
+    headings = ["test", "in flight", "system", "requests/s", "p50 µs", "p99 µs"]
+    rows = []
+    for key in dict.fromkeys((line.in_flight, line.test, line.system) for line in sorted(lines, key=lambda it: it.in_flight)):
+        of = [line for line in lines if (line.in_flight, line.test, line.system) == key]
+        in_flight, test, system = key
+        figures = (spread(getattr(line, field) for line in of) for field in ("requests_per_second", "p50_us", "p99_us"))
+        rows.append([test, f"{redis_benchmark.CONNECTIONS}×{in_flight}", system, *figures])
+    return table(headings, rows)
+
+
 def remarks(results):
     """What whoever reads the figures must know."""
     found = [f"{name} is missing: {reason}" for name, reason in results.missing.items()]
@@ -202,6 +215,13 @@ def markdown(results, facts, versions, planes, where_the_time_goes):
         parts += [f"## {workload}: {workload.name}", figures_table(results, workload)]
         places = places_table(results, workload)
         parts += ["Server CPU by place, µs per operation (medians), and who else used the machine:", places]
+    if results.of_redis_benchmark:
+        parts += [
+            "## redis-benchmark",
+            f"`redis-benchmark -t {','.join(redis_benchmark.TESTS)}`, without and with `-P 16`, in the same turns; `MSET` sets ten keys. It "
+            "cannot wait for a replica, so Redis stands here unreplicated, and every write of ours is at a majority.",
+            redis_benchmark_table(results.of_redis_benchmark),
+        ]
     parts += [planes] if planes else []
     found = remarks(results)
     parts += ["## Remarks", "\n".join(f"- {remark}" for remark in found) if found else "None: nothing was missing, nothing failed."]

@@ -2,6 +2,7 @@
 import unittest
 
 import cpu
+import redis_benchmark
 import report
 from load import LATENCY, PIPELINED, Sample, sample_of
 from processes import Failed
@@ -68,6 +69,33 @@ class Report(unittest.TestCase):
         self.assertIn("when it is quiet: memcached 1×1", text)
         self.assertIn("a trial: memcached 1×1", text)
         self.assertNotIn("etcd", text)
+
+
+class RedisBenchmark(unittest.TestCase):
+    SAID = 'WARNING: Could not fetch server CONFIG\n' \
+        '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"\n' + \
+        "".join(f'"{test}","{rps}.50","0.2","0.1","0.250","0.4","0.5","1.0"\n' for test, rps in
+                (("SET", 100), ("GET", 200), ("INCR", 300), ("MSET (10 keys)", 400)))
+
+    def test_each_line_is_read_and_units_are_microseconds(self):
+        lines = redis_benchmark.lines_of(self.SAID, 1, "ours", 16)
+        self.assertEqual([line.test for line in lines], ["SET", "GET", "INCR", "MSET (10 keys)"])
+        self.assertEqual((lines[0].requests_per_second, lines[0].p50_us, lines[0].p99_us), (100.5, 250, 500))
+
+    def test_tests_that_did_not_run_are_a_failure(self):
+        self.assertRaises(Failed, redis_benchmark.lines_of, self.SAID.split('"GET"')[0], 1, "ours", 1)
+        self.assertRaises(Failed, redis_benchmark.lines_of, "", 1, "ours", 1)
+
+    def test_the_report_shows_medians_of_the_rounds(self):
+        made = results()
+        self.assertNotIn("redis-benchmark", report.markdown(made, {}, {}, "", ""))
+        for n in (1, 2, 3):
+            made.of_redis_benchmark += redis_benchmark.lines_of(self.SAID.replace("100.50", f"{n}00.50"), n, "ours", 1)
+        text = report.markdown(made, {}, {}, "", "")
+        self.assertIn("## redis-benchmark", text)
+        (line,) = [line for line in text.splitlines() if line.startswith("| SET")]
+        self.assertIn(report.spread([100.5, 200.5, 300.5]), line)
+        self.assertIn("50×1", line)
 
 
 class Cpu(unittest.TestCase):

@@ -66,7 +66,8 @@ class Quorumwire:
             os.kill(follower["pid"], signal.SIGKILL)
             replicas.remove(follower)
         servers = [Server(replica["pid"], replica["id"] == leader) for replica in replicas]
-        return Cluster(servers, load_command(self.binary, leading[0][self.protocol], "--protocol", self.protocol))
+        load = load_command(self.binary, leading[0][self.protocol], "--protocol", self.protocol)
+        return Cluster(servers, load, leading[0]["redis"] if self.protocol == "redis" and not self.dead else None)
 
     def equal_priority(self):
         """Replicas raise their own priority unless told not to; here everybody's is the same."""

@@ -54,7 +54,10 @@ class Redis:
         wait_until("redis", lambda: wanted in self.replication(ports[0]) and self.is_up(ports), servers, last)
         more = ["--protocol", "redis", *(["--wait", "1"] if self.replicated else [])]
         processes = [Server(process.pid, place == 0) for place, process in enumerate(servers)]
-        return Cluster(processes, load_command(self.load_binary, f"127.0.0.1:{ports[0]}", *more))
+        address = f"127.0.0.1:{ports[0]}"
+        # It cannot send a `WAIT` behind each write.
+        alone = None if self.replicated else address
+        return Cluster(processes, load_command(self.load_binary, address, *more), alone)
 
     def is_up(self, ports):
         """Whether the replica, if there is one, has all that the server has."""

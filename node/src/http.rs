@@ -48,6 +48,8 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_rustls::TlsAcceptor;
 
+/// Where all data is to be had.
+const BACKUP_PATH: &str = "/v1/backup";
 /// Largest body of a request.
 const BODY_BYTES_MAX: usize = 4096;
 /// Largest head of a request.
@@ -323,14 +325,15 @@ async fn serve_connection(
     }
 }
 
-/// Nobody knows who asks, so nothing is changed.
+/// Nobody knows who asks, so nothing is changed, and nobody is given what clients need a password for.
 async fn only_reads(request: axum::extract::Request, next: middleware::Next) -> Response {
-    if request.method().is_safe() {
+    if request.method().is_safe() && request.uri().path() != BACKUP_PATH {
         return next.run(request).await;
     }
     plain_error(
         StatusCode::FORBIDDEN,
-        "a change takes a certificate of an authority in tls-ca, such as operator.pem: --tls-cert and --tls-key",
+        "a change, or a backup, takes a certificate of an authority in tls-ca, such as operator.pem: --tls-cert and \
+         --tls-key",
     )
 }
 
@@ -360,7 +363,7 @@ fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
         .route("/v1/live", get(live::listen))
         .route("/v1/digest", get(digest))
         .route("/v1/read-index", get(backup::read_index))
-        .route("/v1/backup", get(backup::backup))
+        .route(BACKUP_PATH, get(backup::backup))
         .route("/v1/members", post(change_members))
         .route("/v1/transfer", post(transfer))
         .route("/v1/memory", post(change_memory))

@@ -30,7 +30,7 @@ mod view;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Replicated key-value store that speaks memcached: three replicas, one of which may fail at any
+/// Replicated key-value store that memcached and Redis clients talk to: three replicas, one of which may fail at any
 /// moment without anything acknowledged being lost.
 #[derive(Debug, Parser)]
 #[command(name = "quorumwire", version, propagate_version = true)]
@@ -74,7 +74,7 @@ enum Command {
     Config(config::Arguments),
     /// Let frames of the plane xdp through a veth device
     VethPass(veth_pass::Arguments),
-    /// Measure throughput and latency over the memcached protocol
+    /// Measure throughput and latency over memcached's or Redis' protocol, without TLS and accounts
     Bench(bench::Arguments),
     /// Write completions for a shell
     Completions(completions::Arguments),

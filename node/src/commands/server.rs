@@ -10,8 +10,9 @@ use std::process::ExitCode;
 #[command(after_help = "\
 Examples:
   # the first of three replicas on one machine
-  quorumwire server --id 0 --dir data/0 --listen-peer 127.0.0.1:7400 \\
-    --members 0=127.0.0.1:7400,1=127.0.0.1:7401,2=127.0.0.1:7402
+  quorumwire server --id 0 --dir data/0 --listen-peer 127.0.0.1:7410 \\
+    --members 0=127.0.0.1:7410,1=127.0.0.1:7420,2=127.0.0.1:7430
+  # (the other two also need --listen-... for ports of their own)
 
   # the same from a file and the environment
   QUORUMWIRE_LOG_FORMAT=json quorumwire server --config /etc/quorumwire.toml")]

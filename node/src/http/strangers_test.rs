@@ -17,12 +17,17 @@ use std::time::Duration;
 
 /// With the keys of a cluster, in a folder that is made.
 fn secured(dir: &Path, report: Report) -> Served {
+    served(dir, report, true)
+}
+
+fn served(dir: &Path, report: Report, are_all_known: bool) -> Served {
     let members = BTreeMap::from([(ReplicaId(0), Vec::new())]);
     let mut folder = KeyFolder::create(dir, "c", &members, 365).unwrap();
     folder.add_client("kim").unwrap();
     let files = folder.peer_files(ReplicaId(0));
     let clients = dir.join("clients-ca.pem");
-    let tls = ClientTls::load(&files.own, Some(&files), Some(&clients)).unwrap();
+    let clients = are_all_known.then_some(clients.as_path());
+    let tls = ClientTls::load(&files.own, Some(&files), clients).unwrap();
     serve_with(Some(report), Ok(()), Some(HttpTls::new(&tls)))
 }
 
@@ -68,4 +73,23 @@ fn strangers_are_told_whether_it_is_ready_and_not_why() {
         assert!(!answer.contains(secret), "{answer}");
     }
     assert!(answer.contains("not now"), "{answer}");
+}
+
+/// Where nobody must show a certificate, all may see how the cluster does; what is in it takes more.
+#[test]
+fn strangers_are_given_no_backup() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("keys");
+    let served = served(&dir, report(), false);
+    assert!(get(&served, &dir, "/v1/status").starts_with("HTTP/1.1 200"));
+    for path in [
+        "/v1/backup",
+        "/v1/backup?at_least=0",
+        "/v1//backup",
+        "/v1/%62ackup",
+    ] {
+        let answer = get(&served, &dir, path);
+        let is_refused = ["403", "404"].map(|code| answer.starts_with(&format!("HTTP/1.1 {code}")));
+        assert!(is_refused.contains(&true), "{path}: {answer}");
+    }
 }

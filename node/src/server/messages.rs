@@ -9,6 +9,7 @@ use bytes::Bytes;
 use quorumwire_control::{Input, Message, Peer};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::memcached::reply;
+use quorumwire_wire::MemberRole;
 use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::peer::{ForwardOutcome, ForwardReply, PeerMessage};
 
@@ -228,10 +229,15 @@ impl Server {
         }
     }
 
-    /// Whether a client's request would be served: somebody leads, and what was committed when this
-    /// process started is applied.
+    /// Whether a client's request would be served and the next replica may be restarted: somebody leads, what was
+    /// committed when this process started is applied, and this life of the replica is a member that votes, or never
+    /// shall. A new life is none of the first for a while, and counts for nothing then.
     pub fn is_ready(&self) -> bool {
-        self.core.replica.leader().is_some()
+        let own = self.core.replica.membership().member(self.options.id);
+        let is_full = own
+            .is_some_and(|it| it.incarnation == self.incarnation && it.role != MemberRole::Joining);
+        is_full
+            && self.core.replica.leader().is_some()
             && self.core.applied >= self.ready_once_applied
             && self.core.applied > Index(0)
             && self.draining_since.is_none()

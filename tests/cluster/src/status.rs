@@ -106,6 +106,8 @@ pub struct FastTerm {
 pub struct Member {
     /// Its id.
     pub id: u16,
+    /// Which of its lives is the member.
+    pub incarnation: String,
     /// Whether it votes.
     pub voter: bool,
 }

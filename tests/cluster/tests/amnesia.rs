@@ -20,20 +20,22 @@ fn others(id: u16) -> [u16; 2] {
     [(id + 1) % 3, (id + 2) % 3]
 }
 
-/// Waits until a restarted replica is a full member again, in another life than before.
+/// Waits until a restarted replica says that it is ready: it is a full member again then, in another life than before.
 fn wait_until_back(cluster: &Cluster<'_>, id: u16, old_incarnation: &str) -> Result<()> {
-    cluster.wait_for(&format!("replica {id} to vote again"), || {
-        let Ok(status) = cluster.status(id) else {
-            return Ok(false);
-        };
-        ensure!(
-            status.incarnation != old_incarnation,
-            "replica {id} came back as if it remembered"
-        );
-        let full = [Role::Follower, Role::Leader].contains(&status.role);
-        Ok(full && status.voters().contains(&id))
-    })?;
-    cluster.wait_for_ready(&[id])
+    cluster.wait_for_ready(&[id])?;
+    let status = cluster.status(id)?;
+    let now = &status.incarnation;
+    ensure!(
+        now != old_incarnation,
+        "replica {id} came back as if it remembered"
+    );
+    let full = [Role::Follower, Role::Leader].contains(&status.role);
+    let mut members = status.members.iter();
+    ensure!(
+        full && members.any(|it| it.id == id && it.voter && it.incarnation == *now),
+        "replica {id} is ready and does not vote: {status:?}"
+    );
+    Ok(())
 }
 
 #[test]

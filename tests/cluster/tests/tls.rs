@@ -320,6 +320,10 @@ fn clients_and_people_speak_tls() {
         let transfer = ["transfer", "--to", &next, "--addr", &http, "--tls-ca", &ca];
         let refused = cluster.command(&transfer).unwrap_err().to_string();
         ensure!(refused.contains("takes a certificate"), "{refused}");
+        let copy = cluster.scratch_file("copy").display().to_string();
+        let backup = ["backup", "--to", &copy, "--addr", &http, "--tls-ca", &ca];
+        let refused = cluster.command(&backup).unwrap_err().to_string();
+        ensure!(refused.contains("takes a certificate"), "{refused}");
         let (certificate, key) = (file("operator.pem"), file("operator-key.pem"));
         let nobody = cluster.scratch_file("nobody");
         cluster.make_keys(&nobody)?;
@@ -332,6 +336,7 @@ fn clients_and_people_speak_tls() {
                 .is_err()
         );
         let known = ["--tls-cert", &certificate, "--tls-key", &key];
+        cluster.command(&[&backup[..], &known].concat())?;
         cluster.command(&[&transfer[..], &known].concat())?;
         // In the clear nobody answers, and whom another authority knows is nobody.
         let said = cluster.command(&["status", "--addr", &http]);
