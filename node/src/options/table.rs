@@ -301,9 +301,9 @@ pub const TABLE: &[Spec] = &[
         name: "client-auth-file",
         kind: Kind::Path,
         unset: Unset::Otherwise("whoever reaches a port for clients may read and write"),
-        help: "Names and passwords of clients: lines `NAME:PASSWORD`, readable by its owner only. A Redis \
-               client sends them with `AUTH` or `HELLO` (without a name, as `default`), a memcached client \
-               as memcached's option `-Y` has it: first a `set` of any key to `NAME PASSWORD`. One of the Rust library \
+        help: "Names and passwords of clients: up to 1,024 lines `NAME:PASSWORD`, of up to 250 and \
+               256 bytes (those that begin with `#` say nothing), readable by its owner only. A Redis client \
+               sends them with `AUTH` or `HELLO` (without a name, as `default`), a memcached client as memcached's option `-Y` has it: first a `set` of any key to `NAME PASSWORD`. One of the Rust library \
                sends those of `Settings::account` in its first message. Read again upon SIGHUP; who is connected stays so.",
     },
     Spec {
@@ -332,7 +332,7 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Choice(&["off", "on"]),
         unset: Unset::Value("off"),
         help: "Whether clients (at `listen-memcached`, `listen-redis` and `listen-client`) and HTTP are spoken to by TLS \
-               1.3, and by nothing else. With `tls-ca`, whoever changes something over HTTP must then show a \
+               1.3, and by nothing else. With `tls-ca`, whoever changes something over HTTP, or takes a backup, must then show a \
                certificate, such as `operator.pem`; who only reads need not, unless `client-tls-ca` is given. Clients \
                say who they are by `client-auth-file` or `client-tls-ca`.",
     },
