@@ -40,11 +40,12 @@ build: setup
 WITH_PLANES := amnesia backups disks expiry leader_kills membership partitions pauses power_cuts
 
 # Which once more with planes in the kernel; the others pass there, too.
-IN_KERNEL := leader_kills losses partitions
+IN_KERNEL := leader_kills losses partitions plane_keys
 
 # Which once more with TLS between replicas: replicas that come in a new life, snapshots that stream in many
-# records, members that come and go. tls.rs itself has kills and rotations under load.
-UNDER_TLS := amnesia membership power_cuts
+# records, members that come and go; and fast terms, whose keys replicas agree on then. tls.rs itself has kills and
+# rotations under load, plane_keys.rs what is forged and recorded.
+UNDER_TLS := amnesia fast_terms membership power_cuts
 
 # What of the planes' suite does not depend on the headers around a packet, and is left to IPv4.
 NOT_OVER_IPV6 := clients::a_request clients::foreign clients::one clients::requests common_case::a_ \

@@ -20,7 +20,7 @@ impl Message {
     }
 
     /// Reads the wire form. Malformed: no body, a body that is the node's own affair (`Hello`,
-    /// `Goodbye`, `Forward`, `ForwardReply`), an attachment where none belongs or none where one does, a
+    /// `Goodbye`, `Forward`, `ForwardReply`, `FastTermKey`), an attachment where none belongs or none where one does, a
     /// number beyond its limits. The group is the caller's to check; records in the attachment are checked
     /// by [`crate::Replica::step`].
     pub fn from_proto(message: PeerMessage, attachment: Bytes) -> Result<Self, Malformed> {
@@ -226,7 +226,8 @@ fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, 
         | Proto::Goodbye(_)
         | Proto::Forward(_)
         | Proto::ForwardSession(_)
-        | Proto::ForwardReply(_) => {
+        | Proto::ForwardReply(_)
+        | Proto::FastTermKey(_) => {
             return Err(malformed("the node's own message, not a replica's"));
         }
         Proto::Fresh(_)
@@ -311,7 +312,8 @@ fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, 
         | Proto::Goodbye(_)
         | Proto::Forward(_)
         | Proto::ForwardSession(_)
-        | Proto::ForwardReply(_) => {
+        | Proto::ForwardReply(_)
+        | Proto::FastTermKey(_) => {
             return Err(malformed("the node's own message, not a replica's"));
         }
     })

@@ -8,6 +8,7 @@ mod handshake;
 pub mod limits;
 mod membership;
 mod record;
+mod secret;
 mod snapshot;
 
 /// The messages of `peer.proto`, as generated.

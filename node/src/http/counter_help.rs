@@ -384,7 +384,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "plane_tag",
-        "Packets dropped because their authentication tag is wrong",
+        "Packets dropped because their authentication tag is wrong; under TLS also those of a fast term that this replica has no part in",
     ),
     (
         "plane_term_new",
@@ -421,6 +421,42 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "fast_term_attempts_failed",
         "Times that led to no fast term",
+    ),
+    (
+        "fast_term_keys_drawn",
+        "Keys that this replica drew for fast terms which it led or stood for",
+    ),
+    (
+        "fast_term_keys_dropped_malformed",
+        "Keys of fast terms dropped because they have not the length of a key",
+    ),
+    (
+        "fast_term_keys_dropped_not_leader",
+        "Keys of fast terms dropped because another replica leads that term",
+    ),
+    (
+        "fast_term_keys_dropped_old_term",
+        "Keys of fast terms dropped because their term is over",
+    ),
+    (
+        "fast_term_keys_dropped_stranger",
+        "Keys of fast terms dropped because their sender does not vote in this life",
+    ),
+    (
+        "fast_term_keys_dropped_unexpected",
+        "Keys of fast terms dropped because no data plane runs here",
+    ),
+    (
+        "fast_term_keys_kept",
+        "Keys of fast terms taken from those who led them or stood for them",
+    ),
+    (
+        "fast_term_keys_missing",
+        "Times that the data plane was not engaged because its leader's key had not come",
+    ),
+    (
+        "fast_term_keys_sent",
+        "Keys of fast terms sent to replicas that were asked to engage",
     ),
     (
         "fast_term_left_commits_stand_still",
@@ -486,6 +522,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "message_dropped_malformed",
         "Peer messages dropped because they make no sense",
+    ),
+    (
+        "message_dropped_not_certified",
+        "Keys of fast terms not taken or not sent because the connection is not under TLS, where certificates name both sides",
     ),
     (
         "message_dropped_not_connected",

@@ -294,8 +294,8 @@ pub const TABLE: &[Spec] = &[
         name: "secret-file",
         kind: Kind::Path,
         unset: Unset::Otherwise("no data plane can run"),
-        help: "The cluster's secret, which authenticates the data plane's packets; made by \
-               `quorumwire keys new`, the same on all replicas. Read again upon SIGHUP.",
+        help: "The cluster's secret, which authenticates packets of the data plane's clients and, without `tls-ca`, \
+               of replicas; made by `quorumwire keys new`, the same on all of them. Read again upon SIGHUP.",
     },
     Spec {
         name: "client-auth-file",

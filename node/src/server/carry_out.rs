@@ -48,10 +48,7 @@ impl Server {
                     self.core.step(Input::Persisted(done));
                 }
             }
-            Output::Send { to, message } => {
-                let (message, attachment) = message.to_proto(self.core.group);
-                self.core.links.send(to, &message, &attachment);
-            }
+            Output::Send { to, message } => self.core.say(to, &message),
             Output::Committed(upto) => {
                 self.committed = self.committed.max(upto);
                 self.apply_some();

@@ -7,6 +7,7 @@ use crate::report::{DataPlaneReport, RefusedPlaneReport};
 use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
+use quorumwire_interfaces::PlaneKeyPair;
 use quorumwire_plane_socket::SocketPlane;
 use quorumwire_plane_xdp::{Blames, Refused, XdpPlane};
 use std::net::UdpSocket;
@@ -95,11 +96,13 @@ fn blamed(options: &ServerOptions, refused: &Refused) -> anyhow::Error {
     anyhow::anyhow!("option {option}: {refused}")
 }
 
-/// The data plane that was asked for, bound and with its keys. It answers memcached clients from `udp`.
+/// The data plane that was asked for, bound and with its keys: those between replicas are `agreed`, or else the
+/// secret file's. It answers memcached clients from `udp`.
 pub fn choose_plane(
     options: &ServerOptions,
     registry: &Registry,
     udp: Option<&UdpSocket>,
+    agreed: Option<PlaneKeyPair>,
 ) -> anyhow::Result<Option<Plane>> {
     let (candidates, chosen_by) = match options.plane {
         PlaneKind::None => return Ok(None),
@@ -144,6 +147,9 @@ pub fn choose_plane(
             super::start::random_number()?,
         );
         plane.choice = Some(choice);
+        if let Some(agreed) = agreed {
+            plane.agree(agreed);
+        }
         plane.set_keys(&options.load_keys()?);
         return Ok(Some(plane));
     }

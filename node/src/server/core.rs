@@ -14,6 +14,7 @@ use super::plane::Plane;
 use super::plane_reads::Lent;
 use super::redis;
 use super::stats::Serving;
+use super::term_keys::TermKeys;
 use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
@@ -131,6 +132,8 @@ pub struct Core {
     pub links: Links,
     /// Where the common case runs in fast terms; none: there are only software terms.
     pub plane: Option<Plane>,
+    /// The keys of fast terms, where replicas agree on them; else the plane's all come from the secret file.
+    pub term_keys: Option<TermKeys>,
     /// What the plane knows of the store.
     pub lent: Lent,
     /// The clock as last read; refreshed after bytes were read from sockets and before they are judged.
@@ -191,6 +194,7 @@ impl Core {
             journal,
             links,
             plane: None,
+            term_keys: None,
             lent: Lent::default(),
             now,
             started: now,

@@ -1,4 +1,5 @@
 //! What the node counts by itself, since its start.
+use super::term_keys::TermKeyCounters;
 use crate::report::Durations;
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::MetaKind;
@@ -36,6 +37,7 @@ pub struct Counters {
     pub snapshots_failed: u64,
     pub malformed_messages: u64,
     pub unknown_group: u64,
+    pub term_keys: TermKeyCounters,
     /// Times in which this process did not run although it wanted to.
     pub pauses: u64,
     /// How long they were together.

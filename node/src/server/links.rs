@@ -20,6 +20,7 @@ use std::io::{self, Read, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+mod secrets;
 mod strangers;
 
 /// Connections at once, those still in the handshake included; more are closed at once.
@@ -94,6 +95,7 @@ pub struct LinkCounters {
     pub messages_out: u64,
     pub dropped_not_connected: u64,
     pub dropped_queue_full: u64,
+    pub dropped_not_certified: u64,
     pub closed_handshake_refused: u64,
     pub closed_handshake_timeout: u64,
     pub closed_malformed: u64,
@@ -585,6 +587,7 @@ impl Links {
             }
             (Some(Body::Hello(hello)), None) => self.take_hello(slot, hello, sink),
             (None, Some(_)) => Ok(()),
+            (Some(Body::FastTermKey(_)), Some(_)) if !self.may_hold_secrets(slot) => Ok(()),
             (Some(body), Some(from)) => {
                 let message = peer::PeerMessage {
                     body: Some(body),

@@ -93,6 +93,51 @@ fn peer_1(incarnation: u64) -> Peer {
     }
 }
 
+/// The key of some fast term.
+pub fn a_key() -> peer::PeerMessage {
+    let key = peer::FastTermKey {
+        key: vec![0x5a; 16].into(),
+    };
+    peer::PeerMessage {
+        term: 7,
+        body: Some(Body::FastTermKey(key)),
+        ..peer::PeerMessage::default()
+    }
+}
+
+/// It could be anybody's, and anybody could read ours.
+#[test]
+fn without_tls_keys_are_neither_taken_nor_sent() {
+    let mut host = Host::start();
+    let mut member = host.connect(5);
+    let mut frames = BytesMut::new();
+    encode_frame(&mut frames, &a_key(), &[]);
+    let other = peer::PeerMessage {
+        body: Some(Body::TransferNow(peer::TransferNow {})),
+        ..peer::PeerMessage::default()
+    };
+    encode_frame(&mut frames, &other, &[]);
+    member.write_all(&frames).unwrap();
+    let body_of = |event: &LinkEvent| match event {
+        LinkEvent::Message { message, .. } => message.body.clone(),
+        LinkEvent::Up(..) | LinkEvent::Down(_) => None,
+    };
+    host.turn_while(|_, told| {
+        let bodies: Vec<_> = told.iter().filter_map(body_of).collect();
+        assert!(
+            !bodies
+                .iter()
+                .any(|body| matches!(body, Body::FastTermKey(_))),
+            "it was handed up"
+        );
+        bodies.is_empty()
+    });
+    assert_eq!(host.links.counters.dropped_not_certified, 1);
+    assert!(!host.links.send_secret(peer_1(5), &a_key()));
+    assert_eq!(host.links.counters.dropped_not_certified, 2);
+    assert!(host.links.send(peer_1(5), &other, &[]), "it is connected");
+}
+
 #[test]
 fn another_life_is_let_in_only_once_the_member_is_gone() {
     let mut host = Host::start();

@@ -1,6 +1,6 @@
 //! Who is let in under TLS, over real sockets: strangers of every kind speak from threads of their own, with
 //! the same library and certificates made for it.
-use super::tests::{DEADLINE, Host};
+use super::tests::{DEADLINE, Host, a_key};
 use super::*;
 use crate::key_folder::KeyFolder;
 use crate::tls::{
@@ -17,6 +17,16 @@ type Heard = JoinHandle<Vec<u8>>;
 
 /// Somebody who shows this and says that it is this replica.
 fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> Heard {
+    speaker(host, shows, says, &[])
+}
+
+/// The same, who goes on with these.
+fn speaker(
+    host: &Host,
+    shows: Option<&OwnFiles>,
+    says: (&str, u16),
+    goes_on: &[peer::PeerMessage],
+) -> Heard {
     let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
@@ -38,6 +48,9 @@ fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> Heard {
     };
     let mut frame = BytesMut::new();
     encode_frame(&mut frame, &hello, &[]);
+    for message in goes_on {
+        encode_frame(&mut frame, message, &[]);
+    }
     let address = host.address;
     thread::spawn(move || {
         let socket = std::net::TcpStream::connect(address).unwrap();
@@ -112,6 +125,39 @@ fn a_replica_of_the_cluster_is_let_in() {
     host.turn_while(|_, told| !told.iter().any(is_up));
     drop(host);
     assert!(!heard.join().unwrap().is_empty(), "a hello");
+}
+
+#[test]
+fn a_key_passes_between_those_whom_certificates_name() {
+    let ours = cluster("test");
+    let mut host = ours.host();
+    let replica_1 = Peer {
+        id: ReplicaId(1),
+        incarnation: Incarnation(5),
+    };
+    assert!(!host.links.send_secret(replica_1, &a_key()));
+    assert_eq!(host.links.counters.dropped_not_connected, 1);
+    let shows = ours.files(1).own;
+    let heard = speaker(&host, Some(&shows), ("test", 1), &[a_key()]);
+    let is_key = |event: &LinkEvent| match event {
+        LinkEvent::Message { from, message, .. } => *from == replica_1 && *message == a_key(),
+        LinkEvent::Up(..) | LinkEvent::Down(_) => false,
+    };
+    host.turn_while(|_, told| !told.iter().any(is_key));
+    assert!(host.links.send_secret(replica_1, &a_key()));
+    assert_eq!(host.links.counters.dropped_not_certified, 0);
+    host.links.write(Now::default(), &mut Vec::new());
+    // What the certificate names is what counts, were it ever another than was said.
+    for link in host.links.slots.iter_mut().flatten() {
+        link.certified = Some(ReplicaId(2));
+    }
+    assert!(!host.links.send_secret(replica_1, &a_key()));
+    assert_eq!(host.links.counters.dropped_not_certified, 1);
+    drop(host);
+    let secret = a_key().encode_to_vec();
+    let heard = heard.join().unwrap();
+    let count = heard.windows(secret.len()).filter(|it| *it == secret);
+    assert_eq!(count.count(), 1);
 }
 
 #[test]

@@ -66,6 +66,7 @@ impl Server {
                 self.core
                     .take_forward_session(from, forward.request, &attachment);
             }
+            Some(Body::FastTermKey(key)) => self.core.take_term_key(from, message.term, &key),
             Some(Body::ForwardReply(reply)) => self.take_forward_reply(from, &reply, &attachment),
             Some(_) | None => match Message::from_proto(message, attachment) {
                 Ok(message) => self.core.step(Input::Message { from, message }),

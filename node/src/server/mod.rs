@@ -38,6 +38,7 @@ mod snapshots;
 mod start;
 mod stats;
 mod stream;
+mod term_keys;
 
 use self::administration::Waiting;
 use self::attention::Attention;

@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use quorumwire_control::{Engage, Now, append_record, put_payload, record_kind};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, MemcachedLeave, PlaneError,
-    PlaneEvent, PlanePeer, Registers, ReplicaId, Term,
+    PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer, Registers, ReplicaId, Term,
 };
 use quorumwire_wire::RecordKind;
 use std::collections::{BTreeMap, VecDeque};
@@ -83,6 +83,10 @@ pub struct Plane {
     pub address: String,
     group: GroupId,
     held: bool,
+    /// Those of the secret file, before they are given.
+    from_file: Option<PlaneKeys>,
+    /// What replicas sign with in place of what the secret file says.
+    agreed: Option<PlaneKeyPair>,
     payload_bytes_max: usize,
     /// Where the planes of connected replicas are.
     addresses: BTreeMap<ReplicaId, SocketAddr>,
@@ -127,6 +131,8 @@ impl Plane {
             address,
             group,
             held,
+            from_file: None,
+            agreed: None,
             payload_bytes_max,
             addresses: BTreeMap::new(),
             slots: Vec::new(),
@@ -156,8 +162,27 @@ impl Plane {
         }
     }
 
+    /// Takes the keys of the secret file; of those only what is clients', where replicas agree on theirs.
     pub fn set_keys(&mut self, keys: &ClusterKeys) {
-        self.place.set_keys(&keys.for_planes());
+        self.from_file = Some(keys.for_planes());
+        self.give_keys();
+    }
+
+    /// Replicas sign with this from now on, whatever the secret file says.
+    pub fn agree(&mut self, between_replicas: PlaneKeyPair) {
+        self.agreed = Some(between_replicas);
+        self.give_keys();
+    }
+
+    fn give_keys(&mut self) {
+        let Some(from_file) = self.from_file else {
+            return;
+        };
+        let cluster = self.agreed.unwrap_or(from_file.cluster);
+        self.place.set_keys(&PlaneKeys {
+            cluster,
+            clients: from_file.clients,
+        });
     }
 
     /// Whether the plane runs now as it was asked to.

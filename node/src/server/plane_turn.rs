@@ -121,10 +121,14 @@ impl Core {
     /// Consensus wants the plane to run.
     pub fn engage_plane(&mut self, engage: &Engage) {
         let term = engage.term;
+        let may = self.begin_term_key(engage);
         let engaged = match &mut self.plane {
-            Some(plane) => plane.engage(engage),
+            Some(plane) => may && plane.engage(engage),
             None => false,
         };
+        if !engaged {
+            self.end_term_key();
+        }
         if engaged {
             tracing::info!(
                 term = term.0,
@@ -138,6 +142,7 @@ impl Core {
 
     /// Consensus wants the plane to stop: everything it has is taken first.
     pub fn disengage_plane(&mut self, reason: LeaveReason) {
+        self.end_term_key();
         let registers = match &mut self.plane {
             Some(plane) => plane.disengage(),
             None => Registers::default(),

@@ -2,6 +2,7 @@
 use super::Server;
 use super::datagrams::{AssemblyCounters, DatagramCounters};
 use super::plane::Plane;
+use super::term_keys::{KeyRefusal, TermKeyCounters};
 use crate::options::Durability;
 use crate::report::{FastTermReport, FollowerReport, MemberReport, Report};
 use crate::tls::TlsRefusal;
@@ -247,6 +248,7 @@ impl Server {
             ("message_dropped_unknown_group", own.unknown_group),
             ("message_dropped_not_connected", links.dropped_not_connected),
             ("message_dropped_queue_full", links.dropped_queue_full),
+            ("message_dropped_not_certified", links.dropped_not_certified),
             ("peer_messages_in", links.messages_in),
             ("peer_messages_out", links.messages_out),
             ("peer_bytes_in", links.bytes_in),
@@ -276,6 +278,9 @@ impl Server {
         counters.extend(
             refused.map(|(why, count)| (format!("peer_tls_refused_{}", why.name()), count)),
         );
+        if self.core.term_keys.is_some() {
+            add_term_key_counters(&own.term_keys, &mut counters);
+        }
         self.core.journal.add_counters(&mut counters);
         counters.extend(self.core.plane.iter().flat_map(Plane::counters));
         if let Some(datagrams) = &self.datagrams {
@@ -331,6 +336,20 @@ fn add_assembly_counters(of: AssemblyCounters, counters: &mut BTreeMap<String, u
         ("datagram_dropped_no_room", of.no_room),
     ];
     counters.extend(numbers.map(|(name, count)| (name.to_owned(), count)));
+}
+
+/// What replicas have agreed on between them.
+fn add_term_key_counters(keys: &TermKeyCounters, counters: &mut BTreeMap<String, u64>) {
+    let numbers = [
+        ("fast_term_keys_drawn", keys.drawn),
+        ("fast_term_keys_sent", keys.sent),
+        ("fast_term_keys_kept", keys.kept),
+        ("fast_term_keys_missing", keys.missing),
+    ];
+    counters.extend(numbers.map(|(name, count)| (name.to_owned(), count)));
+    let dropped = KeyRefusal::ALL.into_iter().zip(keys.dropped);
+    let name = |why: KeyRefusal| format!("fast_term_keys_dropped_{}", why.name());
+    counters.extend(dropped.map(|(why, count)| (name(why), count)));
 }
 
 /// What the handover between software terms and fast terms has done.

@@ -7,6 +7,7 @@ use super::datagrams::Datagrams;
 use super::journal::Journal;
 use super::links::Links;
 use super::snapshots::Snapshots;
+use super::term_keys::TermKeys;
 use super::{
     Addresses, GROUP, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS,
     TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_OWN, TOKEN_PEERS, TOKEN_REDIS, TOKEN_WAKE, clock,
@@ -325,7 +326,9 @@ fn join(
     }
     let mut hello = hello(options, memory.incarnation, &addresses, &promise);
     let udp = bind_memcached_udp(options, clients.local_addr()?)?;
-    let data_plane = choose_plane(options, registry, udp.as_ref())?;
+    let term_keys = agree_on_keys(options)?;
+    let agreed = term_keys.as_ref().map(TermKeys::pair);
+    let data_plane = choose_plane(options, registry, udp.as_ref(), agreed)?;
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
     if let Some(plane) = &data_plane {
         if options.peer_tls.is_some() && !options.listen_plane.ip().is_loopback() {
@@ -360,6 +363,7 @@ fn join(
     core.store = memory.store;
     core.applied = applied;
     core.plane = data_plane;
+    core.term_keys = term_keys;
     core.lent.reads = options.memcached_udp && options.plane_reads;
     core.accounts = accounts;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
@@ -436,6 +440,13 @@ fn config(
         engage_interval_max: ENGAGE_INTERVAL_MAX,
         engage_window: ENGAGE_WINDOW,
     })
+}
+
+/// Replicas that know each other by certificates agree on what their planes sign with; others have it out of the
+/// secret file, which whoever has it can sign with, too.
+fn agree_on_keys(options: &ServerOptions) -> anyhow::Result<Option<TermKeys>> {
+    let agrees = options.peer_tls.is_some() && options.plane != PlaneKind::None;
+    agrees.then(TermKeys::new).transpose()
 }
 
 /// The UDP side of the memcached port, if that is wanted.

@@ -34,7 +34,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 const COMMAND_DEADLINE: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
-const CLUSTER_NAME: &str = "harness";
+pub(crate) const CLUSTER_NAME: &str = "harness";
 const PEER_PORT: u16 = 7400;
 pub(crate) const MEMCACHED_PORT: u16 = 11211;
 pub(crate) const REDIS_PORT: u16 = 6379;

@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod datagrams;
 pub mod disk;
 pub mod fast_terms;
+pub mod forgery;
 pub mod kernel_planes;
 pub mod network;
 pub mod plan;

@@ -12,7 +12,7 @@ use quorumwire_wire::{
 };
 
 /// Fields of messages, each with its number, type and a value.
-const FIELDS: [&[u8]; 22] = [
+const FIELDS: [&[u8]; 23] = [
     b"\x08\x07",
     b"\x10\xac\x02",
     b"\x42\x04",
@@ -25,6 +25,7 @@ const FIELDS: [&[u8]; 22] = [
     b"\x7a\x06",
     b"\x82\x01\x02",
     b"\x8a\x01\x04",
+    b"\xc2\x01\x12",
     b"\x0a\x05trunk",
     b"\x10\x02",
     b"\x19\xef\xbe\xad\xde\0\0\0\x01",

@@ -62,7 +62,7 @@ pub struct PeerMessage {
     pub term: u64,
     #[prost(
         oneof = "peer_message::Body",
-        tags = "8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23"
+        tags = "8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24"
     )]
     pub body: ::core::option::Option<peer_message::Body>,
 }
@@ -102,6 +102,8 @@ pub mod peer_message {
         Engaged(super::Engaged),
         #[prost(message, tag = "23")]
         ForwardSession(super::ForwardSession),
+        #[prost(message, tag = "24")]
+        FastTermKey(super::FastTermKey),
     }
 }
 /// "I know nothing yet." Sent by a replica without a membership until it has one.
@@ -225,6 +227,16 @@ pub struct Engaged {
     /// Where its log ended when it engaged or left: equal to the leader's and durable upto here.
     #[prost(uint64, tag = "2")]
     pub index: u64,
+}
+/// Who stands for election in a fast term, or leads it, to a replica that it asks to engage: before each VoteRequest
+/// with `engage` and each EngageOffer, of the same term. The key that signs what data planes of replicas say to each
+/// other in that term. Only over TLS, between those whom the certificates name; otherwise it is not sent, and not taken.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[prost(skip_debug)]
+pub struct FastTermKey {
+    /// 16 bytes, drawn by chance for this term.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub key: ::prost::bytes::Bytes,
 }
 /// A client's request that arrived at a follower. Attachment: the command or the read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

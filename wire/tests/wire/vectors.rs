@@ -243,6 +243,12 @@ fn handover_bodies() -> Vec<(&'static str, Body)> {
             Body::EngageOffer(peer::EngageOffer { start_index: 128 }),
         ),
         (
+            "fast_term_key",
+            Body::FastTermKey(peer::FastTermKey {
+                key: (0..16).collect::<Vec<u8>>().into(),
+            }),
+        ),
+        (
             "engaged",
             Body::Engaged(peer::Engaged {
                 engaged: true,
@@ -267,6 +273,7 @@ fn vector_name(body: &Body) -> &'static str {
         Body::VoteReply(reply) if reply.engaged => "engaged_vote_reply",
         Body::VoteReply(_) => "vote_reply",
         Body::EngageOffer(_) => "engage_offer",
+        Body::FastTermKey(_) => "fast_term_key",
         Body::Engaged(_) => "engaged",
         Body::Append(_) => "append",
         Body::AppendReply(_) => "append_reply",
@@ -312,6 +319,24 @@ fn a_message_from_a_newer_version_keeps_what_is_known_of_it() {
     let message = peer::PeerMessage::decode(&*bytes).unwrap();
     assert_eq!((message.group, message.term), (7, 300));
     assert!(matches!(message.body, Some(Body::VoteReply(reply)) if reply.granted));
+}
+
+/// Who logs a message logs no key.
+#[test]
+fn a_message_with_a_key_does_not_show_it() {
+    let key = peer::FastTermKey {
+        key: vec![0xab; 16].into(),
+    };
+    let message = peer::PeerMessage {
+        group: 7,
+        term: 300,
+        body: Some(Body::FastTermKey(key)),
+    };
+    let shown = format!("{message:?} {message:#?}");
+    assert!(shown.contains("FastTermKey"), "{shown}");
+    for secret in ["171", "ab", "AB", "\\x"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
 }
 
 fn membership() -> Membership {

@@ -1,0 +1,325 @@
+//! The keys that sign what data planes of replicas say to each other, where replicas know each other by TLS: one
+//! for each fast term, drawn by whoever stands for election in it, told to those that it asks to engage, and
+//! written nowhere. Where they do not speak TLS, those keys come from the secret file and nothing here is used.
+//!
+//! # Which key a plane has
+//! The plane has a fast term's key only while it is engaged in that term, and it is engaged only with the key
+//! that the leader of that very term has sent from its own certificate's connection. At all other times it has a
+//! key that nobody else knows, so nothing that claims to come from a replica is taken. A fast term is left before
+//! members are changed, so a key is known to members of its own term only, and opens nothing after it.
+use super::core::Core;
+use crate::keys::KEY_BYTES;
+use quorumwire_control::{Body, Engage, Message, Peer};
+use quorumwire_interfaces::{PlaneKeyPair, ReplicaId, Term};
+use quorumwire_wire::Membership;
+use quorumwire_wire::peer::{self, peer_message};
+use std::collections::BTreeMap;
+
+/// A key. It has no `Debug`, so that no log can show it.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub struct TermKey([u8; KEY_BYTES]);
+
+impl TermKey {
+    fn draw() -> anyhow::Result<Self> {
+        let mut bytes = [0; KEY_BYTES];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+}
+
+/// Why a key that somebody sent was not kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum KeyRefusal {
+    /// No data plane runs here, or its keys come from the secret file.
+    Unexpected,
+    /// It has not the length of a key.
+    Malformed,
+    /// Who sent it does not vote in this life.
+    Stranger,
+    /// Of a term that is over.
+    OldTerm,
+    /// Another replica leads that term.
+    NotLeader,
+}
+
+impl KeyRefusal {
+    /// All of them; a reason's place here is its place in the counters.
+    pub const ALL: [Self; 5] = [
+        Self::Unexpected,
+        Self::Malformed,
+        Self::Stranger,
+        Self::OldTerm,
+        Self::NotLeader,
+    ];
+
+    /// As counters call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unexpected => "unexpected",
+            Self::Malformed => "malformed",
+            Self::Stranger => "stranger",
+            Self::OldTerm => "old_term",
+            Self::NotLeader => "not_leader",
+        }
+    }
+}
+
+/// What has become of keys since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TermKeyCounters {
+    pub drawn: u64,
+    pub sent: u64,
+    pub kept: u64,
+    /// Times that the plane was not engaged for want of the leader's key.
+    pub missing: u64,
+    /// In the order of [`KeyRefusal::ALL`].
+    pub dropped: [u64; KeyRefusal::ALL.len()],
+}
+
+/// What this replica knows of the others when a key comes.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    pub term: Term,
+    /// Who leads that term, if it is known.
+    pub leader: Option<ReplicaId>,
+    pub membership: &'a Membership,
+}
+
+/// A key that another replica has sent, until this one is engaged with it.
+struct Given {
+    from: Peer,
+    term: Term,
+    key: TermKey,
+}
+
+/// The keys between replicas, as far as one of them knows them.
+pub struct TermKeys {
+    /// The plane's outside of fast terms.
+    nobodys: TermKey,
+    /// Of the last term that this replica stood for.
+    drawn: Option<(Term, TermKey)>,
+    /// The last one of each voter, so that none can displace another's.
+    given: BTreeMap<ReplicaId, Given>,
+    /// Of the fast term that the plane is engaged in.
+    running: Option<(Term, TermKey)>,
+}
+
+impl TermKeys {
+    pub fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            nobodys: TermKey::draw()?,
+            drawn: None,
+            given: BTreeMap::new(),
+            running: None,
+        })
+    }
+
+    /// What the plane signs and checks with now.
+    pub fn pair(&self) -> PlaneKeyPair {
+        let (term, key) = self.running.unwrap_or((Term(0), self.nobodys));
+        PlaneKeyPair {
+            epoch: term.0,
+            key: key.0,
+            other: None,
+        }
+    }
+
+    /// The key of a term that this replica stands for or leads, always the same in one term; whether it was
+    /// just drawn.
+    fn own(&mut self, term: Term) -> anyhow::Result<(TermKey, bool)> {
+        if let Some((_, key)) = self.drawn.filter(|(drawn, _)| *drawn == term) {
+            return Ok((key, false));
+        }
+        let key = TermKey::draw()?;
+        self.drawn = Some((term, key));
+        Ok((key, true))
+    }
+
+    /// Keeps what another replica has sent, for the case that it leads that term.
+    fn take(
+        &mut self,
+        (from, term): (Peer, Term),
+        bytes: &[u8],
+        known: &Known<'_>,
+    ) -> Result<(), KeyRefusal> {
+        let key = bytes.try_into().map_err(|_| KeyRefusal::Malformed)?;
+        let votes = |peer: Peer| known.membership.is_voter(peer.id, peer.incarnation);
+        if !votes(from) {
+            return Err(KeyRefusal::Stranger);
+        }
+        if term < known.term {
+            return Err(KeyRefusal::OldTerm);
+        }
+        let is_anothers = known.leader.is_some_and(|leader| leader != from.id);
+        if term == known.term && is_anothers {
+            return Err(KeyRefusal::NotLeader);
+        }
+        // One for each voter there is, whoever has voted before.
+        self.given.retain(|_, given| votes(given.from));
+        let key = TermKey(key);
+        self.given.insert(from.id, Given { from, term, key });
+        Ok(())
+    }
+
+    /// The plane is about to be engaged for this leader. Whether there is that leader's key of that term; only
+    /// then it may be.
+    fn begin(&mut self, term: Term, leader: Peer) -> bool {
+        let given = self.given.get(&leader.id);
+        let given = given.filter(|given| given.from == leader && given.term == term);
+        self.running = given.map(|given| (term, given.key));
+        self.forget_upto(term);
+        self.running.is_some()
+    }
+
+    /// The same for a plane that is to lead; whether its key had to be drawn.
+    fn begin_own(&mut self, term: Term) -> anyhow::Result<bool> {
+        let (key, is_new) = self.own(term)?;
+        self.running = Some((term, key));
+        self.forget_upto(term);
+        Ok(is_new)
+    }
+
+    /// The plane is about to stop, and what was signed for it counts no more.
+    fn end(&mut self) {
+        if let Some((term, _)) = self.running.take() {
+            self.forget_upto(term);
+            // Nobody leads a term's fast part twice.
+            self.drawn.take_if(|(drawn, _)| *drawn <= term);
+        }
+    }
+
+    /// Who asks again, also in the same term, sends its key again.
+    fn forget_upto(&mut self, term: Term) {
+        self.given.retain(|_, given| given.term > term);
+    }
+}
+
+/// Whether who hears this is to engage its plane in the message's term.
+fn asks_to_engage(body: &Body) -> bool {
+    match body {
+        Body::VoteRequest { engage, .. } => *engage,
+        Body::EngageOffer { .. } => true,
+        Body::Fresh { .. }
+        | Body::Bootstrap { .. }
+        | Body::VoteReply { .. }
+        | Body::Append { .. }
+        | Body::AppendReply { .. }
+        | Body::SnapshotChunk { .. }
+        | Body::SnapshotReply { .. }
+        | Body::TransferNow
+        | Body::Engaged { .. } => false,
+    }
+}
+
+impl Core {
+    /// Says what consensus wants said; before it asks somebody to engage, the key for it. Connections keep the
+    /// order, and who gets one without the other does not engage.
+    pub fn say(&mut self, to: Peer, message: &Message) {
+        if asks_to_engage(&message.body) {
+            self.send_term_key(to, message.term);
+        }
+        let (message, attachment) = message.to_proto(self.group);
+        self.links.send(to, &message, &attachment);
+    }
+
+    fn send_term_key(&mut self, to: Peer, term: Term) {
+        let Some(keys) = &mut self.term_keys else {
+            return;
+        };
+        // All voters are asked for their vote; those without a plane need no key.
+        let has_plane = |info: &super::links::PeerInfo| info.plane.is_some();
+        if !self.links.info(to.id).is_some_and(has_plane) {
+            return;
+        }
+        let (key, is_new) = match keys.own(term) {
+            Ok(own) => own,
+            Err(error) => return no_key(&error),
+        };
+        let key = peer::FastTermKey {
+            key: key.0.to_vec().into(),
+        };
+        let message = peer::PeerMessage {
+            group: self.group.0,
+            term: term.0,
+            body: Some(peer_message::Body::FastTermKey(key)),
+        };
+        let counters = &mut self.counters.term_keys;
+        counters.drawn += u64::from(is_new);
+        counters.sent += u64::from(self.links.send_secret(to, &message));
+    }
+
+    /// A replica has sent the key of a term that it stands for or leads, over a connection that is its own.
+    pub fn take_term_key(&mut self, from: Peer, term: u64, key: &peer::FastTermKey) {
+        let taken = match &mut self.term_keys {
+            Some(keys) if self.plane.is_some() => {
+                let known = Known {
+                    term: self.replica.term(),
+                    leader: self.replica.leader(),
+                    membership: self.replica.membership(),
+                };
+                keys.take((from, Term(term)), &key.key, &known)
+            }
+            Some(_) | None => Err(KeyRefusal::Unexpected),
+        };
+        let counters = &mut self.counters.term_keys;
+        match taken {
+            Ok(()) => counters.kept += 1,
+            Err(refusal) => {
+                let counted = counters.dropped.iter_mut().zip(KeyRefusal::ALL);
+                for (counter, one) in counted {
+                    *counter += u64::from(one == refusal);
+                }
+            }
+        }
+    }
+
+    /// Gives the plane the key of the fast term that it is to be engaged in. Whether it may be engaged.
+    pub fn begin_term_key(&mut self, engage: &Engage) -> bool {
+        let (Some(keys), Some(plane)) = (&mut self.term_keys, &mut self.plane) else {
+            return true;
+        };
+        let counters = &mut self.counters.term_keys;
+        let leader = engage.voters.get(usize::from(engage.leader));
+        let begun = match leader {
+            Some(_) if engage.leader == engage.me => match keys.begin_own(engage.term) {
+                Ok(is_new) => {
+                    counters.drawn += u64::from(is_new);
+                    true
+                }
+                Err(error) => {
+                    no_key(&error);
+                    false
+                }
+            },
+            Some(leader) => keys.begin(engage.term, *leader),
+            None => false,
+        };
+        if begun {
+            plane.agree(keys.pair());
+        } else {
+            counters.missing += 1;
+            tracing::warn!(
+                term = engage.term.0,
+                "the data plane was not engaged: there is no key of its leader for this fast term"
+            );
+        }
+        begun
+    }
+
+    /// The plane is about to stop, or was not engaged: from now on it takes nothing. Before the fence, so that what
+    /// waits there for packets on their way has waited for all that were checked with the key.
+    pub fn end_term_key(&mut self) {
+        if let (Some(keys), Some(plane)) = (&mut self.term_keys, &mut self.plane) {
+            keys.end();
+            plane.agree(keys.pair());
+        }
+    }
+}
+
+fn no_key(error: &anyhow::Error) {
+    tracing::error!("no key could be drawn for a fast term: {error:#}");
+}
+
+#[cfg(test)]
+#[path = "term_keys_test.rs"]
+mod tests;

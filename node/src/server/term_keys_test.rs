@@ -1,0 +1,494 @@
+//! Which key a plane has: the one of its fast term and leader, or one that nobody else knows. The plane is a few
+//! lines here, and shows what it was given.
+use super::*;
+use crate::keys::{ClusterKeys, SecretFile};
+use crate::server::journal::Journal;
+use crate::server::links::Links;
+use crate::server::plane::Plane;
+use mio::Token;
+use mio::net::TcpListener;
+use quorumwire_control::{Config, LeaveReason, Now, Replica, Stored};
+use quorumwire_interfaces::{
+    Answer, Command, DataPlane, Grant, GroupId, Incarnation, Index, Limits, PlaneError, PlaneEvent,
+    PlaneKeys, Registers,
+};
+use quorumwire_wire::{CommitQuorum, Member, MemberRole};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const TERM: Term = Term(7);
+const KEY: [u8; KEY_BYTES] = [0x5a; KEY_BYTES];
+const OTHER_KEY: [u8; KEY_BYTES] = [0x6b; KEY_BYTES];
+
+fn peer(id: u16) -> Peer {
+    Peer {
+        id: ReplicaId(id),
+        incarnation: Incarnation(u64::from(id) + 1),
+    }
+}
+
+fn membership(roles: &[(u16, MemberRole)]) -> Membership {
+    let member = |(id, role): &(u16, MemberRole)| Member {
+        id: ReplicaId(*id),
+        incarnation: peer(*id).incarnation,
+        peer_address: String::new(),
+        role: *role,
+    };
+    Membership {
+        members: roles.iter().map(member).collect(),
+        quorum: CommitQuorum::Majority,
+    }
+}
+
+fn three() -> Membership {
+    membership(&[0, 1, 2].map(|id| (id, MemberRole::Voter)))
+}
+
+/// What is known where replica 1 is thought to lead term 7.
+fn known(membership: &Membership) -> Known<'_> {
+    Known {
+        term: TERM,
+        leader: Some(ReplicaId(1)),
+        membership,
+    }
+}
+
+#[test]
+fn a_key_counts_for_its_own_term_and_sender_alone() {
+    let members = three();
+    let next = Term(TERM.0 + 2);
+    let mut keys = TermKeys::new().unwrap();
+    let nobodys = keys.pair();
+    assert_eq!(keys.take((peer(1), next), &KEY, &known(&members)), Ok(()));
+    assert!(keys.pair() == nobodys, "it is not engaged");
+    assert!(!keys.begin(TERM, peer(1)), "an earlier term");
+    assert!(!keys.begin(Term(next.0 + 1), peer(1)), "a later term");
+    assert_eq!(keys.take((peer(1), next), &KEY, &known(&members)), Ok(()));
+    assert!(!keys.begin(next, peer(2)), "another leader");
+    assert_eq!(keys.take((peer(1), next), &KEY, &known(&members)), Ok(()));
+    let later_life = Peer {
+        incarnation: Incarnation(99),
+        ..peer(1)
+    };
+    assert!(!keys.begin(next, later_life), "another life");
+    assert!(keys.pair() == nobodys);
+    assert_eq!(keys.take((peer(1), next), &KEY, &known(&members)), Ok(()));
+    assert!(keys.begin(next, peer(1)));
+    let agreed = keys.pair();
+    assert_eq!((agreed.epoch, agreed.key, agreed.other), (9, KEY, None));
+    keys.end();
+    assert!(keys.pair() == nobodys, "it opens nothing any more");
+    assert!(!keys.begin(next, peer(1)), "it is not kept for another try");
+}
+
+#[test]
+fn who_cannot_lead_that_term_has_its_key_ignored() {
+    let members = membership(&[
+        (0, MemberRole::Voter),
+        (1, MemberRole::Voter),
+        (2, MemberRole::Voter),
+        (3, MemberRole::Learner),
+        (4, MemberRole::Joining),
+    ]);
+    let known = known(&members);
+    let mut keys = TermKeys::new().unwrap();
+    let before = Term(TERM.0 - 1);
+    let old_life = Peer {
+        incarnation: Incarnation(99),
+        ..peer(2)
+    };
+    let refused = [
+        (peer(1), before, &KEY[..], KeyRefusal::OldTerm),
+        (peer(2), TERM, &KEY, KeyRefusal::NotLeader),
+        (peer(3), Term(9), &KEY, KeyRefusal::Stranger),
+        (peer(4), Term(9), &KEY, KeyRefusal::Stranger),
+        (peer(5), Term(9), &KEY, KeyRefusal::Stranger),
+        (old_life, Term(9), &KEY, KeyRefusal::Stranger),
+        (peer(1), Term(9), &KEY[1..], KeyRefusal::Malformed),
+        (peer(1), Term(9), &[], KeyRefusal::Malformed),
+        (peer(1), Term(9), &[0; 17], KeyRefusal::Malformed),
+    ];
+    for (from, term, bytes, refusal) in refused {
+        assert_eq!(keys.take((from, term), bytes, &known), Err(refusal));
+        assert!(!keys.begin(term, from), "{refusal:?}");
+    }
+    // Of a later term anybody who votes may be the candidate; of this one its leader.
+    assert_eq!(keys.take((peer(2), Term(8)), &KEY, &known), Ok(()));
+    assert_eq!(keys.take((peer(1), TERM), &KEY, &known), Ok(()));
+    assert_eq!(keys.given.len(), 2);
+}
+
+/// One that is sent late, or for a term far ahead, must not cost another leader's.
+#[test]
+fn no_voter_displaces_anothers_key_and_few_are_kept() {
+    let members = three();
+    let known = known(&members);
+    let mut keys = TermKeys::new().unwrap();
+    assert_eq!(keys.take((peer(1), Term(9)), &KEY, &known), Ok(()));
+    for term in 8..1000 {
+        let theirs = (peer(2), Term(term));
+        assert_eq!(keys.take(theirs, &OTHER_KEY, &known), Ok(()));
+    }
+    assert_eq!(keys.given.len(), 2, "one for each voter");
+    assert!(keys.begin(Term(9), peer(1)));
+    assert_eq!(keys.pair().key, KEY);
+    // Replica 2 is a member no more: what it sent goes with the next that comes.
+    let two = membership(&[0, 1].map(|id| (id, MemberRole::Voter)));
+    let known = Known {
+        membership: &two,
+        ..known
+    };
+    assert_eq!(keys.take((peer(1), Term(11)), &KEY, &known), Ok(()));
+    let senders: Vec<_> = keys.given.keys().copied().collect();
+    assert_eq!(senders, [ReplicaId(1)]);
+}
+
+#[test]
+fn a_leader_has_one_key_in_a_term_and_another_in_the_next() {
+    let mut keys = TermKeys::new().unwrap();
+    let (first, is_new) = keys.own(TERM).unwrap();
+    assert!(is_new);
+    assert!(keys.own(TERM).unwrap() == (first, false), "for all it asks");
+    assert!(!keys.begin_own(TERM).unwrap(), "and for itself");
+    assert!(keys.pair().key == first.0);
+    assert!(keys.own(TERM).unwrap() == (first, false), "for stragglers");
+    keys.end();
+    let (next, is_new) = keys.own(Term(TERM.0 + 1)).unwrap();
+    assert!(is_new && next != first);
+    assert!(next != keys.nobodys && first != keys.nobodys);
+    keys.end();
+    let others = TermKeys::new().unwrap();
+    assert!(others.pair().key != keys.pair().key, "nobody can guess it");
+}
+
+/// What the test sees of the plane.
+#[derive(Default)]
+struct Inside {
+    given: Vec<PlaneKeys>,
+    engaged: Vec<Term>,
+    /// The keys it had when it was told to stop.
+    stopped_with: Option<PlaneKeys>,
+    refuses: bool,
+}
+
+#[derive(Clone, Default)]
+struct Shown(Arc<Mutex<Inside>>);
+
+impl Shown {
+    fn keys(&self) -> PlaneKeys {
+        *self
+            .0
+            .lock()
+            .unwrap()
+            .given
+            .last()
+            .expect("keys were given")
+    }
+
+    fn engaged(&self) -> Vec<Term> {
+        self.0.lock().unwrap().engaged.clone()
+    }
+}
+
+impl DataPlane for Shown {
+    fn limits(&self) -> Limits {
+        Limits {
+            payload_bytes_max: 1024,
+            replicas_max: 7,
+            ring_slots: 64,
+            authenticates: true,
+        }
+    }
+
+    fn set_keys(&mut self, keys: &PlaneKeys) {
+        self.0.lock().unwrap().given.push(*keys);
+    }
+
+    fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError> {
+        let mut inside = self.0.lock().unwrap();
+        if inside.refuses {
+            return Err(PlaneError::Refused("it was told to"));
+        }
+        inside.engaged.push(grant.term);
+        Ok(())
+    }
+
+    fn disengage(&mut self) -> Registers {
+        let mut inside = self.0.lock().unwrap();
+        inside.stopped_with = inside.given.last().copied();
+        Registers::default()
+    }
+
+    fn set_peer(&mut self, _: u8, _: SocketAddr) {}
+
+    fn registers(&self) -> Registers {
+        Registers::default()
+    }
+
+    fn submit(&mut self, _: &[Command<'_>]) -> Result<(Index, usize), PlaneError> {
+        Err(PlaneError::NotEngaged)
+    }
+
+    fn heartbeat(&mut self, _: u64) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn poll(&mut self, _: usize, _: &mut dyn FnMut(PlaneEvent<'_>)) -> usize {
+        0
+    }
+
+    fn persisted(&mut self, _: Index) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn release(&mut self, _: Index) -> Result<(), PlaneError> {
+        Ok(())
+    }
+
+    fn answer(&mut self, _: &Answer<'_>) {}
+
+    fn counters(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+fn config() -> Config {
+    let beat = Duration::from_millis(20);
+    Config {
+        group: GroupId(0),
+        me: peer(0),
+        peer_address: "host0:7400".to_owned(),
+        initial_members: vec![ReplicaId(0)],
+        seed: 1,
+        election_timeout: 5 * beat,
+        lease: 5 * beat,
+        heartbeat_interval: beat,
+        clock_drift_ppm: 0,
+        uncommitted_bytes_max: 1 << 20,
+        appends_in_flight_max: 4,
+        append_bytes_in_flight_max: 1 << 20,
+        log_tail_bytes: 100,
+        waiting_requests_max: 16,
+        plane: true,
+        engage_interval: beat,
+        engage_interval_max: 8 * beat,
+        engage_window: 8,
+    }
+}
+
+fn links() -> Links {
+    let poll = mio::Poll::new().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let hello = quorumwire_wire::hello("test", 0, 1);
+    let registry = poll.registry().try_clone().unwrap();
+    let while_up = Duration::from_secs(1);
+    Links::new(hello, listener, registry, Token(1).0, while_up, while_up)
+}
+
+/// The keys of a cluster's secret file with these two secrets, of which this one is used.
+fn from_file(in_use: u32) -> ClusterKeys {
+    let secret = |epoch: u32| {
+        let hex = format!("{epoch:02x}").repeat(32);
+        format!("[[secret]]\nepoch = {epoch}\nhex = \"{hex}\"\n")
+    };
+    let text = format!("use = {in_use}\n{}{}", secret(1), secret(2));
+    let file = SecretFile::parse(&text, Path::new("secret.toml")).unwrap();
+    file.keys("test").unwrap()
+}
+
+/// Replica 0 with a plane; whether replicas agree on keys.
+fn core(agrees: bool) -> (Core, Shown) {
+    let now = Now(Duration::from_secs(1));
+    let replica = Replica::new(config(), now, Stored::default()).unwrap();
+    let mut core = Core::new(replica, Journal::new(None), links(), GroupId(0), now);
+    let shown = Shown::default();
+    let own = Box::new(shown.clone());
+    let address = "127.0.0.1:1".to_owned();
+    let mut plane = Plane::new(own, "shown", address, GroupId(0), false, 0);
+    core.term_keys = agrees.then(|| TermKeys::new().unwrap());
+    if let Some(keys) = &core.term_keys {
+        plane.agree(keys.pair());
+    }
+    plane.set_keys(&from_file(1));
+    core.plane = Some(plane);
+    (core, shown)
+}
+
+/// To be engaged for one of three.
+fn engage(term: Term, leader: u8) -> Engage {
+    Engage {
+        group: GroupId(0),
+        term,
+        last_index: Index(0),
+        last_term: Term(0),
+        commit_index: Index(0),
+        me: 0,
+        leader,
+        voters: vec![peer(0), peer(1), peer(2)],
+        quorum: 2,
+    }
+}
+
+/// Replica 1 has sent its key of this term.
+fn give(core: &mut Core, term: Term, key: [u8; KEY_BYTES]) {
+    let members = three();
+    let known = Known {
+        term: Term(0),
+        leader: None,
+        membership: &members,
+    };
+    let keys = core.term_keys.as_mut().unwrap();
+    assert_eq!(keys.take((peer(1), term), &key, &known), Ok(()));
+}
+
+fn stop(core: &mut Core) {
+    core.disengage_plane(LeaveReason::Software);
+}
+
+#[test]
+fn who_has_no_key_of_the_leader_is_not_engaged() {
+    let (mut core, shown) = core(true);
+    let outside = shown.keys();
+    core.engage_plane(&engage(TERM, 1));
+    assert_eq!(shown.engaged(), [], "none came");
+    give(&mut core, Term(TERM.0 - 1), KEY);
+    core.engage_plane(&engage(TERM, 1));
+    assert_eq!(shown.engaged(), [], "that of the term before");
+    give(&mut core, TERM, KEY);
+    core.engage_plane(&engage(TERM, 2));
+    assert_eq!(shown.engaged(), [], "that of another candidate");
+    assert_eq!(core.counters.term_keys.missing, 3);
+    assert!(shown.keys() == outside);
+
+    give(&mut core, TERM, KEY);
+    core.engage_plane(&engage(TERM, 1));
+    assert_eq!(shown.engaged(), [TERM]);
+    assert_eq!(shown.keys().cluster.key, KEY);
+    assert_eq!(core.counters.term_keys.missing, 3);
+}
+
+/// Packets that are still on their way when the fence begins are not checked with it any more.
+#[test]
+fn a_key_is_gone_before_the_plane_is_stopped() {
+    let (mut core, shown) = core(true);
+    let outside = shown.keys();
+    give(&mut core, TERM, KEY);
+    core.engage_plane(&engage(TERM, 1));
+    stop(&mut core);
+    let stopped_with = shown.0.lock().unwrap().stopped_with;
+    assert!(stopped_with == Some(outside));
+    // Nor does a plane keep one that would not be engaged.
+    shown.0.lock().unwrap().refuses = true;
+    give(&mut core, Term(9), KEY);
+    core.engage_plane(&engage(Term(9), 1));
+    assert_eq!(shown.engaged(), [TERM]);
+    assert!(shown.keys() == outside);
+}
+
+#[test]
+fn each_fast_term_that_it_leads_has_a_key_of_its_own() {
+    let (mut core, shown) = core(true);
+    let mut seen = vec![shown.keys().cluster.key];
+    for term in [7, 9, 10] {
+        core.engage_plane(&engage(Term(term), 0));
+        let pair = shown.keys().cluster;
+        assert_eq!((pair.epoch, pair.other), (term, None));
+        assert!(!seen.contains(&pair.key));
+        seen.push(pair.key);
+        stop(&mut core);
+    }
+    assert_eq!(shown.engaged(), [Term(7), Term(9), Term(10)]);
+    assert_eq!(core.counters.term_keys.drawn, 3);
+    let files = from_file(1).accepted;
+    assert!(files.iter().all(|it| !seen.contains(&it.replicas)));
+}
+
+#[test]
+fn a_new_secret_changes_what_clients_sign_with_and_nothing_else() {
+    let (mut core, shown) = core(true);
+    let secrets = from_file(1);
+    let file = secrets.for_planes();
+    assert!(shown.keys().clients == file.clients);
+    assert!(shown.keys().cluster.key != file.cluster.key);
+    assert!(shown.keys().cluster.other.is_none());
+    for is_engaged in [false, true] {
+        if is_engaged {
+            give(&mut core, TERM, KEY);
+            core.engage_plane(&engage(TERM, 1));
+        }
+        let between = shown.keys().cluster;
+        for in_use in [2, 1] {
+            let secrets = from_file(in_use);
+            core.plane.as_mut().unwrap().set_keys(&secrets);
+            assert!(shown.keys().clients == secrets.for_planes().clients);
+            assert!(shown.keys().cluster == between);
+        }
+    }
+    stop(&mut core);
+    assert!(shown.keys().clients == file.clients);
+}
+
+#[test]
+fn without_tls_all_keys_are_the_files() {
+    let (mut core, shown) = core(false);
+    let file = from_file(1).for_planes();
+    core.engage_plane(&engage(TERM, 1));
+    assert_eq!(shown.engaged(), [TERM], "no other key is needed");
+    stop(&mut core);
+    core.engage_plane(&engage(Term(9), 0));
+    assert_eq!(shown.engaged(), [TERM, Term(9)]);
+    let given = shown.0.lock().unwrap().given.clone();
+    assert!(given == [file], "once, at the start");
+    let key = peer::FastTermKey {
+        key: KEY.to_vec().into(),
+    };
+    core.take_term_key(peer(1), 11, &key);
+    let dropped = core.counters.term_keys.dropped;
+    assert_eq!(dropped, [1, 0, 0, 0, 0], "unexpected");
+    assert_eq!(core.counters.term_keys.missing, 0);
+}
+
+/// Replica 0 knows no members here, so all are strangers to it.
+#[test]
+fn a_key_that_is_not_kept_is_counted_by_its_reason() {
+    let (mut core, _) = core(true);
+    for bytes in [&KEY[..], &KEY[1..]] {
+        let key = peer::FastTermKey {
+            key: bytes.to_vec().into(),
+        };
+        core.take_term_key(peer(1), TERM.0, &key);
+    }
+    assert_eq!(core.counters.term_keys.dropped, [0, 1, 1, 0, 0]);
+    core.plane = None;
+    let key = peer::FastTermKey::default();
+    core.take_term_key(peer(1), TERM.0, &key);
+    assert_eq!(core.counters.term_keys.dropped, [1, 1, 1, 0, 0]);
+    assert_eq!(core.counters.term_keys.kept, 0);
+    let names = KeyRefusal::ALL.map(KeyRefusal::name);
+    assert_eq!(
+        names,
+        [
+            "unexpected",
+            "malformed",
+            "stranger",
+            "old_term",
+            "not_leader"
+        ]
+    );
+}
+
+#[test]
+fn a_key_goes_to_whom_is_asked_to_engage_and_to_nobody_else() {
+    let vote = |engage| Body::VoteRequest {
+        last_index: Index(0),
+        last_term: Term(0),
+        pre_vote: false,
+        transfer: false,
+        engage,
+    };
+    let start_index = Index(0);
+    assert!(asks_to_engage(&vote(true)));
+    assert!(asks_to_engage(&Body::EngageOffer { start_index }));
+    assert!(!asks_to_engage(&vote(false)));
+    assert!(!asks_to_engage(&Body::TransferNow));
+}
