@@ -1,6 +1,8 @@
 //! What could not be carried out, in the words of Redis' protocol. The replica's own texts are those of
 //! `answers.rs`; the first word tells clients of Redis what kind of trouble it is.
 
+use quorumwire_kv::redis::Words;
+
 /// How the replica's own texts begin.
 const OWN: &[u8] = b"SERVER_ERROR ";
 
@@ -42,6 +44,27 @@ pub const NO_ACCOUNTS: &[u8] =
     user. Are you sure your configuration is correct?\r\n";
 /// More than a client may send before it has said who it is.
 pub const UNKNOWN_CLIENT_TOO_LONG: &[u8] = b"-ERR Protocol error: unauthenticated bulk length\r\n";
+
+pub const SYNTAX: &[u8] = b"ERR syntax error";
+pub const NOT_AN_INTEGER: &[u8] = b"ERR value is not an integer or out of range";
+
+/// As much of a client's word as an error repeats, in bytes.
+const QUOTED_BYTES_MAX: usize = 128;
+
+/// An error's text with a client's word in it, as C shows it: up to a NUL.
+pub fn quoting(before: &str, word: &[u8], after: &str) -> Vec<u8> {
+    let start = &word[..word.len().min(QUOTED_BYTES_MAX)];
+    let start = start.split(|&byte| byte == 0).next().unwrap_or_default();
+    [before.as_bytes(), start, after.as_bytes()].concat()
+}
+
+/// A subcommand that takes so many words, but not so many at once.
+pub fn no_such_form(words: &Words<'_>) -> Vec<u8> {
+    let [container, word] = [0, 1].map(|place| words.get(place).unwrap_or_default());
+    let container = String::from_utf8_lossy(container).to_ascii_uppercase();
+    let before = "ERR unknown subcommand or wrong number of arguments for '";
+    quoting(before, word, &format!("'. Try {container} HELP."))
+}
 
 /// A transaction, or a command, that the log cannot hold.
 pub fn too_long() -> Vec<u8> {
