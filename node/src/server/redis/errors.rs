@@ -105,6 +105,25 @@ mod tests {
     }
 
     #[test]
+    fn a_clients_word_is_repeated_up_to_a_nul_and_no_further_than_its_limit() {
+        for (word, shown) in [
+            (&b"foo"[..], &b"foo"[..]),
+            (b"a\0b", b"a"),
+            (b"\0", b""),
+            (b"", b""),
+            (&[b'x'; QUOTED_BYTES_MAX + 1], &[b'x'; QUOTED_BYTES_MAX]),
+        ] {
+            let text = quoting("<", word, ">");
+            assert_eq!(text, [b"<", shown, b">"].concat());
+        }
+        let words = Words::from_text(b"*3\r\n$6\r\nclient\r\n$3\r\nFoo\r\n$1\r\nx\r\n").unwrap();
+        let text = String::from_utf8(no_such_form(&words)).unwrap();
+        let expected =
+            "ERR unknown subcommand or wrong number of arguments for 'Foo'. Try CLIENT HELP.";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
     fn other_answers_stay_as_they_are() {
         for answer in [&b"$13\r\nSERVER_ERROR \r\n"[..], b"", b"-ERR x\r\n"] {
             let mut output = Vec::new();
