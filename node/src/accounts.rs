@@ -71,6 +71,12 @@ impl Accounts {
         self.accounts.len()
     }
 
+    /// Whether there is somebody of this name; only for who is one of them.
+    pub fn knows(&self, name: &[u8]) -> bool {
+        let name: [u8; 32] = Sha256::digest(name).into();
+        self.accounts.iter().any(|account| account.name == name)
+    }
+
     /// Whether somebody of this name has this password. Takes as long whatever is wrong.
     pub fn has(&self, name: &[u8], password: &[u8]) -> bool {
         let name: [u8; 32] = Sha256::digest(name).into();
@@ -115,6 +121,8 @@ mod tests {
                 "{name}:{password}"
             );
         }
+        assert!(accounts.knows(b"ann") && accounts.knows(b"default"));
+        assert!(!accounts.knows(b"bob") && !accounts.knows(b"a:b"));
     }
 
     #[test]

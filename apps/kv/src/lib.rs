@@ -60,7 +60,10 @@
 //!   passed is looked at when a command or a transaction is carried out, not when it is queued. Meant are the bytes of
 //!   keys and values and [`ITEM_OVERHEAD_BYTES`] for each.
 //! - `DBSIZE` leaves out keys whose time has passed.
-//! - `COMMAND` lists what is served. `COMMAND DOCS` has neither arguments nor history.
+//! - `COMMAND` lists what is served. `COMMAND DOCS` has no history, and texts of its own.
+//! - Of what is said about connections and the server, a transaction takes `PING`, `ECHO`, `SELECT`, `SWAPDB`, `TIME`,
+//!   `UNWATCH` and `COMMAND`; whoever holds the connection refuses the others, which Redis queues. The rest of what
+//!   differs there stands in `docs/clients.md`.
 //! - A string without its line end, or a count that is no number for more than 32 bytes, is refused where
 //!   Redis goes on.
 

@@ -7,7 +7,7 @@ use super::redis::{self, Filter};
 use super::{Server, clock};
 use quorumwire_control::Now;
 use quorumwire_interfaces::Index;
-use quorumwire_kv::redis::Resp;
+use quorumwire_kv::redis::{Resp, reply};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -37,6 +37,12 @@ pub enum Ask {
     Kill(Filter),
     /// `WAIT`
     Wait(Wait),
+    /// `CLIENT UNBLOCK` of the connection with this number.
+    Unblock {
+        number: i64,
+        /// Its `WAIT` is answered with an error, not as if its time had passed.
+        with_error: bool,
+    },
 }
 
 /// `WAIT`: so many replicas beside the leader shall have everything up to an index.
@@ -60,6 +66,11 @@ impl Asks {
     /// Whether the next turn has some to answer.
     pub fn are_due(&self) -> bool {
         !self.due.is_empty()
+    }
+
+    /// Who waits for replicas.
+    pub fn waiting(&self) -> impl Iterator<Item = ConnectionId> {
+        self.waits.iter().map(|(id, _, _)| *id)
     }
 
     /// How many clients wait for replicas.
@@ -112,6 +123,10 @@ impl Server {
                 self.core.asks.waits_next = self.core.now;
                 return;
             }
+            Ask::Unblock { number, with_error } => {
+                let was_waiting = self.end_wait(number, with_error);
+                reply::integer(&mut out, i64::from(was_waiting));
+            }
         }
         self.answer_one(id, slot, &out);
     }
@@ -121,6 +136,27 @@ impl Server {
             connection.is_asking = false;
         }
         self.complete(id, slot, Said::Answer, text);
+    }
+
+    /// Answers the connection with this number, if it waits for replicas. False: it does not.
+    fn end_wait(&mut self, number: i64, with_error: bool) -> bool {
+        let waits = &mut self.core.asks.waits;
+        let Some(place) = waits.iter().position(|(id, _, _)| id.number() == number) else {
+            return false;
+        };
+        let (id, slot, wait) = waits.remove(place);
+        if self.clients.get(id).is_none() {
+            return false; // gone meanwhile
+        }
+        let mut out = Vec::new();
+        if with_error {
+            reply::error(&mut out, b"UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        } else {
+            let have = redis::replicas_that_have(&self.core.replica.status(), wait.index);
+            out = format!(":{have}\r\n").into_bytes();
+        }
+        self.answer_one(id, slot, &out);
+        true
     }
 
     /// Answers whoever waits for replicas that have got there, whose time is over, or who holds up the end.

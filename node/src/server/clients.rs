@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write as _};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 mod arrivals;
 mod memory;
@@ -361,6 +362,12 @@ impl Connection {
         let socket = self.stream.socket();
         let ends = [socket.peer_addr(), socket.local_addr()];
         (self.id.slot, ends)
+    }
+
+    /// The number of its socket in this process, and the address that its client connected to.
+    pub fn own_end(&self) -> (i32, Option<SocketAddr>) {
+        let socket = self.stream.socket();
+        (socket.as_raw_fd(), socket.local_addr().ok())
     }
 
     /// The slot with this number, and whether it is the front one.

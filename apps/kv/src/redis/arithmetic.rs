@@ -4,7 +4,8 @@
 const TEXT_BYTES_MAX: usize = "-9223372036854775808".len();
 
 /// The number that is written exactly so: no blanks, no plus, no leading zeros, no `-0`.
-pub(crate) fn integer(text: &[u8]) -> Option<i64> {
+#[must_use]
+pub fn integer(text: &[u8]) -> Option<i64> {
     if text.len() > TEXT_BYTES_MAX {
         return None;
     }

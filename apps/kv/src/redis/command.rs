@@ -1,6 +1,6 @@
 //! `COMMAND`: what clients ask to learn which commands there are. Runs none of them.
 use super::spec::{KeySpec, Spec, find, spec};
-use super::{Glob, Resp, Words, reply, table, too_long};
+use super::{Glob, Resp, Words, argument, reply, table, too_long};
 use crate::REPLY_BYTES_MAX;
 
 /// What `COMMAND HELP` says.
@@ -209,21 +209,38 @@ fn documents<'s>(specs: impl ExactSizeIterator<Item = &'s Spec>, resp: Resp, out
             return; // what comes instead is an error
         }
         reply::bulk(out, spec.name.as_bytes());
-        let has_subcommands = !spec.subcommands.is_empty();
-        reply::map_header(out, resp, 4 + usize::from(has_subcommands));
-        for (name, text) in [
-            ("summary", spec.summary),
-            ("since", spec.since),
-            ("group", spec.group),
-            ("complexity", spec.complexity),
-        ] {
-            reply::bulk(out, name.as_bytes());
-            reply::bulk(out, text.as_bytes());
-        }
-        if has_subcommands {
-            reply::bulk(out, b"subcommands");
-            documents(spec.subcommands.iter(), resp, out);
-        }
+        document(spec, resp, out);
+    }
+}
+
+fn document(spec: &Spec, resp: Resp, out: &mut Vec<u8>) {
+    let instead = table::instead_of(spec.name);
+    let arguments = table::arguments_of(spec.name);
+    let has_subcommands = !spec.subcommands.is_empty();
+    let others = [!arguments.is_empty(), has_subcommands].map(usize::from);
+    let of_instead = if instead.is_some() { 3 } else { 0 };
+    reply::map_header(out, resp, 4 + of_instead + others[0] + others[1]);
+    let text = |out: &mut Vec<u8>, name: &str, text: &str| {
+        reply::bulk(out, name.as_bytes());
+        reply::bulk(out, text.as_bytes());
+    };
+    text(out, "summary", spec.summary);
+    text(out, "since", spec.since);
+    text(out, "group", spec.group);
+    text(out, "complexity", spec.complexity);
+    if let Some((since, by)) = instead {
+        reply::bulk(out, b"doc_flags");
+        simple_set("deprecated", resp, out);
+        text(out, "deprecated_since", since);
+        text(out, "replaced_by", by);
+    }
+    if !arguments.is_empty() {
+        reply::bulk(out, b"arguments");
+        argument::write(arguments, resp, out);
+    }
+    if has_subcommands {
+        reply::bulk(out, b"subcommands");
+        documents(spec.subcommands.iter(), resp, out);
     }
 }
 

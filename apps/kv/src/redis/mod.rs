@@ -6,6 +6,7 @@
 //! answered by [`Store::redis_read`](crate::Store::redis_read), at the leader, to whom its text travels
 //! as a `query` that begins with the protocol's version.
 
+mod argument;
 mod arithmetic;
 mod command;
 mod connection;
@@ -20,10 +21,11 @@ mod spec;
 mod table;
 mod words;
 
+pub use arithmetic::integer;
 pub use command::answer_command;
 pub use parse::{Parsed, parse};
 pub use script::Script;
-pub use spec::{KeySpec, Kind, Spec, classify, spec};
+pub use spec::{KeySpec, Kind, Spec, classify, find, spec};
 pub use words::Words;
 
 /// The answer to what has been done and has nothing to tell.
@@ -38,9 +40,6 @@ pub(crate) const TRANSACTION_OUT_OF_MEMORY: &[u8] =
     b"-EXECABORT Transaction discarded because of: \
     OOM command not allowed when used memory > 'maxmemory'.\r\n";
 
-pub(crate) use spec::find;
-
-pub(crate) use arithmetic::integer;
 pub(crate) use connection::{NO_DATABASE, answer_in_transaction, database};
 pub(crate) use extended::Extended;
 pub(crate) use fault::{Answer, Fault, Outcome, too_long};

@@ -200,8 +200,8 @@ pub fn classify(words: &Words<'_>) -> Result<Kind, Vec<u8>> {
     find(words).map(|spec| spec.kind)
 }
 
-/// The row of the command, or of the subcommand if it has some.
-pub(crate) fn find(words: &Words<'_>) -> Result<&'static Spec, Vec<u8>> {
+/// The row of the command, or of the subcommand if it has some; or the answer to what is none, as a whole error.
+pub fn find(words: &Words<'_>) -> Result<&'static Spec, Vec<u8>> {
     let mut first_words = words.iter();
     let name = first_words.next().unwrap_or_default();
     let Some(container) = row(name) else {

@@ -32,7 +32,39 @@ pub struct HeldByOne {
     pub(super) much_since: Option<Now>,
 }
 
+/// What one connection holds, part by part, in bytes, for people who look.
+pub struct Parts {
+    /// Requests that came and are not taken on.
+    pub requests: usize,
+    /// Room for more of them.
+    pub request_room: usize,
+    /// How many answers wait for those of earlier requests.
+    pub answer_count: usize,
+    /// See `answer_count`.
+    pub answers: usize,
+    /// Answers that wait to be taken.
+    pub output: usize,
+    /// The buffer that those are in.
+    pub output_buffer: usize,
+    /// All of it, and more.
+    pub all: usize,
+}
+
 impl Connection {
+    /// What it holds, part by part.
+    pub fn parts(&self) -> Parts {
+        let answers = self.slots.iter().filter(|slot| slot.answer.is_some());
+        Parts {
+            requests: self.filled,
+            request_room: self.input.capacity().saturating_sub(self.filled),
+            answer_count: answers.count(),
+            answers: self.answers_bytes,
+            output: self.output_waiting(),
+            output_buffer: self.output.capacity(),
+            all: self.held_bytes(),
+        }
+    }
+
     /// Memory of its requests and answers.
     fn held_bytes(&self) -> usize {
         let redis = self.redis.as_ref().map_or(0, |redis| redis.held_bytes());

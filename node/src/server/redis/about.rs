@@ -3,7 +3,10 @@ use super::super::Server;
 use super::super::clients::Connection;
 use super::super::clock;
 use super::super::reporting::role_name;
-use super::RedisClient;
+use super::asks::shown;
+use super::errors::{SYNTAX, quoting};
+use super::transactions::Transaction;
+use super::{RedisClient, memory};
 use crate::options::Durability;
 use quorumwire_control::{Now, Role};
 use quorumwire_kv::redis::{Resp, fits, reply};
@@ -12,46 +15,100 @@ use std::fmt::Write as _;
 /// The version of Redis whose behaviour this is: clients choose by it.
 pub const REDIS_VERSION: &str = "7.0.15";
 
-/// The sections of `INFO`, in order.
-const SECTIONS: [&str; 8] = [
-    "server",
-    "clients",
-    "memory",
-    "persistence",
-    "stats",
-    "replication",
-    "cluster",
-    "keyspace",
+/// The sections of `INFO`, in order, as their titles have them.
+const SECTIONS: [&str; 9] = [
+    "Server",
+    "Clients",
+    "Memory",
+    "Persistence",
+    "Stats",
+    "Replication",
+    "CPU",
+    "Cluster",
+    "Keyspace",
 ];
 
 impl RedisClient {
-    /// Its line of `CLIENT LIST`.
-    pub fn line(&self, id: i64, now: Now, connection: &Connection) -> String {
+    /// Its line of `CLIENT LIST`, as Redis has it. What belongs to what there is not here (channels, arguments that
+    /// came without their command, the highest mark of a buffer) is 0; what newer versions of Redis show stands behind.
+    pub fn line(&self, now: Now, connection: &Connection, is_waiting: bool) -> String {
         let seconds = |at: Now| now.0.saturating_sub(at.0).as_secs();
-        let queued = match &self.transaction {
-            Some(transaction) => i64::try_from(transaction.count()).unwrap_or(i64::MAX),
-            None => -1,
-        };
-        format!(
-            "id={id} addr={} name={} age={} idle={} flags={} db=0 sub=0 psub=0 multi={queued} watch={} \
-             obl={} cmd={} user=default lib-name={} lib-ver={} resp={}\n",
+        let (fd, to) = connection.own_end();
+        let held = connection.parts();
+        let queued = self.transaction.as_ref().map(Transaction::count);
+        let queued = queued.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX));
+        let mut line = format!(
+            "id={} addr={} laddr={} fd={fd} name={} age={} idle={} flags={} db=0 sub=0 psub=0 ssub=0 multi={queued} ",
+            connection.id.number(),
             self.from,
+            shown(to),
             String::from_utf8_lossy(&self.name),
             seconds(self.since),
             seconds(self.last_at),
-            if queued >= 0 { "x" } else { "N" },
-            self.watched.count(),
-            connection.output_waiting(),
-            if self.last_command.is_empty() {
-                "NULL"
-            } else {
-                &self.last_command
-            },
+            self.flags(connection, is_waiting),
+        );
+        let _ = write!(
+            line,
+            "qbuf={} qbuf-free={} argv-mem=0 multi-mem={} rbs={} rbp=0 obl={} oll={} omem={} tot-mem={} events={} ",
+            held.requests,
+            held.request_room,
+            self.transaction.as_ref().map_or(0, Transaction::held_bytes),
+            held.output_buffer,
+            held.output,
+            held.answer_count,
+            held.answers,
+            held.all,
+            if held.output > 0 { "rw" } else { "r" },
+        );
+        let _ = writeln!(
+            line,
+            "cmd={} user={} redir=-1 resp={} lib-name={} lib-ver={} watch={}",
+            self.last_command.unwrap_or("NULL"),
+            graphic(self.user()),
+            self.resp.byte() - b'0',
             String::from_utf8_lossy(&self.library[0]),
             String::from_utf8_lossy(&self.library[1]),
-            self.resp.byte() - b'0',
-        )
+            self.watched.count(),
+        );
+        line
     }
+
+    /// In Redis' letters: in a transaction, waiting, and about to be closed.
+    fn flags(&self, connection: &Connection, is_waiting: bool) -> String {
+        let flags = [
+            (self.transaction.is_some(), 'x'),
+            (is_waiting, 'b'),
+            (connection.closing, 'c'),
+        ];
+        let set: String = flags
+            .iter()
+            .filter_map(|(is_set, flag)| is_set.then_some(*flag))
+            .collect();
+        if set.is_empty() { "N".to_owned() } else { set }
+    }
+}
+
+/// A name without what would take a line apart.
+fn graphic(name: &[u8]) -> String {
+    let plain = |&byte: &u8| {
+        if byte.is_ascii_graphic() {
+            char::from(byte)
+        } else {
+            '?'
+        }
+    };
+    name.iter().map(plain).collect()
+}
+
+/// Processor time of this process in seconds; nothing where the system does not say.
+fn info_cpu() -> Vec<(&'static str, String)> {
+    let Some([own, in_kernel]) = clock::processor_times() else {
+        return Vec::new();
+    };
+    vec![
+        ("used_cpu_sys", format!("{in_kernel:.6}")),
+        ("used_cpu_user", format!("{own:.6}")),
+    ]
 }
 
 impl Server {
@@ -65,13 +122,16 @@ impl Server {
                 })
         };
         let mut text = String::new();
-        for section in SECTIONS.into_iter().filter(|section| wants(section)) {
+        for title in SECTIONS {
+            let section = title.to_ascii_lowercase();
+            if !wants(&section) {
+                continue;
+            }
             if !text.is_empty() {
                 text.push_str("\r\n");
             }
-            let (initial, others) = section.split_at(1);
-            let _ = write!(text, "# {}{others}\r\n", initial.to_ascii_uppercase());
-            for (name, value) in self.redis_section(section) {
+            let _ = write!(text, "# {title}\r\n");
+            for (name, value) in self.redis_section(&section) {
                 let _ = write!(text, "{name}:{value}\r\n");
             }
         }
@@ -104,6 +164,7 @@ impl Server {
             ],
             "stats" => self.info_stats(),
             "replication" => self.info_replication(),
+            "cpu" => info_cpu(),
             "cluster" => vec![("cluster_enabled", "0".to_owned())],
             "keyspace" if store.curr_items > 0 => {
                 let keys = store.curr_items;
@@ -184,48 +245,40 @@ impl Server {
         lines
     }
 
-    /// `CONFIG GET|SET|RESETSTAT|REWRITE|HELP`
+    /// `CONFIG GET|SET|RESETSTAT|REWRITE`
     pub fn redis_config(&self, words: &[String], resp: Resp, out: &mut Vec<u8>) {
         let what = words.first().map(|word| word.to_ascii_lowercase());
-        match (what.as_deref(), words.len()) {
-            (Some("get"), 2..) => self.config_get(&words[1..], resp, out),
-            (Some("set"), 3..) => {
-                let name = words[1].to_ascii_lowercase();
-                let known = self.settings().iter().any(|(one, _)| *one == name);
-                let text = if known {
-                    format!(
-                        "ERR CONFIG SET failed (possibly related to argument '{name}') - can't set immutable config"
-                    )
-                } else {
-                    format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'")
-                };
-                reply::error(out, text.as_bytes());
+        let refusal = match what.as_deref() {
+            Some("get") => return self.config_get(&words[1..], resp, out),
+            Some("set") => self.refusal_to_set(&words[1..]),
+            Some("resetstat") => {
+                b"ERR counters are not reset while a replica runs: they are those of its metrics, too".to_vec()
             }
-            (Some("resetstat"), 1) => {
-                let text = b"ERR counters are not reset while a replica runs: they are those of its metrics, too";
-                reply::error(out, text);
+            _ => b"ERR The server is running without a config file".to_vec(),
+        };
+        reply::error(out, &refusal);
+    }
+
+    /// Why these options are not set; only the memory limit is, and that not here.
+    fn refusal_to_set(&self, words: &[String]) -> Vec<u8> {
+        let settings = self.settings();
+        let (pairs, rest) = words.as_chunks::<2>();
+        let mut set = Vec::new();
+        for [given, _] in pairs.iter().filter(|_| rest.is_empty()) {
+            let name = given.to_ascii_lowercase();
+            if !settings.iter().any(|(one, _)| *one == name) {
+                let before = "ERR Unknown option or number of arguments for CONFIG SET - '";
+                return quoting(before, given.as_bytes(), "'");
             }
-            (Some("rewrite"), 1) => reply::error(
-                out,
-                b"ERR The server is running without a config file that it may write",
-            ),
-            (Some("help"), 1) => {
-                reply::array_header(out, 3);
-                reply::simple(
-                    out,
-                    "CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-                );
-                reply::simple(out, "GET <pattern> [<pattern> ...]");
-                reply::simple(out, "HELP");
+            if !name.starts_with("maxmemory") {
+                return memory::failed(given.as_bytes(), "can't set immutable config");
             }
-            _ => {
-                let what = what.unwrap_or_default();
-                let text = format!(
-                    "ERR unknown subcommand or wrong number of arguments for '{what}'. Try CONFIG HELP."
-                );
-                reply::error(out, text.as_bytes());
+            if set.contains(&name) {
+                return memory::failed(given.as_bytes(), "duplicate parameter");
             }
+            set.push(name);
         }
+        SYNTAX.to_vec()
     }
 
     fn config_get(&self, patterns: &[String], resp: Resp, out: &mut Vec<u8>) {

@@ -3,17 +3,26 @@ use super::super::Server;
 use super::super::asks::{self, Ask, Wait};
 use super::super::clients::{Connection, ConnectionId};
 use super::super::core::Core;
-use super::answer;
+use super::errors::{SYNTAX, quoting};
+use super::{RedisClient, answer};
 use quorumwire_control::{Now, Status};
 use quorumwire_interfaces::Index;
-use quorumwire_kv::redis::{Resp, Words, reply};
+use quorumwire_kv::redis::{Resp, Words, integer, reply};
+use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Which connections.
 #[derive(Default)]
 pub struct Filter {
-    ids: Vec<i64>,
-    address: Option<String>,
+    /// None: any.
+    ids: Option<Vec<i64>>,
+    address: Option<Vec<u8>>,
+    /// The address that they connected to.
+    local_address: Option<Vec<u8>>,
+    user: Option<Vec<u8>>,
+    /// Of a type of which there are none.
+    is_nobody: bool,
     /// Not this one.
     but: Option<i64>,
     /// The old form of `CLIENT KILL`, whose answer is another.
@@ -23,93 +32,101 @@ pub struct Filter {
 impl Filter {
     pub fn one(id: i64) -> Self {
         Self {
-            ids: vec![id],
+            ids: Some(vec![id]),
             ..Self::default()
         }
     }
 
-    /// Of `CLIENT LIST [TYPE normal|...] [ID id...]`.
+    /// Of `CLIENT LIST [TYPE type | ID id...]`.
     pub fn of_list(words: &Words<'_>) -> Result<Self, Vec<u8>> {
         let mut filter = Self::default();
-        let lowered = |place| words.get(place).map(<[u8]>::to_ascii_lowercase);
-        match (lowered(2).as_deref(), words.len()) {
+        let how = words.get(2).map(<[u8]>::to_ascii_lowercase);
+        match (how.as_deref(), words.len()) {
             (None, _) => {}
-            (Some(b"type"), 4) => match lowered(3).as_deref() {
-                Some(b"normal") => {}
-                Some(b"master" | b"replica" | b"slave" | b"pubsub") => filter.ids = vec![0],
-                _ => return Err(unknown_type(words.get(3))),
-            },
+            (Some(b"type"), 4) => filter.of_type(words.get(3).unwrap_or_default())?,
             (Some(b"id"), 4..) => {
-                for word in words.iter().skip(3) {
-                    filter.ids.push(id(word)?);
-                }
+                let ids: Option<Vec<i64>> = words.iter().skip(3).map(integer).collect();
+                filter.ids = Some(ids.ok_or(b"ERR Invalid client ID")?);
             }
-            (Some(_), _) => return Err(b"-ERR syntax error\r\n".to_vec()),
+            (Some(_), _) => return Err(SYNTAX.to_vec()),
         }
         Ok(filter)
     }
 
     /// Of `CLIENT KILL address` and `CLIENT KILL option value...`; `me` is who says so.
-    pub fn of_kill(words: &Words<'_>, me: i64) -> Result<Self, Vec<u8>> {
-        let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
+    pub fn of_kill(
+        words: &Words<'_>,
+        me: i64,
+        is_user: impl Fn(&[u8]) -> bool,
+    ) -> Result<Self, Vec<u8>> {
+        let mut filter = Self::default();
         if words.len() == 3 {
-            return Ok(Self {
-                address: words.get(2).map(text),
-                is_old_form: true,
-                ..Self::default()
-            });
+            filter.address = words.get(2).map(<[u8]>::to_vec);
+            filter.is_old_form = true;
+            return Ok(filter);
         }
-        let mut filter = Self {
-            but: Some(me),
-            ..Self::default()
-        };
+        filter.but = Some(me);
         let options: Vec<&[u8]> = words.iter().skip(2).collect();
         let (options, rest) = options.as_chunks::<2>();
         for [option, value] in options {
             match option.to_ascii_lowercase().as_slice() {
-                b"id" => filter.ids.push(id(value)?),
-                b"addr" => filter.address = Some(text(value)),
+                b"id" => {
+                    let id = integer(value).filter(|id| *id > 0);
+                    filter.ids = Some(vec![id.ok_or(b"ERR client-id should be greater than 0")?]);
+                }
+                b"addr" => filter.address = Some(value.to_vec()),
+                b"laddr" => filter.local_address = Some(value.to_vec()),
+                b"user" if is_user(value) => filter.user = Some(value.to_vec()),
+                b"user" => return Err(quoting("ERR No such user '", value, "'")),
                 b"skipme" if value.eq_ignore_ascii_case(b"yes") => filter.but = Some(me),
                 b"skipme" if value.eq_ignore_ascii_case(b"no") => filter.but = None,
-                b"type" if value.eq_ignore_ascii_case(b"normal") => {}
-                b"type" => return Err(unknown_type(Some(value))),
-                _ => return Err(b"-ERR syntax error\r\n".to_vec()),
+                b"type" => filter.of_type(value)?,
+                _ => return Err(SYNTAX.to_vec()),
             }
         }
-        if !rest.is_empty() {
-            return Err(b"-ERR syntax error\r\n".to_vec());
+        if rest.is_empty() {
+            Ok(filter)
+        } else {
+            Err(SYNTAX.to_vec())
         }
-        Ok(filter)
     }
 
-    fn fits(&self, id: i64, address: &str) -> bool {
-        (self.ids.is_empty() || self.ids.contains(&id))
-            && self.address.as_ref().is_none_or(|it| it == address)
+    /// Only those of this type; all there are are normal ones.
+    fn of_type(&mut self, name: &[u8]) -> Result<(), Vec<u8>> {
+        self.is_nobody = match name.to_ascii_lowercase().as_slice() {
+            b"normal" => false,
+            b"master" | b"replica" | b"slave" | b"pubsub" => true,
+            _ => return Err(quoting("ERR Unknown client type '", name, "'")),
+        };
+        Ok(())
+    }
+
+    fn fits(&self, client: &RedisClient, connection: &Connection) -> bool {
+        let id = connection.id.number();
+        let is_one = !self.is_nobody
             && self.but != Some(id)
+            && self.ids.as_ref().is_none_or(|ids| ids.contains(&id))
+            && self.user.as_ref().is_none_or(|user| user == client.user());
+        let same = |wanted: &Option<Vec<u8>>, address: &dyn Fn() -> String| {
+            let wanted = wanted.as_ref();
+            wanted.is_none_or(|wanted| wanted == address().as_bytes())
+        };
+        is_one
+            && same(&self.address, &|| client.from.to_string())
+            && same(&self.local_address, &|| shown(connection.own_end().1))
     }
 }
 
-fn id(word: &[u8]) -> Result<i64, Vec<u8>> {
-    let number = std::str::from_utf8(word).ok();
-    let number = number.and_then(|text| text.parse::<i64>().ok());
-    let number = number.filter(|number| *number > 0);
-    number.ok_or_else(|| b"-ERR client-id should be greater than 0\r\n".to_vec())
-}
-
-fn unknown_type(word: Option<&[u8]>) -> Vec<u8> {
-    let word = String::from_utf8_lossy(word.unwrap_or_default());
-    let word = word.replace(['\r', '\n'], " ");
-    format!("-ERR Unknown client type '{word}'\r\n").into_bytes()
+/// An address as `CLIENT LIST` has it.
+pub fn shown(address: Option<SocketAddr>) -> String {
+    address.map_or_else(String::new, |address| address.to_string())
 }
 
 /// `WAIT replicas milliseconds`. False: it must be offered again, once the writes before it are answered.
 ///
 /// An answered write is on a majority already. The leader knows of more; another replica only of that.
 pub fn wait(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
-    let number = |place: usize| {
-        let word = std::str::from_utf8(words.get(place)?).ok()?;
-        word.parse::<i64>().ok()
-    };
+    let number = |place: usize| integer(words.get(place)?);
     let refusal: &[u8] = match (number(1), number(2)) {
         (Some(_), Some(0..)) => b"",
         (Some(_), Some(_)) => b"-ERR timeout is negative\r\n",
@@ -138,14 +155,15 @@ impl Server {
     /// `CLIENT LIST`
     pub fn client_list(&mut self, filter: &Filter, resp: Resp, out: &mut Vec<u8>) {
         let now = self.core.now;
+        let waiting: HashSet<i64> = self.core.asks.waiting().map(ConnectionId::number).collect();
         let mut lines = String::new();
         for connection in self.clients.iter() {
             let Some(client) = &connection.redis else {
                 continue;
             };
-            let id = connection.id.number();
-            if filter.fits(id, &client.from.to_string()) {
-                lines.push_str(&client.line(id, now, connection));
+            if filter.fits(client, connection) {
+                let is_waiting = waiting.contains(&connection.id.number());
+                lines.push_str(&client.line(now, connection, is_waiting));
             }
         }
         reply::verbatim(out, resp, lines.as_bytes());
@@ -159,7 +177,7 @@ impl Server {
             let Some(client) = &connection.redis else {
                 continue;
             };
-            if filter.fits(connection.id.number(), &client.from.to_string()) {
+            if filter.fits(client, connection) {
                 killed.push(connection.id);
             }
         }

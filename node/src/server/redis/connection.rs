@@ -1,12 +1,13 @@
-//! Commands about a connection: its protocol, its name, its end.
+//! Commands about a connection and the server: its protocol, who its client is, its end, and what there is to know.
 use super::super::asks::{Ask, push};
 use super::super::clients::{Connection, SlotKind};
 use super::super::core::Core;
 use super::super::requests::{is_account, take_write};
-use super::{NAME_BYTES_MAX, RedisClient, answer, asks, errors, memory, state, transactions};
+use super::client::{self, is_name};
+use super::{answer, asks, errors, help, memory, state, transactions};
 use crate::accounts::DEFAULT_NAME;
 use quorumwire_kv::Command;
-use quorumwire_kv::redis::{Resp, Words, reply};
+use quorumwire_kv::redis::{Resp, Words, integer, reply};
 
 /// Carries one out. False: it must be offered again.
 pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
@@ -20,9 +21,9 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         b"watch" => return transactions::watch(core, connection, words),
         b"unwatch" => return transactions::unwatch(connection),
         b"wait" => return asks::wait(core, connection, words),
-        b"client" => return client(core, connection, words),
+        b"client" => return client::take(core, connection, words),
         b"config" => return config(core, connection, words),
-        b"info" => return push(core, connection, Ask::Info(resp, texts(words, 1))),
+        b"info" => return look(core, connection, Ask::Info(resp, texts(words, 1))),
         b"quit" => {
             answer(connection, b"+OK\r\n".to_vec());
             connection.push(SlotKind::Quit, None);
@@ -45,7 +46,7 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
             answer(connection, out);
         }
         _ => {
-            at_once(core, words, &mut out);
+            at_once(core, resp, words, &mut out);
             answer(connection, out);
         }
     }
@@ -56,20 +57,34 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
 fn config(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
     let client = state(connection);
     let (resp, quiet) = (client.resp, client.is_quiet);
+    let mut out = Vec::new();
+    if words
+        .get(1)
+        .is_some_and(|it| it.eq_ignore_ascii_case(b"help"))
+    {
+        help::write("config", &mut out);
+        answer(connection, out);
+        return true;
+    }
     match memory::change(words) {
+        Some(Ok(_)) if connection.is_asking => false,
         Some(Ok(change)) => take_write(core, connection, &Command::Memory(change), quiet),
         Some(Err(text)) => {
-            let mut out = Vec::new();
-            reply::error(&mut out, text.as_bytes());
+            reply::error(&mut out, &text);
             answer(connection, out);
             true
         }
-        None => push(core, connection, Ask::Config(resp, texts(words, 1))),
+        None => look(core, connection, Ask::Config(resp, texts(words, 1))),
     }
 }
 
+/// Asks for what the writes before it may change. False: it must be offered again, once they are answered.
+fn look(core: &mut Core, connection: &mut Connection, ask: Ask) -> bool {
+    connection.writes_waiting == 0 && push(core, connection, ask)
+}
+
 /// What needs nothing but the command.
-fn at_once(core: &Core, words: &Words<'_>, out: &mut Vec<u8>) {
+fn at_once(core: &Core, resp: Resp, words: &Words<'_>, out: &mut Vec<u8>) {
     let small = |place| words.get(place).map(<[u8]>::to_ascii_lowercase);
     let name = small(0).unwrap_or_default();
     let what = small(1).unwrap_or_default();
@@ -78,7 +93,8 @@ fn at_once(core: &Core, words: &Words<'_>, out: &mut Vec<u8>) {
             reply::integer(out, i64::try_from(core.last_saved_s).unwrap_or(i64::MAX));
         }
         b"slowlog" => slow_log(&what, words, out),
-        b"latency" => latency(&what, words, out),
+        b"latency" => latency(&what, resp, words, out),
+        b"memory" if what == b"help" => help::write("memory", out),
         b"time" => {
             let now = super::super::clock::wall_ms();
             reply::array_header(out, 2);
@@ -114,25 +130,36 @@ const WORD_SHOWN_MAX: usize = 32;
 
 /// No command is noted for having been slow: how long they take is in the metrics.
 fn slow_log(what: &[u8], words: &Words<'_>, out: &mut Vec<u8>) {
+    let least = |word| integer(word).is_some_and(|count| count >= -1);
     match (what, words.len()) {
-        (b"get", 2 | 3) => reply::array_header(out, 0),
-        (b"len", 2) => reply::integer(out, 0),
-        (b"reset", 2) => reply::ok(out),
-        _ => not_served(b"slowlog", what, out),
+        (b"get", 2 | 3) if words.get(2).is_none_or(least) => reply::array_header(out, 0),
+        (b"get", 3) => reply::error(out, b"ERR count should be greater than or equal to -1"),
+        (b"len", _) => reply::integer(out, 0),
+        (b"reset", _) => reply::ok(out),
+        (b"help", _) => help::write("slowlog", out),
+        _ => reply::error(out, &errors::no_such_form(words)),
     }
 }
 
 /// No events are noted for having taken long: how long a write and a turn take is in the metrics.
-fn latency(what: &[u8], words: &Words<'_>, out: &mut Vec<u8>) {
-    match (what, words.len()) {
-        (b"latest", 2) | (b"history", 3) => reply::array_header(out, 0),
-        (b"reset", 2..) => reply::integer(out, 0),
-        (b"doctor", 2) => reply::bulk(
+fn latency(what: &[u8], resp: Resp, words: &Words<'_>, out: &mut Vec<u8>) {
+    match what {
+        b"latest" | b"history" => reply::array_header(out, 0),
+        b"histogram" => reply::map_header(out, resp, 0),
+        b"reset" => reply::integer(out, 0),
+        b"graph" => {
+            let event = words.get(2).unwrap_or_default();
+            let before = "ERR No samples available for event '";
+            reply::error(out, &errors::quoting(before, event, "'"));
+        }
+        b"doctor" => reply::verbatim(
             out,
+            resp,
             b"No latencies are noted here. How long writes and the server's turns take is in its metrics: \
               quorumwire_commit_seconds and quorumwire_turn_seconds at /metrics.\n",
         ),
-        _ => not_served(b"latency", what, out),
+        b"help" => help::write("latency", out),
+        _ => reply::error(out, &errors::no_such_form(words)),
     }
 }
 
@@ -150,6 +177,12 @@ pub fn is_for_unknown(words: &Words<'_>) -> bool {
     NAMES.iter().any(|one| name.eq_ignore_ascii_case(one))
 }
 
+/// Whether this is somebody; without accounts it is whoever gives no other name than that of everybody.
+fn is_somebody(core: &mut Core, user: &[u8], password: &[u8]) -> bool {
+    let everybody = core.accounts.is_none() && user == DEFAULT_NAME;
+    everybody || is_account(core, user, password)
+}
+
 /// `AUTH [user] password`
 fn auth(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
     let (user, password) = match (words.get(1), words.get(2)) {
@@ -160,10 +193,9 @@ fn auth(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
         b"-ERR syntax error\r\n"
     } else if core.accounts.is_none() && words.len() == 2 {
         errors::NO_ACCOUNTS
-    } else if core.accounts.is_none() && user == DEFAULT_NAME {
-        b"+OK\r\n"
-    } else if is_account(core, user, password) {
+    } else if is_somebody(core, user, password) {
         connection.is_let_in = true;
+        state(connection).user = user.to_vec();
         b"+OK\r\n"
     } else {
         errors::WRONG_ACCOUNT
@@ -171,26 +203,25 @@ fn auth(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
     answer(connection, text.to_vec());
 }
 
+/// The version of the protocol that a word names, or the answer to another.
+fn version(word: &[u8]) -> Result<Resp, &'static [u8]> {
+    match integer(word) {
+        Some(2) => Ok(Resp::V2),
+        Some(3) => Ok(Resp::V3),
+        Some(_) => Err(b"-NOPROTO unsupported protocol version\r\n"),
+        None => Err(b"-ERR Protocol version is not an integer or out of range\r\n"),
+    }
+}
+
 /// `HELLO [version [AUTH user password] [SETNAME name]]`
 fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
     let client = state(connection);
-    let resp = match words.get(1) {
-        None => client.resp,
-        Some(b"2") => Resp::V2,
-        Some(b"3") => Resp::V3,
-        Some(number) if number.iter().all(u8::is_ascii_digit) => {
-            return answer(
-                connection,
-                b"-NOPROTO unsupported protocol version\r\n".to_vec(),
-            );
-        }
-        Some(_) => {
-            let text = b"-ERR Protocol version is not an integer or out of range\r\n";
-            return answer(connection, text.to_vec());
-        }
+    let resp = match words.get(1).map_or(Ok(client.resp), version) {
+        Ok(resp) => resp,
+        Err(text) => return answer(connection, text.to_vec()),
     };
     let mut name = None;
-    let mut is_let_in = connection.is_let_in;
+    let mut user = None;
     let options: Vec<&[u8]> = words.iter().skip(2).collect();
     let mut left = options.as_slice();
     while let [option, values @ ..] = left {
@@ -199,22 +230,21 @@ fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
                 name = Some(given.to_vec());
                 left = behind;
             }
-            (b"setname", [_, ..]) => return answer(connection, BAD_NAME.to_vec()),
-            (b"auth", [user, password, behind @ ..]) => {
-                if core.accounts.is_some() && !is_account(core, user, password) {
+            (b"setname", [_, ..]) => return refuse(connection, client::BAD_NAME),
+            (b"auth", [given, password, behind @ ..]) => {
+                if !is_somebody(core, given, password) {
                     return answer(connection, errors::WRONG_ACCOUNT.to_vec());
                 }
-                is_let_in = true;
+                user = Some(given.to_vec());
                 left = behind;
             }
             _ => {
-                let option = String::from_utf8_lossy(option);
-                let text = format!("-ERR Syntax error in HELLO option '{option}'\r\n");
-                return answer(connection, text.into_bytes());
+                let text = errors::quoting("ERR Syntax error in HELLO option '", option, "'");
+                return refuse(connection, &text);
             }
         }
     }
-    if !is_let_in {
+    if user.is_none() && !connection.is_let_in {
         return answer(connection, errors::HELLO_NOT_LET_IN.to_vec());
     }
     connection.is_let_in = true;
@@ -223,8 +253,17 @@ fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
     if let Some(name) = name {
         client.name = name;
     }
+    if let Some(user) = user {
+        client.user = user;
+    }
     let mut out = Vec::new();
     write_hello(connection, resp, &mut out);
+    answer(connection, out);
+}
+
+fn refuse(connection: &mut Connection, text: &[u8]) {
+    let mut out = Vec::new();
+    reply::error(&mut out, text);
     answer(connection, out);
 }
 
@@ -245,134 +284,4 @@ fn write_hello(connection: &Connection, resp: Resp, out: &mut Vec<u8>) {
     reply::bulk(out, b"master");
     reply::bulk(out, b"modules");
     reply::array_header(out, 0);
-}
-
-const BAD_NAME: &[u8] =
-    b"-ERR Client names cannot contain spaces, newlines or special characters.\r\n";
-
-fn is_name(name: &[u8]) -> bool {
-    name.len() <= NAME_BYTES_MAX && name.iter().all(u8::is_ascii_graphic)
-}
-
-/// `CLIENT ...`. False: it must be offered again.
-fn client(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
-    let number = connection.id.number();
-    let client = state(connection);
-    let resp = client.resp;
-    let what = words.get(1).unwrap_or_default().to_ascii_lowercase();
-    let mut out = Vec::new();
-    match (what.as_slice(), words.len()) {
-        (b"id", 2) => reply::integer(&mut out, number),
-        (b"getname", 2) if client.name.is_empty() => reply::null(&mut out, resp),
-        (b"getname", 2) => reply::bulk(&mut out, &client.name),
-        (b"setname", 3) => match words.get(2).filter(|name| is_name(name)) {
-            Some(name) => {
-                client.name = name.to_vec();
-                reply::ok(&mut out);
-            }
-            None => out.extend_from_slice(BAD_NAME),
-        },
-        (b"setinfo", 4) => set_info(client, words, &mut out),
-        (b"reply", 3) => {
-            set_reply(connection, words.get(2).unwrap_or_default());
-            return true;
-        }
-        (b"getredir", 2) => reply::integer(&mut out, -1),
-        (b"no-evict" | b"no-touch", 3) => reply::ok(&mut out),
-        (b"info", 2) => {
-            return push(
-                core,
-                connection,
-                Ask::Clients(resp, asks::Filter::one(number)),
-            );
-        }
-        (b"list", _) => match asks::Filter::of_list(words) {
-            Ok(filter) => return push(core, connection, Ask::Clients(resp, filter)),
-            Err(text) => out.extend_from_slice(&text),
-        },
-        (b"kill", 3..) => match asks::Filter::of_kill(words, number) {
-            Ok(filter) => return push(core, connection, Ask::Kill(filter)),
-            Err(text) => out.extend_from_slice(&text),
-        },
-        (b"help", 2) => write_help(&mut out),
-        _ => {
-            let what = String::from_utf8_lossy(words.get(1).unwrap_or_default());
-            let text = format!(
-                "ERR unknown subcommand or wrong number of arguments for '{what}'. Try CLIENT HELP."
-            );
-            reply::error(&mut out, text.as_bytes());
-        }
-    }
-    answer(connection, out);
-    true
-}
-
-fn write_help(out: &mut Vec<u8>) {
-    const LINES: [&str; 22] = [
-        "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "GETNAME",
-        "    Return the name of the current connection.",
-        "GETREDIR",
-        "    Return -1: there is no tracking.",
-        "ID",
-        "    Return the ID of the current connection.",
-        "INFO",
-        "    Return information about the current connection.",
-        "KILL <ip:port>",
-        "    Kill connection made from <ip:port>.",
-        "KILL <option> <value> [<option> <value> [...]]",
-        "    Kill connections: ADDR <ip:port>, ID <client-id>, SKIPME (YES|NO), TYPE NORMAL.",
-        "LIST [TYPE NORMAL | ID <client-id> [...]]",
-        "    Return information about client connections.",
-        "REPLY (ON|OFF|SKIP)",
-        "    Control the replies sent to the current connection.",
-        "SETINFO (LIB-NAME|LIB-VER) <value>",
-        "    Set what CLIENT LIST shows as the client's library.",
-        "SETNAME <name>",
-        "    Assign the name <name> to the current connection.",
-        "HELP",
-    ];
-    reply::array_header(out, LINES.len());
-    for line in LINES {
-        reply::simple(out, line);
-    }
-}
-
-fn set_info(client: &mut RedisClient, words: &Words<'_>, out: &mut Vec<u8>) {
-    let place = match words
-        .get(2)
-        .unwrap_or_default()
-        .to_ascii_lowercase()
-        .as_slice()
-    {
-        b"lib-name" => 0,
-        b"lib-ver" => 1,
-        other => {
-            let other = String::from_utf8_lossy(other);
-            return reply::error(out, format!("ERR Unrecognized option '{other}'").as_bytes());
-        }
-    };
-    if let Some(value) = words.get(3).filter(|value| is_name(value)) {
-        client.library[place] = value.to_vec();
-        reply::ok(out);
-    } else {
-        let text =
-            b"ERR lib-name and lib-ver cannot contain spaces, newlines or special characters.";
-        reply::error(out, text);
-    }
-}
-
-/// `CLIENT REPLY`: only `ON` is answered.
-fn set_reply(connection: &mut Connection, how: &[u8]) {
-    let client = state(connection);
-    match how.to_ascii_lowercase().as_slice() {
-        b"on" => {
-            client.replies_off = false;
-            client.is_quiet = false;
-            answer(connection, b"+OK\r\n".to_vec());
-        }
-        b"off" => client.replies_off = true,
-        b"skip" => client.skips_next = !client.replies_off,
-        _ => answer(connection, b"-ERR syntax error\r\n".to_vec()),
-    }
 }

@@ -1,6 +1,8 @@
 //! What could not be carried out, in the words of Redis' protocol. The replica's own texts are those of
 //! `answers.rs`; the first word tells clients of Redis what kind of trouble it is.
 
+use quorumwire_kv::redis::Words;
+
 /// How the replica's own texts begin.
 const OWN: &[u8] = b"SERVER_ERROR ";
 
@@ -43,6 +45,27 @@ pub const NO_ACCOUNTS: &[u8] =
 /// More than a client may send before it has said who it is.
 pub const UNKNOWN_CLIENT_TOO_LONG: &[u8] = b"-ERR Protocol error: unauthenticated bulk length\r\n";
 
+pub const SYNTAX: &[u8] = b"ERR syntax error";
+pub const NOT_AN_INTEGER: &[u8] = b"ERR value is not an integer or out of range";
+
+/// As much of a client's word as an error repeats, in bytes.
+const QUOTED_BYTES_MAX: usize = 128;
+
+/// An error's text with a client's word in it, as C shows it: up to a NUL.
+pub fn quoting(before: &str, word: &[u8], after: &str) -> Vec<u8> {
+    let start = &word[..word.len().min(QUOTED_BYTES_MAX)];
+    let start = start.split(|&byte| byte == 0).next().unwrap_or_default();
+    [before.as_bytes(), start, after.as_bytes()].concat()
+}
+
+/// A subcommand that takes so many words, but not so many at once.
+pub fn no_such_form(words: &Words<'_>) -> Vec<u8> {
+    let [container, word] = [0, 1].map(|place| words.get(place).unwrap_or_default());
+    let container = String::from_utf8_lossy(container).to_ascii_uppercase();
+    let before = "ERR unknown subcommand or wrong number of arguments for '";
+    quoting(before, word, &format!("'. Try {container} HELP."))
+}
+
 /// A transaction, or a command, that the log cannot hold.
 pub fn too_long() -> Vec<u8> {
     format!(
@@ -79,6 +102,25 @@ mod tests {
             assert!(output.starts_with(&format!("+OK\r\n-{word}")), "{output}");
             assert!(output.ends_with("\r\n"), "{output}");
         }
+    }
+
+    #[test]
+    fn a_clients_word_is_repeated_up_to_a_nul_and_no_further_than_its_limit() {
+        for (word, shown) in [
+            (&b"foo"[..], &b"foo"[..]),
+            (b"a\0b", b"a"),
+            (b"\0", b""),
+            (b"", b""),
+            (&[b'x'; QUOTED_BYTES_MAX + 1], &[b'x'; QUOTED_BYTES_MAX]),
+        ] {
+            let text = quoting("<", word, ">");
+            assert_eq!(text, [b"<", shown, b">"].concat());
+        }
+        let words = Words::from_text(b"*3\r\n$6\r\nclient\r\n$3\r\nFoo\r\n$1\r\nx\r\n").unwrap();
+        let text = String::from_utf8(no_such_form(&words)).unwrap();
+        let expected =
+            "ERR unknown subcommand or wrong number of arguments for 'Foo'. Try CLIENT HELP.";
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! `CONFIG SET maxmemory` and `maxmemory-policy`, which the log carries to all replicas.
+use super::errors;
 use quorumwire_kv::redis::Words;
 use quorumwire_kv::{MemoryChange, MemoryPolicy};
 
 /// What the words behind `CONFIG SET` ask for, or the error that they are answered with. `None`: they name another
 /// option, or none.
-pub fn change(words: &Words<'_>) -> Option<Result<MemoryChange, String>> {
+pub fn change(words: &Words<'_>) -> Option<Result<MemoryChange, Vec<u8>>> {
     let words: Vec<&[u8]> = words.iter().collect();
     let [config, set, settings @ ..] = words.as_slice() else {
         return None;
@@ -24,35 +25,37 @@ pub fn change(words: &Words<'_>) -> Option<Result<MemoryChange, String>> {
         for_redis: true,
         ..MemoryChange::default()
     };
-    let failed = |name: &str, why: &str| {
-        Some(Err(format!(
-            "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
-        )))
-    };
+    let failed = |name: &[u8], why: &str| Some(Err(failed(name, why)));
+    let mut seen = [false; 2];
+    for [name, _] in settings {
+        if std::mem::replace(&mut seen[usize::from(is_limit(name))], true) {
+            return failed(name, "duplicate parameter");
+        }
+    }
     for [name, value] in settings {
         if is_limit(name) {
-            if change.limit_bytes.is_some() {
-                return failed("maxmemory", "duplicate parameter");
-            }
             change.limit_bytes = bytes(value);
             if change.limit_bytes.is_none() {
-                return failed("maxmemory", "argument must be a memory value");
+                return failed(b"maxmemory", "argument must be a memory value");
             }
         } else {
-            if change.policy.is_some() {
-                return failed("maxmemory-policy", "duplicate parameter");
-            }
             let policies = [MemoryPolicy::Evict, MemoryPolicy::Refuse];
             let is_it =
                 |policy: &MemoryPolicy| value.eq_ignore_ascii_case(policy.redis_name().as_bytes());
             change.policy = policies.into_iter().find(is_it);
             if change.policy.is_none() {
                 let why = "argument(s) must be one of the following: allkeys-lru, noeviction";
-                return failed("maxmemory-policy", why);
+                return failed(b"maxmemory-policy", why);
             }
         }
     }
     Some(Ok(change))
+}
+
+/// Why an option is not set to what was asked for.
+pub fn failed(name: &[u8], why: &str) -> Vec<u8> {
+    let before = "ERR CONFIG SET failed (possibly related to argument '";
+    errors::quoting(before, name, &format!("') - {why}"))
 }
 
 /// A number of bytes as Redis reads it: digits, and a unit.
@@ -79,11 +82,13 @@ mod tests {
     use std::fmt::Write as _;
 
     fn asked(words: &[&str]) -> Option<Result<MemoryChange, String>> {
+        let text_of = |text: Vec<u8>| String::from_utf8(text).unwrap();
         let mut text = format!("*{}\r\n", words.len());
         for word in words {
             write!(text, "${}\r\n{word}\r\n", word.len()).unwrap();
         }
-        change(&Words::from_text(text.as_bytes()).unwrap())
+        let words = Words::from_text(text.as_bytes()).unwrap();
+        change(&words).map(|change| change.map_err(text_of))
     }
 
     fn limit(bytes: u64) -> MemoryChange {

@@ -3,16 +3,19 @@
 //! what belongs to the server.
 mod about;
 mod asks;
+mod client;
 mod connection;
 mod errors;
+mod help;
 mod memory;
 mod transactions;
 
 use super::clients::{Connection, Said, SlotKind};
 use super::core::Core;
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use crate::accounts::DEFAULT_NAME;
 use quorumwire_control::Now;
-use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, classify, parse};
+use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, find, parse};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command};
 use std::net::SocketAddr;
 
@@ -22,8 +25,6 @@ use transactions::{Transaction, Watched};
 
 /// A read's answer may be as long as several items; so many keys it stands for at least.
 const KEYS_OF_A_READ_MIN: usize = 4;
-/// As much of a command's name as `CLIENT LIST` shows: whoever sends one may send what is none.
-const COMMAND_NAME_SHOWN_MAX: usize = 32;
 /// Longest name that a client gives itself or its library, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 /// Most words of a command that is carried out here: it may look at each for each of them, or for each connection.
@@ -35,8 +36,11 @@ pub struct RedisClient {
     from: SocketAddr,
     since: Now,
     last_at: Now,
-    last_command: String,
+    /// None: it was none, or there was none yet.
+    last_command: Option<&'static str>,
     name: Vec<u8>,
+    /// Who it is, where clients have names; empty if it has not said.
+    user: Vec<u8>,
     library: [Vec<u8>; 2],
     transaction: Option<Transaction>,
     watched: Watched,
@@ -55,8 +59,9 @@ impl RedisClient {
             from,
             since: now,
             last_at: now,
-            last_command: String::new(),
+            last_command: None,
             name: Vec::new(),
+            user: Vec::new(),
             library: [Vec::new(), Vec::new()],
             transaction: None,
             watched: Watched::default(),
@@ -69,6 +74,15 @@ impl RedisClient {
     /// Whether the client wants no answer to what it asks now.
     pub const fn is_quiet(&self) -> bool {
         self.is_quiet
+    }
+
+    /// Who it is; where clients have no names, all have this one.
+    fn user(&self) -> &[u8] {
+        if self.user.is_empty() {
+            DEFAULT_NAME
+        } else {
+            &self.user
+        }
     }
 
     /// Memory of what is kept between its requests.
@@ -151,26 +165,17 @@ fn take_request(core: &mut Core, connection: &mut Connection, words: &Words<'_>)
     let client = state(connection);
     if taken {
         client.last_at = core.now;
-        let name = words.get(0).unwrap_or_default();
-        client.last_command = lowercase(&name[..name.len().min(COMMAND_NAME_SHOWN_MAX)]);
     } else {
         client.skips_next = is_skipped;
     }
     taken
 }
 
-fn lowercase(name: &[u8]) -> String {
-    let plain = |c: char| if c.is_ascii_graphic() { c } else { '?' };
-    let text = String::from_utf8_lossy(name);
-    text.chars()
-        .map(plain)
-        .collect::<String>()
-        .to_ascii_lowercase()
-}
-
 fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
-    let kind = match classify(words) {
-        Ok(kind) => kind,
+    let found = find(words);
+    state(connection).last_command = found.as_ref().ok().map(|spec| spec.name);
+    let kind = match found {
+        Ok(spec) => spec.kind,
         Err(text) => {
             core.counters.refused_requests += 1;
             if let Some(transaction) = &mut state(connection).transaction {
@@ -224,6 +229,9 @@ fn take_single(core: &mut Core, connection: &mut Connection, words: &Words<'_>) 
 
 /// Puts writes into the log.
 fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>) -> bool {
+    if connection.is_asking {
+        return false; // what was asked before it must not be told of it
+    }
     let command = Command::Redis(script);
     if command.encoded_bytes() > COMMAND_BYTES_MAX {
         answer(connection, errors::too_long());

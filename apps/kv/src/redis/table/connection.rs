@@ -1,4 +1,5 @@
 //! The rows of the commands that whoever holds the connection serves.
+use super::server::{CLIENT, CONFIG, LATENCY, SLOWLOG};
 use crate::redis::spec::{NO_SUBCOMMANDS as NONE, commands};
 
 commands! {
@@ -39,11 +40,11 @@ commands! {
         "client" -2 Connection "" "@slow" ""
             []
             "2.4.0" "connection" "Depends on subcommand"
-            "About connections" NONE;
+            "About connections" CLIENT;
         "config" -2 Connection "" "@slow" ""
             []
             "2.0.0" "server" "Depends on subcommand"
-            "The server's options" NONE;
+            "The server's options" CONFIG;
         "info" -1 Connection "loading stale" "@slow @dangerous" "nondeterministic_output request_policy:all_shards response_policy:special"
             []
             "1.0.0" "server" "O(1)"
@@ -83,7 +84,7 @@ commands! {
         "latency" -2 Connection "" "@slow" ""
             []
             "2.8.13" "server" "Depends on subcommand"
-            "About latency" NONE;
+            "About latency" LATENCY;
         "memory" -2 Connection "" "@slow" ""
             []
             "4.0.0" "server" "Depends on subcommand"
@@ -91,7 +92,7 @@ commands! {
         "slowlog" -2 Connection "" "@slow" ""
             []
             "2.2.12" "server" "Depends on subcommand"
-            "About slow commands" NONE;
+            "About slow commands" SLOWLOG;
         "time" 1 Connection "loading stale fast" "@fast" "nondeterministic_output"
             []
             "2.6.0" "server" "O(1)"
@@ -160,6 +161,10 @@ commands! {
             []
             "4.0.0" "server" "O(1)"
             "Not served" NONE;
+        "memory|help" 2 Connection "loading stale" "@slow" ""
+            []
+            "4.0.0" "server" "O(1)"
+            "What can be asked" NONE;
         "memory|stats" 2 Connection "" "@slow" "nondeterministic_output request_policy:all_shards response_policy:special"
             []
             "4.0.0" "server" "O(1)"
