@@ -217,7 +217,7 @@ fn any_accounts_are_taken_or_refused_by_line() {
 }
 
 /// The last byte says which secrets come before.
-fn secret_seeds(secret: &str) -> [Seed; 6] {
+fn secret_seeds(secret: &str) -> [Seed; 8] {
     let one = |epoch: u32| format!("[[secret]]\nepoch = {epoch}\nhex = \"{secret}\"\n#");
     texts([
         ("one-secret", "# "),
@@ -225,6 +225,11 @@ fn secret_seeds(secret: &str) -> [Seed; 6] {
         ("other-epochs", &format!("use = 7\n{}\n{}#", one(7), one(8))),
         ("three-secrets", &format!("{}\u{2}", one(3))),
         ("epochs-apart", &format!("{} ", one(3))),
+        (
+            "a-secret-for-an-epoch",
+            &format!("use = 1\n[[secret]]\nepoch = \"{secret}\"\n#"),
+        ),
+        ("a-secret-for-a-name", &format!("use = 1\n{secret} = 1\n#")),
         ("short", "use = 1\n[[secret]]\nepoch = 1\nhex = \"5e5e\"\n#"),
     ])
 }
