@@ -64,6 +64,10 @@ fn seeds() -> Vec<Seed> {
         ),
         ("memory-limit", post("/v1/memory", MEMORY)),
         ("transfer-in-chunks", chunked.into_bytes()),
+        (
+            "another-request-behind",
+            format!("{}{of_a_page}", of_a_page.replace("origin", "from")).into_bytes(),
+        ),
         ("snapshot-of-a-page", of_a_page.into_bytes()),
     ]
 }
@@ -257,7 +261,7 @@ fn any_bytes_have_one_answer_and_change_only_what_they_ask_for() {
             assert!(changes <= 1, "one request, one change");
             if changes > 0 {
                 assert!(memchr::memmem::find(&bytes, b"POST ").is_some());
-                assert!(memchr::memmem::find(&bytes, b"origin:").is_none());
+                assert!(!is_of_a_page(&bytes));
             }
             if answer.is_empty() {
                 return outcomes.count("closed");
@@ -278,6 +282,16 @@ fn any_bytes_have_one_answer_and_change_only_what_they_ask_for() {
         }
     );
     outcomes.must_be(&["closed", "changed", "told", "not now", "refused"]);
+}
+
+/// Whether the head says so; what stands behind it is nobody's.
+fn is_of_a_page(bytes: &[u8]) -> bool {
+    let begins = bytes.iter().position(|it| !b"\r\n".contains(it));
+    let lines = bytes[begins.unwrap_or(0)..].split(|it| *it == b'\n');
+    lines
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .take_while(|line| !line.is_empty())
+        .any(|line| line.starts_with(b"origin:"))
 }
 
 /// What is understood is the same when it is written and read again.

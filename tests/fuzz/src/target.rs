@@ -51,7 +51,7 @@ pub struct Target {
     inputs: AtomicU64,
     under_way: Arc<Mutex<UnderWay>>,
     /// Where the shortest input that failed is kept by now.
-    kept: Mutex<Option<PathBuf>>,
+    kept: Mutex<Option<(usize, PathBuf)>>,
 }
 
 /// The input that is being taken, for who watches that it ends.
@@ -141,11 +141,12 @@ impl Target {
     fn keep(&self, input: &[u8]) {
         let path = path_of(&self.folder, input);
         let mut kept = held(&self.kept);
-        if path.exists() || !written(&path, input) {
+        let is_shorter = kept.as_ref().is_none_or(|(bytes, _)| input.len() < *bytes);
+        if !is_shorter || path.exists() || !written(&path, input) {
             return; // it is a file that failed, or there is nowhere to put it: it is printed, too
         }
         eprintln!("{}: failed, kept in {}", self.name, path.display());
-        if let Some(longer) = kept.replace(path) {
+        if let Some((_, longer)) = kept.replace((input.len(), path)) {
             fs::remove_file(longer).ok();
         }
     }
@@ -306,7 +307,7 @@ mod tests {
             kept: Mutex::default(),
         };
         let fails = |input: &[u8]| assert!(input.len() < 2, "planted");
-        for input in [&b"abc"[..], b"ab", b"a"] {
+        for input in [&b"abc"[..], b"ab", b"abcd", b"a"] {
             let target = std::panic::AssertUnwindSafe(&target);
             let result = std::panic::catch_unwind(|| target.run(input, &fails));
             // The last is taken as it is, and is no script.
