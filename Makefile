@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup generate accept check build build-bench test test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb ci
+.PHONY: help setup generate accept check build build-bench corpora test test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
@@ -7,6 +7,7 @@ help:
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
 	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make fuzz      random bytes at every parser, FUZZ_SECONDS=300 for each target'
+	@echo 'make corpora   rewrite the seeds of these: read the diff'
 	@echo 'make soak-elections  MINUTES=60: busy processors and load, with and without planes: no election'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
 	@echo 'make bench     side by side with etcd, Redis and memcached, and data planes: bench/RESULTS.md'
@@ -121,12 +122,21 @@ mutants: setup
 	cargo run --quiet --profile simulation --locked --package quorumwire-sim --features mutants -- \
 		--mutants --noticed-by $(BY_TESTS)/* $(ARGS)
 
+# One target after the other, each of which says every few seconds how far it is. One that fails does not keep the
+# others from their turn: what failed is kept, see tests/fuzz/README.md.
 FUZZ_SECONDS ?= 300
+FOR_LONG := BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000
+FUZZ := cargo test --profile fuzzing --locked --no-fail-fast
+ONE_BY_ONE := --nocapture --test-threads=1
 fuzz: setup
-	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
-		cargo test --release --locked --package quorumwire-fuzz-tests -- --nocapture --test-threads=1
-	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(FUZZ_SECONDS)000 \
-		cargo test --release --locked --package quorumwire-node fuzz_test -- --nocapture --test-threads=1
+	@failed=0; \
+	$(FOR_LONG) $(FUZZ) --package quorumwire-fuzz-tests --tests -- $(ONE_BY_ONE) || failed=1; \
+	$(FOR_LONG) $(FUZZ) --package quorumwire-node fuzz_test -- $(ONE_BY_ONE) || failed=1; \
+	exit $$failed
+
+corpora: setup
+	QUORUMWIRE_ACCEPT=1 cargo test --quiet --locked --package quorumwire-fuzz-tests --tests
+	QUORUMWIRE_ACCEPT=1 cargo test --quiet --locked --package quorumwire-node fuzz_test
 
 # Depends on the machine, so `make test` has a short run only, which may try again.
 MINUTES ?= 1

@@ -19,7 +19,9 @@ fn sources(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let is_test = path.to_str().unwrap().ends_with("_test.rs");
-        if path.is_dir() {
+        if path.ends_with("__fuzz__") {
+            // No sources, but bytes that tests begin with.
+        } else if path.is_dir() {
             sources(&path, depth + 1, found);
         } else if path.extension().is_some_and(|it| it == "rs") && !is_test {
             found.push(path);

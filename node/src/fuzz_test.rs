@@ -3,31 +3,11 @@
 use crate::accounts::Accounts;
 use crate::keys::SecretFile;
 use crate::options::{Flags, Origin, Refused, ServerOptions, TABLE, resolve_in};
-use bolero::check;
-use std::collections::BTreeMap;
+use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz};
 use std::path::Path;
-use std::sync::Mutex;
 
-const ITERATIONS: usize = 20_000;
+const ITERATIONS: usize = 10_000;
 const INPUT_BYTES_MAX: usize = 256;
-
-/// What came of the inputs, and how often.
-#[derive(Default)]
-struct Outcomes(Mutex<BTreeMap<&'static str, u64>>);
-
-impl Outcomes {
-    fn count(&self, outcome: &'static str) {
-        *self.0.lock().unwrap().entry(outcome).or_default() += 1;
-    }
-
-    fn must_be(&self, expected: &[&'static str]) {
-        let counted = self.0.lock().unwrap();
-        println!("{counted:?}");
-        for outcome in expected {
-            assert!(counted.contains_key(outcome), "never reached: {outcome}");
-        }
-    }
-}
 
 /// The input as it came, if its first byte is a character's; else each byte names one of the words, or says that the
 /// one behind it stands for itself.
@@ -126,6 +106,24 @@ fn kind_of(refused: &Refused) -> &'static str {
     }
 }
 
+fn texts<const N: usize>(seeds: [(&'static str, &str); N]) -> [Seed; N] {
+    seeds.map(|(name, text)| (name, text.as_bytes().to_vec()))
+}
+
+/// Whatever stands behind `--` is a flag; a file that ends with an even byte comes behind one that is enough.
+fn option_seeds() -> [Seed; 7] {
+    let whole = format!("{ENOUGH}lease-ms = 20\nplane = \"socket\" #");
+    texts([
+        ("enough", "#\u{2}"),
+        ("whole", &whole),
+        ("flags", "--plane socket--durability memory--lease-ms 20\n"),
+        ("refused-flag", "--plane sockets\n"),
+        ("refused-value", "lease-ms = -1\n"),
+        ("no-such-option", "no_such_key = 1\n"),
+        ("no-toml", "id = = \"\n#"),
+    ])
+}
+
 #[test]
 fn any_options_are_taken_or_refused_by_name() {
     let mut words = owned(&["\n", " = ", "[", "]", "\"", "#", "no_such_key = 1\n"]);
@@ -138,13 +136,16 @@ fn any_options_are_taken_or_refused_by_name() {
         words.push(format!("--{}", spec.name));
     }
     let outcomes = Outcomes::default();
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| match options(input, &words) {
+    fuzz!(
+        "options",
+        option_seeds(),
+        ITERATIONS,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| match options(input, &words) {
             Ok(_) => outcomes.count("taken"),
             Err(refused) => outcomes.count(kind_of(&refused)),
-        });
+        }
+    );
     outcomes.must_be(&[
         "taken",
         "no TOML",
@@ -153,6 +154,17 @@ fn any_options_are_taken_or_refused_by_name() {
         "refused from a flag",
         "missing",
     ]);
+}
+
+fn account_seeds() -> [Seed; 6] {
+    texts([
+        ("one", "ann:opensesame\n"),
+        ("several", "# people\nann:a\n\nbob:b:c\ndefault:hush"),
+        ("windows", "ann:a\r\nbob:b\r\n"),
+        ("no-password", "ann\n"),
+        ("same-name-twice", "ann:a\nann:b\n"),
+        ("none", "# nobody\n"),
+    ])
 }
 
 #[test]
@@ -170,10 +182,12 @@ fn any_accounts_are_taken_or_refused_by_line() {
         "a:b\n",
     ]);
     let outcomes = Outcomes::default();
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "accounts",
+        account_seeds(),
+        ITERATIONS,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             let text = grown(input, &words);
             match Accounts::parse(&text, Path::new("accounts")) {
                 Ok(accounts) => {
@@ -197,8 +211,27 @@ fn any_accounts_are_taken_or_refused_by_line() {
                     assert!(has_line || text.contains(" has 0 accounts"), "{text}");
                 }
             }
-        });
+        }
+    );
     outcomes.must_be(&["taken", "a line", "none"]);
+}
+
+/// The last byte says which secrets come before.
+fn secret_seeds(secret: &str) -> [Seed; 8] {
+    let one = |epoch: u32| format!("[[secret]]\nepoch = {epoch}\nhex = \"{secret}\"\n#");
+    texts([
+        ("one-secret", "# "),
+        ("two-secrets", "#\u{2}"),
+        ("other-epochs", &format!("use = 7\n{}\n{}#", one(7), one(8))),
+        ("three-secrets", &format!("{}\u{2}", one(3))),
+        ("epochs-apart", &format!("{} ", one(3))),
+        (
+            "a-secret-for-an-epoch",
+            &format!("use = 1\n[[secret]]\nepoch = \"{secret}\"\n#"),
+        ),
+        ("a-secret-for-a-name", &format!("use = 1\n{secret} = 1\n#")),
+        ("short", "use = 1\n[[secret]]\nepoch = 1\nhex = \"5e5e\"\n#"),
+    ])
 }
 
 #[test]
@@ -222,10 +255,12 @@ fn any_secrets_are_taken_or_refused_without_showing_one() {
     ];
     let words = owned(&words);
     let outcomes = Outcomes::default();
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "secrets",
+        secret_seeds(&secret),
+        ITERATIONS,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             // Files that are good so far, with one secret or two, and something more.
             let (last, rest) = input.split_last().unwrap_or((&1, b""));
             let more = grown(rest, &words);
@@ -253,6 +288,7 @@ fn any_secrets_are_taken_or_refused_without_showing_one() {
                     );
                 }
             }
-        });
+        }
+    );
     outcomes.must_be(&["one", "two", "refused"]);
 }

@@ -706,5 +706,8 @@ fn status_of(error: &AdminError) -> StatusCode {
 }
 
 #[cfg(test)]
+#[path = "http/fuzz_test.rs"]
+mod fuzz_test;
+#[cfg(test)]
 #[path = "http_test.rs"]
 mod tests;

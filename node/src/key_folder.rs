@@ -19,7 +19,7 @@ use crate::tls::{
 };
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_interfaces::ReplicaId;
-use quorumwire_wire::limits::MEMBERS_MAX;
+use quorumwire_wire::limits::{CLUSTER_NAME_BYTES_MAX, MEMBERS_MAX};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose,
@@ -44,7 +44,9 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 const PEM_END: &str = "-----END CERTIFICATE-----\n";
 const DAY: Duration = Duration::from_hours(24);
 /// How long an authority lasts: longer than anybody should wait with a rotation.
-const AUTHORITY_DAYS: u32 = 3650;
+const AUTHORITY_DAYS: u32 = DAYS_MAX;
+/// Longest that a certificate may last.
+pub const DAYS_MAX: u32 = 3650;
 /// Clocks may be behind that of the machine that makes certificates.
 const CLOCKS_BEHIND: Duration = Duration::from_hours(1);
 /// By these a replica is reached on its own machine.
@@ -93,6 +95,51 @@ struct Record {
     /// Clients with a certificate, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     clients: Vec<String>,
+}
+
+impl Record {
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let record: Self = toml::from_str(text)?;
+        record.check()?;
+        Ok(record)
+    }
+
+    /// Refuses what no command of ours writes: certificates are made of it, and files are named by it.
+    fn check(&self) -> anyhow::Result<()> {
+        let bytes = self.cluster.len();
+        ensure!(
+            (1..=CLUSTER_NAME_BYTES_MAX).contains(&bytes),
+            "the cluster's name has {bytes} bytes; allowed: 1 to {CLUSTER_NAME_BYTES_MAX}"
+        );
+        ensure!(
+            (1..=DAYS_MAX).contains(&self.days),
+            "days: {}; allowed: 1 to {DAYS_MAX}",
+            self.days
+        );
+        ensure!(
+            self.members.len() <= MEMBERS_MAX,
+            "{} replicas; allowed: {MEMBERS_MAX}",
+            self.members.len()
+        );
+        for id in self.members.keys() {
+            let is_one = id.parse::<u16>().is_ok_and(|it| it.to_string() == *id);
+            ensure!(is_one, "replica {id:?}; allowed: 0 to {}", u16::MAX);
+        }
+        ensure!(
+            self.clients.len() <= CLIENTS_MAX,
+            "{} clients; allowed: {CLIENTS_MAX}",
+            self.clients.len()
+        );
+        for (at, name) in self.clients.iter().enumerate() {
+            let is_one = client_name(name, &self.cluster).is_some();
+            let is_new = !self.clients[..at].contains(name);
+            ensure!(
+                is_one && is_new,
+                "client {name:?}; allowed: lower-case letters, digits and dashes, up to 63, each name once"
+            );
+        }
+        Ok(())
+    }
 }
 
 /// The folder of one cluster.
@@ -170,7 +217,7 @@ impl KeyFolder {
         let path = dir.join(RECORD_FILE);
         let text = read_private(&path, FILE_BYTES_MAX)
             .with_context(|| format!("{} is no folder of keys", dir.display()))?;
-        let record = toml::from_str(&text).with_context(|| path.display().to_string())?;
+        let record = Record::parse(&text).with_context(|| path.display().to_string())?;
         Ok(Self {
             dir: dir.to_owned(),
             record,
@@ -412,8 +459,7 @@ impl KeyFolder {
         name: &str,
         mut params: CertificateParams,
     ) -> anyhow::Result<()> {
-        params.not_before = (self.now - CLOCKS_BEHIND).into();
-        params.not_after = (self.now + DAY * self.record.days).into();
+        set_validity(&mut params, self.now, self.record.days);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
@@ -498,14 +544,17 @@ fn new_authority(of: &Authority, cluster: &str) -> anyhow::Result<(String, KeyPa
     // Two of one cluster are told apart by people, too.
     let number = getrandom::u32()?;
     params.distinguished_name = named(&format!("{} {number:08x} of {cluster}", of.of));
-    let now = SystemTime::now();
-    params.not_before = (now - CLOCKS_BEHIND).into();
-    params.not_after = (now + DAY * AUTHORITY_DAYS).into();
+    set_validity(&mut params, SystemTime::now(), AUTHORITY_DAYS);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     Ok((certificate.pem(), key))
+}
+
+fn set_validity(params: &mut CertificateParams, now: SystemTime, days: u32) {
+    params.not_before = (now - CLOCKS_BEHIND).into();
+    params.not_after = (now + DAY * days).into();
 }
 
 fn named(name: &str) -> DistinguishedName {
@@ -515,6 +564,9 @@ fn named(name: &str) -> DistinguishedName {
     named
 }
 
+#[cfg(test)]
+#[path = "key_folder_fuzz_test.rs"]
+mod fuzz_test;
 #[cfg(test)]
 #[path = "key_folder_test.rs"]
 mod tests;

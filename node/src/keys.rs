@@ -209,9 +209,15 @@ impl SecretFile {
     /// The secrets in the text of this file.
     pub(crate) fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
-        // The parser's own message would show the line, and with it a secret.
-        let file: Self = toml::from_str(text)
-            .map_err(|error| anyhow::anyhow!("{name} is no secret file: {}", error.message()))?;
+        let file: Self = toml::from_str(text).map_err(|error| {
+            // What the parser says may show a value, also that of another key: a secret in the wrong place.
+            let before = error.span().map_or(0, |it| it.start);
+            let lines = text.bytes().take(before).filter(|it| *it == b'\n').count();
+            anyhow::anyhow!(
+                "{name} is no secret file: line {}; allowed: `use`, and `[[secret]]` with `epoch` and `hex`",
+                lines + 1
+            )
+        })?;
         file.check().with_context(|| format!("{name}"))?;
         Ok(file)
     }

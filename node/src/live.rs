@@ -379,7 +379,8 @@ fn totals(replicas: &[LiveReplica], best: Option<u16>) -> Totals {
         protocols: rates::sum_protocols(figures().map(|it| &it.protocols[..])),
         entries_per_s: best.and_then(|it| it.entries_per_s),
         write_latency: best.and_then(|it| it.write_latency.clone()),
-        connections: figures().map(|it| it.connections).sum(),
+        // What another says may be any number.
+        connections: figures().fold(0, |sum, it| sum.saturating_add(it.connections)),
         items: best.map_or(0, |it| it.items),
         items_bytes: best.map_or(0, |it| it.items_bytes),
     }

@@ -467,9 +467,15 @@ pub fn read_certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'stat
     File::open(path)
         .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
         .with_context(|| format!("reading {name}"))?;
+    certificates_in(&bytes, path)
+}
+
+/// The certificates in the bytes of this file.
+fn certificates_in(bytes: &[u8], path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let name = path.display();
     let fits = bytes.len() as u64 <= FILE_BYTES_MAX;
     ensure!(fits, "{name} is too long; allowed: {FILE_BYTES_MAX} bytes");
-    let found: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
+    let found: Vec<_> = CertificateDer::pem_slice_iter(bytes)
         .collect::<Result<_, _>>()
         .with_context(|| format!("{name} holds no certificates (PEM)"))?;
     ensure!(
@@ -482,7 +488,11 @@ pub fn read_certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'stat
 
 /// The private key in a file that nobody else can read.
 pub fn read_key(path: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
-    let text = read_private(path, FILE_BYTES_MAX)?;
+    key_in(&read_private(path, FILE_BYTES_MAX)?, path)
+}
+
+/// The private key in the text of this file.
+fn key_in(text: &str, path: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
     PrivateKeyDer::from_pem_slice(text.as_bytes())
         .with_context(|| format!("{} holds no private key (PEM)", path.display()))
 }
@@ -551,6 +561,9 @@ fn expiries(files: &[(&str, &Vec<CertificateDer<'static>>)]) -> anyhow::Result<V
     Ok(expiries)
 }
 
+#[cfg(test)]
+#[path = "tls_fuzz_test.rs"]
+mod fuzz_test;
 #[cfg(test)]
 #[path = "tls_test.rs"]
 mod tests;

@@ -88,9 +88,20 @@ impl ClientKeys {
             let text = format!("more than {FILE_BYTES_MAX} bytes");
             return Err(KeyFileError::Content(text));
         }
-        // The parser's own text would show the line, and with it a key.
-        let keys: Self = toml::from_str(&text)
-            .map_err(|error| KeyFileError::Content(error.message().to_owned()))?;
+        Self::parse(&text)
+    }
+
+    /// The same of the text of such a file.
+    pub fn parse(text: &str) -> Result<Self, KeyFileError> {
+        let keys: Self = toml::from_str(text).map_err(|error| {
+            // What the parser says may show a value, also that of another key: a key in the wrong place.
+            let before = error.span().map_or(0, |it| it.start);
+            let lines = text.bytes().take(before).filter(|it| *it == b'\n').count();
+            KeyFileError::Content(format!(
+                "line {}; allowed: `use`, and `[[key]]` with `epoch` and `hex`",
+                lines + 1
+            ))
+        })?;
         keys.pair()?;
         Ok(keys)
     }

@@ -166,7 +166,8 @@ fn agent(timeout: Duration) -> Agent {
         .into()
 }
 
-fn answer<T: DeserializeOwned>(
+/// What a replica has answered, if that is what was asked for.
+pub fn answer<T: DeserializeOwned>(
     address: &str,
     sent: Result<Response<ureq::Body>, ureq::Error>,
 ) -> Result<T, AskError> {

@@ -1,5 +1,5 @@
 //! `quorumwire keys`: the folder with all of a cluster's keys, or one file with the data planes' secret only.
-use crate::key_folder::{KeyFolder, Step};
+use crate::key_folder::{DAYS_MAX, KeyFolder, Step};
 use crate::keys::SecretFile;
 use anyhow::{Context as _, bail};
 use quorumwire_interfaces::ReplicaId;
@@ -79,7 +79,7 @@ struct New {
     cluster: String,
     /// How long certificates last
     #[arg(long, value_name = "DAYS", default_value_t = 365,
-          value_parser = clap::value_parser!(u32).range(1..=3650))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(DAYS_MAX)))]
     days: u32,
     /// Make a file with a secret of data planes, and nothing else
     #[arg(long, value_name = "FILE")]

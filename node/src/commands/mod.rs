@@ -8,6 +8,8 @@ mod config;
 mod demo;
 mod demo_network;
 mod dev;
+#[cfg(test)]
+mod fuzz_test;
 mod keys;
 mod local_cluster;
 mod man;

@@ -1,5 +1,5 @@
 //! `quorumwire status`: what every replica of a cluster says about itself.
-use super::view::{ClusterView, Seen, Target};
+use super::view::{ClusterView, Seen, Target, as_text};
 use crate::report::Report;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -37,7 +37,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-fn as_json(view: &ClusterView) -> serde_json::Value {
+/// For programs.
+pub fn as_json(view: &ClusterView) -> serde_json::Value {
     let replicas: Vec<_> = view
         .replicas
         .iter()
@@ -75,40 +76,45 @@ const HEADINGS: [&str; 15] = [
     "PEER",
 ];
 
-fn as_table(view: &ClusterView) -> String {
+/// For people.
+pub fn as_table(view: &ClusterView) -> String {
     let mut rows: Vec<Vec<String>> = vec![HEADINGS.map(str::to_owned).to_vec()];
-    // Writing to a String cannot fail.
     let mut notes = String::new();
     for (id, seen) in &view.replicas {
         match seen {
             Seen::Report(report) => {
                 rows.push(row(report, view.leader()));
                 if let Some(line) = fast_term(report) {
-                    let _ = writeln!(notes, "replica {id}: {line}");
+                    note(&mut notes, *id, &line);
                 }
                 // What an option asks for needs no reason.
                 let by_itself = report.data_plane.iter().filter(|it| it.chosen_by == "auto");
                 for choice in by_itself {
-                    let _ = writeln!(notes, "replica {id}: data plane: {}", choice.in_words());
+                    note(
+                        &mut notes,
+                        *id,
+                        &format!("data plane: {}", choice.in_words()),
+                    );
                 }
                 let leads = view.leader().is_some_and(|leader| leader.id == *id);
                 if leads && report.memory_limit_bytes > 0 {
-                    let _ = writeln!(notes, "replica {id}: {}", report.memory_in_words());
+                    note(&mut notes, *id, &report.memory_in_words());
                 }
                 for fault in &report.faults {
-                    let _ = writeln!(notes, "replica {id}: {fault}");
+                    note(&mut notes, *id, fault);
                 }
             }
             Seen::Unreachable(reason) => {
                 let mut row = vec![id.to_string(), "unreachable".to_owned()];
                 row.resize(HEADINGS.len(), "-".to_owned());
                 rows.push(row);
-                let _ = writeln!(notes, "replica {id}: {reason}");
+                note(&mut notes, *id, reason);
             }
         }
     }
     for (address, reason) in &view.strangers {
-        let _ = writeln!(notes, "{address}: {reason}");
+        // Writing to a String cannot fail.
+        let _ = writeln!(notes, "{}", as_text(&format!("{address}: {reason}")));
     }
     if rows.len() == 1 {
         return notes;
@@ -116,9 +122,13 @@ fn as_table(view: &ClusterView) -> String {
     columns(&rows) + &notes
 }
 
+fn note(notes: &mut String, id: u16, line: &str) {
+    let _ = writeln!(notes, "replica {id}: {}", as_text(line));
+}
+
 fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {
     let lag = leader.map(|leader| lag(report, leader));
-    vec![
+    let cells = [
         report.id.to_string(),
         report.role.clone(),
         report.term.to_string(),
@@ -134,7 +144,8 @@ fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {
         report.client.clone(),
         report.http.clone(),
         report.peer.clone(),
-    ]
+    ];
+    cells.iter().map(|it| as_text(it)).collect()
 }
 
 /// Whether a replica's data plane runs a fast term, since when, and why the last one ended; none for a

@@ -1,6 +1,6 @@
 //! `quorumwire top`: what a cluster does, second by second, in a terminal. A thread asks the replicas; this one
 //! draws and reads keys, so that a replica that does not answer delays neither.
-mod screen;
+pub mod screen;
 
 use super::view::{ClusterView, Seen, Target};
 use crate::live::{LiveCluster, LiveDocument, Observation, REPORT_TIMEOUT, TICK};

@@ -206,7 +206,7 @@ impl ClusterView {
                 .chain(self.strangers.values())
                 .map(String::as_str)
                 .collect();
-            return format!("no replica answers: {}", reasons.join("; "));
+            return as_text(&format!("no replica answers: {}", reasons.join("; ")));
         }
         let roles: Vec<String> = self
             .replicas
@@ -216,8 +216,14 @@ impl ClusterView {
                 Seen::Unreachable(_) => format!("replica {id} is unreachable"),
             })
             .collect();
-        format!("no leader serves: {}", roles.join(", "))
+        as_text(&format!("no leader serves: {}", roles.join(", ")))
     }
+}
+
+/// What a replica says, for one line of a terminal, which is to be told nothing by it: neither to move nor to
+/// begin a line that could be another's.
+pub fn as_text(said: &str) -> String {
+    said.replace(char::is_control, "\u{fffd}")
 }
 
 /// Asks the leader for a change, finding it first and again if it moves. A change that may have been

@@ -106,7 +106,7 @@ impl<'r> Span<'r> {
         for (count, earlier) in counts.iter_mut().zip(before.bucket_counts) {
             *count = count.checked_sub(earlier)?;
         }
-        let count = counts.iter().sum();
+        let count = total(&counts);
         (count > 0).then(|| Latency {
             count,
             p50_us: quantile(&counts, 0.5),
@@ -115,11 +115,16 @@ impl<'r> Span<'r> {
     }
 }
 
+/// All counted; what another replica says may be any number.
+fn total(counts: &[u64; DURATION_BOUNDS_US.len() + 1]) -> u64 {
+    counts.iter().fold(0, |sum, it| sum.saturating_add(*it))
+}
+
 /// Where this part of all counted is reached; within a bucket they are taken to be spread evenly. What took longer
 /// than any bound took that bound.
 #[allow(clippy::cast_precision_loss)] // Of bounds and counts of a few seconds nothing is lost.
 fn quantile(counts: &[u64; DURATION_BOUNDS_US.len() + 1], part: f64) -> f64 {
-    let rank = counts.iter().sum::<u64>() as f64 * part;
+    let rank = total(counts) as f64 * part;
     let mut below = 0.0;
     let mut lower = 0.0;
     for (count, upper) in counts.iter().zip(DURATION_BOUNDS_US) {

@@ -1,16 +1,23 @@
 //! How random bytes become something that a parser would take for real, and how often what came of it. The targets
-//! are in `tests/`; bytes to begin with are in `tests/__fuzz__/TARGET/corpus/`, and all of them are run each time.
+//! are in `tests/` and in `node/src/`; bytes to begin with are committed beside them (README.md).
+
+mod target;
+mod vectors;
 
 use std::borrow::Cow;
-
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Runs of each target in `cargo test`; more of them: `make fuzz`.
-pub const ITERATIONS: usize = 20_000;
+#[doc(hidden)]
+pub use bolero;
+pub use target::{Seed, Target};
+pub use vectors::named;
+
+/// Random inputs of each target in `cargo test`, and as many changed seeds; more of them: `make fuzz`.
+pub const ITERATIONS: usize = 10_000;
 
 /// The same of targets that look at little.
-pub const ITERATIONS_OF_SMALL: usize = 400_000;
+pub const ITERATIONS_OF_SMALL: usize = 200_000;
 
 /// Longest input.
 pub const INPUT_BYTES_MAX: usize = 512;

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use bolero::check;
 use prost::Message as _;
 use quorumwire_client::Settings;
 use quorumwire_client::kv::Value;
 use quorumwire_client::machine::{Action, LinkId, Machine};
-use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, grown};
+use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, Seed, fuzz, grown, named};
 use quorumwire_wire::client::{
     Answer, FromClient, FromServer, Goodbye, GoodbyeReason, Hello, Leader, Ping, Pong, Query,
     Refused, RefusedReason, Submit, Welcome, from_client, from_server,
@@ -18,6 +17,9 @@ use quorumwire_wire::{
     ClientFrame, ClientFrameError, FRAME_HEADER_BYTES, FrameError, take_client_frame,
     write_client_frame,
 };
+
+/// Bytes as somebody typed them; what does not begin as they do is made into frames.
+const VECTORS: &str = include_str!("../../../wire/vectors/clients.txt");
 
 fn from_client(request: u64, body: from_client::Body, attachment: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -66,17 +68,31 @@ fn clients_words() -> Vec<Vec<u8>> {
     ]
 }
 
+fn client_seeds() -> Vec<Seed> {
+    let mut seeds = named(VECTORS, &["hello", "submit", "query", "ping"]);
+    let all: Vec<u8> = seeds.iter().flat_map(|(_, it)| it.clone()).collect();
+    let mut long = from_client(1, from_client::Body::Query(Query {}), &[b'k'; 101]);
+    seeds.push(("longer-than-allowed", long.clone()));
+    long[8..12].fill(0xff);
+    seeds.push(("announces-too-much", long));
+    seeds.push(("begins-and-submits", all));
+    seeds
+}
+
 /// Whole messages come out as they went in, what is announced is within its limits, and nothing else is taken.
 #[test]
 fn client_frames() {
     let outcomes = Outcomes::default();
     let words = clients_words();
     let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "client_frames",
+        client_seeds(),
+        ITERATIONS,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             let bytes = match input {
+                [b'Q', b'W', ..] => input.to_vec(),
                 [0x20..0x40, rest @ ..] => framed(rest, b"attached"),
                 [length @ 0x40..0x80, rest @ ..] => framed(rest, &[0; 256][..usize::from(*length)]),
                 input => grown(input, &words).into_owned(),
@@ -118,7 +134,8 @@ fn client_frames() {
                     )) => return outcomes.count("announced too much"),
                 }
             }
-        });
+        }
+    );
     outcomes.must_be(&[
         "incomplete",
         "whole",
@@ -179,6 +196,37 @@ fn servers_words() -> Vec<Vec<u8>> {
     words
 }
 
+fn server_seeds() -> Vec<Seed> {
+    use from_server::Body;
+    let words = servers_words();
+    let welcomed = |bytes: Vec<u8>| [words[0].clone(), bytes].concat();
+    let answers = (1..4).flat_map(|request| {
+        let answer = Answer {
+            repeated: request == 2,
+        };
+        from_server(request, Body::Answer(answer), b"$1\r\na\r\n")
+    });
+    let refused = |reason: RefusedReason| {
+        let reason = reason.into();
+        let detail = "why".to_owned();
+        from_server(1, Body::Refused(Refused { reason, detail }), b"")
+    };
+    let mut seeds = named(VECTORS, &["welcome", "goodbye"]);
+    let of_vectors = named(VECTORS, &["answer", "refused", "leader", "pong"]);
+    let of_vectors = of_vectors.into_iter().flat_map(|(_, bytes)| bytes);
+    seeds.extend([
+        ("answers", welcomed(answers.collect())),
+        (
+            "session-unknown",
+            welcomed(refused(RefusedReason::UnknownSession)),
+        ),
+        ("busy", welcomed(refused(RefusedReason::Busy))),
+        ("another-leads", welcomed(words[1].clone())),
+        ("every-message", welcomed(of_vectors.collect())),
+    ]);
+    seeds
+}
+
 /// The newest connection that was wanted.
 fn newest(machine: &mut Machine, before: Option<LinkId>) -> Option<LinkId> {
     let mut newest = before;
@@ -198,11 +246,14 @@ fn what_servers_say() {
     let outcomes = Outcomes::default();
     let words = servers_words();
     let words: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "what_servers_say",
+        server_seeds(),
+        ITERATIONS,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             let bytes = match input {
+                [b'Q', b'W', ..] => input.to_vec(),
                 [0x20..0x40, rest @ ..] => [words[0], &framed(rest, b"attached")].concat(),
                 [0x40..0x60, rest @ ..] => [words[0], &grown(rest, &words)].concat(),
                 input => grown(input, &words).into_owned(),
@@ -246,7 +297,8 @@ fn what_servers_say() {
             if machine.counters.malformed > 0 {
                 outcomes.count("malformed");
             }
-        });
+        }
+    );
     outcomes.must_be(&["answered", "not carried out", "unknown", "malformed"]);
 }
 
@@ -269,13 +321,30 @@ const ANSWERS: [&[u8]; 16] = [
     b"\r\n",
 ];
 
+fn answer_seeds() -> [Seed; 6] {
+    let text = |it: &str| it.as_bytes().to_vec();
+    [
+        ("simple", text("+OK\r\n")),
+        ("no-such-key", text("$-1\r\n")),
+        ("map", text("%2\r\n+a\r\n:-1\r\n$1\r\nb\r\n,1.5e3\r\n")),
+        (
+            "nested",
+            text("*3\r\n*1\r\n#t\r\n~2\r\n_\r\n_\r\n=5\r\ntxt:a\r\n"),
+        ),
+        ("error", text("!7\r\nERR why\r\n")),
+        ("one-is-missing", text("*2\r\n:1\r\n")),
+    ]
+}
+
 #[test]
 fn store_answers() {
     let outcomes = Outcomes::default();
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "store_answers",
+        answer_seeds(),
+        ITERATIONS,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             let bytes = grown(input, &ANSWERS);
             assert!(bytes.len() <= ATTACHMENT_BYTES_MAX);
             outcomes.count(match Value::parse(&bytes) {
@@ -283,6 +352,7 @@ fn store_answers() {
                 Some(Value::Array(_) | Value::Map(_)) => "several",
                 Some(_) => "one",
             });
-        });
+        }
+    );
     outcomes.must_be(&["none", "several", "one"]);
 }

@@ -1,8 +1,7 @@
 //! A data folder that is not what was written: it opens as it was, or is found damaged, or is refused.
 
-use bolero::check;
 use bytes::{Bytes, BytesMut};
-use quorumwire_fuzz_tests::Outcomes;
+use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz};
 use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};
 use quorumwire_storage::{Disk as _, LogJob, MemoryDisk, Opened, Settings, open};
 use quorumwire_wire::{RecordKind, begin_record, finish_record, peer};
@@ -12,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Opening a folder takes longer than parsing a request.
-const OPENINGS: usize = 3000;
+const OPENINGS: usize = 1500;
 const GROUP: GroupId = GroupId(0);
 const LIFE: Incarnation = Incarnation(0xa11e);
 
@@ -126,34 +125,43 @@ fn damage(files: &mut Files, input: &[u8]) {
     }
 }
 
+fn damages() -> [Seed; 7] {
+    [
+        ("none", Vec::new()),
+        ("one-bit", vec![1, 0, 90, 4, 1]),
+        ("cut", vec![2, 1, 0, 0, 0]),
+        ("all-cut", vec![1, 0, 0, 0, 0, 2, 0, 0, 0, 0]),
+        ("gone", vec![0, 0, 0, 1, 0]),
+        ("in-anothers-place", vec![2, 0, 0, 2, 1]),
+        ("more-than-was-written", vec![3, 2, 0, 3, 0xff]),
+    ]
+}
+
 #[test]
 fn data_folders() {
     let (outcomes, whole) = (Outcomes::default(), sample());
-    check!()
-        .with_iterations(OPENINGS)
-        .with_max_len(40)
-        .for_each(|input: &[u8]| {
-            let mut files = whole.clone();
-            damage(&mut files, input);
-            let opened = open(disk_of(&files), settings());
-            match opened {
-                Ok(Opened::Ready(ready)) => {
-                    outcomes.count(if ready.fresh {
-                        "a new life"
-                    } else {
-                        "as it was"
-                    });
-                    for (index, entry) in (1..).zip(&ready.stored.entries) {
-                        assert_eq!((entry.index, entry.term), (Index(index), Term(2)));
-                    }
+    fuzz!("data_folders", damages(), OPENINGS, 40, |input: &[u8]| {
+        let mut files = whole.clone();
+        damage(&mut files, input);
+        let opened = open(disk_of(&files), settings());
+        match opened {
+            Ok(Opened::Ready(ready)) => {
+                outcomes.count(if ready.fresh {
+                    "a new life"
+                } else {
+                    "as it was"
+                });
+                for (index, entry) in (1..).zip(&ready.stored.entries) {
+                    assert_eq!((entry.index, entry.term), (Index(index), Term(2)));
                 }
-                Ok(Opened::Damaged(damaged)) => {
-                    outcomes.count("damaged");
-                    let again = damaged.start_over(Incarnation(1)).expect("memory");
-                    assert!(again.fresh && again.stored.entries.is_empty());
-                }
-                Err(_) => outcomes.count("refused"),
             }
-        });
+            Ok(Opened::Damaged(damaged)) => {
+                outcomes.count("damaged");
+                let again = damaged.start_over(Incarnation(1)).expect("memory");
+                assert!(again.fresh && again.stored.entries.is_empty());
+            }
+            Err(_) => outcomes.count("refused"),
+        }
+    });
     outcomes.must_be(&["as it was", "damaged"]);
 }

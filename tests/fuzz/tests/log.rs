@@ -1,7 +1,6 @@
 //! What a log entry or a snapshot may hold if somebody else wrote it: an answer or an error, never a panic.
 
-use bolero::check;
-use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, grown};
+use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, Seed, fuzz, grown};
 use quorumwire_interfaces::{Index, LogTime};
 use quorumwire_kv::{Command, Store};
 use quorumwire_sessions::{Outcome, Place, Sessions};
@@ -29,13 +28,33 @@ const COMMANDS: [&[u8]; 20] = [
     b"\x11\xfa",
 ];
 
+fn command_seeds() -> [Seed; 6] {
+    let of = |number: usize| COMMANDS[number].to_vec();
+    [
+        ("set", of(0)),
+        ("set-with-lifetime", of(1)),
+        ("delete", of(2)),
+        ("memory-limit", of(7)),
+        (
+            "transaction",
+            [COMMANDS[8], COMMANDS[10], COMMANDS[11]].concat(),
+        ),
+        (
+            "fragments",
+            [COMMANDS[13], COMMANDS[13], COMMANDS[0]].concat(),
+        ),
+    ]
+}
+
 #[test]
 fn commands_of_the_log() {
     let outcomes = Outcomes::default();
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "commands_of_the_log",
+        command_seeds(),
+        ITERATIONS,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             let bytes = grown(input, &COMMANDS);
             let decoded = Command::decode(&bytes);
             outcomes.count(if decoded.is_ok() { "a command" } else { "none" });
@@ -64,7 +83,8 @@ fn commands_of_the_log() {
                     });
                 }
             }
-        });
+        }
+    );
     outcomes.must_be(&["a command", "none", "refused"]);
 }
 
@@ -92,14 +112,26 @@ fn written(sessions: &Sessions<Store>) -> Vec<u8> {
     bytes
 }
 
+fn snapshot_seeds() -> [Seed; 5] {
+    [
+        ("whole", Vec::new()),
+        ("begins-otherwise", vec![0, 0, 1]),
+        ("another-count", vec![0, 7, 0xff]),
+        ("ends-early", vec![0, 40, 0]),
+        ("two-bytes", vec![0, 12, 0x7f, 0, 30, 0x01]),
+    ]
+}
+
 /// Input that says where bytes of a real snapshot are others, or where it ends.
 #[test]
 fn snapshots() {
     let (outcomes, whole) = (Outcomes::default(), snapshot());
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(64)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "snapshots",
+        snapshot_seeds(),
+        ITERATIONS,
+        64,
+        |input: &[u8]| {
             let mut bytes = whole.clone();
             for change in input.chunks_exact(3) {
                 let place =
@@ -122,6 +154,7 @@ fn snapshots() {
                 }
                 Err(_) => outcomes.count("refused"),
             }
-        });
+        }
+    );
     outcomes.must_be(&["restored", "refused"]);
 }

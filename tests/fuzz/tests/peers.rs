@@ -1,11 +1,12 @@
 //! What another replica, or somebody who claims to be one, sends: frames, messages, packets of data planes.
 
-use bolero::check;
 use bytes::{Bytes, BytesMut};
 use prost::Message as _;
 use quorumwire_control::Message;
 use quorumwire_fastpath::{KeyPair, Keys, check as check_packet, memcached_set};
-use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS_OF_SMALL, Outcomes, grown};
+use quorumwire_fuzz_tests::{
+    INPUT_BYTES_MAX, ITERATIONS_OF_SMALL, Outcomes, Seed, fuzz, grown, named,
+};
 use quorumwire_kv::Command;
 use quorumwire_wire::{
     FrameHeader, Membership, Record, SnapshotReader, check_hello, encode_frame, hello, peer,
@@ -38,14 +39,31 @@ const FIELDS: [&[u8]; 23] = [
     b"\0",
 ];
 
+fn message_seeds() -> Vec<Seed> {
+    let text = include_str!("../../../wire/vectors/messages.txt");
+    let names = [
+        "hello_with_promise",
+        "vote_request",
+        "append",
+        "append_reply",
+        "snapshot_chunk",
+        "forward_session",
+        "engage_offer",
+        "engaged",
+    ];
+    named(text, &names)
+}
+
 #[test]
 fn messages() {
     let outcomes = Outcomes::default();
     let ours = hello("trunk", 1, 7);
-    check!()
-        .with_iterations(ITERATIONS_OF_SMALL)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "messages",
+        message_seeds(),
+        ITERATIONS_OF_SMALL,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             let bytes = grown(input, &FIELDS);
             if let Ok(theirs) = peer::Hello::decode(&bytes[..]) {
                 let is_welcome = check_hello(&ours, &theirs).is_ok();
@@ -62,8 +80,27 @@ fn messages() {
             } else {
                 "malformed"
             });
-        });
+        }
+    );
     outcomes.must_be(&["no message", "understood", "malformed", "not welcome"]);
+}
+
+fn file_seeds() -> Vec<Seed> {
+    let frames = include_str!("../../../wire/vectors/frames.txt");
+    let records = include_str!("../../../wire/vectors/records.txt");
+    let snapshots = include_str!("../../../wire/vectors/snapshots.txt");
+    [
+        named(
+            frames,
+            &["append_with_one_record", "goodbye_without_attachment"],
+        ),
+        named(
+            records,
+            &["membership", "session_command", "fragment", "durable"],
+        ),
+        named(snapshots, &["hello_world", "empty_body"]),
+    ]
+    .concat()
 }
 
 #[test]
@@ -75,10 +112,12 @@ fn frames_records_and_snapshot_files() {
         &hello("trunk", 1, 7),
         &[Bytes::from_static(b"attached")],
     );
-    check!()
-        .with_iterations(ITERATIONS_OF_SMALL)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "frames_records_and_snapshot_files",
+        file_seeds(),
+        ITERATIONS_OF_SMALL,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             let words: [&[u8]; 6] = [
                 &frame,
                 &frame[..16],
@@ -107,8 +146,26 @@ fn frames_records_and_snapshot_files() {
             if let Ok(reader) = SnapshotReader::new(&bytes[..]) {
                 reader.verify().ok();
             }
-        });
+        }
+    );
     outcomes.must_be(&["incomplete", "no frame", "to come", "whole", "damaged"]);
+}
+
+fn packet_seeds() -> Vec<Seed> {
+    let text = include_str!("../../../wire/vectors/packets.txt");
+    let mut seeds = named(
+        text,
+        &[
+            "request",
+            "append_fragment",
+            "answer",
+            "heartbeat",
+            "forward",
+        ],
+    );
+    let set = b"\0\x01\0\0\0\x01\0\0set key 7 0 5\r\nhello\r\n";
+    seeds.push(("memcached-set", set.to_vec()));
+    seeds
 }
 
 /// Without the key nothing is let in, whatever it looks like.
@@ -119,10 +176,12 @@ fn packets() {
         cluster: KeyPair::new([Some([7; 16]), None]),
         clients: KeyPair::new([Some([9; 16]), None]),
     };
-    check!()
-        .with_iterations(ITERATIONS_OF_SMALL)
-        .with_max_len(1500)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "packets",
+        packet_seeds(),
+        ITERATIONS_OF_SMALL,
+        1500,
+        |input: &[u8]| {
             let words: [&[u8]; 9] = [
                 b"QW",
                 b"\0\x01set k 0 0 1\r\nx\r\n",
@@ -144,6 +203,7 @@ fn packets() {
                 assert!(matches!(Command::decode(&command), Ok(Command::Set(_))));
                 outcomes.count("a set");
             }
-        });
+        }
+    );
     outcomes.must_be(&["a set"]);
 }

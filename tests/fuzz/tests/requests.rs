@@ -1,7 +1,6 @@
 //! What clients send, through the parsers into a store.
 
-use bolero::check;
-use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, grown};
+use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, fuzz, grown};
 use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine as _};
 use quorumwire_kv::memcached::{self, Request};
 use quorumwire_kv::redis::{self, Kind, Resp, Script, Words};
@@ -76,10 +75,12 @@ const MEMCACHED: [&[u8]; 44] = [
 #[test]
 fn memcached_requests() {
     let outcomes = Outcomes::default();
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "memcached_requests",
+        [],
+        ITERATIONS,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             let bytes = grown(input, &MEMCACHED);
             let (mut rest, mut store) = (&bytes[..], Store::new());
             for index in 1.. {
@@ -128,7 +129,8 @@ fn memcached_requests() {
                 assert!(consumed > 0 && consumed <= rest.len());
                 rest = &rest[consumed..];
             }
-        });
+        }
+    );
     outcomes.must_be(&["incomplete", "write", "read", "local", "refused", "hung up"]);
 }
 
@@ -272,10 +274,12 @@ fn carry_out(
 #[test]
 fn redis_requests() {
     let outcomes = Outcomes::default();
-    check!()
-        .with_iterations(ITERATIONS)
-        .with_max_len(INPUT_BYTES_MAX)
-        .for_each(|input: &[u8]| {
+    fuzz!(
+        "redis_requests",
+        [],
+        ITERATIONS,
+        INPUT_BYTES_MAX,
+        |input: &[u8]| {
             let bytes = grown(input, &REDIS);
             let (mut rest, mut store) = (&bytes[..], Store::new());
             for index in 1.. {
@@ -304,7 +308,8 @@ fn redis_requests() {
                 assert!(consumed > 0 && consumed <= rest.len());
                 rest = &rest[consumed..];
             }
-        });
+        }
+    );
     outcomes.must_be(&[
         "incomplete",
         "write",

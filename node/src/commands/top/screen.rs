@@ -232,7 +232,10 @@ fn storage_table(document: &LiveDocument, width: u16) -> Table<'_> {
         let mut cells = vec![replica.id.to_string()];
         if let Some(figures) = &replica.figures {
             let (log, disk) = (&figures.log, figures.disk.as_ref());
-            let entries = (log.last_index + 1).saturating_sub(log.first_index);
+            let entries = log
+                .last_index
+                .saturating_add(1)
+                .saturating_sub(log.first_index);
             cells.extend([
                 format!("{entries}, {}", bytes(log.memory_bytes)),
                 log.segments.to_string(),

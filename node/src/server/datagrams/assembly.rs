@@ -234,3 +234,7 @@ mod tests {
         assert_eq!((assembly.bytes, assembly.incomplete.len()), (0, 0));
     }
 }
+
+#[cfg(test)]
+#[path = "fuzz_test.rs"]
+mod fuzz_test;
