@@ -525,6 +525,8 @@ pub struct Status {
     pub lease: bool,
     /// Leader: how far each member is.
     pub followers: Vec<FollowerStatus>,
+    /// The snapshot that this replica is being sent or installs.
+    pub incoming: Option<IncomingSnapshot>,
     /// Bytes of entries in memory.
     pub log_bytes: usize,
     /// What was ignored, by reason.
@@ -535,6 +537,24 @@ pub struct Status {
     pub fast_counters: FastCounters,
 }
 
+/// How far a snapshot on its way is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SnapshotProgress {
+    /// Bytes that the receiver has stored.
+    pub stored_bytes: u64,
+    /// How long it is; 0 until that is known.
+    pub total_bytes: u64,
+}
+
+/// A snapshot that comes in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum IncomingSnapshot {
+    /// A piece at a time.
+    Receiving(SnapshotProgress),
+    /// All of it is here, and is put in the place of the log.
+    Installing,
+}
+
 /// How far a member is, as its leader sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowerStatus {
@@ -542,8 +562,8 @@ pub struct FollowerStatus {
     pub id: ReplicaId,
     /// Last index it has stored durably, equal to the leader's.
     pub match_index: Index,
-    /// It is being sent a snapshot.
-    pub in_snapshot: bool,
+    /// How far the snapshot is that it is being sent; none: it is not.
+    pub snapshot: Option<SnapshotProgress>,
     /// Its plane takes part in the fast term.
     pub engaged: bool,
     /// Heard from within the election timeout.

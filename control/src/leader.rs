@@ -426,7 +426,10 @@ impl Replica {
             .map(|p| FollowerStatus {
                 id: p.peer.id,
                 match_index: p.match_index,
-                in_snapshot: matches!(p.state, Sending::Snapshot(_)),
+                snapshot: match &p.state {
+                    Sending::Snapshot(transfer) => Some(transfer.progress()),
+                    Sending::Probe { .. } | Sending::Replicate => None,
+                },
                 engaged: p.part == Part::Engaged,
                 active: self.is_active(p.peer),
             })

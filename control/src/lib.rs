@@ -349,11 +349,18 @@ impl Replica {
             membership: self.members.current().clone(),
             lease: self.lease_read(self.now).is_some(),
             followers: self.follower_status(),
+            incoming: self.incoming(),
             log_bytes: self.log_bytes(),
             counters: self.counters,
             fast_term: self.fast_term(),
             fast_counters: self.fast_counters,
         }
+    }
+
+    /// The snapshot that this replica is being sent or installs.
+    #[must_use]
+    pub fn incoming(&self) -> Option<IncomingSnapshot> {
+        self.receiving.incoming()
     }
 
     /// Acts upon an input that need not wait for the plane.

@@ -1,6 +1,6 @@
 //! What a leader knows of one other member: how far its log is, what is on the way to it, when it
 //! was last heard. Sends nothing.
-use crate::{Now, Peer};
+use crate::{Now, Peer, SnapshotProgress};
 use quorumwire_interfaces::{Index, Term};
 use std::collections::VecDeque;
 
@@ -76,6 +76,15 @@ pub(crate) struct SnapshotTransfer {
     pub(crate) reading: bool,
     /// When the transfer last moved.
     pub(crate) moved_at: Now,
+}
+
+impl SnapshotTransfer {
+    pub(crate) fn progress(&self) -> SnapshotProgress {
+        SnapshotProgress {
+            stored_bytes: self.offset,
+            total_bytes: self.total_bytes,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The follower's side of a snapshot transfer: chunks are stored in order, then the whole is
 //! installed in place of the log. While it is being installed the log stands still.
-use crate::{Body, Output, Peer, Replica, SnapshotMeta};
+use crate::{Body, IncomingSnapshot, Output, Peer, Replica, SnapshotMeta, SnapshotProgress};
 use bytes::Bytes;
 use quorumwire_interfaces::{Index, Term};
 
@@ -37,6 +37,18 @@ pub(crate) struct Chunk {
 impl Receiving {
     pub(crate) fn is_installing(&self) -> bool {
         self.installing.is_some()
+    }
+
+    /// What comes in, for people.
+    pub(crate) fn incoming(&self) -> Option<IncomingSnapshot> {
+        if self.is_installing() {
+            return Some(IncomingSnapshot::Installing);
+        }
+        let transfer = self.transfer.as_ref()?;
+        Some(IncomingSnapshot::Receiving(SnapshotProgress {
+            stored_bytes: transfer.next_offset,
+            total_bytes: transfer.total_bytes,
+        }))
     }
 }
 

@@ -2,7 +2,7 @@
 //! source of the dashboard, of `GET /v1/live` and of `quorumwire top`. Asks nobody and reads no clock.
 mod rates;
 
-use crate::report::{FollowerReport, Report};
+use crate::report::{FollowerReport, IncomingReport, Report};
 use rates::Span;
 pub use rates::{Latency, ProtocolRates};
 use serde::{Deserialize, Serialize};
@@ -397,16 +397,16 @@ fn warnings(document: &LiveDocument, seen: &BTreeMap<u16, Result<Report, String>
         if let Some(error) = &replica.error {
             warnings.push(of(id, format!("does not answer: {error}")));
         }
-        if let Some(follower) = &replica.follower {
-            if !follower.active {
-                warnings.push(of(id, "the leader does not hear it".to_owned()));
-            }
-            if follower.in_snapshot {
-                warnings.push(of(id, "is being sent a snapshot".to_owned()));
-            }
+        if replica.follower.as_ref().is_some_and(|it| !it.active) {
+            warnings.push(of(id, "the leader does not hear it".to_owned()));
         }
-        let faults = seen.get(&replica.id).and_then(|it| it.as_ref().ok());
-        let faults = faults.iter().flat_map(|it| &it.faults);
+        let own = seen.get(&replica.id).and_then(|it| it.as_ref().ok());
+        // Itself it goes on saying how far it is when all was sent.
+        let incoming = own.and_then(|it| it.incoming_snapshot.as_ref());
+        let sent = || replica.follower.as_ref()?.snapshot_in_words();
+        let snapshot = incoming.map(IncomingReport::in_words).or_else(sent);
+        warnings.extend(snapshot.map(|text| of(id, text)));
+        let faults = own.iter().flat_map(|it| &it.faults);
         warnings.extend(faults.map(|fault| of(id, fault.clone())));
     }
     warnings

@@ -1,7 +1,9 @@
 //! Figures made of reports that are made up: what is counted between two of them, and what is said when there are
 //! no two, no leader, or no answer.
 use super::{LiveCluster, LiveDocument, LiveReplica, Observation, SCHEMA};
-use crate::report::{DURATION_BOUNDS_US, Durations, FollowerReport, MemberReport, Report};
+use crate::report::{
+    DURATION_BOUNDS_US, Durations, FollowerReport, IncomingReport, MemberReport, Report,
+};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -103,6 +105,28 @@ fn one_reading_has_no_rates_and_all_the_rest() {
         assert_eq!(figures.write_latency, None);
         assert_eq!(figures.plane, "none");
     }
+}
+
+#[test]
+fn a_snapshot_on_its_way_is_a_warning_that_says_how_far_it_is() {
+    let mut seen = all(5_000);
+    let leader = seen[1].1.as_mut().unwrap();
+    for follower in &mut leader.followers {
+        follower.in_snapshot = true;
+        follower.snapshot_sent_bytes = 7 << 20;
+        follower.snapshot_bytes = 7 << 20;
+    }
+    seen[2].1.as_mut().unwrap().incoming_snapshot = Some(IncomingReport {
+        what: "restoring a snapshot".to_owned(),
+        done_bytes: 1 << 20,
+        total_bytes: 7 << 20,
+    });
+    let document = Watched::new().see(SECOND, seen);
+    let expected = [
+        (Some(0), "is being sent a snapshot: 7 of 7 MiB"),
+        (Some(2), "restoring a snapshot: 1 of 7 MiB"),
+    ];
+    assert_eq!(texts(&document), expected);
 }
 
 #[test]

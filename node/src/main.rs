@@ -17,6 +17,7 @@ mod privileges;
 mod report;
 mod server;
 mod service_manager;
+mod stage;
 mod tls;
 
 use clap::Parser as _;

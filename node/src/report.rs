@@ -1,5 +1,6 @@
 //! What a replica tells about itself: the body of `GET /v1/status`, the source of `/metrics` and of
 //! `quorumwire status`. Plain data; field names are part of the public interface.
+use crate::stage::Far;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -74,6 +75,9 @@ pub struct Report {
     pub members: Vec<MemberReport>,
     /// How far each other member is; empty unless this replica leads.
     pub followers: Vec<FollowerReport>,
+    /// The snapshot that comes in, if one does.
+    #[serde(default)]
+    pub incoming_snapshot: Option<IncomingReport>,
     /// What is wrong now, in words: a full disk, a refused peer. Empty when all is well.
     pub faults: Vec<String>,
     /// Milliseconds since the process started.
@@ -217,11 +221,45 @@ pub struct FollowerReport {
     pub lag: u64,
     /// It is receiving a snapshot.
     pub in_snapshot: bool,
+    /// Bytes of that snapshot that it has stored.
+    #[serde(default)]
+    pub snapshot_sent_bytes: u64,
+    /// How long that snapshot is; 0: not known yet, or there is none.
+    #[serde(default)]
+    pub snapshot_bytes: u64,
     /// Its data plane takes part in the fast term.
     #[serde(default)]
     pub engaged: bool,
     /// Heard from within the election timeout.
     pub active: bool,
+}
+
+impl FollowerReport {
+    /// The snapshot that it is being sent, in one line for people.
+    pub fn snapshot_in_words(&self) -> Option<String> {
+        let (done, total) = (self.snapshot_sent_bytes, self.snapshot_bytes);
+        let far = Far::of_bytes("is being sent a snapshot", done, total);
+        self.in_snapshot.then(|| far.in_words())
+    }
+}
+
+/// A snapshot that comes in, as the one who receives it sees it.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct IncomingReport {
+    /// What is being done with it: first it is received, then checked and taken in.
+    pub what: String,
+    /// Bytes of it that this is done with.
+    pub done_bytes: u64,
+    /// How long it is; 0: not known yet.
+    pub total_bytes: u64,
+}
+
+impl IncomingReport {
+    /// In one line, for people.
+    pub fn in_words(&self) -> String {
+        let far = Far::of_bytes("", self.done_bytes, self.total_bytes);
+        format!("{}{}", self.what, far.in_words())
+    }
 }
 
 /// Upper bounds of the buckets of [`Durations`], in microseconds; the last bucket has no bound.

@@ -27,7 +27,9 @@ impl ServiceManager {
         Self::at(env::var_os(VARIABLE).as_deref())
     }
 
-    fn at(name: Option<&OsStr>) -> Self {
+    /// The one that listens at this socket, if any is named.
+    #[must_use]
+    pub fn at(name: Option<&OsStr>) -> Self {
         let socket = name.and_then(|name| match open(name) {
             Ok(socket) => Some(socket),
             Err(error) => {

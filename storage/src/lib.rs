@@ -88,6 +88,7 @@ mod segment;
 mod snapshots;
 mod term_runs;
 mod wal;
+mod watch;
 
 pub use disk::{
     Disk, DiskFile, FILES_MAX, Faults, FaultyDisk, FolderDisk, IO_SLICES_MAX, MemoryDisk,
@@ -97,9 +98,10 @@ pub use log_writer::{
     BATCH_BYTES_TARGET, JOB_BYTES_WAITING_MAX, JOBS_WAITING_MAX, Log, LogCounters, LogHealth,
     LogJob, LogRefused, LogWriter, compactable,
 };
-pub use open::{open, open_memory, shorten_promise};
+pub use open::{open, open_memory, open_watched, shorten_promise};
 pub use snapshots::{SNAPSHOTS_KEPT, SnapshotError, SnapshotFile, Snapshots};
 pub use wal::{Wal, WalError};
+pub use watch::Part;
 
 use bytes::Bytes;
 use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};

@@ -7,6 +7,7 @@ use crate::replay::{ReplayError, Replayed, replay};
 use crate::segment::{SEGMENT_HEADER_BYTES, SEGMENT_VERSION, parse_segment_name, segment_name};
 use crate::snapshots::{SnapshotError, snapshot_name, snapshot_places};
 use crate::wal::{Active, Wal, WalParts};
+use crate::watch::{Part, Watch};
 use crate::{
     DamagedFolder, Log, MemoryDisk, OpenError, Opened, Owner, Ready, Settings, Snapshots, Stored,
 };
@@ -25,6 +26,15 @@ const COPY_BYTES: usize = 1 << 20;
 
 /// Opens the folder for durable use.
 pub fn open(disk: Arc<dyn Disk>, settings: Settings) -> Result<Opened, OpenError> {
+    open_watched(disk, settings, &mut |_, _, _| {})
+}
+
+/// The same; `watch` hears of what is read how many bytes were read, and of how many.
+pub fn open_watched(
+    disk: Arc<dyn Disk>,
+    settings: Settings,
+    watch: &mut dyn FnMut(Part, u64, u64),
+) -> Result<Opened, OpenError> {
     let names = remove_unfinished_files(&*disk)?;
     match read_identity(&*disk, &settings)? {
         Found::Ours { owner, promised } => {
@@ -34,7 +44,7 @@ pub fn open(disk: Arc<dyn Disk>, settings: Settings) -> Result<Opened, OpenError
                     .map_err(OpenError::io("writing identity"))?;
             }
             let promised = promised.max(settings.promise);
-            recover(disk, settings, owner, &names, promised)
+            recover(disk, settings, owner, &names, promised, watch)
         }
         Found::Damaged(what) => Ok(damaged(disk, settings, what.to_owned(), None)),
         Found::Nothing if is_unused(&*disk, &names)? => {
@@ -140,9 +150,11 @@ fn recover(
     owner: Owner,
     names: &[String],
     promised: Duration,
+    watch: &mut dyn FnMut(Part, u64, u64),
 ) -> Result<Opened, OpenError> {
     let mark = Mark::read(&*disk, owner.incarnation).map_err(OpenError::io("reading the mark"))?;
-    let replayed = match replay(&*disk, names, owner, mark) {
+    let mut log_read = |read, of| watch(Part::Log, read, of);
+    let replayed = match replay(&*disk, names, owner, mark, &mut log_read) {
         Ok(replayed) => replayed,
         Err(ReplayError::Damaged(what)) => {
             return Ok(damaged(disk, settings, what, Some(owner.incarnation)));
@@ -163,7 +175,9 @@ fn recover(
     let snapshots = Snapshots::new(Arc::clone(&disk), owner.group);
     let mut notes = Vec::new();
     let base = replayed.runs.base();
-    let snapshot = match newest_snapshot(&*disk, &snapshots, names, base, &mut notes)? {
+    let mut checked = |read, of| watch(Part::Snapshot, read, of);
+    let newest = newest_snapshot(&*disk, &snapshots, names, base, &mut notes, &mut checked)?;
+    let snapshot = match newest {
         Ok(snapshot) => snapshot,
         Err(what) => return Ok(damaged(disk, settings, what, Some(owner.incarnation))),
     };
@@ -184,11 +198,12 @@ fn newest_snapshot(
     names: &[String],
     base: (Index, Term),
     notes: &mut Vec<String>,
+    watch: &mut Watch<'_>,
 ) -> Result<Result<Option<SnapshotHead>, String>, OpenError> {
     let mut damaged_places = Vec::new();
     let mut newest = None;
     for place in snapshot_places(names) {
-        match snapshots.open_place(place) {
+        match snapshots.open_place(place, watch) {
             Ok(file) => {
                 newest = Some(file.head().clone());
                 break;

@@ -9,6 +9,7 @@ use crate::segment::{
 };
 use crate::term_runs::TermRuns;
 use crate::wal::Sealed;
+use crate::watch::Watch;
 use crate::{Owner, StoredEntry};
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{Index, Term};
@@ -64,12 +65,14 @@ pub(crate) enum ReplayError {
     Io(io::Error),
 }
 
-/// Reads the log of `owner`. `mark` is what is known about how far it was synced.
+/// Reads the log of `owner`. `mark` is what is known about how far it was synced; `watch` hears how many
+/// bytes were read, and of how many.
 pub(crate) fn replay(
     disk: &dyn Disk,
     names: &[String],
     owner: Owner,
     mark: Option<Tail>,
+    watch: &mut Watch<'_>,
 ) -> Result<Replayed, ReplayError> {
     let mut sequences: Vec<u64> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
     sequences.sort_unstable();
@@ -98,9 +101,16 @@ pub(crate) fn replay(
         return Err(ReplayError::Damaged("the log is missing".to_owned()));
     };
     let mut reading = Reading::new(owner, mark, &first.start);
+    let mut total_bytes = 0;
+    for segment in &segments {
+        total_bytes += segment.file.file_bytes().map_err(ReplayError::Io)?;
+    }
+    let mut read_before = 0;
     for (place, segment) in segments.iter().enumerate() {
         let next = segments.get(place + 1).map(|next| &next.start.header);
-        reading.read_segment(segment, next)?;
+        let mut watch = |offset| watch(read_before + offset, total_bytes);
+        reading.read_segment(segment, next, &mut watch)?;
+        read_before += segment.file.file_bytes().map_err(ReplayError::Io)?;
     }
     reading.finish(segments, unfinished, stale)
 }
@@ -244,6 +254,7 @@ impl Reading {
         &mut self,
         segment: &Segment,
         next: Option<&SegmentHeader>,
+        watch: &mut dyn FnMut(u64),
     ) -> Result<(), ReplayError> {
         let start = &segment.start;
         let sequence = start.header.sequence;
@@ -263,7 +274,7 @@ impl Reading {
             Some(next) => next.previous_end,
             None => file.file_bytes().map_err(ReplayError::Io)?,
         };
-        let problem = self.read_records(file, limit)?;
+        let problem = self.read_records(file, limit, watch)?;
         if let Some(next) = next {
             if let Some(what) = problem {
                 return Err(self.damaged_here(what));
@@ -297,8 +308,10 @@ impl Reading {
         &mut self,
         file: &dyn DiskFile,
         limit: u64,
+        watch: &mut dyn FnMut(u64),
     ) -> Result<Option<&'static str>, ReplayError> {
         loop {
+            watch(self.position.offset);
             let left = limit.saturating_sub(self.position.offset);
             let wanted = usize::try_from(left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
             if wanted == 0 {

@@ -2,6 +2,7 @@
 //! is used or sent. What is in them is the state machine's business.
 use crate::disk::{ASIDE_SUFFIX, Disk, DiskFile, is_unreadable, read_full_at, write_all_at};
 use crate::mutants::mutant;
+use crate::watch::{Watch, Watched};
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{GroupId, Index, Term};
 use quorumwire_wire::{SnapshotError as FormatError, SnapshotHead, SnapshotReader, SnapshotWriter};
@@ -137,12 +138,21 @@ impl Snapshots {
 
     /// Opens and checks the snapshot with this last index; `None` if there is none.
     pub fn open(&self, last_index: Index) -> Result<Option<SnapshotFile>, SnapshotError> {
+        self.open_watched(last_index, &mut |_, _| {})
+    }
+
+    /// The same; `watch` hears how many bytes were checked, and of how many.
+    pub fn open_watched(
+        &self,
+        last_index: Index,
+        watch: &mut dyn FnMut(u64, u64),
+    ) -> Result<Option<SnapshotFile>, SnapshotError> {
         let names = self.shared.disk.list().map_err(io_error("list"))?;
         let place = snapshot_places(&names)
             .into_iter()
             .find(|place| place.0 == last_index);
         match place {
-            Some(place) => self.open_place(place).map(Some),
+            Some(place) => self.open_place(place, watch).map(Some),
             None => Ok(None),
         }
     }
@@ -219,6 +229,16 @@ impl Snapshots {
         last_index: Index,
         last_term: Term,
     ) -> Result<SnapshotHead, SnapshotError> {
+        self.install_watched(last_index, last_term, &mut |_, _| {})
+    }
+
+    /// The same; `watch` hears how many bytes were checked, and of how many.
+    pub fn install_watched(
+        &self,
+        last_index: Index,
+        last_term: Term,
+        watch: &mut dyn FnMut(u64, u64),
+    ) -> Result<SnapshotHead, SnapshotError> {
         let current = lock(&self.shared.receiving).take();
         let Some(current) = current.filter(|current| current.last_index == last_index) else {
             return Err(SnapshotError::Gap {
@@ -227,7 +247,7 @@ impl Snapshots {
             });
         };
         let place = (last_index, last_term);
-        let checked = check(Arc::from(current.file), self.shared.group, place);
+        let checked = check(Arc::from(current.file), self.shared.group, place, watch);
         let file = match checked {
             Ok(file) => file,
             Err(error) => {
@@ -242,13 +262,17 @@ impl Snapshots {
         Ok(file.head)
     }
 
-    pub(crate) fn open_place(&self, place: (Index, Term)) -> Result<SnapshotFile, SnapshotError> {
+    pub(crate) fn open_place(
+        &self,
+        place: (Index, Term),
+        watch: &mut Watch<'_>,
+    ) -> Result<SnapshotFile, SnapshotError> {
         let file = self
             .shared
             .disk
             .open(&snapshot_name(place))
             .map_err(io_error("open"))?;
-        check(Arc::from(file), self.shared.group, place)
+        check(Arc::from(file), self.shared.group, place, watch)
     }
 
     fn write_aside(
@@ -340,6 +364,7 @@ fn check(
     file: Arc<dyn DiskFile>,
     group: GroupId,
     place: (Index, Term),
+    watch: &mut Watch<'_>,
 ) -> Result<SnapshotFile, SnapshotError> {
     let name = snapshot_name(place);
     let total_bytes = file.file_bytes().map_err(io_error("length"))?;
@@ -348,7 +373,8 @@ fn check(
         head: SnapshotHead::default(),
         total_bytes,
     };
-    let reader = SnapshotReader::new(checked.reader()).map_err(|error| of_format(error, &name))?;
+    let reader = Watched::new(checked.reader(), total_bytes, watch);
+    let reader = SnapshotReader::new(reader).map_err(|error| of_format(error, &name))?;
     checked.head = reader.head().clone();
     let head = &checked.head;
     if (head.last_index, head.last_term) != place || head.group != group {

@@ -3,7 +3,8 @@
 use crate::world::{ELECTION_TIMEOUT, config};
 use bytes::Bytes;
 use quorumwire_control::{
-    Body, HardState, Input, Message, Now, Output, Peer, Replica, Role, SnapshotMeta, Stored,
+    Body, HardState, IncomingSnapshot, Input, Message, Now, Output, Peer, Replica, Role,
+    SnapshotMeta, SnapshotProgress, Stored,
 };
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership};
@@ -181,4 +182,67 @@ fn one_is_asked_for_once_while_it_is_being_taken() {
     host.find_snapshot_damaged();
     let outputs = host.meet_one_without_anything();
     assert!(!asks(&outputs), "{outputs:?}");
+}
+
+#[test]
+fn how_far_one_is_shows_at_both_ends() {
+    let mut host = Host::new();
+    host.lead();
+    let far = |host: &Host| {
+        let status = host.replica.status();
+        let follower = status.followers.iter().find(|it| it.id == ReplicaId(2));
+        follower.and_then(|it| it.snapshot)
+    };
+    assert_eq!(far(&host), None);
+    host.meet_one_without_anything();
+    let progress = |stored_bytes, total_bytes| SnapshotProgress {
+        stored_bytes,
+        total_bytes,
+    };
+    assert_eq!(far(&host), Some(progress(0, 0)), "nothing is read yet");
+    host.turn(Input::SnapshotRead {
+        to: ReplicaId(2),
+        last_index: BASE.0,
+        offset: 0,
+        chunk: Some((Bytes::from_static(b"half"), 8)),
+    });
+    assert_eq!(far(&host), Some(progress(0, 8)), "it has not answered");
+    let reply = Body::SnapshotReply {
+        last_index: BASE.0,
+        offset: 4,
+        installed: false,
+        rejected: false,
+        round: 1,
+    };
+    host.hear(2, host.replica.term(), reply);
+    assert_eq!(far(&host), Some(progress(4, 8)));
+
+    // At the other end, of another leader.
+    assert_eq!(host.replica.incoming(), None);
+    let (last_index, term) = (Index(20), Term(host.replica.term().0 + 1));
+    let chunk = |offset, bytes| Body::SnapshotChunk {
+        last_index,
+        last_term: term,
+        offset,
+        total_bytes: 8,
+        round: 1,
+        bytes: Bytes::from_static(bytes),
+    };
+    let stored = |next_offset| Input::SnapshotChunkStored {
+        last_index,
+        next_offset,
+        stored: true,
+    };
+    host.hear(1, term, chunk(0, b"half"));
+    host.turn(stored(4));
+    assert_eq!(far(&host), None, "it leads no more");
+    let receiving = Some(IncomingSnapshot::Receiving(progress(4, 8)));
+    assert_eq!(host.replica.incoming(), receiving);
+    host.hear(1, term, chunk(4, b"half"));
+    host.turn(stored(8));
+    let installing = Some(IncomingSnapshot::Installing);
+    assert_eq!(host.replica.incoming(), installing);
+    let meta = None;
+    host.turn(Input::SnapshotInstalled { last_index, meta });
+    assert_eq!(host.replica.incoming(), None);
 }

@@ -1,10 +1,11 @@
 //! `quorumwire backup`: a cluster's data in a file, taken while it serves; and whether such a file is whole.
 use super::ask::{self, AskError};
-use super::progress::Progress;
+use super::progress::during;
 use super::view::{ClusterView, Target, ask_leader_at, try_again};
 use crate::http::ReadIndexBody;
 use crate::options::Refused;
 use crate::server::Application;
+use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_wire::{BackupError, BackupHead, BackupReader};
 use std::fs::File;
@@ -15,8 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Bytes copied or read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
-/// How often the progress is said anew.
-const SAY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The copy has everything that was acknowledged before the command began: all items with their lifetimes,
 /// and which commands of client sessions have run. It is written by a follower if one serves.
@@ -55,7 +54,8 @@ pub struct Arguments {
 /// Takes one, or checks one.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.verify {
-        let (head, _) = read(path)?;
+        let (head, store) = during(|stage| read(path, stage))?;
+        std::mem::forget(store); // the process ends and its memory with it: no item is freed by itself
         println!("{}: whole: {}", path.display(), described(&head));
         return Ok(ExitCode::SUCCESS);
     }
@@ -85,15 +85,12 @@ pub fn described(head: &BackupHead) -> String {
 }
 
 /// Reads a backup from its first to its last byte. Anything wrong with it is an error that names the file.
-pub fn read(path: &Path) -> anyhow::Result<(BackupHead, Application)> {
+pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Application)> {
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
-    let counted = Counted {
-        inner: file,
-        bytes: 0,
-        said: Instant::now(),
-        progress: Progress::start(),
-        what: "read",
-    };
+    let total = file.metadata().map_or(0, |it| it.len());
+    let counted = Told::new(file, |bytes| {
+        stage.set(Far::of_bytes("reading the backup", bytes, total));
+    });
     let read = || -> Result<_, BackupError> {
         let mut reader = BackupReader::new(BufReader::with_capacity(BUFFER_BYTES, counted))?;
         let mut store = Application::default();
@@ -135,9 +132,14 @@ fn take(arguments: &Arguments, to: &Path) -> anyhow::Result<BackupHead> {
         .suffix(".tmp")
         .tempfile_in(folder)
         .with_context(|| format!("option to: writing into {}", folder.display()))?;
-    fetch(arguments, index, end, aside.as_file_mut())?;
-    aside.as_file().sync_all().context("syncing the backup")?;
-    let (head, _) = read(aside.path()).context("the backup did not arrive whole")?;
+    let head = during(|stage| {
+        fetch(arguments, index, end, aside.as_file_mut(), stage)?;
+        stage.begins("syncing the backup");
+        aside.as_file().sync_all().context("syncing the backup")?;
+        let arrived = read(aside.path(), stage).context("the backup did not arrive whole")?;
+        stage.begins("the backup is whole");
+        anyhow::Ok(arrived.0)
+    })?;
     ensure!(
         head.state.last_index.0 >= index,
         "it ends with index {}, and {index} was acknowledged",
@@ -155,7 +157,14 @@ fn take(arguments: &Arguments, to: &Path) -> anyhow::Result<BackupHead> {
 }
 
 /// Copies it from a follower that serves, or else from the leader.
-fn fetch(arguments: &Arguments, index: u64, end: Instant, file: &mut File) -> anyhow::Result<()> {
+fn fetch(
+    arguments: &Arguments,
+    index: u64,
+    end: Instant,
+    file: &mut File,
+    stage: &Stage,
+) -> anyhow::Result<()> {
+    stage.begins("waiting for a replica to write");
     let view = ClusterView::gather(&arguments.target)?;
     let followers = view
         .reports()
@@ -172,7 +181,7 @@ fn fetch(arguments: &Arguments, index: u64, end: Instant, file: &mut File) -> an
         match ask::stream(&source.http, &path, left) {
             Ok(answer) => {
                 let from = format!("copying from replica {}", source.id);
-                return copy(answer, file).context(from);
+                return copy(answer, file, stage).context(from);
             }
             Err(error) => why = error.to_string(),
         }
@@ -180,14 +189,10 @@ fn fetch(arguments: &Arguments, index: u64, end: Instant, file: &mut File) -> an
     bail!("no replica gives a backup: {why}")
 }
 
-fn copy(answer: impl Read, file: &mut File) -> anyhow::Result<()> {
-    let mut answer = Counted {
-        inner: answer,
-        bytes: 0,
-        said: Instant::now(),
-        progress: Progress::start(),
-        what: "received",
-    };
+fn copy(answer: impl Read, file: &mut File, stage: &Stage) -> anyhow::Result<()> {
+    let mut answer = Told::new(answer, |bytes| {
+        stage.set(Far::of_bytes("receiving the backup", bytes, 0));
+    });
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let read = answer.read(&mut buffer)?;
@@ -196,27 +201,5 @@ fn copy(answer: impl Read, file: &mut File) -> anyhow::Result<()> {
         }
         file.write_all(&buffer[..read])
             .context("writing the file")?;
-    }
-}
-
-/// Says how much went through.
-struct Counted<R> {
-    inner: R,
-    bytes: u64,
-    said: Instant,
-    progress: Progress,
-    what: &'static str,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.bytes += read as u64;
-        if self.said.elapsed() > SAY_INTERVAL {
-            self.said = Instant::now();
-            self.progress
-                .say(&format!("{} MiB {}", self.bytes >> 20, self.what));
-        }
-        Ok(read)
     }
 }

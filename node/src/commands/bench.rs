@@ -5,6 +5,7 @@ mod cpu;
 mod load;
 mod protocol;
 
+use super::progress::while_doing;
 use super::status::columns;
 use crate::options::{Refused, reachable_argument};
 use anyhow::{Context as _, bail};
@@ -16,8 +17,10 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CONNECTIONS_MAX: u64 = 4096;
 const IN_FLIGHT_MAX: u64 = 4096;
@@ -167,36 +170,42 @@ fn resolve(addresses: &[String]) -> anyhow::Result<Vec<SocketAddr>> {
     resolved.collect()
 }
 
-/// One thread per share of the connections.
+/// One thread per share of the connections. Says meanwhile how far they are.
 fn run_phase(
     arguments: &Arguments,
     addresses: &[SocketAddr],
     phase: Phase,
 ) -> anyhow::Result<Measured> {
     let loads = shares(arguments, addresses, phase)?;
-    let mut total = Measured::new()?;
-    let outcomes: Vec<anyhow::Result<Measured>> = thread::scope(|scope| {
-        let threads: Vec<_> = loads
-            .into_iter()
-            .map(|load| scope.spawn(move || load.run()))
-            .collect();
-        let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        joined
-            .map(|outcome| outcome.expect("the load does not panic"))
-            .collect()
+    let (operations, duration) = limits(arguments, phase);
+    let answered = loads.first().map(|load| Arc::clone(&load.answered));
+    let end = Instant::now() + duration;
+    let show = move || {
+        let done = answered.as_ref().map_or(0, |it| it.load(Ordering::Relaxed));
+        let left = end.saturating_duration_since(Instant::now());
+        how_far(phase, done, operations, left)
+    };
+    let outcomes: Vec<anyhow::Result<Measured>> = while_doing(show, || {
+        thread::scope(|scope| {
+            let threads: Vec<_> = loads
+                .into_iter()
+                .map(|load| scope.spawn(move || load.run()))
+                .collect();
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            joined
+                .map(|outcome| outcome.expect("the load does not panic"))
+                .collect()
+        })
     });
+    let mut total = Measured::new()?;
     for outcome in outcomes {
         total.add(outcome?)?;
     }
     Ok(total)
 }
 
-/// Shares connections and operations out among the threads, evenly, the rest to the first.
-fn shares(
-    arguments: &Arguments,
-    addresses: &[SocketAddr],
-    phase: Phase,
-) -> anyhow::Result<Vec<Load>> {
+/// How many requests a phase has, if they are counted, and how long it takes at most.
+fn limits(arguments: &Arguments, phase: Phase) -> (Option<u64>, Duration) {
     let operations = match phase {
         Phase::Fill => Some(arguments.keys),
         Phase::Measure => arguments.operations,
@@ -205,6 +214,30 @@ fn shares(
         Some(_) => SECONDS_FOR_OPERATIONS,
         None => SECONDS,
     });
+    (operations, Duration::from_secs(seconds))
+}
+
+/// In one line, for people; errors are no operations.
+fn how_far(phase: Phase, done: u64, operations: Option<u64>, left: Duration) -> String {
+    let what = match phase {
+        Phase::Fill => "storing the keys to read",
+        Phase::Measure => "measuring",
+    };
+    let left = left.as_millis().div_ceil(1000);
+    match operations {
+        Some(all) => format!("{what}: {done} of {all} operations, at most {left} s left"),
+        None => format!("{what}: {done} operations, {left} s left"),
+    }
+}
+
+/// Shares connections and operations out among the threads, evenly, the rest to the first.
+fn shares(
+    arguments: &Arguments,
+    addresses: &[SocketAddr],
+    phase: Phase,
+) -> anyhow::Result<Vec<Load>> {
+    let (operations, duration) = limits(arguments, phase);
+    let answered = Arc::new(AtomicU64::new(0));
     let connections = arguments.connections;
     let quota = |n: u64| operations.map(|all| all / connections + u64::from(n < all % connections));
     let first_key = |n: u64| {
@@ -217,7 +250,8 @@ fn shares(
         loads.push(Load {
             protocol: arguments.protocol(),
             phase,
-            duration: Duration::from_secs(seconds),
+            duration,
+            answered: Arc::clone(&answered),
             in_flight: usize::try_from(arguments.in_flight)?,
             keys: arguments.keys,
             value_bytes: usize::try_from(arguments.value_bytes)?,
@@ -327,5 +361,23 @@ impl Summary {
             rows.push(vec![format!("failed: {kind}"), count.to_string()]);
         }
         columns(&rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_how_many_operations_are_done_and_how_long_it_may_take() {
+        let left = Duration::from_millis(7_900);
+        assert_eq!(
+            how_far(Phase::Fill, 5, Some(1000), left),
+            "storing the keys to read: 5 of 1000 operations, at most 8 s left"
+        );
+        assert_eq!(
+            how_far(Phase::Measure, 12_345, None, left),
+            "measuring: 12345 operations, 8 s left"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! `quorumwire member`: who takes part in a cluster.
 use super::ask::AskError;
 use super::progress::Progress;
-use super::status::columns;
+use super::status::{self, columns};
 use super::view::{ClusterView, POLL_INTERVAL, Target, ask_leader, ask_leader_while, try_again};
 use crate::http::MembersRequest;
 use crate::options::reachable_argument;
@@ -118,12 +118,13 @@ fn is_not_connected_yet(error: &AskError) -> bool {
 }
 
 fn list(target: &Target, json: bool) -> anyhow::Result<()> {
-    let view = ClusterView::gather(target)?;
+    let view = ClusterView::gather_patiently(target)?;
     let report = view.best_report().with_context(|| view.why_no_leader())?;
     if json {
         let leader = view.leader().map(|leader| leader.id);
         let answer = serde_json::json!({
             "leader": leader, "quorum": report.quorum, "members": report.members,
+            "followers": report.followers,
         });
         println!("{answer}");
         return Ok(());
@@ -143,6 +144,11 @@ fn list(target: &Target, json: bool) -> anyhow::Result<()> {
     }
     print!("{}", columns(&rows));
     println!("quorum: {}", report.quorum);
+    for of in view.reports() {
+        if let Some(line) = status::snapshot(of, view.leader()) {
+            println!("replica {}: {line}", of.id);
+        }
+    }
     Ok(())
 }
 
@@ -167,7 +173,7 @@ fn wait_until_voter(target: &Target, id: u16, timeout: Duration) -> anyhow::Resu
                 timeout.as_secs()
             );
         }
-        progress.say(&state);
+        progress.show(&state);
         thread::sleep(POLL_INTERVAL);
     }
 }
@@ -175,8 +181,33 @@ fn wait_until_voter(target: &Target, id: u16, timeout: Duration) -> anyhow::Resu
 fn how_far(leader: &Report, id: u16) -> String {
     let follower = leader.followers.iter().find(|follower| follower.id == id);
     match follower {
-        Some(follower) if follower.in_snapshot => format!("replica {id} receives a snapshot"),
-        Some(follower) => format!("replica {id} is {} entries behind", follower.lag),
+        Some(follower) => match follower.snapshot_in_words() {
+            Some(snapshot) => format!("replica {id} {snapshot}"),
+            None => format!("replica {id} is {} entries behind", follower.lag),
+        },
         None => format!("replica {id} has not been heard from"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::FollowerReport;
+
+    #[test]
+    fn it_is_said_how_far_a_new_member_is() {
+        let mut leader = Report::default();
+        assert_eq!(how_far(&leader, 3), "replica 3 has not been heard from");
+        leader.followers.push(FollowerReport {
+            id: 3,
+            lag: 12,
+            ..FollowerReport::default()
+        });
+        assert_eq!(how_far(&leader, 3), "replica 3 is 12 entries behind");
+        leader.followers[0].in_snapshot = true;
+        leader.followers[0].snapshot_sent_bytes = 3 << 20;
+        leader.followers[0].snapshot_bytes = 7 << 20;
+        let sent = "replica 3 is being sent a snapshot: 3 of 7 MiB";
+        assert_eq!(how_far(&leader, 3), sent);
     }
 }

@@ -2,6 +2,7 @@
 //! replica that holds it. See docs/decisions/0011-a-new-cluster-from-old-data.md.
 use crate::options::Refused;
 use crate::server::{Application, GROUP, random_number};
+use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail};
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_storage::{FolderDisk, LogJob, Opened, Settings, open};
@@ -59,7 +60,12 @@ pub fn check_name(name: &str, old: &str) -> Result<(), Refused> {
 /// Writes the holder's folder durably, and gives the index that the new log begins behind. Every life in
 /// it is new. The others are named in lives that nobody lives: whoever comes empty takes that place as a
 /// learner, is brought up to date, and votes then.
-pub fn write(folder: &Path, begins: &Beginning, store: &Application) -> anyhow::Result<Index> {
+pub fn write(
+    folder: &Path,
+    begins: &Beginning,
+    store: &Application,
+    stage: &Stage,
+) -> anyhow::Result<Index> {
     let disk = Arc::new(FolderDisk::open(folder)?);
     let own_life = Incarnation(random_number()?.max(1));
     let settings = Settings {
@@ -108,7 +114,12 @@ pub fn write(folder: &Path, begins: &Beginning, store: &Application) -> anyhow::
         membership_index: last_index,
     };
     let frozen = store.freeze();
-    ready.snapshots.create(&head, |out| frozen.write(out))?;
+    ready.snapshots.create(&head, |out| {
+        let written = |bytes| stage.set(Far::of_bytes("writing the data", bytes, 0));
+        frozen.write(&mut Told::new(out, written))?;
+        stage.begins("syncing the data");
+        Ok(())
+    })?;
     let hard_state = peer::HardState {
         term: last_term.0,
         commit_index: last_index.0,

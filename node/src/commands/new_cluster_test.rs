@@ -4,6 +4,7 @@ use super::{INDEX_GAP, group_folder, unfinished_folder};
 use crate::commands::{Cli, backup, run};
 use crate::options::Refused;
 use crate::server::{Application, GROUP, apply};
+use crate::stage::Stage;
 use clap::Parser as _;
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_kv::memcached::{Parsed, Request, parse};
@@ -302,7 +303,7 @@ fn a_damaged_backup_is_refused_and_nothing_is_made_of_it() {
     let path = place.path("file");
     let is_refused = |bytes: &[u8], what: &str| {
         fs::write(&path, bytes).unwrap();
-        let error = backup::read(&path)
+        let error = backup::read(&path, &Stage::default())
             .err()
             .unwrap_or_else(|| panic!("{what}: taken"));
         let text = format!("{error:#}");
@@ -332,12 +333,16 @@ fn a_damaged_backup_is_refused_and_nothing_is_made_of_it() {
 fn a_backup_with_more_than_a_state_is_refused() {
     let place = Place::new();
     let (store, _) = applied();
-    let head = backup::read(&place.path("file")).unwrap().0;
+    let head = backup::read(&place.path("file"), &Stage::default())
+        .unwrap()
+        .0;
     let mut writer = BackupWriter::new(Vec::new(), &head).unwrap();
     store.freeze().write(&mut writer).unwrap();
     std::io::Write::write_all(&mut writer, b"more").unwrap();
     fs::write(place.path("file"), writer.finish().unwrap()).unwrap();
-    let error = backup::read(&place.path("file")).err().unwrap();
+    let error = backup::read(&place.path("file"), &Stage::default())
+        .err()
+        .unwrap();
     assert!(
         format!("{error:#}").contains("behind the state"),
         "{error:#}"

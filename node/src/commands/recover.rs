@@ -1,12 +1,15 @@
 //! `quorumwire recover`: one survivor's data becomes a cluster of one. For when a majority is gone for good
 //! and no backup is newer. Works on a stopped replica's folder.
 use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
+use super::progress::during;
 use crate::options::{Refused, reachable_argument};
 use crate::server::{Application, apply, random_number};
+use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_interfaces::{Index, LogTime, Term};
 use quorumwire_storage::{
-    Disk as _, FolderDisk, FolderOwner, Opened, Owned, Ready, Settings, open, owner_of,
+    Disk as _, FolderDisk, FolderOwner, Opened, Owned, Part, Ready, Settings, open_watched,
+    owner_of,
 };
 use quorumwire_wire::{Membership, Record, RecordKind};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -21,6 +24,8 @@ use std::time::Duration;
 const ANSWER_BYTES_MAX: u64 = 256;
 /// What the server's folder holds may not be cut into smaller files than this.
 const SEGMENT_BYTES: u64 = 64 << 20;
+/// How far it is is noted after so many entries.
+const NOTED_ENTRIES: usize = 256;
 
 /// Only for a cluster that has lost its majority for good: what was acknowledged and is not in this folder
 /// is lost. The new cluster has this replica as its only member and a new name; further replicas join it
@@ -61,7 +66,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let disk = FolderDisk::open(&folder).context("the server of this folder must be stopped")?;
     let disk = Arc::new(disk); // locked to the end
     let owner = owner(&disk)?;
-    let survivor = Survivor::read(&disk, &owner)?;
+    let survivor = during(|stage| Survivor::read(&disk, &owner, stage))?;
     let own = survivor.members.member(owner.replica);
     let listed = own.map(|own| own.peer_address.clone());
     let peer = arguments.peer.clone().or(listed).ok_or_else(|| {
@@ -90,7 +95,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         ended: (survivor.last_index, survivor.term),
         log_time: survivor.log_time,
     };
-    let kept = replace(dir, &owner, &begins, &survivor.store)?;
+    let kept = during(|stage| replace(dir, &owner, &begins, &survivor.store, stage))?;
+    std::mem::forget(survivor); // the process ends and its memory with it: no item is freed by itself
     println!(
         "replica {} is the cluster {cluster:?} now: start its server with --cluster {cluster}. What was there is \
          kept in {}; remove it once nothing of it is missed",
@@ -133,7 +139,7 @@ struct Survivor {
 
 impl Survivor {
     /// Reads it as a start of the server would, and carries out its log to the end.
-    fn read(disk: &Arc<FolderDisk>, owner: &FolderOwner) -> anyhow::Result<Self> {
+    fn read(disk: &Arc<FolderDisk>, owner: &FolderOwner, stage: &Stage) -> anyhow::Result<Self> {
         let settings = Settings {
             cluster: owner.cluster.clone(),
             replica: owner.replica,
@@ -142,7 +148,17 @@ impl Survivor {
             segment_bytes: SEGMENT_BYTES,
             promise: Duration::ZERO,
         };
-        let opened = open(Arc::clone(disk) as Arc<_>, settings)?;
+        let mut watch = |part, read, of| {
+            stage.set(Far::of_bytes(
+                match part {
+                    Part::Log => "reading the log",
+                    Part::Snapshot => "checking the snapshot",
+                },
+                read,
+                of,
+            ));
+        };
+        let opened = open_watched(Arc::clone(disk) as Arc<_>, settings, &mut watch)?;
         let ready = match opened {
             Opened::Ready(ready) => ready,
             Opened::Damaged(damaged) => bail!(
@@ -150,7 +166,7 @@ impl Survivor {
                 damaged.what()
             ),
         };
-        let survivor = Self::carried_out(&ready)?;
+        let survivor = Self::carried_out(&ready, stage)?;
         ensure!(
             survivor.last_index > Index(0) && !survivor.members.members.is_empty(),
             "nothing to recover: replica {} has been a member of nothing yet",
@@ -159,7 +175,7 @@ impl Survivor {
         Ok(survivor)
     }
 
-    fn carried_out(ready: &Ready) -> anyhow::Result<Self> {
+    fn carried_out(ready: &Ready, stage: &Stage) -> anyhow::Result<Self> {
         let stored = &ready.stored;
         let mut survivor = Self {
             store: Application::default(),
@@ -172,9 +188,7 @@ impl Survivor {
             log_time: LogTime(0),
         };
         if let Some(head) = &stored.snapshot {
-            let file = ready.snapshots.open(head.last_index)?;
-            let file = file.context("the newest snapshot is gone")?;
-            survivor.store.restore(&mut file.body()?)?;
+            survivor.restore(ready, head.last_index, stage)?;
             survivor.term = survivor.term.max(head.last_term);
             survivor.last_term = head.last_term;
             survivor.last_index = head.last_index;
@@ -184,7 +198,12 @@ impl Survivor {
             survivor.log_time = head.log_time;
         }
         let mut reply = Vec::new();
-        for entry in &stored.entries {
+        let entry_count = stored.entries.len() as u64;
+        for (number, entry) in stored.entries.iter().enumerate() {
+            if number % NOTED_ENTRIES == 0 {
+                let done = number as u64;
+                stage.set(Far::of_entries("carrying out the log", done, entry_count));
+            }
             if entry.index <= survivor.last_index {
                 continue; // the snapshot has it
             }
@@ -211,6 +230,18 @@ impl Survivor {
             survivor.last_index = record.index;
         }
         Ok(survivor)
+    }
+
+    /// Takes in the state that the snapshot holds.
+    fn restore(&mut self, ready: &Ready, index: Index, stage: &Stage) -> anyhow::Result<()> {
+        let mut watch =
+            |read, of| stage.set(Far::of_bytes("checking the snapshot again", read, of));
+        let file = ready.snapshots.open_watched(index, &mut watch)?;
+        let file = file.context("the newest snapshot is gone")?;
+        let total = file.total_bytes();
+        let restored = |read| stage.set(Far::of_bytes("restoring the snapshot", read, total));
+        self.store.restore(&mut Told::new(file.body()?, restored))?;
+        Ok(())
     }
 
     fn described(&self, owner: &FolderOwner) -> String {
@@ -288,11 +319,12 @@ fn replace(
     owner: &FolderOwner,
     begins: &Beginning,
     store: &Application,
+    stage: &Stage,
 ) -> anyhow::Result<PathBuf> {
     let folder = group_folder(dir);
     let unfinished = unfinished_folder(dir);
     remove_if_there(&unfinished)?;
-    new_cluster::write(&unfinished, begins, store)?;
+    new_cluster::write(&unfinished, begins, store, stage)?;
     let kept = dir.join(format!(
         "group-{}.before-{}",
         owner.group, owner.incarnation

@@ -1,6 +1,7 @@
 //! `quorumwire restore`: the data folders of a new cluster out of a backup.
 use super::backup;
 use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
+use super::progress::during;
 use crate::options::{Refused, parse_members};
 use crate::server::mark_as_member;
 use anyhow::Context as _;
@@ -44,7 +45,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let members = check_members(arguments)?;
     check_empty(&arguments.dir)?;
-    let (head, store) = backup::read(&arguments.from)?;
+    let (head, store) = during(|stage| backup::read(&arguments.from, stage))?;
     new_cluster::check_name(&arguments.cluster, &head.cluster)?;
     let id = ReplicaId(arguments.id);
     let holder = *members.keys().min().context("there are members")?;
@@ -70,9 +71,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     fs::create_dir(&unfinished).with_context(|| format!("making {}", unfinished.display()))?;
     // From now on a server that is started here all the same does not begin an empty cluster.
     mark_as_member(dir)?;
-    new_cluster::write(&unfinished, &begins, &store)?;
+    during(|stage| new_cluster::write(&unfinished, &begins, &store, stage))?;
     fs::rename(&unfinished, group_folder(dir)).context("naming the folder")?;
     sync_folder(dir)?;
+    std::mem::forget(store); // the process ends and its memory with it: no item is freed by itself
     println!("{}: {}", arguments.from.display(), backup::described(&head));
     println!(
         "{}: replica {id} of the new cluster {cluster:?} holds all of it; until `quorumwire status` shows the other \

@@ -1,5 +1,6 @@
 //! `quorumwire snapshot`: a snapshot now, on every replica the target names.
 use super::ask;
+use super::progress::while_doing;
 use super::view::Target;
 use crate::http::SnapshotBody;
 use std::process::ExitCode;
@@ -19,7 +20,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut outcome = ExitCode::SUCCESS;
     for (_, address) in arguments.target.addresses()? {
         let nothing = serde_json::json!({});
-        match ask::post::<SnapshotBody>(&address, "/v1/snapshot", &nothing) {
+        let take = || ask::post::<SnapshotBody>(&address, "/v1/snapshot", &nothing);
+        let waits = || format!("{address}: a snapshot is being written");
+        match while_doing(waits, take) {
             Ok(taken) => println!("{address}: snapshot up to index {}", taken.last_index),
             Err(error) => {
                 eprintln!("error: {error}");

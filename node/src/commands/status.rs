@@ -1,6 +1,6 @@
 //! `quorumwire status`: what every replica of a cluster says about itself.
 use super::view::{ClusterView, Seen, Target, as_text};
-use crate::report::Report;
+use crate::report::{FollowerReport, IncomingReport, Report};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Arguments {
 
 /// Shows the state.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let view = ClusterView::gather(&arguments.target)?;
+    let view = ClusterView::gather_patiently(&arguments.target)?;
     if arguments.json {
         println!("{}", as_json(&view));
     } else {
@@ -97,6 +97,9 @@ pub fn as_table(view: &ClusterView) -> String {
                     );
                 }
                 let leads = view.leader().is_some_and(|leader| leader.id == *id);
+                if let Some(line) = snapshot(report, view.leader()) {
+                    note(&mut notes, *id, &line);
+                }
                 if leads && report.memory_limit_bytes > 0 {
                     note(&mut notes, *id, &report.memory_in_words());
                 }
@@ -163,6 +166,16 @@ fn fast_term(report: &Report) -> Option<String> {
     let ended = report.fast_term_ended.as_ref();
     let ended = ended.map(|reason| format!("; the last one ended: {}", reason.replace('_', " ")));
     Some(now + &ended.unwrap_or_default())
+}
+
+/// How far the snapshot is that a replica is brought up to date by: as it sees that itself, which goes on when
+/// all was sent, or else as its leader does.
+pub fn snapshot(report: &Report, leader: Option<&Report>) -> Option<String> {
+    let followers = leader.map_or(&[][..], |leader| &leader.followers);
+    let sent = followers.iter().find(|follower| follower.id == report.id);
+    let sent = || sent.and_then(FollowerReport::snapshot_in_words);
+    let incoming = report.incoming_snapshot.as_ref();
+    incoming.map(IncomingReport::in_words).or_else(sent)
 }
 
 /// A time in its largest two units; below a minute in tenths of a second.

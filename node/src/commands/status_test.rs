@@ -1,7 +1,9 @@
 //! The table and the JSON of `status`, from made-up reports.
 use super::{as_json, as_table, lasting};
 use crate::commands::view::{ClusterView, Seen};
-use crate::report::{DataPlaneReport, FastTermReport, FollowerReport, RefusedPlaneReport, Report};
+use crate::report::{
+    DataPlaneReport, FastTermReport, FollowerReport, IncomingReport, RefusedPlaneReport, Report,
+};
 
 fn view() -> ClusterView {
     let leader = Report {
@@ -14,9 +16,8 @@ fn view() -> ClusterView {
             id: 1,
             match_index: 83,
             lag: 7,
-            in_snapshot: false,
-            engaged: false,
             active: true,
+            ..FollowerReport::default()
         }],
         ..Report::default()
     };
@@ -195,4 +196,36 @@ fn the_table_says_what_auto_chose_and_why_not_the_faster_one() {
     let plane = &json["replicas"][1]["report"]["data_plane"];
     assert_eq!(plane["name"], "socket");
     assert_eq!(plane["refused"][0]["name"], "xdp");
+}
+
+#[test]
+fn a_snapshot_on_its_way_is_shown_as_far_as_it_is() {
+    let note = |view: &ClusterView| {
+        let table = as_table(view);
+        let of_one = table.lines().find(|line| line.contains("snapshot"));
+        of_one.map(str::to_owned)
+    };
+    let mut view = view();
+    assert_eq!(note(&view), None);
+    let Some(Seen::Report(leader)) = view.replicas.get_mut(&0) else {
+        panic!("it was seen");
+    };
+    leader.followers[0] = FollowerReport {
+        in_snapshot: true,
+        snapshot_sent_bytes: 3 << 20,
+        snapshot_bytes: 7 << 20,
+        ..leader.followers[0].clone()
+    };
+    let sent = "replica 1: is being sent a snapshot: 3 of 7 MiB";
+    assert_eq!(note(&view).as_deref(), Some(sent));
+    let Some(Seen::Report(follower)) = view.replicas.get_mut(&1) else {
+        panic!("it was seen");
+    };
+    follower.incoming_snapshot = Some(IncomingReport {
+        what: "restoring a snapshot".to_owned(),
+        done_bytes: 1 << 20,
+        total_bytes: 7 << 20,
+    });
+    let own = "replica 1: restoring a snapshot: 1 of 7 MiB";
+    assert_eq!(note(&view).as_deref(), Some(own));
 }

@@ -1,7 +1,7 @@
 //! What all replicas of a cluster say, gathered by asking one and following the addresses it knows.
 use super::ask::{self, AskError, TlsFlags};
 use super::local_cluster::Recorded;
-use super::progress::Progress;
+use super::progress::{Words, while_doing};
 use crate::options::reachable_argument;
 use crate::report::{MemberReport, Report};
 use anyhow::{Context as _, bail};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a wait looks again.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -90,6 +90,12 @@ fn read_http_address(dir: &Path) -> anyhow::Result<String> {
 }
 
 impl ClusterView {
+    /// The same as [`Self::gather`]; who does not answer is waited for, and that is said.
+    pub fn gather_patiently(target: &Target) -> anyhow::Result<Self> {
+        let waits = || "waiting for replicas to answer".to_owned();
+        while_doing(waits, || Self::gather(target))
+    }
+
     /// Asks every replica the target names, and all members these know.
     pub fn gather(target: &Target) -> anyhow::Result<Self> {
         Ok(Self::gather_from(target.addresses()?, ask::REPORT_TIMEOUT))
@@ -252,23 +258,28 @@ pub fn ask_leader_at<T>(
     ask: impl Fn(&str) -> Result<T, AskError>,
     try_again: impl Fn(&AskError) -> bool,
 ) -> anyhow::Result<T> {
-    let mut progress = Progress::start();
-    loop {
+    let end = Instant::now() + LEADER_TIMEOUT;
+    let waits_for = Words::new("waiting for replicas to answer");
+    let again = || loop {
         let view = ClusterView::gather(target)?;
         let why = match view.leader() {
             None => view.why_no_leader(),
-            Some(leader) => match ask(&leader.http) {
-                Ok(answer) => return Ok(answer),
-                Err(error) if try_again(&error) => error.to_string(),
-                Err(error) => return Err(error.into()),
-            },
+            Some(leader) => {
+                waits_for.are(format!("replica {} was asked and works on it", leader.id));
+                match ask(&leader.http) {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) if try_again(&error) => error.to_string(),
+                    Err(error) => return Err(error.into()),
+                }
+            }
         };
-        if progress.elapsed() > LEADER_TIMEOUT {
+        if Instant::now() > end {
             bail!("not done after {} s: {why}", LEADER_TIMEOUT.as_secs());
         }
-        progress.say(&why);
+        waits_for.are(why);
         thread::sleep(POLL_INTERVAL);
-    }
+    };
+    while_doing(|| waits_for.now(), again)
 }
 
 /// Whether nothing has happened and a later try may succeed: the leader moved (421), or something

@@ -230,10 +230,17 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
 fn encode_memory(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
     let limit = "Bytes that the items may take, 0 for as many as there are";
     let used = "What counts against that: keys, values and 128 bytes for each item";
+    let incoming = "Length of the snapshot that comes in, 0 for none";
+    let incoming_done =
+        "What is done of it: first of receiving, then of checking, then of restoring it";
+    let snapshot = report.incoming_snapshot.as_ref();
+    let (done, total) = snapshot.map_or((0, 0), |it| (it.done_bytes, it.total_bytes));
     for (name, help, value) in [
         ("items", "Keys and values in the store", report.items_bytes),
         ("memory_limit", limit, report.memory_limit_bytes),
         ("memory_used", used, report.memory_used_bytes),
+        ("snapshot_incoming", incoming, total),
+        ("snapshot_incoming_done", incoming_done, done),
     ] {
         encode_gauge(encoder, name, help, Some(&Unit::Bytes), value)?;
     }
@@ -271,7 +278,7 @@ fn encode_followers(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt
     if report.followers.is_empty() {
         return Ok(());
     }
-    let figures: [(&str, &str, Figure); 4] = [
+    let figures: [(&str, &str, Figure); 6] = [
         (
             "follower_match_index",
             "Last index this follower is known to hold durably",
@@ -291,6 +298,16 @@ fn encode_followers(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt
             "follower_in_snapshot",
             "1 while this follower is sent a snapshot",
             |follower| u64::from(follower.in_snapshot),
+        ),
+        (
+            "follower_snapshot_sent_bytes",
+            "Bytes of the snapshot that this follower is sent and has stored",
+            |follower| follower.snapshot_sent_bytes,
+        ),
+        (
+            "follower_snapshot_bytes",
+            "Length of the snapshot that this follower is sent, 0 for none",
+            |follower| follower.snapshot_bytes,
         ),
     ];
     for (name, help, figure) in figures {

@@ -1,7 +1,7 @@
 //! The metrics page: every figure is there once, typed, with help and unit.
 use super::{DURATIONS, documentation, text};
 use crate::http::counter_help::COUNTER_HELP;
-use crate::report::{Durations, FollowerReport, MemberReport, Report};
+use crate::report::{Durations, FollowerReport, IncomingReport, MemberReport, Report};
 
 fn report() -> Report {
     let member = |id: u16, voter: bool| MemberReport {
@@ -35,9 +35,16 @@ fn report() -> Report {
             match_index: 40,
             lag: 2,
             engaged: false,
-            in_snapshot: false,
+            in_snapshot: true,
+            snapshot_sent_bytes: 3 << 20,
+            snapshot_bytes: 7 << 20,
             active: true,
         }],
+        incoming_snapshot: Some(IncomingReport {
+            what: "receiving a snapshot".to_owned(),
+            done_bytes: 5,
+            total_bytes: 9,
+        }),
         counters: counters.chain(["brand_new".to_owned()]).zip(1..).collect(),
         durations: [("fsync".to_owned(), durations)].into(),
         ..Report::default()
@@ -58,6 +65,11 @@ fn figures_are_shown() {
         "quorumwire_log_memory_bytes 4096",
         "quorumwire_uptime_seconds 1.5",
         "quorumwire_follower_lag_entries{follower=\"4\"} 2",
+        "quorumwire_follower_in_snapshot{follower=\"4\"} 1",
+        "quorumwire_follower_snapshot_sent_bytes{follower=\"4\"} 3145728",
+        "quorumwire_follower_snapshot_bytes{follower=\"4\"} 7340032",
+        "quorumwire_snapshot_incoming_bytes 9",
+        "quorumwire_snapshot_incoming_done_bytes 5",
         "quorumwire_fsync_seconds_bucket{le=\"0.000005\"} 1",
         "quorumwire_fsync_seconds_bucket{le=\"0.001\"} 1",
         "quorumwire_fsync_seconds_bucket{le=\"0.002\"} 2",

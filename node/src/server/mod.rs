@@ -16,7 +16,7 @@ mod counters;
 mod datagrams;
 mod dial;
 mod handshakes;
-
+mod how_far;
 mod journal;
 mod links;
 mod log_time;
@@ -45,6 +45,7 @@ use self::attention::Attention;
 use self::clients::Clients;
 use self::core::Core;
 use self::datagrams::Datagrams;
+use self::how_far::HowFar;
 use self::links::{LINKS_MAX, LinkEvent};
 use self::snapshots::Snapshots;
 use crate::admin::AdminRequest;
@@ -129,6 +130,7 @@ struct Server {
     /// When this last tried to hand leadership over because its disk is full.
     handed_over_full_at: Option<Now>,
     service_manager: ServiceManager,
+    how_far: HowFar,
 }
 
 /// Where this replica is reached.

@@ -4,7 +4,7 @@ use super::datagrams::{AssemblyCounters, DatagramCounters};
 use super::plane::Plane;
 use super::term_keys::{KeyRefusal, TermKeyCounters};
 use crate::options::Durability;
-use crate::report::{FastTermReport, FollowerReport, MemberReport, Report};
+use crate::report::{FastTermReport, FollowerReport, IncomingReport, MemberReport, Report};
 use crate::tls::TlsRefusal;
 use quorumwire_control::{FastCounters, LeaveReason, Role, Status};
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
@@ -18,6 +18,11 @@ impl Server {
         let status = match self.core.replica.leader() {
             Some(_) => role.to_owned(),
             None => format!("{role}, no leader"),
+        };
+        let far = self.what_lasts();
+        let status = match self.how_far.is_at(self.core.now, far) {
+            Some(words) => format!("{status}, {words}"),
+            None => status,
         };
         self.service_manager.tell(self.is_ready(), &status);
     }
@@ -92,6 +97,11 @@ impl Server {
                 .map(|m| self.member_report(m))
                 .collect(),
             followers: follower_reports(&status),
+            incoming_snapshot: self.incoming().map(|far| IncomingReport {
+                what: far.what.to_owned(),
+                done_bytes: far.done,
+                total_bytes: far.total,
+            }),
             faults: self.faults(),
             uptime_ms: milliseconds(uptime),
             log_time_ms: self.log_time.0,
@@ -302,7 +312,9 @@ fn follower_reports(status: &Status) -> Vec<FollowerReport> {
             id: follower.id.0,
             match_index: follower.match_index.0,
             lag: status.last_index.0.saturating_sub(follower.match_index.0),
-            in_snapshot: follower.in_snapshot,
+            in_snapshot: follower.snapshot.is_some(),
+            snapshot_sent_bytes: follower.snapshot.map_or(0, |it| it.stored_bytes),
+            snapshot_bytes: follower.snapshot.map_or(0, |it| it.total_bytes),
             engaged: follower.engaged,
             active: follower.active,
         })

@@ -5,6 +5,7 @@ use super::backups::Backups;
 use super::clock;
 use super::core::Application;
 use crate::admin::AdminError;
+use crate::stage::{Far, Stage, Told};
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, SnapshotMeta};
@@ -54,6 +55,8 @@ pub struct Snapshots {
     pub newest_at: Option<Now>,
     /// What waits on behalf of backups.
     pub backups: Backups,
+    /// How far the snapshot is that is being installed.
+    pub installing: Arc<Stage>,
 }
 
 impl Snapshots {
@@ -77,6 +80,7 @@ impl Snapshots {
             fault: None,
             newest_at: None,
             backups: Backups::default(),
+            installing: Arc::default(),
         })
     }
 
@@ -164,9 +168,11 @@ impl Snapshots {
 
     pub fn install(&mut self, last_index: Index, last_term: Term) {
         let files = self.files.clone();
+        let stage = Arc::clone(&self.installing);
+        stage.set(Far::of_bytes("installing a snapshot", 0, 0)); // it may wait behind pieces of others
         self.piece(Box::new(move || {
-            let result =
-                install(&files, last_index, last_term).map_err(|error| format!("{error:#}"));
+            let result = install(&files, last_index, last_term, &stage);
+            let result = result.map_err(|error| format!("{error:#}"));
             Event::Installed(last_index, result)
         }));
     }
@@ -287,17 +293,21 @@ fn install(
     files: &storage::Snapshots,
     last_index: Index,
     last_term: Term,
+    stage: &Stage,
 ) -> anyhow::Result<(SnapshotMeta, Box<Application>)> {
-    let head = files.install(last_index, last_term)?;
+    let mut check = |read, of| stage.set(Far::of_bytes("checking a snapshot", read, of));
+    let head = files.install_watched(last_index, last_term, &mut check)?;
     ensure!(
         head.membership_index <= last_index,
         "its members are newer than itself"
     );
     let file = files
-        .open(last_index)?
+        .open_watched(last_index, &mut check)?
         .context("it is gone right after it came")?;
     let mut store = Box::new(Application::default());
-    store.restore(&mut file.body()?)?;
+    let total = file.total_bytes();
+    let restored = |read| stage.set(Far::of_bytes("restoring a snapshot", read, total));
+    store.restore(&mut Told::new(file.body()?, restored))?;
     Ok((SnapshotMeta::from(&head), store))
 }
 

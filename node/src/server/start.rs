@@ -4,6 +4,7 @@ use super::choose_plane::choose_plane;
 use super::clients::{Clients, Protocol};
 use super::core::{Application, Core};
 use super::datagrams::Datagrams;
+use super::how_far::HowFar;
 use super::journal::Journal;
 use super::links::Links;
 use super::snapshots::Snapshots;
@@ -18,13 +19,14 @@ use crate::http::{self, HttpTls};
 use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use crate::privileges;
 use crate::service_manager::ServiceManager;
+use crate::stage::{Far, Told};
 use anyhow::Context;
 use mio::net::{TcpListener, UdpSocket};
 use mio::{Interest, Poll, Registry, Waker};
 use quorumwire_control::{Config, Entry, HardState, Peer, Promise, Replica, SnapshotMeta, Stored};
 use quorumwire_interfaces::{Incarnation, Index, LogTime};
 use quorumwire_storage::{
-    self as storage, FolderDisk, LogWriter, Opened, Ready, Settings, open_memory,
+    self as storage, FolderDisk, LogWriter, Opened, Part, Ready, Settings, open_memory,
 };
 use quorumwire_wire::{Membership, peer};
 use std::collections::BTreeMap;
@@ -145,6 +147,8 @@ struct Memory {
     /// This replica was a member before and remembers nothing of it.
     amnesiac: bool,
     fault: Option<String>,
+    service_manager: ServiceManager,
+    how_far: HowFar,
 }
 
 fn open(options: &ServerOptions, waker: &Arc<Waker>, stop: &AtomicBool) -> anyhow::Result<Memory> {
@@ -162,9 +166,15 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>, stop: &AtomicBool) -> anyho
         promise: options.lease,
     };
     let mut fault = None;
-    let opened = |disk: Arc<FolderDisk>| match options.durability {
+    let mut service_manager = ServiceManager::of_this_process();
+    let mut how_far = HowFar::default();
+    let mut is_at = |far| how_far.starts(clock::now(), far, &mut service_manager);
+    let mut opened = |disk: Arc<FolderDisk>| match options.durability {
         Durability::Memory => open_memory(disk, &settings).map(Opened::Ready),
-        Durability::Sync => storage::open(disk, settings.clone()),
+        Durability::Sync => {
+            let mut watch = |part, read, of| is_at(how_far_read(part, read, of));
+            storage::open_watched(disk, settings.clone(), &mut watch)
+        }
     };
     let ready = match opened(Arc::clone(&disk)).with_context(in_folder)? {
         Opened::Ready(ready) => ready,
@@ -201,7 +211,7 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>, stop: &AtomicBool) -> anyho
                 .to_owned(),
         );
     }
-    let store = restore(&ready)?;
+    let store = restore(&ready, &mut is_at)?;
     let log = match options.durability {
         Durability::Memory => None,
         Durability::Sync => {
@@ -221,7 +231,17 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>, stop: &AtomicBool) -> anyho
         snapshots: Snapshots::start(ready.snapshots, GROUP, Arc::clone(waker))?,
         amnesiac,
         fault,
+        service_manager,
+        how_far,
     })
+}
+
+fn how_far_read(part: Part, read: u64, of: u64) -> Far {
+    let what = match part {
+        Part::Log => "reading the log",
+        Part::Snapshot => "checking the snapshot",
+    };
+    Far::of_bytes(what, read, of)
 }
 
 /// `lease-ms` was longer before this start, so a leader may count on the votes of the process before for
@@ -242,17 +262,18 @@ fn wait_out_promise(promised: Duration, stop: &AtomicBool) -> anyhow::Result<()>
     Ok(())
 }
 
-fn restore(ready: &Ready) -> anyhow::Result<Box<Application>> {
+fn restore(ready: &Ready, is_at: &mut dyn FnMut(Far)) -> anyhow::Result<Box<Application>> {
     let mut store = Box::new(Application::default());
     if let Some(head) = &ready.stored.snapshot {
         let index = head.last_index;
         tracing::info!(last_index = index.0, "restoring the snapshot");
-        let file = ready
-            .snapshots
-            .open(index)?
-            .context("the newest snapshot is gone")?;
+        let mut check = |read, of| is_at(how_far_read(Part::Snapshot, read, of));
+        let file = ready.snapshots.open_watched(index, &mut check)?;
+        let file = file.context("the newest snapshot is gone")?;
+        let total = file.total_bytes();
+        let restored = |read| is_at(Far::of_bytes("restoring the snapshot", read, total));
         store
-            .restore(&mut file.body()?)
+            .restore(&mut Told::new(file.body()?, restored))
             .context("restoring the newest snapshot")?;
     }
     Ok(store)
@@ -399,8 +420,10 @@ fn join(
         next_expiry_warning: quorumwire_control::Now::default(),
         draining_since: None,
         handed_over_full_at: None,
-        service_manager: ServiceManager::of_this_process(),
+        service_manager: memory.service_manager,
+        how_far: memory.how_far,
     };
+    server.how_far.begun_behind = Some(applied);
     server.note_settings();
     let membership = server.core.replica.membership().clone();
     server.membership_changed(&membership)?;

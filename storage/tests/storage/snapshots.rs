@@ -1,8 +1,10 @@
 //! Snapshots: written, read, sent piece by piece, received, checked.
-use crate::world::{GROUP, body, entry, head, open_ready, rng, seed};
+use crate::world::{GROUP, body, entry, head, open_ready, rng, seed, settings};
 use bytes::Bytes;
 use quorumwire_interfaces::{GroupId, Index, Term};
-use quorumwire_storage::{Disk, FaultyDisk, LogJob, MemoryDisk, SnapshotError, Snapshots};
+use quorumwire_storage::{
+    Disk, FaultyDisk, LogJob, MemoryDisk, Opened, Part, SnapshotError, Snapshots, open_watched,
+};
 use quorumwire_wire::{SnapshotHead, SnapshotWriter};
 use rand::RngExt;
 use std::io::{self, Read, Write};
@@ -230,4 +232,48 @@ fn the_log_goes_on_behind_an_installed_snapshot() {
     let stored = open_ready(Arc::new(folder)).stored;
     let indexes: Vec<u64> = stored.entries.iter().map(|entry| entry.index.0).collect();
     assert_eq!(indexes, [10, 11]);
+}
+
+#[test]
+fn opening_a_folder_says_how_far_it_is() {
+    const ENTRIES: u64 = 20;
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let ready = open_ready(Arc::new(folder.clone()));
+    create(&ready.snapshots, 5);
+    let mut log = ready.log.into_wal().unwrap();
+    for index in 1..=ENTRIES {
+        let job = LogJob {
+            ticket: index,
+            pieces: vec![entry(index, 2, &[7; 600])],
+            ..LogJob::default()
+        };
+        log.write(&[job]).unwrap();
+    }
+    drop(log);
+    let length = |name: &str| folder.open(name).unwrap().file_bytes().unwrap();
+    let names = folder.list().unwrap();
+    let log_names: Vec<_> = names.iter().filter(|it| it.starts_with("log-")).collect();
+    assert!(log_names.len() > 2, "{names:?}");
+    let log_bytes = log_names.into_iter().map(|it| length(it)).sum();
+    let snapshot_bytes = length(&name(5));
+
+    let mut said = Vec::new();
+    let mut watch = |part, read, of| said.push((part, read, of));
+    let opened = open_watched(Arc::new(folder.clone()), settings(), &mut watch).unwrap();
+    let Opened::Ready(ready) = opened else {
+        panic!("it is not damaged");
+    };
+    assert_eq!(ready.stored.entries.len() as u64, ENTRIES);
+    let of = |wanted: Part| {
+        let of_part = said.iter().filter(move |it| it.0 == wanted);
+        of_part.map(|(_, read, of)| (*read, *of)).collect()
+    };
+    let (log, snapshot): (Vec<_>, Vec<_>) = (of(Part::Log), of(Part::Snapshot));
+    for (figures, total) in [(&log, log_bytes), (&snapshot, snapshot_bytes)] {
+        assert!(figures.iter().all(|it| it.1 == total), "{figures:?}");
+        assert!(figures.is_sorted(), "{figures:?}");
+        assert!(figures.last().is_some_and(|it| it.0 <= total));
+    }
+    assert!(log.last().unwrap().0 > ENTRIES * 600, "{log:?}");
+    assert_eq!(snapshot.last().unwrap().0, snapshot_bytes, "{snapshot:?}");
 }

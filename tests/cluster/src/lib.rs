@@ -14,6 +14,7 @@ pub mod network;
 pub mod plan;
 pub mod process;
 pub mod redis_client;
+pub mod slowness;
 pub mod status;
 pub mod terminal;
 pub mod tls;

@@ -67,6 +67,9 @@ pub struct Status {
     pub counters: BTreeMap<String, u64>,
     /// The members it knows.
     pub members: Vec<Member>,
+    /// How far each other member is, if it leads.
+    #[serde(default)]
+    pub followers: Vec<Follower>,
     /// What is wrong with it, in words.
     #[serde(default)]
     pub faults: Vec<String>,
@@ -110,6 +113,21 @@ pub struct Member {
     pub incarnation: String,
     /// Whether it votes.
     pub voter: bool,
+}
+
+/// A member as its leader sees it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Follower {
+    /// Its id.
+    pub id: u16,
+    /// Entries it is behind.
+    pub lag: u64,
+    /// Whether it is being sent a snapshot.
+    pub in_snapshot: bool,
+    /// Bytes of that snapshot that it has.
+    pub snapshot_sent_bytes: u64,
+    /// How long that snapshot is.
+    pub snapshot_bytes: u64,
 }
 
 impl Status {

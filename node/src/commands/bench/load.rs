@@ -10,6 +10,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long answers to requests in flight are waited for at the end.
@@ -51,6 +53,8 @@ pub struct Load {
     pub write_percent: u8,
     /// What each connection does.
     pub connections: Vec<Share>,
+    /// Requests of all threads that succeeded so far, for whoever watches.
+    pub answered: Arc<AtomicU64>,
 }
 
 /// The share of one connection.
@@ -161,11 +165,14 @@ impl Load {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error.into()),
             }
+            let answered_before = measured.latencies_ns.len();
             for event in &events {
                 let lane = &mut lanes[event.token().0];
                 let sending = Instant::now() < end;
                 self.go_on(lane, &mut measured, sending, event.is_read_closed());
             }
+            let answered = measured.latencies_ns.len() - answered_before;
+            self.answered.fetch_add(answered, Ordering::Relaxed);
             if Instant::now() < end {
                 self.mend(&mut lanes, &mut measured, &poll)?;
             }

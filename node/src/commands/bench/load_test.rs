@@ -2,6 +2,8 @@
 use super::{ERROR_REASONS_MAX, Load, Measured, OTHER_REASONS, Phase, Protocol, Share};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Duration;
 
@@ -53,6 +55,7 @@ fn run(address: SocketAddr, operations: u64) -> Measured {
         value_bytes: 3,
         write_percent: 100,
         connections: vec![share],
+        answered: Arc::new(AtomicU64::new(0)),
     };
     load.run().unwrap()
 }
@@ -113,6 +116,7 @@ fn nobody_there_is_an_error() {
         value_bytes: 1,
         write_percent: 100,
         connections: vec![share],
+        answered: Arc::new(AtomicU64::new(0)),
     };
     let error = load.run().unwrap_err();
     assert!(error.to_string().contains(&address.to_string()), "{error}");

@@ -170,7 +170,9 @@ const leaderSees = (replica, live) => {
   if (replica.follower === null) return replica.id === live.leader ? 'leads' : NONE;
   const heard = replica.follower.active ? 'heard' : 'not heard';
   const engaged = replica.follower.engaged ? ', plane takes part' : '';
-  return `${heard}, has ${count(replica.follower.match_index)}${engaged}`;
+  const it = replica.follower;
+  const snapshot = it.in_snapshot ? `, is sent a snapshot: ${bytes(it.snapshot_sent_bytes)} of ${bytes(it.snapshot_bytes)}` : '';
+  return `${heard}, has ${count(it.match_index)}${engaged}${snapshot}`;
 };
 
 // What a card shows, in this order: heading, and text.
