@@ -1,6 +1,6 @@
 //! Real processes, real packets, real faults: starts clusters in network namespaces, breaks them, and
-//! judges what their clients saw. Knows the product only by its command line, its HTTP pages and the
-//! memcached and Redis protocols.
+//! judges what their clients saw. Knows the product only by its command line, its HTTP pages, the
+//! memcached and Redis protocols and, to forge them, the packets of its data planes.
 
 pub mod browser;
 pub mod client;

@@ -86,6 +86,7 @@ fn a_stolen_secret_is_worth_nothing(durability: Durability) {
             // Those who were asked have taken the leader's key, and nobody another's.
             ensure!(counter(cluster, id, "fast_term_keys_dropped_not_leader")? == 0);
             ensure!(counter(cluster, id, "message_dropped_not_certified")? == 0);
+            ensure!(counter(cluster, id, "fast_term_keys_missing")? == 0);
             let had = counter(cluster, id, "fast_term_keys_kept")?
                 + counter(cluster, id, "fast_term_keys_drawn")?;
             ensure!(had > 0, "replica {id} has had no key");
