@@ -125,8 +125,10 @@ pub struct Follower {
     /// Whether it is being sent a snapshot.
     pub in_snapshot: bool,
     /// Bytes of that snapshot that it has.
+    #[serde(default)]
     pub snapshot_sent_bytes: u64,
     /// How long that snapshot is.
+    #[serde(default)]
     pub snapshot_bytes: u64,
 }
 
