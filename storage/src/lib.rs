@@ -108,6 +108,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Descriptors that a folder of one group may need at once: the folder, its lock, the mark, the log's file and the next
+/// one; snapshots that are written, received, sent, and checked before they are; a list of names, for each thread; and a
+/// small file that is replaced.
+pub const DESCRIPTORS_MAX: usize = 5 + 4 + 3 + 1;
+
 /// Whose folder it is, and how to keep it.
 #[derive(Clone, Debug)]
 pub struct Settings {

@@ -14,6 +14,18 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "append_rejected",
         "Entries refused because the log did not match the leader's",
     ),
+    (
+        "client_accepts_without_descriptor",
+        "Times a client waited at listen-memcached, listen-redis or listen-client and no file descriptor was left for it",
+    ),
+    (
+        "http_accepts_without_descriptor",
+        "Times somebody waited at listen-http and no file descriptor was left",
+    ),
+    (
+        "peer_accepts_without_descriptor",
+        "Times somebody waited at listen-peer and no file descriptor was left",
+    ),
     ("client_bytes_in", "Bytes taken from client connections"),
     ("client_bytes_out", "Bytes given to client connections"),
     ("client_connections_accepted", "Client connections accepted"),

@@ -6,6 +6,7 @@ use super::own::{self, OwnClient, OwnCounters};
 use super::redis::{self, RedisClient};
 use super::stats::Statistics;
 use super::stream::Stream;
+use crate::descriptors::Starvation;
 use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
@@ -49,6 +50,15 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// As the port's option has it, behind `listen-`.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Memcached => "memcached",
+            Self::Redis => "redis",
+            Self::Own => "client",
+        }
+    }
+
     /// What a client is told that is one too many.
     fn too_many(self) -> Cow<'static, [u8]> {
         match self {
@@ -539,6 +549,8 @@ pub struct Clients {
     /// How connections are secured; none: not at all.
     pub tls: Option<Arc<ServerConfig>>,
     handshakes: Handshakes,
+    /// Those that could not be accepted for want of a descriptor.
+    pub starvation: Starvation,
     /// What connections hold together.
     pub held: Held,
     unknown_looked_at: Now,
@@ -570,6 +582,7 @@ impl Clients {
             lets_everybody_in: true,
             tls: None,
             handshakes: Handshakes::default(),
+            starvation: Starvation::default(),
             held: Held::default(),
             unknown_looked_at: Now::default(),
             hellos_next: Now::default(),

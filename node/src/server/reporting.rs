@@ -190,6 +190,14 @@ impl Server {
                 clients.closed_for_memory,
             ),
             ("client_connections_closed_unknown", clients.closed_unknown),
+            (
+                "client_accepts_without_descriptor",
+                self.clients.starvation.count,
+            ),
+            (
+                "peer_accepts_without_descriptor",
+                self.core.links.starvation.count,
+            ),
             ("client_requests_refused", own.refused_requests),
             ("command_get_keys", own.get_keys),
             ("command_get_hits", own.get_hits),

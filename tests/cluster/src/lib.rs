@@ -10,6 +10,7 @@ pub mod disk;
 pub mod fast_terms;
 pub mod kernel_planes;
 pub mod network;
+pub mod open_files;
 pub mod plan;
 pub mod process;
 pub mod redis_client;
