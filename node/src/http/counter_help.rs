@@ -46,6 +46,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Client connections closed because they did not say in time who they are",
     ),
     (
+        "client_connections_closed_truncated",
+        "Memcached and Redis clients that broke off within a request",
+    ),
+    (
         "client_connections_killed",
         "Client connections ended by CLIENT KILL",
     ),
@@ -79,7 +83,27 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_requests_refused",
-        "Requests refused for what they say: malformed, too long or not served",
+        "Requests of memcached and Redis clients refused for what they say, or because their client has not said who it is",
+    ),
+    (
+        "client_requests_refused_malformed",
+        "Requests refused because they are not what the protocol has there",
+    ),
+    (
+        "client_requests_refused_too_long",
+        "Requests refused because they, or a part of them, are longer than they may be",
+    ),
+    (
+        "client_requests_refused_unknown_command",
+        "Requests refused because there is no such command",
+    ),
+    (
+        "client_requests_refused_not_served",
+        "Requests refused because the command, or the protocol, is not served here",
+    ),
+    (
+        "client_requests_refused_unauthenticated",
+        "Requests refused because their client has not said who it is, and must",
     ),
     ("command_delete", "Delete and md commands from clients"),
     ("command_flush", "Flush_all commands from clients"),

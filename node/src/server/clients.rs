@@ -512,6 +512,11 @@ impl Connection {
         self.ending || self.stream.may_have_more()
     }
 
+    /// Whether a request has begun to come and its end has not.
+    fn is_within_request(&self) -> bool {
+        self.swallow > 0 || (self.filled > 0 && self.filled < self.needed)
+    }
+
     /// Whether something came that has not been looked at in full.
     fn has_unparsed(&self) -> bool {
         self.filled > 0 && self.filled >= self.needed
@@ -536,6 +541,8 @@ pub struct ClientCounters {
     pub handshakes_postponed: u64,
     /// Connections of the own protocol that ended within a frame.
     pub own_truncated: u64,
+    /// Those of the other protocols that ended within a request.
+    pub closed_truncated: u64,
 }
 
 /// All client connections.
@@ -707,8 +714,12 @@ impl Clients {
         } else {
             self.counters.closed_by_client += 1;
         }
-        if connection.own.is_some() && connection.filled > 0 && !connection.closing {
-            self.counters.own_truncated += 1;
+        if connection.is_within_request() && !connection.closing {
+            let counters = &mut self.counters;
+            match connection.own {
+                Some(_) => counters.own_truncated += 1,
+                None => counters.closed_truncated += 1,
+            }
         }
         self.close(connection);
         false

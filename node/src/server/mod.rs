@@ -30,6 +30,7 @@ mod plane_reads;
 mod plane_turn;
 mod priority;
 mod redis;
+mod refusals;
 mod reporting;
 mod requests;
 mod security;

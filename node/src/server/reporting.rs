@@ -191,6 +191,10 @@ impl Server {
             ),
             ("client_connections_closed_unknown", clients.closed_unknown),
             (
+                "client_connections_closed_truncated",
+                clients.closed_truncated,
+            ),
+            (
                 "client_accepts_without_descriptor",
                 self.clients.starvation.count,
             ),
@@ -198,7 +202,6 @@ impl Server {
                 "peer_accepts_without_descriptor",
                 self.core.links.starvation.count,
             ),
-            ("client_requests_refused", own.refused_requests),
             ("command_get_keys", own.get_keys),
             ("command_get_hits", own.get_hits),
             ("command_set", own.set_commands),
@@ -284,6 +287,7 @@ impl Server {
         counters.extend(
             refused.map(|(why, count)| (format!("peer_tls_refused_{}", why.name()), count)),
         );
+        own.refused.report(&mut counters);
         self.core.journal.add_counters(&mut counters);
         counters.extend(self.core.plane.iter().flat_map(Plane::counters));
         if let Some(datagrams) = &self.datagrams {

@@ -152,7 +152,7 @@ impl Core {
             ("expired", stats.expired),
             ("evictions", stats.evicted),
             ("flushed", stats.flushes),
-            ("refused_requests", own.refused_requests),
+            ("refused_requests", own.refused.sum()),
         ]
     }
 }

@@ -23,7 +23,7 @@ mod words;
 pub use command::answer_command;
 pub use parse::{Parsed, parse};
 pub use script::Script;
-pub use spec::{KeySpec, Kind, Spec, classify, spec};
+pub use spec::{KeySpec, Kind, Spec, classify, spec, why_refused};
 pub use words::Words;
 
 /// The answer to what has been done and has nothing to tell.

@@ -5,8 +5,8 @@ use super::super::core::Core;
 use super::super::requests::{is_account, take_write};
 use super::{NAME_BYTES_MAX, RedisClient, answer, asks, errors, memory, state, transactions};
 use crate::accounts::DEFAULT_NAME;
-use quorumwire_kv::Command;
 use quorumwire_kv::redis::{Resp, Words, reply};
+use quorumwire_kv::{Command, WhyRefused};
 
 /// Carries one out. False: it must be offered again.
 pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
@@ -46,6 +46,7 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         }
         _ => {
             at_once(core, words, &mut out);
+            core.counters.refused.count_if_not_served(&out);
             answer(connection, out);
         }
     }
@@ -215,6 +216,7 @@ fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
         }
     }
     if !is_let_in {
+        core.counters.refused.count(WhyRefused::Unauthenticated);
         return answer(connection, errors::HELLO_NOT_LET_IN.to_vec());
     }
     connection.is_let_in = true;
@@ -296,6 +298,7 @@ fn client(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bo
         },
         (b"help", 2) => write_help(&mut out),
         _ => {
+            core.counters.refused.count(WhyRefused::UnknownCommand);
             let what = String::from_utf8_lossy(words.get(1).unwrap_or_default());
             let text = format!(
                 "ERR unknown subcommand or wrong number of arguments for '{what}'. Try CLIENT HELP."
