@@ -21,7 +21,7 @@ const STANDARD_DESCRIPTORS: usize = 3;
 /// A data plane over UDP: its socket, and the one by which it answers memcached clients.
 const SOCKET_PLANE_DESCRIPTORS_MAX: usize = 2;
 /// A data plane in the kernel: its maps, its programs, and sockets by which it hears of its interface.
-const XDP_PLANE_DESCRIPTORS_MAX: usize = 128;
+const XDP_PLANE_DESCRIPTORS_MAX: usize = 192;
 /// Connections that have waited for a descriptor are complained about this often.
 const COMPLAINT_INTERVAL: Duration = Duration::from_mins(1);
 

@@ -123,7 +123,7 @@ fn connections_take_no_descriptor_that_the_log_needs() {
             cluster.start_with_open_files(id, SHELLS_LIMIT)?;
         }
         cluster.wait_for_ready(&[0, 1, 2])?;
-        let leader = cluster.wait_for_leader()?;
+        let leader = cluster.wait_for_settled_leader()?;
         let most = clients_max(cluster, leader)?;
         ensure!((100..SHELLS_LIMIT).contains(&most), "{most} clients");
         let log = cluster.log(leader);
@@ -187,7 +187,7 @@ fn connections_take_no_descriptor_that_the_log_needs() {
 #[test]
 fn who_comes_while_no_descriptor_is_left_is_served_once_there_is_one() {
     run_started(plan(), |cluster| {
-        let leader = cluster.wait_for_leader()?;
+        let leader = cluster.wait_for_settled_leader()?;
         let mut client = cluster.client(leader)?;
         client.set("key", b"before").expect("set");
         let (term, pid) = (cluster.status(leader)?.term, cluster.pid(leader)?);
