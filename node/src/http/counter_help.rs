@@ -502,6 +502,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     ("log_bytes", "Bytes written to the log"),
     ("log_disk_full", "Writes that found the disk full"),
+    (
+        "log_without_descriptor",
+        "Times that no file descriptor was left for the next file of the log",
+    ),
     ("log_jobs", "Writes to the log"),
     (
         "log_removals_failed",

@@ -262,3 +262,39 @@ fn a_limit_that_leaves_no_room_for_any_client_is_refused_at_the_start() {
         Ok(())
     });
 }
+
+/// No file of the log is lost for it: another replica leads meanwhile, and this one goes on where it was.
+#[test]
+fn a_log_that_finds_no_descriptor_waits_and_the_replica_lives() {
+    run_started(plan(), |cluster| {
+        let old = cluster.wait_for_settled_leader()?;
+        let mut client = cluster.client(old)?;
+        client.set("key", b"before").expect("set");
+        let pid = cluster.pid(old)?;
+        let usual = cluster.limit_open_files(old, 8)?;
+        let value = vec![b'x'; VALUE_BYTES];
+        let is_said = |text: &str| cluster.log(old).contains(text);
+        let mut last = None;
+        cluster.wait_for("the log to need a file", || {
+            last = Some(client.set("large", &value)); // done, until then
+            Ok(is_said("no file descriptor is left for the log"))
+        })?;
+        let leader = cluster.wait_for_leader_other_than(old)?;
+        cluster
+            .client(leader)?
+            .set("key", b"meanwhile")
+            .expect("set");
+        cluster.limit_open_files(old, usual)?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        ensure!(is_said("the log can open files again"), "{last:?}");
+        ensure!(cluster.is_running(old)? && cluster.pid(old)? == pid);
+        let [times, full, _] = counters(
+            cluster,
+            old,
+            ["log_without_descriptor", "log_disk_full", "log_jobs"],
+        )?;
+        ensure!(times > 0 && full == 0, "{times}, {full}");
+        ensure!(cluster.get("key")?.as_deref() == Some("meanwhile"));
+        Ok(())
+    });
+}
