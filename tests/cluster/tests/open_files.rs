@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use quorumwire_cluster_tests::client::Client;
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run, run_started};
 use quorumwire_cluster_tests::open_files::raise_own_limit;
 use quorumwire_cluster_tests::usage::{peak_bytes, processor_time, reset_peak, resident_bytes};
@@ -115,6 +116,24 @@ fn clients_max(cluster: &Cluster<'_>, id: u16) -> Result<u64> {
     Ok(told.parse()?)
 }
 
+/// Writes that take several files of the log, with a snapshot between them; the most files that were open.
+fn write_much(cluster: &Cluster<'_>, id: u16, client: &mut Client) -> Result<u64> {
+    let mut files = 0;
+    for number in 0..WRITES {
+        let key = format!("key-{}", number % 8);
+        client.set(&key, &vec![b'x'; VALUE_BYTES]).expect("set");
+        files = files.max(cluster.open_files(id)?);
+        if number == WRITES / 2 {
+            let http = cluster.http(id).to_string();
+            cluster.wait_for("a snapshot", || {
+                let done = cluster.try_command(&["snapshot", "--addr", &http])?;
+                Ok(done.success)
+            })?;
+        }
+    }
+    Ok(files)
+}
+
 #[test]
 fn connections_take_no_descriptor_that_the_log_needs() {
     raise_own_limit().expect("the limit of this test");
@@ -137,19 +156,7 @@ fn connections_take_no_descriptor_that_the_log_needs() {
         let before = resident_bytes(pid)?;
         let held = flood(cluster, leader)?;
         ensure!(held.len() == 3000);
-        let mut files = 0;
-        for number in 0..WRITES {
-            let key = format!("key-{}", number % 8);
-            client.set(&key, &vec![b'x'; VALUE_BYTES]).expect("set");
-            files = files.max(cluster.open_files(leader)?);
-            if number == WRITES / 2 {
-                let http = cluster.http(leader).to_string();
-                cluster.wait_for("a snapshot", || {
-                    let done = cluster.try_command(&["snapshot", "--addr", &http])?;
-                    Ok(done.success)
-                })?;
-            }
-        }
+        let files = write_much(cluster, leader, &mut client)?;
         let begun = newest_segment(cluster, leader)? - segments;
         let peak = peak_bytes(pid)?;
         let (before_mib, peak_mib) = (before / MIB, peak / MIB);
@@ -160,14 +167,15 @@ fn connections_take_no_descriptor_that_the_log_needs() {
         ensure!(files > most && files < SHELLS_LIMIT, "{files} files open");
         ensure!(peak < before + MEMORY_MAX, "{before} bytes, then {peak}");
         ensure!(cluster.is_running(leader)?);
-        let refused = [
-            "client_connections_refused_too_many",
-            "peer_connections_closed_too_many",
-            "snapshots_taken",
-        ];
-        let [clients, peers, snapshots] = counters(cluster, leader, refused)?;
-        ensure!(clients >= 2500 - most, "{clients} clients refused");
-        ensure!(peers > 100 && snapshots > 0, "{peers}, {snapshots}");
+        cluster.wait_for("those who are too many to be refused", || {
+            let refused = [
+                "client_connections_refused_too_many",
+                "peer_connections_closed_too_many",
+                "snapshots_taken",
+            ];
+            let [clients, peers, snapshots] = counters(cluster, leader, refused)?;
+            Ok(clients >= 2500 - most && peers > 100 && snapshots > 0)
+        })?;
         let starved = counters(cluster, leader, WITHOUT_DESCRIPTOR)?;
         ensure!(starved == [0; 3], "there was one for each: {starved:?}");
 
