@@ -15,6 +15,7 @@ use self::backup::HandedOver;
 use self::live::Live;
 use self::pages::Names;
 use crate::admin::{AdminError, AdminHandle, AdminRequest};
+use crate::descriptors::{LOOKUP_DESCRIPTORS_MAX, Starvation};
 use crate::report::Report;
 use crate::tls::{ClientTls, People, Standing};
 use anyhow::Context as _;
@@ -30,6 +31,7 @@ use hyper_util::service::TowerToHyperService;
 use quorumwire_control::{MemberChange, Refusal};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::{MemoryChange, MemoryPolicy};
+use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::{CommitQuorum, MemberRole};
 use rustls::{ClientConfig, ServerConfig};
 use serde::{Deserialize, Serialize};
@@ -56,6 +58,10 @@ const BODY_BYTES_MAX: usize = 4096;
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Connections served at once, those in [`arrivals`] included; more wait in the listener's queue.
 const CONNECTIONS_MAX: usize = 512;
+/// Descriptors that the port may need: those of its connections, of questions to the other replicas and of lookups of
+/// their names, and the listener, the thread's own event queue and what wakes it.
+pub const DESCRIPTORS_MAX: usize =
+    CONNECTIONS_MAX + MEMBERS_MAX + LOOKUP_THREADS_MAX * LOOKUP_DESCRIPTORS_MAX + 8;
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two handshakes of TLS at least: a flood of them is not to take a processor from the event loop.
@@ -73,7 +79,7 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 const LOOKUP_THREADS_MAX: usize = 4;
 /// How long requests that are under way, and lookups of names, may go on when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pause after a failed accept, such as for want of file descriptors.
+/// Pause after a failed accept, such as for want of a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How connections are secured; may change while the server runs.
@@ -202,6 +208,7 @@ async fn serve(
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let arrivals = Arc::new(Arrivals::default());
     let mut connections = JoinSet::new();
+    let mut starvation = Starvation::default();
     let mut pauses = tokio::time::interval(HANDSHAKE_PAUSE);
     pauses.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -209,7 +216,9 @@ async fn serve(
             if port.tls.is_some() {
                 pauses.tick().await;
             }
-            let (stream, slot) = accept(&listener, &slots).await?;
+            let accepted = accept(&listener, &slots, &mut starvation).await;
+            port.counters.set_starved(starvation.count);
+            let (stream, slot) = accepted?;
             Some((stream, slot, arrivals.take_in().await))
         };
         let accepted = tokio::select! {
@@ -236,12 +245,15 @@ async fn serve(
 async fn accept(
     listener: &tokio::net::TcpListener,
     slots: &Arc<Semaphore>,
+    starvation: &mut Starvation,
 ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => Some((stream, slot)),
         Err(error) => {
-            tracing::warn!(%error, "accepting an HTTP connection failed");
+            if !starvation.note(&error, listener, "http") {
+                tracing::warn!(%error, "accepting an HTTP connection failed");
+            }
             tokio::time::sleep(ACCEPT_PAUSE).await;
             None
         }

@@ -3,6 +3,7 @@
 mod accounts;
 mod admin;
 mod commands;
+mod descriptors;
 #[cfg(test)]
 mod docs_test;
 #[cfg(test)]

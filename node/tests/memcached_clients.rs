@@ -151,6 +151,10 @@ fn statistics_are_those_that_tools_read() {
         let settings = figures(&answer);
         assert_eq!((settings["tcpport"], settings["udpport"]), (&*port, &*port));
         assert_eq!(settings["item_size_max"], "1048576");
+        // That either can be on is looked at where it is: tests/cluster/tests/tls.rs.
+        for name in ["auth_enabled_ascii", "ssl_enabled"] {
+            assert_eq!(settings[name], "no", "{name}");
+        }
         let answer = ask(address, "stats slabs\r\n");
         assert_eq!(figures(&answer)["active_slabs"], "0");
         let answer = ask(address, "stats sizes\r\n");

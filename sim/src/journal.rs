@@ -252,7 +252,7 @@ impl Journal {
         if !self.batch.is_empty() {
             match wal.write(&self.batch) {
                 Ok(()) => {}
-                Err(WalError::DiskFull { .. }) => {
+                Err(WalError::DiskFull { .. } | WalError::NoDescriptor) => {
                     self.compact_log();
                     return Written::Full;
                 }

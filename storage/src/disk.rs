@@ -79,6 +79,15 @@ pub(crate) fn is_disk_full(error: &io::Error) -> bool {
     )
 }
 
+/// Whether an error means that no file can be opened for now: the process, or the system, has as many open as it may.
+pub(crate) fn is_want_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    )
+}
+
 /// Whether an error means that the bytes are lost (a bad sector), rather than that something about the
 /// process or the machine forbids to read them.
 pub(crate) fn is_unreadable(error: &io::Error) -> bool {

@@ -67,7 +67,7 @@
 //! - A failed sync is final: nothing after it is taken, the process must end. At the next start
 //!   everything whose sync had not been acknowledged is written once more before it is trusted.
 //! - A full disk is not an error of the log: the batch waits ([`LogHealth::DiskFull`]) and is written
-//!   when there is room. No room is kept back for votes: a replica whose disk is full promises
+//!   when there is room; so it is where no file can be opened ([`LogHealth::NoDescriptor`]). No room is kept back for votes: a replica whose disk is full promises
 //!   nothing new, in order, until there is room again.
 //!
 //! # A torn end, or damage?
@@ -109,6 +109,11 @@ use quorumwire_wire::{RecordKind, SnapshotHead, peer};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Descriptors that a folder of one group may need at once: the folder, its lock, the mark, the log's file and the next
+/// one; snapshots that are written, received, sent, and checked before they are; a list of names, for each thread; and a
+/// small file that is replaced.
+pub const DESCRIPTORS_MAX: usize = 5 + 4 + 3 + 1;
 
 /// Whose folder it is, and how to keep it.
 #[derive(Clone, Debug)]

@@ -106,6 +106,8 @@ pub enum LogHealth {
     /// There is no room. Jobs wait, in order, and are written when there is room again; until then
     /// new writes should be refused.
     DiskFull,
+    /// The process, or the system, has as many files open as it may, and the log needs one more. As with a full disk.
+    NoDescriptor,
     /// It takes nothing any more; the text says why. The replica must stop.
     Failed(String),
 }
@@ -135,6 +137,8 @@ pub struct LogCounters {
     pub batch_ns_max: u64,
     /// How often the disk was found full.
     pub disk_full: u64,
+    /// How often no descriptor was left for the next segment.
+    pub without_descriptor: u64,
     /// Segments removed behind snapshots.
     pub segments_removed: u64,
     /// Segments that could not be removed; tried again at the next compaction.
@@ -355,6 +359,12 @@ impl Writing {
                         return false;
                     }
                 }
+                Err(WalError::NoDescriptor) => {
+                    self.report_health(LogHealth::NoDescriptor);
+                    if !self.wait_for_room(0, &mut retry_after) {
+                        return false;
+                    }
+                }
                 Err(WalError::Failed(problem)) => {
                     self.report_health(LogHealth::Failed(problem));
                     return false;
@@ -386,8 +396,10 @@ impl Writing {
         if queue.health == health {
             return;
         }
-        if health == LogHealth::DiskFull {
-            queue.counters.disk_full += 1;
+        match health {
+            LogHealth::DiskFull => queue.counters.disk_full += 1,
+            LogHealth::NoDescriptor => queue.counters.without_descriptor += 1,
+            LogHealth::Working | LogHealth::Failed(_) => {}
         }
         queue.health = health;
         drop(queue);

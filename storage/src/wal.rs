@@ -1,6 +1,6 @@
 //! The write-ahead log, writing side: batches of jobs, one write and one sync each, over segment
 //! files. Starts no thread and knows no time: [`LogWriter`](crate::LogWriter) does.
-use crate::disk::{Disk, DiskFile, is_disk_full, write_all_at};
+use crate::disk::{Disk, DiskFile, is_disk_full, is_want_of_descriptors, write_all_at};
 use crate::mark::{Mark, Tail};
 use crate::mutants::mutant;
 use crate::segment::{
@@ -28,6 +28,10 @@ pub enum WalError {
         /// Room to wait for.
         needed_bytes: u64,
     },
+    /// No file can be opened for now, and the next one is due. Nothing of the batch counts as written, and the same
+    /// batch may be tried again.
+    #[error("no file descriptor is left for the next file")]
+    NoDescriptor,
     /// What the disk holds is not known any more, or what was to be written makes no sense. The log
     /// takes nothing after this; the process must end and read the disk afresh.
     #[error("the log failed: {0}")]
@@ -269,6 +273,8 @@ impl Wal {
         });
         let file = match written {
             Ok(file) => file,
+            // Only making it takes one, and without one it was not made.
+            Err(error) if is_want_of_descriptors(&error) => return Err(WalError::NoDescriptor),
             Err(error) if is_disk_full(&error) => {
                 return Err(self.give_up_segment(&name, file_bytes));
             }

@@ -71,10 +71,12 @@ mod command;
 mod key;
 pub mod memcached;
 pub mod redis;
+mod refusal;
 mod store;
 
 pub use command::{Command, DecodeError, Exptime, MemoryChange, Written};
 pub use key::{Key, Keys};
+pub use refusal::WhyRefused;
 pub use store::{Changed, ItemView, MemoryLimit, MemoryPolicy, Outcomes, Stats, Store};
 
 /// Longest key, in bytes; the shortest has one.

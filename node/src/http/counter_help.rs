@@ -14,6 +14,18 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "append_rejected",
         "Entries refused because the log did not match the leader's",
     ),
+    (
+        "client_accepts_without_descriptor",
+        "Times a client waited at listen-memcached, listen-redis or listen-client and no file descriptor was left for it",
+    ),
+    (
+        "http_accepts_without_descriptor",
+        "Times somebody waited at listen-http and no file descriptor was left",
+    ),
+    (
+        "peer_accepts_without_descriptor",
+        "Times somebody waited at listen-peer and no file descriptor was left",
+    ),
     ("client_bytes_in", "Bytes taken from client connections"),
     ("client_bytes_out", "Bytes given to client connections"),
     ("client_connections_accepted", "Client connections accepted"),
@@ -32,6 +44,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "client_connections_closed_unknown",
         "Client connections closed because they did not say in time who they are",
+    ),
+    (
+        "client_connections_closed_truncated",
+        "Memcached and Redis clients that broke off within a request",
     ),
     (
         "client_connections_killed",
@@ -67,7 +83,27 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_requests_refused",
-        "Requests refused for what they say: malformed, too long or not served",
+        "Requests of memcached and Redis clients refused for what they say, or because their client has not said who it is",
+    ),
+    (
+        "client_requests_refused_malformed",
+        "Requests refused because they are not what the protocol has there",
+    ),
+    (
+        "client_requests_refused_too_long",
+        "Requests refused because they, or a part of them, are longer than they may be",
+    ),
+    (
+        "client_requests_refused_unknown_command",
+        "Requests refused because there is no such command",
+    ),
+    (
+        "client_requests_refused_not_served",
+        "Requests refused because the command, or the protocol, is not served here",
+    ),
+    (
+        "client_requests_refused_unauthenticated",
+        "Requests refused because their client has not said who it is, and must",
     ),
     ("command_delete", "Delete and md commands from clients"),
     ("command_flush", "Flush_all commands from clients"),
@@ -502,6 +538,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     ("log_bytes", "Bytes written to the log"),
     ("log_disk_full", "Writes that found the disk full"),
+    (
+        "log_without_descriptor",
+        "Times that no file descriptor was left for the next file of the log",
+    ),
     ("log_jobs", "Writes to the log"),
     (
         "log_removals_failed",

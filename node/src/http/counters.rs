@@ -11,6 +11,7 @@ pub struct HttpCounters {
     refused_by_tls: AtomicU64,
     timed_out: AtomicU64,
     broken: AtomicU64,
+    starved: AtomicU64,
 }
 
 impl HttpCounters {
@@ -40,6 +41,11 @@ impl HttpCounters {
         count(&self.broken);
     }
 
+    /// Times that there was no descriptor to accept somebody with.
+    pub fn set_starved(&self, times: u64) {
+        self.starved.store(times, Ordering::Relaxed);
+    }
+
     /// Named for a report.
     pub fn report(&self, into: &mut BTreeMap<String, u64>) {
         let named = [
@@ -49,6 +55,7 @@ impl HttpCounters {
             ("http_connections_refused_by_tls", &self.refused_by_tls),
             ("http_connections_timed_out", &self.timed_out),
             ("http_connections_broken", &self.broken),
+            ("http_accepts_without_descriptor", &self.starved),
         ];
         into.extend(named.map(|(name, count)| (name.to_owned(), count.load(Ordering::Relaxed))));
     }

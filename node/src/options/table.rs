@@ -450,7 +450,8 @@ pub const TABLE: &[Spec] = &[
         kind: number(1, 100_000, "connections"),
         unset: Unset::Value("10000"),
         help: "Clients connected at once, at `listen-memcached`, `listen-redis` and `listen-client` together; more are \
-               refused.",
+               refused. Where the limit on open files (`ulimit -Hn`), less what the replica itself may open, is less, \
+               that many: a warning says so.",
     },
     Spec {
         name: "client-buffers-mib",

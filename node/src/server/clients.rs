@@ -6,6 +6,7 @@ use super::own::{self, OwnClient, OwnCounters};
 use super::redis::{self, RedisClient};
 use super::stats::Statistics;
 use super::stream::Stream;
+use crate::descriptors::Starvation;
 use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
@@ -50,6 +51,15 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// As the port's option has it, behind `listen-`.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Memcached => "memcached",
+            Self::Redis => "redis",
+            Self::Own => "client",
+        }
+    }
+
     /// What a client is told that is one too many.
     fn too_many(self) -> Cow<'static, [u8]> {
         match self {
@@ -509,6 +519,11 @@ impl Connection {
         self.ending || self.stream.may_have_more()
     }
 
+    /// Whether a request has begun to come and its end has not.
+    fn is_within_request(&self) -> bool {
+        self.swallow > 0 || (self.filled > 0 && self.filled < self.needed)
+    }
+
     /// Whether something came that has not been looked at in full.
     fn has_unparsed(&self) -> bool {
         self.filled > 0 && self.filled >= self.needed
@@ -533,6 +548,8 @@ pub struct ClientCounters {
     pub handshakes_postponed: u64,
     /// Connections of the own protocol that ended within a frame.
     pub own_truncated: u64,
+    /// Those of the other protocols that ended within a request.
+    pub closed_truncated: u64,
 }
 
 /// All client connections.
@@ -546,6 +563,8 @@ pub struct Clients {
     /// How connections are secured; none: not at all.
     pub tls: Option<Arc<ServerConfig>>,
     handshakes: Handshakes,
+    /// Those that could not be accepted for want of a descriptor.
+    pub starvation: Starvation,
     /// What connections hold together.
     pub held: Held,
     unknown_looked_at: Now,
@@ -577,6 +596,7 @@ impl Clients {
             lets_everybody_in: true,
             tls: None,
             handshakes: Handshakes::default(),
+            starvation: Starvation::default(),
             held: Held::default(),
             unknown_looked_at: Now::default(),
             hellos_next: Now::default(),
@@ -701,8 +721,12 @@ impl Clients {
         } else {
             self.counters.closed_by_client += 1;
         }
-        if connection.own.is_some() && connection.filled > 0 && !connection.closing {
-            self.counters.own_truncated += 1;
+        if connection.is_within_request() && !connection.closing {
+            let counters = &mut self.counters;
+            match connection.own {
+                Some(_) => counters.own_truncated += 1,
+                None => counters.closed_truncated += 1,
+            }
         }
         self.close(connection);
         false

@@ -1,4 +1,5 @@
 //! What the node counts by itself, since its start.
+use super::refusals::Refusals;
 use super::term_keys::TermKeyCounters;
 use crate::report::Durations;
 use quorumwire_kv::Command;
@@ -18,7 +19,7 @@ pub struct Counters {
     pub redis_reads: u64,
     pub redis_writes: u64,
     pub redis_transactions: u64,
-    pub refused_requests: u64,
+    pub refused: Refusals,
     /// `me`.
     pub meta_debug_commands: u64,
     /// Values that were refused because of their length.

@@ -361,8 +361,10 @@ fn take_request(
                 Request::Local(local) => answer_local(core, datagrams, &waiting, local),
             }
         }
-        Parsed::Refused { reply, close, .. } if is_told(reply, close) => {
-            core.counters.refused_requests += 1;
+        Parsed::Refused {
+            reply, why, close, ..
+        } if is_told(reply, close) => {
+            core.counters.refused.count(why);
             core.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
             datagrams.send(&waiting, reply);
         }

@@ -13,7 +13,8 @@ pub struct Journal {
     held: VecDeque<LogJob>,
     last_ticket: u64,
     persisted: u64,
-    full: bool,
+    /// As it was when it was last looked at.
+    health: LogHealth,
 }
 
 impl Journal {
@@ -24,19 +25,29 @@ impl Journal {
             held: VecDeque::new(),
             last_ticket: 0,
             persisted: 0,
-            full: false,
+            health: LogHealth::Working,
         }
     }
 
-    /// Whether the disk is full: new writes are to be refused.
+    /// Whether nothing can be written for now, because the disk is full or no file can be opened: new writes are to be
+    /// refused.
     pub fn is_full(&self) -> bool {
-        self.full
+        match self.health {
+            LogHealth::DiskFull | LogHealth::NoDescriptor => true,
+            LogHealth::Working | LogHealth::Failed(_) => false,
+        }
     }
 
     /// What is wrong, for people.
     pub fn fault(&self) -> Option<String> {
-        self.full
-            .then(|| "disk full: writes are refused until space returns".to_owned())
+        let text = match self.health {
+            LogHealth::Working | LogHealth::Failed(_) => return None,
+            LogHealth::DiskFull => "disk full: writes are refused until space returns",
+            LogHealth::NoDescriptor => {
+                "no file descriptor is left for the log: writes are refused until there is one"
+            }
+        };
+        Some(text.to_owned())
     }
 
     /// Writes hard state and entries. `Some`: durable already (as far as the mode goes). An error
@@ -101,21 +112,16 @@ impl Journal {
         let Some(writer) = &self.writer else {
             return Ok(None);
         };
-        match writer.health() {
-            LogHealth::Working => {
-                if std::mem::take(&mut self.full) {
-                    tracing::info!("there is room on the disk again");
-                }
-            }
-            LogHealth::DiskFull => {
-                if !std::mem::replace(&mut self.full, true) {
-                    tracing::error!("disk full: writes are refused until space returns");
-                }
-            }
-            LogHealth::Failed(problem) => bail!(
+        let health = writer.health();
+        if let LogHealth::Failed(problem) = &health {
+            bail!(
                 "the log failed: {problem}. What it holds may not be on disk, so this replica stops \
                  and does not try again; start it anew once the disk is well"
-            ),
+            );
+        }
+        let before = std::mem::replace(&mut self.health, health);
+        if before != self.health {
+            tell_change(&before, &self.health);
         }
         let persisted = writer.persisted();
         self.retry()?;
@@ -151,10 +157,27 @@ impl Journal {
             ("log_bytes", log.bytes),
             ("log_busy_microseconds", log.busy_ns / 1000),
             ("log_disk_full", log.disk_full),
+            ("log_without_descriptor", log.without_descriptor),
             ("log_segments_removed", log.segments_removed),
             ("log_removals_failed", log.removals_failed),
         ];
         counters.extend(numbers.map(|(name, number)| (name.to_owned(), number)));
+    }
+}
+
+fn tell_change(before: &LogHealth, now: &LogHealth) {
+    match now {
+        LogHealth::Working if *before == LogHealth::NoDescriptor => {
+            tracing::info!("the log can open files again");
+        }
+        LogHealth::Working => tracing::info!("there is room on the disk again"),
+        LogHealth::DiskFull => {
+            tracing::error!("disk full: writes are refused until space returns");
+        }
+        LogHealth::NoDescriptor => tracing::error!(
+            "no file descriptor is left for the log: writes are refused until there is one"
+        ),
+        LogHealth::Failed(_) => {} // said where it ends the process
     }
 }
 

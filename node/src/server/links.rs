@@ -5,6 +5,7 @@ use super::dial::{Dial, Resolved};
 use super::handshakes::TimeBudget;
 use super::outbox::Outbox;
 use super::stream::Stream;
+use crate::descriptors::{LOOKUP_DESCRIPTORS_MAX, Starvation};
 use crate::tls::{PeerTls, TlsRefusal};
 use bytes::{Bytes, BytesMut};
 use mio::Registry;
@@ -12,6 +13,7 @@ use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
 use quorumwire_control::{Now, Peer, Promise};
 use quorumwire_interfaces::{Incarnation, ReplicaId};
+use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::prost::Message;
 use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, Goodbye, check_hello, encode_frame, peer};
@@ -25,6 +27,9 @@ mod strangers;
 
 /// Connections at once, those still in the handshake included; more are closed at once.
 pub const LINKS_MAX: usize = 64;
+/// Descriptors that all of this may need: one for each connection, the listener and one that is closed at once, and
+/// those of lookups of the replicas' names.
+pub const DESCRIPTORS_MAX: usize = LINKS_MAX + 2 + MEMBERS_MAX * LOOKUP_DESCRIPTORS_MAX;
 /// Those of them that may be strangers from an address at which no replica is, and as many that come from such
 /// an address: neither find room of the others, or of those that we dial.
 const STRANGERS_MAX: usize = LINKS_MAX / 4;
@@ -149,6 +154,8 @@ pub struct Links {
     neighbours: TimeBudget,
     /// More connections may wait to be accepted.
     accepts_more: bool,
+    /// Those that could not be accepted for want of a descriptor.
+    pub starvation: Starvation,
     up: BTreeMap<ReplicaId, usize>,
     dials: BTreeMap<ReplicaId, Dial>,
     /// The lives that are members.
@@ -185,6 +192,7 @@ impl Links {
             strangers: TimeBudget::new(STRANGERS_TIME),
             neighbours: TimeBudget::new(NEIGHBOURS_TIME),
             accepts_more: false,
+            starvation: Starvation::default(),
             up: BTreeMap::new(),
             dials: BTreeMap::new(),
             members: BTreeMap::new(),

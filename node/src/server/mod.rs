@@ -30,6 +30,7 @@ mod plane_reads;
 mod plane_turn;
 mod priority;
 mod redis;
+mod refusals;
 mod reporting;
 mod requests;
 mod security;
@@ -81,6 +82,10 @@ const TOKEN_OWN: Token = Token(6);
 const TOKEN_FIRST_LINK: usize = 16;
 const TOKEN_FIRST_CLIENT: usize = TOKEN_FIRST_LINK + LINKS_MAX;
 
+/// Descriptors that this may need beside those of clients' connections: of the links between replicas; the clients'
+/// listeners, UDP socket and a connection that is closed at once; the event queue, which has an owner for each kind of
+/// connection, and what wakes it; the service manager's socket; and files that are read now and then.
+pub const DESCRIPTORS_MAX: usize = links::DESCRIPTORS_MAX + 5 + 4 + 1 + 6;
 /// Events taken from the system in one turn.
 const EVENTS_PER_TURN: usize = 1024;
 /// Timeouts of requests, dials and keepalives are looked at this often.
@@ -261,7 +266,7 @@ impl Server {
     /// What is to be done every now and then.
     fn housekeeping(&mut self) -> anyhow::Result<()> {
         let now = self.core.now;
-        self.clients.accept(now); // those that failed before, such as for want of file descriptors
+        self.clients.accept(now); // those that failed before, such as for want of a descriptor
         self.clients.time_out_handshakes(now);
         self.clients.time_out_unknown(now);
         self.clients.time_out_hellos(now);

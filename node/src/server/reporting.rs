@@ -201,7 +201,18 @@ impl Server {
                 clients.closed_for_memory,
             ),
             ("client_connections_closed_unknown", clients.closed_unknown),
-            ("client_requests_refused", own.refused_requests),
+            (
+                "client_connections_closed_truncated",
+                clients.closed_truncated,
+            ),
+            (
+                "client_accepts_without_descriptor",
+                self.clients.starvation.count,
+            ),
+            (
+                "peer_accepts_without_descriptor",
+                self.core.links.starvation.count,
+            ),
             ("command_get_keys", own.get_keys),
             ("command_get_hits", own.get_hits),
             ("command_set", own.set_commands),
@@ -291,6 +302,7 @@ impl Server {
         if self.core.term_keys.is_some() {
             add_term_key_counters(&own.term_keys, &mut counters);
         }
+        own.refused.report(&mut counters);
         self.core.journal.add_counters(&mut counters);
         counters.extend(self.core.plane.iter().flat_map(Plane::counters));
         if let Some(datagrams) = &self.datagrams {

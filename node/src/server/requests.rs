@@ -12,8 +12,8 @@ use super::stats::Statistics;
 use super::{Server, answers, clock, memory, meta_reads, own, redis};
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
-use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
+use quorumwire_kv::{Command, WhyRefused};
 use std::time::Duration;
 
 /// Keys of reads that may wait on a connection when a write behind them is put into the log: they will
@@ -213,6 +213,9 @@ fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize,
             consumed, swallow, ..
         } => (consumed, reply::NOT_LET_IN, swallow > 0),
     };
+    if reply == reply::NOT_LET_IN {
+        core.counters.refused.count(WhyRefused::Unauthenticated);
+    }
     connection.push(SlotKind::Fixed(reply), None);
     if is_over {
         connection.push(SlotKind::Quit, None);
@@ -261,9 +264,10 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
                 consumed,
                 swallow,
                 reply,
+                why,
                 close,
             } => {
-                core.counters.refused_requests += 1;
+                core.counters.refused.count(why);
                 core.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
                 used += consumed;
                 connection.swallow = swallow;

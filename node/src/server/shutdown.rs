@@ -67,7 +67,7 @@ impl Server {
             && self.others_can_store()
         {
             self.handed_over_full_at = Some(now);
-            tracing::warn!("the disk is full: handing leadership over");
+            tracing::warn!("nothing can be stored: handing leadership over");
             let ticket = self.core.next_ticket(); // nobody waits for the answer
             self.core.step(Input::Transfer(ticket, None));
         }

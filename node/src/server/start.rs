@@ -15,6 +15,7 @@ use super::{
     priority,
 };
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
+use crate::descriptors;
 use crate::http::{self, HttpTls};
 use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use crate::privileges;
@@ -73,6 +74,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     }
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&reload))?;
+    let options = &descriptors::fit(options)?;
     priority::raise(options.raise_priority);
     privileges::give_up(options)?; // before there is another thread, which would keep them
     let poll = Poll::new()?;

@@ -152,7 +152,7 @@ impl Core {
             ("expired", stats.expired),
             ("evictions", stats.evicted),
             ("flushed", stats.flushes),
-            ("refused_requests", own.refused_requests),
+            ("refused_requests", own.refused.sum()),
         ]
     }
 }
@@ -174,7 +174,9 @@ impl Server {
         let memcached = &self.addresses.memcached;
         let (host, port) = memcached.rsplit_once(':').unwrap_or((memcached, "0"));
         let udp_port = if self.datagrams.is_some() { port } else { "0" };
-        let connections_max = self.options.connections_max;
+        let options = &self.options;
+        let yes = |yes: bool| if yes { "yes" } else { "no" };
+        let connections_max = options.connections_max;
         let mut text = Vec::new();
         push(&mut text, "maxconns", connections_max);
         push(&mut text, "tcpport", port);
@@ -186,14 +188,18 @@ impl Server {
         push(&mut text, "cas_enabled", "yes");
         push(&mut text, "binding_protocol", "ascii");
         push(&mut text, "auth_enabled_sasl", "no");
-        push(&mut text, "auth_enabled_ascii", "no");
+        push(
+            &mut text,
+            "auth_enabled_ascii",
+            yes(options.client_auth_file.is_some()),
+        );
         push(&mut text, "item_size_max", VALUE_BYTES_MAX);
         push(&mut text, "maxconns_fast", "yes");
         push(&mut text, "flush_enabled", "yes");
         push(&mut text, "dump_enabled", "no");
         push(&mut text, "idle_timeout", 0);
         push(&mut text, "track_sizes", "no");
-        push(&mut text, "ssl_enabled", "no");
+        push(&mut text, "ssl_enabled", yes(options.client_tls.is_some()));
         self.core.serving.settings = String::from_utf8_lossy(&text).into_owned();
         self.core.serving.open_max = connections_max as u64;
     }

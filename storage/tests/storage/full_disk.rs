@@ -1,5 +1,5 @@
 //! The disk is full at any write: nothing of the batch counts, everything before it does, and when
-//! there is room again the same batch is written.
+//! there is room again the same batch is written. The same where no file can be opened.
 use crate::world::{Model, body, entry, hard_state, head, open_ready, settings, start, until};
 use quorumwire_interfaces::Index;
 use quorumwire_storage::{
@@ -173,4 +173,62 @@ fn a_writer_that_waits_for_room_can_be_stopped() {
     until(&wakes, || log.health() == LogHealth::DiskFull);
     drop(log);
     assert!(open_ready(Arc::new(folder)).stored.entries.len() < 24);
+}
+
+/// The first and every further segment may be the one for which no file can be opened.
+#[test]
+fn a_log_that_no_file_can_be_opened_for_waits_and_loses_nothing() {
+    let mut waited = 0;
+    for opens in 0..8 {
+        let disk = MemoryDisk::with_power_cuts();
+        let folder = FaultyDisk::new(disk.clone());
+        let ready = open_ready(Arc::new(folder.clone()));
+        let mut wal = ready.log.into_wal().unwrap();
+        let mut model = Model::default();
+        folder.faults().opens_until_no_handle = Some(opens);
+        for batch in jobs() {
+            while let Err(error) = wal.write(&batch) {
+                assert!(matches!(error, WalError::NoDescriptor), "{error}");
+                waited += 1;
+                for all_or_none in [0, 1] {
+                    let cut = disk.after_power_cut(&mut |below| match below {
+                        2 | 4 => all_or_none,
+                        _ => 0,
+                    });
+                    model.is(&open_ready(Arc::new(cut)).stored).unwrap();
+                }
+                // Tried again in vain it is as before.
+                assert!(matches!(wal.write(&batch), Err(WalError::NoDescriptor)));
+                folder.faults().opens_until_no_handle = None;
+            }
+            model.take_job(&batch[0]);
+        }
+        drop(wal);
+        folder.faults().opens_until_no_handle = None;
+        model.is(&open_ready(Arc::new(folder)).stored).unwrap();
+    }
+    assert!(waited >= 3, "{waited}");
+}
+
+#[test]
+fn the_writer_says_that_no_file_can_be_opened_and_goes_on_when_one_can() {
+    let folder = FaultyDisk::new(MemoryDisk::new());
+    let ready = open_ready(Arc::new(folder.clone()));
+    let (log, wakes) = start(ready.log);
+    let mut waiting = jobs().into_iter().flatten();
+    log.submit(waiting.next().unwrap()).unwrap();
+    until(&wakes, || log.persisted() == 1);
+    folder.faults().opens_until_no_handle = Some(0);
+    for job in waiting {
+        log.submit(job).unwrap();
+    }
+    until(&wakes, || log.health() == LogHealth::NoDescriptor);
+    assert!(log.persisted() < 24);
+    let counters = log.counters();
+    assert_eq!((counters.without_descriptor, counters.disk_full), (1, 0));
+    folder.faults().opens_until_no_handle = None;
+    until(&wakes, || log.persisted() == 24);
+    assert_eq!(log.health(), LogHealth::Working);
+    drop(log);
+    assert_eq!(open_ready(Arc::new(folder)).stored.entries.len(), 24);
 }

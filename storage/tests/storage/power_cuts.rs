@@ -194,7 +194,7 @@ impl Run {
                 }
                 false
             }
-            Err(WalError::DiskFull { .. }) => panic!("the disk was never full"),
+            Err(error @ (WalError::DiskFull { .. } | WalError::NoDescriptor)) => panic!("{error}"),
         }
     }
 

@@ -58,7 +58,9 @@ pub(crate) fn every_sync_that_fails_is_final() {
                     assert_eq!(folder.faults().changes, changes, "it went on");
                     break;
                 }
-                Err(error @ WalError::DiskFull { .. }) => panic!("{error}"),
+                Err(error @ (WalError::DiskFull { .. } | WalError::NoDescriptor)) => {
+                    panic!("{error}")
+                }
             }
         }
         let finished = folder.faults().syncs_until_failure.is_some();

@@ -20,7 +20,7 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The programs that start the program, and become it.
-const STARTERS: [&str; 3] = ["nsenter", "setpriv", "setsid"];
+const STARTERS: [&str; 4] = ["nsenter", "setpriv", "setsid", "prlimit"];
 
 /// How much of a log's end a failed test shows.
 const LOG_TAIL_BYTES: u64 = 8 * 1024;

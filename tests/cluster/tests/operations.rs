@@ -1,5 +1,7 @@
 //! What an operator does on an ordinary day, and what an ordinary client expects.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -12,6 +14,8 @@ use serde_json::Value;
 
 /// Handing leadership over takes no election timeout, but two cores shared by everything take theirs.
 const HAND_OVER_MAX: Duration = Duration::from_secs(2);
+/// How long somebody at a terminal waits for an answer.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 #[test]
 fn sigterm_hands_leadership_over_and_exits_cleanly() {
@@ -160,6 +164,105 @@ fn memccapable_passes_in_full_against_leader_and_follower() {
         passes_memccapable(cluster, leader)?;
         passes_memccapable(cluster, (leader + 1) % 3)?;
         cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
+}
+
+/// What libmemcached's tools for people say of a replica.
+fn is_seen_by_tools(cluster: &Cluster<'_>, id: u16) -> Result<()> {
+    let servers = format!("--servers={}", cluster.memcached(id));
+    let run = |program: &str, more: &[&str]| {
+        let finished = cluster.run_program(program, &[&[servers.as_str()], more].concat())?;
+        let said = finished.stdout + &finished.stderr;
+        ensure!(finished.success, "{program} at replica {id}: {said}");
+        anyhow::Ok(said)
+    };
+    let said = run("memcstat", &[])?;
+    for wanted in ["curr_items: 1\n", "version: 1.6.18-quorumwire-"] {
+        ensure!(
+            said.contains(wanted),
+            "no {wanted:?} of replica {id}: {said}"
+        );
+    }
+    let said = run("memcstat", &["settings"])?;
+    ensure!(said.contains("item_size_max: 1048576\n"), "{said}");
+    let said = run("memcstat", &["--server-version"])?;
+    ensure!(said.contains("1.6.18"), "{said}");
+    run("memcping", &[])?;
+    Ok(())
+}
+
+#[test]
+fn the_tools_of_libmemcached_show_and_reach_leader_and_follower() {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        cluster.wait_for_ready(&[0, 1, 2])?;
+        cluster.put("only", "one")?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        for id in [leader, (leader + 1) % 3] {
+            is_seen_by_tools(cluster, id)?;
+        }
+        // They would say so if nobody answered.
+        let nobody = format!("--servers={}", cluster.plane(leader));
+        ensure!(!cluster.run_program("memcping", &[&nobody])?.success);
+        Ok(())
+    });
+}
+
+/// What a person types, and what the screen then shows.
+const TYPED: [(&str, &str); 15] = [
+    ("set greeting 0 0 5\r\n", ""),
+    ("hello\r\n", "STORED\r\n"),
+    ("get greeting\n", "VALUE greeting 0 5\r\nhello\r\nEND\r\n"),
+    ("help\r\n", "ERROR\r\n"),
+    ("\r\n", "ERROR\r\n"),
+    ("\n", "ERROR\r\n"),
+    ("GET greeting\r\n", "ERROR\r\n"),
+    ("get\n", "ERROR\r\n"),
+    ("set greeting\n", "ERROR\r\n"),
+    (
+        "incr greeting 1\r\n",
+        "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n",
+    ),
+    ("append greeting 0 0 1\n", ""),
+    ("!\r\n", "STORED\r\n"),
+    (
+        "get greeting\r\n",
+        "VALUE greeting 0 6\r\nhello!\r\nEND\r\n",
+    ),
+    ("delete greeting\n", "DELETED\r\n"),
+    ("get greeting\n", "END\r\n"),
+];
+
+/// Each letter leaves as it is typed, and nothing is typed before the answer is there.
+fn types(cluster: &Cluster<'_>, id: u16, end: &str) -> Result<()> {
+    let mut socket = TcpStream::connect(cluster.memcached(id))?;
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(ANSWER_MAX))?;
+    for (line, shown) in TYPED {
+        for letter in line.bytes() {
+            socket.write_all(&[letter])?;
+        }
+        let mut answer = vec![0; shown.len()];
+        socket.read_exact(&mut answer)?;
+        let answer = String::from_utf8_lossy(&answer);
+        ensure!(answer == shown, "replica {id}, {line:?}: {answer:?}");
+    }
+    socket.write_all(format!("quit{end}").as_bytes())?;
+    let mut rest = String::new();
+    socket.read_to_string(&mut rest)?;
+    ensure!(rest.is_empty(), "behind quit: {rest:?}");
+    Ok(())
+}
+
+#[test]
+fn a_person_at_a_terminal_is_answered_line_by_line_and_forgiven() {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        cluster.wait_for_ready(&[0, 1, 2])?;
+        for (id, end) in [(leader, "\r\n"), ((leader + 1) % 3, "\n")] {
+            types(cluster, id, end)?;
+        }
         Ok(())
     });
 }

@@ -289,7 +289,7 @@ fn a_command_that_is_sent_again_is_answered_as_it_was() {
             let script = [&[SCRIPT, b'3', 0, 0, 0, 0, 0], text.as_bytes()].concat();
             submit(request, 7, sequence, &script)
         };
-        let long = "y".repeat(200);
+        let long = "y".repeat(200); // longer than an answer that is kept
         let bytes = [
             hello(),
             submit(1, 7, 1, b""),

@@ -371,6 +371,11 @@ fn who_has_not_said_who_he_is_gets_nothing() {
         }
         let failed = cluster.status(leader)?.counters["client_authentications_failed"];
         ensure!(failed == 3, "{failed} failures counted");
+        let refused = cluster.status(leader)?.counters["client_requests_refused_unauthenticated"];
+        ensure!(
+            refused == 16,
+            "{refused} requests of unknown clients counted"
+        );
         Ok(())
     });
     std::fs::remove_file(file).expect("the file is ours");

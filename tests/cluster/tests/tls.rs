@@ -386,6 +386,13 @@ fn memcached_and_redis(cluster: &Cluster<'_>, id: u16) -> Result<()> {
     let mut memcached = connect(cluster.memcached(id))?;
     let name = b"set auth 0 0 14\r\nkim opensesame\r\n";
     ensure!(memcached.ask(name, b"\r\n")? == "STORED\r\n");
+    let settings = memcached.ask(b"stats settings\r\n", b"END\r\n")?;
+    for name in ["auth_enabled_ascii", "ssl_enabled"] {
+        ensure!(
+            settings.contains(&format!("STAT {name} yes\r\n")),
+            "{settings}"
+        );
+    }
     let value = "x".repeat(500_000);
     let set = format!("set key 0 0 {}\r\n{value}\r\n", value.len());
     ensure!(memcached.ask(set.as_bytes(), b"\r\n")? == "STORED\r\n");

@@ -6,7 +6,7 @@ mod number;
 mod parse;
 pub mod reply;
 
-use crate::{Command, Key, Keys};
+use crate::{Command, Key, Keys, WhyRefused};
 
 pub(crate) use meta::{Flags, NO_KEY};
 pub use meta::{Meta, MetaDebug, MetaKind};
@@ -57,6 +57,8 @@ pub enum Parsed<'a> {
         swallow: usize,
         /// The answer; empty if the client asked for none.
         reply: &'static [u8],
+        /// Why it is, whatever the client is told.
+        why: WhyRefused,
         /// Whether the connection cannot go on: where the next request starts is not known.
         close: bool,
     },

@@ -4,7 +4,7 @@ use super::number::{signed, unsigned};
 use super::{
     Asked, COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, Request, reply,
 };
-use crate::{Command, Exptime, Key, Keys, MemoryChange, VALUE_BYTES_MAX, Written};
+use crate::{Command, Exptime, Key, Keys, MemoryChange, VALUE_BYTES_MAX, WhyRefused, Written};
 
 mod meta;
 
@@ -19,22 +19,23 @@ const BINARY_MAGIC: u8 = 0x80;
 #[must_use]
 pub fn parse(buffer: &[u8]) -> Parsed<'_> {
     if buffer.first() == Some(&BINARY_MAGIC) {
-        return hang_up(buffer, reply::BINARY_PROTOCOL);
+        return hang_up(buffer, WhyRefused::NotServed, reply::BINARY_PROTOCOL);
     }
     match find_line(buffer) {
         Line::Whole { bytes } => Cut::new(buffer, bytes).request(),
         Line::Incomplete => Parsed::Incomplete {
             needed: buffer.len() + 1,
         },
-        Line::TooLong => hang_up(buffer, reply::LINE_TOO_LONG),
+        Line::TooLong => hang_up(buffer, WhyRefused::TooLong, reply::LINE_TOO_LONG),
     }
 }
 
-fn hang_up<'a>(buffer: &'a [u8], reply: &'static [u8]) -> Parsed<'a> {
+fn hang_up<'a>(buffer: &'a [u8], why: WhyRefused, reply: &'static [u8]) -> Parsed<'a> {
     Parsed::Refused {
         consumed: buffer.len(),
         swallow: 0,
         reply,
+        why,
         close: true,
     }
 }
@@ -152,7 +153,13 @@ impl<'a> Cut<'a> {
             b"ma" => self.meta_write(MetaKind::Arithmetic),
             b"me" => self.meta_debug(),
             b"shutdown" => self.refuse(reply::SHUTDOWN_NOT_ENABLED),
-            _ => self.refuse(reply::ERROR),
+            _ => Parsed::Refused {
+                consumed: self.line_bytes,
+                swallow: 0,
+                reply: reply::ERROR,
+                why: WhyRefused::UnknownCommand,
+                close: false,
+            },
         }
     }
 
@@ -203,6 +210,7 @@ impl<'a> Cut<'a> {
                 consumed,
                 swallow: 0,
                 reply,
+                why: WhyRefused::Malformed,
                 close: false,
             };
         };
@@ -387,13 +395,27 @@ impl<'a> Cut<'a> {
     }
 
     fn refuse_block(&self, swallow: usize, noreply: bool, reply: &'static [u8]) -> Parsed<'a> {
+        let why = why(reply);
         let reply: &[u8] = if noreply { b"" } else { reply };
         Parsed::Refused {
             consumed: self.line_bytes,
             swallow,
             reply,
+            why,
             close: false,
         }
+    }
+}
+
+/// Why a command that there is is refused with this answer.
+fn why(reply: &[u8]) -> WhyRefused {
+    match reply {
+        reply::TOO_LARGE
+        | reply::TOO_MANY_FLAGS
+        | reply::TOO_MANY_FLAGS_OF_GET
+        | reply::OPAQUE_TOO_LONG => WhyRefused::TooLong,
+        reply::SHUTDOWN_NOT_ENABLED => WhyRefused::NotServed,
+        _ => WhyRefused::Malformed,
     }
 }
 

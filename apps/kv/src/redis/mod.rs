@@ -25,7 +25,7 @@ pub use arithmetic::integer;
 pub use command::answer_command;
 pub use parse::{Parsed, parse};
 pub use script::Script;
-pub use spec::{KeySpec, Kind, Spec, classify, find, spec};
+pub use spec::{KeySpec, Kind, Spec, classify, find, spec, why_refused};
 pub use words::Words;
 
 /// The answer to what has been done and has nothing to tell.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::words::{Length, length};
 use super::{INLINE_BYTES_MAX, REQUEST_BYTES_MAX, WORDS_MAX, Words, inline};
-use crate::VALUE_BYTES_MAX;
+use crate::{VALUE_BYTES_MAX, WhyRefused};
 
 /// What stands at the start of a connection's bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -34,6 +34,8 @@ pub enum Parsed<'a> {
         consumed: usize,
         /// The answer; empty if there is to be none.
         reply: Cow<'static, [u8]>,
+        /// Why it is.
+        why: WhyRefused,
     },
 }
 
@@ -58,6 +60,7 @@ pub fn parse(buffer: &[u8]) -> Parsed<'_> {
         Parsed::Request { consumed, words } if is_of_browsers(words) => Parsed::Refused {
             consumed: *consumed,
             reply: Cow::Borrowed(b""),
+            why: WhyRefused::NotServed,
         },
         Parsed::Request { .. }
         | Parsed::Incomplete { .. }
@@ -80,7 +83,7 @@ fn array(buffer: &[u8]) -> Parsed<'_> {
             let needed = buffer.len() + 1;
             return Parsed::Incomplete { needed };
         }
-        Length::TooLong => return refused(buffer, "too big mbulk count string"),
+        Length::TooLong => return too_long(buffer, "too big mbulk count string"),
         Length::NoNumber | Length::NoMarker(_) => {
             return refused(buffer, "invalid multibulk length");
         }
@@ -90,7 +93,7 @@ fn array(buffer: &[u8]) -> Parsed<'_> {
     }
     match usize::try_from(number) {
         Ok(count) if count <= WORDS_MAX => words(buffer, count, start),
-        _ => refused(buffer, "invalid multibulk length"),
+        _ => too_long(buffer, "invalid multibulk length"),
     }
 }
 
@@ -105,13 +108,14 @@ fn words(buffer: &[u8], count: usize, start: usize) -> Parsed<'_> {
                 let least = place + WORD_BYTES_LEAST + rest_bytes_least;
                 return needed(buffer, least.max(buffer.len() + 1));
             }
-            Length::TooLong => return refused(buffer, "too big bulk count string"),
+            Length::TooLong => return too_long(buffer, "too big bulk count string"),
             Length::NoNumber => return refused(buffer, "invalid bulk length"),
             Length::NoMarker(found) => return refused_marker(buffer, found),
         };
         let bytes = match usize::try_from(number) {
             Ok(bytes) if bytes <= VALUE_BYTES_MAX => bytes,
-            _ => return refused(buffer, "invalid bulk length"),
+            Ok(_) => return too_long(buffer, "invalid bulk length"),
+            Err(_) => return refused(buffer, "invalid bulk length"),
         };
         let word_end = place + end + bytes;
         place = word_end + 2;
@@ -130,7 +134,7 @@ fn words(buffer: &[u8], count: usize, start: usize) -> Parsed<'_> {
 
 fn needed(buffer: &[u8], bytes: usize) -> Parsed<'_> {
     if bytes > REQUEST_BYTES_MAX {
-        return refused(buffer, "too long request");
+        return too_long(buffer, "too long request");
     }
     Parsed::Incomplete { needed: bytes }
 }
@@ -139,7 +143,7 @@ fn line(buffer: &[u8]) -> Parsed<'_> {
     let near = &buffer[..buffer.len().min(INLINE_BYTES_MAX)];
     let Some(end) = memchr::memchr(b'\n', near) else {
         if near.len() == INLINE_BYTES_MAX {
-            return refused(buffer, "too big inline request");
+            return too_long(buffer, "too big inline request");
         }
         let needed = buffer.len() + 1;
         return Parsed::Incomplete { needed };
@@ -155,11 +159,20 @@ fn line(buffer: &[u8]) -> Parsed<'_> {
     }
 }
 
-fn refused<'a>(buffer: &'a [u8], why: &str) -> Parsed<'a> {
-    let reply = format!("-ERR Protocol error: {why}\r\n").into_bytes();
+fn refused<'a>(buffer: &'a [u8], text: &str) -> Parsed<'a> {
+    refused_as(buffer, WhyRefused::Malformed, text)
+}
+
+fn too_long<'a>(buffer: &'a [u8], text: &str) -> Parsed<'a> {
+    refused_as(buffer, WhyRefused::TooLong, text)
+}
+
+fn refused_as<'a>(buffer: &'a [u8], why: WhyRefused, text: &str) -> Parsed<'a> {
+    let reply = format!("-ERR Protocol error: {text}\r\n").into_bytes();
     Parsed::Refused {
         consumed: buffer.len(),
         reply: Cow::Owned(reply),
+        why,
     }
 }
 
@@ -174,5 +187,6 @@ fn refused_marker(buffer: &[u8], found: u8) -> Parsed<'_> {
     Parsed::Refused {
         consumed: buffer.len(),
         reply: Cow::Owned(reply),
+        why: WhyRefused::Malformed,
     }
 }

@@ -2,6 +2,7 @@
 use std::sync::LazyLock;
 
 use super::{Words, table};
+use crate::WhyRefused;
 
 /// Who carries a command out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -198,6 +199,20 @@ impl KeySpec {
 /// Who carries the command out; or the answer to what is none, as a whole error.
 pub fn classify(words: &Words<'_>) -> Result<Kind, Vec<u8>> {
     find(words).map(|spec| spec.kind)
+}
+
+/// Why [`find`] refuses this.
+#[must_use]
+pub fn why_refused(words: &Words<'_>) -> WhyRefused {
+    let is_known = row(words.get(0).unwrap_or_default()).is_some_and(|spec| {
+        let second = words.get(1).filter(|_| !spec.subcommands.is_empty());
+        second.is_none_or(|name| spec.subcommand(name).is_some())
+    });
+    if is_known {
+        WhyRefused::Malformed
+    } else {
+        WhyRefused::UnknownCommand
+    }
 }
 
 /// The row of the command, or of the subcommand if it has some; or the answer to what is none, as a whole error.

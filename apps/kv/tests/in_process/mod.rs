@@ -55,6 +55,7 @@ impl Server {
                     swallow,
                     reply,
                     close,
+                    why: _,
                 } => {
                     out.extend_from_slice(reply);
                     connection.swallow = swallow;

@@ -134,11 +134,16 @@ impl Clients {
             };
             self.handshakes.next_listener = place + 1;
             let began = clock::worked();
-            if let Ok((stream, from)) = self.listeners[place].0.accept() {
-                in_a_row_empty = 0;
-                self.take_in(stream, from, protocol, now);
-            } else {
-                in_a_row_empty += 1;
+            let listener = &self.listeners[place].0;
+            match listener.accept() {
+                Ok((stream, from)) => {
+                    in_a_row_empty = 0;
+                    self.take_in(stream, from, protocol, now);
+                }
+                Err(error) => {
+                    in_a_row_empty += 1;
+                    self.starvation.note(&error, listener, protocol.name());
+                }
             }
             let took = clock::worked().saturating_sub(began);
             self.handshakes.accepts.use_up(took);

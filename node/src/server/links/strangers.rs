@@ -34,9 +34,13 @@ impl Links {
         self.accepts_more = true;
         while self.accepts.is_left() {
             let began = clock::worked();
-            let Ok((stream, address)) = self.listener.accept() else {
-                self.accepts_more = false;
-                return;
+            let (stream, address) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    self.starvation.note(&error, &self.listener, "peer");
+                    self.accepts_more = false;
+                    return; // and comes again with the next housekeeping
+                }
             };
             self.take_in(stream, address, now);
             self.accepts.use_up(clock::worked().saturating_sub(began));

@@ -6,8 +6,8 @@ use super::super::requests::{is_account, take_write};
 use super::client::{self, is_name};
 use super::{answer, asks, errors, help, memory, state, transactions};
 use crate::accounts::DEFAULT_NAME;
-use quorumwire_kv::Command;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
+use quorumwire_kv::{Command, WhyRefused};
 
 /// Carries one out. False: it must be offered again.
 pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
@@ -47,6 +47,7 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         }
         _ => {
             at_once(core, resp, words, &mut out);
+            core.counters.refused.count_if_not_served(&out);
             answer(connection, out);
         }
     }
@@ -245,6 +246,7 @@ fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
         }
     }
     if user.is_none() && !connection.is_let_in {
+        core.counters.refused.count(WhyRefused::Unauthenticated);
         return answer(connection, errors::HELLO_NOT_LET_IN.to_vec());
     }
     connection.is_let_in = true;

@@ -15,8 +15,8 @@ use super::core::Core;
 use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use crate::accounts::DEFAULT_NAME;
 use quorumwire_control::Now;
-use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, find, parse};
-use quorumwire_kv::{COMMAND_BYTES_MAX, Command};
+use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, find, parse, why_refused};
+use quorumwire_kv::{COMMAND_BYTES_MAX, Command, WhyRefused};
 use std::net::SocketAddr;
 
 pub use asks::{Filter, replicas_that_have};
@@ -115,7 +115,8 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 consumed: bytes, ..
             } if !connection.is_let_in && bytes > UNKNOWN_CLIENT_BYTES_MAX => {
                 used += rest.len();
-                refuse(core, connection, errors::UNKNOWN_CLIENT_TOO_LONG.to_vec());
+                let text = errors::UNKNOWN_CLIENT_TOO_LONG.to_vec();
+                refuse(core, connection, WhyRefused::Unauthenticated, text);
             }
             Parsed::Incomplete { needed } => return (used, needed),
             Parsed::Nothing { consumed } => used += consumed,
@@ -126,9 +127,13 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 }
                 used += consumed;
             }
-            Parsed::Refused { consumed, reply } => {
+            Parsed::Refused {
+                consumed,
+                reply,
+                why,
+            } => {
                 used += consumed;
-                refuse(core, connection, reply.to_vec());
+                refuse(core, connection, why, reply.to_vec());
             }
         }
         advance(core, connection);
@@ -136,9 +141,9 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
 }
 
 /// What follows cannot be understood: says why, and closes.
-fn refuse(core: &mut Core, connection: &mut Connection, why: Vec<u8>) {
-    core.counters.refused_requests += 1;
-    answer(connection, why);
+fn refuse(core: &mut Core, connection: &mut Connection, why: WhyRefused, text: Vec<u8>) {
+    core.counters.refused.count(why);
+    answer(connection, text);
     connection.push(SlotKind::Quit, None);
     connection.closing = true;
 }
@@ -177,7 +182,7 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
     let kind = match found {
         Ok(spec) => spec.kind,
         Err(text) => {
-            core.counters.refused_requests += 1;
+            core.counters.refused.count(why_refused(words));
             if let Some(transaction) = &mut state(connection).transaction {
                 transaction.fail();
             }
@@ -186,11 +191,12 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         }
     };
     if !connection.is_let_in && !connection::is_for_unknown(words) {
+        core.counters.refused.count(WhyRefused::Unauthenticated);
         answer(connection, errors::NOT_LET_IN.to_vec());
         return true;
     }
     if kind == Kind::Connection && words.len() > CONNECTION_WORDS_MAX && !has_own_limit(words) {
-        core.counters.refused_requests += 1;
+        core.counters.refused.count(WhyRefused::TooLong);
         if let Some(transaction) = &mut state(connection).transaction {
             transaction.fail();
         }
@@ -234,6 +240,7 @@ fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>)
     }
     let command = Command::Redis(script);
     if command.encoded_bytes() > COMMAND_BYTES_MAX {
+        core.counters.refused.count(WhyRefused::TooLong);
         answer(connection, errors::too_long());
         return true;
     }

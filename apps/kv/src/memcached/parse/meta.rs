@@ -1,8 +1,8 @@
 //! Requests of the meta protocol.
 use super::{Cut, VALUE_BYTES_MAX, value_bytes};
-use crate::Command;
 use crate::memcached::meta::{MetaDebug, split_line, split_word};
 use crate::memcached::{Asked, Meta, MetaKind, Parsed, Read, Request, reply};
+use crate::{Command, WhyRefused};
 
 impl<'a> Cut<'a> {
     /// `mg key flag...`: a write if a flag says so.
@@ -80,6 +80,7 @@ impl<'a> Cut<'a> {
                 consumed,
                 swallow: 0,
                 reply: reply::BAD_CHUNK,
+                why: WhyRefused::Malformed,
                 close: false,
             },
         }

@@ -46,6 +46,7 @@ fn refused(request: &[u8]) -> (&'static [u8], usize) {
             swallow,
             reply,
             close: false,
+            why: _,
         } => {
             let line = request
                 .split_inclusive(|&byte| byte == b'\n')
@@ -394,6 +395,7 @@ fn a_data_block_must_end_where_the_line_says() {
             consumed,
             swallow: 0,
             reply,
+            why: WhyRefused::Malformed,
             close: false,
         } = parse(request)
         else {
@@ -434,6 +436,7 @@ fn a_line_has_a_limit_and_then_the_connection_ends() {
             consumed,
             swallow: 0,
             reply,
+            why: WhyRefused::TooLong,
             close: true,
         } => {
             assert_eq!(consumed, buffer.len());
@@ -465,9 +468,36 @@ fn a_line_has_a_limit_and_then_the_connection_ends() {
 }
 
 #[test]
+fn each_refusal_has_its_reason_also_where_the_client_wants_no_answer() {
+    use WhyRefused::{Malformed, NotServed, TooLong, UnknownCommand};
+    for (line, reason) in [
+        (&b"\r\n"[..], UnknownCommand),
+        (b"getter a\r\n", UnknownCommand),
+        (b"GET a\r\n", UnknownCommand),
+        (b"get\r\n", Malformed),
+        (b"set k 0 0\r\n", Malformed),
+        (b"set k x 0 1 noreply\r\n", Malformed),
+        (b"mg k v v\r\n", Malformed),
+        (b"set k 0 0 1048577\r\n", TooLong),
+        (b"set k 0 0 1048577 noreply\r\n", TooLong),
+        (b"ms k 1048577\r\n", TooLong),
+        (b"md k O12345678901234567890123456789012\r\n", TooLong),
+        (b"shutdown\r\n", NotServed),
+    ] {
+        let Parsed::Refused { why, .. } = parse(line) else {
+            panic!("{} is taken", line.escape_ascii());
+        };
+        assert_eq!(why, reason, "{}", line.escape_ascii());
+    }
+}
+
+#[test]
 fn the_binary_protocol_is_turned_away() {
     let Parsed::Refused {
-        close: true, reply, ..
+        close: true,
+        reply,
+        why: WhyRefused::NotServed,
+        ..
     } = parse(b"\x80\0\0")
     else {
         panic!("taken for text");
