@@ -130,7 +130,7 @@ FUZZ := cargo test --profile fuzzing --locked --no-fail-fast
 ONE_BY_ONE := --nocapture --test-threads=1
 fuzz: setup
 	@failed=0; \
-	$(FOR_LONG) $(FUZZ) --package quorumwire-fuzz-tests --tests -- $(ONE_BY_ONE) || failed=1; \
+	$(FOR_LONG) $(FUZZ) --package quorumwire-fuzz-tests --test '*' -- $(ONE_BY_ONE) || failed=1; \
 	$(FOR_LONG) $(FUZZ) --package quorumwire-node fuzz_test -- $(ONE_BY_ONE) || failed=1; \
 	exit $$failed
 

@@ -220,6 +220,10 @@ fn server_seeds() -> Vec<Seed> {
             "session-unknown",
             welcomed(refused(RefusedReason::UnknownSession)),
         ),
+        (
+            "outcome-unknown",
+            welcomed(refused(RefusedReason::OutcomeUnknown)),
+        ),
         ("busy", welcomed(refused(RefusedReason::Busy))),
         ("another-leads", welcomed(words[1].clone())),
         ("every-message", welcomed(of_vectors.collect())),
@@ -249,7 +253,7 @@ fn what_servers_say() {
     fuzz!(
         "what_servers_say",
         server_seeds(),
-        ITERATIONS,
+        2 * ITERATIONS,
         INPUT_BYTES_MAX,
         |input: &[u8]| {
             let bytes = match input {
