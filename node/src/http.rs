@@ -457,7 +457,15 @@ async fn readiness(State(handle): State<AdminHandle>) -> Response {
                 || "no leader is known".to_owned(),
                 |leader| format!("replica {leader} leads"),
             );
-            let error = format!("not ready: {}, {leader}", report.role);
+            let mut own = report.members.iter().filter(|it| it.id == report.id);
+            let is_full =
+                own.any(|it| it.incarnation == report.incarnation && it.role != "joining");
+            let member = if is_full {
+                ""
+            } else {
+                ", and it does not vote yet"
+            };
+            let error = format!("not ready: {}, {leader}{member}", report.role);
             plain_error(StatusCode::SERVICE_UNAVAILABLE, &error)
         }
         Err(error) => plain_error(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),

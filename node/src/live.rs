@@ -112,7 +112,7 @@ pub struct LiveReplica {
 pub struct Figures {
     /// joining, learner, follower, candidate or leader.
     pub role: String,
-    /// Whether a client's request would be served now.
+    /// Whether a client's request would be served now, and this replica votes or is a learner for good.
     pub ready: bool,
     /// Raft term.
     pub term: u64,

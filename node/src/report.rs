@@ -67,7 +67,7 @@ pub struct Report {
     pub http: String,
     /// Where other replicas connect.
     pub peer: String,
-    /// Whether a client's request would be served now.
+    /// Whether a client's request would be served now, and this replica votes or is a learner for good.
     pub ready: bool,
     /// Whether the leader may answer reads from its lease.
     pub lease: bool,

@@ -163,7 +163,7 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
         ),
         (
             "ready",
-            "1 if a client's request would be served now",
+            "1 if a client's request would be served now and this replica votes, or is a learner for good",
             u64::from(report.ready),
         ),
         (

@@ -237,7 +237,8 @@ impl Server {
         let own = self.core.replica.membership().member(self.options.id);
         let is_full = own
             .is_some_and(|it| it.incarnation == self.incarnation && it.role != MemberRole::Joining);
-        is_full
+        // A leader that is about to be removed serves until that is committed.
+        (is_full || self.core.leads())
             && self.core.replica.leader().is_some()
             && self.core.applied >= self.ready_once_applied
             && self.core.applied > Index(0)
