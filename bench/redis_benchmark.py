@@ -1,6 +1,7 @@
 """What Redis' own `redis-benchmark` says of all that speak its protocol."""
 import csv
 import io
+import shutil
 from typing import NamedTuple
 
 from processes import Failed, output_of
@@ -23,6 +24,10 @@ class Line(NamedTuple):
     requests_per_second: float
     p50_us: float
     p99_us: float
+
+
+def is_missing():
+    return shutil.which("redis-benchmark") is None
 
 
 def measure(address, system, round_number):

@@ -2,7 +2,9 @@
 use super::ask::AskError;
 use super::progress::Progress;
 use super::status::{self, columns};
-use super::view::{ClusterView, POLL_INTERVAL, Target, ask_leader, ask_leader_while, try_again};
+use super::view::{
+    ClusterView, POLL_INTERVAL, Target, as_text, ask_leader, ask_leader_while, try_again,
+};
 use crate::http::MembersRequest;
 use crate::options::reachable_argument;
 use crate::report::Report;
@@ -143,10 +145,10 @@ fn list(target: &Target, json: bool) -> anyhow::Result<()> {
         ]);
     }
     print!("{}", columns(&rows));
-    println!("quorum: {}", report.quorum);
+    println!("quorum: {}", as_text(&report.quorum));
     for of in view.reports() {
         if let Some(line) = status::snapshot(of, view.leader()) {
-            println!("replica {}: {line}", of.id);
+            println!("replica {}: {}", of.id, as_text(&line));
         }
     }
     Ok(())

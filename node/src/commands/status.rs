@@ -211,7 +211,7 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     for row in rows {
         let cells = row.iter().zip(&widths);
         let line: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:<width$}"))
+            .map(|(cell, width)| format!("{:<width$}", as_text(cell)))
             .collect();
         text.push_str(line.join("  ").trim_end());
         text.push('\n');

@@ -268,7 +268,7 @@ pub fn ask_leader_at<T>(
                 waits_for.are(format!("replica {} was asked and works on it", leader.id));
                 match ask(&leader.http) {
                     Ok(answer) => return Ok(answer),
-                    Err(error) if try_again(&error) => error.to_string(),
+                    Err(error) if try_again(&error) => as_text(&error.to_string()),
                     Err(error) => return Err(error.into()),
                 }
             }

@@ -159,7 +159,7 @@ impl Server {
         true
     }
 
-    /// Answers whoever waits for replicas that have got there, whose time is over, or who holds up the end.
+    /// Answers whoever waits for replicas that have got there, whose time is over, who is gone, or who holds up the end.
     fn answer_waits(&mut self) {
         let now = self.core.now;
         if self.core.asks.waits.is_empty() || now < self.core.asks.waits_next {
@@ -173,10 +173,15 @@ impl Server {
             let have = redis::replicas_that_have(&status, wait.index);
             let is_over = wait.until.is_some_and(|until| now >= until);
             if have < wait.replicas && is_told && !is_over {
-                if self.clients.get(id).is_some() {
-                    self.core.asks.waits.push((id, slot, wait));
+                // What stands behind it is looked at by nobody meanwhile, the end of the connection included.
+                match self.clients.get(id).map(|it| it.is_leaving()) {
+                    None => continue,
+                    Some(true) => {}
+                    Some(false) => {
+                        self.core.asks.waits.push((id, slot, wait));
+                        continue;
+                    }
                 }
-                continue;
             }
             self.answer_one(id, slot, format!(":{have}\r\n").as_bytes());
         }

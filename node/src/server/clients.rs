@@ -508,6 +508,11 @@ impl Connection {
         self.stream.flush().is_ok()
     }
 
+    /// Whether its client sends nothing more, or is gone.
+    pub fn is_leaving(&self) -> bool {
+        self.ending || self.ended
+    }
+
     fn is_done(&self) -> bool {
         let takes_no_more = self.closing || (self.ended && !self.has_unparsed());
         let is_sent = self.output_waiting() == 0 && !self.stream.has_unsent();

@@ -538,11 +538,11 @@ impl Server {
 /// that promises were made here that it does not remember.
 pub fn mark_as_member(dir: &Path) -> anyhow::Result<()> {
     let mark = dir.join(MEMBER_MARK);
-    if mark.exists() {
-        return Ok(());
+    if !mark.exists() {
+        let file = fs::File::create(&mark).context("writing the file was-member")?;
+        file.sync_all().context("syncing the file was-member")?;
     }
-    let file = fs::File::create(&mark).context("writing the file was-member")?;
-    file.sync_all().context("syncing the file was-member")?;
+    // Also where it is there: an earlier start may have ended before this.
     fs::File::open(dir)?
         .sync_all()
         .context("syncing the data folder")

@@ -13,6 +13,8 @@ const RUNS: Duration = Duration::from_millis(10);
 pub const TENTH: Duration = Duration::from_millis(90);
 /// The same for a thirtieth.
 pub const THIRTIETH: Duration = Duration::from_millis(290);
+/// The same for a fiftieth.
+pub const FIFTIETH: Duration = Duration::from_millis(490);
 
 /// It is never slowed for longer, whatever becomes of the test.
 const SLOWED_MAX: Duration = Duration::from_mins(2);
@@ -43,8 +45,10 @@ pub fn while_slow<T>(
         let guard = StopWhenDropped(&stop);
         let result = body();
         drop(guard);
-        slowing.join().expect("it does not panic")?;
-        result
+        let slowed = slowing.join().expect("it does not panic");
+        let value = result?; // says more, if the process has ended
+        slowed?;
+        Ok(value)
     })
 }
 

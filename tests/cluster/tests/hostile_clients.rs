@@ -168,6 +168,45 @@ fn who_waits_for_ever_holds_up_no_stop() {
     });
 }
 
+/// A connection that waits for replicas is given up once its client is, whatever stands behind the wait.
+#[test]
+fn who_is_gone_does_not_go_on_waiting() {
+    const WAITING: usize = 20;
+    run_started(plan(), |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        let mut other = connect(cluster.redis(leader))?;
+        let mut clients = |name: &str| -> Result<usize> {
+            let length = ask(&mut other, "INFO clients\r\n")?;
+            let length = length
+                .strip_prefix('$')
+                .context("a text")?
+                .parse::<usize>()?;
+            let mut text = vec![0; length + 2];
+            other.read_exact(&mut text)?;
+            let text = String::from_utf8(text)?;
+            let mut lines = text.lines();
+            let value = lines.find_map(|it| it.strip_prefix(name)?.strip_prefix(':'));
+            Ok(value.context("it is told")?.parse()?)
+        };
+        for behind in ["", "SET behind 1\r\n"] {
+            let mut waiting = Vec::new();
+            for _ in 0..WAITING {
+                let mut socket = connect(cluster.redis(leader))?;
+                say(&mut socket, format!("WAIT 7 0\r\n{behind}").as_bytes())?;
+                waiting.push(socket);
+            }
+            cluster.wait_for("all to wait", || Ok(clients("blocked_clients")? == WAITING))?;
+            drop(waiting);
+            cluster.wait_for("none to be left", || {
+                Ok(clients("blocked_clients")? == 0 && clients("connected_clients")? == 1)
+            })?;
+        }
+        // What was sent before the end is carried out, as ever.
+        ensure!(cluster.get("behind")?.as_deref() == Some("1"));
+        Ok(())
+    });
+}
+
 /// Each may hold some megabytes of answers; together they may not hold all that there is.
 #[test]
 fn those_who_take_nothing_hold_no_more_together_than_they_may() {

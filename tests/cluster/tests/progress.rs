@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
-use quorumwire_cluster_tests::slowness::{TENTH, THIRTIETH, while_slow};
+use quorumwire_cluster_tests::slowness::{FIFTIETH, TENTH, THIRTIETH, while_slow};
 use quorumwire_cluster_tests::status::page;
 
 /// So much is read and written anew.
@@ -43,7 +43,7 @@ fn run_slowly(cluster: &Cluster<'_>, arguments: &[&str], words: &[&str]) -> Resu
     ];
     let mut process = cluster.start_beside(cluster.binary(), &arguments, standard)?;
     let what = format!("{arguments:?} to say how far it is");
-    while_slow(process.pid(), THIRTIETH, || {
+    while_slow(process.pid(), FIFTIETH, || {
         cluster.wait_for_within(&what, SAID_WITHIN, || {
             ensure!(
                 process.is_running()?,

@@ -53,6 +53,25 @@ fn one_store_stands_behind_both_protocols_at_every_replica() {
     });
 }
 
+/// A follower asks the leader what is watched; what was asked before a `RESET` must not be taken for what is asked after.
+#[test]
+fn what_was_watched_before_a_reset_is_not_what_is_watched_after_it() {
+    run_started(Plan::steady(3, Durability::Memory), |cluster| {
+        let [_, follower] = leader_and_follower(cluster)?;
+        let mut socket = TcpStream::connect(cluster.redis(follower))?;
+        socket.set_read_timeout(Some(ANSWER_MAX))?;
+        let requests =
+            "WATCH a\r\nRESET\r\nWATCH b\r\nMULTI\r\nSET c 1\r\nEXEC\r\nWATCH a\r\nRESET\r\n";
+        let wanted = "+OK\r\n+RESET\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n+OK\r\n+RESET\r\n";
+        socket.write_all(requests.as_bytes())?;
+        let mut heard = vec![0; wanted.len()];
+        socket.read_exact(&mut heard)?;
+        let heard = String::from_utf8_lossy(&heard);
+        ensure!(heard == wanted, "{heard:?}");
+        Ok(())
+    });
+}
+
 /// Answers to a follower's clients that are too much for its link to the leader are left out, and said to be.
 #[test]
 fn a_write_without_a_way_back_for_its_answer_says_that_it_was_carried_out() {

@@ -15,8 +15,10 @@ const SEEDS_MIN: usize = 3;
 const CHANGES_MAX: u8 = 8;
 /// How often it is said how far a target is.
 const SAID_EVERY: Duration = Duration::from_secs(5);
-/// An input that takes this long hangs.
-const HANGS_AFTER: Duration = Duration::from_mins(1);
+/// An input that is still under way at so many looks hangs.
+const HANGS_AFTER: u32 = 60;
+/// Pause between two looks at what is under way: whoever stands still, as in a debugger, does not look either.
+const LOOKS_AFTER: Duration = Duration::from_secs(1);
 /// If this is set, seeds are written instead of compared.
 const ACCEPT: &str = "QUORUMWIRE_ACCEPT";
 
@@ -58,7 +60,7 @@ pub struct Target {
 #[derive(Debug, Default)]
 struct UnderWay {
     input: Vec<u8>,
-    since: Option<Instant>,
+    looks: Option<u32>,
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -114,12 +116,12 @@ impl Target {
         let mut under_way = held(&self.under_way);
         under_way.input.clear();
         under_way.input.extend_from_slice(input);
-        under_way.since = Some(Instant::now());
+        under_way.looks = Some(0);
         drop(under_way);
         let kept = KeptIfItFails(self, input);
         taken(input);
         drop(kept);
-        held(&self.under_way).since = None;
+        held(&self.under_way).looks = None;
         self.inputs.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -157,15 +159,16 @@ impl Target {
         let name = self.name;
         thread::spawn(move || {
             while let Some(under_way) = under_way.upgrade() {
-                let under_way = held(&under_way);
-                if under_way.since.is_some_and(|it| it.elapsed() > HANGS_AFTER) {
+                let mut under_way = held(&under_way);
+                under_way.looks = under_way.looks.map(|it| it + 1);
+                if under_way.looks.is_some_and(|it| it > HANGS_AFTER) {
                     let path = path_of(&folder, &under_way.input);
                     written(&path, &under_way.input);
                     eprintln!("{name}: hangs, kept in {}", path.display());
                     std::process::abort();
                 }
                 drop(under_way);
-                thread::sleep(Duration::from_secs(1));
+                thread::sleep(LOOKS_AFTER);
             }
         });
     }
@@ -178,7 +181,7 @@ impl Drop for KeptIfItFails<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.keep(self.1);
-            held(&self.0.under_way).since = None;
+            held(&self.0.under_way).looks = None;
         }
     }
 }
@@ -314,7 +317,7 @@ mod tests {
             assert_eq!(result.is_ok(), input.len() < 2);
         }
         assert_eq!(files_in(&folder.join("crashes")), [b"ab"]);
-        assert!(held(&target.under_way).since.is_none());
+        assert!(held(&target.under_way).looks.is_none());
         fs::remove_dir_all(folder).unwrap();
     }
 }

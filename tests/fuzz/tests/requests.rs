@@ -247,7 +247,7 @@ fn carry_out(
                 .is_some_and(|name| name.eq_ignore_ascii_case(b"command"));
             is_command.then(|| {
                 let mut reply = Vec::new();
-                redis::answer_command(words, resp, &mut reply);
+                redis::answer_command(words, resp, REPLY_BYTES_MAX, &mut reply);
                 reply
             })
         }

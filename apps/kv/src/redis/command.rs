@@ -1,7 +1,8 @@
 //! `COMMAND`: what clients ask to learn which commands there are. Runs none of them.
 use super::spec::{KeySpec, Spec, find, spec};
 use super::{Glob, Resp, Words, argument, reply, table, too_long};
-use crate::REPLY_BYTES_MAX;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// What `COMMAND HELP` says.
 const HELP: [&str; 17] = [
@@ -24,28 +25,35 @@ const HELP: [&str; 17] = [
     "    Print this help.",
 ];
 
-/// Answers `COMMAND` and its subcommands; whatever is no such command with its error.
-pub fn answer_command(words: &Words<'_>, resp: Resp, out: &mut Vec<u8>) {
+/// The names and documents of all commands and subcommands in one version of the protocol: they are long, and do not
+/// change.
+type Documents = LazyLock<BTreeMap<&'static str, Vec<u8>>>;
+static DOCUMENTS_IN_2: Documents = LazyLock::new(|| documented(Resp::V2));
+static DOCUMENTS_IN_3: Documents = LazyLock::new(|| documented(Resp::V3));
+
+/// Answers `COMMAND` and its subcommands with at most so many bytes, or says that they would be more; whatever is no
+/// such command with its error. What would be too long is hardly begun.
+pub fn answer_command(words: &Words<'_>, resp: Resp, bytes_max: usize, out: &mut Vec<u8>) {
     let start = out.len();
-    answer(words, resp, out);
-    if out.len() - start > REPLY_BYTES_MAX {
+    answer(words, resp, bytes_max, out);
+    if out.len() - start > bytes_max {
         out.truncate(start);
         reply::error(out, too_long().as_bytes());
     }
 }
 
-fn answer(words: &Words<'_>, resp: Resp, out: &mut Vec<u8>) {
+fn answer(words: &Words<'_>, resp: Resp, bytes_max: usize, out: &mut Vec<u8>) {
     let spec = match find(words) {
         Ok(spec) => spec,
         Err(error) => return out.extend_from_slice(&error),
     };
     let arguments: Vec<&[u8]> = words.iter().skip(2).collect();
     match spec.name {
-        "command" => info(&[], resp, out),
-        "command|info" => info(&arguments, resp, out),
+        "command" => info(&[], resp, bytes_max, out),
+        "command|info" => info(&arguments, resp, bytes_max, out),
         "command|count" => reply::count(out, table::all().len()),
         "command|list" => list(&arguments, out),
-        "command|docs" => docs(&arguments, resp, out),
+        "command|docs" => docs(&arguments, resp, bytes_max, out),
         "command|getkeys" => keys(&arguments, None, out),
         "command|getkeysandflags" => keys(&arguments, Some(resp), out),
         "command|help" => {
@@ -58,16 +66,19 @@ fn answer(words: &Words<'_>, resp: Resp, out: &mut Vec<u8>) {
     }
 }
 
-fn info(names: &[&[u8]], resp: Resp, out: &mut Vec<u8>) {
+fn info(names: &[&[u8]], resp: Resp, bytes_max: usize, out: &mut Vec<u8>) {
+    let end_max = out.len() + bytes_max;
     if names.is_empty() {
         reply::array_header(out, table::all().len());
         for spec in table::all() {
+            if out.len() > end_max {
+                return; // what comes instead is an error
+            }
             row(spec, resp, out);
         }
         return;
     }
     reply::array_header(out, names.len());
-    let end_max = out.len() + REPLY_BYTES_MAX;
     for name in names {
         if out.len() > end_max {
             return; // what comes instead is an error
@@ -192,25 +203,37 @@ fn filter_of<'t>(how: &[u8], text: &'t [u8]) -> Option<Filter<'t>> {
 }
 
 /// Names that nobody knows are left out.
-fn docs(names: &[&[u8]], resp: Resp, out: &mut Vec<u8>) {
-    let found: Vec<&Spec> = if names.is_empty() {
-        table::all().to_vec()
-    } else {
-        names.iter().filter_map(|name| spec(name)).collect()
+fn docs(names: &[&[u8]], resp: Resp, bytes_max: usize, out: &mut Vec<u8>) {
+    let all = match resp {
+        Resp::V2 => &DOCUMENTS_IN_2,
+        Resp::V3 => &DOCUMENTS_IN_3,
     };
-    documents(found.into_iter(), resp, out);
+    let found: Vec<&Vec<u8>> = if names.is_empty() {
+        let rows = table::all().iter();
+        rows.filter_map(|spec| all.get(spec.name)).collect()
+    } else {
+        let rows = names.iter().filter_map(|name| spec(name));
+        rows.filter_map(|spec| all.get(spec.name)).collect()
+    };
+    if found.iter().map(|it| it.len()).sum::<usize>() > bytes_max {
+        return reply::error(out, too_long().as_bytes());
+    }
+    reply::map_header(out, resp, found.len());
+    for document in found {
+        out.extend_from_slice(document);
+    }
 }
 
-fn documents<'s>(specs: impl ExactSizeIterator<Item = &'s Spec>, resp: Resp, out: &mut Vec<u8>) {
-    reply::map_header(out, resp, specs.len());
-    let end_max = out.len() + REPLY_BYTES_MAX;
-    for spec in specs {
-        if out.len() > end_max {
-            return; // what comes instead is an error
-        }
-        reply::bulk(out, spec.name.as_bytes());
-        document(spec, resp, out);
-    }
+fn documented(resp: Resp) -> BTreeMap<&'static str, Vec<u8>> {
+    let rows = table::all().iter().copied();
+    let all = rows.flat_map(|spec| std::iter::once(spec).chain(spec.subcommands));
+    all.map(|spec| {
+        let mut out = Vec::new();
+        reply::bulk(&mut out, spec.name.as_bytes());
+        document(spec, resp, &mut out);
+        (spec.name, out)
+    })
+    .collect()
 }
 
 fn document(spec: &Spec, resp: Resp, out: &mut Vec<u8>) {
@@ -240,7 +263,11 @@ fn document(spec: &Spec, resp: Resp, out: &mut Vec<u8>) {
     }
     if has_subcommands {
         reply::bulk(out, b"subcommands");
-        documents(spec.subcommands.iter(), resp, out);
+        reply::map_header(out, resp, spec.subcommands.len());
+        for subcommand in spec.subcommands {
+            reply::bulk(out, subcommand.name.as_bytes());
+            document(subcommand, resp, out);
+        }
     }
 }
 

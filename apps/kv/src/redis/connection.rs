@@ -1,5 +1,6 @@
 //! Commands that need no store and that a transaction may hold all the same. Knows no connection.
 use super::{Answer, Fault, Outcome, Spec, Words, answer_command, integer, reply};
+use crate::REPLY_BYTES_MAX;
 
 /// Answers what depends on nothing but the command and the time of its log entry. The rest belongs to
 /// whoever holds the connection, and has no place among the commands of a log entry.
@@ -33,8 +34,10 @@ pub(crate) fn answer_in_transaction(
             reply::bulk(answer.out, micros.to_string().as_bytes());
         }
         "unwatch" => answer.ok(),
-        "command" => answer_command(words, answer.resp, answer.out),
-        name if name.starts_with("command|") => answer_command(words, answer.resp, answer.out),
+        name if name == "command" || name.starts_with("command|") => {
+            let room = answer.end_max.saturating_sub(answer.out.len());
+            answer_command(words, answer.resp, room.min(REPLY_BYTES_MAX), answer.out);
+        }
         name => return Err(format!("ERR '{name}' cannot be part of a transaction").into()),
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::BytesMut;
 use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
 use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, answer_command, classify, parse};
-use quorumwire_kv::{Command as LogCommand, Key, MemoryChange, Store};
+use quorumwire_kv::{Command as LogCommand, Key, MemoryChange, REPLY_BYTES_MAX, Store};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -181,7 +181,7 @@ impl Ours {
             }
             Ok(Kind::Connection) => {
                 let mut reply = Vec::new();
-                answer_command(&words, resp, &mut reply);
+                answer_command(&words, resp, REPLY_BYTES_MAX, &mut reply);
                 reply
             }
         }

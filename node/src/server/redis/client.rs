@@ -6,6 +6,7 @@ use super::asks::Filter;
 use super::errors::{self, NOT_AN_INTEGER, SYNTAX};
 use super::{NAME_BYTES_MAX, RedisClient, answer, help, state};
 use crate::accounts::DEFAULT_NAME;
+use quorumwire_kv::WhyRefused;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
 
 /// `CLIENT ...`. False: it must be offered again.
@@ -26,6 +27,9 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         }
         _ => {
             at_once(client, number, &what, words, &mut out);
+            if out.get(1..).is_some_and(|it| it.starts_with(NO_TRACKING)) {
+                core.counters.refused.count(WhyRefused::NotServed);
+            }
             answer(connection, out);
             return true;
         }

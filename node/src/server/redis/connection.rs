@@ -30,6 +30,9 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
             connection.closing = true;
         }
         b"reset" => {
+            if state(connection).watched.is_asked() {
+                return false; // whose answer would be taken for that of a `WATCH` behind this
+            }
             state(connection).reset();
             let was_let_in = connection.is_let_in;
             connection.is_let_in = core.accounts.is_none();

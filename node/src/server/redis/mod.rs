@@ -204,7 +204,7 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         return true;
     }
     if state(connection).transaction.is_some() && !transactions::is_immediate(words) {
-        transactions::queue(connection, kind, words);
+        transactions::queue(core, connection, kind, words);
         return true;
     }
     match kind {

@@ -6,7 +6,7 @@ use super::super::core::Core;
 use super::super::requests;
 use super::{answer, read_line, state, take_script};
 use quorumwire_kv::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, VERSIONS, Words, reply};
-use quorumwire_kv::{COMMAND_BYTES_MAX, KEY_BYTES_MAX};
+use quorumwire_kv::{COMMAND_BYTES_MAX, KEY_BYTES_MAX, WhyRefused};
 
 /// Keys that one connection may watch.
 const WATCHED_MAX: usize = 1024;
@@ -83,7 +83,7 @@ fn may_be_kept(words: &Words<'_>) -> bool {
 }
 
 /// Keeps a command for `EXEC`.
-pub fn queue(connection: &mut Connection, kind: Kind, words: &Words<'_>) {
+pub fn queue(core: &mut Core, connection: &mut Connection, kind: Kind, words: &Words<'_>) {
     let Some(transaction) = &mut state(connection).transaction else {
         return;
     };
@@ -98,6 +98,9 @@ pub fn queue(connection: &mut Connection, kind: Kind, words: &Words<'_>) {
         || transaction.count >= TRANSACTION_COMMANDS_MAX;
     if refusal.is_some() || is_too_long {
         transaction.fail();
+        if refusal.is_none() {
+            core.counters.refused.count(WhyRefused::TooLong);
+        }
         let text = refusal.map_or_else(super::errors::too_long, <[u8]>::to_vec);
         return answer(connection, text);
     }
@@ -194,11 +197,13 @@ pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) ->
         return true;
     }
     if client.watched.count + client.watched.asked_count + words.len() - 1 > WATCHED_MAX {
+        core.counters.refused.count(WhyRefused::TooLong);
         let text = format!("-ERR more than {WATCHED_MAX} watched keys\r\n");
         answer(connection, text.into_bytes());
         return true;
     }
     if words.iter().skip(1).any(|key| key.len() > KEY_BYTES_MAX) {
+        core.counters.refused.count(WhyRefused::TooLong);
         let text = format!("-ERR key is longer than {KEY_BYTES_MAX} bytes\r\n");
         answer(connection, text.into_bytes());
         return true;
