@@ -437,4 +437,4 @@ impl Core {
 
 #[cfg(test)]
 #[path = "plane_turn_test.rs"]
-mod tests;
+pub mod tests;

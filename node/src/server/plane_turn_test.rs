@@ -202,11 +202,16 @@ fn links() -> Links {
     )
 }
 
-/// A group of one that leads a fast term.
-fn fast_leader() -> (Core, Alone) {
+/// Replica 0, before it has heard or done anything; planes are the caller's.
+pub fn core_of_one() -> Core {
     let now = Now(Duration::from_secs(1));
     let replica = Replica::new(config(), now, Stored::default()).unwrap();
-    let mut core = Core::new(replica, Journal::new(None), links(), GroupId(0), now);
+    Core::new(replica, Journal::new(None), links(), GroupId(0), now)
+}
+
+/// A group of one that leads a fast term.
+fn fast_leader() -> (Core, Alone) {
+    let mut core = core_of_one();
     let alone = Alone::default();
     let address = "127.0.0.1:1".to_owned();
     let plane = Plane::new(

@@ -2,12 +2,9 @@
 //! lines here, and shows what it was given.
 use super::*;
 use crate::keys::{ClusterKeys, SecretFile};
-use crate::server::journal::Journal;
-use crate::server::links::Links;
 use crate::server::plane::Plane;
-use mio::Token;
-use mio::net::TcpListener;
-use quorumwire_control::{Config, LeaveReason, Now, Replica, Stored};
+use crate::server::plane_turn::tests::core_of_one;
+use quorumwire_control::LeaveReason;
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, Grant, GroupId, Incarnation, Index, Limits, PlaneError, PlaneEvent,
     PlaneKeys, Registers,
@@ -16,7 +13,6 @@ use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 const TERM: Term = Term(7);
 const KEY: [u8; KEY_BYTES] = [0x5a; KEY_BYTES];
@@ -252,39 +248,6 @@ impl DataPlane for Shown {
     fn counters(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
 
-fn config() -> Config {
-    let beat = Duration::from_millis(20);
-    Config {
-        group: GroupId(0),
-        me: peer(0),
-        peer_address: "host0:7400".to_owned(),
-        initial_members: vec![ReplicaId(0)],
-        seed: 1,
-        election_timeout: 5 * beat,
-        lease: 5 * beat,
-        heartbeat_interval: beat,
-        clock_drift_ppm: 0,
-        uncommitted_bytes_max: 1 << 20,
-        appends_in_flight_max: 4,
-        append_bytes_in_flight_max: 1 << 20,
-        log_tail_bytes: 100,
-        waiting_requests_max: 16,
-        plane: true,
-        engage_interval: beat,
-        engage_interval_max: 8 * beat,
-        engage_window: 8,
-    }
-}
-
-fn links() -> Links {
-    let poll = mio::Poll::new().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let hello = quorumwire_wire::hello("test", 0, 1);
-    let registry = poll.registry().try_clone().unwrap();
-    let while_up = Duration::from_secs(1);
-    Links::new(hello, listener, registry, Token(1).0, while_up, while_up)
-}
-
 /// The keys of a cluster's secret file with these two secrets, of which this one is used.
 fn from_file(in_use: u32) -> ClusterKeys {
     let secret = |epoch: u32| {
@@ -298,9 +261,7 @@ fn from_file(in_use: u32) -> ClusterKeys {
 
 /// Replica 0 with a plane; whether replicas agree on keys.
 fn core(agrees: bool) -> (Core, Shown) {
-    let now = Now(Duration::from_secs(1));
-    let replica = Replica::new(config(), now, Stored::default()).unwrap();
-    let mut core = Core::new(replica, Journal::new(None), links(), GroupId(0), now);
+    let mut core = core_of_one();
     let shown = Shown::default();
     let own = Box::new(shown.clone());
     let address = "127.0.0.1:1".to_owned();
