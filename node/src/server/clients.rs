@@ -20,9 +20,11 @@ use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 mod arrivals;
+mod askers;
 mod memory;
 
 use self::arrivals::Handshakes;
+use self::askers::Askers;
 use self::memory::{Held, HeldByOne};
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
@@ -579,6 +581,7 @@ pub struct Clients {
     free: Vec<u32>,
     next_serial: u32,
     open_count: usize,
+    askers: Askers,
     /// Connections to look at before the turn ends: something to read, an answer to send.
     queue: VecDeque<u32>,
     pub counters: ClientCounters,
@@ -609,6 +612,7 @@ impl Clients {
             free: Vec::new(),
             next_serial: 0,
             open_count: 0,
+            askers: Askers::default(),
             queue: VecDeque::new(),
             counters: ClientCounters::default(),
             own_counters: OwnCounters::default(),
@@ -633,7 +637,21 @@ impl Clients {
         };
         connection.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
         connection.ending |= event.is_read_closed() || event.is_error();
-        self.enqueue(u32::try_from(slot).expect("slots are u32"));
+        self.askers.add(u32::try_from(slot).expect("slots are u32"));
+    }
+
+    /// Has those looked at that have something to read; if this turn has answered others, perhaps in the next one.
+    pub fn let_askers_in(&mut self, has_answered: bool) {
+        let mut askers = std::mem::take(&mut self.askers);
+        for slot in askers.take(has_answered) {
+            self.enqueue(slot);
+        }
+        self.askers = askers;
+    }
+
+    /// Whether some wait for the next turn.
+    pub fn has_askers(&self) -> bool {
+        self.askers.are_waiting()
     }
 
     /// The connection, unless it is gone.

@@ -192,6 +192,9 @@ impl Server {
         self.note_own_pause();
         self.core.poll_plane();
         self.take_link_events();
+        if self.clients.has_askers() {
+            self.let_askers_in()?;
+        }
         self.ask_read_indexes();
         if self.core.replica.next_wake() <= self.core.now {
             self.core.step(Input::Timeout);
@@ -220,6 +223,19 @@ impl Server {
         Ok(())
     }
 
+    /// Has clients' requests taken in; before that, answers what others have just confirmed.
+    fn let_askers_in(&mut self) -> anyhow::Result<()> {
+        if self.core.has_unflushed() {
+            self.carry_out_all()?;
+        }
+        let has_answers = self.clients.queue_len() > 0;
+        if has_answers {
+            self.serve_clients();
+        }
+        self.clients.let_askers_in(has_answers);
+        Ok(())
+    }
+
     /// Time in which this process could not listen says nothing about others.
     fn note_own_pause(&mut self) {
         if let Some(pause) = self.attention.listens(self.core.now, clock::worked()) {
@@ -233,6 +249,7 @@ impl Server {
     /// How long nothing is to be done unless something happens.
     fn time_to_wait(&self) -> Duration {
         let busy = self.clients.queue_len() > 0
+            || self.clients.has_askers()
             || self.clients.has_arrivals()
             || self.core.asks.are_due()
             || self.has_backlog()

@@ -72,6 +72,7 @@ impl Host {
         for event in &events {
             self.clients.ready(event);
         }
+        self.clients.let_askers_in(false);
         self.clients.accept(now);
         for _ in 0..self.clients.queue_len() {
             let Some(mut connection) = self.clients.take_next() else {
