@@ -197,6 +197,7 @@ impl Replica {
             self.lead(outputs);
         }
         self.settle(outputs);
+        self.log.forget_some();
     }
 
     /// Leader: appends one entry, whose payload the closure writes straight into the block being

@@ -4,6 +4,9 @@ use crate::Entry;
 use quorumwire_interfaces::{Index, Term};
 use std::collections::VecDeque;
 
+/// Most entries forgotten in one go: their memory is given back one by one, and a snapshot covers a million.
+const FORGOTTEN_AT_ONCE_MAX: usize = 8192;
+
 /// Entries with consecutive indexes behind `base_index`; of the base only the term is known.
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -11,6 +14,8 @@ pub(crate) struct Log {
     base_term: Term,
     entries: VecDeque<Entry>,
     bytes: usize,
+    /// What is up to here may be forgotten.
+    needed_behind: Index,
 }
 
 impl Log {
@@ -20,6 +25,7 @@ impl Log {
             base_term,
             entries: VecDeque::new(),
             bytes: 0,
+            needed_behind: base_index,
         }
     }
 
@@ -98,20 +104,28 @@ impl Log {
         *self = Self::new(base_index, base_term);
     }
 
-    /// Forgets entries up to `upto`, but keeps the newest of them that fit into `tail_bytes`.
+    /// Entries up to `upto` may be forgotten, but for the newest of them that fit into `tail_bytes`. Begins with it;
+    /// [`forget_some`](Self::forget_some) goes on.
     pub(crate) fn forget(&mut self, upto: Index, tail_bytes: usize) {
         let mut kept_bytes = 0;
-        let mut base = upto.min(self.last_index());
-        while let Some(entry) = self.get(base) {
+        let mut needed_behind = upto.min(self.last_index());
+        while let Some(entry) = self.get(needed_behind) {
             kept_bytes += entry.record().len();
             if kept_bytes > tail_bytes {
                 break;
             }
-            base = base.previous();
+            needed_behind = needed_behind.previous();
         }
-        while self.base_index < base {
-            let Some(entry) = self.entries.pop_front() else {
-                break;
+        self.needed_behind = self.needed_behind.max(needed_behind);
+        self.forget_some();
+    }
+
+    /// Forgets the oldest of those that may be forgotten.
+    pub(crate) fn forget_some(&mut self) {
+        for _ in 0..FORGOTTEN_AT_ONCE_MAX {
+            let may_go = |oldest: &mut Entry| oldest.index <= self.needed_behind;
+            let Some(entry) = self.entries.pop_front_if(may_go) else {
+                return;
             };
             self.bytes -= entry.record().len();
             self.base_index = entry.index;
@@ -133,5 +147,63 @@ impl Log {
                 None => return (Index(0), Term(0)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FORGOTTEN_AT_ONCE_MAX, Log};
+    use crate::Entry;
+    use bytes::Bytes;
+    use quorumwire_interfaces::{Index, Term};
+    use quorumwire_wire::RecordKind;
+
+    const ENTRIES: u64 = 3 * FORGOTTEN_AT_ONCE_MAX as u64;
+
+    /// Of the first term, with a record of the same length for each.
+    fn entry(index: u64) -> Entry {
+        Entry {
+            index: Index(index),
+            term: Term(1),
+            kind: RecordKind::Command,
+            block: Bytes::from_static(&[0; 64]),
+            start: 0,
+            end: 64,
+        }
+    }
+
+    fn full() -> Log {
+        let mut log = Log::new(Index(0), Term(0));
+        for index in 1..=ENTRIES {
+            log.push(entry(index));
+        }
+        log
+    }
+
+    #[test]
+    fn a_long_log_is_forgotten_piece_by_piece() {
+        let mut log = full();
+        log.forget_some();
+        assert_eq!(log.base_index(), Index(0), "all of it is needed");
+        let tail_bytes = 10 * 64;
+        log.forget(Index(ENTRIES - 5), tail_bytes);
+        let piece = FORGOTTEN_AT_ONCE_MAX as u64;
+        for done in [piece, 2 * piece, ENTRIES - 15, ENTRIES - 15] {
+            assert_eq!(log.base_index(), Index(done));
+            assert_eq!(log.term_at(Index(done)), Some(Term(1)));
+            log.forget_some();
+        }
+        assert_eq!(log.last_index(), Index(ENTRIES));
+        assert_eq!(log.bytes(), 15 * 64);
+    }
+
+    #[test]
+    fn an_older_snapshot_brings_nothing_back() {
+        let mut log = full();
+        log.forget(Index(20), 0);
+        log.forget(Index(10), 0);
+        assert_eq!(log.base_index(), Index(20));
+        log.push(entry(ENTRIES + 1));
+        assert_eq!(log.last_index(), Index(ENTRIES + 1));
     }
 }

@@ -9,6 +9,7 @@ mod live;
 mod metrics;
 mod others;
 mod pages;
+mod standing;
 
 use self::arrivals::{Arrival, Arrivals, GivesWay};
 use self::backup::HandedOver;
@@ -50,8 +51,6 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Where all data is to be had.
-const BACKUP_PATH: &str = "/v1/backup";
 /// Largest body of a request.
 const BODY_BYTES_MAX: usize = 4096;
 /// Largest head of a request.
@@ -275,13 +274,13 @@ async fn unless_it_gives_way(
     drop(slot);
 }
 
-async fn serve_one(stream: TcpStream, mut port: Port, arrival: Arrival) {
+async fn serve_one(stream: TcpStream, port: Port, arrival: Arrival) {
     // What fails here is noticed later, by its time limit.
     SockRef::from(&stream)
         .set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))
         .ok();
     let Some(tls) = &port.tls else {
-        return serve_connection(stream, port, arrival).await;
+        return serve_connection(stream, port, arrival, Standing::Operator).await;
     };
     let Configs {
         accepts, people, ..
@@ -294,24 +293,24 @@ async fn serve_one(stream: TcpStream, mut port: Port, arrival: Arrival) {
         Err(_) => return port.counters.count_timed_out(),
     };
     let shown = stream.get_ref().1.peer_certificates();
-    port.router = match people.standing(shown) {
-        Standing::Operator => port.router,
-        Standing::Reader => port.router.layer(middleware::from_fn(only_reads)),
-        Standing::Nobody => port.router.layer(middleware::from_fn(only_health)),
-    };
-    serve_connection(stream, port, arrival).await;
+    let standing = people.standing(shown);
+    serve_connection(stream, port, arrival, standing).await;
 }
 
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     port: Port,
     arrival: Arrival,
+    standing: Standing,
 ) {
     let Port {
         router, counters, ..
     } = port;
     let handed_over = HandedOver::default();
-    let router = TowerToHyperService::new(router.layer(Extension(handed_over.clone())));
+    let router = router
+        .layer(Extension(handed_over.clone()))
+        .layer(Extension(standing));
+    let router = TowerToHyperService::new(router);
     let requests = Arc::clone(&counters);
     let service = service_fn(move |request| {
         arrival.end();
@@ -337,49 +336,18 @@ async fn serve_connection(
     }
 }
 
-/// Nobody knows who asks, so nothing is changed, and nobody is given what clients need a password for.
-async fn only_reads(request: axum::extract::Request, next: middleware::Next) -> Response {
-    if request.method().is_safe() && request.uri().path() != BACKUP_PATH {
-        return next.run(request).await;
-    }
-    plain_error(
-        StatusCode::FORBIDDEN,
-        "a change, or a backup, takes a certificate of an authority in tls-ca, such as operator.pem: --tls-cert and \
-         --tls-key",
-    )
-}
-
-/// Those who show no certificate where all must are told whether the server is up: so are load balancers.
-/// Why it is not is for those who are known.
-async fn only_health(request: axum::extract::Request, next: middleware::Next) -> Response {
-    if request.method().is_safe() && ["/healthz", "/readyz"].contains(&request.uri().path()) {
-        let answer = next.run(request).await;
-        if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
-            return plain_error(StatusCode::SERVICE_UNAVAILABLE, "not now");
-        }
-        return answer;
-    }
-    plain_error(
-        StatusCode::FORBIDDEN,
-        "this takes a certificate of an authority in client-tls-ca or tls-ca: --tls-cert and --tls-key",
-    )
-}
-
 fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
-    Router::new()
-        .merge(dashboard::router())
+    let of_everybody = Router::new()
         .route("/healthz", get(health))
         .route("/readyz", get(readiness))
+        .layer(middleware::from_fn(standing::for_everybody));
+    let of_readers = Router::new()
+        .merge(dashboard::router())
         .route("/metrics", get(metrics_text))
         .route("/v1/status", get(status))
         .route("/v1/live", get(live::listen))
         .route("/v1/digest", get(digest))
         .route("/v1/read-index", get(backup::read_index))
-        .route(BACKUP_PATH, get(backup::backup))
-        .route("/v1/members", post(change_members))
-        .route("/v1/transfer", post(transfer))
-        .route("/v1/memory", post(change_memory))
-        .route("/v1/snapshot", post(snapshot))
         .fallback(async || {
             plain_error(
                 StatusCode::NOT_FOUND,
@@ -387,6 +355,17 @@ fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
                  /v1/read-index /v1/backup /v1/members /v1/memory /v1/transfer /v1/snapshot",
             )
         })
+        .layer(middleware::from_fn(standing::for_readers));
+    let of_operators = Router::new()
+        .route("/v1/backup", get(backup::backup))
+        .route("/v1/members", post(change_members))
+        .route("/v1/transfer", post(transfer))
+        .route("/v1/memory", post(change_memory))
+        .route("/v1/snapshot", post(snapshot))
+        .layer(middleware::from_fn(standing::for_operators));
+    of_everybody
+        .merge(of_readers)
+        .merge(of_operators)
         .method_not_allowed_fallback(async || {
             plain_error(
                 StatusCode::METHOD_NOT_ALLOWED,

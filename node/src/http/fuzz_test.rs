@@ -8,6 +8,7 @@ use super::{
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle, AdminRequest};
 use crate::live::LiveDocument;
 use crate::report::Report;
+use crate::tls::Standing;
 use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz, grown};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -200,7 +201,7 @@ fn exchange(input: &[u8]) -> (Vec<u8>, u32) {
     let runtime = runtime.enable_io().enable_time().build().unwrap();
     let changes = runtime.block_on(async {
         let (arrival, _gives_way) = Arc::new(Arrivals::default()).take_in().await;
-        let mut connection = pin!(serve_connection(stream, port, arrival));
+        let mut connection = pin!(serve_connection(stream, port, arrival, Standing::Operator));
         let (mut turns, mut changes, mut idle) = (0, 0, 0);
         poll_fn(|context| {
             turns += 1;

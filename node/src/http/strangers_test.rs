@@ -32,6 +32,10 @@ fn served(dir: &Path, report: Report, are_all_known: bool) -> Served {
 }
 
 fn get(served: &Served, dir: &Path, path: &str) -> String {
+    ask(served, dir, &format!("GET {path} HTTP/1.1"))
+}
+
+fn ask(served: &Served, dir: &Path, first_line: &str) -> String {
     let roots = read_certificates(&dir.join("ca.pem")).and_then(store_of);
     let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])
@@ -45,7 +49,7 @@ fn get(served: &Served, dir: &Path, path: &str) -> String {
     socket.set_read_timeout(patience).unwrap();
     let mut stream = StreamOwned::new(tls, socket);
     // By whatever name: who has another than ours fails at our certificate.
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: any.example\r\n\r\n").unwrap();
+    write!(stream, "{first_line}\r\nhost: any.example\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -92,4 +96,50 @@ fn strangers_are_given_no_backup() {
         let is_refused = ["403", "404"].map(|code| answer.starts_with(&format!("HTTP/1.1 {code}")));
         assert!(is_refused.contains(&true), "{path}: {answer}");
     }
+}
+
+const PATHS_OF_READERS: [&str; 7] = [
+    "/",
+    "/metrics",
+    "/v1/status",
+    "/v1/live",
+    "/v1/digest",
+    "/v1/read-index",
+    "/v1/no-such-path",
+];
+const LINES_OF_OPERATORS: [&str; 5] = [
+    "GET /v1/backup HTTP/1.1",
+    "POST /v1/members HTTP/1.1",
+    "POST /v1/transfer HTTP/1.1",
+    "POST /v1/memory HTTP/1.1",
+    "POST /v1/snapshot HTTP/1.1",
+];
+
+#[test]
+fn nothing_but_its_health_is_told_to_strangers() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("keys");
+    let served = secured(&dir, report());
+    let reads = PATHS_OF_READERS.map(|path| format!("GET {path} HTTP/1.1"));
+    let changes = LINES_OF_OPERATORS.map(str::to_owned);
+    for line in reads.iter().chain(&changes) {
+        let answer = ask(&served, &dir, line);
+        assert!(answer.starts_with("HTTP/1.1 403"), "{line}: {answer}");
+        assert!(answer.contains("takes a certificate"), "{line}: {answer}");
+    }
+}
+
+#[test]
+fn readers_change_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("keys");
+    let served = served(&dir, report(), false);
+    for line in LINES_OF_OPERATORS {
+        let answer = ask(&served, &dir, line);
+        assert!(answer.starts_with("HTTP/1.1 403"), "{line}: {answer}");
+    }
+    assert!(served.asked.lock().unwrap().is_empty());
+    assert!(get(&served, &dir, "/v1/no-such-path").starts_with("HTTP/1.1 404"));
+    let wrong = ask(&served, &dir, "POST /v1/status HTTP/1.1");
+    assert!(wrong.starts_with("HTTP/1.1 405"), "{wrong}");
 }

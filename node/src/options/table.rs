@@ -410,7 +410,8 @@ pub const TABLE: &[Spec] = &[
         name: "snapshot-log-mib",
         kind: number(1, 65_536, "MiB"),
         unset: Unset::Value("64"),
-        help: "A snapshot is taken when the log behind the last one has grown to this size.",
+        help: "A snapshot is taken when the log behind the last one has grown to this size; the first one of a process \
+               earlier, for each replica at a time of its own.",
     },
     Spec {
         name: "log-tail-mib",

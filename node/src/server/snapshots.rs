@@ -26,6 +26,15 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// People who may wait for a snapshot or a digest.
 const WAITING_MAX: usize = 16;
 
+/// How much log a replica counts at its start towards its first snapshot: all apply the same, and with nothing to
+/// tell them apart all would take every snapshot at the same moment. Multiples of the golden ratio are far apart
+/// for any number of replicas.
+pub fn head_start(snapshot_log_bytes: u64, id: ReplicaId) -> u64 {
+    const GOLDEN_RATIO: u64 = 0x9e37_79b9; // of 2^32
+    let share = (u64::from(id.0) * GOLDEN_RATIO) & 0xffff_ffff;
+    u64::try_from((u128::from(snapshot_log_bytes) * u128::from(share)) >> 32).unwrap_or(0)
+}
+
 type Job = Box<dyn FnOnce() -> Event + Send>;
 
 /// What a thread has finished.
@@ -422,5 +431,23 @@ mod tests {
         assert!(taken.is_err());
         assert!(!snapshots.is_taking());
         drop(may_go_on);
+    }
+
+    #[test]
+    fn replicas_take_their_snapshots_at_different_times() {
+        let limit = 1000;
+        for replicas in [3, 5, 7] {
+            let mut starts: Vec<u64> = (0..replicas)
+                .map(|id| head_start(limit, ReplicaId(id)))
+                .collect();
+            starts.sort_unstable();
+            starts.push(limit + starts[0]);
+            let nearest = starts.windows(2).map(|two| two[1] - two[0]).min();
+            assert!(
+                nearest > Some(limit / 2 / u64::from(replicas)),
+                "{starts:?}"
+            );
+        }
+        assert!(head_start(u64::MAX, ReplicaId(u16::MAX)) < u64::MAX);
     }
 }

@@ -7,7 +7,7 @@ use super::datagrams::Datagrams;
 use super::how_far::HowFar;
 use super::journal::Journal;
 use super::links::Links;
-use super::snapshots::Snapshots;
+use super::snapshots::{self, Snapshots};
 use super::term_keys::TermKeys;
 use super::{
     Addresses, GROUP, HOUSEKEEPING_INTERVAL, Server, TOKEN_CLIENTS, TOKEN_DATAGRAMS,
@@ -409,7 +409,7 @@ fn join(
         reply: Vec::new(),
         committed: commit_index,
         log_time,
-        bytes_since_snapshot: 0,
+        bytes_since_snapshot: snapshots::head_start(options.snapshot_log_bytes, options.id),
         snapshot_retry_at: None,
         ready_once_applied: commit_index,
         started: now,

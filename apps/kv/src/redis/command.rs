@@ -208,13 +208,12 @@ fn docs(names: &[&[u8]], resp: Resp, bytes_max: usize, out: &mut Vec<u8>) {
         Resp::V2 => &DOCUMENTS_IN_2,
         Resp::V3 => &DOCUMENTS_IN_3,
     };
-    let found: Vec<&Vec<u8>> = if names.is_empty() {
-        let rows = table::all().iter();
-        rows.filter_map(|spec| all.get(spec.name)).collect()
+    let rows: Vec<&Spec> = if names.is_empty() {
+        table::all().to_vec()
     } else {
-        let rows = names.iter().filter_map(|name| spec(name));
-        rows.filter_map(|spec| all.get(spec.name)).collect()
+        names.iter().filter_map(|name| spec(name)).collect()
     };
+    let found: Vec<&Vec<u8>> = rows.iter().filter_map(|it| all.get(it.name)).collect();
     if found.iter().map(|it| it.len()).sum::<usize>() > bytes_max {
         return reply::error(out, too_long().as_bytes());
     }
