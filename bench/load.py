@@ -44,6 +44,16 @@ class Cluster(NamedTuple):
     servers: list
     load_command: object  # (workload, seconds) -> list of words
     redis: object = None  # where `redis-benchmark` may ask; None: it does not speak that protocol, or only with more words
+    # (seconds, more=[]) -> list of words: a load on all replicas that outlives the leader; None: nobody takes over.
+    survive_command: object = None
+    load_with: object = None  # (connections, in_flight, seconds, more) -> list of words: on the leader, `more` goes before what is usual
+    leader_now: object = None  # () -> pid of who leads at this moment; None: as it was at the start
+
+    def leader_pid(self):
+        """Who leads, asked of the running system where it can be asked again."""
+        if self.leader_now is not None:
+            return self.leader_now()
+        return next(server.pid for server in self.servers if server.leads)
 
 
 class Sample(NamedTuple):
