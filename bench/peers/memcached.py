@@ -14,6 +14,7 @@ CONNECT_SECONDS_MAX = 1
 class Memcached:
     """One worker thread, as one replica of ours has one for its clients."""
 
+    keeps_nothing = True  # on a disk, as it is started here
     name = "memcached"
     note = "one process, unreplicated, `-t 1`; the same load program"
     workloads = [LATENCY, PIPELINED, WIDE]

@@ -14,6 +14,8 @@ COMMAND_SECONDS_MAX = 20
 class Redis:
     """One process, or two of which the second is the first one's replica."""
 
+    keeps_nothing = True  # on a disk, as it is started here
+
     def __init__(self, load_binary, replicated):
         self.load_binary = load_binary
         self.replicated = replicated

@@ -1,0 +1,91 @@
+"""The arithmetic of the experiments. What was not measured is None, never zero."""
+import math
+import statistics
+from typing import NamedTuple
+
+# A system keeps up with what is offered while it answers this share of it,
+KEEPS_UP = 0.95
+# and its p99 is bearable up to so many times that at the lowest rate.
+KNEE_TIMES = 5
+# Clocks of the load program and of the harness are the same, but one looks a little after the other.
+KILL_TOLERANCE_MS = 50
+
+
+def median(values):
+    values = [value for value in values if value is not None]
+    return statistics.median(values) if values else None
+
+
+def percentile(values, percent):
+    """The nearest rank: a value that was measured, for few values the largest."""
+    ordered = sorted(value for value in values if value is not None)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] if ordered else None
+
+
+def cumulative(values):
+    """(value, fraction of values that are not above it), ascending."""
+    ordered = sorted(value for value in values if value is not None)
+    return [(value, (place + 1) / len(ordered)) for place, value in enumerate(ordered)]
+
+
+class Ratio(NamedTuple):
+    """Of medians; low and high are of the rounds both took part in."""
+
+    value: float
+    low: float
+    high: float
+
+
+def ratio(ours, theirs):
+    """Of two figures by round; None where one of them is not there. `theirs` None: the figure itself."""
+    if not ours:
+        return None
+    if theirs is None:
+        return Ratio(statistics.median(ours.values()), min(ours.values()), max(ours.values()))
+    both = [ours[n] / theirs[n] for n in ours if theirs.get(n)]
+    if not both:
+        return None
+    return Ratio(statistics.median(ours.values()) / statistics.median(theirs.values()), min(both), max(both))
+
+
+def ratio_of_single(ours, theirs):
+    """Of two figures that are of all rounds together, such as a p99 of kills."""
+    return None if ours is None or not theirs else Ratio(ours / theirs, ours / theirs, ours / theirs)
+
+
+class Rate(NamedTuple):
+    """One point of a sweep, of medians."""
+
+    offered: float
+    answered: float
+    p50_us: float
+    p99_us: float
+
+
+def knee(rates):
+    """The highest rate that a system keeps up with at a bearable p99; None if there is none.
+
+    A rate behind one that was not borne does not count: there it was luck.
+    """
+    found, bearable = None, None
+    for rate in sorted(rates):
+        if None in rate or rate.answered < KEEPS_UP * rate.offered:
+            break
+        bearable = KNEE_TIMES * rate.p99_us if bearable is None else bearable
+        if rate.p99_us > bearable:
+            break
+        found = rate
+    return found
+
+
+def gap_around(longest_gap, killed_at_ms):
+    """Milliseconds without a successful write around a kill, and a reason if that is not known."""
+    if not longest_gap or longest_gap.get("ms") is None:
+        return None, "the load program says of no gap"
+    begin, end = longest_gap["from_unix_ms"], longest_gap["to_unix_ms"]
+    if end < killed_at_ms:
+        return None, "no write succeeded after the kill, or a longer gap was before it"
+    if begin > killed_at_ms + KILL_TOLERANCE_MS:
+        # What the kill itself cost is then at most this, and not known.
+        return None, f"the longest gap ({longest_gap['ms']:.0f} ms) began {begin - killed_at_ms:.0f} ms after the kill"
+    return longest_gap["ms"], None
