@@ -93,8 +93,9 @@ REMARK = (
     "Three replicas, 64 bytes, `memory`, ratios of medians in this run (in parentheses the rounds'; a fail-over p99 is of all kills). "
     "Reached is reached by both, off and socket, as far as they were measured. Where no plane runs and Redis is the other, ours is "
     "asked in Redis' protocol; etcd is 3.6 if it was measured, else Debian's. The plane xdp stands in network namespaces behind a "
-    "bridge with a UDP client, the others on loopback, and its CPU is everything's, client and network included, where the others' is "
-    "the servers': both flatter the others."
+    "bridge, with a UDP client (the part on data planes), the others on loopback, and its CPU is everything's, client and network included, where the others' is "
+    "the servers': both flatter the others. For what that part does not measure (64 clients, reads, fail-over, a stopped follower) the "
+    "plane xdp is asked over TCP, as the others are, from its own namespace."
 )
 
 

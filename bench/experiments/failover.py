@@ -5,7 +5,7 @@ import random
 import signal
 import time
 
-from experiments.figures import cumulative, gap_around, percentile
+from experiments.figures import cumulative, gap_of_kill, percentile
 from experiments.tables import plot_of, single
 from experiments.turns import Experiment
 from load import LOAD_SECONDS_EXTRA, parse
@@ -16,6 +16,8 @@ from report import table
 BEFORE_SECONDS = 2.0
 # So that kills do not fall into step with heartbeats.
 JITTER_SECONDS = 0.5
+# Whether anything succeeds at the end is seen by intervals; there are few of them.
+INTERVAL_MS = 500
 
 
 class Failover(Experiment):
@@ -24,7 +26,8 @@ class Failover(Experiment):
     about = (
         "Under load by three connections that each wait for an answer and go on at another replica when one is gone, the leader's "
         "process is killed (SIGKILL), at a moment chosen by chance. The gap is the longest time between two writes that succeeded, "
-        "as the clients saw it, and must be around the kill. Every kill is in a fresh cluster with default timeouts; systems take turns. "
+        "as the clients saw it. Where the longest of a run is not around the kill, but the machine's noise, the kill's was no longer; "
+        "then that one counts, and stands under \"at most\". Every kill is in a fresh cluster with default timeouts; systems take turns. "
         "A p99 of fewer than a hundred kills is the longest of them."
     )
 
@@ -39,30 +42,31 @@ class Failover(Experiment):
         log, answer = turn.folder / "survive.log", turn.folder / "survive.json"
         with contextlib.ExitStack() as stack:
             output = stack.enter_context(open(answer, "wb"))
-            load = start(stack, turn.cluster.survive_command(seconds), log, stdout=output)
+            load = start(stack, turn.cluster.survive_command(seconds, ["--interval-ms", str(INTERVAL_MS)]), log, stdout=output)
             time.sleep(BEFORE_SECONDS + random.uniform(0, JITTER_SECONDS))
             if load.poll() is not None:
                 raise Failed(f"the load ended before the kill: {tail(log)}")
             killed_at_ms = kill(turn.cluster)
             wait_for(load, seconds + LOAD_SECONDS_EXTRA, log)
         printed = parse(answer.read_text())
-        gap_ms, reason = gap_around(printed.get("longest_gap"), killed_at_ms)
-        if reason:
-            raise Failed(reason)
+        gap = gap_of_kill(printed, killed_at_ms)
+        if isinstance(gap, str):
+            raise Failed(gap)
         figures = {
-            "gap_ms": gap_ms, "after_kill_ms": printed["longest_gap"]["to_unix_ms"] - killed_at_ms,
+            "gap_ms": gap.ms, "at_most": int(not gap.exact), "after_kill_ms": printed["longest_gap"]["to_unix_ms"] - killed_at_ms if gap.exact else None,
             "operations": printed["operations"], "failed_requests": sum(printed["errors"].values()),
         }
         turn.found.add(self.name, turn.round, turn.system, (), figures)
-        turn.say(f"{self.name}, kill {turn.round}, {turn.system}: {gap_ms:,.1f} ms without a write")
+        turn.say(f"{self.name}, kill {turn.round}, {turn.system}: {'' if gap.exact else 'at most '}{gap.ms:,.1f} ms without a write")
 
     def section(self, found):
-        headings = ["system", "kills measured", "not measured", "median ms", "p90 ms", "p99 ms", "longest ms"]
+        headings = ["system", "kills measured", "at most", "not measured", "median ms", "p90 ms", "p99 ms", "longest ms"]
         rows = []
         for system in found.systems(self.name):
             gaps = gaps_of(found, system)
             figures = (single(percentile(gaps, percent)) for percent in (50, 90, 99, 100))
-            rows.append([system, str(len(gaps)), str(len(found.failed(self.name, system))), *figures])
+            at_most = sum(found.of(self.name, system, (), "at_most").values())
+            rows.append([system, str(len(gaps)), str(at_most), str(len(found.failed(self.name, system))), *figures])
         return table(headings, rows)
 
     def plots(self, found, folder):

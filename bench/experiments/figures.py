@@ -78,14 +78,33 @@ def knee(rates):
     return found
 
 
-def gap_around(longest_gap, killed_at_ms):
-    """Milliseconds without a successful write around a kill, and a reason if that is not known."""
-    if not longest_gap or longest_gap.get("ms") is None:
-        return None, "the load program says of no gap"
-    begin, end = longest_gap["from_unix_ms"], longest_gap["to_unix_ms"]
-    if end < killed_at_ms:
-        return None, "no write succeeded after the kill, or a longer gap was before it"
+class Gap(NamedTuple):
+    """Milliseconds without a successful write that a kill cost: exactly, or at most."""
+
+    ms: float
+    exact: bool
+
+
+def gap_of_kill(printed, killed_at_ms):
+    """What a load program that outlived a kill says of it; a text if nothing can be said.
+
+    It tells the longest gap of its whole run. On a busy machine that may be another one than the kill's, which then was
+    no longer: to leave such kills out would leave out the short ones.
+    """
+    longest = printed.get("longest_gap") or {}
+    if longest.get("ms") is None:
+        return "the load program says of no gap"
+    begin, end = longest["from_unix_ms"], longest["to_unix_ms"]
     if begin > killed_at_ms + KILL_TOLERANCE_MS:
-        # What the kill itself cost is then at most this, and not known.
-        return None, f"the longest gap ({longest_gap['ms']:.0f} ms) began {begin - killed_at_ms:.0f} ms after the kill"
-    return longest_gap["ms"], None
+        # A write succeeded at its beginning, so after the kill.
+        return Gap(longest["ms"], False)
+    if end >= killed_at_ms:
+        return Gap(longest["ms"], True)
+    if writes_at_the_end(printed.get("intervals")):
+        return Gap(longest["ms"], False)
+    return "no write succeeded after the kill"
+
+
+def writes_at_the_end(intervals):
+    """Whether the last full interval had successes: the very last one may be a sliver."""
+    return any(interval["operations"] > 0 for interval in (intervals or [])[-2:])

@@ -2,7 +2,7 @@
 import unittest
 
 from experiments import figures
-from experiments.figures import KNEE_TIMES, Rate, Ratio, gap_around, knee, ratio
+from experiments.figures import KNEE_TIMES, Gap, Rate, Ratio, gap_of_kill, knee, ratio
 
 
 def rate(offered, p99, answered=None):
@@ -28,29 +28,29 @@ class Knee(unittest.TestCase):
         self.assertIsNone(knee([Rate(100, None, 1, 2)]))
 
 
-class Gap(unittest.TestCase):
+class Gaps(unittest.TestCase):
     KILL = 1_000_000.0
 
-    def gap(self, begin, end):
-        return gap_around({"from_unix_ms": self.KILL + begin, "to_unix_ms": self.KILL + end, "ms": end - begin}, self.KILL)
+    def gap(self, begin, end, at_the_end=(7, 9)):
+        longest = {"from_unix_ms": self.KILL + begin, "to_unix_ms": self.KILL + end, "ms": end - begin}
+        return gap_of_kill({"longest_gap": longest, "intervals": [{"operations": n} for n in at_the_end]}, self.KILL)
 
-    def test_it_is_around_the_kill(self):
-        self.assertEqual(self.gap(-2, 28), (30, None))
-        self.assertEqual(self.gap(figures.KILL_TOLERANCE_MS, 100)[1], None)
+    def test_one_around_the_kill_is_the_kills(self):
+        self.assertEqual(self.gap(-2, 28), Gap(30, True))
+        self.assertEqual(self.gap(figures.KILL_TOLERANCE_MS, 100), Gap(50, True))
 
-    def test_one_before_means_that_nothing_was_written_after(self):
-        gap_ms, reason = self.gap(-500, -100)
-        self.assertIsNone(gap_ms)
-        self.assertIn("no write succeeded", reason)
+    def test_a_longer_one_elsewhere_is_more_than_the_kills(self):
+        self.assertEqual(self.gap(400, 900), Gap(500, False))
+        self.assertEqual(self.gap(-500, -100), Gap(400, False))
+        self.assertEqual(self.gap(-500, -100, at_the_end=(7, 0)), Gap(400, False))
 
-    def test_one_long_after_is_not_the_kills(self):
-        gap_ms, reason = self.gap(400, 900)
-        self.assertIsNone(gap_ms)
-        self.assertIn("400 ms after the kill", reason)
+    def test_without_a_write_afterwards_there_is_no_gap_but_an_outage(self):
+        self.assertEqual(self.gap(-500, -100, at_the_end=(7, 0, 0)), "no write succeeded after the kill")
+        self.assertEqual(self.gap(-500, -100, at_the_end=()), "no write succeeded after the kill")
 
     def test_none_is_not_zero(self):
-        self.assertIsNone(gap_around(None, self.KILL)[0])
-        self.assertIsNone(gap_around({"ms": None, "from_unix_ms": None, "to_unix_ms": None}, self.KILL)[0])
+        for printed in ({}, {"longest_gap": None}, {"longest_gap": {"ms": None, "from_unix_ms": None, "to_unix_ms": None}}):
+            self.assertEqual(gap_of_kill(printed, self.KILL), "the load program says of no gap")
 
 
 class Ratios(unittest.TestCase):
