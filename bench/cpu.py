@@ -28,13 +28,14 @@ class Used(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """CPU seconds of all cores together. What a hypervisor took away (steal) counts as busy."""
+    """CPU seconds of all cores together. What a hypervisor took away (steal) counts as busy, and so do softirqs."""
 
     busy: float
     idle: float
+    softirq: float = 0.0
 
     def since(self, earlier):
-        return Machine(self.busy - earlier.busy, self.idle - earlier.idle)
+        return Machine(self.busy - earlier.busy, self.idle - earlier.idle, self.softirq - earlier.softirq)
 
 
 def of_process(pid):
@@ -64,7 +65,7 @@ def parse_machine(text):
     if name != "cpu" or len(fields) < 8:
         raise ValueError(f"/proc/stat is not understood: {text[:80]!r}")
     user, nice, system, idle, iowait, irq, softirq, steal = (int(field) / TICKS_PER_SECOND for field in fields[:8])
-    return Machine(user + nice + system + irq + softirq + steal, idle + iowait)
+    return Machine(user + nice + system + irq + softirq + steal, idle + iowait, softirq)
 
 
 def niceness(pid):

@@ -44,21 +44,36 @@ class Cluster(NamedTuple):
     servers: list
     load_command: object  # (workload, seconds) -> list of words
     redis: object = None  # where `redis-benchmark` may ask; None: it does not speak that protocol, or only with more words
+    # (seconds, more=[]) -> list of words: a load on all replicas that outlives the leader; None: nobody takes over.
+    survive_command: object = None
+    load_with: object = None  # (connections, in_flight, seconds, more) -> list of words: on the leader, `more` goes before what is usual
+    leader_now: object = None  # () -> pid of who leads at this moment; None: as it was at the start
+
+    def leader_pid(self):
+        """Who leads, asked of the running system where it can be asked again."""
+        if self.leader_now is not None:
+            return self.leader_now()
+        return next(server.pid for server in self.servers if server.leads)
 
 
 class Sample(NamedTuple):
-    """One run of a load program. CPU in microseconds per operation."""
+    """One run of a load program. CPU in microseconds per operation; that of softirqs is the whole machine's, and the
+    kernel charges most of it to whichever process was interrupted, too: beside the others, not on top of them.
+    """
 
     operations: int
     operations_per_second: float
     p50_us: float
+    p90_us: float  # None where a load program does not print it; p99.9 likewise
     p99_us: float
+    p999_us: float
     server_cpu_us: float
     leader_user_us: float
     leader_system_us: float
     followers_user_us: float
     followers_system_us: float
     client_cpu_us: float
+    softirq_us: float
     failed_requests: int
     others_percent: float
     idle_percent: float
@@ -66,23 +81,37 @@ class Sample(NamedTuple):
 
 def put_on(cluster, workload, seconds):
     """Runs the load program; what it printed."""
-    text = output_of(cluster.load_command(workload, seconds), seconds + LOAD_SECONDS_EXTRA)
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise Failed(f"the load program printed {text[:200]!r}") from None
+    return printed_by(cluster.load_command(workload, seconds), seconds)
+
+
+def printed_by(command, seconds):
+    """Runs a load program for so long; what it printed."""
+    return parse(output_of(command, seconds + LOAD_SECONDS_EXTRA))
+
+
+def parse(text):
+    with contextlib.suppress(ValueError):
+        printed = json.loads(text)
+        if isinstance(printed, dict):
+            return printed
+    raise Failed(f"the load program printed {text[:200]!r}")
 
 
 def measure(cluster, workload, seconds):
     """Runs the load program and measures it, the servers and the machine meanwhile."""
+    return measure_command(cluster, cluster.load_command(workload, seconds), seconds)[0]
+
+
+def measure_command(cluster, command, seconds):
+    """The same for any load: the sample, and what the load program printed."""
     pids = [server.pid for server in cluster.servers]
     before, machine_before, ours_before = used_by(pids), cpu.of_machine(), cpu.of_ended_children_and_self()
-    printed = put_on(cluster, workload, seconds)
+    printed = printed_by(command, seconds)
     ours = cpu.of_ended_children_and_self() - ours_before
     machine = cpu.of_machine().since(machine_before)
     after = used_by(pids)
     used = [(server.leads, now.since(then)) for server, now, then in zip(cluster.servers, after, before)]
-    return sample_of(printed, used, ours, machine)
+    return sample_of(printed, used, ours, machine), printed
 
 
 def used_by(pids):
@@ -106,13 +135,16 @@ def sample_of(printed, used, ours, machine):
         operations=operations,
         operations_per_second=printed["operations_per_second"],
         p50_us=printed["latency_us"]["p50"],
+        p90_us=printed["latency_us"].get("p90"),
         p99_us=printed["latency_us"]["p99"],
+        p999_us=printed["latency_us"].get("p999"),
         server_cpu_us=per_operation(of_server.total for _, of_server in used),
         leader_user_us=per_operation(of_server.user for leads, of_server in used if leads),
         leader_system_us=per_operation(of_server.system for leads, of_server in used if leads),
         followers_user_us=per_operation(of_server.user for leads, of_server in used if not leads),
         followers_system_us=per_operation(of_server.system for leads, of_server in used if not leads),
         client_cpu_us=printed["client_cpu_us_per_operation"],
+        softirq_us=per_operation([machine.softirq]),
         failed_requests=sum(printed["errors"].values()),
         # The kernel's two ways of counting differ by some ticks.
         others_percent=max(0.0, others) * 100 / everything,

@@ -32,6 +32,14 @@ def describe():
     }
 
 
+def filesystem(path):
+    """The kind of file system a path is on."""
+    path = str(Path(path).resolve())
+    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    over = [(point, kind) for point, kind in mounts if path == point or path.startswith(point.rstrip("/") + "/")]
+    return max(over, key=lambda mount: len(mount[0]))[1] if over else "unknown"
+
+
 def commit(root):
     """The commit this checkout is at, and whether it has changes."""
     try:

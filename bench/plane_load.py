@@ -61,6 +61,8 @@ class System(NamedTuple):
     workloads: list
     nice: int = 0
     without: str = ""
+    # A loaded machine shall measure badly, not hold elections; None: the server's default.
+    election_timeout_ms: int | None = 10_000
 
 
 SYSTEMS = [
@@ -202,9 +204,9 @@ def start_replica(stack, system, network, tools, folder, slot):
         "--listen-http", f"{own}:8080",
         "--plane", system.plane, "--listen-plane", f"{own}:{PLANE_PORT}",
         "--secret-file", str(folder / "secret.toml"),
-        # A loaded machine shall measure badly, not hold elections.
-        "--election-timeout-ms", "10000",
     ]
+    if system.election_timeout_ms is not None:
+        command += ["--election-timeout-ms", str(system.election_timeout_ms)]
     command = ["nice", "-n", str(system.nice), *command] if system.nice else command
     return start(stack, network.command_in(FIRST_REPLICA_HOST + slot, command), folder / f"replica-{slot}.log")
 

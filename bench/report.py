@@ -32,11 +32,11 @@ class Results:
         self.rows.append((round_number, peer_name, workload, sample))
 
     def of(self, peer_name, workload, field):
-        """Round and figure."""
+        """Round and figure, of the rounds that have it."""
         return {
             round_number: getattr(sample, field)
             for round_number, name, done, sample in self.rows
-            if (name, done) == (peer_name, workload)
+            if (name, done) == (peer_name, workload) and getattr(sample, field) is not None
         }
 
     def takes(self, peer_name, workload):
@@ -118,7 +118,10 @@ def number(value):
 
 
 def spread(values):
+    """The median, and in parentheses the smallest and the largest; of no values, that there are none."""
     values = list(values)
+    if not values:
+        return NOT_MEASURED
     return f"{number(statistics.median(values))} ({number(min(values))}–{number(max(values))})"
 
 
@@ -144,15 +147,15 @@ def aims_table(results):
 
 
 def figures_table(results, workload):
-    shown = ["operations_per_second", "p50_us", "p99_us", "server_cpu_us", "client_cpu_us"]
-    headings = ["system", "operations/s", "p50 µs", "p99 µs", "server CPU µs/op", "client CPU µs/op", "failed", "rounds"]
+    shown = ["operations_per_second", "p50_us", "p90_us", "p99_us", "p999_us", "server_cpu_us", "client_cpu_us"]
+    headings = ["system", "operations/s", "p50 µs", "p90 µs", "p99 µs", "p99.9 µs", "server CPU µs/op", "client CPU µs/op", "failed", "rounds"]
     rows = []
     for name, _ in results.peers:
         columns = [results.of(name, workload, field).values() for field in shown]
         if not columns[0] and not results.takes(name, workload):
             continue
         if not columns[0]:
-            rows.append([name, results.missing_word(name), *[""] * 6])
+            rows.append([name, results.missing_word(name), *[""] * (len(headings) - 2)])
             continue
         failed = sum(results.of(name, workload, "failed_requests").values())
         rows.append([name, *map(spread, columns), str(failed), str(len(columns[0]))])
@@ -160,8 +163,8 @@ def figures_table(results, workload):
 
 
 def places_table(results, workload):
-    shown = ["leader_user_us", "leader_system_us", "followers_user_us", "followers_system_us"]
-    headings = ["system", "leader, user", "leader, kernel", "followers, user", "followers, kernel", "machine idle %", "used by others %"]
+    shown = ["leader_user_us", "leader_system_us", "followers_user_us", "followers_system_us", "softirq_us"]
+    headings = ["system", "leader, user", "leader, kernel", "followers, user", "followers, kernel", "softirqs, all", "machine idle %", "used by others %"]
     rows = []
     for name, _ in results.peers:
         columns = [list(results.of(name, workload, field).values()) for field in [*shown, "idle_percent", "others_percent"]]
@@ -201,20 +204,22 @@ def remarks(results):
     return found
 
 
-def markdown(results, facts, versions, planes, where_the_time_goes):
-    """The whole report."""
+def markdown(results, facts, versions, planes, where_the_time_goes, experiments="", all_aims=""):
+    """The whole report. `experiments`, `all_aims`, `planes`: their own parts of it."""
     parts = [
         "<!-- Written by `bench/run`; do not edit. -->",
         "# Measured",
         "How: [README.md](README.md). Medians over the rounds, in parentheses the smallest and the largest. "
         "`1×1` is one connection with one request in flight, `8×64` eight with 64 each; requests write, if not said otherwise.",
         "## Aims",
+        *([all_aims, "Other figures that were aimed at, or are worth looking at, of the closed loops below:"] if all_aims else []),
         aims_table(results),
     ]
     for workload in results.workloads:
         parts += [f"## {workload}: {workload.name}", figures_table(results, workload)]
         places = places_table(results, workload)
-        parts += ["Server CPU by place, µs per operation (medians), and who else used the machine:", places]
+        parts += ["Server CPU by place, µs per operation (medians), softirqs of the whole machine (most of them charged to "
+                  "whichever process they interrupted, so not to be added), and who else used the machine:", places]
     if results.of_redis_benchmark:
         parts += [
             "## redis-benchmark",
@@ -222,7 +227,7 @@ def markdown(results, facts, versions, planes, where_the_time_goes):
             "cannot wait for a replica, so Redis stands here unreplicated, and every write of ours is at a majority.",
             redis_benchmark_table(results.of_redis_benchmark),
         ]
-    parts += [planes] if planes else []
+    parts += [part for part in (experiments, planes) if part]
     found = remarks(results)
     parts += ["## Remarks", "\n".join(f"- {remark}" for remark in found) if found else "None: nothing was missing, nothing failed."]
     lines = [f"- {name}: {fact}" for name, fact in facts.items()]

@@ -57,6 +57,12 @@ class Report(unittest.TestCase):
         self.assertIn(report.NOT_MEASURED, report.aims_table(made))
         self.assertIn("memcached is missing: not installed", report.markdown(made, {}, {}, "", ""))
 
+    def test_a_figure_that_one_load_program_does_not_print_is_not_a_zero(self):
+        made = results()
+        made.rows = [(n, name, load, it._replace(p999_us=None)) for n, name, load, it in made.rows]
+        (line,) = [line for line in report.figures_table(made, LATENCY).splitlines() if "sync" in line]
+        self.assertIn(report.NOT_MEASURED, line)
+
     def test_rounds_that_one_of_two_missed_do_not_count_as_spread(self):
         made = results()
         made.add(6, "quorumwire sync", LATENCY, sample(p50_us=100_000))
@@ -108,6 +114,7 @@ class Cpu(unittest.TestCase):
         machine = cpu.parse_machine("cpu  1 2 4 1000 2000 8 16 32 64 128\ncpu0 0")
         self.assertAlmostEqual(machine.busy * cpu.TICKS_PER_SECOND, 63)
         self.assertAlmostEqual(machine.idle * cpu.TICKS_PER_SECOND, 3000)
+        self.assertAlmostEqual(machine.softirq * cpu.TICKS_PER_SECOND, 16)
 
     def test_what_is_not_understood_is_refused(self):
         self.assertRaises(ValueError, cpu.parse_machine, "intr 1 2 3")
@@ -121,7 +128,9 @@ class Cpu(unittest.TestCase):
             "errors": {"busy": 2, "lost": 1},
         }
         used = [(True, cpu.Used(0.5, 0.25)), (False, cpu.Used(0.125, 0.0)), (False, cpu.Used(0.125, 0.25))]
-        made = sample_of(printed, used, 0.5, cpu.Machine(2.75, 1.25))
+        made = sample_of(printed, used, 0.5, cpu.Machine(2.75, 1.25, 0.5))
+        self.assertEqual(made.softirq_us, 500)
+        self.assertEqual((made.p90_us, made.p999_us), (None, None))
         self.assertEqual(made.server_cpu_us, 1250)
         self.assertEqual((made.leader_user_us, made.leader_system_us), (500, 250))
         self.assertEqual((made.followers_user_us, made.followers_system_us), (250, 250))

@@ -4,7 +4,7 @@ import shutil
 import socket
 
 from load import LATENCY, PIPELINED, WIDE, Cluster, Server
-from peers.quorumwire import load_command
+from peers.quorumwire import Load
 from processes import free_ports, output_of, start, wait_until
 
 COMMAND_SECONDS_MAX = 20
@@ -14,6 +14,7 @@ CONNECT_SECONDS_MAX = 1
 class Memcached:
     """One worker thread, as one replica of ours has one for its clients."""
 
+    keeps_nothing = True  # on a disk, as it is started here
     name = "memcached"
     note = "one process, unreplicated, `-t 1`; the same load program"
     workloads = [LATENCY, PIPELINED, WIDE]
@@ -40,7 +41,8 @@ class Memcached:
             command += ["-u", "root"]
         process = start(stack, command, log_path)
         wait_until("memcached", lambda: accepts(port), [process], log_path)
-        return Cluster([Server(process.pid, True)], load_command(self.load_binary, f"127.0.0.1:{port}"))
+        load = Load(self.load_binary, f"127.0.0.1:{port}")
+        return Cluster([Server(process.pid, True)], load.of_workload, load_with=load.with_more)
 
 
 def accepts(port):

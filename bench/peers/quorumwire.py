@@ -1,7 +1,7 @@
 """Our own cluster: three replicas as `quorumwire dev` starts them."""
+import contextlib
 import json
 import os
-
 import signal
 
 from load import KEYS, LATENCY, MANY, PIPELINED, READS, VALUE_BYTES, WIDE, Cluster, Server
@@ -11,27 +11,49 @@ COMMAND_SECONDS_MAX = 20
 RAISE_PRIORITY = "--raise-priority"
 
 
-def load_command(binary, address, *more):
-    """The load program for everything that speaks memcached's protocol or, if `more` says so, Redis'."""
-    return lambda workload, seconds: [
-        str(binary), "bench", "--json", "--addr", address, "--seconds", str(seconds),
-        "--connections", str(workload.connections), "--in-flight", str(workload.in_flight),
-        "--value-bytes", str(VALUE_BYTES), "--keys", str(KEYS), "--write-percent", str(workload.write_percent), *more,
-    ]
+# A load that outlives its server: one connection for each of three replicas.
+SURVIVING = (3, 1)
+
+
+class Load:
+    """The load program for everything that speaks memcached's protocol or, if `always` says so, Redis'."""
+
+    def __init__(self, binary, address, *always):
+        self.binary, self.address, self.always = binary, address, always
+
+    def of_workload(self, workload, seconds):
+        return self.with_more(workload.connections, workload.in_flight, seconds, ["--write-percent", str(workload.write_percent)])
+
+    def with_more(self, connections, in_flight, seconds, more):
+        """Each option once: what `more` gives is not also given as it usually is."""
+        usual = {"--value-bytes": str(VALUE_BYTES), "--keys": str(KEYS), "--write-percent": "100"}
+        given = [word for name, value in usual.items() if name not in more for word in (name, value)]
+        return [
+            str(self.binary), "bench", "--json", "--addr", self.address, "--seconds", str(seconds),
+            "--connections", str(connections), "--in-flight", str(in_flight), *given, *self.always, *more,
+        ]
+
+    def surviving(self, seconds, more=()):
+        return self.with_more(*SURVIVING, seconds, ["--survive", *more])
 
 
 class Quorumwire:
-    """One of the two durabilities; with `protocol` redis for Redis clients, with `dead` after a follower has died."""
+    """One of the two durabilities; with `protocol` redis for Redis clients, with `dead` after a follower has died;
+    `plane` is where the common case runs: none or socket.
+    """
 
-    def __init__(self, binary, durability, protocol="memcached", dead=False):
+    def __init__(self, binary, durability, protocol="memcached", dead=False, replicas=3, plane="none"):
         self.binary = binary
+        self.replicas = replicas
+        self.plane = plane
         self.durability = durability
         self.protocol = protocol
         self.dead = dead
         kind = ", Redis client" if protocol == "redis" else ""
-        self.name = f"quorumwire {durability}{kind}{', one dead' if dead else ''}"
+        of_plane = "" if plane == "none" else f", plane {plane}"
+        self.name = f"quorumwire {durability}{of_plane}{kind}{', one dead' if dead else ''}"
         self.note = (
-            f"three replicas{', one of which was killed' if dead else ''}, `--durability {durability}`, without TLS as all others, data on tmpfs; "
+            f"{replicas} replicas{of_plane}{', one of which was killed' if dead else ''}, `--durability {durability}`, without TLS as all others, data on tmpfs; "
             f"load on the leader{', in Redis’ protocol' if kind else ''}"
         )
         self.workloads = [LATENCY, MANY, PIPELINED, WIDE] + ([READS] if kind and not dead else [])
@@ -50,24 +72,43 @@ class Quorumwire:
         log_path = folder / "dev.log"
         data = folder / "data"
         answer = folder / "dev.json"
-        command = [str(self.binary), "dev", "--insecure", "--json", "--replicas", "3",
-                   "--durability", self.durability, "--dir", str(data), *self.equal_priority()]
+        command = [str(self.binary), "dev", "--insecure", "--json", "--replicas", str(self.replicas),
+                   "--durability", self.durability, "--plane", self.plane, "--dir", str(data), *self.equal_priority()]
         dev = start(stack, command, log_path, stdout=stack.enter_context(open(answer, "wb")))
         wait_until(f"{self.name}: waiting for a leader", lambda: answer.read_bytes().endswith(b"\n"), [dev], log_path)
         return self.cluster(json.loads(answer.read_bytes()))
 
+    def leader_pid(self, replicas):
+        """Who leads now, by the first replica that knows; None while none does."""
+        for asked in replicas:
+            # It fails while there is no leader.
+            with contextlib.suppress(Failed):
+                command = [str(self.binary), "status", "--json", "--addr", asked["http"]]
+                leader = json.loads(output_of(command, COMMAND_SECONDS_MAX))["leader"]
+                return next(replica["pid"] for replica in replicas if replica["id"] == leader)
+        return None
+
     def cluster(self, started):
         replicas, leader = started["replicas"], started["leader"]
         leading = [replica for replica in replicas if replica["id"] == leader]
-        if len(replicas) != 3 or len(leading) != 1:
+        if len(replicas) != self.replicas or len(leading) != 1:
             raise Failed(f"{self.name}: unexpected answer of dev: {started}")
         if self.dead:
             follower = next(replica for replica in replicas if replica["id"] != leader)
             os.kill(follower["pid"], signal.SIGKILL)
             replicas.remove(follower)
         servers = [Server(replica["pid"], replica["id"] == leader) for replica in replicas]
-        load = load_command(self.binary, leading[0][self.protocol], "--protocol", self.protocol)
-        return Cluster(servers, load, leading[0]["redis"] if self.protocol == "redis" and not self.dead else None)
+        load = Load(self.binary, leading[0][self.protocol], "--protocol", self.protocol)
+        everywhere = Load(self.binary, ",".join(replica[self.protocol] for replica in replicas), "--protocol", self.protocol)
+        return Cluster(
+            servers,
+            load.of_workload,
+            leading[0]["redis"] if self.protocol == "redis" and not self.dead else None,
+            # With one of three dead nobody is left who could take over.
+            survive_command=None if self.dead else everywhere.surviving,
+            load_with=load.with_more,
+            leader_now=lambda: self.leader_pid(replicas),
+        )
 
     def equal_priority(self):
         """Replicas raise their own priority unless told not to; here everybody's is the same."""

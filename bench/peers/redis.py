@@ -5,7 +5,7 @@ import os
 import shutil
 
 from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server
-from peers.quorumwire import load_command
+from peers.quorumwire import Load
 from processes import free_ports, output_of, start, wait_until
 
 COMMAND_SECONDS_MAX = 20
@@ -13,6 +13,8 @@ COMMAND_SECONDS_MAX = 20
 
 class Redis:
     """One process, or two of which the second is the first one's replica."""
+
+    keeps_nothing = True  # on a disk, as it is started here
 
     def __init__(self, load_binary, replicated):
         self.load_binary = load_binary
@@ -57,7 +59,9 @@ class Redis:
         address = f"127.0.0.1:{ports[0]}"
         # It cannot send a `WAIT` behind each write.
         alone = None if self.replicated else address
-        return Cluster(processes, load_command(self.load_binary, address, *more), alone)
+        load = Load(self.load_binary, address, *more)
+        # Without Redis Sentinel nobody takes over.
+        return Cluster(processes, load.of_workload, alone, load_with=load.with_more)
 
     def is_up(self, ports):
         """Whether the replica, if there is one, has all that the server has."""

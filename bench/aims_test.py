@@ -1,0 +1,136 @@
+"""The table of aims, profiles and cores: what was not measured is a question mark, and nothing is left out silently."""
+import os
+import unittest
+
+import aims
+import pinning
+import profiles
+import report
+from experiments.found import Found
+from load import LATENCY, MANY, PIPELINED, READS, Sample
+from plane_load import ONE_OUTSIDE
+from plane_load import Sample as PlaneSample
+from plane_report import PlaneResults
+
+NAMES = ["quorumwire memory", "quorumwire memory, Redis client", "quorumwire memory, plane socket", "etcd", "etcd 3.6", "redis, WAIT 1",
+         "redis", "dragonboat"]
+
+
+class Peer:
+    note = "a peer"
+    workloads = [LATENCY, MANY, PIPELINED, READS]
+
+    def __init__(self, name):
+        self.name = name
+
+
+def results(**figures_of):
+    """One round of 1×1: p50 by name, with underscores for whatever is between words."""
+    made = report.Results([Peer(name) for name in NAMES], Peer.workloads)
+    for name, p50 in figures_of.items():
+        (peer,) = [full for full in NAMES if full.replace(", ", "_").replace(" ", "_").replace(".", "_") == name]
+        made.add(1, peer, LATENCY, Sample(**{**dict.fromkeys(Sample._fields, 1.0), "p50_us": p50}))
+    return made
+
+
+def row(text, what):
+    line = next(line for line in text.splitlines() if line.startswith(f"| {what} "))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+class Aims(unittest.TestCase):
+    def test_nothing_measured_is_nothing_reached_and_nothing_missed(self):
+        text = aims.aims_table(results(), Found(), None)
+        for aim in aims.AIMS:
+            cells = row(text, aim.what)
+            self.assertEqual((cells[2], cells[3], cells[4]), (report.NOT_MEASURED, report.NOT_MEASURED, "?"))
+            self.assertIn(cells[7], ("?", ""))
+
+    def test_both_columns_have_their_bounds(self):
+        cells = row(aims.aims_table(results(), Found(), None), "fail-over gap, p99, to etcd's")
+        self.assertEqual((cells[1], cells[5]), ("≤ 0.15", "≤ 0.05"))
+
+    def test_a_ratio_is_to_the_right_one(self):
+        made = results(quorumwire_memory=10, quorumwire_memory_Redis_client=20, etcd=100, redis_WAIT_1=40)
+        text = aims.aims_table(made, Found(), None)
+        self.assertEqual(row(text, "p50, one outstanding, to Redis+WAIT's")[2:5], ["0.50", report.NOT_MEASURED, "yes"])
+        self.assertEqual(row(text, "p50, one outstanding, to etcd's")[2:5], ["0.10", report.NOT_MEASURED, "yes"])
+        made = results(quorumwire_memory=10, quorumwire_memory_plane_socket=20, etcd=1000, etcd_3_6=100)
+        self.assertEqual(row(aims.aims_table(made, Found(), None), "p50, one outstanding, to etcd's")[2:5], ["0.10", "0.20", "**no**"])
+
+    def test_the_plane_in_the_kernel_is_compared_too(self):
+        planes = PlaneResults()
+        planes.rows.append((1, "xdp", ONE_OUTSIDE, PlaneSample(**{**dict.fromkeys(PlaneSample._fields, 1.0), "p50_us": 15})))
+        cells = row(aims.aims_table(results(redis_WAIT_1=100), Found(), planes), "p50, one outstanding, to Redis+WAIT's")
+        self.assertEqual(cells[5:], ["≤ 0.25", "0.15", "yes"])
+
+    def test_gaps_of_kills_and_a_stopped_follower(self):
+        found = Found()
+        for n in range(1, 31):
+            found.add("failover", n, "quorumwire memory", (), {"gap_ms": 30.0 + n})
+            found.add("failover", n, "etcd", (), {"gap_ms": 1000.0})
+        for n, p99 in ((1, 10.0), (2, 13.0)):
+            found.add("follower", n, "quorumwire memory", ("healthy", "1×1"), {"p99_us": 10.0})
+            found.add("follower", n, "quorumwire memory", ("stopped", "1×1"), {"p99_us": p99})
+        text = aims.aims_table(results(), found, None)
+        self.assertEqual(row(text, "fail-over gap, p99, to etcd's")[2:5], ["0.06", report.NOT_MEASURED, "yes"])
+        self.assertEqual(row(text, "one stopped follower, p99, to healthy")[2:5], ["1.15 (1.00–1.30)", report.NOT_MEASURED, "yes"])
+
+    def test_names_with_versions_are_known_and_others_are_not(self):
+        self.assertTrue(aims.is_called("etcd 3.6", "etcd"))
+        self.assertTrue(aims.is_called("etcd 3.6.8", "etcd 3.6"))
+        self.assertFalse(aims.is_called("redis, WAIT 1", "redis"))
+        self.assertFalse(aims.is_called("etcdx", "etcd"))
+
+
+class Profiles(unittest.TestCase):
+    def test_only_names_parts_systems_or_both(self):
+        both = profiles.chosen(profiles.FULL, "sweep;etcd", NAMES)
+        self.assertEqual((both.parts, both.systems), (["sweep"], ("etcd",)))
+        systems = profiles.chosen(profiles.USUAL, "etcd;redis, WAIT 1", NAMES)
+        self.assertEqual((systems.parts, systems.systems), ([profiles.SIDE_BY_SIDE], ("etcd", "redis, WAIT 1")))
+        parts = profiles.chosen(profiles.SHORT, "payload", NAMES)
+        self.assertEqual((parts.parts, parts.systems), (["payload"], profiles.SHORT_SYSTEMS))
+        with self.assertRaisesRegex(profiles.Refused, "'nobody' is refused; allowed: side-by-side"):
+            profiles.chosen(profiles.FULL, "sweep;nobody", NAMES)
+
+    def test_a_profile_says_what_it_leaves_out(self):
+        self.assertEqual(profiles.left_out(profiles.FULL, NAMES), [])
+        said = "; ".join(profiles.left_out(profiles.SHORT, NAMES))
+        for word in ("payload", "planes", "dragonboat", "redis-benchmark", "rounds: 1, not 5"):
+            self.assertIn(word, said)
+
+    def test_the_full_one_has_all_that_a_report_needs(self):
+        self.assertGreaterEqual(profiles.FULL.rounds, report.ROUNDS_MIN)
+        self.assertGreaterEqual(profiles.FULL.length.rounds, report.ROUNDS_MIN)
+        self.assertEqual(profiles.FULL.length.kills, 30)
+        self.assertEqual(set(profiles.FULL.parts), set(profiles.PARTS))
+
+    def test_trials_are_shorter_everywhere(self):
+        trial = profiles.shortened(profiles.FULL, rounds=1, seconds=2, kills=3)
+        self.assertEqual((trial.rounds, trial.seconds), (1, 2))
+        self.assertEqual((trial.length.rounds, trial.length.seconds, trial.length.kills), (1, 2, 3))
+        self.assertEqual(profiles.shortened(profiles.FULL), profiles.FULL)
+
+
+class Cores(unittest.TestCase):
+    def test_the_load_has_cores_of_its_own_where_there_are_enough(self):
+        chosen = pinning.choose(range(8))
+        self.assertEqual((chosen.servers, chosen.load), ({0, 1, 2, 3, 4, 5}, {6, 7}))
+        self.assertIsNone(pinning.choose(range(2)).servers)
+        self.assertEqual(pinning.choose(range(2), forced=True).load, {1})
+        self.assertIsNone(pinning.choose(range(1), forced=True).load)
+        self.assertIn("load programs on 6,7", chosen.described())
+
+    def test_afterwards_everything_runs_everywhere_again(self):
+        every = os.sched_getaffinity(0)
+        chosen = pinning.choose(every, forced=True)
+        if chosen.load is None:
+            self.skipTest("one core")
+        with chosen.as_load():
+            self.assertEqual(os.sched_getaffinity(0), chosen.load)
+        self.assertEqual(os.sched_getaffinity(0), every)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,210 @@
+"""Every experiment with a load program and servers that do nothing: what is asked of them, what is kept and shown."""
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import pinning
+import processes
+from experiments import ALL, follower, report
+from experiments.found import Found
+from experiments.sweep import rates_of
+from experiments.turns import Length, Systems, measure_all
+from load import Cluster, Server
+from report import NOT_MEASURED
+
+HERE = Path(__file__).parent
+FAKE = HERE / "fake_load"
+DEADLINE_SECONDS = 20
+LENGTH = Length(rounds=2, warm_up_seconds=0, seconds=1, kills=2, seconds_after_kill=1, fractions=(0.25, 0.5, 0.75, 1.2),
+                value_bytes=(8, 16384), replicas=(3, 5), budget_seconds=300)
+# Stops another program by `pause`, tells both process ids, and waits.
+PAUSING = """
+import contextlib, pathlib, sys, time
+import processes
+from experiments import follower
+with contextlib.ExitStack() as stack:
+    child = processes.start(stack, ["sleep", "600"], "/dev/null")
+    follower.pause(stack, child.pid, 0, pathlib.Path(sys.argv[1]))
+    print(child.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+class Peer:
+    """Servers that sleep."""
+
+    def __init__(self, name, replicas=3, survives=True, loads=True):
+        self.name, self.replicas, self.survives, self.loads = name, replicas, survives, loads
+
+    def start(self, stack, folder):
+        started = [processes.start(stack, ["sleep", "600"], folder / "log") for _ in range(self.replicas)]
+        leader = started[0].pid
+        for process in started:
+            # It is `setpriv` at first.
+            processes.wait_until("sleep", lambda: comm(process.pid) == "sleep", [process], folder / "log")
+
+        def words(connections, in_flight, seconds, more):
+            return [str(FAKE), "--connections", str(connections), "--in-flight", str(in_flight), "--seconds", str(seconds), *more]
+
+        def surviving(seconds, more=()):
+            return words(3, 1, seconds, ["--survive", "--leader", str(leader), *more])
+
+        return Cluster(
+            [Server(process.pid, process.pid == leader) for process in started], None,
+            survive_command=surviving if self.survives else None, load_with=words if self.loads else None,
+        )
+
+
+def comm(pid):
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return None
+
+
+def run(name, peers, length=LENGTH, said=None):
+    """One experiment, from beginning to end."""
+    found = Found()
+    (experiment,) = [experiment for experiment in ALL if experiment.name == name]
+    with tempfile.TemporaryDirectory() as folder, mock.patch.multiple("experiments.failover", BEFORE_SECONDS=0, JITTER_SECONDS=0):
+        systems = Systems(peers, lambda count: [Peer(peer.name, count) for peer in peers], Path(folder), Path(folder))
+        say = (lambda _: None) if said is None else said.append
+        measure_all([experiment], systems, length, pinning.choose(os.sched_getaffinity(0)), found, say)
+    return found
+
+
+def line_of(text, system):
+    return next(line for line in text.splitlines() if line.startswith(f"| {system} "))
+
+
+class Experiments(unittest.TestCase):
+    def test_outstanding_keeps_tails_and_the_curve(self):
+        found = run("outstanding", [Peer("a")])
+        self.assertEqual(found.of("outstanding", "a", (), "p999_us"), {1: 300, 2: 300})
+        self.assertEqual([curve for *_, curve in found.curves], [[(50, 0.25), (100, 0.5), (300, 1.0)]] * 2)
+
+    def test_a_sweep_offers_fractions_of_the_maximum_and_finds_the_knee(self):
+        found = run("sweep", [Peer("a")])
+        self.assertEqual(sorted(rate.offered for rate in rates_of(found, "a")), [250, 500, 750, 1200])
+        line = line_of(report.markdown(found, ["sweep"]), "a")
+        self.assertIn("750", line)
+        self.assertIn("100 / 200", line)
+
+    def test_values_that_are_too_large_for_one_fail_there_only(self):
+        found = run("payload", [Peer("a")])
+        text = report.markdown(found, ["payload"])
+        self.assertIn("failed", line_of(text, "a"))
+        self.assertIn("100 (100–100)", line_of(text, "a"))
+        self.assertIn("too large for me", text)
+        self.assertNotIn("| 0", line_of(text, "a"))
+
+    def test_replicas_are_counted(self):
+        found = run("replicas", [Peer("a")])
+        self.assertEqual(set(found.settings("replicas")), {(n, load) for n in (3, 5) for load in ("1×1", "8×64")})
+        with mock.patch.object(Peer, "__init__", lambda self, name, *_: vars(self).update(
+                name=name, replicas=3, survives=True, loads=True)):
+            found = run("replicas", [Peer("a")])
+        self.assertEqual({one.setting for one in found.failures}, {(5,)})
+        self.assertIn("3 replicas were started, not 5", report.markdown(found, ["replicas"]))
+
+    def test_memory_and_disk_are_both_measured(self):
+        found = run("durability", [Peer("a")])
+        self.assertEqual({setting[0] for setting in found.settings("durability")}, {"tmpfs", "disk"})
+        self.assertGreater(found.median("durability", "a", ("disk", "flush"), "flush_p50_us"), 0)
+        self.assertIn("with `fdatasync`, median: tmpfs ", report.markdown(found, ["durability"]))
+
+    def test_reads_and_writes_are_mixed(self):
+        found = run("mixed", [Peer("a")])
+        self.assertIn((10, "64×1"), found.settings("mixed"))
+        self.assertIn("90 % reads", report.markdown(found, ["mixed"]))
+
+    def test_the_leader_is_killed_and_the_gap_kept(self):
+        said = []
+        found = run("failover", [Peer("a"), Peer("nobody takes over", survives=False)], said=said)
+        self.assertEqual(found.of("failover", "a", (), "gap_ms"), {1: 30.0, 2: 30.0}, said)
+        text = report.markdown(found, ["failover"])
+        self.assertIn("| 2 ", line_of(text, "a"))
+        self.assertIn("nobody takes over takes no part", text)
+
+    def test_followers_are_slow_or_stopped_and_go_on(self):
+        found = run("follower", [Peer("a"), Peer("two", replicas=2)])
+        self.assertEqual({setting[0] for setting in found.settings("follower")}, {"healthy", "slow", "stopped"})
+        text = report.markdown(found, ["follower"])
+        self.assertIn("200 (1.00; 1.00–1.00)", line_of(text, "a"))
+        self.assertIn("two takes no part: fewer than three servers", text)
+
+    def test_what_takes_no_other_load_is_named(self):
+        text = report.markdown(run("mixed", [Peer("a", loads=False)]), ["mixed"])
+        self.assertIn("Not measured: no system could take part", text)
+        self.assertIn("a takes no part: its load program takes no other loads", text)
+
+    def test_what_was_not_asked_for_and_what_found_no_time_says_so(self):
+        self.assertIn("not a part of this run", report.markdown(Found(), []))
+        found = run("mixed", [Peer("a")], LENGTH._replace(budget_seconds=-1))
+        self.assertIn("Not measured: no time was left", report.markdown(found, ["mixed"]))
+
+    def test_plots_are_of_what_was_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found = run("sweep", [Peer("a")])
+            reason = report.draw_plots(found, Path(folder), ["sweep"])
+            if reason is not None and "matplotlib" in reason:
+                self.skipTest(reason)  # it comes with `tools/setup bench`
+            self.assertIsNone(reason)
+            self.assertEqual(sorted(path.name for path in Path(folder).iterdir()), ["throughput-latency-p50.svg", "throughput-latency-p99.svg"])
+            self.assertIn("](plots/throughput-latency-p50.svg)", report.markdown(found, ["sweep"]))
+            found = run("failover", [Peer("a", survives=False)])
+            self.assertIsNone(report.draw_plots(found, Path(folder), ["failover"]))
+            self.assertNotIn("plots/", report.markdown(found, ["failover"]))
+
+    def test_every_figure_is_in_the_csv_and_a_missing_one_is_empty(self):
+        found = Found()
+        found.add("payload", 1, "a", (8, "1×1"), {"p50_us": 1.5, "p999_us": None})
+        found.fail("payload", 2, "a", (8, "1×1"), "no leader")
+        with tempfile.TemporaryDirectory() as folder:
+            report.write_files(found, Path(folder), ["payload"])
+            rows = (Path(folder) / "payload.csv").read_text().splitlines()
+        self.assertEqual(rows, ["round,system,bytes,load,p50_us,p999_us,failed", "1,a,8,1×1,1.500,,", "2,a,8,1×1,,,no leader"])
+        self.assertIn(NOT_MEASURED, report.section(found, ALL[0], True)[0].lower())
+
+
+class Pause(unittest.TestCase):
+    def wait(self, holds, what):
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not holds():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(processes.POLL_SECONDS)
+
+    def test_a_process_is_stopped_until_the_stack_ends(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as outer:
+            pid = processes.start(outer, ["sleep", "600"], os.devnull).pid
+            with contextlib.ExitStack() as stack:
+                follower.pause(stack, pid, 0, Path(folder) / "log")
+                self.wait(lambda: state(pid) == "T", "it runs")
+            self.wait(lambda: state(pid) == "S", "it is stopped still")
+
+    def test_nothing_stays_stopped_when_the_harness_is_killed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+            parent = subprocess.Popen([sys.executable, "-c", PAUSING, str(Path(folder) / "log")], cwd=HERE.parent,
+                                      stdout=subprocess.PIPE, env=environment)
+            with parent.stdout:
+                pid = int(parent.stdout.readline())
+            self.wait(lambda: state(pid) == "T", "it runs")
+            parent.send_signal(signal.SIGKILL)
+            parent.wait(DEADLINE_SECONDS)
+            self.wait(lambda: state(pid) in (None, "Z"), "it is left over")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,110 @@
+"""The arithmetic of the experiments. What was not measured is None, never zero."""
+import math
+import statistics
+from typing import NamedTuple
+
+# A system keeps up with what is offered while it answers this share of it,
+KEEPS_UP = 0.95
+# and its p99 is bearable up to so many times that at the lowest rate.
+KNEE_TIMES = 5
+# Clocks of the load program and of the harness are the same, but one looks a little after the other.
+KILL_TOLERANCE_MS = 50
+
+
+def median(values):
+    values = [value for value in values if value is not None]
+    return statistics.median(values) if values else None
+
+
+def percentile(values, percent):
+    """The nearest rank: a value that was measured, for few values the largest."""
+    ordered = sorted(value for value in values if value is not None)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] if ordered else None
+
+
+def cumulative(values):
+    """(value, fraction of values that are not above it), ascending."""
+    ordered = sorted(value for value in values if value is not None)
+    return [(value, (place + 1) / len(ordered)) for place, value in enumerate(ordered)]
+
+
+class Ratio(NamedTuple):
+    """Of medians; low and high are of the rounds both took part in."""
+
+    value: float
+    low: float
+    high: float
+
+
+def ratio(ours, theirs):
+    """Of two figures by round; None where one of them is not there. `theirs` None: the figure itself."""
+    if not ours:
+        return None
+    if theirs is None:
+        return Ratio(statistics.median(ours.values()), min(ours.values()), max(ours.values()))
+    both = [ours[n] / theirs[n] for n in ours if theirs.get(n)]
+    if not both:
+        return None
+    return Ratio(statistics.median(ours.values()) / statistics.median(theirs.values()), min(both), max(both))
+
+
+def ratio_of_single(ours, theirs):
+    """Of two figures that are of all rounds together, such as a p99 of kills."""
+    return None if ours is None or not theirs else Ratio(ours / theirs, ours / theirs, ours / theirs)
+
+
+class Rate(NamedTuple):
+    """One point of a sweep, of medians."""
+
+    offered: float
+    answered: float
+    p50_us: float
+    p99_us: float
+
+
+def knee(rates):
+    """The highest rate that a system keeps up with at a bearable p99; None if there is none.
+
+    A rate behind one that was not borne does not count: there it was luck.
+    """
+    found, bearable = None, None
+    for rate in sorted(rates):
+        if None in rate or rate.answered < KEEPS_UP * rate.offered:
+            break
+        bearable = KNEE_TIMES * rate.p99_us if bearable is None else bearable
+        if rate.p99_us > bearable:
+            break
+        found = rate
+    return found
+
+
+class Gap(NamedTuple):
+    """Milliseconds without a successful write that a kill cost: exactly, or at most."""
+
+    ms: float
+    exact: bool
+
+
+def gap_of_kill(printed, killed_at_ms):
+    """What a load program that outlived a kill says of it; a text if nothing can be said.
+
+    It tells the longest gap of its whole run. On a busy machine that may be another one than the kill's, which then was
+    no longer: to leave such kills out would leave out the short ones.
+    """
+    longest = printed.get("longest_gap") or {}
+    if longest.get("ms") is None:
+        return "the load program says of no gap"
+    begin, end = longest["from_unix_ms"], longest["to_unix_ms"]
+    if begin > killed_at_ms + KILL_TOLERANCE_MS:
+        # A write succeeded at its beginning, so after the kill.
+        return Gap(longest["ms"], False)
+    if end >= killed_at_ms:
+        return Gap(longest["ms"], True)
+    if writes_at_the_end(printed.get("intervals")):
+        return Gap(longest["ms"], False)
+    return "no write succeeded after the kill"
+
+
+def writes_at_the_end(intervals):
+    """Whether the last full interval had successes: the very last one may be a sliver."""
+    return any(interval["operations"] > 0 for interval in (intervals or [])[-2:])

@@ -1,0 +1,90 @@
+"""The arithmetic: knees, gaps, ratios, and that a missing figure is never a zero."""
+import unittest
+
+from experiments import figures
+from experiments.figures import KNEE_TIMES, Gap, Rate, Ratio, gap_of_kill, knee, ratio
+
+
+def rate(offered, p99, answered=None):
+    return Rate(offered, offered if answered is None else answered, p99 / 2, p99)
+
+
+class Knee(unittest.TestCase):
+    def test_it_is_the_last_rate_that_is_kept_up_with_and_borne(self):
+        rates = [rate(100, 10), rate(200, 12), rate(300, 10 * KNEE_TIMES), rate(400, 10 * KNEE_TIMES + 1)]
+        self.assertEqual(knee(rates).offered, 300)
+        self.assertEqual(knee(reversed(rates)).offered, 300)
+
+    def test_a_rate_that_is_not_answered_is_behind_it(self):
+        self.assertEqual(knee([rate(100, 10), rate(200, 10, answered=180)]).offered, 100)
+        self.assertEqual(knee([rate(100, 10), rate(200, 10, answered=190)]).offered, 200)
+
+    def test_a_good_one_behind_a_bad_one_is_luck(self):
+        self.assertEqual(knee([rate(100, 10), rate(200, 1000), rate(300, 10)]).offered, 100)
+
+    def test_without_points_there_is_none(self):
+        self.assertIsNone(knee([]))
+        self.assertIsNone(knee([rate(100, 10, answered=10)]))
+        self.assertIsNone(knee([Rate(100, None, 1, 2)]))
+
+
+class Gaps(unittest.TestCase):
+    KILL = 1_000_000.0
+
+    def gap(self, begin, end, at_the_end=(7, 9)):
+        longest = {"from_unix_ms": self.KILL + begin, "to_unix_ms": self.KILL + end, "ms": end - begin}
+        return gap_of_kill({"longest_gap": longest, "intervals": [{"operations": n} for n in at_the_end]}, self.KILL)
+
+    def test_one_around_the_kill_is_the_kills(self):
+        self.assertEqual(self.gap(-2, 28), Gap(30, True))
+        self.assertEqual(self.gap(figures.KILL_TOLERANCE_MS, 100), Gap(50, True))
+
+    def test_a_longer_one_elsewhere_is_more_than_the_kills(self):
+        self.assertEqual(self.gap(400, 900), Gap(500, False))
+        self.assertEqual(self.gap(-500, -100), Gap(400, False))
+        self.assertEqual(self.gap(-500, -100, at_the_end=(7, 0)), Gap(400, False))
+
+    def test_without_a_write_afterwards_there_is_no_gap_but_an_outage(self):
+        self.assertEqual(self.gap(-500, -100, at_the_end=(7, 0, 0)), "no write succeeded after the kill")
+        self.assertEqual(self.gap(-500, -100, at_the_end=()), "no write succeeded after the kill")
+
+    def test_none_is_not_zero(self):
+        for printed in ({}, {"longest_gap": None}, {"longest_gap": {"ms": None, "from_unix_ms": None, "to_unix_ms": None}}):
+            self.assertEqual(gap_of_kill(printed, self.KILL), "the load program says of no gap")
+
+
+class Ratios(unittest.TestCase):
+    def test_of_medians_with_the_rounds_as_spread(self):
+        self.assertEqual(ratio({1: 10, 2: 30, 3: 20}, {1: 100, 2: 100, 3: 50}), Ratio(0.2, 0.1, 0.4))
+
+    def test_what_one_of_them_lacks_is_no_ratio(self):
+        self.assertIsNone(ratio({}, {1: 1}))
+        self.assertIsNone(ratio({1: 1}, {}))
+        self.assertIsNone(ratio({1: 1}, {2: 1}))
+        self.assertIsNone(figures.ratio_of_single(None, 3))
+        self.assertIsNone(figures.ratio_of_single(3, None))
+        self.assertEqual(figures.ratio_of_single(3, 6).value, 0.5)
+
+    def test_without_another_it_is_the_figure(self):
+        self.assertEqual(ratio({1: 10, 2: 30, 3: 20}, None), Ratio(20, 10, 30))
+
+
+class Distributions(unittest.TestCase):
+    def test_a_percentile_is_a_value_that_was_measured(self):
+        self.assertEqual(figures.percentile(range(1, 101), 99), 99)
+        self.assertEqual(figures.percentile([3, 1, 2], 99), 3)
+        self.assertEqual(figures.percentile([3, 1, 2], 50), 2)
+        self.assertIsNone(figures.percentile([], 50))
+        self.assertIsNone(figures.percentile([None], 50))
+
+    def test_shares_end_at_one(self):
+        self.assertEqual(figures.cumulative([4, None, 2]), [(2, 0.5), (4, 1.0)])
+        self.assertEqual(figures.cumulative([]), [])
+
+    def test_a_median_leaves_out_what_is_missing(self):
+        self.assertEqual(figures.median([None, 4, 2]), 3)
+        self.assertIsNone(figures.median([None]))
+
+
+if __name__ == "__main__":
+    unittest.main()

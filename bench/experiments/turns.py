@@ -1,0 +1,147 @@
+"""The rounds of an experiment: systems take turns, each turn begins with fresh processes and empty data."""
+import contextlib
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from load import measure_command, printed_by
+from processes import Failed
+
+
+class Length(NamedTuple):
+    """How long and how often."""
+
+    rounds: int
+    warm_up_seconds: int
+    seconds: int
+    kills: int
+    seconds_after_kill: int
+    fractions: tuple  # of the measured maximum, for open loops
+    value_bytes: tuple
+    replicas: tuple
+    budget_seconds: float  # for all experiments together; what does not fit is named
+
+
+class Variant(NamedTuple):
+    """A system as one experiment runs it."""
+
+    peer: object
+    folder: Path  # where the data of its servers are
+    setting: tuple = ()
+
+
+class Experiment:
+    """What all have in common; each says what a turn is and how it is shown."""
+
+    name = ""
+    title = ""
+    about = ""
+    setting_names = ()
+    # Ours once more behind another protocol adds nothing to most.
+    redis_clients = False
+
+    def rounds(self, length):
+        return length.rounds
+
+    def takes(self, peer):
+        if getattr(peer, "dead", False):
+            return False
+        return self.redis_clients or getattr(peer, "protocol", "") != "redis" or not peer.name.startswith("quorumwire")
+
+    def variants(self, systems, _length):
+        """`systems`: a Systems."""
+        return [Variant(peer, systems.data) for peer in systems.ready if self.takes(peer)]
+
+    def turn(self, turn):
+        raise NotImplementedError
+
+    def section(self, found):
+        raise NotImplementedError
+
+    def plots(self, _found, _folder):
+        """(plot, caption) each."""
+        return []
+
+
+class Systems(NamedTuple):
+    """What can be measured, and where."""
+
+    ready: list
+    with_replicas: object  # (count) -> peers of so many replicas, those only that are ready
+    data: Path  # tmpfs
+    disk: Path  # a folder on a disk
+
+
+class Turn(NamedTuple):
+    """One system that runs, in one round."""
+
+    experiment: Experiment
+    variant: Variant
+    cluster: object
+    folder: Path
+    stack: contextlib.ExitStack
+    round: int
+    length: Length
+    found: object
+    say: object
+
+    @property
+    def system(self):
+        return self.variant.peer.name
+
+    def take(self, setting, connections, in_flight, more=(), warm_up=True):
+        """One load: warmed up, measured, noted; what the load program printed, or None if it failed."""
+        setting = (*self.variant.setting, *setting)
+        try:
+            if warm_up and self.length.warm_up_seconds:
+                self.run(connections, in_flight, self.length.warm_up_seconds, more)
+            command = self.cluster.load_with(connections, in_flight, self.length.seconds, list(more))
+            sample, printed = measure_command(self.cluster, command, self.length.seconds)
+        except Failed as failed:
+            self.fail(setting, failed)
+            return None
+        figures = {**sample._asdict(), "offered_per_second": printed.get("offered_per_second")}
+        self.found.add(self.experiment.name, self.round, self.system, setting, figures)
+        shown = " ".join(map(str, setting))
+        self.say(f"{self.experiment.name}, round {self.round}, {self.system} {shown}: {sample.operations_per_second:,.0f}/s, "
+                 f"p50 {sample.p50_us:,.0f} µs, p99 {sample.p99_us:,.0f} µs, others {sample.others_percent:.0f} %")
+        return printed
+
+    def run(self, connections, in_flight, seconds, more=()):
+        return printed_by(self.cluster.load_with(connections, in_flight, seconds, list(more)), seconds)
+
+    def fail(self, setting, reason):
+        self.say(f"{self.experiment.name}, round {self.round}, {self.system} {setting} failed: {reason}")
+        self.found.fail(self.experiment.name, self.round, self.system, setting, reason)
+
+
+def measure_all(experiments, systems, length, pinning, found, say):
+    """All experiments, one after the other, until the budget is used up."""
+    end = time.monotonic() + length.budget_seconds
+    for experiment in experiments:
+        for round_number in range(1, experiment.rounds(length) + 1):
+            for variant in experiment.variants(systems, length):
+                if (experiment.name, variant.peer.name) in found.not_offered:
+                    continue
+                if time.monotonic() > end:
+                    found.left_out[experiment.name] = f"no time was left after round {round_number - 1} and parts of the next"
+                    continue
+                take_turn(experiment, variant, round_number, length, pinning, found, say)
+
+
+def take_turn(experiment, variant, round_number, length, pinning, found, say):
+    """Starts a system and hands it to the experiment; only this system runs meanwhile."""
+    try:
+        with contextlib.ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=variant.folder, prefix="quorumwire-bench-")))
+            with pinning.as_server():
+                cluster = variant.peer.start(stack, folder)
+            if cluster.load_with is None:
+                found.not_offered[experiment.name, variant.peer.name] = "its load program takes no other loads"
+                return
+            with pinning.as_load():
+                experiment.turn(Turn(experiment, variant, cluster, folder, stack, round_number, length, found, say))
+    except Failed as failed:
+        say(f"{experiment.name}, round {round_number}, {variant.peer.name} failed: {failed}")
+        found.fail(experiment.name, round_number, variant.peer.name, variant.setting, failed)

@@ -1,0 +1,68 @@
+"""Our own cluster with its common case in the kernel: servers and load programs in network namespaces (namespaces.py)."""
+import os
+from pathlib import Path
+
+import plane_load
+from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server
+from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, address
+from peers.quorumwire import COMMAND_SECONDS_MAX, Load
+from plane_load import System, Tools
+from processes import Failed, output_of
+
+MEMCACHED_PORT = 11211
+
+
+class QuorumwireXdp:
+    """`--plane xdp` behind the same load program as everybody else's: TCP, over a Linux bridge."""
+
+    name = "quorumwire memory, plane xdp"
+
+    def __init__(self, binary, replicas=3):
+        self.binary = binary
+        self.replicas = replicas
+        self.note = (
+            f"{replicas} replicas, `--plane xdp`, `--durability memory`, each in a network namespace; load on the leader by TCP from another one, over a "
+            "bridge, which the others on loopback do not have to cross; a UDP client is in the part on data planes"
+        )
+        self.workloads = [LATENCY, MANY, PIPELINED, WIDE, READS]
+
+    def missing(self):
+        """Why it cannot be measured; None if it can."""
+        if os.geteuid() != 0:
+            return "network namespaces take root"
+        if not os.access(self.binary, os.X_OK):
+            return f"{self.binary.name} is not built: `make build`"
+        return None
+
+    def version(self):
+        return output_of([str(self.binary), "--version"], COMMAND_SECONDS_MAX).strip()
+
+    def start(self, stack, folder):
+        """Starts it and waits until a fast term runs; it ends with `stack`, network included."""
+        # Timeouts are the defaults: leaders are killed here.
+        system = System(self.name, self.note, "xdp", self.replicas, [], election_timeout_ms=None)
+        tools = Tools(self.binary, Path())
+        network = plane_load.make_network(stack, tools, self.replicas)
+        secret = str(folder / "secret.toml")
+        output_of([str(self.binary), "keys", "new", "--file", secret], COMMAND_SECONDS_MAX)
+        processes = [plane_load.start_replica(stack, system, network, tools, folder, slot) for slot in range(self.replicas)]
+        leader = plane_load.wait_for_fast_term(system, network, tools, folder, processes)
+        if leader is None or leader >= self.replicas:
+            raise Failed(f"{self.name}: {leader} leads")
+        addresses = [f"{address(FIRST_REPLICA_HOST + slot)}:{MEMCACHED_PORT}" for slot in range(self.replicas)]
+        load, everywhere = Load(self.binary, addresses[leader]), Load(self.binary, ",".join(addresses))
+
+        def from_client(words):
+            return lambda *asked, **more: network.command_in(CLIENT_HOST, words(*asked, **more))
+
+        def leader_now():
+            now = plane_load.status_of(network, tools).get("leader")
+            return None if now is None else processes[now].pid
+
+        return Cluster(
+            [Server(process.pid, slot == leader) for slot, process in enumerate(processes)],
+            from_client(load.of_workload),
+            survive_command=from_client(everywhere.surviving),
+            load_with=from_client(load.with_more),
+            leader_now=leader_now,
+        )

@@ -1,0 +1,47 @@
+"""The words of the load programs: each option once, whatever an experiment asks for."""
+import unittest
+from pathlib import Path
+
+from load import LATENCY, READS, Cluster, Server
+from peers.quorumwire import Load
+
+
+def options(words):
+    """Name and word behind it; a name that stands twice is refused by the load program."""
+    names = [word for word in words if word.startswith("--")]
+    assert len(set(names)) == len(names), words
+    return {name: words[words.index(name) + 1] if words[-1] != name else None for name in names}
+
+
+class LoadWords(unittest.TestCase):
+    load = Load(Path("quorumwire"), "127.0.0.1:1,127.0.0.1:2", "--protocol", "redis", "--wait", "1")
+
+    def test_a_workload_has_the_usual_values(self):
+        given = options(self.load.of_workload(LATENCY, 3))
+        self.assertEqual((given["--value-bytes"], given["--keys"], given["--write-percent"]), ("64", "1000", "100"))
+        self.assertEqual((given["--seconds"], given["--connections"], given["--in-flight"]), ("3", "1", "1"))
+        self.assertEqual((given["--protocol"], given["--wait"]), ("redis", "1"))
+        self.assertEqual(options(self.load.of_workload(READS, 3))["--write-percent"], "0")
+
+    def test_what_an_experiment_asks_for_replaces_what_is_usual(self):
+        given = options(self.load.with_more(8, 64, 2, ["--value-bytes", "1392", "--rate", "1000", "--cdf"]))
+        self.assertEqual((given["--value-bytes"], given["--rate"], given["--keys"]), ("1392", "1000", "1000"))
+        self.assertIn("--cdf", given)
+
+    def test_a_load_that_outlives_its_server_waits_for_each_answer_on_three_connections(self):
+        words = self.load.surviving(8, ["--interval-ms", "50"])
+        given = options(words)
+        self.assertEqual((given["--connections"], given["--in-flight"]), ("3", "1"))
+        self.assertIn("--survive", words)
+        self.assertEqual(given["--addr"], "127.0.0.1:1,127.0.0.1:2")
+
+
+class WhoLeads(unittest.TestCase):
+    def test_it_is_asked_again_where_that_is_possible(self):
+        servers = [Server(1, False), Server(2, True)]
+        self.assertEqual(Cluster(servers, None).leader_pid(), 2)
+        self.assertEqual(Cluster(servers, None, leader_now=lambda: 1).leader_pid(), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
