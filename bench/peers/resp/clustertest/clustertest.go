@@ -1,0 +1,247 @@
+// Package clustertest is the test that every peer passes: three processes, of which the leader is killed. A peer's
+// test program is the peer itself when it is told so by its environment.
+package clustertest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	beReplica = "QUORUMWIRE_BENCH_BE_REPLICA"
+	replicas  = 3
+	pipelined = 64
+	// What an election may take on a busy machine.
+	waitMax = 90 * time.Second
+	askMax  = 10 * time.Second
+	pause   = 20 * time.Millisecond
+)
+
+// Main runs the tests, or the peer's own main function in the processes that the tests start.
+func Main(m *testing.M, replica func()) {
+	if os.Getenv(beReplica) != "" {
+		replica()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+type process struct {
+	command *exec.Cmd
+	clients string
+}
+
+type cluster struct {
+	t         *testing.T
+	processes []process
+}
+
+// Run starts a cluster with these flags beside the common ones; `data` makes more for each replica.
+func Run(t *testing.T, data func(replica int) []string) {
+	c := start(t, data)
+	leader := c.leader()
+	c.writesAndReads(leader)
+	c.garbageClosesOnlyItsConnection(leader)
+	c.noReplicaAnswersStale(leader, "k0", "v0")
+	c.kill(leader)
+	next := c.leader()
+	c.mustAnswer(next, "$2\r\nv7\r\n", "GET", "k7")
+	c.writesAndReads(next)
+}
+
+func start(t *testing.T, data func(replica int) []string) *cluster {
+	addresses := freeAddresses(t, 2*replicas)
+	c := &cluster{t: t}
+	for n := 0; n < replicas; n++ {
+		command := exec.Command(os.Args[0], append([]string{
+			"-replica", strconv.Itoa(n),
+			"-peers", strings.Join(addresses[:replicas], ","),
+			"-clients", strings.Join(addresses[replicas:], ","),
+		}, data(n)...)...)
+		command.Env = append(os.Environ(), beReplica+"=1")
+		log, err := os.Create(fmt.Sprintf("%s/replica%d.log", t.TempDir(), n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		command.Stdout, command.Stderr = log, log
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			command.Process.Kill()
+			command.Wait()
+			if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+				t.Logf("%s: %s", log.Name(), text)
+			}
+			log.Close()
+		})
+		c.processes = append(c.processes, process{command, addresses[replicas+n]})
+	}
+	return c
+}
+
+// freeAddresses are of ports that nobody listens on; another program could take one before they are used.
+func freeAddresses(t *testing.T, count int) []string {
+	var addresses []string
+	for n := 0; n < count; n++ {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		addresses = append(addresses, listener.Addr().String())
+	}
+	return addresses
+}
+
+// leader waits until one says that it leads, all others name it, and it takes a write.
+func (c *cluster) leader() int {
+	for deadline := time.Now().Add(waitMax); time.Now().Before(deadline); time.Sleep(pause) {
+		leading, agreed := -1, true
+		for n := range c.processes {
+			answer, err := c.ask(n, "INFO", "replication")
+			if err == nil && strings.Contains(answer, "role:leader\r\n") {
+				leading = n
+			}
+		}
+		for n, each := range c.processes {
+			answer, _ := c.ask(n, "INFO")
+			agreed = agreed && (each.command == nil || leading >= 0 && strings.Contains(answer, "leader:"+c.processes[leading].clients))
+		}
+		if leading < 0 || !agreed {
+			continue
+		}
+		if answer, err := c.ask(leading, "SET", "first", "v"); err == nil && answer == "+OK\r\n" {
+			return leading
+		}
+	}
+	c.t.Fatalf("no leader within %v", waitMax)
+	return 0
+}
+
+// writesAndReads sends many requests at once; a read behind a write in the same connection sees it.
+func (c *cluster) writesAndReads(leader int) {
+	c.t.Helper()
+	connection := c.connect(leader)
+	defer connection.Close()
+	var requests, expected strings.Builder
+	for n := 0; n < pipelined; n++ {
+		key, value := fmt.Sprintf("k%d", n), fmt.Sprintf("v%d", n)
+		requests.WriteString(request("SET", key, value) + request("GET", key))
+		fmt.Fprintf(&expected, "+OK\r\n$%d\r\n%s\r\n", len(value), value)
+	}
+	go io.WriteString(connection, requests.String())
+	got := make([]byte, expected.Len())
+	if read, err := io.ReadFull(connection, got); err != nil || string(got) != expected.String() {
+		c.t.Fatalf("got %q, %v", got[:read], err)
+	}
+	c.mustAnswer(leader, "$-1\r\n", "GET", "none")
+}
+
+func (c *cluster) garbageClosesOnlyItsConnection(leader int) {
+	c.t.Helper()
+	connection := c.connect(leader)
+	defer connection.Close()
+	go io.WriteString(connection, "GET / HTTP/1.1\r\n\r\n")
+	answer, err := io.ReadAll(connection)
+	// What it had not read when it closed makes the kernel send a reset.
+	if errors.Is(err, os.ErrDeadlineExceeded) || len(answer) > 0 && !strings.HasPrefix(string(answer), "-ERR Protocol error") {
+		c.t.Fatalf("got %q, %v", answer, err)
+	}
+	c.mustAnswer(leader, "+PONG\r\n", "PING")
+}
+
+// noReplicaAnswersStale: whoever does not lead says who does, or answers as the leader would.
+func (c *cluster) noReplicaAnswersStale(leader int, key, value string) {
+	c.t.Helper()
+	redirected := "-NOTLEADER " + c.processes[leader].clients + "\r\n"
+	for n := range c.processes {
+		if n == leader {
+			continue
+		}
+		answer, err := c.ask(n, "GET", key)
+		if err != nil || answer != redirected && answer != fmt.Sprintf("$%d\r\n%s\r\n", len(value), value) {
+			c.t.Fatalf("replica %d answered %q, %v", n, answer, err)
+		}
+		answer, err = c.ask(n, "SET", "by follower", "v")
+		if err != nil || answer != redirected && answer != "+OK\r\n" {
+			c.t.Fatalf("replica %d answered %q, %v", n, answer, err)
+		}
+	}
+}
+
+func (c *cluster) kill(n int) {
+	c.processes[n].command.Process.Kill()
+	c.processes[n].command.Wait()
+	c.processes[n].command = nil
+}
+
+func (c *cluster) connect(n int) net.Conn {
+	connection, err := net.DialTimeout("tcp", c.processes[n].clients, askMax)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := connection.SetDeadline(time.Now().Add(waitMax)); err != nil {
+		c.t.Fatal(err)
+	}
+	return connection
+}
+
+// mustAnswer asks until it is answered, but for errors that say to ask again.
+func (c *cluster) mustAnswer(n int, expected string, words ...string) {
+	c.t.Helper()
+	answer, err := "", error(nil)
+	for deadline := time.Now().Add(waitMax); time.Now().Before(deadline); time.Sleep(pause) {
+		answer, err = c.ask(n, words...)
+		if err == nil && !strings.HasPrefix(answer, "-UNAVAILABLE") {
+			break
+		}
+	}
+	if err != nil || answer != expected {
+		c.t.Fatalf("%q: got %q, %v, want %q", words, answer, err, expected)
+	}
+}
+
+// ask is one request of a connection of its own: its whole answer.
+func (c *cluster) ask(n int, words ...string) (string, error) {
+	connection, err := net.DialTimeout("tcp", c.processes[n].clients, askMax)
+	if err != nil {
+		return "", err
+	}
+	defer connection.Close()
+	if err := connection.SetDeadline(time.Now().Add(askMax)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(connection, request(words...)); err != nil {
+		return "", err
+	}
+	reader := bufio.NewReader(connection)
+	line, err := reader.ReadString('\n')
+	if err != nil || line[0] != '$' || line == "$-1\r\n" {
+		return line, err
+	}
+	length, err := strconv.Atoi(strings.TrimSpace(line[1:]))
+	if err != nil {
+		return line, err
+	}
+	value := make([]byte, length+2)
+	_, err = io.ReadFull(reader, value)
+	return line + string(value), err
+}
+
+func request(words ...string) string {
+	text := fmt.Sprintf("*%d\r\n", len(words))
+	for _, word := range words {
+		text += fmt.Sprintf("$%d\r\n%s\r\n", len(word), word)
+	}
+	return text
+}
