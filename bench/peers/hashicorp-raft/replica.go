@@ -92,9 +92,14 @@ func (r *replica) Leads() (bool, string) {
 	return r.raft.State() == raft.Leader, r.clients[leader]
 }
 
+func (r *replica) notLeader() resp.Pending {
+	_, leader := r.Leads()
+	return resp.NotLeader(leader)
+}
+
 func (r *replica) Set(key, value []byte) resp.Pending {
-	if leads, leader := r.Leads(); !leads {
-		return resp.NotLeader(leader)
+	if r.raft.State() != raft.Leader {
+		return r.notLeader()
 	}
 	return write{r.raft.Apply(resp.Command(key, value), takeTimeout)}
 }
@@ -117,8 +122,8 @@ func (w write) Answer(to []byte) []byte {
 // have answered it has applied once a barrier of its own term is through; and that nobody has led since then, a
 // majority says, which is asked after the request has come (VerifyLeader, no lease).
 func (r *replica) Get(key []byte) resp.Pending {
-	if leads, leader := r.Leads(); !leads {
-		return resp.NotLeader(leader)
+	if r.raft.State() != raft.Leader {
+		return r.notLeader()
 	}
 	term := r.raft.CurrentTerm()
 	pending := read{replica: r, key: string(key), term: term}

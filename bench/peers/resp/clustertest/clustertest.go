@@ -1,5 +1,5 @@
-// Package clustertest is the test that every peer passes: three processes, of which the leader is killed. A peer's
-// test program is the peer itself when it is told so by its environment.
+// Package clustertest is the test that every peer passes: three processes, of which the leader is stopped for a
+// while, and the next one killed. A peer's test program is the peer itself when its environment says so.
 package clustertest
 
 import (
@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -38,6 +39,8 @@ func Main(m *testing.M, replica func()) {
 type process struct {
 	command *exec.Cmd
 	clients string
+	// Killed or stopped: it is not asked.
+	absent bool
 }
 
 type cluster struct {
@@ -51,7 +54,8 @@ func Run(t *testing.T, data func(replica int) []string) {
 	leader := c.leader()
 	c.writesAndReads(leader)
 	c.garbageClosesOnlyItsConnection(leader)
-	c.noReplicaAnswersStale(leader, "k0", "v0")
+	c.followersServeOrSayWhoLeads(leader)
+	leader = c.whoWasStoppedDoesNotAnswerWithWhatWas(leader)
 	c.kill(leader)
 	next := c.leader()
 	c.mustAnswer(next, "$2\r\nv7\r\n", "GET", "k7")
@@ -84,7 +88,7 @@ func start(t *testing.T, data func(replica int) []string) *cluster {
 			}
 			log.Close()
 		})
-		c.processes = append(c.processes, process{command, addresses[replicas+n]})
+		c.processes = append(c.processes, process{command: command, clients: addresses[replicas+n]})
 	}
 	return c
 }
@@ -107,17 +111,25 @@ func freeAddresses(t *testing.T, count int) []string {
 func (c *cluster) leader() int {
 	for deadline := time.Now().Add(waitMax); time.Now().Before(deadline); time.Sleep(pause) {
 		leading, agreed := -1, true
-		for n := range c.processes {
+		for n, each := range c.processes {
+			if each.absent {
+				continue
+			}
 			answer, err := c.ask(n, "INFO", "replication")
 			if err == nil && strings.Contains(answer, "role:leader\r\n") {
 				leading = n
 			}
 		}
-		for n, each := range c.processes {
-			answer, _ := c.ask(n, "INFO")
-			agreed = agreed && (each.command == nil || leading >= 0 && strings.Contains(answer, "leader:"+c.processes[leading].clients))
+		if leading < 0 {
+			continue
 		}
-		if leading < 0 || !agreed {
+		for n, each := range c.processes {
+			if !each.absent {
+				answer, _ := c.ask(n, "INFO")
+				agreed = agreed && strings.Contains(answer, "leader:"+c.processes[leading].clients+"\r\n")
+			}
+		}
+		if !agreed {
 			continue
 		}
 		if answer, err := c.ask(leading, "SET", "first", "v"); err == nil && answer == "+OK\r\n" {
@@ -160,16 +172,16 @@ func (c *cluster) garbageClosesOnlyItsConnection(leader int) {
 	c.mustAnswer(leader, "+PONG\r\n", "PING")
 }
 
-// noReplicaAnswersStale: whoever does not lead says who does, or answers as the leader would.
-func (c *cluster) noReplicaAnswersStale(leader int, key, value string) {
+// followersServeOrSayWhoLeads: they answer as the leader would, or with where it is.
+func (c *cluster) followersServeOrSayWhoLeads(leader int) {
 	c.t.Helper()
 	redirected := "-NOTLEADER " + c.processes[leader].clients + "\r\n"
 	for n := range c.processes {
 		if n == leader {
 			continue
 		}
-		answer, err := c.ask(n, "GET", key)
-		if err != nil || answer != redirected && answer != fmt.Sprintf("$%d\r\n%s\r\n", len(value), value) {
+		answer, err := c.ask(n, "GET", "k0")
+		if err != nil || answer != redirected && answer != "$2\r\nv0\r\n" {
 			c.t.Fatalf("replica %d answered %q, %v", n, answer, err)
 		}
 		answer, err = c.ask(n, "SET", "by follower", "v")
@@ -179,10 +191,44 @@ func (c *cluster) noReplicaAnswersStale(leader int, key, value string) {
 	}
 }
 
+// whoWasStoppedDoesNotAnswerWithWhatWas stops the leader, changes a value at the next one, and has the first find reads
+// in its connection as soon as it goes on, when it still believes that it leads. Who leads then is returned.
+func (c *cluster) whoWasStoppedDoesNotAnswerWithWhatWas(leader int) int {
+	c.t.Helper()
+	c.mustAnswer(leader, "+OK\r\n", "SET", "changed", "before")
+	connection := c.connect(leader)
+	defer connection.Close()
+	c.signal(leader, syscall.SIGSTOP)
+	c.processes[leader].absent = true
+	next := c.leader()
+	c.mustAnswer(next, "+OK\r\n", "SET", "changed", "behind")
+	for n := 0; n < pipelined; n++ {
+		if _, err := io.WriteString(connection, request("GET", "changed")); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.signal(leader, syscall.SIGCONT)
+	reader := bufio.NewReader(connection)
+	for n := 0; n < pipelined; n++ {
+		answer, err := answerFrom(reader)
+		if err != nil || answer != "$6\r\nbehind\r\n" && answer[0] != '-' {
+			c.t.Fatalf("who had been stopped answered %q, %v", answer, err)
+		}
+	}
+	c.processes[leader].absent = false
+	return c.leader()
+}
+
+func (c *cluster) signal(n int, number syscall.Signal) {
+	if err := c.processes[n].command.Process.Signal(number); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 func (c *cluster) kill(n int) {
 	c.processes[n].command.Process.Kill()
 	c.processes[n].command.Wait()
-	c.processes[n].command = nil
+	c.processes[n].absent = true
 }
 
 func (c *cluster) connect(n int) net.Conn {
@@ -224,7 +270,10 @@ func (c *cluster) ask(n int, words ...string) (string, error) {
 	if _, err := io.WriteString(connection, request(words...)); err != nil {
 		return "", err
 	}
-	reader := bufio.NewReader(connection)
+	return answerFrom(bufio.NewReader(connection))
+}
+
+func answerFrom(reader *bufio.Reader) (string, error) {
 	line, err := reader.ReadString('\n')
 	if err != nil || line[0] != '$' || line == "$-1\r\n" {
 		return line, err
