@@ -89,6 +89,8 @@ def aims():
     found += [
         Aim("p50, 1×1, to Redis+WAIT's", LATENCY, "p50_us", ours, "redis, WAIT 1", (True, 1.0)),
         Aim("throughput, 64×1, to Redis+WAIT's", MANY, "operations_per_second", ours, "redis, WAIT 1", (False, 1.2)),
+        Aim("throughput, 64×1, to dragonboat's", MANY, "operations_per_second", ours, "dragonboat", (False, 2)),
+        Aim("server CPU, 8×64, to dragonboat's", PIPELINED, "server_cpu_us", ours, "dragonboat", (True, 1.0)),
         Aim("p50 of reads, 1×1, to unreplicated Redis'", READS, "p50_us", ours, "redis", (True, 1.4)),
         Aim("p99, 1×1, one follower dead, to healthy", LATENCY, "p99_us", dead, ours, (True, 1.2)),
         Aim("p99, 64×1, one follower dead, to healthy", MANY, "p99_us", dead, ours, (True, 1.2)),

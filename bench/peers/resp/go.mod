@@ -1,0 +1,3 @@
+module quorumwire/bench/peers/resp
+
+go 1.19
