@@ -44,6 +44,8 @@ class Cluster(NamedTuple):
     servers: list
     load_command: object  # (workload, seconds) -> list of words
     redis: object = None  # where `redis-benchmark` may ask; None: it does not speak that protocol, or only with more words
+    survive_command: object = None  # (seconds, more=[]) -> list of words: load on all replicas that goes on while one dies
+    load_with: object = None  # (connections, in_flight, seconds, more) -> list of words: any load on the leader
 
 
 class Sample(NamedTuple):
