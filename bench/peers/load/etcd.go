@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -46,7 +48,11 @@ func (etcd) reason(err error) string {
 		return errEtcdKeyMissing.Error()
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "DeadlineExceeded"
+		return codes.DeadlineExceeded.String()
+	}
+	var said rpctypes.EtcdError
+	if errors.As(err, &said) {
+		return said.Code().String()
 	}
 	return status.Code(err).String()
 }

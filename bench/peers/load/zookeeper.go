@@ -80,12 +80,19 @@ func (zookeeper) prepare(_ context.Context, c connection, asked options) error {
 	})
 }
 
+// What the client says of itself and of the server's refusals, as far as it can happen to the load.
+var zookeeperErrors = []error{
+	zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrNoServer, zk.ErrSessionExpired, zk.ErrSessionMoved, zk.ErrNoNode, zk.ErrNodeExists,
+}
+
 func (zookeeper) reason(err error) string {
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.DeadlineExceeded) {
 		return "timeout"
-	case strings.HasPrefix(err.Error(), "zk: "):
-		return strings.TrimPrefix(err.Error(), "zk: ")
+	}
+	for _, known := range zookeeperErrors {
+		if errors.Is(err, known) {
+			return strings.TrimPrefix(known.Error(), "zk: ")
+		}
 	}
 	return otherReason
 }
