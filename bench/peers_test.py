@@ -96,6 +96,12 @@ class Nats(unittest.TestCase):
         self.assertIsNone(self.leader(*[self.answer("server0", (True, False))] * 3))
         self.assertIsNone(self.leader(*[self.answer("server0", (True,))] * 3))
 
+    def test_every_load_knows_how_many_replicas_the_bucket_has(self):
+        load = nats.Nats(Path("/built"), replicas=5).load
+        commands = load.commands("127.0.0.1:1", ["127.0.0.1:1"])
+        for command in (commands["load_command"](READS, 1), commands["load_with"](1, 1, 1, []), commands["survive_command"](1)):
+            self.assertEqual(command[command.index("--replicas") + 1], "5")
+
     def test_more_replicas_than_it_can_have_are_missing(self):
         self.assertIn("more than a stream may have", nats.Nats(Path("/built"), replicas=7).missing())
 

@@ -42,12 +42,13 @@ def pinned(folder, module):
 
 
 class LoadProgram:
-    """`peers/load` for one system."""
+    """`peers/load` for one system; `always` is what every command says besides."""
 
-    def __init__(self, built, system, client_module):
+    def __init__(self, built, system, client_module, *always):
         self.binary = built / "load"
         self.system = system
         self.client_module = client_module
+        self.always = always
 
     def why_not_built(self):
         # Without more flags, so that it shares what `go test` there has compiled.
@@ -61,12 +62,12 @@ class LoadProgram:
         return [
             str(self.binary), "--system", self.system, "--addr", ",".join(addresses), "--seconds", str(seconds),
             "--connections", str(connections), "--in-flight", str(in_flight),
-            "--value-bytes", str(VALUE_BYTES), "--keys", str(KEYS), *more,
+            "--value-bytes", str(VALUE_BYTES), "--keys", str(KEYS), *self.always, *more,
         ]
 
-    def prepare(self, address, *more):
+    def prepare(self, address):
         """Makes what its load needs, without any load."""
-        output_of(self.command([address], 1, 1, 1, "--prepare", *more), PREPARE_SECONDS_MAX)
+        output_of(self.command([address], 1, 1, 1, "--prepare"), PREPARE_SECONDS_MAX)
 
     def commands(self, leader, addresses):
         """The fields of a Cluster that say how load is put on: on the leader, and on all while one of them dies."""

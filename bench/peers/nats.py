@@ -25,7 +25,7 @@ class Nats:
     def __init__(self, built, replicas=3):
         self.replicas = replicas
         self.binary = built / "nats-server"
-        self.load = LoadProgram(built, "nats", "github.com/nats-io/nats.go")
+        self.load = LoadProgram(built, "nats", "github.com/nats-io/nats.go", "--replicas", str(replicas))
         self.note = (
             f"JetStream, built here, {replicas} servers, one bucket of {replicas} replicas in memory, defaults; load on the server that "
             "leads the bucket’s stream, by a program over its own Go client"
@@ -52,7 +52,7 @@ class Nats:
             processes.append(start(stack, [str(self.binary), "--config", str(settings)], log_path))
         wait_until(self.name, lambda: all(has_leader(port, self.replicas) for port in monitors), processes, log_path)
         addresses = [f"127.0.0.1:{port}" for port in clients]
-        self.load.prepare(addresses[0], "--replicas", str(self.replicas))
+        self.load.prepare(addresses[0])
         wait_until(f"{self.name}: the stream", lambda: self.leader(monitors) is not None, processes, log_path)
         leader = self.leader(monitors)
         servers = [Server(process.pid, n == leader) for n, process in enumerate(processes)]
