@@ -10,7 +10,7 @@ help:
 	@echo 'make corpora   rewrite the seeds of these: read the diff'
 	@echo 'make soak-elections  MINUTES=60: busy processors and load, with and without planes: no election'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
-	@echo 'make bench     side by side with etcd, Redis and memcached, and data planes: bench/RESULTS.md; ARGS=--short or --full'
+	@echo 'make bench     side by side with what people would use instead, and data planes: bench/RESULTS.md; ARGS=--short or --full'
 	@echo 'make deb       a Debian package in target/debian (docs/installing.md)'
 	@echo 'make generate  the committed code that is made from the schemas in wire/'
 	@echo 'make accept    rewrite the expected traces of tests/scenarios: read the diff'

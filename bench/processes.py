@@ -18,7 +18,8 @@ PORTS = range(15_000, 32_000)
 PORT_TRIES_MAX = 10_000
 LOG_TAIL_BYTES = 2_000
 # A setting in the environment of whoever runs this must not change what is measured.
-SETTINGS_OF_SERVERS = ("QUORUMWIRE_", "ETCD_", "ETCDCTL_", "GODEBUG", "GOMAXPROCS", "GOGC")
+SETTINGS_OF_SERVERS = ("QUORUMWIRE_", "ETCD_", "ETCDCTL_", "NATS_", "ZOO", "ZK_", "JVMFLAGS", "JAVA_", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
+                       "GODEBUG", "GOMAXPROCS", "GOGC", "GOMEMLIMIT")
 
 
 class Failed(Exception):
