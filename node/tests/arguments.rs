@@ -21,7 +21,7 @@ fn a_wrong_argument_names_option_value_and_allowed_values() {
         "0=127.0.0.1:1",
     ];
     let with = |base: &[&'static str], more: &[&'static str]| [base, more].concat();
-    let cases: [(Vec<&str>, &[&str]); 13] = [
+    let cases: [(Vec<&str>, &[&str]); 15] = [
         (with(&server, &[]), &["id", "0 to 65535"]),
         (with(&server, &["--id", "-1"]), &["id", "-1", "0 to 65535"]),
         (with(&check, &["--id", "x"]), &["id", "\"x\"", "0 to 65535"]),
@@ -57,6 +57,14 @@ fn a_wrong_argument_names_option_value_and_allowed_values() {
         (
             vec!["bench", "--addr", "a:1,b"],
             &["--addr", "b", "HOST:PORT"],
+        ),
+        (
+            vec!["bench", "--seconds", "3", "--interval-ms", "2"],
+            &["interval-ms", "2", "3 or more, for 1000 intervals"],
+        ),
+        (
+            vec!["bench", "--survive", "--server-pids", "1"],
+            &["--survive", "--server-pids"],
         ),
         (vec!["explode"], &["explode"]),
     ];

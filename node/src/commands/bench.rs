@@ -1,19 +1,26 @@
-//! `quorumwire bench`: a closed-loop load over the memcached or the Redis protocol, and what it measured. Works
-//! with any memcached or Redis server.
+//! `quorumwire bench`: a load over the memcached or the Redis protocol, in a closed or an open loop, and what it
+//! measured. Works with any memcached or Redis server.
+mod clock;
 mod connection;
 mod cpu;
+mod gaps;
 mod load;
+mod measured;
+mod pace;
 mod protocol;
+mod summary;
+mod timer;
 
 use super::progress::while_doing;
-use super::status::columns;
 use crate::options::{Refused, reachable_argument};
 use anyhow::{Context as _, bail};
+use clock::Clock;
 use cpu::CpuTime;
-use hdrhistogram::Histogram;
-use load::{Load, Measured, Phase};
+use gaps::WriteGaps;
+use load::{Load, Opened, Phase};
+use measured::Measured;
+use pace::Pace;
 use protocol::Protocol;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
@@ -21,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use summary::Summary;
 
 const CONNECTIONS_MAX: u64 = 4096;
 const IN_FLIGHT_MAX: u64 = 4096;
@@ -33,20 +41,39 @@ const SECONDS: u64 = 10;
 const VALUE_BYTES_MAX: u64 = 1 << 20;
 const KEYS_MAX: u64 = 10_000_000;
 const THREADS_MAX: u64 = 64;
+/// Requests per second of an open loop.
+const RATE_MAX: u64 = 10_000_000;
+/// In how many intervals a run may be measured.
+const INTERVALS_MAX: u64 = 1000;
 const WAIT_MAX: i64 = 9;
 /// How often storing the keys to read is tried: leadership may move meanwhile.
 const FILL_TRIES_MAX: usize = 5;
 /// Latencies above this are counted as this, in nanoseconds.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
-/// Every connection keeps a fixed number of requests in flight: the next is sent when one is answered.
+/// Puts load on servers and shows what it measured.
+///
+/// Without --rate every connection keeps a fixed number of requests in flight: the next is sent when one is
+/// answered, so that slow servers are asked less. With --rate requests are due at fixed moments, whatever the
+/// servers do, and latency counts from these moments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   quorumwire bench --connections 1 --in-flight 1             # latency
+  quorumwire bench --rate 20000 --seconds 30 --cdf           # latency under a load that does not give way
   quorumwire bench --addr 127.0.0.1:11211,127.0.0.1:11212 --seconds 30 --json
   quorumwire bench --protocol redis --addr 127.0.0.1:6379 --wait 1
-  quorumwire bench --write-percent 10 --server-pids 4242,4243,4244")]
+  quorumwire bench --write-percent 10 --server-pids 4242,4243,4244
+  quorumwire bench --addr A:11211,B:11211,C:11211 --survive --connections 3 --in-flight 1 --interval-ms 100 --json
+                                                             # kill the leader meanwhile: how long no write succeeded
+
+Requests of --rate that cannot be sent when they are due, because their connection has --in-flight requests without
+answer or is broken, wait, and their latency counts that. Those that were due in time are sent for 5 s after the end,
+then they count as failed.
+
+With --survive a request whose outcome is unknown is simply sent again: all writes are sets, and which of two equal
+ones was carried out makes no difference. Where no answer comes for 500 ms the next address is tried, 5 ms later; each
+failed try counts as an error, by its reason, and a request's latency counts from its first try.")]
 pub struct Arguments {
     /// Where to connect; connections take turns
     #[arg(
@@ -96,8 +123,30 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
     threads: u64,
+    /// So many requests per second in all, evenly spaced, connections taking turns: latency counts from when
+    /// each was due [default: the next when one is answered]
+    #[arg(long, value_name = "OPS",
+          value_parser = clap::value_parser!(u64).range(1..=RATE_MAX))]
+    rate: Option<u64>,
+    /// Go on when connections break, servers refuse or say nothing: try again at the next address; measure the
+    /// longest time between two successful writes
+    #[arg(long)]
+    survive: bool,
+    /// Show how many of the requests were answered within how long: 200 points at most
+    #[arg(long)]
+    cdf: bool,
+    /// Show intervals of so many milliseconds by themselves, 1000 at most; what is answered after the end is in
+    /// none
+    #[arg(long, value_name = "MS",
+          value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX * 1000))]
+    interval_ms: Option<u64>,
     /// Processes whose CPU time per request is measured
-    #[arg(long, value_name = "PID,...", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "PID,...",
+        value_delimiter = ',',
+        conflicts_with = "survive"
+    )]
     server_pids: Vec<u32>,
     /// One JSON object instead of a table
     #[arg(long)]
@@ -111,14 +160,46 @@ impl Arguments {
             _ => Protocol::Memcached,
         }
     }
+
+    /// When requests of a phase are due; keys are stored as fast as they are taken.
+    fn pace(&self, phase: Phase) -> Option<Pace> {
+        match phase {
+            Phase::Fill => None,
+            Phase::Measure => self.rate.map(|per_second| Pace {
+                per_second,
+                connections: self.connections,
+            }),
+        }
+    }
+
+    /// What no single option is wrong by.
+    fn check(&self) -> anyhow::Result<()> {
+        if self.wait > 0 && self.protocol() == Protocol::Memcached {
+            let allowed = "0, unless --protocol is redis";
+            bail!(Refused::flag("wait", self.wait.to_string(), allowed));
+        }
+        if let Some(interval_ms) = self.interval_ms {
+            let (_, duration) = limits(self, Phase::Measure);
+            let at_least = duration.as_millis().div_ceil(INTERVALS_MAX.into());
+            if u128::from(interval_ms) < at_least {
+                let seconds = duration.as_secs_f64();
+                let allowed = format!(
+                    "{at_least} or more, for {INTERVALS_MAX} intervals at most in {seconds} s"
+                );
+                bail!(Refused::flag(
+                    "interval-ms",
+                    interval_ms.to_string(),
+                    allowed
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Runs the load and shows what it measured; exit code 1 if no request succeeded.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if arguments.wait > 0 && arguments.protocol() == Protocol::Memcached {
-        let allowed = "0, unless --protocol is redis";
-        bail!(Refused::flag("wait", arguments.wait.to_string(), allowed));
-    }
+    arguments.check()?;
     let addresses = resolve(&arguments.addr)?;
     if arguments.write_percent < 100 {
         fill(arguments, &addresses)?;
@@ -132,6 +213,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         measured,
         client,
         servers: (!arguments.server_pids.is_empty()).then_some(servers),
+        offered_per_second: arguments.rate,
+        with_cdf: arguments.cdf,
     };
     if arguments.json {
         println!("{}", summary.as_json());
@@ -185,23 +268,27 @@ fn run_phase(
         let left = end.saturating_duration_since(Instant::now());
         how_far(phase, done, operations, left)
     };
-    let outcomes: Vec<anyhow::Result<Measured>> = while_doing(show, || {
-        thread::scope(|scope| {
-            let threads: Vec<_> = loads
-                .into_iter()
-                .map(|load| scope.spawn(move || load.run()))
+    while_doing(show, || {
+        let opened = loads.into_iter().map(Load::open);
+        let opened: Vec<Opened> = opened.collect::<anyhow::Result<_>>()?;
+        // All threads begin at the same moment, from which their intervals and what is due are counted.
+        let begun = Instant::now();
+        let outcomes: Vec<anyhow::Result<Measured>> = thread::scope(|scope| {
+            let threads = opened.into_iter();
+            let threads: Vec<_> = threads
+                .map(|load| scope.spawn(move || load.run(begun)))
                 .collect();
             let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
             joined
                 .map(|outcome| outcome.expect("the load does not panic"))
                 .collect()
-        })
-    });
-    let mut total = Measured::new()?;
-    for outcome in outcomes {
-        total.add(outcome?)?;
-    }
-    Ok(total)
+        });
+        let mut total = Measured::new(begun)?;
+        for outcome in outcomes {
+            total.add(outcome?)?;
+        }
+        Ok(total)
+    })
 }
 
 /// How many requests a phase has, if they are counted, and how long it takes at most.
@@ -214,7 +301,10 @@ fn limits(arguments: &Arguments, phase: Phase) -> (Option<u64>, Duration) {
         Some(_) => SECONDS_FOR_OPERATIONS,
         None => SECONDS,
     });
-    (operations, Duration::from_secs(seconds))
+    let duration = Duration::from_secs(seconds);
+    let due = arguments.pace(phase).zip(operations);
+    let due = due.map(|(pace, operations)| pace.time_of(operations));
+    (operations, due.map_or(duration, |due| due.min(duration)))
 }
 
 /// In one line, for people; errors are no operations.
@@ -245,6 +335,9 @@ fn shares(
         n * (all / connections) + n.min(all % connections)
     };
     let thread_count = arguments.threads.min(connections);
+    let survives = arguments.survive && phase == Phase::Measure;
+    let gaps = survives.then(|| Arc::new(WriteGaps::new(Instant::now())));
+    let interval_ms = arguments.interval_ms.filter(|_| phase == Phase::Measure);
     let mut loads: Vec<Load> = Vec::new();
     for _ in 0..thread_count {
         loads.push(Load {
@@ -256,112 +349,24 @@ fn shares(
             keys: arguments.keys,
             value_bytes: usize::try_from(arguments.value_bytes)?,
             write_percent: arguments.write_percent,
+            addresses: addresses.to_vec(),
             connections: Vec::new(),
+            pace: arguments.pace(phase),
+            survive: arguments.survive,
+            interval: interval_ms.map(Duration::from_millis),
+            gaps: gaps.clone(),
+            clock: Clock::default(),
         });
     }
     for n in 0..connections {
-        let turn = usize::try_from(n)?;
         let load = &mut loads[usize::try_from(n % thread_count)?];
         load.connections.push(load::Share {
             number: n,
-            address: addresses[turn % addresses.len()],
             operations: quota(n),
             first_key: first_key(n),
         });
     }
     Ok(loads)
-}
-
-struct Summary {
-    measured: Measured,
-    client: CpuTime,
-    servers: Option<CpuTime>,
-}
-
-#[allow(clippy::cast_precision_loss)] // Figures to look at.
-impl Summary {
-    fn per_second(&self) -> f64 {
-        self.measured.latencies_ns.len() as f64 / self.measured.elapsed.as_secs_f64().max(1e-9)
-    }
-
-    /// Microseconds.
-    fn cpu_per_operation(&self, cpu: &CpuTime) -> f64 {
-        cpu.total.as_secs_f64() * 1e6 / (self.measured.latencies_ns.len().max(1) as f64)
-    }
-
-    /// Name and microseconds.
-    fn latencies(&self) -> [(&'static str, f64); 6] {
-        let latencies: &Histogram<u64> = &self.measured.latencies_ns;
-        let at = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
-        [
-            ("p50", at(0.5)),
-            ("p90", at(0.9)),
-            ("p99", at(0.99)),
-            ("p999", at(0.999)),
-            ("max", latencies.max() as f64 / 1e3),
-            ("mean", latencies.mean() / 1e3),
-        ]
-    }
-
-    fn as_json(&self) -> serde_json::Value {
-        let latencies: serde_json::Map<String, serde_json::Value> = self
-            .latencies()
-            .into_iter()
-            .map(|(name, microseconds)| (name.to_owned(), json!(microseconds)))
-            .collect();
-        let servers = self.servers.as_ref();
-        json!({
-            "operations": self.measured.latencies_ns.len(),
-            "seconds": self.measured.elapsed.as_secs_f64(),
-            "operations_per_second": self.per_second(),
-            "latency_us": latencies,
-            "misses": self.measured.misses,
-            "errors": self.measured.errors,
-            "client_cpu_us_per_operation": self.cpu_per_operation(&self.client),
-            "server_cpu_us_per_operation": servers.map(|cpu| self.cpu_per_operation(cpu)),
-        })
-    }
-
-    fn as_text(&self) -> String {
-        let measured = &self.measured;
-        let mut rows = vec![
-            vec![
-                "operations".to_owned(),
-                measured.latencies_ns.len().to_string(),
-            ],
-            vec![
-                "duration".to_owned(),
-                format!("{:.3} s", measured.elapsed.as_secs_f64()),
-            ],
-            vec![
-                "throughput".to_owned(),
-                format!("{:.0} /s", self.per_second()),
-            ],
-        ];
-        for (name, microseconds) in self.latencies() {
-            rows.push(vec![
-                format!("latency {name}"),
-                format!("{microseconds:.1} us"),
-            ]);
-        }
-        rows.push(vec![
-            "client CPU".to_owned(),
-            format!("{:.2} us/operation", self.cpu_per_operation(&self.client)),
-        ]);
-        if let Some(servers) = &self.servers {
-            rows.push(vec![
-                "server CPU".to_owned(),
-                format!("{:.2} us/operation", self.cpu_per_operation(servers)),
-            ]);
-        }
-        if measured.misses > 0 {
-            rows.push(vec!["misses".to_owned(), measured.misses.to_string()]);
-        }
-        for (kind, count) in &measured.errors {
-            rows.push(vec![format!("failed: {kind}"), count.to_string()]);
-        }
-        columns(&rows)
-    }
 }
 
 #[cfg(test)]

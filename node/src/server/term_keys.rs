@@ -165,9 +165,11 @@ impl TermKeys {
     /// then it may be.
     fn begin(&mut self, term: Term, leader: Peer) -> bool {
         let given = self.given.get(&leader.id);
-        let given = given.filter(|given| given.from == leader && given.term == term);
-        self.running = given.map(|given| (term, given.key));
-        self.forget_upto(term);
+        let is_its = given.is_some_and(|given| given.from == leader && given.term == term);
+        // It is used once: who asks again, also in the same term, sends its key again.
+        let used = is_its.then(|| self.given.remove(&leader.id)).flatten();
+        self.running = used.map(|used| (term, used.key));
+        self.forget_below(term);
         self.running.is_some()
     }
 
@@ -175,22 +177,23 @@ impl TermKeys {
     fn begin_own(&mut self, term: Term) -> anyhow::Result<bool> {
         let (key, is_new) = self.own(term)?;
         self.running = Some((term, key));
-        self.forget_upto(term);
+        self.forget_below(term);
         Ok(is_new)
     }
 
     /// The plane is about to stop, and what was signed for it counts no more.
     fn end(&mut self) {
         if let Some((term, _)) = self.running.take() {
-            self.forget_upto(term);
+            self.forget_below(term);
             // Nobody leads a term's fast part twice.
             self.drawn.take_if(|(drawn, _)| *drawn <= term);
         }
     }
 
-    /// Who asks again, also in the same term, sends its key again.
-    fn forget_upto(&mut self, term: Term) {
-        self.given.retain(|_, given| given.term > term);
+    /// Nobody will lead these terms any more. What was sent for this one stays: a leader that has seen its follower
+    /// fall behind offers the same term again, and its key may come before the follower's own fence.
+    fn forget_below(&mut self, term: Term) {
+        self.given.retain(|_, given| given.term >= term);
     }
 }
 

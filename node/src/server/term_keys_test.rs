@@ -79,6 +79,36 @@ fn a_key_counts_for_its_own_term_and_sender_alone() {
     assert!(!keys.begin(next, peer(1)), "it is not kept for another try");
 }
 
+/// A leader that offers its term again to one that fell behind does not know whether that one has left it yet.
+#[test]
+fn a_key_that_comes_before_the_fence_of_its_term_is_there_after_it() {
+    let members = three();
+    let mut keys = TermKeys::new().unwrap();
+    let nobodys = keys.pair();
+    for (from, term) in [(1, TERM), (2, Term(TERM.0 + 1))] {
+        assert_eq!(
+            keys.take((peer(from), term), &KEY, &known(&members)),
+            Ok(())
+        );
+    }
+    assert!(keys.begin(TERM, peer(1)));
+    let again = (peer(1), TERM);
+    assert_eq!(keys.take(again, &OTHER_KEY, &known(&members)), Ok(()));
+    assert_eq!(keys.pair().key, KEY, "it runs with the one it has");
+    keys.end();
+    assert!(keys.pair() == nobodys, "it opens nothing by itself");
+    assert!(keys.begin(TERM, peer(1)));
+    assert_eq!(keys.pair().key, OTHER_KEY);
+    keys.end();
+    assert!(!keys.begin(TERM, peer(1)), "each is used once");
+    // Those of terms that are over are forgotten.
+    assert!(keys.begin(Term(TERM.0 + 1), peer(2)));
+    assert_eq!(keys.given.len(), 0);
+    assert_eq!(keys.take(again, &KEY, &known(&members)), Ok(()));
+    keys.end();
+    assert_eq!(keys.given.len(), 0, "term 7 is below the one that ran");
+}
+
 #[test]
 fn who_cannot_lead_that_term_has_its_key_ignored() {
     let members = membership(&[

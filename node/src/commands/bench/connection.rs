@@ -1,7 +1,8 @@
-//! One connection of the load: requests out, answers in, in order. Knows when each request was sent and
-//! what its answer means.
-use super::load::Measured;
-use super::protocol::{Answer, Protocol, invalid};
+//! One connection of the load: requests out, answers in, in order. Knows when each request was due and what its
+//! answer means.
+use super::clock::Clock;
+use super::measured::Measured;
+use super::protocol::{Protocol, Verdict, invalid};
 use mio::net::TcpStream;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -19,36 +20,77 @@ pub enum Request {
     Get(u64),
 }
 
+/// A request, and when it was to be sent: its latency counts from then.
+#[derive(Clone, Copy, Debug)]
+pub struct Due {
+    pub request: Request,
+    pub at: Instant,
+}
+
 /// A connection and the requests without answer.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
     protocol: Protocol,
-    last_answer: Option<Instant>,
+    clock: Clock,
+    /// When the last answer came, or the oldest request without one was asked, if that was later.
+    moved_at: Instant,
     value: String,
     out: String,
     sent: usize,
     received: Vec<u8>,
-    waiting: VecDeque<(Request, Instant)>,
+    waiting: VecDeque<Due>,
     /// The first of those is stored, and waits for replicas.
     is_stored: bool,
+    /// Requests that were refused, if somebody will try them again. Whoever adds requests takes them before.
+    refused: Option<Vec<Due>>,
 }
 
 impl Connection {
     /// A connection that stores values of this size.
-    pub fn new(stream: TcpStream, protocol: Protocol, value_bytes: usize) -> io::Result<Self> {
+    pub fn new(
+        stream: TcpStream,
+        protocol: Protocol,
+        value_bytes: usize,
+        clock: Clock,
+    ) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
             protocol,
-            last_answer: None,
+            moved_at: clock.now(),
+            clock,
             value: "x".repeat(value_bytes),
             out: String::new(),
             sent: 0,
             received: Vec::new(),
             waiting: VecDeque::new(),
             is_stored: false,
+            refused: None,
         })
+    }
+
+    /// From now on what is refused is kept for [`Self::take_refused`].
+    pub fn keep_refused(&mut self) {
+        self.refused = Some(Vec::new());
+    }
+
+    /// What was refused since this was last asked.
+    pub fn take_refused(&mut self) -> Vec<Due> {
+        self.refused
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// The requests without answer, of a connection that is given up.
+    pub fn into_waiting(self) -> VecDeque<Due> {
+        self.waiting
+    }
+
+    /// Since when an answer is waited for without any having come.
+    pub fn waits_since(&self) -> Option<Instant> {
+        (!self.waiting.is_empty()).then_some(self.moved_at)
     }
 
     /// Requests without answer.
@@ -56,15 +98,13 @@ impl Connection {
         self.waiting.len()
     }
 
-    /// When the last answer came.
-    pub fn last_answer(&self) -> Option<Instant> {
-        self.last_answer
-    }
-
     /// Adds a request, to be sent by [`Self::send`].
-    pub fn push(&mut self, request: Request, now: Instant) {
-        self.protocol.ask(request, &self.value, &mut self.out);
-        self.waiting.push_back((request, now));
+    pub fn push(&mut self, due: Due, now: Instant) {
+        self.protocol.ask(due.request, &self.value, &mut self.out);
+        if self.waiting.is_empty() {
+            self.moved_at = now;
+        }
+        self.waiting.push_back(due);
     }
 
     /// Sends what the socket takes; the rest when it is writable again.
@@ -124,53 +164,56 @@ impl Connection {
     }
 
     fn take_answers(&mut self, measured: &mut Measured) -> io::Result<()> {
-        let now = Instant::now();
+        let now = self.clock.now();
         let mut taken = 0;
-        while let Some((length, answer)) = self.protocol.answer(&self.received[taken..])? {
-            let Some((request, sent_at)) = self.waiting.pop_front() else {
-                return Err(invalid("an answer nobody asked for"));
+        let mut has_written = false;
+        let outcome = loop {
+            let (length, answer) = match self.protocol.answer(&self.received[taken..]) {
+                Ok(Some(answer)) => answer,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
             };
-            let waits_for = match (self.protocol, request) {
-                (Protocol::Redis { wait }, Request::Set(_)) => u64::from(wait),
-                (Protocol::Redis { .. } | Protocol::Memcached, _) => 0,
+            let Some(due) = self.waiting.pop_front() else {
+                break Err(invalid("an answer nobody asked for"));
             };
-            match (request, answer) {
-                (Request::Set(_), Answer::Stored) if waits_for > 0 && !self.is_stored => {
-                    self.is_stored = true;
-                    self.waiting.push_front((request, sent_at));
+            let verdict = self.protocol.verdict(due.request, &answer, self.is_stored);
+            self.is_stored = verdict == Verdict::Stored;
+            match verdict {
+                Verdict::Done => {
+                    measured.succeeded(due.at, now);
+                    has_written |= matches!(due.request, Request::Set(_));
                 }
-                (Request::Set(_), Answer::Replicas(count)) if self.is_stored => {
-                    self.is_stored = false;
-                    if count >= waits_for {
-                        measured.succeeded(now - sent_at);
-                    } else {
-                        measured.failed("too few replicas", 1);
-                    }
-                }
-                (Request::Set(_), Answer::Stored) if waits_for == 0 => {
-                    measured.succeeded(now - sent_at);
-                }
-                (Request::Get(_), Answer::Found) => measured.succeeded(now - sent_at),
-                (Request::Get(_), Answer::Missing) => {
-                    measured.succeeded(now - sent_at);
+                Verdict::Missed => {
+                    measured.succeeded(due.at, now);
                     measured.misses += 1;
                 }
-                (Request::Set(_), Answer::Error(line)) if waits_for > 0 => {
-                    measured.failed(line, 1);
-                    return Err(invalid(
-                        "a refused write, before which replicas are waited for",
-                    ));
-                }
-                (_, Answer::Error(line)) => measured.failed(line, 1),
-                (Request::Set(_), _) | (Request::Get(_), Answer::Stored | Answer::Replicas(_)) => {
-                    self.waiting.push_front((request, sent_at)); // It fails with the connection.
-                    return Err(invalid("an answer to another request"));
+                // It waits for replicas, or fails with the connection.
+                Verdict::Stored | Verdict::Stray => self.waiting.push_front(due),
+                Verdict::Refused(why) | Verdict::RefusedForGood(why) => {
+                    measured.failed(why, 1, now);
+                    if let Some(refused) = &mut self.refused {
+                        refused.push(due);
+                    }
                 }
             }
+            match verdict {
+                Verdict::Stray => break Err(invalid("an answer to another request")),
+                Verdict::RefusedForGood(_) => {
+                    let what = "a refused write, before which replicas are waited for";
+                    break Err(invalid(what));
+                }
+                Verdict::Done | Verdict::Missed | Verdict::Stored | Verdict::Refused(_) => {}
+            }
             taken += length;
-            self.last_answer = Some(now);
+            self.moved_at = now;
+        };
+        if taken > 0 {
+            measured.elapsed = now.saturating_duration_since(measured.begun);
+        }
+        if let Some(gaps) = measured.gaps.as_ref().filter(|_| has_written) {
+            gaps.wrote(now);
         }
         self.received.drain(..taken);
-        Ok(())
+        outcome
     }
 }

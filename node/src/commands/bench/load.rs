@@ -1,29 +1,36 @@
 //! One thread's share of the load: its connections, driven by readiness, until time or requests are
 //! used up.
-use super::LATENCY_NS_MAX;
-use super::connection::{Connection, Request};
+use super::clock::Clock;
+use super::connection::{Connection, Due, Request};
+use super::gaps::WriteGaps;
+use super::measured::{Intervals, Measured};
+use super::pace::Pace;
 use super::protocol::Protocol;
+use super::timer::Timer;
 use anyhow::Context as _;
-use hdrhistogram::Histogram;
 use mio::{Events, Interest, Poll, Token};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long answers to requests in flight are waited for at the end.
+/// How long answers to requests in flight are waited for at the end, and what was due is still sent.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause before a broken connection is made anew.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+/// The same for a load that survives, before it tries the next address.
+const SURVIVE_PAUSE: Duration = Duration::from_millis(5);
+/// How long a load that survives waits at one address without any answer, connecting included.
+const TRY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Longest sleep without looking at the clock.
 const POLL_TIMEOUT: Duration = Duration::from_millis(50);
-/// Different reasons told apart; a server may put anything into them.
-const ERROR_REASONS_MAX: usize = 32;
-const OTHER_REASONS: &str = "other reasons";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const EVENTS_MAX: usize = 1024;
+const TIMER: Token = Token(usize::MAX);
 
 /// What is done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,190 +58,181 @@ pub struct Load {
     pub value_bytes: usize,
     /// How many of 100 requests write.
     pub write_percent: u8,
+    /// Where to connect; there is one at least.
+    pub addresses: Vec<SocketAddr>,
     /// What each connection does.
     pub connections: Vec<Share>,
+    /// When requests are due; `None` for each when the one before is answered.
+    pub pace: Option<Pace>,
+    /// Whether what fails is tried again at the next address.
+    pub survive: bool,
+    /// How long an interval is that is measured by itself.
+    pub interval: Option<Duration>,
+    /// Where successful writes are told.
+    pub gaps: Option<Arc<WriteGaps>>,
     /// Requests of all threads that succeeded so far, for whoever watches.
     pub answered: Arc<AtomicU64>,
+    pub clock: Clock,
 }
 
 /// The share of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// Its number among all, the seed of its random keys.
+    /// Its number among all: the seed of its random keys, its place in an open loop, and which address is its first.
     pub number: u64,
-    /// Where it connects.
-    pub address: SocketAddr,
     /// How many requests it sends; `None` for as many as there is time.
     pub operations: Option<u64>,
     /// The first key it stores when filling.
     pub first_key: u64,
 }
 
-/// What was measured.
-#[derive(Debug)]
-pub struct Measured {
-    /// Of every request that succeeded, nanoseconds.
-    pub latencies_ns: Histogram<u64>,
-    /// Reads that found nothing; they count as success.
-    pub misses: u64,
-    /// Requests that failed, by reason.
-    pub errors: BTreeMap<String, u64>,
-    /// When it began.
-    pub begun: Instant,
-    /// From the first request to the last answer.
-    pub elapsed: Duration,
-}
-
-impl Measured {
-    /// Nothing yet.
-    pub fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            latencies_ns: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)?,
-            misses: 0,
-            errors: BTreeMap::new(),
-            begun: Instant::now(),
-            elapsed: Duration::ZERO,
-        })
-    }
-
-    /// Takes what another thread measured at the same time.
-    pub fn add(&mut self, other: Self) -> anyhow::Result<()> {
-        self.latencies_ns.add(&other.latencies_ns)?;
-        self.misses += other.misses;
-        for (reason, count) in other.errors {
-            self.failed(&reason, count);
-        }
-        self.elapsed = self.elapsed.max(other.elapsed);
-        Ok(())
-    }
-
-    /// Counts a request that succeeded.
-    pub fn succeeded(&mut self, latency: Duration) {
-        let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        self.latencies_ns.saturating_record(ns.max(1));
-    }
-
-    /// Counts requests that failed.
-    pub fn failed(&mut self, reason: &str, count: u64) {
-        if count == 0 {
-            return;
-        }
-        let known = self.errors.contains_key(reason) || self.errors.len() < ERROR_REASONS_MAX;
-        let reason = if known { reason } else { OTHER_REASONS };
-        if let Some(counted) = self.errors.get_mut(reason) {
-            *counted += count;
-        } else {
-            self.errors.insert(reason.to_owned(), count);
-        }
-    }
-}
-
 /// A connection with what it still has to do.
 struct Lane {
     share: Share,
+    /// Which address is its next; counted on when that one fails.
+    turn: usize,
     connection: Option<Connection>,
-    broken_at: Option<Instant>,
+    /// When it may be made anew, if it is broken.
+    mend_at: Option<Instant>,
+    /// The server has refused something: it is left when it has answered everything.
+    is_leaving: bool,
+    /// What failed and is tried again, before anything new: never more than may be in flight.
+    again: VecDeque<Due>,
+    /// How many requests were made.
+    made: u64,
+    /// When the next one of an open loop is due.
+    next_at: Option<Instant>,
     left: u64,
-    next_key: u64,
     random: SmallRng,
 }
 
+/// A load whose connections are made.
+pub struct Opened {
+    load: Load,
+    poll: Poll,
+    timer: Option<Timer>,
+    lanes: Vec<Lane>,
+}
+
 impl Load {
-    /// Runs to the end. Fails if a first connection cannot be made.
-    pub fn run(self) -> anyhow::Result<Measured> {
-        let mut poll = Poll::new()?;
+    /// Connects. Fails if a connection cannot be made, unless the load survives that.
+    pub fn open(self) -> anyhow::Result<Opened> {
+        let poll = Poll::new()?;
+        let timer = self.pace.map(|_| Timer::new(poll.registry(), TIMER));
         let mut lanes = Vec::new();
         for share in &self.connections {
-            lanes.push(self.open(share, lanes.len(), &poll)?);
-        }
-        let mut measured = Measured::new()?;
-        let end = measured.begun + self.duration;
-        for lane in &mut lanes {
-            self.go_on(lane, &mut measured, true, false);
-        }
-        let mut events = Events::with_capacity(1024);
-        loop {
-            let now = Instant::now();
-            let sending = now < end && lanes.iter().any(|lane| lane.left > 0);
-            let waiting = lanes.iter().any(Lane::waits);
-            if !sending && (!waiting || now > end + END_TIMEOUT) {
-                break;
+            let mut lane = Lane::new(share);
+            if self.survive {
+                lane.mend_at = Some(self.clock.now());
+            } else {
+                let address = self.address(&lane);
+                let stream = std::net::TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
+                    .and_then(|stream| stream.set_nonblocking(true).map(|()| stream))
+                    .with_context(|| format!("connecting to {address}"))?;
+                let stream = mio::net::TcpStream::from_std(stream);
+                lane.connection = Some(self.connection(stream, lanes.len(), &poll)?);
             }
-            match poll.poll(&mut events, Some(POLL_TIMEOUT)) {
-                Ok(()) => {}
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
-            }
-            let answered_before = measured.latencies_ns.len();
-            for event in &events {
-                let lane = &mut lanes[event.token().0];
-                let sending = Instant::now() < end;
-                self.go_on(lane, &mut measured, sending, event.is_read_closed());
-            }
-            let answered = measured.latencies_ns.len() - answered_before;
-            self.answered.fetch_add(answered, Ordering::Relaxed);
-            if Instant::now() < end {
-                self.mend(&mut lanes, &mut measured, &poll)?;
-            }
+            lanes.push(lane);
         }
-        for lane in &mut lanes {
-            lane.drop_connection(&mut measured, "not answered in time");
-        }
-        Ok(measured)
-    }
-
-    fn open(&self, share: &Share, token: usize, poll: &Poll) -> anyhow::Result<Lane> {
-        let address = share.address;
-        let stream = std::net::TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
-            .with_context(|| format!("connecting to {address}"))?;
-        stream.set_nonblocking(true)?;
-        let mut stream = mio::net::TcpStream::from_std(stream);
-        register(poll, &mut stream, token)?;
-        Ok(Lane {
-            share: *share,
-            connection: Some(Connection::new(stream, self.protocol, self.value_bytes)?),
-            broken_at: None,
-            left: share.operations.unwrap_or(u64::MAX),
-            next_key: share.first_key,
-            random: SmallRng::seed_from_u64(share.number),
+        Ok(Opened {
+            timer: timer.transpose()?,
+            load: self,
+            poll,
+            lanes,
         })
     }
 
-    /// Takes the answers that are there and sends as many new requests.
-    fn go_on(&self, lane: &mut Lane, measured: &mut Measured, sending: bool, ended: bool) {
+    fn address(&self, lane: &Lane) -> SocketAddr {
+        self.addresses[lane.turn % self.addresses.len()]
+    }
+
+    fn connection(
+        &self,
+        mut stream: mio::net::TcpStream,
+        token: usize,
+        poll: &Poll,
+    ) -> io::Result<Connection> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registry = poll.registry();
+        registry.register(&mut stream, Token(token), interest)?;
+        let clock = self.clock.clone();
+        let mut connection = Connection::new(stream, self.protocol, self.value_bytes, clock)?;
+        if self.survive {
+            connection.keep_refused();
+        }
+        Ok(connection)
+    }
+
+    /// Until when requests are made: those of an open loop that were due in time go out late rather than never.
+    fn sends_until(&self, begun: Instant) -> Instant {
+        let late = self.pace.map_or(Duration::ZERO, |_| END_TIMEOUT);
+        begun + self.duration + late
+    }
+
+    /// Takes the answers that are there and makes as many new requests.
+    fn go_on(&self, lane: &mut Lane, measured: &mut Measured, ended: bool) {
         let Some(connection) = &mut lane.connection else {
             return;
         };
-        let outcome = connection.receive(ended, measured).and_then(|()| {
-            if sending {
-                let now = Instant::now();
-                while connection.waiting_count() < self.in_flight && lane.left > 0 {
-                    let request = self.next_request(&mut lane.random, &mut lane.next_key);
-                    connection.push(request, now);
-                    lane.left = lane.left.saturating_sub(1);
-                }
-            }
-            connection.send()
-        });
-        if let Some(last) = connection.last_answer() {
-            measured.elapsed = measured.elapsed.max(last - measured.begun);
-        }
-        if let Err(error) = outcome {
-            lane.drop_connection(measured, &format!("connection: {error}"));
-            lane.broken_at = Some(Instant::now());
+        let outcome = connection.receive(ended, measured);
+        let refused = connection.take_refused();
+        lane.is_leaving |= !refused.is_empty();
+        lane.again.extend(refused);
+        match outcome {
+            Ok(()) => self.send(lane, measured),
+            Err(error) => self.give_up(lane, measured, &format!("connection: {error}")),
         }
     }
 
-    fn next_request(&self, random: &mut SmallRng, next_key: &mut u64) -> Request {
+    /// Makes the requests that there is room and time for, and sends what waits to be sent.
+    fn send(&self, lane: &mut Lane, measured: &mut Measured) {
+        let now = self.clock.now();
+        let may_ask = !lane.is_leaving && now < self.sends_until(measured.begun);
+        let Some(mut connection) = lane.connection.take() else {
+            return;
+        };
+        while may_ask && connection.waiting_count() < self.in_flight {
+            let due = lane.again.pop_front();
+            let Some(due) = due.or_else(|| self.next_due(lane, measured.begun, now)) else {
+                break;
+            };
+            connection.push(due, now);
+        }
+        let has_answered_all = connection.waiting_count() == 0;
+        let outcome = connection.send();
+        lane.connection = Some(connection);
+        if let Err(error) = outcome {
+            self.give_up(lane, measured, &format!("connection: {error}"));
+        } else if lane.is_leaving && has_answered_all {
+            self.give_up(lane, measured, "");
+        }
+    }
+
+    /// A new request, if one is due.
+    fn next_due(&self, lane: &mut Lane, begun: Instant, now: Instant) -> Option<Due> {
+        let at = lane.next_at.unwrap_or(now);
+        if lane.left == 0 || at > now {
+            return None;
+        }
+        let request = self.next_request(lane);
+        lane.made += 1;
+        lane.left = lane.left.saturating_sub(1);
+        lane.next_at = self.due_at(lane, begun);
+        Some(Due { request, at })
+    }
+
+    /// When the next request of an open loop is due.
+    fn due_at(&self, lane: &Lane, begun: Instant) -> Option<Instant> {
+        let pace = self.pace?;
+        Some(begun + pace.due(lane.share.number, lane.made))
+    }
+
+    fn next_request(&self, lane: &mut Lane) -> Request {
         match self.phase {
-            Phase::Fill => {
-                let key = *next_key;
-                *next_key += 1;
-                Request::Set(key)
-            }
+            Phase::Fill => Request::Set(lane.share.first_key + lane.made),
             Phase::Measure => {
-                let key = random.random_range(0..self.keys);
-                if random.random_range(0..100) < self.write_percent {
+                let key = lane.random.random_range(0..self.keys);
+                if lane.random.random_range(0..100) < self.write_percent {
                     Request::Set(key)
                 } else {
                     Request::Get(key)
@@ -243,46 +241,224 @@ impl Load {
         }
     }
 
+    /// Leaves a connection. What was not answered has failed, and is tried again by a load that survives.
+    fn give_up(&self, lane: &mut Lane, measured: &mut Measured, reason: &str) {
+        let now = self.clock.now();
+        if let Some(connection) = lane.connection.take() {
+            let waiting = connection.into_waiting();
+            measured.failed(reason, waiting.len() as u64, now);
+            if self.survive {
+                lane.again.extend(waiting);
+            }
+        }
+        self.move_on(lane, now);
+    }
+
+    fn move_on(&self, lane: &mut Lane, now: Instant) {
+        lane.is_leaving = false;
+        let pause = if self.survive {
+            lane.turn = lane.turn.wrapping_add(1);
+            SURVIVE_PAUSE
+        } else {
+            RECONNECT_PAUSE
+        };
+        lane.mend_at = Some(now + pause);
+    }
+
+    /// When a lane wants to be looked at though nothing comes.
+    fn wakes_at(&self, lane: &Lane, begun: Instant, now: Instant) -> Option<Instant> {
+        let has_more = lane.has_more() && now < self.sends_until(begun);
+        let Some(connection) = &lane.connection else {
+            return lane.mend_at.filter(|_| has_more);
+        };
+        let waits_since = connection.waits_since().filter(|_| self.survive);
+        let lost_at = waits_since.map(|since| since + TRY_TIMEOUT);
+        let has_room = connection.waiting_count() < self.in_flight && !lane.is_leaving;
+        let due_at = lane.next_at;
+        let due_at = due_at.filter(|_| has_more && has_room && lane.left > 0);
+        lost_at.into_iter().chain(due_at).min()
+    }
+}
+
+impl Opened {
+    /// Runs to the end.
+    pub fn run(mut self, begun: Instant) -> anyhow::Result<Measured> {
+        let mut measured = Measured::new(begun)?;
+        let duration = self.load.duration;
+        measured.intervals = self.load.interval.map(|it| Intervals::new(it, duration));
+        measured.gaps.clone_from(&self.load.gaps);
+        if let Some(pace) = self.load.pace {
+            for lane in &mut self.lanes {
+                let due = pace.count_before(lane.share.number, duration);
+                lane.left = lane.left.min(due);
+                lane.next_at = self.load.due_at(lane, begun);
+            }
+        }
+        for lane in &mut self.lanes {
+            self.load.send(lane, &mut measured);
+        }
+        self.drive(&mut measured)?;
+        let now = self.load.clock.now();
+        for lane in &mut self.lanes {
+            self.load
+                .give_up(lane, &mut measured, "not answered in time");
+            if self.load.pace.is_some() {
+                measured.failed("not sent in time", lane.left, now);
+            }
+        }
+        if self.load.pace.is_some() {
+            // Its end is fixed, also where the last request is due long before.
+            measured.ran = duration;
+            measured.elapsed = measured.elapsed.max(duration);
+        }
+        Ok(measured)
+    }
+
+    fn drive(&mut self, measured: &mut Measured) -> anyhow::Result<()> {
+        let end = measured.begun + self.load.duration;
+        let sends_until = self.load.sends_until(measured.begun);
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        loop {
+            let now = self.load.clock.now();
+            let sending = now < sends_until && self.lanes.iter().any(Lane::has_more);
+            let waiting = self.lanes.iter().any(Lane::waits);
+            if now < end {
+                measured.ran = now - measured.begun;
+            } else if measured.ran < self.load.duration {
+                measured.ran = self.load.duration;
+                measured.unsent_at_end = self.unsent();
+            }
+            if !sending && (!waiting || now > end + END_TIMEOUT) {
+                return Ok(());
+            }
+            if sending {
+                self.mend(measured, now);
+            }
+            match self.wait(&mut events, measured.begun) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let answered_before = measured.latencies_ns.len();
+            for event in &events {
+                if let Some(lane) = self.lanes.get_mut(event.token().0) {
+                    self.load.go_on(lane, measured, event.is_read_closed());
+                } else if let Some(timer) = &mut self.timer {
+                    timer.went_off();
+                }
+            }
+            self.look_at_the_clock(measured);
+            let answered = measured.latencies_ns.len() - answered_before;
+            self.load.answered.fetch_add(answered, Ordering::Relaxed);
+        }
+    }
+
+    /// Requests of an open loop that are not made yet.
+    fn unsent(&self) -> u64 {
+        let lanes = self.lanes.iter().filter(|_| self.load.pace.is_some());
+        lanes.map(|lane| lane.left).sum()
+    }
+
+    /// Until something comes or is due.
+    fn wait(&mut self, events: &mut Events, begun: Instant) -> io::Result<()> {
+        let load = &self.load;
+        if load.pace.is_none() && !load.survive {
+            return self.poll.poll(events, Some(POLL_TIMEOUT));
+        }
+        let now = load.clock.now();
+        let wakes = self.lanes.iter();
+        let wakes = wakes
+            .filter_map(|lane| load.wakes_at(lane, begun, now))
+            .min();
+        let wakes = wakes.unwrap_or(now + POLL_TIMEOUT);
+        let mut timeout = wakes.saturating_duration_since(now).min(POLL_TIMEOUT);
+        let is_soon = !timeout.is_zero() && timeout < POLL_TIMEOUT;
+        if let Some(timer) = self.timer.as_mut().filter(|_| is_soon) {
+            timer.set(wakes, now)?;
+            timeout = POLL_TIMEOUT;
+        }
+        self.poll.poll(events, Some(timeout))
+    }
+
+    /// Makes the requests that have fallen due, and leaves servers that say nothing.
+    fn look_at_the_clock(&mut self, measured: &mut Measured) {
+        if self.load.pace.is_none() && !self.load.survive {
+            return;
+        }
+        for lane in &mut self.lanes {
+            let now = self.load.clock.now();
+            let wakes = self.load.wakes_at(lane, measured.begun, now);
+            if wakes.is_none_or(|at| at > now) {
+                continue;
+            }
+            let since = lane.connection.as_ref().and_then(Connection::waits_since);
+            if self.load.survive && since.is_some_and(|since| since + TRY_TIMEOUT <= now) {
+                self.load.give_up(lane, measured, "no answer in time");
+            } else {
+                self.load.send(lane, measured);
+            }
+        }
+    }
+
     /// Makes broken connections anew, each after a pause.
-    fn mend(&self, lanes: &mut [Lane], measured: &mut Measured, poll: &Poll) -> anyhow::Result<()> {
+    fn mend(&mut self, measured: &mut Measured, now: Instant) {
+        let Self {
+            load, lanes, poll, ..
+        } = self;
         for (token, lane) in lanes.iter_mut().enumerate() {
-            let due = lane
-                .broken_at
-                .is_some_and(|broken| broken.elapsed() > RECONNECT_PAUSE);
-            if due && lane.left > 0 {
-                match mio::net::TcpStream::connect(lane.share.address) {
-                    Ok(mut stream) => {
-                        register(poll, &mut stream, token)?;
-                        lane.connection =
-                            Some(Connection::new(stream, self.protocol, self.value_bytes)?);
-                        lane.broken_at = None;
-                        self.go_on(lane, measured, true, false);
+            let is_due = lane.mend_at.is_some_and(|at| at <= now);
+            if !is_due || !lane.has_more() {
+                continue;
+            }
+            let address = load.address(lane);
+            let stream = mio::net::TcpStream::connect(address);
+            match stream.and_then(|stream| load.connection(stream, token, poll)) {
+                Ok(connection) => {
+                    lane.connection = Some(connection);
+                    lane.mend_at = None;
+                    if load.survive {
+                        load.send(lane, measured); // first, so that a port that is closed is a try that fails
+                    } else {
+                        load.go_on(lane, measured, false);
                     }
-                    Err(_) => lane.broken_at = Some(Instant::now()),
+                }
+                Err(error) => {
+                    // Without it a load that only ever comes to closed ports could not say why nothing succeeded.
+                    let tries = lane.again.len().max(1) as u64;
+                    let tries = if load.survive { tries } else { 0 };
+                    measured.failed(&format!("connection: {error}"), tries, now);
+                    load.move_on(lane, now);
                 }
             }
         }
-        Ok(())
     }
 }
 
 impl Lane {
+    fn new(share: &Share) -> Self {
+        Self {
+            share: *share,
+            turn: usize::try_from(share.number).unwrap_or(0),
+            connection: None,
+            mend_at: None,
+            is_leaving: false,
+            again: VecDeque::new(),
+            made: 0,
+            next_at: None,
+            left: share.operations.unwrap_or(u64::MAX),
+            random: SmallRng::seed_from_u64(share.number),
+        }
+    }
+
+    /// Whether there is anything left to send.
+    fn has_more(&self) -> bool {
+        self.left > 0 || !self.again.is_empty()
+    }
+
     fn waits(&self) -> bool {
         let connection = self.connection.as_ref();
         connection.is_some_and(|connection| connection.waiting_count() > 0)
     }
-
-    fn drop_connection(&mut self, measured: &mut Measured, reason: &str) {
-        if let Some(connection) = self.connection.take() {
-            measured.failed(reason, connection.waiting_count() as u64);
-        }
-    }
-}
-
-fn register(poll: &Poll, stream: &mut mio::net::TcpStream, token: usize) -> anyhow::Result<()> {
-    let interest = Interest::READABLE | Interest::WRITABLE;
-    poll.registry().register(stream, Token(token), interest)?;
-    Ok(())
 }
 
 #[cfg(test)]

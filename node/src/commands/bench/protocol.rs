@@ -33,7 +33,56 @@ pub enum Answer<'a> {
     Error(&'a str),
 }
 
+/// What an answer means for the request it answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Verdict<'a> {
+    Done,
+    /// Done, and nothing was found.
+    Missed,
+    /// The next answer says how many replicas have it.
+    Stored,
+    /// Not done, for this reason.
+    Refused(&'a str),
+    /// The same, and an answer that belongs to no request follows: nothing else is to be read.
+    RefusedForGood(&'a str),
+    /// It answers something else.
+    Stray,
+}
+
 impl Protocol {
+    /// What the next answer means for a request; `is_stored` after [`Verdict::Stored`].
+    pub fn verdict<'a>(
+        self,
+        request: Request,
+        answer: &Answer<'a>,
+        is_stored: bool,
+    ) -> Verdict<'a> {
+        let waits_for = match self {
+            Self::Redis { wait } => u64::from(wait),
+            Self::Memcached => 0,
+        };
+        match (request, answer) {
+            (Request::Set(_), Answer::Stored) if waits_for == 0 => Verdict::Done,
+            (Request::Set(_), Answer::Stored) if !is_stored => Verdict::Stored,
+            (Request::Set(_), Answer::Replicas(count)) if is_stored => {
+                if *count >= waits_for {
+                    Verdict::Done
+                } else {
+                    Verdict::Refused("too few replicas")
+                }
+            }
+            (Request::Get(_), Answer::Found) => Verdict::Done,
+            (Request::Get(_), Answer::Missing) => Verdict::Missed,
+            (Request::Set(_), Answer::Error(line)) if waits_for > 0 => {
+                Verdict::RefusedForGood(line)
+            }
+            (_, Answer::Error(line)) => Verdict::Refused(line),
+            (Request::Set(_), _) | (Request::Get(_), Answer::Stored | Answer::Replicas(_)) => {
+                Verdict::Stray
+            }
+        }
+    }
+
     /// Appends a request.
     pub fn ask(self, request: Request, value: &str, out: &mut String) {
         // Writing to a String cannot fail.

@@ -1,0 +1,101 @@
+//! What is shown is what was measured, for people and for programs.
+use super::super::gaps::WriteGaps;
+use super::super::measured::Intervals;
+use super::*;
+use std::sync::Arc;
+use std::time::Instant;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Latencies of 1 to 1000 ms, each once; one failed.
+fn summary() -> Summary {
+    let begun = Instant::now();
+    let mut measured = Measured::new(begun).unwrap();
+    measured.intervals = Some(Intervals::new(500 * MS, 2000 * MS));
+    for latency in 1..=1000 {
+        measured.succeeded(begun, begun + latency * MS);
+    }
+    measured.failed("busy", 1, begun + 1600 * MS);
+    measured.elapsed = Duration::from_secs(1);
+    measured.ran = 2000 * MS;
+    let gaps = WriteGaps::new(begun);
+    for at in [1, 2, 40, 41] {
+        gaps.wrote(begun + at * MS);
+    }
+    measured.gaps = Some(Arc::new(gaps));
+    Summary {
+        measured,
+        client: CpuTime::default(),
+        servers: None,
+        offered_per_second: Some(1200),
+        with_cdf: true,
+    }
+}
+
+#[test]
+fn a_distribution_ascends_to_its_end_in_few_points() {
+    let cdf = summary().cdf();
+    assert!((100..=200).contains(&cdf.len()), "{} points", cdf.len());
+    for pair in cdf.windows(2) {
+        let [(us, part), (next_us, next_part)] = pair else {
+            panic!("two of them");
+        };
+        assert!(us < next_us && part < next_part, "{pair:?}");
+    }
+    for (us, part) in &cdf {
+        let expected = us / 1e6; // latencies are spread evenly up to a second
+        assert!((part - expected).abs() < 0.003, "{us} us: {part}");
+    }
+    assert!((cdf.last().unwrap().1 - 1.0).abs() < 1e-9);
+    let mut none = summary();
+    none.measured.latencies_ns.clear();
+    assert_eq!(none.cdf(), []);
+}
+
+#[test]
+fn programs_are_told_everything_that_was_asked_for() {
+    let all = summary();
+    let shown = all.as_json();
+    assert_eq!(shown["offered_per_second"], 1200);
+    assert_eq!(
+        shown["latency_cdf"].as_array().unwrap().len(),
+        all.cdf().len()
+    );
+    let intervals = shown["intervals"].as_array().unwrap();
+    let of_each = |name: &str| -> Vec<_> { intervals.iter().map(|it| it[name].clone()).collect() };
+    assert_eq!(of_each("at_ms"), [500.0, 1000.0, 1500.0, 2000.0]);
+    assert_eq!(of_each("operations"), [499, 500, 1, 0]);
+    assert_eq!(of_each("errors"), [0, 0, 0, 1]);
+    assert!(intervals[3]["p50_us"].is_null() && intervals[3]["p99_us"].is_null());
+    assert!(intervals[2]["p99_us"].as_f64().unwrap() > 990e3);
+    let gap = &shown["longest_gap"];
+    assert!((gap["ms"].as_f64().unwrap() - 38.0).abs() < 1e-6, "{gap}");
+
+    let mut few = summary();
+    few.with_cdf = false;
+    few.measured.intervals = None;
+    few.measured.gaps = None;
+    few.offered_per_second = None;
+    let shown = few.as_json();
+    assert!(shown["offered_per_second"].is_null());
+    for name in ["latency_cdf", "intervals", "longest_gap"] {
+        assert!(shown.get(name).is_none(), "{name} was not asked for");
+    }
+}
+
+#[test]
+fn people_are_told_that_the_rate_was_not_reached_and_only_then() {
+    let mut summary = summary();
+    summary.measured.unsent_at_end = 10;
+    assert!(!summary.as_text().contains("not reached"));
+    summary.measured.unsent_at_end = 11;
+    let text = summary.as_text();
+    assert!(
+        text.contains("rate not reached") && text.contains("11 requests were still"),
+        "{text}"
+    );
+    assert!(text.contains("offered") && text.contains("1200 /s"));
+    assert!(text.contains("38.0 ms, from "), "{text}");
+    assert!(text.contains("2000 ms  0           1       -"), "{text}");
+    assert!(text.contains("100.0000 %"), "{text}");
+}
