@@ -2,7 +2,6 @@
 from papers import curves
 from papers.cluster import OURS, Load
 from papers.figure import Axis, Figure, Measurement, Panel, distribution, lines, over_time
-from papers.turn import highest
 
 VALUE_BYTES = 16  # theirs, and keys of 16 bytes as ours
 SIZES = (16, 64, 256, 512, 1024)
@@ -39,7 +38,7 @@ def measure_sizes_alone(turn):
 
 def measure_rates(turn):
     cluster = turn.start()
-    rates = curves.rates_at(highest(turn, cluster, many(VALUE_BYTES)), FRACTIONS.values())
+    rates = curves.rates_at(turn.highest(cluster, many(VALUE_BYTES)), FRACTIONS.values())
     for quorum, name in QUORUMS.items():
         cluster.demand(quorum)
         for at, rate in zip(FRACTIONS, rates):
@@ -59,7 +58,7 @@ def measure_sizes(turn):
 
 def measure_election(turn):
     cluster = turn.start(election_timeout_ms=ELECTION_TIMEOUT_MS)
-    turn.warm_up(cluster, STATE)
+    turn.fill(cluster, STATE)
     first = cluster.leader
     events = [
         (FAILS_AT, "the leader is killed", lambda: cluster.kill(first)),

@@ -3,7 +3,6 @@ import plane_load
 from papers import curves
 from papers.cluster import OURS, Load
 from papers.figure import Axis, Figure, Measurement, Panel, at_fractions, bars, distribution, lines, over_time
-from papers.turn import highest
 
 # Theirs were 1 to 22, each.
 LANES = (1, 2, 4, 6, 8, 12, 16, 22)
@@ -32,7 +31,7 @@ def measure_lanes(turn):
 
 def measure_fractions(turn):
     cluster = turn.start()
-    most = highest(turn, cluster, lanes(LANES[-1]))
+    most = turn.highest(cluster, lanes(LANES[-1]))
     for name, rate in zip(FRACTIONS, curves.rates_at(most, FRACTIONS.values())):
         turn.record(cluster, "caans-fractions", name, lanes(LANES[-1]), "--rate", rate, "--cdf")
 

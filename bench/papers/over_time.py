@@ -1,5 +1,6 @@
 """A load while something happens to replicas at known moments, and both on one axis of time."""
 import json
+import math
 import time
 from typing import NamedTuple
 
@@ -7,7 +8,9 @@ from load import LOAD_SECONDS_EXTRA
 from papers.cluster import load_command
 from processes import Failed, start, tail
 
-INTERVAL_MS = 50
+INTERVAL_MS_MIN = 50
+# As many as the load program prints.
+INTERVALS_MAX = 1_000
 # What the moment when a load began may be wrong by, since it is told from its end.
 ALIGNMENT_MS_MAX = 1_000
 
@@ -69,11 +72,16 @@ def aligned(printed, started_ms, ended_ms, happened):
     return Timeline(printed["intervals"], [(at - began, what) for at, what in happened], within, printed["errors"])
 
 
+def interval_ms(seconds):
+    """The shortest for so long a run."""
+    return max(INTERVAL_MS_MIN, math.ceil(seconds * 1_000 / INTERVALS_MAX))
+
+
 def run(stack, cluster, asked, seconds, events, more=()):
     """Puts a load on all replicas, lets events happen meanwhile, and waits for its end."""
     output, log = cluster.folder / "load.json", cluster.folder / "load.log"
     command = load_command(
-        cluster, asked, seconds, ["--interval-ms", INTERVAL_MS, "--survive", *more], everybody=True,
+        cluster, asked, seconds, ["--interval-ms", interval_ms(seconds), "--survive", *more], everybody=True,
     )
     happened = []
     with open(output, "wb") as printed:

@@ -1,6 +1,6 @@
 import unittest
 
-from papers.over_time import Timeline, aligned
+from papers.over_time import Timeline, aligned, interval_ms
 from processes import Failed
 
 
@@ -47,6 +47,10 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(self.LINE.rate_between(0, 200), 250)
         self.assertEqual(self.LINE.rate_between(50, 240), 0)
         self.assertIsNone(self.LINE.rate_between(210, 240))
+
+    def test_a_long_run_has_longer_intervals(self):
+        self.assertEqual(interval_ms(18), 50)
+        self.assertEqual(interval_ms(1800), 1800)
 
 
 if __name__ == "__main__":

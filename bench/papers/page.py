@@ -16,14 +16,12 @@ Three papers' figures, measured anew here: what they measured and found stands i
 tables show nothing but our own measurements. Their machines, networks and programs are others: compare the shapes, not the
 figures. How it is measured: [README.md](README.md). A spread in parentheses is the smallest and the largest of the rounds.
 """
-# What a file may hold that is read again: the page itself.
-PAGE_BYTES_MAX = 4 << 20
 BLOCK = re.compile(r"<!-- measured: ([a-z0-9 -]+) -->\n(.*?)<!-- end of \1 -->", re.DOTALL)
 
 
 def kept_blocks(text):
     """What was measured, by name, in an earlier page."""
-    return {name: inside.strip() for name, inside in BLOCK.findall(text[:PAGE_BYTES_MAX])}
+    return {name: inside.strip() for name, inside in BLOCK.findall(text)}
 
 
 def compose(figures, blocks):

@@ -6,9 +6,9 @@ import plane_load
 from papers import curves, over_time
 from papers.cluster import ELECTION_TIMEOUT_MS, UNREPLICATED, Cluster, Unreplicated, put_on
 from papers.places import Namespaced
-from processes import Failed
 
 WARM_UP_SECONDS = 1
+FILL_SECONDS_MAX = 60
 # So many seconds of a measurement is one run over time.
 OVER_TIME_SECONDS = 6
 
@@ -32,10 +32,19 @@ class Turn(NamedTuple):
             return Unreplicated(self.stack, self.place, self.tools, self.system, self.folder)
         return Cluster(self.stack, self.place, self.tools, self.system, self.folder, durability, election_timeout_ms)
 
+    def highest(self, cluster, load):
+        """Operations a second of a closed loop, for rates that are fractions of it. Warms up first."""
+        self.warm_up(cluster, load)
+        printed, _ = put_on(cluster, load, self.seconds)
+        return printed["operations_per_second"]
+
+    def fill(self, cluster, load):
+        """Stores all keys of a load, however long that takes within a limit."""
+        put_on(cluster, load, FILL_SECONDS_MAX, "--operations", load.connections * load.in_flight)
+
     def warm_up(self, cluster, load):
-        """Not counted. What it printed."""
-        printed, _ = put_on(cluster, load, WARM_UP_SECONDS)
-        return printed
+        """Not counted."""
+        put_on(cluster, load, WARM_UP_SECONDS)
 
     def record(self, cluster, part, at, load, *more, label=None):
         """Loads it and keeps the figures; the operations a second."""
@@ -105,12 +114,3 @@ def since(now, before):
         "commit_mean_us": (now[1] - before[1]) / sum(counts),
         "commit_p50_us": curves.bucket_quantile(counts, 0.5), "commit_p99_us": curves.bucket_quantile(counts, 0.99),
     }
-
-
-def highest(turn, cluster, load):
-    """Operations a second of a closed loop, for rates that are fractions of it."""
-    turn.warm_up(cluster, load)
-    printed, _ = put_on(cluster, load, turn.seconds)
-    if printed["operations"] < 1:
-        raise Failed("nothing succeeded, so there is no maximum")
-    return printed["operations_per_second"]

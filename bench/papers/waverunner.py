@@ -3,7 +3,6 @@ import plane_load
 from papers import curves
 from papers.cluster import MEMCACHED, OFF, OURS, REDIS, UNREPLICATED, XDP, Load, System
 from papers.figure import Axis, Figure, Measurement, Panel, bars, lines, over_time
-from papers.turn import highest
 
 IN_FLIGHT = (1, 2, 4, 8, 16, 32)
 # Multiples of 8, as `planes-load` takes them; theirs were packets of 50 bytes and more.
@@ -45,14 +44,14 @@ def measure_replication(turn):
 
 def measure_rates(turn):
     cluster = turn.start()
-    rates = curves.rates_at(highest(turn, cluster, many()), FRACTIONS.values())
+    rates = curves.rates_at(turn.highest(cluster, many()), FRACTIONS.values())
     for at, rate in zip(FRACTIONS, rates):
         turn.record(cluster, "waverunner-rates", at, many(), "--rate", rate)
 
 
 def measure_sizes(turn):
     cluster = turn.start()
-    (rate,) = curves.rates_at(highest(turn, cluster, many(VALUE_SIZES[-1])), (STEADY_FRACTION,))
+    (rate,) = curves.rates_at(turn.highest(cluster, many(VALUE_SIZES[-1])), (STEADY_FRACTION,))
     for size in VALUE_SIZES:
         turn.record(cluster, "waverunner-sizes", size, many(size), "--rate", rate)
 
