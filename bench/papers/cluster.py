@@ -129,13 +129,19 @@ class Cluster:
 
     def demand(self, quorum):
         """Sets the quorum, `majority` or `all`, and waits until replicas serve with it."""
-        self.ask("quorum", quorum)
+        # Asking for what is in force already is refused.
+        if not self.has_quorum(quorum):
+            self.ask("quorum", quorum)
         deadline = time.monotonic() + AGREE_SECONDS_MAX
-        while any((it.get("report") or {}).get("quorum") != quorum for it in self.status().get("replicas", [{}])):
+        while not self.has_quorum(quorum):
             if time.monotonic() > deadline:
                 raise Failed(f"{self.system.name}: not all of quorum {quorum} after {AGREE_SECONDS_MAX} s")
             time.sleep(POLL_SECONDS)
         self.leader = self.wait_until_it_serves()
+
+    def has_quorum(self, quorum):
+        reports = [it.get("report") or {} for it in self.status().get("replicas", [])]
+        return bool(reports) and all(report.get("quorum") == quorum for report in reports)
 
     def commit_buckets(self):
         """How long commit took so far, as the leader counts: buckets, and their sum in microseconds; None: unknown."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from load import LOAD_SECONDS_EXTRA
 from papers.cluster import load_command
+from plane_load import Usage
 from processes import Failed, start, tail
 
 INTERVAL_MS_MIN = 50
@@ -78,12 +79,13 @@ def interval_ms(seconds):
 
 
 def run(stack, cluster, asked, seconds, events, more=()):
-    """Puts a load on all replicas, lets events happen meanwhile, and waits for its end."""
+    """Puts a load on all replicas, lets events happen meanwhile, and waits for its end. The run, and how many percent of
+    the machine others used."""
     output, log = cluster.folder / "load.json", cluster.folder / "load.log"
     command = load_command(
         cluster, asked, seconds, ["--interval-ms", interval_ms(seconds), "--survive", *more], everybody=True,
     )
-    happened = []
+    happened, before = [], Usage.now([])
     with open(output, "wb") as printed:
         started = time.time()
         process = start(stack, command, log, stdout=printed)
@@ -97,4 +99,6 @@ def run(stack, cluster, asked, seconds, events, more=()):
         ended = time.time()
     if process.returncode != 0:
         raise Failed(f"the load: {tail(log)}")
-    return aligned(json.loads(output.read_text()), started * 1e3, ended * 1e3, happened)
+    used = Usage.now([]).since(before)
+    line = aligned(json.loads(output.read_text()), started * 1e3, ended * 1e3, happened)
+    return line, 100 * used.others / (used.busy + used.idle)

@@ -79,7 +79,9 @@ class Turn(NamedTuple):
         """Runs a load while events happen, whose times are fractions of the run."""
         seconds = self.seconds * OVER_TIME_SECONDS
         timed = [over_time.Event(share * seconds, what, do) for share, what, do in events]
-        line = over_time.run(self.stack, cluster, load, seconds, timed, more)
+        line, others_percent = over_time.run(self.stack, cluster, load, seconds, timed, more)
+        failed = sum(line.errors.values())
+        self.taken.add(self.round, part, self.system.name, "whole run", failed=failed, others_percent=others_percent)
         self.taken.timelines.append((self.round, part, self.system.name, line))
         gap = f"{line.gap[1]:.1f} ms without a write" if line.gap else "no write at all"
         self.say(f"{part}, {self.system.name}: {gap}")
