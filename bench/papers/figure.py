@@ -144,13 +144,14 @@ def over_time(part, latency=False):
             line = taken.typical(part, system)
             series.append(Series(system, line.p99() if latency else line.throughput()))
             # All are asked to happen at the same moments; what is drawn are the first system's.
-            marks = marks or tuple(at / 1e3 for at, _ in line.marks)
+            marks = marks or line.marks
             rows.append([system, *gap_columns(taken.timelines_of(part, system))])
         label = "p99, µs" if latency else "operations/s"
-        plot = Plot(path, title, "seconds", label, series, log_y=latency, markers=False, marked_x=marks)
+        plot = Plot(path, title, "seconds", label, series, log_y=latency, markers=False, marked_x=tuple(at / 1e3 for at, _ in marks))
         headings = ["system", "longest time without a write, ms", "it began after what was done first, ms",
                     "operations/s before", "at the end"]
-        return plot, table(headings, rows)
+        happened = ", ".join(f"{what} ({at / 1e3:.2f} s)" for at, what in marks)
+        return plot, (f"Dashed: {happened}.\n\n" if marks else "") + table(headings, rows)
 
     return show
 

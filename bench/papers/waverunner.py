@@ -239,7 +239,7 @@ FIGURES = (
         (
             Panel("waverunner-10", "Operations a second, half writes",
                   "Waverunner, figure 10: memcached and Redis as they are 1.5 million requests a second, behind Waverunner 20.7 and 19.9 million.",
-                  bars("waverunner-peak", THROUGHPUT)),
+                  bars("waverunner-peak", THROUGHPUT, at="load")),
         ),
         (APPLICATIONS,), (NO_FPGA, READS,
                           ("memcached and Redis themselves behind our replication", "this checkout has one application, our store, which speaks both protocols; unreplicated "
