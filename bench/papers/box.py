@@ -79,15 +79,21 @@ RATES = Measurement("box-rates", OURS, measure_rates, ("--rate",))
 SIZES_MANY = Measurement("box-sizes", OURS, measure_sizes)
 ELECTION = Measurement("box-election", OURS, measure_election, ("--interval-ms", "--survive"))
 
-SETUP = ("Three FPGAs (Xilinx VC709) behind a 10 Gbit/s switch that hold ZooKeeper's atomic broadcast and a key-value store, connected with "
+SETUP = ("Three FPGAs (Xilinx VC709) behind a 10 Gbit/s switch that hold ZooKeeper's atomic broadcast and a key-value "
+         "store, connected with "
          "each other by TCP or by direct links; memaslap as the client.")
-DIFFERS = ("Planes off stands where their TCP stands, and socket and xdp where their direct links stand, with UDP over the same (virtual) "
-           "cables. Replication is by our protocol, replicas are processes on one machine, the store is in the process: clients come by "
+DIFFERS = ("Planes off stands where their TCP stands, and socket and xdp where their direct links stand, with UDP over "
+           "the same (virtual) "
+           "cables. Replication is by our protocol, replicas are processes on one machine, the store is in the process: "
+           "clients come by "
            "memcached's protocol over TCP, as theirs.")
-AT_LEADER = ("time stamps in the device at the leader", "here the leader's own histogram of commit (20 buckets, so its percentiles are rough, its "
-             "mean is not) and the client's latency; where a plane answers by itself the leader counts nothing, and a dash stands there")
+AT_LEADER = ("time stamps in the device at the leader", "here the leader's own histogram of commit (20 buckets, so its "
+                                                        "percentiles are rough, its "
+             "mean is not) and the client's latency; where a plane answers by itself the leader counts nothing, and a "
+             "dash stands there")
 NO_FPGA = ("FPGAs and direct links between them", "there are none here")
-NO_OTHERS = ("libpaxos, etcd and ZooKeeper beside it", "others are measured beside us in RESULTS.md, under equal loads; here are only our parts")
+NO_OTHERS = ("libpaxos, etcd and ZooKeeper beside it", "others are measured beside us in RESULTS.md, under equal loads; "
+                                                       "here are only our parts")
 
 
 def figure(number, title, theirs, panels, measurements, not_here=(AT_LEADER, NO_FPGA), ours="", differs=""):
@@ -102,11 +108,14 @@ FIGURES = (
         "One thread sent a million writes of 16 B keys and 16 B values, one after the other.",
         (
             Panel("box-9-a", "Probability density of latency, one client",
-                  "Consensus in a Box, figure 9 (a): at the leader, direct links take about a third of TCP's time (rounds of 3 to 10 µs, "
-                  "says the related work); libpaxos 3 and etcd's Raft more than ten times as long on average, with much higher 99th percentiles.",
+                  "Consensus in a Box, figure 9 (a): at the leader, direct links take about a third of TCP's time (rounds "
+                  "of 3 to 10 µs, "
+                  "says the related work); libpaxos 3 and etcd's Raft more than ten times as long on average, with much "
+                  "higher 99th percentiles.",
                   distribution("box-round", ("one client",), dense=True)),
             Panel("box-9-b", "Latency with the size of a value, at the leader",
-                  "Consensus in a Box, figure 9 (b): a round's latency grows linearly with size and stays below 16 µs at 1 KB over TCP.",
+                  "Consensus in a Box, figure 9 (b): a round's latency grows linearly with size and stays below 16 µs at "
+                  "1 KB over TCP.",
                   lines("box-sizes-alone", SIZE, COMMIT, COMMIT_P99, at="bytes")),
         ),
         (ROUNDS, SIZES_ALONE), (AT_LEADER, NO_FPGA, NO_OTHERS),
@@ -118,8 +127,10 @@ FIGURES = (
         "Clients raised the rate of small writes until buffers would have filled.",
         (
             Panel("box-10", "Latency against rate, at the client",
-                  "Consensus in a Box, figure 10: with payloads below 48 B up to 2.4 million rounds a second over TCP and nearly 4 million over "
-                  "direct links before something limits. The curves end there rather than rise, because overload was not driven further.",
+                  "Consensus in a Box, figure 10: with payloads below 48 B up to 2.4 million rounds a second over TCP and "
+                  "nearly 4 million over "
+                  "direct links before something limits. The curves end there rather than rise, because overload was not "
+                  "driven further.",
                   lines("box-quorums", THROUGHPUT, P50, P99, at="of the maximum", of="2/3")),
         ),
         (RATES,), ours="An open loop at 10 to 90 % of what a closed loop (8 connections with 64 writes each) reached in the same "
@@ -130,7 +141,8 @@ FIGURES = (
         "The leader can be told at run time to wait for a majority or for all.",
         (
             Panel("box-11", "p99 against rate, both quorums",
-                  "Consensus in a Box, figure 11: waiting for one node more does not add much latency, under load neither, over TCP nor "
+                  "Consensus in a Box, figure 11: waiting for one node more does not add much latency, under load "
+                  "neither, over TCP nor "
                   "over direct links. The text gives no figures.",
                   lines("box-quorums", THROUGHPUT, P99, at="of the maximum")),
         ),
@@ -142,19 +154,23 @@ FIGURES = (
         "One client thread over one TCP connection.",
         (
             Panel("box-12", "Latency with the size of a value, at the client",
-                  "Consensus in a Box, figure 12: round trips are some 30 µs longer than what the leader measures, which is the client's network "
+                  "Consensus in a Box, figure 12: round trips are some 30 µs longer than what the leader measures, which "
+                  "is the client's network "
                   "stack; it also makes the high percentiles uncertain.",
                   lines("box-sizes-alone", SIZE, P50, P99, at="bytes")),
         ),
-        (SIZES_ALONE,), (NO_FPGA,), ours="One connection with one write under way, values of 16 B to 1 KiB; p50 and p99 at the client.",
+        (SIZES_ALONE,), (NO_FPGA,), ours="One connection with one write under way, values of 16 B to 1 KiB; p50 and p99 "
+                                         "at the client.",
     ),
     figure(
         13, "Throughput of writes with their size",
         "Several client machines, keys of 16 B, values of several sizes, every request replicated.",
         (
             Panel("box-13", "Writes a second with the size of a value",
-                  "Consensus in a Box, figure 13: over direct links the consensus module limits, over TCP that and the TCP stack together: "
-                  "the leader sends three times as many messages as it receives. The text gives no figures beyond those of figure 10.",
+                  "Consensus in a Box, figure 13: over direct links the consensus module limits, over TCP that and the "
+                  "TCP stack together: "
+                  "the leader sends three times as many messages as it receives. The text gives no figures beyond those "
+                  "of figure 10.",
                   lines("box-writes", SIZE, THROUGHPUT, at="bytes")),
         ),
         (SIZES_MANY,), (NO_FPGA, ("several client machines", "one machine: the client shares the cores")),
@@ -165,9 +181,12 @@ FIGURES = (
         "10 % and 20 % writes, the rest reads, values of several sizes.",
         (
             Panel("box-14", "Operations a second with the size of a value, 10 and 20 % writes",
-                  "Consensus in a Box, figure 14: both mixes do the same: with small requests the clients limit, with large ones the network; 20 % "
-                  "writes are slightly ahead, since their answers are smaller. ZooKeeper and etcd, on RAM disks, do nearly an order of magnitude "
-                  "less with small messages (elsewhere: ZooKeeper some sixty thousand rounds a second), and about the same with large ones as with small.",
+                  "Consensus in a Box, figure 14: both mixes do the same: with small requests the clients limit, with "
+                  "large ones the network; 20 % "
+                  "writes are slightly ahead, since their answers are smaller. ZooKeeper and etcd, on RAM disks, do "
+                  "nearly an order of magnitude "
+                  "less with small messages (elsewhere: ZooKeeper some sixty thousand rounds a second), and about the "
+                  "same with large ones as with small.",
                   lines("box-mixed", SIZE, THROUGHPUT, at="bytes")),
         ),
         (SIZES_MANY,), (NO_FPGA, NO_OTHERS),
@@ -179,17 +198,22 @@ FIGURES = (
         "the state (a hash table of 256 MB and 2 GB of values).",
         (
             Panel("box-15", "Writes a second over time",
-                  "Consensus in a Box, figure 15: the dip is the 100 ms that clients wait before they try another node; the election takes about as "
-                  "long as a round (10 µs on average) after a time-out of 50 µs. While the state is transferred the leader takes no "
+                  "Consensus in a Box, figure 15: the dip is the 100 ms that clients wait before they try another node; "
+                  "the election takes about as "
+                  "long as a round (10 µs on average) after a time-out of 50 µs. While the state is transferred the "
+                  "leader takes no "
                   "writes: 2 to 3 s, at 10 Gbit/s.",
                   over_time("box-election")),
             Panel("box-15-p99", "p99 over time, the same runs",
                   "Consensus in a Box, figure 15, as above; the paper does not show latency there.",
                   over_time("box-election", latency=True)),
         ),
-        (ELECTION,), (NO_FPGA, ("a state of 2.25 GB", "64 MiB of values here, so that a run is short; replicas and their transfer share one machine's memory")),
-        ours="8 connections with 8 writes of 1 KiB under way each, over all replicas; the leader is killed with SIGKILL after a third "
+        (ELECTION,), (NO_FPGA, ("a state of 2.25 GB", "64 MiB of values here, so that a run is short; replicas and their "
+                                                      "transfer share one machine's memory")),
+        ours="8 connections with 8 writes of 1 KiB under way each, over all replicas; the leader is killed with SIGKILL "
+             "after a third "
              "of the run and started again, its memory gone, after two thirds (dashed lines).",
-        differs="Ours goes on taking writes while it sends the state. Clients try again after the load program's own pause, not after 100 ms.",
+        differs="Ours goes on taking writes while it sends the state. Clients try again after the load program's own "
+                "pause, not after 100 ms.",
     ),
 )

@@ -68,7 +68,8 @@ MEASURE_FOLLOWER = Measurement("caans-follower", OURS, measure_follower_failure,
 MEASURE_LEADER = Measurement("caans-leader", OURS, measure_leader_failure, OVER_TIME_NEEDS)
 
 NO_LIBPAXOS = ("libpaxos", "it is their software to compare with; ours is the same server with planes off")
-NO_DEVICE = ("coordinator and acceptors in an FPGA or a switch", "there is no such device here; the plane `xdp` is the nearest: the kernel's receive path")
+NO_DEVICE = ("coordinator and acceptors in an FPGA or a switch", "there is no such device here; the plane `xdp` is the "
+                                                                 "nearest: the kernel's receive path")
 
 FIGURES = (
     Figure(
@@ -82,7 +83,8 @@ FIGURES = (
         "22 numbers of clients.",
         (
             Panel("caans-7-a", "Throughput against latency, client over TCP",
-                  "CAANS, figure 7 (a): libpaxos reached 59,604 messages a second, CAANS 134,094 (2.24 times as many). Latency of libpaxos "
+                  "CAANS, figure 7 (a): libpaxos reached 59,604 messages a second, CAANS 134,094 (2.24 times as many). "
+                  "Latency of libpaxos "
                   "from 157 µs, at its lowest throughput, to 2,510 µs; of CAANS from 52 µs, and never above 686 µs.",
                   lines("caans-lanes", THROUGHPUT, MEAN, at="clients")),
             Panel("caans-7-a-udp", "Throughput against latency, the planes' own client over UDP",
@@ -97,16 +99,19 @@ FIGURES = (
                   "coordinator and acceptors gone from the machines, the learner is what limits.",
                   bars("caans-lanes-busy", LEADER, FOLLOWERS, CLIENT, at="clients")),
             Panel("caans-7-d", "Throughput against latency, half reads, half writes, on disk",
-                  "CAANS, figure 7 (d): with LevelDB behind the learners, half gets and half puts, CAANS reached 75,825 messages a second "
+                  "CAANS, figure 7 (d): with LevelDB behind the learners, half gets and half puts, CAANS reached 75,825 "
+                  "messages a second "
                   "and libpaxos 58,427: with CAANS the application limits, with libpaxos still the coordinator.",
                   lines("caans-application", THROUGHPUT, MEAN, at="clients")),
         ),
         (MEASURE_LANES, MEASURE_FRACTIONS, MEASURE_APPLICATION),
         (NO_LIBPAXOS, NO_DEVICE,
          ("LevelDB", "this checkout has one application, the key-value store; with `--durability sync` its log is on a "
-                     "file system as LevelDB's is, its items are in memory. Here the folder is on tmpfs: a flush costs a system call and no "
+                     "file system as LevelDB's is, its items are in memory. Here the folder is on tmpfs: a flush costs a "
+                     "system call and no "
                      "disk. Our reads are answered under the leader's lease, theirs went through consensus"),
-         ("CPU of the plane `xdp` by role", "what runs in the kernel's receive path is charged to whoever is interrupted; the share in the "
+         ("CPU of the plane `xdp` by role", "what runs in the kernel's receive path is charged to whoever is interrupted; "
+                                            "the share in the "
                                             "processes is shown")),
     ),
     Figure(
@@ -118,7 +123,8 @@ FIGURES = (
         "a request was due, what waited behind others is not forgotten.",
         (
             Panel("caans-table-4", "Mean and standard deviation",
-                  "CAANS, table 4, mean and standard deviation in µs. CAANS: 60.8 and 38.4 at 25 %, 582.5 and 389.2 at 50 %, 653.9 and "
+                  "CAANS, table 4, mean and standard deviation in µs. CAANS: 60.8 and 38.4 at 25 %, 582.5 and 389.2 at 50 "
+                  "%, 653.9 and "
                   "385.1 at 75 %. libpaxos: 275.9 and 92.7, 637.4 and 145.4, 1,800.1 and 465.0.",
                   at_fractions("caans-fractions", FRACTIONS)),
         ),
@@ -135,11 +141,13 @@ FIGURES = (
         "runs in the same plane again after an election in software.",
         (
             Panel("caans-8-a", "A follower is killed",
-                  "CAANS, figure 8 (a): throughput rises after an acceptor is lost, because the learners, which limit, have fewer "
+                  "CAANS, figure 8 (a): throughput rises after an acceptor is lost, because the learners, which limit, "
+                  "have fewer "
                   "messages to take.",
                   over_time("caans-follower")),
             Panel("caans-8-b", "The leader is killed",
-                  "CAANS, figure 8 (b): the system goes on with a coordinator in software, slower than before; the text gives no figures. "
+                  "CAANS, figure 8 (b): the system goes on with a coordinator in software, slower than before; the text "
+                  "gives no figures. "
                   "A second device as the spare was not at hand.",
                   over_time("caans-leader")),
         ),

@@ -148,14 +148,16 @@ APPLICATIONS = Measurement("waverunner-applications", (OFF, XDP, *UNREPLICATED),
 MIXES = Measurement("waverunner-mixes", (*OURS, MEMCACHED), measure_mixes)
 APPLICATION_LATENCY = Measurement("waverunner-latency", (OFF, XDP, MEMCACHED, REDIS), measure_application_latency)
 
-SETUP = ("Three replicas with Xilinx U280 FPGAs as network cards at 100 Gbit/s, which replicate Raft's log; elections and recovery in "
+SETUP = ("Three replicas with Xilinx U280 FPGAs as network cards at 100 Gbit/s, which replicate Raft's log; elections and "
+         "recovery in "
          "software; clients with DPDK, open loop.")
 DIFFERS = ("The kernel's receive path (`xdp`) stands where their FPGA stands, veth pairs and a bridge on one machine where their "
            "network of 100 Gbit/s stands, and the load program shares the machine's cores with three replicas.")
 NO_FPGA = ("an FPGA at 100 Gbit/s", "there is none here")
 NO_OTHERS = ("Mu and DPDK-Raft", "RDMA cards and DPDK ports are not here")
 NO_P90 = ("p90 of the client in the kernel", "`planes-load` prints p50, p99 and p99.9")
-READS = ("replicated reads", "ours are answered under the leader's lease and never enter the log; theirs are replicated like writes")
+READS = ("replicated reads", "ours are answered under the leader's lease and never enter the log; theirs are replicated "
+                             "like writes")
 
 
 def figure(number, title, theirs, panels, measurements, not_here=(NO_FPGA,), ours="", differs=""):
@@ -167,18 +169,25 @@ def figure(number, title, theirs, panels, measurements, not_here=(NO_FPGA,), our
 FIGURES = (
     figure(
         5, "Rate against the latency of replication",
-        "Packets of 50 bytes (64 for Mu), an application that discards them, rates raised in steps of a million a second; latency at the leader from a request's "
+        "Packets of 50 bytes (64 for Mu), an application that discards them, rates raised in steps of a million a second; "
+        "latency at the leader from a request's "
         "arrival to the acknowledgements of half of the followers.",
         (
             Panel("waverunner-5", "Latency against rate, client in the kernel",
-                  "Waverunner, figure 5: up to 26 million requests a second, where the leader's 85.5 Gbit/s are used up; Mu some 2 and DPDK-Raft "
-                  "some 5 million. Latency of Waverunner 1.8 µs at p50, p90 and p99 and at all rates (a bare round trip 1.68 µs); p50 of Mu 2.5 to "
+                  "Waverunner, figure 5: up to 26 million requests a second, where the leader's 85.5 Gbit/s are used up; "
+                  "Mu some 2 and DPDK-Raft "
+                  "some 5 million. Latency of Waverunner 1.8 µs at p50, p90 and p99 and at all rates (a bare round trip "
+                  "1.68 µs); p50 of Mu 2.5 to "
                   "4.3 µs, of DPDK-Raft from 5 µs. Waverunner uses next to no CPU of the hosts, DPDK-Raft 18 cores at its peak.",
                   lines("waverunner-replication", THROUGHPUT, P50, P99, at="under way")),
         ),
-        (REPLICATION,), (NO_FPGA, NO_OTHERS, NO_P90, ("time stamps at the leader", "the client in the kernel is the nearest: no system call is in what it measures")),
-        ours="A client in the kernel at its interface (`planes-load inside`) with 1 to 32 commands of 16 bytes under way, over `--plane xdp`, and over "
-             "the plane's programs alone, which as their application throw away what they store. The quietest of five short runs (README.md).",
+        (REPLICATION,), (NO_FPGA, NO_OTHERS, NO_P90, ("time stamps at the leader", "the client in the kernel is the "
+                                                                                   "nearest: no system call is in what it "
+                                                                                   "measures")),
+        ours="A client in the kernel at its interface (`planes-load inside`) with 1 to 32 commands of 16 bytes under way, "
+             "over `--plane xdp`, and over "
+             "the plane's programs alone, which as their application throw away what they store. The quietest of five "
+             "short runs (README.md).",
         differs="A closed loop.",
     ),
     figure(
@@ -186,14 +195,17 @@ FIGURES = (
         "As figure 5, at the client.",
         (
             Panel("waverunner-6", "p50 and p99 against rate, at the client",
-                  "Waverunner, figure 6: end to end adds 4 to 6 µs to the latency of replication, at p50 as in the tail; with DPDK-Raft much more, because "
+                  "Waverunner, figure 6: end to end adds 4 to 6 µs to the latency of replication, at p50 as in the tail; "
+                  "with DPDK-Raft much more, because "
                   "it batches.",
                   lines("waverunner-rates", THROUGHPUT, P50, P99, at="of the maximum")),
             Panel("waverunner-6-p90", "p90 against rate, the same runs",
                   "Waverunner, figure 6, as above.", lines("waverunner-rates", THROUGHPUT, P90, at="of the maximum")),
         ),
-        (RATES,), (NO_FPGA, NO_OTHERS, ("a second, quiet client that measures", "one load program does both; its open loop counts from when a request was due")),
-        ours="An open loop over memcached's protocol, values of 8 B, at 10 to 90 % of what a closed loop (8 connections with 64 writes) reached in the same turn.",
+        (RATES,), (NO_FPGA, NO_OTHERS, ("a second, quiet client that measures", "one load program does both; its open "
+                                                                                "loop counts from when a request was due")),
+        ours="An open loop over memcached's protocol, values of 8 B, at 10 to 90 % of what a closed loop (8 connections "
+             "with 64 writes) reached in the same turn.",
     ),
     figure(
         7, "Latency with the size of a request",
@@ -206,21 +218,26 @@ FIGURES = (
                   "Waverunner, figure 7, as above; theirs was measured at the leader.",
                   lines("waverunner-sizes", SIZE, P50, P99, at="bytes")),
         ),
-        (REPLICATION, SIZES), (NO_FPGA, ("a million requests a second", "more than this machine carries beside three replicas and the client; the rate is a quarter of the "
+        (REPLICATION, SIZES), (NO_FPGA, ("a million requests a second", "more than this machine carries beside three "
+                                                                        "replicas and the client; the rate is a quarter of the "
                                          "highest with values of 1 KiB, for all sizes of a system alike")),
-        ours="The client in the kernel with one command of 16 to 1,376 bytes under way; and an open loop at one rate with values of 8 B to 1 KiB.",
+        ours="The client in the kernel with one command of 16 to 1,376 bytes under way; and an open loop at one rate with "
+             "values of 8 B to 1 KiB.",
     ),
     figure(
         8, "A leader fails and comes back",
         "After 10 s the leader is halted, at 15 s it goes on; followers wait one second before an election.",
         (
             Panel("waverunner-8", "Requests a second over time",
-                  "Waverunner, figure 8: nothing is answered for slightly more than the second that followers wait; after the old leader is back, "
+                  "Waverunner, figure 8: nothing is answered for slightly more than the second that followers wait; after "
+                  "the old leader is back, "
                   "software brings it up to date within some 200 ms, and then the hardware goes on.",
                   over_time("waverunner-failover")),
         ),
-        (FAILOVER,), ours="A closed loop (8 connections with 64 writes) over all replicas; the leader's process is stopped (SIGSTOP), and in namespaces its cable cut, since "
-                          "a program in the kernel would go on, after a third of the run, and goes on (SIGCONT) after two thirds. `--election-timeout-ms 1000`, as theirs.",
+        (FAILOVER,), ours="A closed loop (8 connections with 64 writes) over all replicas; the leader's process is "
+                          "stopped (SIGSTOP), and in namespaces its cable cut, since "
+                          "a program in the kernel would go on, after a third of the run, and goes on (SIGCONT) after two "
+                          "thirds. `--election-timeout-ms 1000`, as theirs.",
         differs="Ours repairs a replica while the plane goes on; theirs stops the plane meanwhile.",
     ),
     figure(
@@ -228,31 +245,38 @@ FIGURES = (
         "After 10 s one of three replicas is removed.",
         (
             Panel("waverunner-9", "Requests a second over time",
-                  "Waverunner, figure 9: the leader turns the hardware off, has a new term elected, changes the members, and turns it on again; the text gives no figures.",
+                  "Waverunner, figure 9: the leader turns the hardware off, has a new term elected, changes the members, "
+                  "and turns it on again; the text gives no figures.",
                   over_time("waverunner-view-change")),
         ),
         (VIEW_CHANGE,), ours="`quorumwire member remove` of a follower in the middle of the run, under the load of figure 8.",
     ),
     figure(
         10, "Peak throughput of applications",
-        "A hash table, memcached and Redis, changed to take requests from Waverunner; sharded over cores; keys and values of 8 bytes.",
+        "A hash table, memcached and Redis, changed to take requests from Waverunner; sharded over cores; keys and values "
+        "of 8 bytes.",
         (
             Panel("waverunner-10", "Operations a second, half writes",
-                  "Waverunner, figure 10: memcached and Redis as they are 1.5 million requests a second, behind Waverunner 20.7 and 19.9 million.",
+                  "Waverunner, figure 10: memcached and Redis as they are 1.5 million requests a second, behind "
+                  "Waverunner 20.7 and 19.9 million.",
                   bars("waverunner-peak", THROUGHPUT, at="load")),
         ),
         (APPLICATIONS,), (NO_FPGA, READS,
-                          ("memcached and Redis themselves behind our replication", "this checkout has one application, our store, which speaks both protocols; unreplicated "
+                          ("memcached and Redis themselves behind our replication", "this checkout has one application, "
+                                                                                    "our store, which speaks both "
+                                                                                    "protocols; unreplicated "
                            "memcached and Redis are the originals beside it"),
                           ("shards over many cores", "one group, and all on a few cores")),
-        ours="Our store by both protocols, and memcached and Redis alone in the same place; 8 connections with 64 requests, values of 8 B.",
+        ours="Our store by both protocols, and memcached and Redis alone in the same place; 8 connections with 64 "
+             "requests, values of 8 B.",
     ),
     figure(
         11, "Throughput with the share of writes",
         "memcached behind Waverunner, GETs and PUTs mixed.",
         (
             Panel("waverunner-11", "Operations a second with the share of writes, memcached's protocol",
-                  "Waverunner, figure 11: the more GETs, the more throughput, since a PUT locks, too. With Redis the mix makes no difference.",
+                  "Waverunner, figure 11: the more GETs, the more throughput, since a PUT locks, too. With Redis the mix "
+                  "makes no difference.",
                   lines("waverunner-mixes", Axis("% writes"), THROUGHPUT, at="% writes")),
         ),
         (MIXES,), (NO_FPGA, READS), ours="Our store and memcached alone, both by memcached's protocol, 0 to 100 % writes.",
@@ -262,17 +286,21 @@ FIGURES = (
         "Half GETs, half PUTs, values of 8 to 1,024 bytes.",
         (
             Panel("waverunner-12", "p50 and p99 of the mix, one request under way",
-                  "Waverunner, figure 12: memcached and Redis as they are 41 to 44 µs; behind Waverunner mostly 11.69 and 12.07 µs. PUTs are the faster "
+                  "Waverunner, figure 12: memcached and Redis as they are 41 to 44 µs; behind Waverunner mostly 11.69 and "
+                  "12.07 µs. PUTs are the faster "
                   "ones there, since the leader's FPGA answers them alone.",
                   lines("waverunner-latency", SIZE, P50, at="bytes")),
-            Panel("waverunner-12-p99", "p99 of the mix, the same runs", "Waverunner, figure 12: the bars are p99; the text gives no figures for them.",
+            Panel("waverunner-12-p99", "p99 of the mix, the same runs", "Waverunner, figure 12: the bars are p99; the "
+                                                                        "text gives no figures for them.",
                   lines("waverunner-latency", SIZE, P99, at="bytes")),
             Panel("waverunner-12-writes", "p50, writes only", "Waverunner, figure 12, PUTs, as above.",
                   lines("waverunner-latency-writes", SIZE, P50, at="bytes")),
             Panel("waverunner-12-reads", "p50, reads only", "Waverunner, figure 12, GETs, as above.",
                   lines("waverunner-latency-reads", SIZE, P50, at="bytes")),
         ),
-        (APPLICATION_LATENCY,), (NO_FPGA, READS, ("GETs and PUTs of one mix apart", "the load program has one latency for all; beside the mix, writes only and reads only are shown")),
+        (APPLICATION_LATENCY,), (NO_FPGA, READS, ("GETs and PUTs of one mix apart", "the load program has one latency for "
+                                                                                    "all; beside the mix, writes only and "
+                                                                                    "reads only are shown")),
         ours="One connection with one request under way, by both protocols, and memcached and Redis alone.",
     ),
 )
