@@ -146,7 +146,7 @@ FIGURES = (
                   "messages to take.",
                   over_time("caans-follower")),
             Panel("caans-8-b", "The leader is killed",
-                  "CAANS, figure 8 (b): the system goes on with a coordinator in software, slower than before; the text "
+                  "CAANS, figure 8 (b): the system goes on with a coordinator in software, which takes more work; the text "
                   "gives no figures. "
                   "A second device as the spare was not at hand.",
                   over_time("caans-leader")),
