@@ -1,0 +1,161 @@
+"""Every figure against measurements that measure nothing: each part that a panel shows must be one that is taken."""
+import contextlib
+import tempfile
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+
+from papers import box, caans, page, waverunner
+from papers.over_time import Timeline
+from papers.taken import Taken
+from plots import SERIES_MAX
+
+FIGURES = (*caans.FIGURES, *box.FIGURES, *waverunner.FIGURES)
+CDF = [[100, 0.0], [200, 0.9], [400, 1.0]]
+METRICS = ("operations_per_second", "mean_us", "p50_us", "p90_us", "p99_us", "leader_percent", "followers_percent",
+           "client_percent", "deviation_us", "commit_mean_us", "commit_p99_us")
+
+
+class Pretended:
+    """A turn that measures nothing and takes everything."""
+
+    def __init__(self, system, taken, stack):
+        self.system, self.taken, self.stack, self.round, self.seconds, self.happened = system, taken, stack, 1, 1, []
+        self.place = SimpleNamespace(network=None)
+        self.tools = self.folder = None
+
+    def start(self, durability="memory", election_timeout_ms=0):
+        def note(*words, **_):
+            self.happened.append(words)
+
+        @contextlib.contextmanager
+        def halted(slot):
+            note("halted", slot)
+            yield
+            note("resumed", slot)
+
+        return SimpleNamespace(
+            members=[0, 1, 2], leader=1, demand=note, kill=note, start_again=note, ask=note, halted=halted, as_running=lambda: None,
+        )
+
+    def warm_up(self, _cluster, _load):
+        pass
+
+    fill = warm_up
+
+    def highest(self, _cluster, _load):
+        return 1_000
+
+    def has_plane_client(self):
+        return True
+
+    def record(self, _cluster, part, at, _load, *more, label=None):
+        self.taken.add(1, part, label or self.system.name, at, **dict.fromkeys(METRICS, 5.0))
+        if "--cdf" in more:
+            self.taken.distributions.append((1, part, label or self.system.name, at, CDF))
+
+    def record_plane_client(self, _running, part, at, _workload, label=None):
+        self.record(None, part, at, None, label=label)
+
+    def record_over_time(self, _cluster, part, _load, events, more=()):
+        for _, _, do in events:
+            do()
+        intervals = [{"at_ms": n * 500, "operations": 10, "errors": 0, "p50_us": 1, "p99_us": 2} for n in range(1, 13)]
+        marks = [(share * 6_000, what) for share, what, _ in events]
+        self.taken.timelines.append((1, part, self.system.name, Timeline(intervals, marks, (marks[0][0] + 5, 20.0), {})))
+
+
+def everything_taken():
+    """All measurements on all their systems."""
+    taken, happened = Taken(), {}
+    real = waverunner.with_plane_client
+    waverunner.with_plane_client = lambda turn: None
+    try:
+        for measurement in {it.name: it for figure in FIGURES for it in figure.measurements}.values():
+            for system in measurement.systems:
+                rows, timelines = len(taken.rows), len(taken.timelines)
+                with contextlib.ExitStack() as stack:
+                    turn = Pretended(system, taken, stack)
+                    measurement.measure(turn)
+                happened[measurement.name] = turn.happened
+                taken.belongs(rows, timelines, measurement.name)
+    finally:
+        waverunner.with_plane_client = real
+    return taken, happened
+
+
+class FiguresTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.taken, cls.happened = everything_taken()
+
+    def test_all_figures_of_the_papers_are_there(self):
+        wanted = {"caans-7", "caans-table-4", "caans-8", *(f"box-{n}" for n in range(9, 16)), *(f"waverunner-{n}" for n in range(5, 13))}
+        self.assertEqual({figure.name for figure in FIGURES}, wanted)
+
+    def test_names_of_plots_are_one_figure_s(self):
+        names = [panel.name for figure in FIGURES for panel in figure.panels]
+        self.assertEqual(len(names), len(set(names)))
+        for figure in FIGURES:
+            for panel in figure.panels:
+                self.assertTrue(panel.name.startswith(figure.name), panel.name)
+                self.assertTrue(panel.theirs.startswith(figure.source.split(",")[0]), panel.name)
+
+    def test_every_panel_shows_what_its_measurements_take(self):
+        for figure in FIGURES:
+            own = self.taken.parts_of({it.name for it in figure.measurements})
+            self.assertTrue(own, figure.name)
+            for panel in figure.panels:
+                plot, text = panel.show(self.taken, Path("x.svg"), panel.title)
+                self.assertGreater(text.count("\n"), 1, f"{panel.name} has no line: its part is never taken")
+                if plot is not None:
+                    drawn = [series for series in plot.series if any(y is not None for _, y in series.points)]
+                    self.assertEqual(len(drawn), len(plot.series), panel.name)
+                    self.assertTrue(0 < len(drawn) <= SERIES_MAX, f"{panel.name}: {len(drawn)} lines")
+
+    def test_nothing_measured_is_shown_as_nothing(self):
+        for figure in FIGURES:
+            for panel in figure.panels:
+                plot, text = panel.show(Taken(), Path("x.svg"), panel.title)
+                self.assertEqual(text.count("\n"), 1, panel.name)
+                self.assertFalse(plot is not None and any(series.points for series in plot.series), panel.name)
+
+    def test_what_is_halted_is_resumed(self):
+        self.assertEqual(self.happened["waverunner-failover"], [("halted", 1), ("resumed", 1)])
+
+    def test_all_single_figures_are_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.taken.write(Path(folder))
+            written = {path.stem for path in Path(folder).iterdir()}
+        self.assertTrue({row.part for row in self.taken.rows} <= written)
+        self.assertIn("box-election-time", written)
+        self.assertIn("box-round-cdf", written)
+
+
+class PageTest(unittest.TestCase):
+    def test_what_was_not_measured_this_time_stays(self):
+        old = page.compose(FIGURES, {"caans-7-a": "earlier", "about caans-7": "Measured: then."})
+        blocks = {**page.kept_blocks(old), "about box-9": "Measured: now."}
+        self.assertEqual(blocks, {"caans-7-a": "earlier", "about caans-7": "Measured: then.", "about box-9": "Measured: now."})
+        self.assertIn("earlier", page.compose(FIGURES, blocks))
+
+    def test_a_figure_that_was_never_measured_says_so(self):
+        text = page.compose(FIGURES, {})
+        self.assertEqual(text.count("Not measured yet"), len(FIGURES))
+        self.assertNotIn("<!-- measured", text)
+
+    def test_remarks_name_what_is_missing_failed_or_few(self):
+        taken = Taken()
+        taken.missing["caans-leader", "xdp"] = "it takes root"
+        taken.failures.append((2, "caans-follower", "socket", "it ended"))
+        taken.failures.append((2, "box-round", "socket", "of another figure"))
+        taken.add(1, "caans-leader", "planes off", 1, others_percent=50.0, failed=3)
+        taken.belongs(0, 0, "caans-leader")
+        found = page.remarks(next(figure for figure in FIGURES if figure.name == "caans-8"), taken, None)
+        self.assertEqual(len(found), 5, found)
+        for words in ("it takes root", "it ended", "50 % of the machine", "failed, in all: 3", "fewer than"):
+            self.assertTrue(any(words in remark for remark in found), words)
+
+
+if __name__ == "__main__":
+    unittest.main()

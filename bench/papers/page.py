@@ -1,0 +1,90 @@
+"""PAPERS.md: words about each figure, and what was measured for it. Sections that were not measured this time keep what
+they had; their words are always the present ones.
+"""
+import re
+import statistics
+
+from papers.figure import plot_path
+from plots import draw
+from report import OTHERS_PERCENT_MAX, ROUNDS_MIN
+
+HEAD = """<!-- Written by `bench/papers/run`; do not edit. -->
+
+# The papers' own experiments, with our parts
+
+Three papers' figures, measured anew here: what they measured and found stands in words beside each plot, with its source; plots and
+tables show nothing but our own measurements. Their machines, networks and programs are others: compare the shapes, not the
+figures. How it is measured: [README.md](README.md). A spread in parentheses is the smallest and the largest of the rounds.
+"""
+BLOCK = re.compile(r"<!-- measured: ([a-z0-9 -]+) -->\n(.*?)<!-- end of \1 -->", re.DOTALL)
+
+
+def kept_blocks(text):
+    """What was measured, by name, in an earlier page."""
+    return {name: inside.strip() for name, inside in BLOCK.findall(text)}
+
+
+def compose(figures, blocks):
+    """The whole page."""
+    parts = [HEAD.strip()]
+    for figure in figures:
+        parts += section(figure, blocks)
+    return "\n\n".join(parts) + "\n"
+
+
+def section(figure, blocks):
+    found = [
+        f"## {figure.name}: {figure.title}",
+        f"*{figure.source}.* {figure.theirs}",
+        f"**Here:** {figure.ours}",
+        f"**What differs:** {figure.differs}",
+    ]
+    if figure.not_here:
+        found.append("Not measured here:\n\n" + "\n".join(f"- {what}: {why}." for what, why in figure.not_here))
+    found.append(block(about(figure), blocks, f"Not measured yet: `bench/papers/run {figure.name}`."))
+    for panel in figure.panels:
+        found += [f"### {panel.name}: {panel.title}", block(panel.name, blocks, ""), f"> *{panel.theirs}*"]
+    return found
+
+
+def about(figure):
+    """The name of the block with what is said of a figure's whole measurement."""
+    return f"about {figure.name}"
+
+
+def block(name, blocks, otherwise):
+    if name in blocks:
+        return f"<!-- measured: {name} -->\n{blocks[name]}\n<!-- end of {name} -->"
+    return otherwise or "(no plot yet)"
+
+
+def measured_blocks(figure, taken, folder, shown_folder, facts):
+    """Draws a figure's plots into `folder`; its blocks, and why no plot was drawn, or None."""
+    blocks, plots = {}, []
+    for panel in figure.panels:
+        plot, text = panel.show(taken, plot_path(folder, panel), panel.title)
+        drawn = plot is not None and any(y is not None for series in plot.series for _, y in series.points)
+        image = f"![{panel.title}]({plot_path(shown_folder, panel)})\n\n" if drawn else ""
+        plots += [plot] if drawn else []
+        blocks[panel.name] = image + (text if "\n|" in text and text.count("\n") > 1 else "Nothing was measured: see above.")
+    reason = draw(plots)
+    blocks[about(figure)] = "\n".join([f"Measured: {facts}.", "", *(f"- {remark}" for remark in remarks(figure, taken, reason))]).strip()
+    return blocks, reason
+
+
+def remarks(figure, taken, not_drawn):
+    """What whoever reads the figures must know."""
+    names = {measurement.name for measurement in figure.measurements}
+    found = [f"{system} is missing in {name}: {reason}" for (name, system), reason in taken.missing.items() if name in names]
+    found += [f"round {n}, {name}, {system} failed: {reason}" for n, name, system, reason in taken.failures if name in names]
+    found += [f"no plot was drawn: {not_drawn}"] if not_drawn else []
+    parts = taken.parts_of(names)
+    others = [row.value for row in taken.rows if row.part in parts and row.metric == "others_percent"]
+    if others and statistics.median(others) > OTHERS_PERCENT_MAX:
+        found.append(f"others used {statistics.median(others):.0f} % of the machine: measure again when it is quiet")
+    failed = sum(row.value for row in taken.rows if row.part in parts and row.metric == "failed")
+    found += [f"requests that failed, in all: {failed}"] if failed else []
+    rounds = taken.rounds_of(parts)
+    if rounds < ROUNDS_MIN:
+        found.append(f"fewer than {ROUNDS_MIN} rounds, no more than a trial: {rounds}")
+    return found
