@@ -1,7 +1,7 @@
 """Consensus in a Box: a round's latency, rates, sizes, the two quorums, mixed loads, an election under load (figures 9 to 15)."""
 from papers import curves
 from papers.cluster import OURS, Load
-from papers.figure import Axis, Figure, Measurement, Panel, distribution, lines, over_time
+from papers.figure import Axis, Measurement, Panel, Paper, distribution, lines, over_time
 
 VALUE_BYTES = 16  # theirs, and keys of 16 bytes as ours
 SIZES = (16, 64, 256, 512, 1024)
@@ -95,12 +95,7 @@ NO_FPGA = ("FPGAs and direct links between them", "there are none here")
 NO_OTHERS = ("libpaxos, etcd and ZooKeeper beside it", "others are measured beside us in RESULTS.md, under equal loads; "
                                                        "here are only our parts")
 
-
-def figure(number, title, theirs, panels, measurements, not_here=(AT_LEADER, NO_FPGA), ours="", differs=""):
-    source = f"Consensus in a Box, figure {number}"
-    joined = (f"{SETUP} {theirs}", ours, f"{DIFFERS} {differs}".strip())
-    return Figure(f"box-{number}", source, title, *joined, panels, measurements, not_here)
-
+figure = Paper("Consensus in a Box", "box", SETUP, DIFFERS, (AT_LEADER, NO_FPGA)).figure
 
 FIGURES = (
     figure(

@@ -44,6 +44,21 @@ class Figure(NamedTuple):
     not_here: tuple = ()  # (what, why)
 
 
+class Paper(NamedTuple):
+    """A paper several of whose figures come from one set-up."""
+
+    name: str
+    prefix: str  # of its figures' names
+    setup: str
+    differs: str
+    not_here: tuple
+
+    def figure(self, number, title, theirs, panels, measurements, not_here=None, ours="", differs=""):
+        joined = (f"{self.setup} {theirs}", ours, f"{self.differs} {differs}".strip())
+        missing = self.not_here if not_here is None else not_here
+        return Figure(f"{self.prefix}-{number}", f"{self.name}, figure {number}", title, *joined, panels, measurements, missing)
+
+
 class Axis(NamedTuple):
     """What is on an axis: a measured figure, or (None) where on the part's own axis it was measured."""
 

@@ -2,7 +2,7 @@
 import plane_load
 from papers import curves
 from papers.cluster import MEMCACHED, OFF, OURS, REDIS, UNREPLICATED, XDP, Load, System
-from papers.figure import Axis, Figure, Measurement, Panel, bars, lines, over_time
+from papers.figure import Axis, Measurement, Panel, Paper, bars, lines, over_time
 
 IN_FLIGHT = (1, 2, 4, 8, 16, 32)
 # Multiples of 8, as `planes-load` takes them; theirs were packets of 50 bytes and more.
@@ -159,12 +159,7 @@ NO_P90 = ("p90 of the client in the kernel", "`planes-load` prints p50, p99 and 
 READS = ("replicated reads", "ours are answered under the leader's lease and never enter the log; theirs are replicated "
                              "like writes")
 
-
-def figure(number, title, theirs, panels, measurements, not_here=(NO_FPGA,), ours="", differs=""):
-    source = f"Waverunner, figure {number}"
-    joined = (f"{SETUP} {theirs}", ours, f"{DIFFERS} {differs}".strip())
-    return Figure(f"waverunner-{number}", source, title, *joined, panels, measurements, not_here)
-
+figure = Paper("Waverunner", "waverunner", SETUP, DIFFERS, (NO_FPGA,)).figure
 
 FIGURES = (
     figure(
