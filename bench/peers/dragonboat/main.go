@@ -5,8 +5,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
-	"os"
 
 	"quorumwire/bench/peers/resp"
 )
@@ -14,21 +12,13 @@ import (
 func main() {
 	flags := flag.NewFlagSet("dragonboat", flag.ContinueOnError)
 	folder := flags.String("dir", "", "an empty folder for the log and snapshots")
-	asked, err := resp.Parse(flags, os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(0)
+	check := func() error {
+		if *folder == "" {
+			return errors.New("dir: nothing is given; allowed: a folder")
+		}
+		return nil
 	}
-	if err == nil && *folder == "" {
-		err = errors.New("dir: nothing is given; allowed: a folder")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "dragonboat:", err)
-		os.Exit(2)
-	}
-	if err := run(asked, *folder); err != nil {
-		fmt.Fprintln(os.Stderr, "dragonboat:", err)
-		os.Exit(1)
-	}
+	resp.Main(flags, check, func(asked resp.Options) error { return run(asked, *folder) })
 }
 
 func run(asked resp.Options, folder string) error {

@@ -3,10 +3,7 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
-	"os"
 
 	"quorumwire/bench/peers/resp"
 )
@@ -14,18 +11,8 @@ import (
 func main() {
 	flags := flag.NewFlagSet("hashicorp-raft", flag.ContinueOnError)
 	fast := flags.Bool("fast", false, "timeouts for one machine room: 150 ms for heartbeats and elections, a lease of 100 ms")
-	asked, err := resp.Parse(flags, os.Args[1:])
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(0)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "hashicorp-raft:", err)
-		os.Exit(2)
-	}
-	if err := run(asked, *fast); err != nil {
-		fmt.Fprintln(os.Stderr, "hashicorp-raft:", err)
-		os.Exit(1)
-	}
+	nothingElse := func() error { return nil }
+	resp.Main(flags, nothingElse, func(asked resp.Options) error { return run(asked, *fast) })
 }
 
 func run(asked resp.Options, fast bool) error {

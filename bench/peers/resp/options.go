@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -21,6 +22,26 @@ type Options struct {
 	Peers []string
 	// Clients are the addresses at which they serve.
 	Clients []string
+}
+
+// Main is a server's whole `main`: it reads the command line, whose words `check` may refuse, and runs. Exit code 2:
+// what was asked for makes no sense; 1: it failed.
+func Main(flags *flag.FlagSet, check func() error, run func(Options) error) {
+	asked, err := Parse(flags, os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(0)
+	}
+	if err == nil {
+		err = check()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", flags.Name(), err)
+		os.Exit(2)
+	}
+	if err := run(asked); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", flags.Name(), err)
+		os.Exit(1)
+	}
 }
 
 // Parse reads the command line; flags that only one of the programs has are in `flags` already.
