@@ -1,6 +1,4 @@
-"""What the design aims at, for replication in the servers or the socket plane and for the plane `xdp`, beside what was
-measured in this run. A figure that is missing says so.
-"""
+"""What the design aims at, beside what was measured in this run. A figure that is missing says so."""
 from typing import NamedTuple
 
 from experiments.failover import Failover, gaps_of
@@ -11,20 +9,33 @@ from load import LATENCY, MANY, PIPELINED, READS
 from plane_load import MANY_OUTSIDE, ONE_OUTSIDE
 from report import NOT_MEASURED, number, table
 
-OFF, OFF_REDIS, SOCKET, XDP = "quorumwire memory", "quorumwire memory, Redis client", "quorumwire memory, plane socket", "quorumwire memory, plane xdp"
+OFF, OFF_REDIS, SYNC = "quorumwire memory", "quorumwire memory, Redis client", "quorumwire sync"
+SOCKET, XDP, DEAD = "quorumwire memory, plane socket", "quorumwire memory, plane xdp", "quorumwire memory, Redis client, one dead"
 PLANE_XDP = "xdp"  # as `planes` calls it
 # By the beginning of their names; the first that was measured counts.
-ETCD, REDIS_WAIT, REDIS, DRAGONBOAT = ("etcd 3.6", "etcd"), ("redis, WAIT 1",), ("redis",), ("dragonboat",)
+ETCD, REDIS_WAIT, REDIS, DRAGONBOAT, MEMCACHED = ("etcd 3.6", "etcd"), ("redis, WAIT 1",), ("redis",), ("dragonboat",), ("memcached",)
+P50, P99, RATE, CPU = "p50_us", "p99_us", "operations_per_second", "server_cpu_us"
 
 
 class Aim(NamedTuple):
-    """One line. `of` makes a Ratio, or None, of (measured, who of ours)."""
+    """One line. `value` makes a Ratio, or None, of what was measured."""
 
     what: str
-    software: tuple  # (is at most?, number)
-    xdp: tuple  # None: no aim
-    of: object
-    redis_client: bool = False  # ours, too, is asked in Redis' protocol where no plane runs
+    ours: str
+    bound: object  # (is at most?, number); None if only to be looked at
+    value: object
+
+    def wanted(self):
+        return f"{'≤' if self.bound[0] else '≥'} {self.bound[1]:g}" if self.bound else ""
+
+    def reached(self, value):
+        """A question mark if it was not measured."""
+        if self.bound is None:
+            return ""
+        if value is None:
+            return "?"
+        at_most, limit = self.bound
+        return "yes" if (value.value <= limit if at_most else value.value >= limit) else "**no**"
 
 
 class Measured(NamedTuple):
@@ -34,7 +45,7 @@ class Measured(NamedTuple):
     found: object
     planes: object  # or None
 
-    def theirs(self, names, workload, field):
+    def first_of(self, names, workload, field):
         """Round and figure of the first of these peers that has it."""
         for name in names:
             for peer, _ in self.results.peers:
@@ -43,59 +54,98 @@ class Measured(NamedTuple):
                     return figures
         return {}
 
-    def ours(self, name, workload, field, of_plane=None):
-        """The same of ours; of XDP, where a workload of the planes' part is what comes nearest, that one."""
-        if name == XDP and of_plane is not None:
-            return self.planes.of(PLANE_XDP, *of_plane) if self.planes else {}
-        return self.results.of(name, workload, field)
-
 
 def is_called(peer, name):
     """Whether it is that one, or that one with its version."""
     return peer == name or (peer.startswith(name) and peer[len(name)] in " .-")
 
 
-def closed(workload, field, names, of_plane=None):
-    """A ratio of figures of the closed loops."""
-    return lambda measured, ours: ratio_if(measured.ours(ours, workload, field, of_plane), measured.theirs(names, workload, field))
+def most(limit):
+    return True, limit
 
 
-def ratio_if(ours, theirs):
-    return ratio(ours, theirs) if theirs else None
+def least(limit):
+    return False, limit
 
 
-def failover_p99(measured, ours):
-    def p99(name):
+def closed(what, workload, field, names, bounds):
+    """A line for each of ours, by name: its figure of the closed loops to that of the first of `names`."""
+
+    def value_of(ours):
+        def value(measured):
+            theirs = measured.first_of(names, workload, field)
+            return ratio(measured.results.of(ours, workload, field), theirs) if theirs else None
+        return value
+
+    return [Aim(what, ours, bound, value_of(ours)) for ours, bound in bounds.items()]
+
+
+def of_plane(what, load, field, names, workload, their_field, bound):
+    """The plane xdp asked by a UDP client, which the part on data planes measures, to a peer in the closed loop."""
+
+    def value(measured):
+        theirs = measured.first_of(names, workload, their_field)
+        return ratio(measured.planes.of(PLANE_XDP, load, field), theirs) if measured.planes and theirs else None
+
+    return [Aim(what, XDP_UDP, bound, value)]
+
+
+def to_itself(what, workload, field, bounds):
+    def value_of(ours):
+        return lambda measured: ratio(measured.results.of(ours, workload, field), None)
+
+    return [Aim(what, ours, bound, value_of(ours)) for ours, bound in bounds.items()]
+
+
+def after_kills(bounds):
+    def p99(measured, name):
         return percentile(gaps_of(measured.found, name), 99)
 
-    systems = measured.found.systems(Failover.name)
-    etcds = [p99(system) for name in ETCD for system in systems if is_called(system, name)]
-    there = [gap for gap in etcds if gap is not None]
-    return ratio_of_single(p99(ours), there[0] if there else None)
+    def value_of(ours):
+        def value(measured):
+            systems = measured.found.systems(Failover.name)
+            etcds = [p99(measured, system) for name in ETCD for system in systems if is_called(system, name)]
+            there = [gap for gap in etcds if gap is not None]
+            return ratio_of_single(p99(measured, ours), there[0] if there else None)
+        return value
+
+    return [Aim("fail-over gap, p99 of all kills, to etcd's", ours, bound, value_of(ours)) for ours, bound in bounds.items()]
 
 
-def stopped(measured, ours):
-    return to_healthy(measured.found, ours, STOPPED, ONE)
+def one_stopped(bounds):
+    def value_of(ours):
+        return lambda measured: to_healthy(measured.found, ours, STOPPED, ONE)
+
+    return [Aim("p99, 1×1, one stopped follower, to healthy", ours, bound, value_of(ours)) for ours, bound in bounds.items()]
 
 
-ONE_XDP, MANY_XDP_CPU = (ONE_OUTSIDE, "p50_us"), (MANY_OUTSIDE, "cpu_us")
+XDP_UDP = "plane xdp, UDP client"
 AIMS = [
-    Aim("p50, one outstanding, to Redis+WAIT's", (True, 1.0), (True, 0.25), closed(LATENCY, "p50_us", REDIS_WAIT, ONE_XDP), True),
-    Aim("p50, one outstanding, to etcd's", (True, 0.15), (True, 0.03), closed(LATENCY, "p50_us", ETCD, ONE_XDP)),
-    Aim("unpipelined, 64 clients, operations/s, to Redis+WAIT's", (False, 1.5), (False, 4), closed(MANY, "operations_per_second", REDIS_WAIT), True),
-    Aim("the same, to dragonboat's", (False, 2), None, closed(MANY, "operations_per_second", DRAGONBOAT)),
-    Aim("pipelined, server CPU per operation, to dragonboat's", (True, 1.0), (True, 0.5), closed(PIPELINED, "server_cpu_us", DRAGONBOAT, MANY_XDP_CPU)),
-    Aim("p50 of reads under the lease, to unreplicated Redis'", (True, 1.3), (True, 0.7), closed(READS, "p50_us", REDIS), True),
-    Aim("fail-over gap, p99, to etcd's", (True, 0.15), (True, 0.05), failover_p99),
-    Aim("one stopped follower, p99, to healthy", (True, 1.2), (True, 1.2), stopped),
+    *closed("p50, 1×1, to Redis+WAIT's", LATENCY, P50, REDIS_WAIT, {OFF_REDIS: most(1.0), SOCKET: most(1.0)}),
+    *of_plane("p50, 1×1, to Redis+WAIT's", ONE_OUTSIDE, P50, REDIS_WAIT, LATENCY, P50, most(0.25)),
+    *closed("p50, 1×1, to etcd's", LATENCY, P50, ETCD, {OFF: most(0.15), SOCKET: most(0.15), SYNC: most(0.25)}),
+    *of_plane("p50, 1×1, to etcd's", ONE_OUTSIDE, P50, ETCD, LATENCY, P50, most(0.03)),
+    *closed("throughput, 64×1, to Redis+WAIT's", MANY, RATE, REDIS_WAIT, {OFF_REDIS: least(1.5), SOCKET: least(1.5), XDP: least(4)}),
+    *closed("throughput, 64×1, to dragonboat's", MANY, RATE, DRAGONBOAT, {OFF_REDIS: least(2), SOCKET: least(2)}),
+    *closed("throughput, 8×64, to etcd's", PIPELINED, RATE, ETCD, {OFF: least(10), SYNC: least(10)}),
+    *closed("server CPU, 8×64, to dragonboat's", PIPELINED, CPU, DRAGONBOAT, {OFF: most(1.0), OFF_REDIS: most(1.0), SOCKET: most(1.0)}),
+    *of_plane("server CPU, 8×64, to dragonboat's (ours: 32 in flight)", MANY_OUTSIDE, "cpu_us", DRAGONBOAT, PIPELINED, CPU, most(0.5)),
+    *to_itself("server CPU, 8×64, µs per operation", PIPELINED, CPU, {OFF: most(5), SYNC: most(5)}),
+    *closed("p50 of reads, 1×1, under the lease, to unreplicated Redis'", READS, P50, REDIS, {OFF_REDIS: most(1.3), SOCKET: most(1.3), XDP: most(0.7)}),
+    *after_kills({OFF: most(0.15), SOCKET: most(0.15), XDP: most(0.05)}),
+    *closed("p99, 1×1, one dead follower, to healthy", LATENCY, P99, (OFF_REDIS,), {DEAD: most(1.2)}),
+    *closed("p99, 64×1, one dead follower, to healthy", MANY, P99, (OFF_REDIS,), {DEAD: most(1.2)}),
+    *one_stopped({OFF: most(1.2), SOCKET: most(1.2), XDP: most(1.2)}),
+    *closed("p50, 1×1, to memcached's", LATENCY, P50, MEMCACHED, {OFF: None, SYNC: None}),
+    *closed("throughput, 8×64, to memcached's", PIPELINED, RATE, MEMCACHED, {OFF: None, SYNC: None}),
+    *closed("server CPU, 8×64, to memcached's", PIPELINED, CPU, MEMCACHED, {OFF: None, SYNC: None}),
 ]
 REMARK = (
-    "Three replicas, 64 bytes, `memory`, ratios of medians in this run (in parentheses the rounds'; a fail-over p99 is of all kills). "
-    "Reached is reached by both, off and socket, as far as they were measured. Where no plane runs and Redis is the other, ours is "
-    "asked in Redis' protocol; etcd is 3.6 if it was measured, else Debian's. The plane xdp stands in network namespaces behind a "
-    "bridge, with a UDP client (the part on data planes), the others on loopback, and its CPU is everything's, client and network included, where the others' is "
-    "the servers': both flatter the others. For what that part does not measure (64 clients, reads, fail-over, a stopped follower) the "
-    "plane xdp is asked over TCP, as the others are, from its own namespace."
+    "Three replicas, 64 bytes; ratios of medians in this run, beside them the smallest and the largest of the rounds. etcd is 3.6 if it was "
+    "measured, else Debian's. The plane xdp with a UDP client stands in network namespaces behind a bridge (the part on data planes), the "
+    "others on loopback, and its CPU is everything's, client and network included, where the others' is the servers': both flatter the "
+    "others. For what that part does not measure (64 clients, reads, fail-over, a stopped follower) the plane xdp is asked over TCP, as "
+    "the others are, from its own namespace."
 )
 
 
@@ -103,35 +153,11 @@ def aims_table(results, found, planes):
     measured = Measured(results, found, planes)
     rows = []
     for aim in AIMS:
-        off = aim.of(measured, OFF_REDIS if aim.redis_client else OFF)
-        socket, xdp = aim.of(measured, SOCKET), aim.of(measured, XDP)
-        rows.append([
-            aim.what, wanted(aim.software), shown(off), shown(socket), reached(aim.software, [off, socket]),
-            wanted(aim.xdp), shown(xdp) if aim.xdp else "", reached(aim.xdp, [xdp]),
-        ])
-    headings = ["figure", "aim, off or socket", "planes off", "socket", "reached", "aim, xdp", "xdp", "reached"]
-    return table(headings, rows) + "\n\n" + REMARK
+        value = aim.value(measured)
+        shown = (number(value.value), spread_of(value)) if value else (NOT_MEASURED, "")
+        rows.append([aim.what, aim.ours, *shown, aim.wanted(), aim.reached(value)])
+    return table(["figure", "of", "median", "rounds", "aim", "reached"], rows) + "\n\n" + REMARK
 
 
-def shown(value):
-    if value is None:
-        return NOT_MEASURED
-    return number(value.value) if value.low == value.high else f"{number(value.value)} ({number(value.low)}–{number(value.high)})"
-
-
-def wanted(bound):
-    if bound is None:
-        return "none"
-    at_most, limit = bound
-    return f"{'≤' if at_most else '≥'} {limit:g}"
-
-
-def reached(bound, values):
-    """Whether all that were measured hold; a question mark if none was."""
-    values = [value for value in values if value is not None]
-    if bound is None:
-        return ""
-    if not values:
-        return "?"
-    at_most, limit = bound
-    return "yes" if all((it.value <= limit) if at_most else (it.value >= limit) for it in values) else "**no**"
+def spread_of(value):
+    return "" if value.low == value.high else f"{number(value.low)}–{number(value.high)}"

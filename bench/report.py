@@ -7,7 +7,7 @@ import statistics
 from typing import NamedTuple
 
 import redis_benchmark
-from load import LATENCY, MANY, PIPELINED, READS, Sample
+from load import Sample
 
 ROUNDS_MIN = 5
 # Above this share of the machine, others may have changed the figures.
@@ -50,68 +50,6 @@ class Results:
         return "failed" if any(name == peer_name for _, name, _ in self.failures) else NOT_MEASURED
 
 
-class Aim(NamedTuple):
-    """A figure that the design promises."""
-
-    what: str
-    workload: object
-    field: str
-    peer: str
-    other: object  # the peer to divide by; None for the figure itself
-    bound: object  # (is at most?, number); None if only to be looked at
-
-    def reached(self, value):
-        if self.bound is None:
-            return ""
-        at_most, number = self.bound
-        return "yes" if (value <= number if at_most else value >= number) else "**no**"
-
-    def wanted(self):
-        if self.bound is None:
-            return ""
-        at_most, number = self.bound
-        return f"{'≤' if at_most else '≥'} {number:g}"
-
-
-def aims():
-    found = []
-    for peer in ("quorumwire memory", "quorumwire sync"):
-        found += [
-            Aim("p50, 1×1, to etcd's", LATENCY, "p50_us", peer, "etcd", (True, 0.25)),
-            Aim("throughput, 8×64, to etcd's", PIPELINED, "operations_per_second", peer, "etcd", (False, 10)),
-            Aim("server CPU, 8×64, µs per operation", PIPELINED, "server_cpu_us", peer, None, (True, 5)),
-            Aim("p50, 1×1, to memcached's", LATENCY, "p50_us", peer, "memcached", None),
-            Aim("throughput, 8×64, to memcached's", PIPELINED, "operations_per_second", peer, "memcached", None),
-            Aim("server CPU, 8×64, to memcached's", PIPELINED, "server_cpu_us", peer, "memcached", None),
-        ]
-    ours = "quorumwire memory, Redis client"
-    dead = "quorumwire memory, Redis client, one dead"
-    found += [
-        Aim("p50, 1×1, to Redis+WAIT's", LATENCY, "p50_us", ours, "redis, WAIT 1", (True, 1.0)),
-        Aim("throughput, 64×1, to Redis+WAIT's", MANY, "operations_per_second", ours, "redis, WAIT 1", (False, 1.2)),
-        Aim("throughput, 64×1, to dragonboat's", MANY, "operations_per_second", ours, "dragonboat", (False, 2)),
-        Aim("server CPU, 8×64, to dragonboat's", PIPELINED, "server_cpu_us", ours, "dragonboat", (True, 1.0)),
-        Aim("p50 of reads, 1×1, to unreplicated Redis'", READS, "p50_us", ours, "redis", (True, 1.4)),
-        Aim("p99, 1×1, one follower dead, to healthy", LATENCY, "p99_us", dead, ours, (True, 1.2)),
-        Aim("p99, 64×1, one follower dead, to healthy", MANY, "p99_us", dead, ours, (True, 1.2)),
-    ]
-    return found
-
-
-def compare(results, aim):
-    """The value, of medians, and its spread over the rounds both took part in; None if there is none."""
-    ours = results.of(aim.peer, aim.workload, aim.field)
-    if not ours:
-        return None
-    if aim.other is None:
-        return statistics.median(ours.values()), min(ours.values()), max(ours.values())
-    theirs = results.of(aim.other, aim.workload, aim.field)
-    both = [ours[n] / theirs[n] for n in ours if theirs.get(n)]
-    if not both:
-        return None
-    return statistics.median(ours.values()) / statistics.median(theirs.values()), min(both), max(both)
-
-
 def number(value):
     """Three digits that count, and no less than the whole part."""
     if abs(value) >= 100:
@@ -134,18 +72,6 @@ def table(headings, rows):
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths)) + " |" for row in cells]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)
-
-
-def aims_table(results):
-    rows = []
-    for aim in aims():
-        value = compare(results, aim)
-        if value is None:
-            rows.append([aim.what, aim.peer, NOT_MEASURED, "", aim.wanted(), "?" if aim.bound else ""])
-        else:
-            median, low, high = value
-            rows.append([aim.what, aim.peer, number(median), f"{number(low)}–{number(high)}", aim.wanted(), aim.reached(median)])
-    return table(["figure", "of", "median", "rounds", "aim", "reached"], rows)
 
 
 def figures_table(results, workload):
@@ -206,16 +132,14 @@ def remarks(results):
     return found
 
 
-def markdown(results, facts, versions, planes, where_the_time_goes, experiments="", all_aims=""):
-    """The whole report. `experiments`, `all_aims`, `planes`: their own parts of it."""
+def markdown(results, facts, versions, planes, where_the_time_goes, experiments="", aims=""):
+    """The whole report. `experiments`, `aims`, `planes`: their own parts of it."""
     parts = [
         "<!-- Written by `bench/run`; do not edit. -->",
         "# Measured",
         "How: [README.md](README.md). Medians over the rounds, in parentheses the smallest and the largest. "
         "`1×1` is one connection with one request in flight, `8×64` eight with 64 each; requests write, if not said otherwise.",
-        "## Aims",
-        *([all_aims, "Other figures that were aimed at, or are worth looking at, of the closed loops below:"] if all_aims else []),
-        aims_table(results),
+        *(["## Aims", aims] if aims else []),
     ]
     for workload in results.workloads:
         parts += [f"## {workload}: {workload.name}", figures_table(results, workload)]
