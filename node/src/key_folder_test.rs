@@ -165,7 +165,9 @@ fn a_client_is_neither_replica_nor_operator() {
     let people = client_tls(&folder).people;
     let operator = read_certificates(&folder.path("operator.pem")).unwrap();
     assert_eq!(people.standing(Some(&kim)), Standing::Reader);
+    let of_replica = read_certificates(&folder.peer_files(ReplicaId(1)).own.certificate).unwrap();
     assert_eq!(people.standing(Some(&operator)), Standing::Operator);
+    assert_eq!(people.standing(Some(&of_replica)), Standing::Reader);
     assert_eq!(people.standing(None), Standing::Nobody);
     let again = KeyFolder::open(&folder.dir).unwrap();
     assert!(again.describe().unwrap().contains("clients kim"));

@@ -229,15 +229,8 @@ impl PeerTls {
     ) -> Result<ReplicaId, TlsRefusal> {
         let end = chain.and_then(<[_]>::first);
         let end = end.ok_or(TlsRefusal::NoCertificate)?;
-        let (_, parsed) = X509Certificate::from_der(end).map_err(|_| TlsRefusal::Malformed)?;
-        let names = parsed.subject_alternative_name();
-        let names = names.ok().flatten().ok_or(TlsRefusal::WrongName)?;
-        let mut replicas = names.value.general_names.iter().filter_map(|name| {
-            let GeneralName::DNSName(name) = name else {
-                return None;
-            };
-            self.replica_in(name)
-        });
+        let names = dns_names(end)?;
+        let mut replicas = names.iter().filter_map(|name| self.replica_in(name));
         match (replicas.next(), replicas.next()) {
             (Some(id), None) => Ok(id),
             (None | Some(_), _) => Err(TlsRefusal::WrongName),
@@ -292,7 +285,8 @@ pub enum Standing {
 }
 
 impl People {
-    /// What somebody may do who has shown this, which is of an authority of ours if it is anything.
+    /// What somebody may do who has shown this, which is of an authority of ours if it is anything. Replicas read,
+    /// to show each other's figures: the key of one gives no commands.
     pub fn standing(&self, shown: Option<&[CertificateDer<'_>]>) -> Standing {
         if self.are_all_known && shown.is_none() {
             return Standing::Nobody;
@@ -305,9 +299,13 @@ impl People {
                 Standing::Operator
             };
         };
-        match shown.map(|chain| verify_by(operators, chain)) {
-            Some(Ok(())) => Standing::Operator,
-            Some(Err(_)) | None => Standing::Reader,
+        let is_operator = |chain: &[CertificateDer<'_>]| {
+            verify_by(operators, chain).is_ok() && !is_replicas(chain)
+        };
+        if shown.is_some_and(is_operator) {
+            Standing::Operator
+        } else {
+            Standing::Reader
         }
     }
 }
@@ -425,6 +423,27 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// The name in the certificate of a replica.
 pub fn replica_name(id: ReplicaId, cluster: &str) -> String {
     name_of(id, &cluster_label(cluster))
+}
+
+/// The names in a certificate.
+fn dns_names(certificate: &CertificateDer<'_>) -> Result<Vec<String>, TlsRefusal> {
+    let parsed = X509Certificate::from_der(certificate);
+    let (_, parsed) = parsed.map_err(|_| TlsRefusal::Malformed)?;
+    let names = parsed.subject_alternative_name();
+    let names = names.map_err(|_| TlsRefusal::WrongName)?;
+    let names = names.map_or(&[][..], |names| &names.value.general_names);
+    let names = names.iter().filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    });
+    Ok(names.collect())
+}
+
+/// Whether a certificate is one of a replica, of whichever cluster, or cannot be read.
+fn is_replicas(chain: &[CertificateDer<'_>]) -> bool {
+    let names = chain.first().map(dns_names);
+    let of_replica = |name: &String| name.starts_with("replica-") && name.ends_with(NAMES_END);
+    names.is_none_or(|names| names.map_or(true, |names| names.iter().any(of_replica)))
 }
 
 fn name_of(id: ReplicaId, cluster_label: &str) -> String {

@@ -266,6 +266,13 @@ pub enum OpenError {
     /// A snapshot was written by a newer version; the text says which.
     #[error("{0}")]
     NewerSnapshot(String),
+    /// Memory mode was asked for, which would forget what is there.
+    #[error(
+        "durability memory is refused: the folder holds {0}, of a replica with durability sync, which would be \
+         forgotten. Start it with sync; to change a cluster's durability, empty one replica's folder after the \
+         other, each once the one before is ready"
+    )]
+    HoldsData(String),
     /// The disk failed or is full.
     #[error("{what}: {source}")]
     Io {

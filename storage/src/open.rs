@@ -60,17 +60,17 @@ pub fn open_watched(
 }
 
 /// Opens the folder for memory mode: a new life at every start, no log, snapshots in memory. The
-/// folder keeps the identity, so that it cannot be mixed up, and nothing else.
+/// folder keeps the identity, so that it cannot be mixed up, and nothing else. One with a log or a snapshot
+/// is refused: this life would forget them, and a majority that did so at once would have lost everything.
 pub fn open_memory(disk: Arc<dyn Disk>, settings: &Settings) -> Result<Ready, OpenError> {
     let names = remove_unfinished_files(&*disk)?;
     // A folder of someone else is refused; whatever life of ours it holds, this one is another.
     read_identity(&*disk, settings)?;
+    if let Some(name) = names.iter().find(|name| is_content(name)) {
+        return Err(OpenError::HoldsData(name.clone()));
+    }
     let owner = settings.owner(settings.new_incarnation);
     write_identity(&*disk, settings, owner).map_err(OpenError::io("writing identity"))?;
-    let mut notes = Vec::new();
-    if names.iter().any(|name| parse_segment_name(name).is_some()) {
-        notes.push("the folder holds a log, which memory mode does not use".to_owned());
-    }
     Ok(Ready {
         incarnation: owner.incarnation,
         fresh: true,
@@ -78,7 +78,7 @@ pub fn open_memory(disk: Arc<dyn Disk>, settings: &Settings) -> Result<Ready, Op
         promised: settings.promise,
         log: Log::memory(),
         snapshots: Snapshots::new(Arc::new(HeldFolder::new(disk)), settings.group),
-        notes,
+        notes: Vec::new(),
     })
 }
 

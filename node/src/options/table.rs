@@ -131,7 +131,8 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Choice(DURABILITIES),
         unset: Unset::Value("sync"),
         help: "What an acknowledgement means: `sync`, on disk at a majority; `memory`, in memory \
-               at a majority (gone when a majority stops at once).",
+               at a majority (gone when a majority stops at once). It is changed one replica after the other, each \
+               with an emptied folder: docs/operating.md.",
     },
     Spec {
         name: "listen-peer",
@@ -372,7 +373,7 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Choice(FOLLOWER_ANSWERS),
         unset: Unset::Value("forward"),
         help: "What a follower does with a client's request: hand it to the leader, or refuse it \
-               naming the leader's address.",
+               naming the leader and its address for memcached clients.",
     },
     Spec {
         name: "election-timeout-ms",

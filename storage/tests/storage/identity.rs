@@ -76,6 +76,17 @@ fn a_foreign_folder_is_refused_by_name() {
 }
 
 #[test]
+fn memory_mode_forgets_no_log() {
+    let disk = used();
+    let Err(refused) = open_memory(Arc::new(disk.clone()), &settings()) else {
+        panic!("taken for memory mode");
+    };
+    assert!(matches!(refused, OpenError::HoldsData(_)), "{refused}");
+    let ready = open_ready(Arc::new(disk));
+    assert_eq!((ready.incarnation, ready.stored.entries.len()), (LIFE, 1));
+}
+
+#[test]
 fn whose_folder_it_is_can_be_asked() {
     assert_eq!(owner_of(&MemoryDisk::new()).unwrap(), Owned::ByNobody);
     let disk = used();

@@ -144,3 +144,33 @@ fn when_a_majority_forgot_nobody_pretends_to_know() {
         })
     });
 }
+
+#[test]
+fn the_durability_is_changed_one_replica_after_the_other_and_never_by_forgetting() {
+    run_started(Plan::new(3, Durability::Sync), |cluster| {
+        cluster.put("kept", "1")?;
+        for next in [Durability::Memory, Durability::Sync] {
+            cluster.set_durability(next);
+            for id in 0..3 {
+                let before = cluster.status(id)?.incarnation;
+                cluster.kill(id)?;
+                if next == Durability::Memory {
+                    let ended = cluster.start_in_vain(id)?;
+                    let why = "durability memory is refused: the folder holds";
+                    let refused = !ended.success && ended.stderr.contains(why);
+                    ensure!(refused, "{}", ended.stderr);
+                }
+                cluster.wipe(id)?;
+                cluster.start(id)?;
+                wait_until_back(cluster, id, &before)?;
+            }
+            ensure!(cluster.get("kept")?.is_some(), "forgotten");
+        }
+        cluster.kill_all()?;
+        for id in 0..3 {
+            cluster.start(id)?;
+        }
+        ensure!(cluster.get("kept")?.is_some(), "on no disk");
+        Ok(())
+    });
+}
