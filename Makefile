@@ -34,7 +34,8 @@ check: setup
 	tools/tidy
 	python3 -m unittest discover --quiet --start-directory bench --pattern '*_test.py'
 
-build: setup
+build:
+	@tools/setup build
 	cargo build --release --locked --package quorumwire-node
 
 # Tests of real clusters that are run once more with data planes.
