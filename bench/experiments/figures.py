@@ -78,6 +78,9 @@ def knee(rates):
     return found
 
 
+NO_WRITE_AFTERWARDS = "no write succeeded after the kill, up to the end of the run"
+
+
 class Gap(NamedTuple):
     """Milliseconds without a successful write that a kill cost: exactly, or at most."""
 
@@ -95,6 +98,8 @@ def gap_of_kill(printed, killed_at_ms):
     if longest.get("ms") is None:
         return "the load program says of no gap"
     begin, end = longest["from_unix_ms"], longest["to_unix_ms"]
+    if not longest["recovered"] and not writes_at_the_end(printed.get("intervals")):
+        return NO_WRITE_AFTERWARDS
     if begin > killed_at_ms + KILL_TOLERANCE_MS:
         # A write succeeded at its beginning, so after the kill.
         return Gap(longest["ms"], False)
@@ -102,7 +107,7 @@ def gap_of_kill(printed, killed_at_ms):
         return Gap(longest["ms"], True)
     if writes_at_the_end(printed.get("intervals")):
         return Gap(longest["ms"], False)
-    return "no write succeeded after the kill"
+    return NO_WRITE_AFTERWARDS
 
 
 def writes_at_the_end(intervals):

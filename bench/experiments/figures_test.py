@@ -31,8 +31,8 @@ class Knee(unittest.TestCase):
 class Gaps(unittest.TestCase):
     KILL = 1_000_000.0
 
-    def gap(self, begin, end, at_the_end=(7, 9)):
-        longest = {"from_unix_ms": self.KILL + begin, "to_unix_ms": self.KILL + end, "ms": end - begin}
+    def gap(self, begin, end, at_the_end=(7, 9), recovered=True):
+        longest = {"from_unix_ms": self.KILL + begin, "to_unix_ms": self.KILL + end, "ms": end - begin, "recovered": recovered}
         return gap_of_kill({"longest_gap": longest, "intervals": [{"operations": n} for n in at_the_end]}, self.KILL)
 
     def test_one_around_the_kill_is_the_kills(self):
@@ -45,8 +45,11 @@ class Gaps(unittest.TestCase):
         self.assertEqual(self.gap(-500, -100, at_the_end=(7, 0)), Gap(400, False))
 
     def test_without_a_write_afterwards_there_is_no_gap_but_an_outage(self):
-        self.assertEqual(self.gap(-500, -100, at_the_end=(7, 0, 0)), "no write succeeded after the kill")
-        self.assertEqual(self.gap(-500, -100, at_the_end=()), "no write succeeded after the kill")
+        self.assertEqual(self.gap(-500, -100, at_the_end=(7, 0, 0)), figures.NO_WRITE_AFTERWARDS)
+        self.assertEqual(self.gap(-500, -100, at_the_end=()), figures.NO_WRITE_AFTERWARDS)
+
+        self.assertEqual(self.gap(-2, 8000, at_the_end=(0, 0), recovered=False), figures.NO_WRITE_AFTERWARDS)
+        self.assertEqual(self.gap(1000, 1040, at_the_end=(7, 9), recovered=False), Gap(40, False))
 
     def test_none_is_not_zero(self):
         for printed in ({}, {"longest_gap": None}, {"longest_gap": {"ms": None, "from_unix_ms": None, "to_unix_ms": None}}):

@@ -10,7 +10,7 @@ def interval(at_ms, operations, p99_us=10):
 
 PRINTED = {
     "seconds": 2.0, "intervals": [interval(100, 50)], "errors": {"timeout": 2},
-    "longest_gap": {"from_unix_ms": 1_001_500.0, "to_unix_ms": 1_001_900.0, "ms": 400.0},
+    "longest_gap": {"from_unix_ms": 1_001_500.0, "to_unix_ms": 1_001_900.0, "ms": 400.0, "recovered": True},
 }
 
 

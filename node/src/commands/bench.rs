@@ -103,7 +103,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=OPERATIONS_MAX))]
     operations: Option<u64>,
-    /// End after so many seconds at the latest [default: 10; with --operations 600]
+    /// Measure for so many seconds, or end before with --operations [default: 10; with --operations 600]
     #[arg(long, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
     seconds: Option<u64>,
@@ -297,7 +297,8 @@ fn limits(arguments: &Arguments, phase: Phase) -> (Option<u64>, Duration) {
         Phase::Fill => Some(arguments.keys),
         Phase::Measure => arguments.operations,
     };
-    let seconds = arguments.seconds.unwrap_or(match operations {
+    let asked = arguments.seconds.filter(|_| phase == Phase::Measure);
+    let seconds = asked.unwrap_or(match operations {
         Some(_) => SECONDS_FOR_OPERATIONS,
         None => SECONDS,
     });
@@ -372,6 +373,20 @@ fn shares(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_that_is_measured_is_none_for_storing() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            arguments: Arguments,
+        }
+        let words = "bench --addr localhost:1 --seconds 1 --write-percent 50";
+        let line: Line = clap::Parser::parse_from(words.split(' '));
+        let seconds = |phase| limits(&line.arguments, phase).1.as_secs();
+        assert_eq!(seconds(Phase::Measure), 1);
+        assert_eq!(seconds(Phase::Fill), SECONDS_FOR_OPERATIONS);
+    }
 
     #[test]
     fn it_says_how_many_operations_are_done_and_how_long_it_may_take() {

@@ -76,6 +76,7 @@ fn a_load_outlives_its_leader_and_a_restart_of_all() {
         let gap = &measured["longest_gap"];
         let (ms, run_ms) = (number(gap, "ms")?, f64::from(SECONDS) * 1e3);
         ensure!(0.0 < ms && ms < run_ms, "{gap}");
+        ensure!(gap["recovered"] == true, "{gap}");
         let between = number(gap, "to_unix_ms")? - number(gap, "from_unix_ms")?;
         ensure!((between - ms).abs() < 1.0, "{gap}");
         let errors = measured["errors"].as_object();

@@ -4,7 +4,7 @@ use super::measured::Measured;
 use crate::commands::status::columns;
 use hdrhistogram::Histogram;
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Points of a distribution: so many at equal distances, then so many for each tenfold step into its tail, and its
 /// end. Equal ones are shown once.
@@ -104,11 +104,12 @@ impl Summary {
             summary["intervals"] = intervals.collect();
         }
         if let Some(gaps) = &self.measured.gaps {
-            let gap = gaps.longest().map(|gap| {
+            let gap = gaps.longest(self.end()).map(|gap| {
                 json!({
                     "from_unix_ms": gap.from_unix_ms,
                     "to_unix_ms": gap.to_unix_ms,
                     "ms": gap.ms,
+                    "recovered": gap.recovered,
                 })
             });
             summary["longest_gap"] = json!(gap);
@@ -200,14 +201,20 @@ impl Summary {
 
     fn of_gaps(&self) -> Option<Vec<String>> {
         let gaps = self.measured.gaps.as_ref()?;
-        let text = gaps.longest().map_or_else(
-            || "there were not two writes".to_owned(),
+        let text = gaps.longest(self.end()).map_or_else(
+            || "there was no write".to_owned(),
             |gap| {
                 let from = gap.from_unix_ms / 1e3;
-                format!("{:.1} ms, from {from:.3} s since 1970", gap.ms)
+                let to = if gap.recovered { "" } else { " to the end" };
+                format!("{:.1} ms, from {from:.3} s since 1970{to}", gap.ms)
             },
         );
         Some(row("longest time between writes", text))
+    }
+
+    /// From here on nothing was asked any more.
+    fn end(&self) -> Instant {
+        self.measured.begun + self.measured.ran
     }
 }
 

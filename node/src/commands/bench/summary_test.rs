@@ -3,7 +3,6 @@ use super::super::gaps::WriteGaps;
 use super::super::measured::Intervals;
 use super::*;
 use std::sync::Arc;
-use std::time::Instant;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -19,7 +18,7 @@ fn summary() -> Summary {
     measured.elapsed = Duration::from_secs(1);
     measured.ran = 2000 * MS;
     let gaps = WriteGaps::new(begun);
-    for at in [1, 2, 40, 41] {
+    for at in [1, 2].into_iter().chain((40..2000).step_by(37)) {
         gaps.wrote(begun + at * MS);
     }
     measured.gaps = Some(Arc::new(gaps));
@@ -70,6 +69,7 @@ fn programs_are_told_everything_that_was_asked_for() {
     assert!(intervals[2]["p99_us"].as_f64().unwrap() > 990e3);
     let gap = &shown["longest_gap"];
     assert!((gap["ms"].as_f64().unwrap() - 38.0).abs() < 1e-6, "{gap}");
+    assert_eq!(gap["recovered"], true);
 
     let mut few = summary();
     few.with_cdf = false;
