@@ -8,7 +8,7 @@ pub const OTHER: &str = "Counted since the process started";
 pub const COUNTER_HELP: &[(&str, &str)] = &[
     (
         "acknowledgements_denied",
-        "Members found to lack what they had acknowledged: a disk was put back to an old copy, or messages overtook each other",
+        "Members found to lack what they had acknowledged, as after a disk was put back to an old copy, and repaired",
     ),
     (
         "append_rejected",
