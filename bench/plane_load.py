@@ -16,7 +16,7 @@ import namespaces
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, INTERFACE, address, mac, port
 from processes import Failed, output_of, start, tail, wait_until
 
-PLANE_PORT = 7401
+PLANE_PORT, MEMCACHED_PORT = 7401, 11211
 CLUSTER = "bench"
 COMMAND_SECONDS_MAX = 20
 LOAD_SECONDS_EXTRA = 20
@@ -39,15 +39,19 @@ class Workload(NamedTuple):
     where: str
     in_flight: int
     payload_bytes: int = 64
+    memcached: str = ""  # the command of an ordinary memcached client over UDP; empty: a client of the planes
 
     def __str__(self):
-        return f"{self.where}, {self.in_flight} in flight, {self.payload_bytes} B"
+        asked = f"memcached's `{self.memcached}`, " if self.memcached else ""
+        return f"{asked}{self.where}, {self.in_flight} in flight, {self.payload_bytes} B"
 
 
 OUTSIDE, INSIDE = "outside", "inside"
 ONE_OUTSIDE, ONE_INSIDE = Workload(OUTSIDE, 1), Workload(INSIDE, 1)
 MANY_OUTSIDE, MANY_INSIDE = Workload(OUTSIDE, 32), Workload(INSIDE, 32)
+CLIENTS = Workload(OUTSIDE, 64)
 REPAIRED = Workload(INSIDE, 8)
+GET_ONE, GET_MANY, SET_ONE = (Workload(OUTSIDE, count, memcached=command) for count, command in ((1, "get"), (32, "get"), (1, "set")))
 SMALL, LARGE = Workload(INSIDE, 1, 16), Workload(INSIDE, 1, 1376)
 
 
@@ -56,13 +60,14 @@ class System(NamedTuple):
 
     name: str
     note: str
-    plane: str  # "echo", "alone", or as the option `plane` of the server
+    plane: str  # "echo", "alone", "memcached", or as the option `plane` of the server
     replicas: int
     workloads: list
     nice: int = 0
     without: str = ""
     # A loaded machine shall measure badly, not hold elections; None: the server's default.
     election_timeout_ms: int | None = 10_000
+    options: tuple = ()  # more of the server's
 
 
 SYSTEMS = [
@@ -78,13 +83,22 @@ SYSTEMS = [
     System("socket", "three replicas, `--plane socket`", "socket", 3, [ONE_OUTSIDE, MANY_OUTSIDE]),
     System(
         "xdp", "three replicas, `--plane xdp`", "xdp", 3,
-        [ONE_OUTSIDE, MANY_OUTSIDE, ONE_INSIDE, MANY_INSIDE, SMALL, LARGE],
+        [ONE_OUTSIDE, MANY_OUTSIDE, CLIENTS, ONE_INSIDE, MANY_INSIDE, SMALL, LARGE],
     ),
     System(
         "xdp, hosts at nice 19", "the same, the replicas' processes give way to everything", "xdp", 3,
         [ONE_OUTSIDE, MANY_OUTSIDE, ONE_INSIDE, MANY_INSIDE], QUIET_NICE,
     ),
     System("xdp, five", "five replicas, `--plane xdp`", "xdp", 5, [ONE_OUTSIDE, ONE_INSIDE]),
+    System(
+        "xdp, memcached", "three replicas, `--plane xdp --memcached-udp`: `get` is answered in the kernel", "xdp", 3,
+        [GET_ONE, GET_MANY, SET_ONE], options=("--memcached-udp",),
+    ),
+    System(
+        "xdp, memcached, reads in the server", "the same with `--plane-reads off`", "xdp", 3,
+        [GET_ONE, GET_MANY], options=("--memcached-udp", "--plane-reads", "off"),
+    ),
+    System("memcached", "unreplicated, `-t 1`, over UDP", "memcached", 1, [GET_ONE, GET_MANY, SET_ONE]),
     System("programs alone, five", "five without replicas behind them", "alone", 5, [ONE_INSIDE]),
 ]
 
@@ -133,10 +147,13 @@ class Running(NamedTuple):
     tools: Tools
 
     def load_command(self, workload, *more, seconds=SECONDS):
-        command = [str(self.tools.load), workload.where, "--to", f"{address(self.leader_host)}:{PLANE_PORT}",
+        to = MEMCACHED_PORT if workload.memcached else PLANE_PORT
+        command = [str(self.tools.load), workload.where, "--to", f"{address(self.leader_host)}:{to}",
                    "--in-flight", str(workload.in_flight), "--payload-bytes", str(workload.payload_bytes),
                    "--seconds", str(seconds), "--warm-up-seconds", str(WARM_UP_SECONDS), *more]
-        if self.keys is not None:
+        if workload.memcached:
+            command += ["--memcached", workload.memcached]
+        elif self.keys is not None:
             command += ["--keys", str(self.keys)]
         if workload.where == INSIDE:
             command += ["--interface", INTERFACE, "--from-mac", mac(CLIENT_HOST), "--to-mac", mac(self.leader_host)]
@@ -157,6 +174,8 @@ def start_system(stack, system, network, tools, folder):
     """Starts a system and waits until it serves."""
     if system.plane == "echo":
         return start_echo(stack, system, network, tools, folder)
+    if system.plane == "memcached":
+        return start_memcached(stack, system, network, tools, folder)
     secret, keys = folder / "secret.toml", folder / "clients.toml"
     output_of([str(tools.server), "keys", "new", "--file", str(secret)], COMMAND_SECONDS_MAX)
     output_of([str(tools.server), "keys", "plane-clients", "--file", str(secret), "--cluster", CLUSTER, "--out", str(keys)],
@@ -172,6 +191,14 @@ def start_echo(stack, system, network, tools, folder):
     command = [str(tools.load), "echo", "--interface", INTERFACE, "--port", str(PLANE_PORT)]
     start_until_ready(stack, network.command_in(FIRST_REPLICA_HOST, command), folder)
     return Running(system, network, [], FIRST_REPLICA_HOST, None, tools)
+
+
+def start_memcached(stack, system, network, tools, folder):
+    own = address(FIRST_REPLICA_HOST)
+    command = ["memcached", "-u", "root", "-l", own, "-p", "0", "-U", str(MEMCACHED_PORT), "-t", "1"]
+    process = start(stack, network.command_in(FIRST_REPLICA_HOST, command), folder / "memcached.log")
+    # It is ready when it answers: the load stores its values before it measures, and tries that for two seconds.
+    return Running(system, network, [process.pid], FIRST_REPLICA_HOST, None, tools)
 
 
 def start_alone(stack, system, network, tools, folder, keys):
@@ -199,7 +226,7 @@ def start_replica(stack, system, network, tools, folder, slot):
     command = [
         str(tools.server), "server", "--insecure", "--cluster", CLUSTER, "--id", str(slot), "--members", members,
         "--dir", str(folder / f"data-{slot}"), "--durability", "memory", "--raise-priority", "0",
-        "--listen-peer", f"{own}:7400", "--listen-memcached", f"{own}:11211",
+        "--listen-peer", f"{own}:7400", "--listen-memcached", f"{own}:{MEMCACHED_PORT}",
         "--listen-redis", f"{own}:6379", "--listen-client", f"{own}:7402",
         "--listen-http", f"{own}:8080",
         "--plane", system.plane, "--listen-plane", f"{own}:{PLANE_PORT}",
@@ -207,6 +234,7 @@ def start_replica(stack, system, network, tools, folder, slot):
     ]
     if system.election_timeout_ms is not None:
         command += ["--election-timeout-ms", str(system.election_timeout_ms)]
+    command += system.options
     command = ["nice", "-n", str(system.nice), *command] if system.nice else command
     return start(stack, network.command_in(FIRST_REPLICA_HOST + slot, command), folder / f"replica-{slot}.log")
 

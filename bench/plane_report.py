@@ -4,7 +4,7 @@ import statistics
 from typing import NamedTuple
 
 from plane_load import (
-    LARGE, MANY_INSIDE, MANY_OUTSIDE, ONE_INSIDE, ONE_OUTSIDE, SMALL, SYSTEMS, Repair, Sample,
+    GET_MANY, GET_ONE, LARGE, MANY_INSIDE, MANY_OUTSIDE, ONE_INSIDE, ONE_OUTSIDE, SET_ONE, SMALL, SYSTEMS, Repair, Sample, Workload,
 )
 from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN, number, spread, table
 
@@ -41,6 +41,7 @@ class Figure(NamedTuple):
 
 P50, P99, PER_CPU = "p50_us", "p99_us", "operations_per_cpu_second"
 QUIET = "xdp, hosts at nice 19"
+READING, READING_IN_SERVER = "xdp, memcached", "xdp, memcached, reads in the server"
 FIGURES = [
     Figure("p50, UDP socket client, one in flight: `--plane socket` to xdp", ("socket", ONE_OUTSIDE, P50), ("xdp", ONE_OUTSIDE, P50), (False, 5)),
     Figure("the same: xdp to a bare echo", ("xdp", ONE_OUTSIDE, P50), ("echo", ONE_OUTSIDE, P50), (True, 2.3)),
@@ -56,6 +57,11 @@ FIGURES = [
     Figure("the same, hosts at nice 19", (QUIET, MANY_OUTSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), None),
     Figure("the same, programs alone", ("programs alone", MANY_OUTSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), None),
     Figure("the same, xdp with a client in the kernel", ("xdp", MANY_INSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), None),
+    Figure("p50 of memcached's `get`, one in flight: answered in the kernel to in the server", (READING, GET_ONE, P50), (READING_IN_SERVER, GET_ONE, P50), None),
+    Figure("the same: in the kernel to unreplicated memcached", (READING, GET_ONE, P50), ("memcached", GET_ONE, P50), None),
+    Figure("`get`s per CPU second, 32 in flight: in the kernel to in the server", (READING, GET_MANY, PER_CPU), (READING_IN_SERVER, GET_MANY, PER_CPU), None),
+    Figure("the same: in the kernel to unreplicated memcached", (READING, GET_MANY, PER_CPU), ("memcached", GET_MANY, PER_CPU), None),
+    Figure("p50 of memcached's `set`, one in flight: xdp to unreplicated memcached", (READING, SET_ONE, P50), ("memcached", SET_ONE, P50), None),
     Figure("p50, client in the kernel, xdp: 1376 B to 16 B", ("xdp", LARGE, P50), ("xdp", SMALL, P50), (True, 1.5)),
     Figure("p50, client in the kernel: five replicas to three", ("xdp, five", ONE_INSIDE, P50), ("xdp", ONE_INSIDE, P50), (True, 1.7)),
     Figure("the same, programs alone", ("programs alone, five", ONE_INSIDE, P50), ("programs alone", ONE_INSIDE, P50), None),
@@ -168,7 +174,7 @@ def markdown(results):
 def write_csv(results, path):
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["round", "system", "where", "in_flight", "payload_bytes", *Sample._fields])
+        writer.writerow(["round", "system", *Workload._fields, *Sample._fields])
         for n, name, workload, sample in results.rows:
             figures = (f"{figure:.3f}" if isinstance(figure, float) else figure for figure in sample)
             writer.writerow([n, name, *workload, *figures])

@@ -6,11 +6,8 @@ import plane_load
 from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, address
 from peers.quorumwire import COMMAND_SECONDS_MAX, Load
-from plane_load import System, Tools
+from plane_load import MEMCACHED_PORT, System, Tools
 from processes import Failed, output_of
-
-MEMCACHED_PORT = 11211
-
 
 class QuorumwireXdp:
     """`--plane xdp` behind the same load program as everybody else's: TCP, over a Linux bridge."""

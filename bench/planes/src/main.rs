@@ -6,6 +6,7 @@ mod echo;
 mod figures;
 mod frames;
 mod inside;
+mod memcached;
 mod outside;
 mod programs;
 mod steps;

@@ -1,6 +1,7 @@
 //! `outside`: a client with a UDP socket, which signs its requests and checks the answers.
 use crate::commands::{Packets, SEQUENCE, SESSION};
 use crate::figures::{self, Failures};
+use crate::memcached::{self, Ask};
 use crate::wire::{Received, Wire};
 use crate::{Load, commands};
 use anyhow::{Result, ensure};
@@ -18,6 +19,16 @@ const SILENT_MAX: Duration = Duration::from_secs(5);
 pub struct Arguments {
     #[command(flatten)]
     load: Load,
+    /// Speak memcached's protocol instead, to its port: values of so many bytes as a command would have
+    #[arg(long, conflicts_with = "keys")]
+    memcached: Option<Ask>,
+}
+
+/// What requests and answers look like.
+enum Protocol {
+    /// Sessions of the data planes.
+    Plane(Box<Packets>),
+    Memcached(memcached::Requests),
 }
 
 /// A closed loop of one request.
@@ -33,7 +44,7 @@ struct Client<'a> {
     load: &'a Load,
     session: u64,
     lanes: Vec<Lane>,
-    packets: Packets,
+    protocol: Protocol,
     failures: Failures,
     latencies: Histogram<u64>,
     measuring: bool,
@@ -45,7 +56,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (warm_up, measured) = load.times()?;
     let keys = load.keys.as_deref().map(commands::load_keys).transpose()?;
     let asking = commands::asking(keys);
-    let (wire, mut received) = Wire::connect(load.to, AGAIN_AFTER, load.in_flight > 1)?;
+    let (mut wire, mut received) = Wire::connect(load.to, AGAIN_AFTER, load.in_flight > 1)?;
+    let bytes = load.payload_bytes;
+    let protocol = match arguments.memcached {
+        None => Protocol::Plane(Box::new(Packets::new(keys, bytes, true)?)),
+        Some(ask) => {
+            memcached::Requests::store_all(&mut wire, &mut received, bytes, AGAIN_AFTER)?;
+            Protocol::Memcached(memcached::Requests::new(ask, bytes))
+        }
+    };
     let session = commands::first_session();
     let mut client = Client {
         wire,
@@ -53,7 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         load,
         session,
         lanes: Vec::new(),
-        packets: Packets::new(keys, load.payload_bytes, true)?,
+        protocol,
         failures: Failures::default(),
         latencies: figures::histogram(),
         measuring: false,
@@ -84,8 +103,11 @@ impl Client<'_> {
 
     fn send(&mut self, number: usize) -> Result<()> {
         let sequence = self.lanes[number].sequence;
-        let session = self.session | number as u64;
-        self.wire.send(self.packets.of(session, sequence))
+        let request = match &mut self.protocol {
+            Protocol::Plane(packets) => packets.of(self.session | number as u64, sequence),
+            Protocol::Memcached(requests) => requests.of(u8::try_from(number)?, sequence),
+        };
+        self.wire.send(request)
     }
 
     fn go_on_for(&mut self, time: Duration, received: &mut Received) -> Result<()> {
@@ -112,19 +134,10 @@ impl Client<'_> {
     }
 
     fn take(&mut self, datagram: &[u8], now: Instant) -> Result<()> {
-        let Some((session, sequence)) = self.read(datagram) else {
+        let Some(number) = self.lane_of(datagram) else {
             return Ok(());
         };
-        let number = usize::try_from(session & 0xff)?;
-        let awaited = session & !0xff == self.session;
-        let Some(lane) = self.lanes.get_mut(number).filter(|_| awaited) else {
-            self.failures.not_awaited += 1;
-            return Ok(());
-        };
-        if lane.sequence != sequence {
-            self.failures.not_awaited += 1;
-            return Ok(());
-        }
+        let lane = &mut self.lanes[number];
         if self.measuring {
             let latency = (now - lane.first_sent).as_nanos();
             self.latencies.saturating_record(u64::try_from(latency)?);
@@ -135,24 +148,36 @@ impl Client<'_> {
         self.send(number)
     }
 
-    /// Session and sequence of an answer.
-    fn read(&mut self, datagram: &[u8]) -> Option<(u64, u64)> {
-        if self.load.keys.is_none() {
+    /// Whose request this answers: a lane that waits for it.
+    fn lane_of(&mut self, datagram: &[u8]) -> Option<usize> {
+        let Some((number, done)) = self.read(datagram) else {
+            self.failures.not_awaited += 1;
+            return None;
+        };
+        self.failures.refused += u64::from(!done);
+        done.then_some(number)
+    }
+
+    /// The lane that waits for this answer, and whether it says that the request was done.
+    fn read(&self, datagram: &[u8]) -> Option<(usize, bool)> {
+        if let Protocol::Memcached(requests) = &self.protocol {
+            let (lane, last_byte, done) = requests.answer(datagram)?;
+            let number = usize::from(lane);
+            let awaited = memcached::last_byte(self.lanes.get(number)?.sequence);
+            return (awaited == last_byte).then_some((number, done));
+        }
+        let (session, sequence, done) = if self.load.keys.is_some() {
+            let answer = self.asking.answer(datagram).ok()?;
+            (answer.session, answer.sequence, !answer.refused)
+        } else {
             let number =
                 |at: Range<usize>| Some(u64::from_be_bytes(datagram.get(at)?.try_into().ok()?));
-            return Some((number(SESSION)?, number(SEQUENCE)?));
-        }
-        match self.asking.answer(datagram) {
-            Ok(answer) if answer.refused => {
-                self.failures.refused += 1;
-                None
-            }
-            Ok(answer) => Some((answer.session, answer.sequence)),
-            Err(_) => {
-                self.failures.not_awaited += 1;
-                None
-            }
-        }
+            (number(SESSION)?, number(SEQUENCE)?, true)
+        };
+        let number = usize::try_from(session & 0xff).ok()?;
+        let awaited = self.lanes.get(number)?.sequence;
+        let is_awaited = session & !0xff == self.session && awaited == sequence;
+        is_awaited.then_some((number, done))
     }
 
     fn send_again(&mut self, now: Instant) -> Result<()> {
