@@ -141,7 +141,7 @@ corpora: setup
 
 # Depends on the machine, so `make test` has a short run only, which may try again.
 MINUTES ?= 1
-soak-elections: build
+soak-elections: setup build
 	for plane in none socket; do \
 		QUORUMWIRE_BIN=$(CURDIR)/target/release/quorumwire QUORUMWIRE_TEST_PLANE=$$plane \
 		QUORUMWIRE_SOAK_MINUTES=$(MINUTES) \

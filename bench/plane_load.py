@@ -6,6 +6,7 @@ Replicas are processes of `quorumwire server` in network namespaces (namespaces.
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -194,10 +195,19 @@ def start_echo(stack, system, network, tools, folder):
 
 
 def start_memcached(stack, system, network, tools, folder):
-    own = address(FIRST_REPLICA_HOST)
-    command = ["memcached", "-u", "root", "-l", own, "-p", "0", "-U", str(MEMCACHED_PORT), "-t", "1"]
-    process = start(stack, network.command_in(FIRST_REPLICA_HOST, command), folder / "memcached.log")
-    # It is ready when it answers: the load stores its values before it measures, and tries that for two seconds.
+    if shutil.which("memcached") is None:
+        raise Failed("memcached is not installed: `tools/setup`")
+    own, log = address(FIRST_REPLICA_HOST), folder / "memcached.log"
+    command = ["memcached", "-u", "root", "-l", own, "-p", str(MEMCACHED_PORT), "-U", str(MEMCACHED_PORT), "-t", "1"]
+    process = start(stack, network.command_in(FIRST_REPLICA_HOST, command), log)
+    asks = [str(tools.server), "bench", "--json", "--operations", "1", "--addr", f"{own}:{MEMCACHED_PORT}"]
+
+    def answers():
+        with contextlib.suppress(Failed):
+            return bool(output_of(network.command_in(CLIENT_HOST, asks), COMMAND_SECONDS_MAX))
+        return False
+
+    wait_until("memcached", answers, [process], log)
     return Running(system, network, [process.pid], FIRST_REPLICA_HOST, None, tools)
 
 

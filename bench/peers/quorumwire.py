@@ -56,7 +56,7 @@ class Quorumwire:
             f"{replicas} replicas{of_plane}{', one of which was killed' if dead else ''}, `--durability {durability}`, without TLS as all others, data on tmpfs; "
             f"load on the leader{', in Redis’ protocol' if kind else ''}"
         )
-        self.workloads = [LATENCY, MANY, PIPELINED, WIDE] + ([READS] if kind and not dead else [])
+        self.workloads = [LATENCY, MANY, PIPELINED, WIDE] + ([READS] if (kind or of_plane) and not dead else [])
 
     def missing(self):
         """Why it cannot be measured; None if it can."""

@@ -586,8 +586,8 @@ pub struct Counters {
     pub ignored_unexpected: u64,
     pub vote_refused_recent_leader: u64,
     pub append_rejected: u64,
-    /// Leader: a member lacked what it had acknowledged in the same term, so its disk was put back to an
-    /// old copy, or messages overtook each other.
+    /// Leader: a member lacked, in a later round, what it had acknowledged in the same term, as after its disk was
+    /// put back to an old copy; it is repaired.
     pub acknowledgements_denied: u64,
     pub snapshots_sent: u64,
     pub snapshots_installed: u64,

@@ -268,9 +268,9 @@ pub enum OpenError {
     NewerSnapshot(String),
     /// Memory mode was asked for, which would forget what is there.
     #[error(
-        "durability memory is refused: the folder holds {0}, of a replica with durability sync, which would be \
-         forgotten. Start it with sync; to change a cluster's durability, empty one replica's folder after the \
-         other, each once the one before is ready"
+        "durability memory is refused: the folder holds {0}, which durability sync wrote and memory mode would \
+         forget. Start it with sync if it last ran so; to change a cluster's durability, empty one replica's \
+         folder after the other, each once the one before is ready"
     )]
     HoldsData(String),
     /// The disk failed or is full.

@@ -3,10 +3,13 @@
 use anyhow::Result;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
 use std::io::{ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
+/// Room for answers that wait: of all requests in flight.
+const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 /// A datagram, or several of one sender that the system has joined.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
 /// All of a call together: less than what fits into one datagram.
@@ -41,6 +44,10 @@ impl Wire {
     pub fn connect(to: SocketAddr, wait: Duration, batches: bool) -> Result<(Self, Received)> {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         socket.connect(to)?;
+        // Beyond what ordinary programs get, and as root: else 47 answers fill it, and more are lost.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER_BYTES).is_err() {
+            sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES)?;
+        }
         socket.set_read_timeout(Some(wait))?;
         let batches = batches
             .then(|| UdpSocketState::new((&socket).into()))

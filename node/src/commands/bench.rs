@@ -34,6 +34,9 @@ const CONNECTIONS_MAX: u64 = 4096;
 const IN_FLIGHT_MAX: u64 = 4096;
 const OPERATIONS_MAX: u64 = 1_000_000_000;
 const SECONDS_MAX: u64 = 3600;
+/// How long storing the keys to read may take: so long, and a second for so many of them.
+const FILL_SECONDS: u64 = 20;
+const FILL_KEYS_PER_SECOND_MIN: u64 = 50_000;
 /// How long a run that counts operations may take if nobody says otherwise.
 const SECONDS_FOR_OPERATIONS: u64 = 600;
 /// How long a run takes if nobody says otherwise.
@@ -103,7 +106,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=OPERATIONS_MAX))]
     operations: Option<u64>,
-    /// Measure for so many seconds, or end before with --operations [default: 10; with --operations 600]
+    /// Measure for so many seconds, or end before with --operations; storing the keys to read comes on top
+    /// [default: 10; with --operations 600]
     #[arg(long, value_name = "S",
           value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
     seconds: Option<u64>,
@@ -231,12 +235,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// Stores every key, all of them again if any was refused.
 fn fill(arguments: &Arguments, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     let mut errors = BTreeMap::new();
+    let (_, at_most) = limits(arguments, Phase::Fill);
+    let begun = Instant::now();
     for _ in 0..FILL_TRIES_MAX {
         let filled = run_phase(arguments, addresses, Phase::Fill)?;
         if filled.latencies_ns.len() == arguments.keys {
             return Ok(());
         }
         errors = filled.errors;
+        if begun.elapsed() >= at_most {
+            let seconds = at_most.as_secs();
+            bail!("storing the keys to read was not done after {seconds} s: {errors:?}");
+        }
     }
     bail!("storing the keys to read failed {FILL_TRIES_MAX} times: {errors:?}")
 }
@@ -297,11 +307,11 @@ fn limits(arguments: &Arguments, phase: Phase) -> (Option<u64>, Duration) {
         Phase::Fill => Some(arguments.keys),
         Phase::Measure => arguments.operations,
     };
-    let asked = arguments.seconds.filter(|_| phase == Phase::Measure);
-    let seconds = asked.unwrap_or(match operations {
-        Some(_) => SECONDS_FOR_OPERATIONS,
-        None => SECONDS,
-    });
+    let seconds = match (phase, operations) {
+        (Phase::Fill, _) => FILL_SECONDS + arguments.keys / FILL_KEYS_PER_SECOND_MIN,
+        (Phase::Measure, Some(_)) => arguments.seconds.unwrap_or(SECONDS_FOR_OPERATIONS),
+        (Phase::Measure, None) => arguments.seconds.unwrap_or(SECONDS),
+    };
     let duration = Duration::from_secs(seconds);
     let due = arguments.pace(phase).zip(operations);
     let due = due.map(|(pace, operations)| pace.time_of(operations));
@@ -385,7 +395,7 @@ mod tests {
         let line: Line = clap::Parser::parse_from(words.split(' '));
         let seconds = |phase| limits(&line.arguments, phase).1.as_secs();
         assert_eq!(seconds(Phase::Measure), 1);
-        assert_eq!(seconds(Phase::Fill), SECONDS_FOR_OPERATIONS);
+        assert_eq!(seconds(Phase::Fill), FILL_SECONDS);
     }
 
     #[test]

@@ -34,8 +34,8 @@ pub async fn for_operators(request: Request, next: Next) -> Response {
         Standing::Operator => next.run(request).await,
         Standing::Reader | Standing::Nobody => plain_error(
             StatusCode::FORBIDDEN,
-            "a change, or a backup, takes a certificate of an authority in tls-ca, such as operator.pem: --tls-cert \
-             and --tls-key",
+            "a change, or a backup, takes a certificate of an authority in tls-ca that names no replica, such as \
+             operator.pem: --tls-cert and --tls-key",
         ),
     }
 }
