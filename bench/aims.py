@@ -7,7 +7,7 @@ from experiments.follower import STOPPED, to_healthy
 from experiments.loads import ONE
 from load import LATENCY, MANY, PIPELINED, READS
 from plane_load import CLIENTS, GET_ONE, MANY_OUTSIDE, ONE_OUTSIDE
-from report import NOT_MEASURED, number, table
+from report import NOT_MEASURED, number, reached, table, wanted
 
 OFF, OFF_REDIS, SYNC = "quorumwire memory", "quorumwire memory, Redis client", "quorumwire sync"
 SOCKET, XDP, DEAD = "quorumwire memory, plane socket", "quorumwire memory, plane xdp", "quorumwire memory, Redis client, one dead"
@@ -25,18 +25,6 @@ class Aim(NamedTuple):
     ours: str
     bound: object  # (is at most?, number); None if only to be looked at
     value: object
-
-    def wanted(self):
-        return f"{'≤' if self.bound[0] else '≥'} {self.bound[1]:g}" if self.bound else ""
-
-    def reached(self, value):
-        """A question mark if it was not measured."""
-        if self.bound is None:
-            return ""
-        if value is None:
-            return "?"
-        at_most, limit = self.bound
-        return "yes" if (value.value <= limit if at_most else value.value >= limit) else "**no**"
 
 
 class Measured(NamedTuple):
@@ -158,7 +146,7 @@ def aims_table(results, found, planes):
     for aim in AIMS:
         value = aim.value(measured)
         shown = (number(value.value), spread_of(value)) if value else (NOT_MEASURED, "")
-        rows.append([aim.what, aim.ours, *shown, aim.wanted(), aim.reached(value)])
+        rows.append([aim.what, aim.ours, *shown, wanted(aim.bound), reached(aim.bound, value and value.value)])
     return table(["figure", "of", "median", "rounds", "aim", "reached"], rows) + "\n\n" + REMARK
 
 

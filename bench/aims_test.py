@@ -6,7 +6,6 @@ import aims
 import pinning
 import profiles
 import report
-from experiments.figures import Ratio
 from experiments.found import Found
 from load import LATENCY, MANY, PIPELINED, READS, Sample
 from plane_load import ONE_OUTSIDE
@@ -53,7 +52,7 @@ class Aims(unittest.TestCase):
 
     def test_an_aim_is_reached_on_its_own_side(self):
         for bound, value, said in (((True, 0.25), 0.25, "yes"), ((True, 0.25), 0.26, "**no**"), ((False, 10), 10, "yes"), ((False, 10), 9.9, "**no**")):
-            self.assertEqual(aims.Aim("", "", bound, None).reached(Ratio(value, value, value)), said)
+            self.assertEqual(report.reached(bound, value), said)
 
     def test_a_ratio_is_to_the_right_one(self):
         made = results(quorumwire_memory=10, quorumwire_memory_Redis_client=20, etcd=100, redis_WAIT_1=40)

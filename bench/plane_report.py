@@ -6,7 +6,7 @@ from typing import NamedTuple
 from plane_load import (
     GET_MANY, GET_ONE, LARGE, MANY_INSIDE, MANY_OUTSIDE, ONE_INSIDE, ONE_OUTSIDE, SET_ONE, SMALL, SYSTEMS, Repair, Sample, Workload,
 )
-from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN, number, spread, table
+from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN, number, reached, spread, table, wanted
 
 
 class PlaneResults:
@@ -78,12 +78,10 @@ def figures_table(results):
 
 
 def figure_row(what, values, bound):
-    wanted = f"{'≤' if bound[0] else '≥'} {bound[1]:g}" if bound else ""
     if not values:
-        return [what, NOT_MEASURED, "", wanted, "?" if bound else ""]
+        return [what, NOT_MEASURED, "", wanted(bound), reached(bound, None)]
     median = statistics.median(values)
-    reached = bound and ("yes" if (median <= bound[1] if bound[0] else median >= bound[1]) else "**no**")
-    return [what, number(median), f"{number(min(values))}–{number(max(values))}", wanted, reached or ""]
+    return [what, number(median), f"{number(min(values))}–{number(max(values))}", wanted(bound), reached(bound, median)]
 
 
 def systems_table(results):

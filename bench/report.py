@@ -57,6 +57,21 @@ def number(value):
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
 
 
+def wanted(bound):
+    """A bound, (is at most?, number), in words; nothing if there is none."""
+    return f"{'≤' if bound[0] else '≥'} {bound[1]:g}" if bound else ""
+
+
+def reached(bound, value):
+    """Whether it holds; a question mark if nothing was measured, nothing if there is no bound."""
+    if bound is None:
+        return ""
+    if value is None:
+        return "?"
+    at_most, limit = bound
+    return "yes" if (value <= limit if at_most else value >= limit) else "**no**"
+
+
 def spread(values):
     """The median, and in parentheses the smallest and the largest; of no values, that there are none."""
     values = list(values)

@@ -8,23 +8,25 @@ use std::thread;
 /// A server that answers each `set` by `answer(how many came before on this connection)`, and closes
 /// the connection where that is `None`.
 fn server(answer: impl Fn(u64) -> Option<&'static str> + Send + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            serve(stream.unwrap(), "set bench-", 2, &answer);
-        }
-    });
-    address
+    listening("set bench-", 2, answer)
 }
 
 /// The same for each `SET` with a `WAIT` behind it.
 fn redis_server(answer: fn(u64) -> Option<&'static str>) -> SocketAddr {
+    listening("*3\r\n$3\r\nSET\r\n", 14, answer)
+}
+
+/// Serves one connection after the other, for which see [`serve`].
+fn listening(
+    begins: &'static str,
+    lines: usize,
+    answer: impl Fn(u64) -> Option<&'static str> + Send + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming() {
-            serve(stream.unwrap(), "*3\r\n$3\r\nSET\r\n", 14, &answer);
+            serve(stream.unwrap(), begins, lines, &answer);
         }
     });
     address
