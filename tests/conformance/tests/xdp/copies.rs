@@ -2,7 +2,7 @@
 //! for copies that somebody forged, and a network that copies.
 use crate::ethernet::Ethernet;
 use crate::veth::{
-    Namespaces, OUTSIDE, PORT, counted, ip, peers_at, plane_ip, port, socket, test_ip,
+    Namespaces, OUTSIDE, PORT, counted, ip, peers_at, plane_ip, port, send_once, socket, test_ip,
 };
 use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::next_datagram;
@@ -90,9 +90,7 @@ impl Leader {
     fn request(&mut self) {
         self.requests += 1;
         let bytes = request(self.requests, b"set");
-        self.client
-            .send_to(&bytes, (plane_ip(0), PORT))
-            .expect("a veth pair");
+        send_once(&self.client, &bytes, (plane_ip(0), PORT));
     }
 
     /// What has come to a follower next.

@@ -1,6 +1,6 @@
 //! Several groups at one interface: each sees its own packets and nobody else's, whatever becomes of the others.
 use crate::hammered::stay_on;
-use crate::veth::{Namespaces, PORT, counted, plane_ip, port, socket_at, test_ip};
+use crate::veth::{Namespaces, PORT, counted, plane_ip, port, sends, socket_at, test_ip};
 use quorumwire_conformance_tests::cluster::keys;
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
@@ -27,17 +27,6 @@ const START: u64 = 10;
 const RING_SLOTS: u32 = 64;
 /// More looks in vain than a host does before it sleeps until it is woken.
 const LOOKS_IN_VAIN: usize = 20;
-
-/// Whether a datagram left: on a busy machine those before it may fill its socket. It is sent again.
-fn sends(from: &UdpSocket, bytes: &[u8], to: SocketAddr) -> bool {
-    match from.send_to(bytes, to) {
-        Ok(_) => true,
-        Err(error) => {
-            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
-            false
-        }
-    }
-}
 
 fn options(number: u16) -> Options {
     Options {

@@ -1,6 +1,8 @@
 //! The fence while packets pour in on another processor: what left before it is in the registers, and nothing
 //! leaves after it. Here a follower's.
-use crate::veth::{Namespaces, PORT, counted, peers_at, plane_ip, port, socket, test_ip};
+use crate::veth::{
+    Namespaces, PORT, counted, peers_at, plane_ip, port, send_once, socket, test_ip,
+};
 use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
@@ -41,8 +43,7 @@ fn hammer(target: &Target, leader: &UdpSocket) {
             ..header(Kind::Append, 1, index)
         };
         let bytes = signed(&append, b"hammered", keys().cluster.key);
-        let sent = leader.send_to(&bytes, to).expect("a veth pair");
-        assert_eq!(sent, bytes.len());
+        send_once(leader, &bytes, to);
         target.sent.fetch_add(1, Ordering::AcqRel);
     }
 }
@@ -177,8 +178,7 @@ fn first_entry(last: Index, last_term: Term, term: Term, leader: &UdpSocket) {
         ..header(Kind::Append, 1, last.0 + 1)
     };
     let bytes = signed(&append, b"first", keys().cluster.key);
-    let sent = leader.send_to(&bytes, (plane_ip(0), PORT));
-    assert_eq!(sent.expect("a veth pair"), bytes.len());
+    send_once(leader, &bytes, (plane_ip(0), PORT));
 }
 
 /// No frame that left says more than the registers of its term.

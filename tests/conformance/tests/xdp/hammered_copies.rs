@@ -3,14 +3,13 @@
 //! the registers.
 use crate::copies::{DRIVER, Leader, PATIENCE, request};
 use crate::hammered::stay_on;
-use crate::veth::{PORT, counted, plane_ip};
+use crate::veth::{PORT, counted, plane_ip, sends};
 use quorumwire_conformance_tests::cluster::keys;
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_interfaces::DataPlane;
 use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpMode};
 use quorumwire_wire::packet::{Header, Kind};
-use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -53,12 +52,9 @@ fn hammer(how: Attachment) {
                 };
                 let ask_again = signed(&ask_again, b"", keys().cluster.key);
                 for bytes in [&ask_again, &request(1, PAYLOAD)] {
-                    match client.send_to(bytes, to) {
-                        Ok(_) => sent.fetch_add(1, Ordering::AcqRel),
-                        // A busy machine still has what was sent before.
-                        Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                        Err(error) => panic!("{error}"),
-                    };
+                    if sends(&client, bytes, to) {
+                        sent.fetch_add(1, Ordering::AcqRel);
+                    }
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! A plane outlives what happens to its network interface, says what keeps it from running, and refuses to start
 //! where it could not run.
-use crate::veth::{Namespaces, PORT, counted, plane_ip, port, socket, test_ip};
+use crate::veth::{Namespaces, PORT, counted, plane_ip, port, send_once, socket, test_ip};
 use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
@@ -122,8 +122,7 @@ impl Follower {
         let bytes = signed(&append, b"an entry", keys().cluster.key);
         let begun = Instant::now();
         loop {
-            let sent = leader.send_to(&bytes, (plane_ip(0), PORT));
-            sent.expect("a veth pair that is up");
+            send_once(&leader, &bytes, (plane_ip(0), PORT));
             let answer = next_datagram(&leader).map(|bytes| {
                 let header = Header::decode(bytes.first_chunk().expect("a header"));
                 (header.kind, header.term, header.index)

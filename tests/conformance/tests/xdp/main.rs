@@ -35,7 +35,7 @@ use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use veth::{Namespaces, OUTSIDE, PORT, Way, counted, port, socket, test_ip};
+use veth::{Namespaces, OUTSIDE, PORT, Way, counted, port, send_once, socket, test_ip};
 
 /// How planes use their interfaces.
 trait How {
@@ -161,7 +161,7 @@ impl<H: How> Kernel<H> {
         let to_all = self.to_all.contains(bytes);
         let own = H::WAY.plane_ip(slot);
         let to = if to_all { ALL.into() } else { own };
-        from.send_to(bytes, (to, PORT)).expect("a veth pair");
+        send_once(from, bytes, (to, PORT));
         if to_all && H::DEAF == Some(slot) {
             return;
         }

@@ -8,7 +8,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -286,6 +286,29 @@ pub fn socket_at(ip: impl Into<IpAddr>, port: u16) -> UdpSocket {
     // Tests take packets in only after many have come.
     set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER_BYTES).expect("root");
     socket
+}
+
+/// Whether a datagram left a socket that never blocks: on a busy machine it may still be full of those before.
+pub fn sends(from: &UdpSocket, bytes: &[u8], to: impl Into<SocketAddr>) -> bool {
+    match from.send_to(bytes, to.into()) {
+        Ok(sent) => {
+            assert_eq!(sent, bytes.len());
+            true
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+            false
+        }
+    }
+}
+
+/// Sends one datagram, as soon as the socket takes it.
+pub fn send_once(from: &UdpSocket, bytes: &[u8], to: impl Into<SocketAddr>) {
+    let (to, begun) = (to.into(), Instant::now());
+    while !sends(from, bytes, to) {
+        assert!(begun.elapsed() < STARTED_WITHIN, "the socket stays full");
+        std::thread::yield_now();
+    }
 }
 
 /// A plane's counter of this name.
