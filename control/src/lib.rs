@@ -19,6 +19,7 @@
 mod api;
 mod blocks;
 mod bootstrap;
+mod bundles;
 mod codec;
 mod connections;
 mod dispatch;
@@ -44,6 +45,7 @@ mod snapshot_sender;
 mod stored;
 
 pub use api::*;
+pub use bundles::{NextEntry, next_entries};
 pub use fast_term::*;
 pub use records::{append_record, put_payload, record_kind};
 

@@ -19,17 +19,20 @@ pub const fn record_kind(command: &Command<'_>) -> RecordKind {
     match command.kind {
         EntryKind::Tick => RecordKind::Tick,
         EntryKind::Fragment => RecordKind::Fragment,
+        EntryKind::Bundle => RecordKind::Bundle,
         EntryKind::Command if command.session == 0 => RecordKind::Command,
         EntryKind::Command => RecordKind::SessionCommand,
     }
 }
 
+/// Whether session and number stand in front of a payload of this kind.
+pub(crate) const fn has_name(kind: RecordKind) -> bool {
+    matches!(kind, RecordKind::Fragment | RecordKind::SessionCommand)
+}
+
 /// Appends the payload of a command's record: its bytes, behind session and number where the kind has them.
 pub fn put_payload(bytes: &mut BytesMut, command: &Command<'_>) {
-    if matches!(
-        record_kind(command),
-        RecordKind::Fragment | RecordKind::SessionCommand
-    ) {
+    if has_name(record_kind(command)) {
         bytes.put_u64(command.session);
         bytes.put_u64(command.sequence);
     }
@@ -47,13 +50,14 @@ mod tests {
 
     /// Every kind of command, in a session and in none; the number of its record's kind, and what stands
     /// in front of its bytes there.
-    const COMMANDS: [(EntryKind, u64, u8, &[u8]); 6] = [
+    const COMMANDS: [(EntryKind, u64, u8, &[u8]); 7] = [
         (EntryKind::Command, 0, 2, &[]),
         (EntryKind::Command, 7, 5, SESSION),
         (EntryKind::Fragment, 0, 6, NO_SESSION),
         (EntryKind::Fragment, 7, 6, SESSION),
         (EntryKind::Tick, 0, 3, &[]),
         (EntryKind::Tick, 7, 3, &[]),
+        (EntryKind::Bundle, 0, 7, &[]),
     ];
 
     #[test]

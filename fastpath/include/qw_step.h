@@ -21,6 +21,10 @@ struct qw_outcome {
 };
 _Static_assert(sizeof(struct qw_outcome) == 96, "as in src/step.rs");
 
+/* What a command's flags say of the entry it becomes. */
+#define QW_FLAGS_OF_ENTRIES \
+	(QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT | QW_FLAG_BUNDLE)
+
 /* The last index there ever may be, so that one more is still a number. */
 #define QW_INDEX_MAX (~0ULL - 1)
 
@@ -227,7 +231,7 @@ qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_
 	    !qw_mutant(QW_WITHOUT_REQUEST_WINDOW))
 		return qw_drop(out, QW_REASON_WINDOW_FULL);
 	qw_say(state, QW_KIND_APPEND, state->last_index + 1, in->sequence, out);
-	out->header.flags = in->flags & (QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT);
+	out->header.flags = in->flags & QW_FLAGS_OF_ENTRIES;
 	out->header.payload_bytes = payload_bytes;
 	out->header.payload_crc32c = in->payload_crc32c;
 	out->header.previous_term = state->last_term;
@@ -245,13 +249,13 @@ qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_
 	}
 }
 
-/* Whether a request asks for what only a replica's host does: to move the log's time, or to cut a command
- * into pieces without a session. Such pieces are known by their number alone, so a client's could be
+/* Whether a request asks for what only a replica's host does: to move the log's time, to bundle commands, or to
+ * cut one into pieces without a session. Such pieces are known by their number alone, so a client's could be
  * taken for those of a host and end up in the middle of another command. */
 static inline __attribute__((always_inline)) int
 qw_for_hosts_only(const struct qw_header *in)
 {
-	if ((in->flags & (QW_FLAG_TICK | QW_FLAG_REFUSED)) != 0)
+	if ((in->flags & (QW_FLAG_TICK | QW_FLAG_REFUSED | QW_FLAG_BUNDLE)) != 0)
 		return !qw_mutant(QW_WITHOUT_CLIENT_FLAGS);
 	if ((in->flags & QW_FLAG_FRAGMENT) != 0 && in->session == 0)
 		return !qw_mutant(QW_WITHOUT_CLIENT_PIECES);

@@ -12,14 +12,18 @@ use quorumwire_interfaces::{
     PlaneError, PlaneEvent, PlaneKeys, Registers as Shown, Term,
 };
 use quorumwire_wire::packet::{
-    ACTION_FANOUT, ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header,
-    Kind, MAGIC, PAYLOAD_BYTES_MAX, REPLICAS_MAX, Reason, Registers, Role, SENDER_CLIENT, VERSION,
+    ACTION_FANOUT, ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_BUNDLE, FLAG_FRAGMENT, FLAG_REFUSED,
+    FLAG_TICK, Header, Kind, MAGIC, PAYLOAD_BYTES_MAX, REPLICAS_MAX, Reason, Registers, Role,
+    SENDER_CLIENT, VERSION,
 };
 use std::net::SocketAddr;
 
 mod carry_out;
 
 const _: () = assert!(PLANE_REPLICAS_MAX == REPLICAS_MAX);
+
+/// What a command's flags say of the entry it becomes.
+const FLAGS_OF_ENTRIES: u8 = FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT | FLAG_BUNDLE;
 
 /// Where an engine's datagrams go. A datagram that cannot be sent is lost; the protocol asks again.
 pub trait Outbox {
@@ -296,6 +300,7 @@ impl<P: Place> Engine<P> {
                     flags: match command.kind {
                         EntryKind::Command => 0,
                         EntryKind::Fragment => FLAG_FRAGMENT,
+                        EntryKind::Bundle => FLAG_BUNDLE,
                         EntryKind::Tick => FLAG_TICK,
                     },
                     session: command.session,
@@ -515,7 +520,7 @@ impl<P: Place> Engine<P> {
             sequence: from.sequence,
             payload_crc32c: from.payload_crc32c,
             payload_bytes: u16::try_from(payload.len()).expect("within the limit"),
-            flags: from.flags & (FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT),
+            flags: from.flags & FLAGS_OF_ENTRIES,
             asked_by,
         };
         self.place.put(entry, payload);
@@ -544,6 +549,8 @@ fn kind_of(flags: u8) -> EntryKind {
         EntryKind::Tick
     } else if flags & FLAG_FRAGMENT != 0 {
         EntryKind::Fragment
+    } else if flags & FLAG_BUNDLE != 0 {
+        EntryKind::Bundle
     } else {
         EntryKind::Command
     }

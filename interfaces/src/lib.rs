@@ -67,8 +67,9 @@ impl fmt::Display for Incarnation {
 /// One committed command, handed to [`StateMachine::apply`] in log order.
 #[derive(Clone, Copy, Debug)]
 pub struct Applied<'a> {
-    /// Where the command stands in the log.
-    pub index: Index,
+    /// Grows from command to command, and is at least the index of the log entry it stands in, of which some
+    /// hold several.
+    pub number: u64,
     /// The log's time at that place: what the tick before it said.
     pub log_time: LogTime,
     /// Whether that tick may be long past. Then what counts from the moment of this command counts from

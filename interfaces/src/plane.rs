@@ -117,6 +117,8 @@ pub enum EntryKind {
     Fragment,
     /// The log's time: 8 bytes, milliseconds since 1970, big-endian.
     Tick,
+    /// Several commands of the host's, each carried out by itself, in this order. Only hosts submit them.
+    Bundle,
 }
 
 /// A command to be replicated.

@@ -33,7 +33,7 @@ pub struct Checks {
     /// I8: operations that were committed.
     operations: BTreeSet<u32>,
     /// I8: where each command of a session ran.
-    ran: BTreeMap<(u64, u64), Index>,
+    ran: BTreeMap<(u64, u64), (Index, u16)>,
     /// I7: what must show in reads by a round.
     reads: BTreeMap<(ReplicaId, Ticket), Index>,
     /// Whether stale reads are errors: clocks keep to what is allowed.
@@ -320,12 +320,12 @@ impl Checks {
         });
     }
 
-    /// I8: a command of a session runs at one index.
-    pub fn runs(&mut self, name: (u64, u64), index: Index) {
-        let known = *self.ran.entry(name).or_insert(index);
-        self.require(known == index, || {
+    /// I8: a command of a session runs at one place: an entry, and which of its commands.
+    pub fn runs(&mut self, name: (u64, u64), place: (Index, u16)) {
+        let known = *self.ran.entry(name).or_insert(place);
+        self.require(known == place, || {
             format!(
-                "I8: command {} of session {:x} runs at {known} and at {index}",
+                "I8: command {} of session {:x} runs at {known:?} and at {place:?}",
                 name.1, name.0
             )
         });

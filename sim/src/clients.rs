@@ -4,9 +4,10 @@ use crate::fault::Moment;
 use crate::machine::{Arrival, Origin, Proposal};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::spelling::{self, Spelling};
+use crate::turn::Applying;
 use crate::world::{Event, World};
 use bytes::Bytes;
-use quorumwire_control::{Entry, Input, Now, Refusal, Role};
+use quorumwire_control::{Input, Now, Refusal, Role};
 use quorumwire_interfaces::{EntryKind, Index};
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
@@ -231,6 +232,7 @@ impl World {
         match proposed {
             Ok((index, term)) => process.proposals.push(Proposal {
                 index,
+                position: 0,
                 term,
                 origin: Origin::Operation(operation),
             }),
@@ -428,29 +430,32 @@ impl World {
 
     /// This entry is applied, or what a snapshot stands for is: whoever proposed something there, or before,
     /// is told what became of it.
-    pub fn settle_proposals(&mut self, place: usize, entry: &Entry, outcome: Outcome) {
+    pub fn settle_proposals(&mut self, place: usize, command: &Applying<'_>, outcome: Outcome) {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
         if process.proposals.is_empty() {
             return;
         }
-        let (index, term) = (entry.index, entry.term);
+        let at = (command.index, command.position);
         let all = std::mem::take(&mut process.proposals);
-        let (settled, later): (Vec<_>, Vec<_>) = all.into_iter().partition(|p| p.index <= index);
+        let is_settled = |it: &Proposal| (it.index, it.position) <= at;
+        let (settled, later): (Vec<_>, Vec<_>) = all.into_iter().partition(is_settled);
         process.proposals = later;
         for proposal in settled {
-            let fate = if proposal.index < index {
+            let fate = if proposal.index < command.index {
                 Fate::Unknown // a snapshot took its place
-            } else if proposal.term == term {
-                Fate::Applied(outcome)
-            } else {
+            } else if proposal.term != command.term {
                 self.counts.see("certainly not done");
                 Fate::NotDone
+            } else if proposal.position < command.position {
+                Fate::Unknown
+            } else {
+                Fate::Applied(outcome)
             };
             match proposal.origin {
                 Origin::Operation(operation) => self.tell(place, operation, fate),
-                Origin::Plane(..) => self.tell_plane_client(place, proposal.origin, entry, fate),
+                Origin::Plane(..) => self.tell_plane_client(place, proposal.origin, command, fate),
             }
         }
     }

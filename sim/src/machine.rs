@@ -158,6 +158,8 @@ pub enum SnapshotJob {
 pub struct Proposal {
     /// Where it stands.
     pub index: Index,
+    /// Which of that entry's commands it is.
+    pub position: u16,
     /// In which term.
     pub term: Term,
     /// Who waits for it.

@@ -5,7 +5,7 @@ use crate::plan::Settings;
 use crate::planted::mutant;
 use crate::random::mix;
 use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Engage, append_record};
+use quorumwire_control::{Engage, append_record, next_entries};
 use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
 use quorumwire_interfaces::{
     Answer, Command, EntryKind, Grant, Index, PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys,
@@ -340,6 +340,7 @@ impl Plane {
                 let (session, sequence) = (entry.command.session, entry.command.sequence);
                 asked.extend(entry.asked_by.map(|from| Proposal {
                     index: entry.index,
+                    position: 0,
                     term: entry.term,
                     origin: Origin::Plane(from, session, sequence),
                 }));
@@ -382,39 +383,52 @@ impl Plane {
         self.waiting.len() < WAITING_MAX
     }
 
-    /// Hands over what waits, as much as there is room for; each with the index it got.
+    /// Hands over what waits, as much as there is room for; each with the index it got, and
+    /// which command of that entry it is.
     pub fn submit(
         &mut self,
         time_ms: u64,
-        mut submitted: impl FnMut(Index, &Submission),
+        mut submitted: impl FnMut(Index, u16, &Submission),
     ) -> Result<(), PlaneError> {
-        while let Some(next) = self.waiting.front_mut() {
-            if next.kind == EntryKind::Tick {
-                next.payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
-            }
-            match self.engine.submit(&[next.command()], &mut self.outgoing) {
-                Ok((index, _)) => submitted(index, next),
+        let time = time_ms.to_be_bytes();
+        while !self.waiting.is_empty() {
+            let waiting = self.waiting.iter().map(|it| it.command(&time));
+            let most = self.engine.limits().payload_bytes_max;
+            let mut entries = next_entries(waiting, most, 1);
+            let Some(entry) = entries.pop() else {
+                return Ok(());
+            };
+            let index = match self.engine.submit(&[entry.command()], &mut self.outgoing) {
+                Ok((index, _)) => index,
                 Err(PlaneError::Full) => {
                     self.was_full = true;
                     return Ok(());
                 }
                 Err(error) => return Err(error),
+            };
+            for position in 0..entry.commands {
+                if let Some(next) = self.waiting.pop_front() {
+                    submitted(index, position, &next);
+                }
             }
-            self.waiting.pop_front();
         }
         Ok(())
     }
 }
 
 impl Submission {
-    /// It as a command.
+    /// It as a command; a tick says this time.
     #[must_use]
-    pub fn command(&self) -> Command<'_> {
+    pub fn command<'a>(&'a self, time: &'a [u8; 8]) -> Command<'a> {
         Command {
             kind: self.kind,
             session: self.session,
             sequence: self.sequence,
-            payload: &self.payload,
+            payload: if self.kind == EntryKind::Tick {
+                time
+            } else {
+                &self.payload
+            },
         }
     }
 }

@@ -4,8 +4,9 @@
 use crate::clients::Fate;
 use crate::machine::{Origin, Process, Proposal};
 use crate::plane::{PlaneRequest, Submission};
+use crate::turn::Applying;
 use crate::world::World;
-use quorumwire_control::{Entry, Peer, Refusal, Role, put_payload, record_kind};
+use quorumwire_control::{Refusal, Role, put_payload, record_kind};
 use quorumwire_interfaces::{Answer, Command, Index};
 use quorumwire_sessions::{Outcome, Place, Refusal as Refused, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
@@ -79,6 +80,7 @@ impl World {
             Ok((index, term)) => {
                 process.proposals.push(Proposal {
                     index,
+                    position: 0,
                     term,
                     origin,
                 });
@@ -108,9 +110,15 @@ impl World {
     }
 
     /// Tells a client that asked a plane what became of it.
-    pub fn tell_plane_client(&mut self, place: usize, origin: Origin, entry: &Entry, fate: Fate) {
+    pub fn tell_plane_client(
+        &mut self,
+        place: usize,
+        origin: Origin,
+        command: &Applying<'_>,
+        fate: Fate,
+    ) {
         let reply = std::mem::take(&mut self.reply);
-        let index = entry.index;
+        let index = command.index;
         match fate {
             Fate::NotDone => {
                 self.answer_plane(
@@ -125,7 +133,7 @@ impl World {
                 self.answer_plane(place, origin, Index(0), (true, false), UNKNOWN.as_bytes());
             }
             Fate::Applied(Outcome::Incomplete) => {
-                let payload = entry.payload().get(SESSION_HEADER_BYTES..);
+                let payload = command.payload.get(SESSION_HEADER_BYTES..);
                 if let Some(number) = payload.and_then(|rest| rest.first_chunk::<4>()) {
                     self.answer_plane(place, origin, index, (false, true), number);
                 }
@@ -178,21 +186,21 @@ impl World {
     }
 
     /// Judges and counts what became of a command with a session, or of a piece of one.
-    pub fn note_session(&mut self, peer: Peer, entry: &Entry, outcome: Outcome, first: bool) {
-        self.checks.applies(peer, entry.index, &self.reply);
-        let payload = entry.payload();
+    pub fn note_session(&mut self, command: &Applying<'_>, outcome: Outcome, first: bool) {
+        let payload = command.payload;
         let number = |at: usize| {
             let bytes = payload.get(at..).and_then(|rest| rest.first_chunk::<8>());
             bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
         };
         if outcome == Outcome::Applied {
-            self.checks.runs((number(0), number(8)), entry.index);
+            let at = (command.index, command.position);
+            self.checks.runs((number(0), number(8)), at);
         }
         if !first {
             return;
         }
         match outcome {
-            Outcome::Applied if entry.kind == RecordKind::Fragment => {
+            Outcome::Applied if command.kind == RecordKind::Fragment => {
                 self.counts.see("fragments assembled");
             }
             Outcome::Applied => self.counts.see("session command applied"),
@@ -214,17 +222,17 @@ impl Process {
     }
 
     /// Applies a command with a session, or a piece of one.
-    pub fn apply_in_session(&mut self, entry: &Entry, reply: &mut Vec<u8>) -> Outcome {
-        let place = self.place_of(entry.index);
-        if entry.kind == RecordKind::Fragment {
-            return self.store.fragment(place, entry.payload(), reply);
+    pub fn apply_in_session(&mut self, command: &Applying<'_>, reply: &mut Vec<u8>) -> Outcome {
+        let place = self.place_of(command.index);
+        if command.kind == RecordKind::Fragment {
+            return self.store.fragment(place, command.payload, reply);
         }
         if crate::planted::mutant("session-forgets")
-            && let Some(command) = entry.payload().get(SESSION_HEADER_BYTES..)
+            && let Some(command) = command.payload.get(SESSION_HEADER_BYTES..)
         {
             self.store.command(place, command, reply);
             return Outcome::Applied;
         }
-        self.store.in_session(place, entry.payload(), reply)
+        self.store.in_session(place, command.payload, reply)
     }
 }

@@ -433,11 +433,13 @@ impl World {
             if next.kind == EntryKind::Tick {
                 continue; // the next write takes one along
             }
-            let kind = record_kind(&next.command());
-            let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &next.command());
+            let command = next.command(&[0; 8]); // it is no tick
+            let kind = record_kind(&command);
+            let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &command);
             if let Ok((index, term)) = process.replica.propose(kind, put) {
                 process.proposals.push(Proposal {
                     index,
+                    position: 0,
                     term,
                     origin: next.origin,
                 });
@@ -531,10 +533,11 @@ impl Process {
         let (Some(plane), proposals) = (&mut self.plane, &mut self.proposals) else {
             return Ok(());
         };
-        plane.submit(time_ms, |index, submission| {
+        plane.submit(time_ms, |index, position, submission| {
             if submission.kind != EntryKind::Tick {
                 proposals.push(Proposal {
                     index,
+                    position,
                     term,
                     origin: submission.origin,
                 });

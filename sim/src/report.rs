@@ -24,6 +24,7 @@ const OUTCOMES: &[&str] = &[
     "fast term begun",
     "fast term in peace",
     "fragments assembled",
+    "bundle carried out",
     "history linearizable",
     "keys replaced",
     "lease read",

@@ -98,6 +98,7 @@ fn entry(index: u64, term: u64, kind: RecordKind, payload: &[u8]) -> String {
         RecordKind::Command if payload.len() > 20 => format!("{} bytes", payload.len()),
         RecordKind::SessionCommand => "session command".into(),
         RecordKind::Fragment => "fragment".into(),
+        RecordKind::Bundle => "bundle".into(),
         RecordKind::Command => String::from_utf8_lossy(payload).into_owned(),
         RecordKind::Membership => "members".into(),
         RecordKind::Tick => "tick".into(),

@@ -4,11 +4,25 @@ use crate::machine::{Arrival, LeaderClock, Process, SnapshotJob};
 use crate::queue::MILLISECOND;
 use crate::spelling::value_stored;
 use crate::world::{Event, World};
-use quorumwire_control::{Body, Input, Output, Role};
-use quorumwire_interfaces::{Index, LogTime};
+use quorumwire_control::{Body, Entry, Input, Output, Role};
+use quorumwire_interfaces::{Index, LogTime, Term};
 use quorumwire_kv::Command;
 use quorumwire_sessions::Outcome;
-use quorumwire_wire::RecordKind;
+use quorumwire_wire::{RecordKind, commands_of};
+
+/// A command of an entry that is being applied.
+pub struct Applying<'a> {
+    /// The entry's.
+    pub index: Index,
+    /// Which of its commands.
+    pub position: u16,
+    /// The entry's.
+    pub term: Term,
+    /// What it is.
+    pub kind: RecordKind,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
 
 impl World {
     /// Tells a process something. It looks at once, unless it stands still.
@@ -294,32 +308,10 @@ impl World {
             let Some(process) = &mut self.machines[place].process else {
                 break;
             };
-            self.reply.clear();
-            let mut outcome = Outcome::Applied;
             let expected = process.applied.next();
             self.checks.require(entry.index == expected, || {
                 format!("I12: {peer:?} applies {} after {expected}", entry.index)
             });
-            match entry.kind {
-                RecordKind::Command => {
-                    let at = process.place_of(entry.index);
-                    process.store.command(at, entry.payload(), &mut self.reply);
-                    self.checks.applies(peer, entry.index, &self.reply);
-                    let first = entry.index > self.applied_first;
-                    if let Some(operation) = operation_of(entry.payload()) {
-                        self.checks.carries_out(entry.index, operation, first);
-                    }
-                }
-                RecordKind::Tick => process.tick(entry.payload()),
-                RecordKind::SessionCommand | RecordKind::Fragment => {
-                    outcome = process.apply_in_session(&entry, &mut self.reply);
-                }
-                RecordKind::NoOp
-                | RecordKind::Membership
-                | RecordKind::HardState
-                | RecordKind::Durable
-                | RecordKind::Base => {}
-            }
             let first = entry.index > self.applied_first;
             process.applied = entry.index;
             process.bytes_since_snapshot += entry.record().len() as u64;
@@ -328,17 +320,13 @@ impl World {
                 self.applied_first_at = self.now;
                 self.counts.committed += 1;
             }
-            if entry.index.0.is_multiple_of(crate::checks::DIGEST_EVERY) {
+            self.carry_out_commands(place, &entry, first);
+            if entry.index.0.is_multiple_of(crate::checks::DIGEST_EVERY)
+                && let Some(process) = &self.machines[place].process
+            {
                 let digest = crate::run::digest(&process.store);
                 self.checks.digest(peer, entry.index, digest);
             }
-            if matches!(
-                entry.kind,
-                RecordKind::SessionCommand | RecordKind::Fragment
-            ) {
-                self.note_session(peer, &entry, outcome, first);
-            }
-            self.settle_proposals(place, &entry, outcome);
         }
         self.applying = batch;
         let Some(process) = &self.machines[place].process else {
@@ -347,6 +335,69 @@ impl World {
         let applied = process.applied;
         self.step(place, Input::Applied(applied));
         self.serve_waiting(place);
+    }
+
+    /// Carries out an entry's commands, one after the other, and answers whoever waits for them. `first`: no
+    /// replica has done it before.
+    fn carry_out_commands(&mut self, place: usize, entry: &Entry, first: bool) {
+        let mut replies = Vec::new();
+        let mut commands = 0;
+        for (position, (kind, payload)) in (0..).zip(commands_of(entry.kind, entry.payload())) {
+            let command = Applying {
+                index: entry.index,
+                position,
+                term: entry.term,
+                kind,
+                payload,
+            };
+            let Some(process) = &mut self.machines[place].process else {
+                return;
+            };
+            self.reply.clear();
+            let mut outcome = Outcome::Applied;
+            match kind {
+                RecordKind::Command => {
+                    let at = process.place_of(entry.index);
+                    process.store.command(at, payload, &mut self.reply);
+                    if let Some(operation) = operation_of(payload) {
+                        self.checks.carries_out(entry.index, operation, first);
+                    }
+                }
+                RecordKind::Tick => process.tick(payload),
+                RecordKind::SessionCommand | RecordKind::Fragment => {
+                    outcome = process.apply_in_session(&command, &mut self.reply);
+                    self.note_session(&command, outcome, first);
+                }
+                RecordKind::Bundle
+                | RecordKind::NoOp
+                | RecordKind::Membership
+                | RecordKind::HardState
+                | RecordKind::Durable
+                | RecordKind::Base => {}
+            }
+            replies.extend_from_slice(&self.reply);
+            commands += 1;
+            self.settle_proposals(place, &command, outcome);
+        }
+        let peer = self.machines[place].peer;
+        self.checks.applies(peer, entry.index, &replies);
+        if entry.kind == RecordKind::Bundle {
+            self.checks.require(commands > 1, || {
+                format!("I12: {peer:?} carries out {commands} commands of a bundle")
+            });
+            if first {
+                self.counts.see("bundle carried out");
+            }
+            // Those that wait for more commands than it has were of another entry at this index.
+            let after = Applying {
+                index: entry.index,
+                position: u16::MAX,
+                term: entry.term,
+                kind: entry.kind,
+                payload: &[],
+            };
+            self.settle_proposals(place, &after, Outcome::Applied);
+        }
     }
 
     /// What a term that it leads begins with.

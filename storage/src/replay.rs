@@ -370,7 +370,8 @@ impl Reading {
             | RecordKind::Tick
             | RecordKind::Membership
             | RecordKind::SessionCommand
-            | RecordKind::Fragment => self.take_entry(record, block, place),
+            | RecordKind::Fragment
+            | RecordKind::Bundle => self.take_entry(record, block, place),
             RecordKind::HardState => {
                 let Ok(hard_state) = peer::HardState::decode(record.payload) else {
                     return Err(self.damaged_here("a hard state makes no sense"));

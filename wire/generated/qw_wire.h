@@ -58,6 +58,9 @@ enum qw_flag {
 	QW_FLAG_FRAGMENT = 8,
 	/* ANSWER: it was not carried out; the payload is a text that says why. */
 	QW_FLAG_REFUSED = 16,
+	/* APPEND: the payload is several commands, each carried out by itself, in this order
+	 * (README.md). No client may set it. */
+	QW_FLAG_BUNDLE = 32,
 };
 
 enum qw_role {
@@ -132,7 +135,7 @@ enum qw_reason {
 	QW_REASON_GAP = 19,
 };
 
-#define QW_FLAGS_KNOWN 0x1f
+#define QW_FLAGS_KNOWN 0x3f
 
 /* One header, in the byte order of the machine. */
 struct qw_header {

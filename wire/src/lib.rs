@@ -2,6 +2,7 @@
 //! records, hard state, snapshots, backups. No I/O and no protocol: what a message means is `control`'s.
 mod backup;
 mod blocks;
+mod bundle;
 mod client_frame;
 mod frame;
 mod handshake;
@@ -30,6 +31,7 @@ pub mod client;
 pub mod packet;
 
 pub use backup::{BACKUP_VERSION, BackupError, BackupHead, BackupReader, BackupWriter};
+pub use bundle::{BUNDLED_HEADER_BYTES, Bundle, commands_of, put_bundled};
 pub use client_frame::{
     CLIENT_PROTOCOL_VERSION_MAX, CLIENT_PROTOCOL_VERSION_MIN, ClientFrame, ClientFrameError,
     take_client_frame, write_client_frame,

@@ -34,6 +34,8 @@ pub enum RecordKind {
     /// Log entry with a fragment of a command: session, sequence (8 bytes each), number from 0 on and
     /// count of fragments (4 bytes each), then the fragment. Session 0: none.
     Fragment = 6,
+    /// Log entry with several commands, each carried out by itself, in this order: see [`Bundle`](crate::Bundle).
+    Bundle = 7,
     /// Not an entry: term, vote and commit index; only on disk.
     HardState = 16,
     /// Not an entry: everything before it had reached the disk when it was written; only on disk.
@@ -51,6 +53,7 @@ impl RecordKind {
             4 => Self::Membership,
             5 => Self::SessionCommand,
             6 => Self::Fragment,
+            7 => Self::Bundle,
             16 => Self::HardState,
             17 => Self::Durable,
             18 => Self::Base,
@@ -67,7 +70,8 @@ impl RecordKind {
             | Self::Tick
             | Self::Membership
             | Self::SessionCommand
-            | Self::Fragment => true,
+            | Self::Fragment
+            | Self::Bundle => true,
             Self::HardState | Self::Durable | Self::Base => false,
         }
     }

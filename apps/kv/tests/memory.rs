@@ -4,7 +4,7 @@ mod seeds;
 
 use std::collections::BTreeMap;
 
-use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_interfaces::{Applied, LogTime, StateMachine};
 use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{
     Command, Exptime, ITEM_OVERHEAD_BYTES, Key, MemoryChange, MemoryPolicy, Store, Written,
@@ -217,7 +217,7 @@ fn replicas_refuse_and_evict_what_the_model_does() {
             let log_time = LogTime(model.now_ms);
             if let Some(command) = &command {
                 let entry = Applied {
-                    index: Index(index),
+                    number: index,
                     log_time,
                     awaits_time: false,
                     command,

@@ -5,7 +5,7 @@ mod redis_commands;
 mod redis_oracle;
 mod seeds;
 
-use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_interfaces::{Applied, LogTime, StateMachine};
 use quorumwire_kv::redis::{Resp, Script};
 use quorumwire_kv::{Command, Key, MemoryChange, MemoryPolicy, REPLY_BYTES_MAX, Store};
 use rand::RngExt;
@@ -108,7 +108,7 @@ fn replicas_stay_the_same_whatever_the_log_carries() {
         log_time.0 += random.random_range(0..50);
         let awaits_time = random.random_ratio(1, 4);
         let entry = Applied {
-            index: Index(index),
+            number: index,
             log_time,
             awaits_time,
             command: &command,

@@ -3,7 +3,7 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod redis_oracle;
 
-use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_interfaces::{Applied, LogTime, StateMachine};
 use quorumwire_kv::redis::{Resp, Script};
 use quorumwire_kv::{Command, VALUE_BYTES_MAX, WORK_MAX};
 use redis_oracle::array;
@@ -40,7 +40,7 @@ impl Log {
         .encode(&mut encoded);
         self.index += 1;
         let entry = Applied {
-            index: Index(self.index),
+            number: self.index,
             log_time: LogTime(1),
             awaits_time: false,
             command: &encoded,

@@ -96,6 +96,8 @@ pub struct Sessions<S> {
     inner: S,
     table: Table,
     fragments: Fragments,
+    /// Of the last command: see [`Applied::number`].
+    last_number: u64,
     /// A session was refused since the last tick, for want of one that is idle: time may show one.
     wants_idle: bool,
 }
@@ -107,6 +109,7 @@ impl<S: StateMachine> Sessions<S> {
             inner,
             table: Table::default(),
             fragments: Fragments::default(),
+            last_number: 0,
             wants_idle: false,
         }
     }
@@ -135,17 +138,19 @@ impl<S: StateMachine> Sessions<S> {
 
     /// Runs a command without a session.
     pub fn command(&mut self, place: Place, command: &[u8], reply: &mut Vec<u8>) {
-        self.run(place, false, command, reply);
-    }
-
-    fn run(&mut self, place: Place, awaits_time: bool, command: &[u8], reply: &mut Vec<u8>) {
         let applied = Applied {
-            index: place.index,
+            number: self.next_number(place),
             log_time: place.log_time,
-            awaits_time,
+            awaits_time: false,
             command,
         };
         self.inner.apply(&applied, reply);
+    }
+
+    /// The next command's number: its entry's index, or more if that entry held others before it.
+    fn next_number(&mut self, place: Place) -> u64 {
+        self.last_number = place.index.0.max(self.last_number.saturating_add(1));
+        self.last_number
     }
 
     /// Runs a command with a session: its payload is session, sequence (8 bytes each, big-endian) and the
@@ -185,7 +190,8 @@ impl<S: StateMachine> Sessions<S> {
             self.command(place, command, reply);
             return Outcome::Applied;
         }
-        match self.table.begin(place, name) {
+        let number = self.next_number(place);
+        match self.table.begin(number, place.log_time, name) {
             Before::New => {}
             Before::Ran(answer) => {
                 reply.extend_from_slice(&answer);
@@ -198,7 +204,13 @@ impl<S: StateMachine> Sessions<S> {
         }
         let begin = reply.len();
         if !command.is_empty() {
-            self.run(place, true, command, reply);
+            let applied = Applied {
+                number,
+                log_time: place.log_time,
+                awaits_time: true,
+                command,
+            };
+            self.inner.apply(&applied, reply);
         }
         self.table.finish(name, &reply[begin..]);
         Outcome::Applied
@@ -230,6 +242,7 @@ impl<S: StateMachine> Sessions<S> {
     pub fn freeze(&self) -> Box<dyn Frozen> {
         let inner = self.inner.freeze();
         Box::new(snapshot::FrozenSessions::new(
+            self.last_number,
             self.table.clone(),
             self.fragments.clone(),
             inner,
@@ -238,7 +251,7 @@ impl<S: StateMachine> Sessions<S> {
 
     /// As [`StateMachine::restore`]. Invalid data: the bytes are none that a snapshot writes.
     pub fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()> {
-        (self.table, self.fragments) = snapshot::read(reader)?;
+        (self.last_number, self.table, self.fragments) = snapshot::read(reader)?;
         self.wants_idle = false;
         self.inner.restore(reader)
     }

@@ -1,14 +1,16 @@
 //! How the tables stand in a snapshot, before the state machine's own bytes. Big-endian:
 //!
 //! ```text
-//! version 2
+//! version 3
+//! last number 8
 //! sessions 4 | { session 8 | used at 8 | used ms 8 |
 //!                ran 1 | { sequence 8 | answer bytes 1, 255: none | answer } }
 //! commands 4 | { session 8 | sequence 8 | begun at 8 | count 4 |
 //!                fragments 4 | { number 4 | bytes 4 | bytes } }
 //! ```
 //!
-//! Used ms is the time of the tick after the session's last command, 2^64-1 if there was none yet.
+//! The last number is that of the last command. Version 2 has none: before it no entry held several commands, and the
+//! next one's number is its entry's index. Used ms is the time of the tick after the session's last command, 2^64-1 if there was none yet.
 use crate::fragments::{
     FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX, Fragments, OVERHEAD_BYTES, Partial,
 };
@@ -18,19 +20,28 @@ use quorumwire_interfaces::{Frozen, Index};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Read, and written no more.
+const VERSION_BEFORE: u8 = 2;
 const NO_ANSWER: u8 = u8::MAX;
 const _: () = assert!(ANSWER_BYTES_MAX < NO_ANSWER as usize && WINDOW < 256);
 
 pub(crate) struct FrozenSessions {
+    last_number: u64,
     table: Table,
     fragments: Fragments,
     inner: Box<dyn Frozen>,
 }
 
 impl FrozenSessions {
-    pub(crate) fn new(table: Table, fragments: Fragments, inner: Box<dyn Frozen>) -> Self {
+    pub(crate) fn new(
+        last_number: u64,
+        table: Table,
+        fragments: Fragments,
+        inner: Box<dyn Frozen>,
+    ) -> Self {
         Self {
+            last_number,
             table,
             fragments,
             inner,
@@ -41,6 +52,7 @@ impl FrozenSessions {
 impl Frozen for FrozenSessions {
     fn write(&self, writer: &mut dyn Write) -> io::Result<()> {
         writer.write_all(&[VERSION])?;
+        write_u64s(writer, [self.last_number])?;
         write_u32(writer, self.table.len())?;
         for (id, session) in self.table.iter() {
             write_session(writer, id, session)?;
@@ -61,7 +73,7 @@ impl Frozen for FrozenSessions {
 }
 
 fn write_session(writer: &mut dyn Write, id: u64, session: &Session) -> io::Result<()> {
-    write_u64s(writer, [id, session.used_at.0, session.used_ms])?;
+    write_u64s(writer, [id, session.used_at, session.used_ms])?;
     let ran = u8::try_from(session.ran.len()).map_err(|_| bad("too many commands"))?;
     writer.write_all(&[ran])?;
     for (sequence, answer) in &session.ran {
@@ -78,11 +90,13 @@ fn write_session(writer: &mut dyn Write, id: u64, session: &Session) -> io::Resu
     Ok(())
 }
 
-/// Reads both tables; what follows is the state machine's.
-pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(Table, Fragments)> {
-    if read_u8(reader)? != VERSION {
-        return Err(bad("a version of the session table that is not known here"));
-    }
+/// Reads the last number and both tables; what follows is the state machine's.
+pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(u64, Table, Fragments)> {
+    let last_number = match read_u8(reader)? {
+        VERSION => read_u64(reader)?,
+        VERSION_BEFORE => 0,
+        _ => return Err(bad("a version of the session table that is not known here")),
+    };
     let mut table = Table::default();
     let session_count = read_u32(reader)? as usize;
     if session_count > SESSIONS_MAX {
@@ -115,11 +129,11 @@ pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(Table, Fragments)> {
             return Err(bad("too many bytes in fragments"));
         }
     }
-    Ok((table, fragments))
+    Ok((last_number, table, fragments))
 }
 
 fn read_session(reader: &mut dyn Read) -> io::Result<Session> {
-    let (used_at, used_ms) = (Index(read_u64(reader)?), read_u64(reader)?);
+    let (used_at, used_ms) = (read_u64(reader)?, read_u64(reader)?);
     let count = read_u8(reader)?;
     let mut ran: VecDeque<(u64, Option<Answer>)> = VecDeque::new();
     for _ in 0..count {
@@ -179,7 +193,7 @@ fn write_u32(writer: &mut dyn Write, number: usize) -> io::Result<()> {
     writer.write_all(&number.to_be_bytes())
 }
 
-fn write_u64s(writer: &mut dyn Write, numbers: [u64; 3]) -> io::Result<()> {
+fn write_u64s<const N: usize>(writer: &mut dyn Write, numbers: [u64; N]) -> io::Result<()> {
     for number in numbers {
         writer.write_all(&number.to_be_bytes())?;
     }

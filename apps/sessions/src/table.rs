@@ -1,6 +1,6 @@
 //! Which commands of which sessions have run, and what was answered.
-use crate::{ANSWER_BYTES_MAX, IDLE_MS_MIN, Name, Place, Refusal, SESSIONS_MAX, WINDOW};
-use quorumwire_interfaces::{Index, LogTime};
+use crate::{ANSWER_BYTES_MAX, IDLE_MS_MIN, Name, Refusal, SESSIONS_MAX, WINDOW};
+use quorumwire_interfaces::LogTime;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     sessions: BTreeMap<u64, Arc<Session>>,
-    /// Sessions by the index of their newest command.
-    by_use: BTreeMap<Index, u64>,
+    /// Sessions by the number of their newest command.
+    by_use: BTreeMap<u64, u64>,
 }
 
 /// The `used_ms` of a session that was used since the last tick.
@@ -22,7 +22,8 @@ pub(crate) type Answer = SmallVec<[u8; 16]>;
 /// One client's commands that may still be repeated.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Session {
-    pub(crate) used_at: Index,
+    /// The number of its newest command.
+    pub(crate) used_at: u64,
     /// The log's time of the tick after that, or [`NOT_KNOWN`].
     pub(crate) used_ms: u64,
     /// Those that ran, sequences ascending, all within [`WINDOW`] of the highest. `None`: the answer was
@@ -103,20 +104,20 @@ impl Table {
     }
 
     /// Looks a command up, and makes room for its session. After [`Before::New`] it must be finished.
-    pub(crate) fn begin(&mut self, place: Place, name: Name) -> Before {
+    pub(crate) fn begin(&mut self, number: u64, log_time: LogTime, name: Name) -> Before {
         if !self.sessions.contains_key(&name.session) {
             if name.sequence == 0 || name.sequence > WINDOW {
                 return Before::Refused(Refusal::UnknownSession);
             }
-            if self.sessions.len() >= SESSIONS_MAX && !self.drop_idle(place) {
+            if self.sessions.len() >= SESSIONS_MAX && !self.drop_idle(log_time) {
                 return Before::Refused(Refusal::TooManySessions);
             }
         }
         let session = self.sessions.entry(name.session).or_default();
         let session = Arc::make_mut(session);
         self.by_use.remove(&session.used_at);
-        self.by_use.insert(place.index, name.session);
-        session.used_at = place.index;
+        self.by_use.insert(number, name.session);
+        session.used_at = number;
         session.used_ms = NOT_KNOWN;
         if name.sequence == 0 || session.highest().saturating_sub(name.sequence) >= WINDOW {
             return Before::Refused(Refusal::TooOld);
@@ -147,12 +148,12 @@ impl Table {
     }
 
     /// Drops the session that was used longest ago, if that is long enough ago.
-    fn drop_idle(&mut self, place: Place) -> bool {
+    fn drop_idle(&mut self, log_time: LogTime) -> bool {
         let Some((&used_at, &id)) = self.by_use.first_key_value() else {
             return false;
         };
         let used_ms = self.sessions.get(&id).map_or(0, |session| session.used_ms);
-        let is_idle = place.log_time.0.saturating_sub(used_ms) >= IDLE_MS_MIN;
+        let is_idle = log_time.0.saturating_sub(used_ms) >= IDLE_MS_MIN;
         if is_idle {
             self.by_use.remove(&used_at);
             self.sessions.remove(&id);

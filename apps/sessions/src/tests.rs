@@ -7,14 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 
 /// Answers each command with how many have run, and with as many bytes more as the command's first byte
-/// says. Remembers whether the last one awaited its time.
+/// says. Remembers whether the last one awaited its time, and its number.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct Log(Vec<Vec<u8>>, bool);
+struct Log(Vec<Vec<u8>>, bool, u64);
 
 impl StateMachine for Log {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
         self.0.push(entry.command.to_vec());
         self.1 = entry.awaits_time;
+        self.2 = entry.number;
         let more = entry.command.first().copied().unwrap_or(0);
         reply.extend_from_slice(&u32::try_from(self.0.len()).unwrap().to_be_bytes());
         reply.resize(reply.len() + usize::from(more), b'.');
@@ -393,12 +394,70 @@ fn a_snapshot_has_it_all_and_damage_is_noticed() {
         assert!(result.is_err(), "cut at {end}");
     }
     // The version, the count, a session used after one whose time is not known yet, commands.
-    for (at, flip) in [(0, 1), (1, 0x80), (13, 1), (29, 0xff)] {
+    for (at, flip) in [(0, 4), (9, 0x80), (21, 1), (37, 0xff)] {
         let mut damaged = bytes.clone();
         damaged[at] ^= flip;
         let result = Bench::new().sessions.restore(&mut &damaged[..]);
         assert!(result.is_err(), "byte {at}");
     }
+}
+
+/// Applies the next command of each of these sessions (0: a command of none) at one entry, and says their numbers.
+fn at_one_entry(bench: &mut Bench, index: u64, names: &[(u64, u64)]) -> Vec<u64> {
+    bench.place.index = Index(index);
+    let numbers = names.iter().map(|(session, sequence)| {
+        let payload = [&session.to_be_bytes()[..], &sequence.to_be_bytes(), b"\0"].concat();
+        let mut reply = Vec::new();
+        let place = bench.place;
+        if *session == 0 {
+            bench.sessions.command(place, b"\0", &mut reply);
+        } else {
+            let outcome = bench.sessions.in_session(place, &payload, &mut reply);
+            assert_eq!(outcome, Outcome::Applied);
+        }
+        bench.sessions.inner().2
+    });
+    numbers.collect()
+}
+
+#[test]
+fn each_command_has_a_number_of_its_own_however_many_stand_in_an_entry() {
+    let mut bench = Bench::new();
+    assert_eq!(at_one_entry(&mut bench, 5, &[(0, 0)]), [5]);
+    let names = [(7, 1), (0, 0), (8, 1), (7, 2)];
+    assert_eq!(at_one_entry(&mut bench, 6, &names), [6, 7, 8, 9]);
+    assert_eq!(at_one_entry(&mut bench, 7, &[(0, 0), (9, 1)]), [10, 11]);
+    // Who takes a snapshot here goes on as everybody else does.
+    let bytes = bench.snapshot();
+    let mut other = Bench::new();
+    other.sessions.restore(&mut &bytes[..]).unwrap();
+    for bench in [&mut bench, &mut other] {
+        assert_eq!(at_one_entry(bench, 8, &[(0, 0), (7, 3)]), [12, 13]);
+        assert_eq!(at_one_entry(bench, 20, &[(8, 2)]), [20]);
+        for (session, sequence) in [(7, 1), (7, 2), (7, 3), (8, 1), (8, 2), (9, 1)] {
+            let outcome = bench.command(session, sequence, b"\0").0;
+            assert_eq!(outcome, Outcome::Repeated, "{session}, {sequence}");
+        }
+    }
+    assert_eq!(other.snapshot(), bench.snapshot());
+}
+
+/// Written before entries held several commands.
+#[test]
+fn the_snapshot_before_this_version_is_read() {
+    let mut bench = Bench::new();
+    at_one_entry(&mut bench, 5, &[(7, 1)]);
+    let now = bench.snapshot();
+    let before = [&[2], &now[9..]].concat();
+    let mut other = Bench::new();
+    other.sessions.restore(&mut &before[..]).unwrap();
+    for bench in [&mut bench, &mut other] {
+        assert_eq!(at_one_entry(bench, 6, &[(0, 0)]), [6]);
+        assert_eq!(bench.command(7, 1, b"\0").0, Outcome::Repeated);
+    }
+    assert_eq!(other.snapshot(), bench.snapshot());
+    assert!(Bench::new().sessions.restore(&mut &[1][..]).is_err());
+    assert!(Bench::new().sessions.restore(&mut &[4][..]).is_err());
 }
 
 /// Many clients that send again and out of order, against a model that remembers every command.

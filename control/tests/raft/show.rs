@@ -103,6 +103,7 @@ fn entry(index: u64, term: u64, kind: RecordKind, payload: &[u8]) -> String {
         RecordKind::Tick => "tick".into(),
         RecordKind::SessionCommand => "command of a session".into(),
         RecordKind::Fragment => "fragment".into(),
+        RecordKind::Bundle => "bundle".into(),
         RecordKind::HardState | RecordKind::Durable | RecordKind::Base => "not an entry".into(),
     };
     format!("{index}@{term}:{content}")

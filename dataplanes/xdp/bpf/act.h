@@ -110,7 +110,7 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 	struct qw_slot *slot = (void *)qw_slot_of(s->frame.group_slot, s->out.index);
 	__u32 at = s->frame.at + QW_HEADER_BYTES;
 	__u32 bytes = s->in.payload_bytes;
-	__u8 flags = s->in.flags & (QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT);
+	__u8 flags = s->in.flags & QW_FLAGS_OF_ENTRIES;
 	__u8 asked_by = QW_ASKER_NONE;
 
 	if (!slot)

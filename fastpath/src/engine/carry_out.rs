@@ -9,8 +9,8 @@ use crate::step::{self, Outcome, Question};
 use quorumwire_interfaces::PlaneEvent;
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_FORWARD, ACTION_REPLY, ACTION_RESEND, ACTION_STORE,
-    ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header, Kind,
-    RESEND_ENTRIES_MAX, Reason, SENDER_CLIENT,
+    ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_BUNDLE, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header,
+    Kind, RESEND_ENTRIES_MAX, Reason, SENDER_CLIENT,
 };
 use std::net::SocketAddr;
 
@@ -306,6 +306,6 @@ impl<P: Place> Engine<P> {
 fn is_a_clients(header: &Header) -> bool {
     let is_piece = header.flags & FLAG_FRAGMENT != 0;
     usize::from(header.sender) == SENDER_CLIENT
-        && header.flags & (FLAG_TICK | FLAG_REFUSED) == 0
+        && header.flags & (FLAG_TICK | FLAG_REFUSED | FLAG_BUNDLE) == 0
         && !(is_piece && header.session == 0)
 }

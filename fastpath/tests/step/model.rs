@@ -4,9 +4,9 @@ use crate::cases::Call;
 use quorumwire_fastpath::Outcome;
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_FORWARD, ACTION_REPLY, ACTION_RESEND, ACTION_STORE,
-    ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header, Kind, MAGIC,
-    ORIGIN_BYTES, PAYLOAD_BYTES_MAX, REPAIR_ENTRIES_MAX, Reason, Registers, Role, SENDER_CLIENT,
-    VERSION,
+    ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_BUNDLE, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header,
+    Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, REPAIR_ENTRIES_MAX, Reason, Registers, Role,
+    SENDER_CLIENT, VERSION,
 };
 
 /// Nothing is moved.
@@ -113,7 +113,10 @@ fn on_packet(registers: &mut Registers, packet: &Header) -> Decision {
 
 fn not_for_clients(packet: &Header) -> bool {
     let has = |flag| packet.flags & flag == flag;
-    has(FLAG_TICK) || has(FLAG_REFUSED) || has(FLAG_FRAGMENT) && packet.session == 0
+    has(FLAG_TICK)
+        || has(FLAG_REFUSED)
+        || has(FLAG_BUNDLE)
+        || has(FLAG_FRAGMENT) && packet.session == 0
 }
 
 fn said(registers: &Registers, kind: Kind, index: u64, sequence: u64) -> Header {
@@ -182,7 +185,7 @@ fn assign(registers: &mut Registers, command: &Header, payload_bytes: usize) -> 
     }
     let index = registers.last_index + 1;
     let header = Header {
-        flags: command.flags & (FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT),
+        flags: command.flags & (FLAG_BLIND | FLAG_TICK | FLAG_FRAGMENT | FLAG_BUNDLE),
         payload_bytes: u16::try_from(payload_bytes).unwrap(),
         payload_crc32c: command.payload_crc32c,
         previous_term: registers.last_term,

@@ -2,8 +2,8 @@
 use crate::cases::Call;
 use crate::model::counted;
 use quorumwire_wire::packet::{
-    FLAG_BLIND, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header, Kind, MAGIC,
-    ORIGIN_BYTES, PAYLOAD_BYTES_MAX, Registers, Role, VERSION,
+    FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header, Kind,
+    MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, Registers, Role, VERSION,
 };
 use std::ops::ControlFlow;
 
@@ -263,6 +263,7 @@ fn oddities() -> Vec<Call> {
                 FLAG_BLIND,
                 FLAG_TICK,
                 FLAG_FRAGMENT,
+                FLAG_BUNDLE,
                 FLAG_REFUSED,
                 FLAG_EPOCH,
             ] {
@@ -305,7 +306,14 @@ fn oddities() -> Vec<Call> {
 fn host_calls() -> Vec<Call> {
     let mut all = Vec::new();
     let command = packet(Kind::Request as u8, 255);
-    for flags in [0, FLAG_BLIND, FLAG_TICK, FLAG_FRAGMENT, FLAG_REFUSED] {
+    for flags in [
+        0,
+        FLAG_BLIND,
+        FLAG_TICK,
+        FLAG_FRAGMENT,
+        FLAG_BUNDLE,
+        FLAG_REFUSED,
+    ] {
         all.push(Call::Submit(Header { flags, ..command }));
     }
     let payload_bytes = u16::try_from(PAYLOAD_BYTES_MAX + 1).unwrap();

@@ -198,7 +198,7 @@ fn fields_that_no_sender_makes_are_refused() {
         (Header { kind: 9, ..append }, Reason::Malformed),
         (
             Header {
-                flags: 0x20,
+                flags: 0x40,
                 ..append
             },
             Reason::Malformed,

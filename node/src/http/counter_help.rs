@@ -262,6 +262,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Answers that the data plane gave to blind writes at their commit",
     ),
     (
+        "plane_bundles",
+        "Entries that hold several commands, which this leader has given to the data plane",
+    ),
+    (
         "plane_came_by_other_queue",
         "Packets for the data plane that did not come by the receive queue of xdp-queue: the network card does not \
          steer them",
@@ -270,6 +274,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "plane_checksum",
         "Packets dropped because their payload's checksum is wrong",
     ),
+    ("plane_commands_bundled", "Commands in these entries"),
     (
         "plane_copies_cloned",
         "Copies of packets that left behind the driver, where it cannot make them",

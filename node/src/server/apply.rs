@@ -2,10 +2,10 @@
 //! is read without one.
 use super::core::Application;
 use quorumwire_interfaces::{Index, LogTime};
-use quorumwire_sessions::{Outcome, Place};
+use quorumwire_sessions::{Outcome, Place, Refusal};
 use quorumwire_wire::RecordKind;
 
-/// Applies an entry; what its client is told is appended to `reply`.
+/// Applies an entry, or a command of one; what its client is told is appended to `reply`.
 pub fn apply(
     store: &mut Application,
     log_time: &mut LogTime,
@@ -30,6 +30,8 @@ pub fn apply(
             }
             Outcome::Applied
         }
+        // One that is none: the leader that made it is at fault.
+        RecordKind::Bundle => Outcome::Refused(Refusal::Malformed),
         RecordKind::NoOp
         | RecordKind::Membership
         | RecordKind::HardState

@@ -8,12 +8,13 @@ use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
 use quorumwire_interfaces::{Index, Term};
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
+use quorumwire_wire::commands_of;
 use quorumwire_wire::peer::ForwardOutcome;
 
-/// Entries applied in one turn, and their bytes, so that heartbeats and clients are not kept waiting
-/// by a long backlog.
-const APPLY_ENTRIES_PER_TURN: u64 = 4096;
-/// See [`APPLY_ENTRIES_PER_TURN`].
+/// Commands applied in one turn (and those of an entry that it began), and their bytes, so that heartbeats
+/// and clients are not kept waiting by a long backlog.
+const APPLY_COMMANDS_PER_TURN: usize = 4096;
+/// See [`APPLY_COMMANDS_PER_TURN`].
 const APPLY_BYTES_PER_TURN: usize = 4 << 20;
 
 impl Server {
@@ -105,7 +106,7 @@ impl Server {
         let last = Index(
             self.committed
                 .0
-                .min(self.core.applied.0 + APPLY_ENTRIES_PER_TURN),
+                .min(self.core.applied.0 + APPLY_COMMANDS_PER_TURN as u64),
         );
         if last < first {
             return;
@@ -120,12 +121,28 @@ impl Server {
             bytes += entry.record().len();
             batch.push(entry.clone());
         }
+        let mut commands = 0;
         for entry in batch.drain(..) {
-            self.settle_orphans(entry.index, entry.term);
-            let proposal = self.take_proposal(entry.index);
-            let own = proposal
-                .as_ref()
-                .is_some_and(|proposal| proposal.term == entry.term);
+            if commands >= APPLY_COMMANDS_PER_TURN {
+                break; // what is left of them is taken again
+            }
+            commands += self.apply_entry(&entry);
+            self.core.counters.entries_applied += 1;
+            self.bytes_since_snapshot += entry.record().len() as u64;
+        }
+        self.applying = batch;
+        self.core.step(Input::Applied(self.core.applied));
+        self.serve_waiting_reads();
+    }
+
+    /// Applies an entry and answers who waits for it; how many commands it held.
+    fn apply_entry(&mut self, entry: &Entry) -> usize {
+        self.settle_orphans(entry.index, entry.term);
+        let mut commands = commands_of(entry.kind, entry.payload()).peekable();
+        let mut position = 0;
+        while let Some((kind, payload)) = commands.next() {
+            let proposal = self.take_proposal((entry.index, position));
+            position += 1;
             if let Some(Proposal {
                 origin: Origin::Client(id, slot),
                 ..
@@ -133,46 +150,55 @@ impl Server {
             {
                 self.fail_reads_before(*id, *slot);
             }
-            let outcome = self.apply_one(&entry);
-            self.core.applied = entry.index;
-            self.core.counters.entries_applied += 1;
-            self.bytes_since_snapshot += entry.record().len() as u64;
+            self.reply.clear();
+            let command = (entry.index, kind, payload);
+            let store = &mut self.core.store;
+            let outcome = apply(store, &mut self.log_time, command, &mut self.reply);
+            self.say_outcome(outcome);
+            if commands.peek().is_none() {
+                self.core.applied = entry.index;
+            }
             match proposal {
-                Some(proposal) if own => self.answer_applied(&proposal, &entry, outcome),
+                Some(proposal) if proposal.term == entry.term => {
+                    self.answer_applied(&proposal, (entry.index, payload), outcome);
+                }
                 Some(proposal) => self.answer_proposal(&proposal, None),
                 None => {}
             }
         }
-        self.applying = batch;
-        self.core.step(Input::Applied(self.core.applied));
-        self.serve_waiting_reads();
+        // A bundle of ours whose place this entry has taken.
+        while let Some(proposal) = self
+            .core
+            .proposals
+            .pop_front_if(|it| it.index <= entry.index)
+        {
+            if proposal.index == entry.index && proposal.term != entry.term {
+                self.answer_proposal(&proposal, None);
+            } else {
+                self.fail_proposal(&proposal);
+            }
+        }
+        usize::from(position)
     }
 
-    /// Applies an entry; its answer is in `reply`.
-    fn apply_one(&mut self, entry: &Entry) -> Outcome {
-        self.reply.clear();
-        let entry = (entry.index, entry.kind, entry.payload());
-        let store = &mut self.core.store;
-        let outcome = apply(store, &mut self.log_time, entry, &mut self.reply);
-        self.say_outcome(outcome);
-        outcome
-    }
-
-    /// Answers a proposal of ours that is applied. Each piece of a plane client's command was a request of
+    /// Answers a proposal of ours that is applied, the command of `payload`. Each piece of a plane client's command was a request of
     /// its own: those that do not complete it are acknowledged only, in whatever order they came.
-    fn answer_applied(&mut self, proposal: &Proposal, entry: &Entry, outcome: Outcome) {
+    fn answer_applied(
+        &mut self,
+        proposal: &Proposal,
+        (index, payload): (Index, &[u8]),
+        outcome: Outcome,
+    ) {
         match to_say(proposal.origin, outcome) {
             ToSay::PieceKept => {
-                let payload = entry.payload().get(SESSION_HEADER_BYTES..);
+                let payload = payload.get(SESSION_HEADER_BYTES..);
                 if let Some(number) = payload.and_then(|rest| rest.first_chunk()) {
-                    self.core
-                        .acknowledge_piece(proposal.origin, entry.index, *number);
+                    self.core.acknowledge_piece(proposal.origin, index, *number);
                 }
             }
             ToSay::Refusal => {
                 let reply = std::mem::take(&mut self.reply);
-                self.core
-                    .answer_plane(proposal.origin, true, entry.index, &reply);
+                self.core.answer_plane(proposal.origin, true, index, &reply);
                 self.reply = reply;
             }
             ToSay::Dropped => {
@@ -201,15 +227,15 @@ impl Server {
         }
     }
 
-    /// The waiting proposal for this index. Those before it lost their place when the log was
+    /// The waiting proposal for this index and this command of its entry. Those before it lost their place when the log was
     /// replaced by a snapshot: nobody can tell what became of them.
-    fn take_proposal(&mut self, index: Index) -> Option<Proposal> {
+    fn take_proposal(&mut self, place: (Index, u16)) -> Option<Proposal> {
         while let Some(front) = self.core.proposals.front() {
-            if front.index > index {
+            if front.place() > place {
                 return None;
             }
             let proposal = self.core.proposals.pop_front()?;
-            if proposal.index == index {
+            if proposal.place() == place {
                 return Some(proposal);
             }
             self.fail_proposal(&proposal);
@@ -224,7 +250,8 @@ impl Server {
             return;
         }
         let orphans = std::mem::take(&mut self.core.orphans);
-        for orphan in orphans {
+        // Backwards, because those of one bundle are put in front one after the other.
+        for orphan in orphans.into_iter().rev() {
             if orphan.index > index {
                 self.core.orphans.push(orphan);
             } else if orphan.index == index && orphan.term == term {

@@ -102,9 +102,17 @@ pub enum ForwardKind {
 /// A write of ours that is in the log and not applied yet.
 pub struct Proposal {
     pub index: Index,
+    /// Which of that entry's commands: 0 is the first one.
+    pub position: u16,
     pub term: Term,
     pub origin: Origin,
     pub at: Now,
+}
+
+impl Proposal {
+    pub const fn place(&self) -> (Index, u16) {
+        (self.index, self.position)
+    }
 }
 
 /// A request sent to the leader.
@@ -313,6 +321,7 @@ impl Core {
                 self.proposed = true;
                 self.proposals.push_back(Proposal {
                     index,
+                    position: 0,
                     term,
                     origin,
                     at: self.now,

@@ -5,12 +5,11 @@ use super::core::Origin;
 use crate::keys::ClusterKeys;
 use crate::report::DataPlaneReport;
 use bytes::{BufMut, Bytes, BytesMut};
-use quorumwire_control::{Engage, Now, append_record, put_payload, record_kind};
+use quorumwire_control::{Engage, NextEntry, Now, append_record, next_entries};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, MemcachedLeave, PlaneError,
     PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer, Registers, ReplicaId, Term,
 };
-use quorumwire_wire::RecordKind;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -19,6 +18,8 @@ use std::time::Duration;
 const POLL_BUDGET: usize = 256;
 /// Rounds of that in one turn of the event loop.
 const POLLS_PER_TURN: usize = 8;
+/// Entries handed over at once.
+const SUBMITTED_AT_ONCE: usize = 32;
 /// Bytes of commands that may wait until the plane has room; then clients wait.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 /// Bytes of one fragment before its part of the command: number and count.
@@ -107,6 +108,9 @@ pub struct Plane {
     /// Of what waits, how many are ticks: one at most. `waiting` says it too, but may hold some hundred
     /// thousand short commands, and each tick that is due asks.
     ticks_waiting: usize,
+    /// Entries made of several commands, and these.
+    bundles: u64,
+    bundled: u64,
 }
 
 impl Plane {
@@ -145,6 +149,8 @@ impl Plane {
             has_more: false,
             look_within: None,
             ticks_waiting: 0,
+            bundles: 0,
+            bundled: 0,
         }
     }
 
@@ -388,6 +394,8 @@ impl Plane {
         self.place.counters(&mut |name, count| {
             counters.insert(format!("plane_{name}"), count);
         });
+        counters.insert("plane_bundles".to_owned(), self.bundles);
+        counters.insert("plane_commands_bundled".to_owned(), self.bundled);
         counters
     }
 
@@ -434,13 +442,7 @@ impl Plane {
     /// Has a tick wait.
     pub fn enqueue_tick(&mut self, at: Now) {
         if self.ticks_waiting == 0 {
-            self.push_own(
-                EntryKind::Tick,
-                (0, 0),
-                Bytes::from_static(&[0; 8]),
-                None,
-                at,
-            );
+            self.push_own(EntryKind::Tick, (0, 0), Bytes::new(), None, at);
         }
     }
 
@@ -492,22 +494,18 @@ impl Plane {
         self.waiting.front().map(|submission| submission.at)
     }
 
-    /// Hands over what waits, as much as there is room for; each with the index it got.
+    /// Hands over what waits, as much as there is room for; each with the index it got, and which command of
+    /// that entry it is.
     pub fn submit(
         &mut self,
         time_ms: u64,
-        mut submitted: impl FnMut(Index, Submission),
+        mut submitted: impl FnMut(Index, u16, Submission),
     ) -> Result<(), PlaneError> {
+        let time = time_ms.to_be_bytes();
         while !self.waiting.is_empty() {
-            for submission in self.waiting.iter_mut().take(POLL_BUDGET) {
-                submission.tell_time(time_ms);
-            }
-            let commands: Vec<Command<'_>> = self
-                .waiting
-                .iter()
-                .take(POLL_BUDGET)
-                .map(Submission::command)
-                .collect();
+            let waiting = self.waiting.iter().map(|it| it.command(&time));
+            let entries = next_entries(waiting, self.payload_bytes_max, SUBMITTED_AT_ONCE);
+            let commands: Vec<Command<'_>> = entries.iter().map(NextEntry::command).collect();
             let (mut index, count) = match self.place.submit(&commands) {
                 Ok(taken) => taken,
                 Err(PlaneError::Full) => return Ok(()),
@@ -516,11 +514,18 @@ impl Plane {
             if count == 0 {
                 return Ok(());
             }
-            for _ in 0..count {
-                let Some(submission) = self.take_back() else {
-                    break;
-                };
-                submitted(index, submission);
+            let held: Vec<u16> = entries.iter().take(count).map(|it| it.commands).collect();
+            for commands in held {
+                if commands > 1 {
+                    self.bundles += 1;
+                    self.bundled += u64::from(commands);
+                }
+                for position in 0..commands {
+                    let Some(submission) = self.take_back() else {
+                        break;
+                    };
+                    submitted(index, position, submission);
+                }
                 index = index.next();
             }
         }
@@ -529,29 +534,16 @@ impl Plane {
 }
 
 impl Submission {
-    /// A tick says what time it is when it leaves, however long it has waited.
-    pub fn tell_time(&mut self, time_ms: u64) {
-        if self.kind == EntryKind::Tick {
-            self.payload = Bytes::copy_from_slice(&time_ms.to_be_bytes());
-        }
-    }
-
-    fn command(&self) -> Command<'_> {
+    /// It as a command. A tick says what time it is when it leaves, however long it has waited.
+    pub fn command<'a>(&'a self, time: &'a [u8; 8]) -> Command<'a> {
         Command {
             kind: self.kind,
             session: self.session,
             sequence: self.sequence,
-            payload: &self.payload,
+            payload: match self.kind {
+                EntryKind::Tick => time,
+                EntryKind::Command | EntryKind::Fragment | EntryKind::Bundle => &self.payload,
+            },
         }
-    }
-
-    /// What kind of record it is in a software term.
-    pub fn record_kind(&self) -> RecordKind {
-        record_kind(&self.command())
-    }
-
-    /// The payload of that record.
-    pub fn put_payload(&self, bytes: &mut BytesMut) {
-        put_payload(bytes, &self.command());
     }
 }

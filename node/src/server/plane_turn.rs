@@ -202,6 +202,7 @@ impl Core {
         for asked in asked {
             let proposal = Proposal {
                 index: asked.index,
+                position: 0,
                 term: asked.term,
                 origin: asked.origin,
                 at: self.now,
@@ -215,13 +216,13 @@ impl Core {
 
     /// What clients ask through the plane and what was submitted come to light in different orders.
     fn insert_proposal(&mut self, proposal: Proposal) {
-        let is_last = |last: &Proposal| last.index < proposal.index;
+        let is_last = |last: &Proposal| last.place() < proposal.place();
         if self.proposals.back().is_none_or(is_last) {
             return self.proposals.push_back(proposal);
         }
         let at = self
             .proposals
-            .partition_point(|other| other.index < proposal.index);
+            .partition_point(|other| other.place() < proposal.place());
         self.proposals.insert(at, proposal);
     }
 
@@ -308,9 +309,10 @@ impl Core {
             return;
         };
         let mut given = Vec::new();
-        let result = plane.submit(time_ms, |index, submission| {
+        let result = plane.submit(time_ms, |index, position, submission| {
             given.extend(submission.origin.map(|origin| Proposal {
                 index,
+                position,
                 term,
                 origin,
                 at: submission.at,
@@ -338,19 +340,21 @@ impl Core {
     }
 
     /// A submission that goes into the log of a software term after all; back if there is no room.
-    fn propose_submission(&mut self, mut submission: Submission) -> Result<(), Submission> {
-        submission.tell_time(self.leader_time_ms());
-        let kind = submission.record_kind();
+    fn propose_submission(&mut self, submission: Submission) -> Result<(), Submission> {
+        let time = self.leader_time_ms().to_be_bytes();
+        let command = submission.command(&time);
+        let kind = record_kind(&command);
         let now = self.now;
         match self
             .replica
-            .propose(kind, |bytes| submission.put_payload(bytes))
+            .propose(kind, |bytes| put_payload(bytes, &command))
         {
             Ok((index, term)) => {
                 self.proposed = true;
                 self.proposals
                     .extend(submission.origin.map(|origin| Proposal {
                         index,
+                        position: 0,
                         term,
                         origin,
                         at: now,

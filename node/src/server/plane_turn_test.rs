@@ -316,6 +316,28 @@ fn a_tick_that_waited_tells_when_it_leaves() {
     assert!(index_of(&core, 3).is_some());
 }
 
+/// What waits when there is room again becomes one entry, and each command of it has somebody who waits.
+#[test]
+fn commands_that_wait_share_an_entry_and_keep_their_order() {
+    let (mut core, alone) = fast_leader();
+    alone.0.lock().unwrap().room = 0;
+    for number in 1..=4 {
+        assert!(matches!(write(&mut core, number), Routed::Pending));
+    }
+    alone.0.lock().unwrap().room = 10;
+    core.submit_waiting();
+    let places: Vec<_> = core.proposals.iter().map(Proposal::place).collect();
+    let origins: Vec<_> = core.proposals.iter().map(|it| it.origin).collect();
+    let index = places[0].0;
+    assert_eq!(places, [0, 1, 2, 3].map(|position| (index, position)));
+    assert_eq!(origins, [1, 2, 3, 4].map(Origin::Datagram));
+    let plane = core.plane.as_ref().unwrap();
+    assert!(plane.waiting.is_empty());
+    let counters = plane.counters();
+    assert_eq!(counters["plane_bundles"], 1);
+    assert_eq!(counters["plane_commands_bundled"], 4);
+}
+
 #[test]
 fn who_reads_times_waits_for_a_tick_that_is_on_its_way() {
     let (mut core, _place) = fast_leader();
@@ -480,7 +502,7 @@ fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
         ..MemoryChange::default()
     });
     let entry = Applied {
-        index: core.applied.next(),
+        number: core.applied.next().0,
         log_time: LogTime(core.leader_time_ms()),
         awaits_time: false,
         command: &encoded(&none),

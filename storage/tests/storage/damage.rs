@@ -456,7 +456,8 @@ fn with_other_base(segment: &[u8]) -> Vec<u8> {
             | RecordKind::Tick
             | RecordKind::Membership
             | RecordKind::SessionCommand
-            | RecordKind::Fragment => {}
+            | RecordKind::Fragment
+            | RecordKind::Bundle => {}
         }
         let checksum = crc32c::crc32c(&forged[at + 4..end]).to_be_bytes();
         forged[at..at + 4].copy_from_slice(&checksum);

@@ -66,10 +66,26 @@ fn follow(pipe: &mut Pipe, model: &mut Model, rng: &mut ChaCha8Rng) -> Result<()
 
 #[test]
 fn what_is_sent_ahead_is_answered_as_if_one_after_the_other() {
+    are_answered_in_order(Plan::steady(3, Durability::Memory));
+}
+
+/// Several commands of one connection stand in one entry there, with reads between them.
+#[test]
+fn what_is_sent_ahead_through_a_plane_is_answered_as_if_one_after_the_other() {
+    let mut plan = Plan::steady(3, Durability::Memory);
+    plan.plane = "socket".into();
+    are_answered_in_order(plan);
+}
+
+fn are_answered_in_order(plan: Plan) {
     let seed = seed();
-    run_started(Plan::steady(3, Durability::Memory), |cluster| {
+    let has_plane = plan.plane != "none";
+    run_started(plan, |cluster| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let ids = leader_and_follower(cluster)?;
+        if has_plane {
+            cluster.wait_for_fast_term(&[0, 1, 2])?;
+        }
         let term = cluster.status(ids[0])?.term;
         for (id, prefix) in ids.into_iter().zip(["leader", "follower"]) {
             let mut model = Model::new(prefix);
@@ -83,6 +99,13 @@ fn what_is_sent_ahead_is_answered_as_if_one_after_the_other() {
             pipe.expect_silence()?;
         }
         cluster.wait_for_equal(&[0, 1, 2])?;
+        if has_plane {
+            let counters = cluster.status(ids[0])?.counters;
+            let [entries, commands] = ["plane_bundles", "plane_commands_bundled"]
+                .map(|name| counters.get(name).copied().unwrap_or_default());
+            println!("{commands} commands in {entries} entries");
+            ensure!(commands > 2 * entries && entries > 100, "{counters:?}");
+        }
         Ok(())
     });
 }

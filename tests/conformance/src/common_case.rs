@@ -48,11 +48,16 @@ fn assert_same_for_all(sent: &[Frame], replicas: usize) -> usize {
     said.len()
 }
 
-/// Commands, pieces and ticks, with session and number, from nothing to the largest payload.
+/// Commands, pieces, ticks and bundles, with session and number, from nothing to the largest payload.
 pub fn every_kind_and_size_goes_through<F: Fabric>() {
     let mut cluster = Cluster::<F>::engaged(3);
     let most = cluster.fabric.plane(0).limits().payload_bytes_max;
-    let kinds = [EntryKind::Command, EntryKind::Fragment, EntryKind::Tick];
+    let kinds = [
+        EntryKind::Command,
+        EntryKind::Fragment,
+        EntryKind::Tick,
+        EntryKind::Bundle,
+    ];
     let mut expected = Vec::new();
     for (number, bytes) in [0, 1, 7, 8, 9, 63, 64, 65, most - 1, most]
         .into_iter()
@@ -62,7 +67,7 @@ pub fn every_kind_and_size_goes_through<F: Fabric>() {
             .map(|at| (at * 7 + number).to_le_bytes()[0])
             .collect();
         let command = Command {
-            kind: kinds[number % 3],
+            kind: kinds[number % 4],
             session: u64::MAX - number as u64,
             sequence: number as u64,
             payload: &payload,

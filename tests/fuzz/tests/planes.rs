@@ -239,7 +239,7 @@ impl World {
                     };
                     let piece = match kind {
                         EntryKind::Fragment => *payload.first_chunk().expect("its number"),
-                        EntryKind::Command | EntryKind::Tick => [0; 4],
+                        EntryKind::Command | EntryKind::Tick | EntryKind::Bundle => [0; 4],
                     };
                     if let Some(command) = commands.get_mut(&(session, sequence)) {
                         *command.sent.entry(piece).or_default() += 1;

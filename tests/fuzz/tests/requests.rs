@@ -1,7 +1,7 @@
 //! What clients send, through the parsers into a store.
 
 use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, fuzz, grown};
-use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine as _};
+use quorumwire_interfaces::{Applied, LogTime, StateMachine as _};
 use quorumwire_kv::memcached::{self, Request};
 use quorumwire_kv::redis::{self, Kind, Resp, Script, Words};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command, REPLY_BYTES_MAX, Store};
@@ -15,7 +15,7 @@ fn apply(store: &mut Store, index: u64, command: &Command<'_>) -> Vec<u8> {
     assert_eq!(Command::decode(&bytes).as_ref(), Ok(command));
     let mut reply = Vec::new();
     let entry = Applied {
-        index: Index(index),
+        number: index,
         log_time: LogTime(1_700_000_000_000 + index),
         awaits_time: index.is_multiple_of(3),
         command: &bytes,

@@ -34,8 +34,11 @@ pub const FLAG_TICK: u8 = 0x4;
 pub const FLAG_FRAGMENT: u8 = 0x8;
 /// Flag. ANSWER: it was not carried out; the payload is a text that says why.
 pub const FLAG_REFUSED: u8 = 0x10;
+/// Flag. APPEND: the payload is several commands, each carried out by itself, in this order
+/// (README.md). No client may set it.
+pub const FLAG_BUNDLE: u8 = 0x20;
 /// All flags.
-pub const FLAGS_KNOWN: u8 = 0x1f;
+pub const FLAGS_KNOWN: u8 = 0x3f;
 /// Action. Put the payload into the ring at `index`.
 pub const ACTION_STORE: u32 = 0x1;
 /// Action. Send `header` with the payload to all other replicas of the grant.

@@ -1,8 +1,8 @@
 //! The packets of the fast path as bytes: what was written by hand decodes to these values and back.
 use crate::vectors::all;
 use quorumwire_wire::packet::{
-    FLAG_BLIND, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, HEADER_BYTES, Header, Kind,
-    MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, Reason, Role, VERSION,
+    FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, HEADER_BYTES,
+    Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, Reason, Role, VERSION,
 };
 
 const SESSION: u64 = 0x0123_4567_89ab_cdef;
@@ -91,6 +91,12 @@ fn between_replicas() -> Vec<(&'static str, Header, Vec<u8>)> {
         sequence: 4,
         ..plain(Kind::Append, 2, FLAG_FRAGMENT)
     };
+    let bundle = Header {
+        index: 3,
+        previous_term: 5,
+        commit_index: 2,
+        ..plain(Kind::Append, 0, FLAG_BUNDLE)
+    };
     let ok = Header {
         index: 100,
         commit_index: 99,
@@ -126,6 +132,7 @@ fn between_replicas() -> Vec<(&'static str, Header, Vec<u8>)> {
         ("append", append, b"hello".to_vec()),
         ("append_tick", tick, time),
         ("append_fragment", fragment, piece),
+        ("append_bundle", bundle, b"\x02\0\x01a\x02\0\x01b".to_vec()),
         ("append_ok", ok, vec![]),
         ("retransmit", retransmit, vec![]),
         ("heartbeat", heartbeat, vec![]),

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_wire::peer::{self, peer_message::Body};
 use quorumwire_wire::prost::Message;
+use quorumwire_wire::put_bundled;
 use quorumwire_wire::{
     CommitQuorum, FrameHeader, Member, MemberRole, Membership, Record, RecordKind, SnapshotHead,
     SnapshotReader, SnapshotWriter, begin_record, encode_frame, finish_record,
@@ -431,6 +432,14 @@ fn records() -> Vec<(&'static str, RecordKind, u64, u64, Vec<u8>)> {
         b"lo",
     ]
     .concat();
+    let mut bundle = BytesMut::new();
+    put_bundled(&mut bundle, RecordKind::Command, |out| {
+        out.extend_from_slice(b"a");
+    });
+    put_bundled(&mut bundle, RecordKind::SessionCommand, |out| {
+        out.extend_from_slice(&[&7_u64.to_be_bytes()[..], &9_u64.to_be_bytes(), b"b"].concat());
+    });
+    let bundle = bundle.to_vec();
     let (term, index) = (0x0102_0304_0506_0708, 0x1112_1314_1516_1718);
     vec![
         ("no_op", RecordKind::NoOp, 3, 1, vec![]),
@@ -451,6 +460,7 @@ fn records() -> Vec<(&'static str, RecordKind, u64, u64, Vec<u8>)> {
             [&session[..], &9_u64.to_be_bytes(), b"hello"].concat(),
         ),
         ("fragment", RecordKind::Fragment, 3, 5, fragment),
+        ("bundle", RecordKind::Bundle, 3, 6, bundle),
         (
             "hard_state",
             RecordKind::HardState,

@@ -138,7 +138,7 @@ impl Store {
         let is_refused = flags.vivify.is_some() && self.memory.is_over_limit();
         let mut shown = match (self.live(key), flags.vivify) {
             (Some(item), _) => Shown::of(item),
-            (None, Some(_)) if !is_refused => Shown::new(at.index, b""),
+            (None, Some(_)) if !is_refused => Shown::new(at.number, b""),
             (None, Some(_) | None) => {
                 self.counts.refused_for_memory += u64::from(is_refused);
                 self.counts.outcomes.get_misses += 1;
@@ -177,7 +177,7 @@ impl Store {
         });
         let contents = Contents {
             flags: 0,
-            unique: at.index,
+            unique: at.number,
             deadline_ms: deadline_ms(exptime, at.now_ms),
             awaits_time: at.awaits_time && counts_from_now(exptime),
             recache,
@@ -207,7 +207,7 @@ impl Store {
         reply.extend_from_slice(code);
         for word in flags.words() {
             if word[0] == b'c' {
-                let unique = if is_stored { at.index } else { 0 };
+                let unique = if is_stored { at.number } else { 0 };
                 push_number(reply, b'c', unique);
             }
             push_repeated(reply, &flags, word);
@@ -272,7 +272,7 @@ impl Store {
         };
         let contents = Contents {
             flags: written.flags,
-            unique: at.index,
+            unique: at.number,
             deadline_ms: item.deadline_ms,
             awaits_time: item.awaits_time,
             recache: Recache {
@@ -302,7 +302,7 @@ impl Store {
         } else if let Some(slot) = self.items.get_mut(hash, key) {
             let before = Footprint::of(slot);
             let item = item::make_mut(slot);
-            item.unique = at.index;
+            item.unique = at.number;
             item.recache = Recache {
                 is_stale: true,
                 is_won: false,
@@ -329,7 +329,7 @@ impl Store {
             }
             let (digits, start) = reply::decimal(flags.initial);
             let digits = &digits[start..];
-            push_counted(reply, &flags, &mut Shown::new(at.index, digits), at.now_ms);
+            push_counted(reply, &flags, &mut Shown::new(at.number, digits), at.now_ms);
             return self.make(key, digits, &flags, Recache::default(), at);
         };
         let is_other = |wanted: u64| wanted != 0 && wanted != item.unique;
@@ -352,7 +352,7 @@ impl Store {
         }
         if !flags.has(b'q') {
             let mut shown = Shown {
-                unique: at.index,
+                unique: at.number,
                 value: digits,
                 ..Shown::of(item)
             };
@@ -369,7 +369,7 @@ impl Store {
         let hash = self.items.hash(key);
         if let Some(slot) = self.items.get_mut(hash, key) {
             let before = Footprint::of(slot);
-            item::write_number(slot, digits, at.index);
+            item::write_number(slot, digits, at.number);
             self.memory.changed(hash, before, Footprint::of(slot));
         }
     }

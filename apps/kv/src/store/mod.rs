@@ -110,10 +110,10 @@ struct Counts {
     outcomes: Outcomes,
 }
 
-/// What a command runs at: the place and the time of its log entry.
+/// What a command runs at: its number and the time of its log entry.
 #[derive(Clone, Copy)]
 struct At {
-    index: u64,
+    number: u64,
     now_ms: u64,
     /// `now_ms` may be long past.
     awaits_time: bool,
@@ -142,7 +142,7 @@ impl StateMachine for Store {
         }
         self.tidy();
         let at = At {
-            index: entry.index.0,
+            number: entry.number,
             now_ms: self.log_time_ms,
             awaits_time: entry.awaits_time,
         };
@@ -423,7 +423,7 @@ impl Store {
     fn store(&mut self, item: Written<'_>, at: At) -> &'static [u8] {
         let contents = Contents {
             flags: item.flags,
-            unique: at.index,
+            unique: at.number,
             deadline_ms: deadline_ms(item.exptime, at.now_ms),
             awaits_time: at.awaits_time && counts_from_now(item.exptime),
             recache: Recache::default(),
@@ -445,7 +445,7 @@ impl Store {
             return reply::NOT_STORED;
         }
         let before = Footprint::of(slot);
-        item::extend(slot, front, back, at.index);
+        item::extend(slot, front, back, at.number);
         self.memory.changed(hash, before, Footprint::of(slot));
         self.counts.total_items += 1;
         reply::STORED
@@ -480,7 +480,7 @@ impl Store {
             reply.extend_from_slice(reply::OUT_OF_MEMORY_FOR_NUMBER);
             return;
         }
-        item::write_number(slot, digits, at.index);
+        item::write_number(slot, digits, at.number);
         self.memory.changed(hash, before, Footprint::of(slot));
         reply.extend_from_slice(digits);
         reply.extend_from_slice(b"\r\n");
@@ -509,7 +509,7 @@ impl Store {
             item.deadline_ms = end_ms;
             item.awaits_time = awaits_time;
             if self.memory.limit.evicts() {
-                item.touched = at.index;
+                item.touched = at.number;
             }
             self.alarms.cover(item, hash);
             self.memory.changed(hash, before, Footprint::of(item));

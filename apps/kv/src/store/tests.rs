@@ -1,5 +1,4 @@
 //! The rules of the store one by one. Random runs against a model stand in `tests/model.rs`.
-use quorumwire_interfaces::Index;
 
 use super::*;
 use crate::MemoryChange;
@@ -68,7 +67,7 @@ impl Log {
         let log_time = LogTime(self.now_ms);
         self.store.apply(
             &Applied {
-                index: Index(self.index),
+                number: self.index,
                 log_time,
                 awaits_time: self.awaits_time,
                 command,

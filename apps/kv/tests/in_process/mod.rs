@@ -1,6 +1,6 @@
 //! The parser and a store, joined as a server joins them, without a network or a log in between.
 use bytes::BytesMut;
-use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_interfaces::{Applied, LogTime, StateMachine};
 use quorumwire_kv::Store;
 use quorumwire_kv::memcached::{Local, Parsed, REQUEST_BYTES_MAX, Request, parse, reply};
 
@@ -118,7 +118,7 @@ impl Server {
         let log_time = LogTime(self.log_time_ms);
         self.store.apply(
             &Applied {
-                index: Index(self.index),
+                number: self.index,
                 log_time,
                 awaits_time: self.awaits_time,
                 command,

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
-use quorumwire_interfaces::{Applied, Index, LogTime, StateMachine};
+use quorumwire_interfaces::{Applied, LogTime, StateMachine};
 use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, answer_command, classify, parse};
 use quorumwire_kv::{Command as LogCommand, Key, MemoryChange, REPLY_BYTES_MAX, Store};
 use tempfile::TempDir;
@@ -209,7 +209,7 @@ impl Ours {
         self.index += 1;
         let mut reply = Vec::new();
         let entry = Applied {
-            index: Index(self.index),
+            number: self.index,
             log_time: LogTime(self.log_time_ms),
             awaits_time: false,
             command: &encoded,

@@ -350,8 +350,13 @@ impl Sim<'_> {
             }
             2 => {
                 let payload = self.payload();
-                let kinds = [EntryKind::Command, EntryKind::Fragment, EntryKind::Tick];
-                let kind = kinds[self.dice.below(3)];
+                let kinds = [
+                    EntryKind::Command,
+                    EntryKind::Fragment,
+                    EntryKind::Tick,
+                    EntryKind::Bundle,
+                ];
+                let kind = kinds[self.dice.below(kinds.len())];
                 let session = self.sequence;
                 let command = Command {
                     kind,

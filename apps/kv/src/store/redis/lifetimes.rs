@@ -113,7 +113,7 @@ impl Store {
             let item = item::make_mut(slot);
             item.deadline_ms = life.end_ms;
             item.awaits_time = life.awaits_time;
-            item.unique = at.index;
+            item.unique = at.number;
             self.alarms.cover(item, hash);
             self.memory.changed(hash, before, Footprint::of(item));
             self.note_awaiting(hash, life.awaits_time);

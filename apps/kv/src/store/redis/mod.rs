@@ -171,7 +171,7 @@ impl Store {
             resp: script.resp,
             end_max,
             work_left: *work_left,
-            chance: at.index.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            chance: at.number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
         match find(words) {
             Err(error) => answer.out.extend_from_slice(&error),
@@ -269,7 +269,7 @@ impl Store {
     fn keep(&mut self, key: Key<'_>, value: &[u8], (flags, life): (u32, Life), at: At) {
         let contents = Contents {
             flags,
-            unique: at.index,
+            unique: at.number,
             deadline_ms: life.end_ms,
             awaits_time: life.awaits_time,
             recache: Recache::default(),
@@ -294,9 +294,9 @@ impl Store {
             let before = Footprint::of(slot);
             let missing = bytes_least.saturating_sub(slot.value().len());
             if missing > 0 {
-                item::extend(slot, b"", &vec![0; missing], at.index);
+                item::extend(slot, b"", &vec![0; missing], at.number);
             }
-            item::change(slot, at.index, change);
+            item::change(slot, at.number, change);
             self.memory.changed(hash, before, Footprint::of(slot));
             self.counts.total_items += 1;
         } else {

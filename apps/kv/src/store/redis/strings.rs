@@ -190,7 +190,7 @@ impl Store {
             fits(bytes)?;
             answer.spend(bytes)?;
             let before = Footprint::of(slot);
-            item::extend(slot, b"", words[2], at.index);
+            item::extend(slot, b"", words[2], at.number);
             self.memory.changed(hash, before, Footprint::of(slot));
             self.counts.total_items += 1;
             bytes
