@@ -388,16 +388,16 @@ impl World {
             if first {
                 self.counts.see("bundle carried out");
             }
-            // Those that wait for more commands than it has were of another entry at this index.
-            let after = Applying {
-                index: entry.index,
-                position: u16::MAX,
-                term: entry.term,
-                kind: entry.kind,
-                payload: &[],
-            };
-            self.settle_proposals(place, &after, Outcome::Applied);
         }
+        // A bundle may have waited for this index, and another entry, with fewer commands, stands there now.
+        let after = Applying {
+            index: entry.index,
+            position: u16::MAX,
+            term: entry.term,
+            kind: entry.kind,
+            payload: &[],
+        };
+        self.settle_proposals(place, &after, Outcome::Applied);
     }
 
     /// What a term that it leads begins with.

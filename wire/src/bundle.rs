@@ -6,6 +6,7 @@
 //! Big-endian. Kind and payload are those of the record that the command would be alone: a command, or one of a
 //! session. A bundle is made where many commands leave at once and each entry costs a packet.
 use crate::RecordKind;
+use crate::packet::PAYLOAD_BYTES_MAX;
 use bytes::{BufMut, BytesMut};
 
 /// Bytes before a command's payload.
@@ -19,6 +20,9 @@ impl<'a> Bundle<'a> {
     /// The bundle that these bytes are. `None`: they are none, and no command of it must be carried out.
     #[must_use]
     pub fn of(payload: &'a [u8]) -> Option<Self> {
+        if payload.len() > PAYLOAD_BYTES_MAX {
+            return None; // no packet carried it
+        }
         let mut rest = payload;
         while !rest.is_empty() {
             (_, rest) = split(rest)?;
@@ -115,6 +119,15 @@ mod tests {
             assert!(Bundle::of(&TWO[..end]).is_none(), "{end} bytes");
         }
         assert_eq!(Bundle::of(&TWO[..8]).unwrap().count(), 1);
+        let nothing: (RecordKind, &[u8]) = (RecordKind::Bundle, &[]);
+        assert_eq!(alone(&[]), [nothing], "the entry is applied all the same");
+        let mut long = BytesMut::new();
+        while long.len() + BUNDLED_HEADER_BYTES < PAYLOAD_BYTES_MAX {
+            put_bundled(&mut long, RecordKind::Command, |out| out.put_u8(b'x'));
+        }
+        assert_eq!(Bundle::of(&long).unwrap().count(), PAYLOAD_BYTES_MAX / 4);
+        put_bundled(&mut long, RecordKind::Command, |_| {});
+        assert!(Bundle::of(&long).is_none(), "longer than any packet");
         for kind in (0..=u8::MAX).filter(|kind| ![2, 5].contains(kind)) {
             let mut other = TWO.to_vec();
             other[8] = kind;

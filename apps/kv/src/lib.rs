@@ -103,17 +103,17 @@ pub const ERROR_BYTES_MAX: usize = 128;
 /// apply nothing else meanwhile. What counts is in `store/redis/work.rs`.
 pub const WORK_MAX: usize = 64 << 20;
 
-/// How many items one log entry removes at most because their time has passed. Those that wait their
+/// How many items one command removes at most because their time has passed. Those that wait their
 /// turn are invisible, also to snapshots.
-pub const EXPIRED_PER_ENTRY_MAX: usize = 128;
+pub const EXPIRED_PER_COMMAND_MAX: usize = 128;
 
-/// How many items one log entry evicts at most; the next entries, and ticks that come because of it, go on.
-pub const EVICTED_PER_ENTRY_MAX: usize = 4096;
+/// How many items one command evicts at most; the next ones, and ticks that come because of it, go on.
+pub const EVICTED_PER_COMMAND_MAX: usize = 4096;
 
-/// After so many bytes of evicted items a log entry evicts no more.
-pub const EVICTED_BYTES_PER_ENTRY_MAX: u64 = 64 << 20;
+/// After so many bytes of evicted items a command evicts no more.
+pub const EVICTED_BYTES_PER_COMMAND_MAX: u64 = 64 << 20;
 
-/// How many items one log entry puts at least into the order in which they are evicted, where evicting begins with
+/// How many items one command puts at least into the order in which they are evicted, where evicting begins with
 /// items there; those that share a position with the last come on top. Until all are, writes that need memory are
 /// refused at the limit.
-pub const SORTED_PER_ENTRY: usize = 16 << 10;
+pub const SORTED_PER_COMMAND: usize = 16 << 10;

@@ -48,7 +48,7 @@ pub const SESSION_HEADER_BYTES: usize = 16;
 /// Bytes of a fragment's payload before its bytes: session, sequence, number and count of fragments.
 pub const FRAGMENT_HEADER_BYTES: usize = 24;
 
-/// What became of an entry.
+/// What became of a command, or of a fragment of one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
     /// The command ran; its answer was appended.
@@ -81,10 +81,10 @@ pub enum Refusal {
     TooManySessions,
 }
 
-/// Where an entry stands.
+/// Where a command stands.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Its index.
+    /// Its entry's index.
     pub index: Index,
     /// The log's time there; before a command of a session it may be long past.
     pub log_time: LogTime,
@@ -134,6 +134,12 @@ impl<S: StateMachine> Sessions<S> {
     #[must_use]
     pub fn fragments_bytes(&self) -> usize {
         self.fragments.bytes()
+    }
+
+    /// Leaves out so many numbers of commands behind the last one, which `index` was not behind: what another log
+    /// gave out there does not come again.
+    pub fn skip_numbers(&mut self, index: Index, count: u64) {
+        self.last_number = self.last_number.max(index.0).saturating_add(count);
     }
 
     /// Runs a command without a session.

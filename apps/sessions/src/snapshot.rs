@@ -10,7 +10,8 @@
 //! ```
 //!
 //! The last number is that of the last command. Version 2 has none: before it no entry held several commands, and the
-//! next one's number is its entry's index. Used ms is the time of the tick after the session's last command, 2^64-1 if there was none yet.
+//! next one's number is its entry's index. Used ms is the time of the tick after the session's last command,
+//! 2^64-1 if there was none yet.
 use crate::fragments::{
     FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX, Fragments, OVERHEAD_BYTES, Partial,
 };
@@ -92,7 +93,8 @@ fn write_session(writer: &mut dyn Write, id: u64, session: &Session) -> io::Resu
 
 /// Reads the last number and both tables; what follows is the state machine's.
 pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(u64, Table, Fragments)> {
-    let last_number = match read_u8(reader)? {
+    let version = read_u8(reader)?;
+    let last_number = match version {
         VERSION => read_u64(reader)?,
         VERSION_BEFORE => 0,
         _ => return Err(bad("a version of the session table that is not known here")),
@@ -107,6 +109,9 @@ pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(u64, Table, Fragments)>
         if !table.insert(id, read_session(reader)?) {
             return Err(bad("a session twice"));
         }
+    }
+    if version == VERSION && table.last_use() > last_number {
+        return Err(bad("a session used by a command that is still to come"));
     }
     if !table.is_sound() {
         return Err(bad("a session used since the last tick, and before it"));

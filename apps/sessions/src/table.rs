@@ -68,6 +68,13 @@ impl Table {
             && self.sessions.insert(id, Arc::new(session)).is_none()
     }
 
+    /// The number of the newest command of any session.
+    pub(crate) fn last_use(&self) -> u64 {
+        self.by_use
+            .last_key_value()
+            .map_or(0, |(number, _)| *number)
+    }
+
     /// Whether sessions have been used since the last tick only if no other was used after them.
     pub(crate) fn is_sound(&self) -> bool {
         let used = |id: &u64| self.sessions.get(id).map_or(0, |session| session.used_ms);

@@ -442,6 +442,16 @@ fn each_command_has_a_number_of_its_own_however_many_stand_in_an_entry() {
     assert_eq!(other.snapshot(), bench.snapshot());
 }
 
+#[test]
+fn a_session_used_by_a_command_to_come_is_damage() {
+    let mut bench = Bench::new();
+    at_one_entry(&mut bench, 5, &[(7, 1), (7, 2)]);
+    let mut bytes = bench.snapshot();
+    assert_eq!(bytes[1..9], 6_u64.to_be_bytes());
+    bytes[8] = 5;
+    assert!(Bench::new().sessions.restore(&mut &bytes[..]).is_err());
+}
+
 /// Written before entries held several commands.
 #[test]
 fn the_snapshot_before_this_version_is_read() {

@@ -233,7 +233,7 @@ impl<P: Place> Engine<P> {
             {
                 self.hand_over_request(packet, packet.from, packet.payload, sink);
             }
-            (Some(Kind::Forward), Reason::Off) => {
+            (Some(Kind::Forward), Reason::Off) if !is_for_hosts_only(&packet.header) => {
                 if let Some((origin, payload)) = split_origin(packet.payload) {
                     self.hand_over_request(packet, origin, payload, sink);
                 }
@@ -301,11 +301,15 @@ impl<P: Place> Engine<P> {
     }
 }
 
+/// Whether a request asks for what only a replica's host does, as the step sees it.
+fn is_for_hosts_only(header: &Header) -> bool {
+    let is_piece = header.flags & FLAG_FRAGMENT != 0;
+    header.flags & (FLAG_TICK | FLAG_REFUSED | FLAG_BUNDLE) != 0
+        || (is_piece && header.session == 0)
+}
+
 /// Whether a request is one that a client may make, as the step sees it; too large to be sent on it may
 /// be.
 fn is_a_clients(header: &Header) -> bool {
-    let is_piece = header.flags & FLAG_FRAGMENT != 0;
-    usize::from(header.sender) == SENDER_CLIENT
-        && header.flags & (FLAG_TICK | FLAG_REFUSED | FLAG_BUNDLE) == 0
-        && !(is_piece && header.session == 0)
+    usize::from(header.sender) == SENDER_CLIENT && !is_for_hosts_only(header)
 }

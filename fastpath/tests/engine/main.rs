@@ -10,7 +10,10 @@ use quorumwire_fastpath::{Asking, Engine, Options, PIECE_BYTES_MAX, Request};
 use quorumwire_interfaces::{
     Answer, EntryKind, Grant, Index, PlaneError, PlaneKeyPair, PlaneKeys, Term,
 };
-use quorumwire_wire::packet::{ORIGIN_BYTES, PAYLOAD_BYTES_MAX, Reason};
+use quorumwire_wire::packet::{
+    FLAG_BUNDLE, FLAG_REFUSED, FLAG_TICK, Header, Kind, MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX,
+    Reason, VERSION,
+};
 use std::net::SocketAddr;
 
 fn client() -> SocketAddr {
@@ -471,6 +474,51 @@ fn pieces_without_a_session_are_taken_by_nobody() {
     assert!(network.seen[0].is_empty() && network.seen[1].is_empty());
     let malformed = network.engines[0].counters().reason(Reason::Malformed);
     assert_eq!(malformed, 1);
+}
+
+/// A request with these flags, rightly signed: a client's, or one that a follower sends on.
+fn flagged(kind: Kind, flags: u8) -> Vec<u8> {
+    let is_forward = kind == Kind::Forward;
+    let term = grant(2, 0).term.0;
+    let origin = [0; ORIGIN_BYTES];
+    let payload = [if is_forward { &origin[..] } else { &[] }, b"x"].concat();
+    let header = Header {
+        magic: MAGIC,
+        version: VERSION,
+        kind: kind as u8,
+        sender: if is_forward { 1 } else { u8::MAX },
+        flags,
+        payload_bytes: u16::try_from(payload.len()).unwrap(),
+        payload_crc32c: crc32c::crc32c(b"x"),
+        group: GROUP.0,
+        term: if is_forward { term } else { 0 },
+        session: 1,
+        sequence: 1,
+        ..Header::default()
+    };
+    let mut head = header.encode();
+    let key = quorumwire_fastpath::TagKey::new([if is_forward { 1 } else { 2 }; 16]);
+    let tag = quorumwire_fastpath::tag(&key, &head, &payload);
+    head[64..].copy_from_slice(&tag.to_be_bytes());
+    [&head[..], &payload].concat()
+}
+
+#[test]
+fn what_only_hosts_may_say_comes_to_no_host() {
+    for kind in [Kind::Request, Kind::Forward] {
+        for flags in [0, FLAG_TICK, FLAG_REFUSED, FLAG_BUNDLE] {
+            for is_off in [false, true] {
+                let mut network = Network::engaged(2, 8);
+                if is_off {
+                    network.engines[0].disengage();
+                }
+                network.send(client(), 0, flagged(kind, flags));
+                network.settle();
+                let is_told = !network.seen[0].is_empty();
+                assert_eq!(is_told, flags == 0, "{kind:?} {flags} {is_off}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Folders of new clusters, made by `restore` and `recover` as the command line runs them: what is in them,
 //! and what is refused.
-use super::{INDEX_GAP, group_folder, unfinished_folder};
+use super::{INDEX_GAP, NUMBERS_GAP, group_folder, unfinished_folder};
 use crate::commands::{Cli, backup, run};
 use crate::options::Refused;
-use crate::server::{Application, GROUP, apply};
+use crate::server::{Application, GROUP, apply, commands_of};
 use crate::stage::Stage;
+use bytes::{BufMut as _, BytesMut};
 use clap::Parser as _;
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_kv::memcached::{Parsed, Request, parse};
@@ -12,7 +13,7 @@ use quorumwire_sessions::Outcome;
 use quorumwire_storage::{FolderDisk, LogJob, Opened, Ready, Settings, open};
 use quorumwire_wire::{
     BackupHead, BackupWriter, CommitQuorum, Member, MemberRole, Membership, RecordKind,
-    SnapshotHead, begin_record, finish_record, peer,
+    SnapshotHead, begin_record, finish_record, peer, put_bundled,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,21 @@ fn in_session() -> (RecordKind, Vec<u8>) {
     (RecordKind::SessionCommand, payload)
 }
 
+/// Several commands in one entry, one of them of a session.
+fn bundle() -> (RecordKind, Vec<u8>) {
+    let mut payload = BytesMut::new();
+    let mut next = [8_u64.to_be_bytes(), 1_u64.to_be_bytes()].concat();
+    next.extend(encoded("incr number 10\r\n"));
+    let first = encoded("append number 0 0 1\r\n1\r\n");
+    put_bundled(&mut payload, RecordKind::Command, |out| {
+        out.put_slice(&first);
+    });
+    put_bundled(&mut payload, RecordKind::SessionCommand, |out| {
+        out.put_slice(&next);
+    });
+    (RecordKind::Bundle, payload.to_vec())
+}
+
 fn members() -> Membership {
     let member = |id: u16| Member {
         id: ReplicaId(id),
@@ -68,6 +84,7 @@ fn entries() -> Vec<(RecordKind, Vec<u8>)> {
         (RecordKind::Tick, 1000_u64.to_be_bytes().to_vec()),
         (RecordKind::Command, set("number", "1")),
         in_session(),
+        bundle(),
         (RecordKind::Command, set("large", &"x".repeat(600_000))),
     ]
 }
@@ -75,12 +92,14 @@ fn entries() -> Vec<(RecordKind, Vec<u8>)> {
 fn applied() -> (Application, LogTime) {
     let (mut store, mut time) = (Application::default(), LogTime(0));
     for (index, (kind, payload)) in (1..).zip(entries()) {
-        apply(
-            &mut store,
-            &mut time,
-            (Index(index), kind, &payload),
-            &mut Vec::new(),
-        );
+        for command in commands_of(kind, &payload) {
+            apply(
+                &mut store,
+                (Index(index), &mut time),
+                command,
+                &mut Vec::new(),
+            );
+        }
     }
     (store, time)
 }
@@ -99,7 +118,7 @@ fn written_backup() -> Vec<u8> {
         taken_ms: 5,
         state: SnapshotHead {
             group: GROUP,
-            last_index: Index(6),
+            last_index: Index(7),
             last_term: Term(4),
             log_time,
             membership: members(),
@@ -207,7 +226,7 @@ fn check_holder(dir: &Path, cluster: &str, others: &[u16]) {
     let ready = opened(&group_folder(dir), cluster, unused);
     assert!(!ready.fresh && ready.incarnation != OLD_LIFE && ready.incarnation != unused);
     let head = ready.stored.snapshot.clone().unwrap();
-    assert_eq!(head.last_index, Index(6 + INDEX_GAP));
+    assert_eq!(head.last_index, Index(7 + INDEX_GAP));
     assert_eq!((head.last_term, head.log_time), (Term(5), LogTime(1000)));
     assert_eq!(ready.stored.hard_state.term, 5);
     assert_eq!(ready.stored.hard_state.commit_index, head.last_index.0);
@@ -230,13 +249,22 @@ fn check_holder(dir: &Path, cluster: &str, others: &[u16]) {
     let mut store = Application::default();
     let file = ready.snapshots.open(head.last_index).unwrap().unwrap();
     store.restore(&mut file.body().unwrap()).unwrap();
-    assert_eq!(get(&store, "number"), "VALUE number 0 1\r\n2\r\nEND\r\n");
+    assert_eq!(get(&store, "number"), "VALUE number 0 2\r\n31\r\nEND\r\n");
     assert!(get(&store, "large").len() > 600_000);
     // The table of sessions came along: the command that ran does not run again.
-    let (kind, payload) = in_session();
-    let place = (head.last_index.next(), kind, payload.as_slice());
-    let again = apply(&mut store, &mut LogTime(1000), place, &mut Vec::new());
-    assert_eq!(again, Outcome::Repeated);
+    let (mut time, next) = (LogTime(1000), head.last_index.next());
+    let mut carry_out = |(kind, payload): (RecordKind, Vec<u8>)| {
+        let mut commands = commands_of(kind, &payload);
+        let at = (next, &mut time);
+        apply(&mut store, at, commands.next().unwrap(), &mut Vec::new())
+    };
+    assert_eq!(carry_out(in_session()), Outcome::Repeated);
+    // Eight commands had a number of their own, more than there are entries.
+    carry_out((RecordKind::Command, set("small", "x")));
+    let mut shown = Vec::new();
+    store.query(b"gets small", &mut shown);
+    let expected = format!("VALUE small 0 1 {}\r\nx\r\nEND\r\n", 8 + NUMBERS_GAP + 2);
+    assert_eq!(String::from_utf8(shown).unwrap(), expected);
 }
 
 fn refused(result: anyhow::Result<()>, option: &str) {
@@ -364,7 +392,7 @@ fn a_survivor_holds_its_whole_log_and_is_alone() {
     let ready = opened(&kept, "old", Incarnation(99));
     assert_eq!(
         (ready.incarnation, ready.stored.entries.len()),
-        (OLD_LIFE, 6)
+        (OLD_LIFE, entries().len())
     );
 }
 
@@ -386,7 +414,7 @@ fn a_recovery_that_was_cut_short_behind_the_exchange_has_lost_nothing() {
     place.recover("1", &["--cluster", "newer"]).unwrap();
     assert!(!unfinished_folder(&dir).exists());
     let ready = opened(&kept, "old", Incarnation(99));
-    assert_eq!(ready.stored.entries.len(), 6);
+    assert_eq!(ready.stored.entries.len(), entries().len());
 }
 
 #[test]
@@ -399,7 +427,7 @@ fn a_recovered_cluster_has_a_new_name_whether_one_is_given_or_not() {
             .stored
             .entries
             .len(),
-        6
+        entries().len()
     );
     place.recover("1", &[]).unwrap();
     let disk = FolderDisk::open(&group_folder(&place.path("1"))).unwrap();

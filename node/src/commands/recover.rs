@@ -3,7 +3,7 @@
 use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
 use super::progress::during;
 use crate::options::{Refused, reachable_argument};
-use crate::server::{Application, apply, random_number};
+use crate::server::{Application, apply, commands_of, random_number};
 use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_interfaces::{Index, LogTime, Term};
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let disk = FolderDisk::open(&folder).context("the server of this folder must be stopped")?;
     let disk = Arc::new(disk); // locked to the end
     let owner = owner(&disk)?;
-    let survivor = during(|stage| Survivor::read(&disk, &owner, stage))?;
+    let mut survivor = during(|stage| Survivor::read(&disk, &owner, stage))?;
     let own = survivor.members.member(owner.replica);
     let listed = own.map(|own| own.peer_address.clone());
     let peer = arguments.peer.clone().or(listed).ok_or_else(|| {
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         ended: (survivor.last_index, survivor.term),
         log_time: survivor.log_time,
     };
-    let kept = during(|stage| replace(dir, &owner, &begins, &survivor.store, stage))?;
+    let kept = during(|stage| replace(dir, &owner, &begins, &mut survivor.store, stage))?;
     std::mem::forget(survivor); // the process ends and its memory with it: no item is freed by itself
     println!(
         "replica {} is the cluster {cluster:?} now: start its server with --cluster {cluster}. What was there is \
@@ -217,14 +217,11 @@ impl Survivor {
             if record.kind == RecordKind::Membership {
                 survivor.members = Membership::decode(record.payload)?;
             }
-            reply.clear();
-            let what = (record.index, record.kind, record.payload);
-            apply(
-                &mut survivor.store,
-                &mut survivor.log_time,
-                what,
-                &mut reply,
-            );
+            for command in commands_of(record.kind, record.payload) {
+                reply.clear();
+                let at = (record.index, &mut survivor.log_time);
+                apply(&mut survivor.store, at, command, &mut reply);
+            }
             survivor.term = survivor.term.max(record.term);
             survivor.last_term = record.term;
             survivor.last_index = record.index;
@@ -318,7 +315,7 @@ fn replace(
     dir: &Path,
     owner: &FolderOwner,
     begins: &Beginning,
-    store: &Application,
+    store: &mut Application,
     stage: &Stage,
 ) -> anyhow::Result<PathBuf> {
     let folder = group_folder(dir);

@@ -5,11 +5,30 @@ use quorumwire_interfaces::{Index, LogTime};
 use quorumwire_sessions::{Outcome, Place, Refusal};
 use quorumwire_wire::RecordKind;
 
-/// Applies an entry, or a command of one; what its client is told is appended to `reply`.
+/// A command of an entry, or an entry that is none. Only [`commands_of`] makes one, so nothing is applied that
+/// was not split.
+#[derive(Clone, Copy)]
+pub struct Split<'a> {
+    kind: RecordKind,
+    payload: &'a [u8],
+}
+
+impl<'a> Split<'a> {
+    pub const fn payload(self) -> &'a [u8] {
+        self.payload
+    }
+}
+
+/// What an entry is applied as, one after the other: the commands that it bundles, or itself.
+pub fn commands_of(kind: RecordKind, payload: &[u8]) -> impl Iterator<Item = Split<'_>> {
+    quorumwire_wire::commands_of(kind, payload).map(|(kind, payload)| Split { kind, payload })
+}
+
+/// Applies what stands at this index; what its client is told is appended to `reply`.
 pub fn apply(
     store: &mut Application,
-    log_time: &mut LogTime,
-    (index, kind, payload): (Index, RecordKind, &[u8]),
+    (index, log_time): (Index, &mut LogTime),
+    Split { kind, payload }: Split<'_>,
     reply: &mut Vec<u8>,
 ) -> Outcome {
     let place = Place {
@@ -30,7 +49,7 @@ pub fn apply(
             }
             Outcome::Applied
         }
-        // One that is none: the leader that made it is at fault.
+        // One that could not be split: the leader that made it is at fault.
         RecordKind::Bundle => Outcome::Refused(Refusal::Malformed),
         RecordKind::NoOp
         | RecordKind::Membership

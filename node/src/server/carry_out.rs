@@ -1,14 +1,13 @@
 //! Carries out what the replica asks for: persist, send, apply, answer. In the order it asks.
-use super::apply::apply;
+use super::apply::{apply, commands_of};
 use super::clients::Said;
-use super::core::{Origin, Proposal, Reader};
+use super::core::{Core, Origin, Proposal, Reader};
 use super::requests;
 use super::{Server, answers, clock};
 use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
-use quorumwire_interfaces::{Index, Term};
+use quorumwire_interfaces::Index;
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
-use quorumwire_wire::commands_of;
 use quorumwire_wire::peer::ForwardOutcome;
 
 /// Commands applied in one turn (and those of an entry that it began), and their bytes, so that heartbeats
@@ -137,11 +136,22 @@ impl Server {
 
     /// Applies an entry and answers who waits for it; how many commands it held.
     fn apply_entry(&mut self, entry: &Entry) -> usize {
-        self.settle_orphans(entry.index, entry.term);
+        // All of it at once: answers below may begin a term, which takes what waits for another one.
+        let mut settled = std::mem::take(&mut self.core.settled);
+        let Core {
+            proposals, orphans, ..
+        } = &mut self.core;
+        settled.take(proposals, orphans, (entry.index, entry.term));
+        for proposal in settled.unknown.drain(..) {
+            self.fail_proposal(&proposal);
+        }
+        for proposal in settled.displaced.drain(..) {
+            self.answer_proposal(&proposal, None);
+        }
         let mut commands = commands_of(entry.kind, entry.payload()).peekable();
         let mut position = 0;
-        while let Some((kind, payload)) = commands.next() {
-            let proposal = self.take_proposal((entry.index, position));
+        while let Some(command) = commands.next() {
+            let proposal = settled.take_own(position);
             position += 1;
             if let Some(Proposal {
                 origin: Origin::Client(id, slot),
@@ -151,38 +161,26 @@ impl Server {
                 self.fail_reads_before(*id, *slot);
             }
             self.reply.clear();
-            let command = (entry.index, kind, payload);
             let store = &mut self.core.store;
-            let outcome = apply(store, &mut self.log_time, command, &mut self.reply);
+            let at = (entry.index, &mut self.log_time);
+            let outcome = apply(store, at, command, &mut self.reply);
             self.say_outcome(outcome);
             if commands.peek().is_none() {
                 self.core.applied = entry.index;
             }
-            match proposal {
-                Some(proposal) if proposal.term == entry.term => {
-                    self.answer_applied(&proposal, (entry.index, payload), outcome);
-                }
-                Some(proposal) => self.answer_proposal(&proposal, None),
-                None => {}
+            if let Some(proposal) = proposal {
+                self.answer_applied(&proposal, (entry.index, command.payload()), outcome);
             }
         }
-        // A bundle of ours whose place this entry has taken.
-        while let Some(proposal) = self
-            .core
-            .proposals
-            .pop_front_if(|it| it.index <= entry.index)
-        {
-            if proposal.index == entry.index && proposal.term != entry.term {
-                self.answer_proposal(&proposal, None);
-            } else {
-                self.fail_proposal(&proposal);
-            }
+        for proposal in settled.own.drain(..) {
+            self.fail_proposal(&proposal); // the entry is no bundle after all
         }
+        self.core.settled = settled;
         usize::from(position)
     }
 
-    /// Answers a proposal of ours that is applied, the command of `payload`. Each piece of a plane client's command was a request of
-    /// its own: those that do not complete it are acknowledged only, in whatever order they came.
+    /// Answers a proposal of ours that is applied, the command of `payload`. Each piece of a plane client's
+    /// command was a request of its own: those that do not complete it are acknowledged only, in whatever order they came.
     fn answer_applied(
         &mut self,
         proposal: &Proposal,
@@ -223,43 +221,6 @@ impl Server {
             Outcome::Refused(refusal) => {
                 self.core.counters.session_refusals += 1;
                 self.reply.extend_from_slice(&answers::refused(refusal));
-            }
-        }
-    }
-
-    /// The waiting proposal for this index and this command of its entry. Those before it lost their place when the log was
-    /// replaced by a snapshot: nobody can tell what became of them.
-    fn take_proposal(&mut self, place: (Index, u16)) -> Option<Proposal> {
-        while let Some(front) = self.core.proposals.front() {
-            if front.place() > place {
-                return None;
-            }
-            let proposal = self.core.proposals.pop_front()?;
-            if proposal.place() == place {
-                return Some(proposal);
-            }
-            self.fail_proposal(&proposal);
-        }
-        None
-    }
-
-    /// Tells apart what earlier terms of ours proposed, now that this index is settled. An entry that
-    /// is cut off one log may still be committed from another one, so nothing is said earlier.
-    fn settle_orphans(&mut self, index: Index, term: Term) {
-        if self.core.orphans.is_empty() {
-            return;
-        }
-        let orphans = std::mem::take(&mut self.core.orphans);
-        // Backwards, because those of one bundle are put in front one after the other.
-        for orphan in orphans.into_iter().rev() {
-            if orphan.index > index {
-                self.core.orphans.push(orphan);
-            } else if orphan.index == index && orphan.term == term {
-                self.core.proposals.push_front(orphan); // it was committed after all
-            } else if orphan.index == index {
-                self.answer_proposal(&orphan, None);
-            } else {
-                self.fail_proposal(&orphan);
             }
         }
     }

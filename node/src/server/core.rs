@@ -13,6 +13,7 @@ use super::meta_reads::MetaRead;
 use super::plane::Plane;
 use super::plane_reads::Lent;
 use super::redis;
+use super::settling::Settled;
 use super::stats::Serving;
 use super::term_keys::TermKeys;
 use crate::accounts::Accounts;
@@ -153,6 +154,8 @@ pub struct Core {
     pub proposals: VecDeque<Proposal>,
     /// Of earlier terms that we led: may still turn out either way.
     pub orphans: Vec<Proposal>,
+    /// Empty between entries.
+    pub settled: Settled,
     pub forwards: BTreeMap<u64, Forward>,
     /// Where commands for the leader or the plane are encoded.
     encoding: BytesMut,
@@ -210,6 +213,7 @@ impl Core {
             applied: Index(0),
             proposals: VecDeque::new(),
             orphans: Vec::new(),
+            settled: Settled::default(),
             forwards: BTreeMap::new(),
             encoding: BytesMut::new(),
             next_request: 0,

@@ -34,6 +34,7 @@ mod refusals;
 mod reporting;
 mod requests;
 mod security;
+mod settling;
 mod shutdown;
 mod snapshots;
 mod start;
@@ -65,7 +66,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 pub use self::core::Application;
-pub use apply::apply;
+pub use apply::{apply, commands_of};
 pub use start::{mark_as_member, random_number, run};
 
 /// The one replicated log of this server. Messages, records and folders name it, so that there can

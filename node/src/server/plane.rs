@@ -506,30 +506,54 @@ impl Plane {
             let waiting = self.waiting.iter().map(|it| it.command(&time));
             let entries = next_entries(waiting, self.payload_bytes_max, SUBMITTED_AT_ONCE);
             let commands: Vec<Command<'_>> = entries.iter().map(NextEntry::command).collect();
-            let (mut index, count) = match self.place.submit(&commands) {
-                Ok(taken) => taken,
-                Err(PlaneError::Full) => return Ok(()),
-                Err(error) => return Err(error),
+            let counts: Vec<u16> = entries.iter().map(|it| it.commands).collect();
+            let mut firsts = Vec::new();
+            let mut taken = 0;
+            // A plane may take fewer at once than it has room for.
+            let ended = loop {
+                match self.place.submit(&commands[taken..]) {
+                    Ok((_, 0)) | Err(PlaneError::Full) => break Some(Ok(())),
+                    Err(error) => break Some(Err(error)),
+                    Ok((index, count)) => {
+                        firsts.push((index, taken..taken + count));
+                        taken += count;
+                    }
+                }
+                if taken == commands.len() {
+                    break None;
+                }
             };
-            if count == 0 {
-                return Ok(());
+            for (first, entries) in firsts {
+                let mut index = first;
+                for commands in &counts[entries] {
+                    self.give(index, *commands, &mut submitted);
+                    index = index.next();
+                }
             }
-            let held: Vec<u16> = entries.iter().take(count).map(|it| it.commands).collect();
-            for commands in held {
-                if commands > 1 {
-                    self.bundles += 1;
-                    self.bundled += u64::from(commands);
-                }
-                for position in 0..commands {
-                    let Some(submission) = self.take_back() else {
-                        break;
-                    };
-                    submitted(index, position, submission);
-                }
-                index = index.next();
+            if let Some(ended) = ended {
+                return ended;
             }
         }
         Ok(())
+    }
+
+    /// The first `commands` that wait are the plane's entry at `index` now.
+    fn give(
+        &mut self,
+        index: Index,
+        commands: u16,
+        submitted: &mut impl FnMut(Index, u16, Submission),
+    ) {
+        if commands > 1 {
+            self.bundles += 1;
+            self.bundled += u64::from(commands);
+        }
+        for position in 0..commands {
+            let Some(submission) = self.take_back() else {
+                return;
+            };
+            submitted(index, position, submission);
+        }
     }
 }
 

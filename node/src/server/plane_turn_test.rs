@@ -14,6 +14,7 @@ use quorumwire_interfaces::{
 use quorumwire_kv::memcached::{Parsed, Request, parse};
 use quorumwire_kv::{Command as Write, MemoryChange};
 use quorumwire_sessions::Place;
+use quorumwire_wire::{RecordKind, commands_of};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -27,6 +28,8 @@ const BEGINNING_HEARTBEATS_MAX: usize = 50;
 #[derive(Default)]
 struct Inside {
     registers: Registers,
+    /// What it took.
+    given: Vec<(EntryKind, Vec<u8>)>,
     /// Commands it takes before it is full.
     room: usize,
     /// The last entry the host has polled.
@@ -94,6 +97,10 @@ impl DataPlane for Alone {
             return Err(PlaneError::Full);
         }
         inside.room -= taken;
+        let given = commands[..taken].iter();
+        inside
+            .given
+            .extend(given.map(|it| (it.kind, it.payload.to_vec())));
         let ticks = commands[..taken]
             .iter()
             .filter(|it| it.kind == EntryKind::Tick);
@@ -316,26 +323,52 @@ fn a_tick_that_waited_tells_when_it_leaves() {
     assert!(index_of(&core, 3).is_some());
 }
 
-/// What waits when there is room again becomes one entry, and each command of it has somebody who waits.
+/// What waits when there is room again shares entries, and each command has somebody who waits.
 #[test]
-fn commands_that_wait_share_an_entry_and_keep_their_order() {
+fn commands_that_wait_share_entries_and_keep_their_order() {
+    const LENGTH: usize = 300;
     let (mut core, alone) = fast_leader();
     alone.0.lock().unwrap().room = 0;
-    for number in 1..=4 {
-        assert!(matches!(write(&mut core, number), Routed::Pending));
+    for number in 1..=7_u8 {
+        let routed = core.write(Origin::Datagram(u64::from(number)), LENGTH, |bytes| {
+            bytes.extend_from_slice(&[number; LENGTH]);
+        });
+        assert!(matches!(routed, Routed::Pending));
     }
-    alone.0.lock().unwrap().room = 10;
-    core.submit_waiting();
-    let places: Vec<_> = core.proposals.iter().map(Proposal::place).collect();
+    // Three fit a packet. There is room for the tick and one entry now, for the others later.
+    let mut found = Vec::new();
+    for (room, left) in [(2, 4), (2, 0)] {
+        let before = alone.0.lock().unwrap().given.len();
+        alone.0.lock().unwrap().room = room;
+        core.submit_waiting();
+        assert_eq!(core.plane.as_ref().unwrap().waiting.len(), left);
+        for (kind, payload) in &alone.0.lock().unwrap().given[before..] {
+            if *kind == EntryKind::Tick {
+                continue;
+            }
+            let is_bundle = *kind == EntryKind::Bundle;
+            let kind = if is_bundle {
+                RecordKind::Bundle
+            } else {
+                RecordKind::Command
+            };
+            let commands = commands_of(kind, payload).map(|(_, command)| command[0]);
+            found.push(commands.collect::<Vec<_>>());
+        }
+    }
+    assert_eq!(found, [vec![1, 2, 3], vec![4, 5, 6], vec![7]]);
     let origins: Vec<_> = core.proposals.iter().map(|it| it.origin).collect();
-    let index = places[0].0;
-    assert_eq!(places, [0, 1, 2, 3].map(|position| (index, position)));
-    assert_eq!(origins, [1, 2, 3, 4].map(Origin::Datagram));
-    let plane = core.plane.as_ref().unwrap();
-    assert!(plane.waiting.is_empty());
-    let counters = plane.counters();
-    assert_eq!(counters["plane_bundles"], 1);
-    assert_eq!(counters["plane_commands_bundled"], 4);
+    assert_eq!(origins, [1, 2, 3, 4, 5, 6, 7].map(Origin::Datagram));
+    let first = core.proposals[0].index.0;
+    let places: Vec<_> = core.proposals.iter().map(Proposal::place).collect();
+    let expected = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)];
+    assert_eq!(
+        places,
+        expected.map(|(entry, position)| (Index(first + entry), position))
+    );
+    let counters = core.plane.as_ref().unwrap().counters();
+    assert_eq!(counters["plane_bundles"], 2);
+    assert_eq!(counters["plane_commands_bundled"], 6);
 }
 
 #[test]

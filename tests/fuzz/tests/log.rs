@@ -1,9 +1,12 @@
 //! What a log entry or a snapshot may hold if somebody else wrote it: an answer or an error, never a panic.
 
+use bytes::BytesMut;
 use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, Seed, fuzz, grown};
 use quorumwire_interfaces::{Index, LogTime};
 use quorumwire_kv::{Command, Store};
 use quorumwire_sessions::{Outcome, Place, Sessions};
+use quorumwire_wire::packet::PAYLOAD_BYTES_MAX;
+use quorumwire_wire::{RecordKind, commands_of, put_bundled};
 
 const COMMANDS: [&[u8]; 20] = [
     b"\x11\x01\0\0\0\0\0\0\0\0\0\0\0\0kv",
@@ -88,6 +91,63 @@ fn commands_of_the_log() {
     outcomes.must_be(&["a command", "none", "refused"]);
 }
 
+/// A command of 1,000 bytes: two of them fit no packet.
+const LONG: [u8; 1003] = {
+    let mut bytes = [b'l'; 1003];
+    (bytes[0], bytes[1], bytes[2]) = (2, 0x03, 0xe8);
+    bytes
+};
+
+const BUNDLED: [&[u8]; 6] = [
+    b"\x02\0\x01a",
+    b"\x05\0\x11\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x09b",
+    b"\x02\0\0",
+    b"\x03\0\x08\0\0\0\0\0\0\0\x01",
+    b"\x02\x04\0",
+    &LONG,
+];
+
+fn bundle_seeds() -> [Seed; 5] {
+    [
+        ("two-commands", [BUNDLED[0], BUNDLED[1]].concat()),
+        ("nothing-to-do", BUNDLED[2].to_vec()),
+        ("a-tick", [BUNDLED[0], BUNDLED[3]].concat()),
+        ("cut", [BUNDLED[0], BUNDLED[4]].concat()),
+        ("too-long", [LONG, LONG].concat()),
+    ]
+}
+
+/// A bundle is all of its bytes, or none of them is carried out.
+#[test]
+fn bundles() {
+    let outcomes = Outcomes::default();
+    fuzz!(
+        "bundles",
+        bundle_seeds(),
+        ITERATIONS,
+        4096,
+        |input: &[u8]| {
+            let bytes = grown(input, &BUNDLED);
+            let commands: Vec<_> = commands_of(RecordKind::Bundle, &bytes).collect();
+            if commands == [(RecordKind::Bundle, &bytes[..])] {
+                outcomes.count(if bytes.len() > PAYLOAD_BYTES_MAX {
+                    "too long"
+                } else {
+                    "none"
+                });
+                return;
+            }
+            outcomes.count("a bundle");
+            let mut again = BytesMut::new();
+            for (kind, payload) in commands {
+                put_bundled(&mut again, kind, |out| out.extend_from_slice(payload));
+            }
+            assert_eq!(again, bytes[..]);
+        }
+    );
+    outcomes.must_be(&["a bundle", "none", "too long"]);
+}
+
 /// A store with some items, as bytes.
 fn snapshot() -> Vec<u8> {
     let mut sessions = Sessions::<Store>::default();
@@ -116,9 +176,9 @@ fn snapshot_seeds() -> [Seed; 5] {
     [
         ("whole", Vec::new()),
         ("begins-otherwise", vec![0, 0, 1]),
-        ("another-count", vec![0, 7, 0xff]),
-        ("ends-early", vec![0, 40, 0]),
-        ("two-bytes", vec![0, 12, 0x7f, 0, 30, 0x01]),
+        ("another-count", vec![0, 15, 0xff]),
+        ("ends-early", vec![0, 48, 0]),
+        ("two-bytes", vec![0, 20, 0x7f, 0, 38, 0x01]),
     ]
 }
 

@@ -199,7 +199,7 @@ fn bytes_made_up_are_refused_by_the_field_that_is_wrong() {
         Record::decode(&changed).map(|record| record.kind)
     };
     assert_eq!(resealed(8, 2), Err(RecordError::Version { version: 2 }));
-    assert_eq!(resealed(9, 7), Err(RecordError::Kind { kind: 7 }));
+    assert_eq!(resealed(9, 8), Err(RecordError::Kind { kind: 8 }));
     assert_eq!(
         resealed(4, 1),
         Err(RecordError::TooLong {

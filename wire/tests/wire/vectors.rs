@@ -496,7 +496,7 @@ fn every_kind_of_record_is_its_vector() {
     let sections = all().into_keys().filter(|key| key.0 == "records").count();
     assert_eq!(sections, records().len());
     let entries = records().into_iter().filter(|record| record.1.is_entry());
-    assert_eq!(entries.count(), 6);
+    assert_eq!(entries.count(), 7);
 }
 
 #[test]

@@ -19,8 +19,8 @@ pub(super) const NONE: Alarm = Alarm {
     ticket: 0,
 };
 
-/// How many alarms that were thrown away are freed per log entry.
-const DISCARDED_PER_ENTRY_MAX: usize = 256;
+/// How many alarms that were thrown away are freed per command.
+const DISCARDED_PER_COMMAND_MAX: usize = 256;
 
 /// All alarms, with the hash that leads to the item of each.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl Alarms {
         let Some(hashes) = self.discarded.last_mut() else {
             return;
         };
-        for _ in 0..DISCARDED_PER_ENTRY_MAX {
+        for _ in 0..DISCARDED_PER_COMMAND_MAX {
             if hashes.pop_first().is_none() {
                 self.discarded.pop();
                 return;

@@ -6,8 +6,8 @@ use super::{At, Store};
 use crate::memcached::{MetaKind, reply};
 use crate::redis::{OUT_OF_MEMORY, Script, TRANSACTION_OUT_OF_MEMORY, find};
 use crate::{
-    Command, EVICTED_BYTES_PER_ENTRY_MAX, EVICTED_PER_ENTRY_MAX, Key, MemoryChange,
-    SORTED_PER_ENTRY,
+    Command, EVICTED_BYTES_PER_COMMAND_MAX, EVICTED_PER_COMMAND_MAX, Key, MemoryChange,
+    SORTED_PER_COMMAND,
 };
 
 impl Store {
@@ -84,8 +84,8 @@ impl Store {
         let bytes_least = self
             .memory
             .used_bytes()
-            .saturating_sub(EVICTED_BYTES_PER_ENTRY_MAX);
-        for _ in 0..EVICTED_PER_ENTRY_MAX {
+            .saturating_sub(EVICTED_BYTES_PER_COMMAND_MAX);
+        for _ in 0..EVICTED_PER_COMMAND_MAX {
             if !self.memory.is_over_limit() || self.memory.used_bytes() <= bytes_least {
                 return;
             }
@@ -97,8 +97,8 @@ impl Store {
     }
 
     fn sort_some(&mut self, from: Position) {
-        let mut found = self.items_from(from, SORTED_PER_ENTRY);
-        let end = match super::redis::take_page(&mut found, SORTED_PER_ENTRY) {
+        let mut found = self.items_from(from, SORTED_PER_COMMAND);
+        let end = match super::redis::take_page(&mut found, SORTED_PER_COMMAND) {
             Some(next) => Sorted::Before(next),
             None => Sorted::All,
         };

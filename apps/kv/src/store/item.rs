@@ -19,7 +19,7 @@ pub(super) struct Item {
     key_bytes: u8,
     pub(super) flags: u32,
     pub(super) unique: u64,
-    /// Index of the log entry that last gave it a new end without changing its value; kept only while items are
+    /// Number of the command that last gave it a new end without changing its value; kept only while items are
     /// evicted.
     pub(super) touched: u64,
     /// The log time from which on it is gone, or [`NEVER`].
@@ -103,7 +103,7 @@ impl Item {
         &self.bytes[usize::from(self.key_bytes)..]
     }
 
-    /// Index of the log entry that last wrote or touched it.
+    /// Number of the command that last wrote or touched it.
     pub(super) fn recency(&self) -> u64 {
         self.unique.max(self.touched)
     }

@@ -173,11 +173,11 @@ impl Memory {
     }
 }
 
-/// How many places in the order are freed per log entry, of an order that was thrown away.
-const DISCARDED_PER_ENTRY_MAX: usize = 256;
+/// How many places in the order are freed per command, of an order that was thrown away.
+const DISCARDED_PER_COMMAND_MAX: usize = 256;
 
 /// An item's place among those that may be evicted: when it was written or touched last, and what tells it from
-/// others of the same entry. Items that share all of it are evicted together.
+/// others of the same command. Items that share all of it are evicted together.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Rank {
     pub(super) recency: u64,
@@ -291,7 +291,7 @@ impl Order {
         let Some(ranks) = self.discarded.last_mut() else {
             return;
         };
-        for _ in 0..DISCARDED_PER_ENTRY_MAX {
+        for _ in 0..DISCARDED_PER_COMMAND_MAX {
             if ranks.pop_first().is_none() {
                 self.discarded.pop();
                 return;

@@ -34,7 +34,7 @@ use self::shards::Shards;
 use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
 use crate::redis::Resp;
 use crate::{
-    Command, EXPIRED_PER_ENTRY_MAX, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written,
+    Command, EXPIRED_PER_COMMAND_MAX, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written,
 };
 
 /// The items of one replica, as a state machine.
@@ -67,7 +67,7 @@ pub enum Changed<'a> {
 pub struct ItemView<'a> {
     /// The client's own 32 bits.
     pub flags: u32,
-    /// Index of the log entry that last changed the value: what `gets` shows and `cas` compares.
+    /// Number of the command that last changed the value: what `gets` shows and `cas` compares.
     pub unique: u64,
     /// The value.
     pub value: &'a [u8],
@@ -341,7 +341,7 @@ impl Store {
         self.items.drop_discarded();
         self.alarms.drop_discarded();
         self.memory.order.drop_discarded();
-        for _ in 0..EXPIRED_PER_ENTRY_MAX {
+        for _ in 0..EXPIRED_PER_COMMAND_MAX {
             if !self.remove_one_expired() {
                 break;
             }

@@ -1,5 +1,4 @@
 //! The rules of the store one by one. Random runs against a model stand in `tests/model.rs`.
-
 use super::*;
 use crate::MemoryChange;
 use crate::memcached::{Parsed, Request, parse};
@@ -156,7 +155,7 @@ fn a_command_sees_the_time_of_its_own_entry() {
     ] {
         let mut log = Log::new();
         // So many items end at once that `a`, the last one, still waits for its removal.
-        for number in 0..2 * EXPIRED_PER_ENTRY_MAX {
+        for number in 0..2 * EXPIRED_PER_COMMAND_MAX {
             log.set(&format!("other{number}"), 1, "1");
         }
         log.set("a", 1, "1");
@@ -175,14 +174,14 @@ fn a_command_sees_the_time_of_its_own_entry() {
 #[test]
 fn nothing_that_waits_for_its_removal_is_in_a_snapshot() {
     let mut log = Log::new();
-    for number in 0..=2 * EXPIRED_PER_ENTRY_MAX {
+    for number in 0..=2 * EXPIRED_PER_COMMAND_MAX {
         log.set(&format!("{number}"), 1, "1");
     }
     log.set("stays", 0, "1");
     log.pass(1000);
     assert_eq!(
         log.store.stats().curr_items,
-        EXPIRED_PER_ENTRY_MAX as u64 + 2
+        EXPIRED_PER_COMMAND_MAX as u64 + 2
     );
     assert_eq!(
         log.store.next_deadline(),
@@ -281,7 +280,7 @@ fn numbers_keep_their_width_as_in_memcached() {
 }
 
 #[test]
-fn a_unique_number_is_the_index_of_the_last_change() {
+fn a_unique_number_is_that_of_the_last_change() {
     let mut log = Log::new();
     let unique = |log: &Log| log.store.get(Key::new(b"a").unwrap()).unwrap().unique;
     log.set("a", 0, "1"); // entry 1

@@ -88,7 +88,7 @@ impl Store {
         }
     }
 
-    /// What tells one state of a key from the next: 0 if it is not there, else the index of the log entry
+    /// What tells one state of a key from the next: 0 if it is not there, else the number of the command
     /// that last changed its value, or with a Redis command its lifetime.
     #[must_use]
     pub fn version(&self, key: Key<'_>) -> u64 {

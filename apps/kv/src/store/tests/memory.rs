@@ -1,7 +1,7 @@
 //! What happens at the memory limit.
 use super::*;
 use crate::redis::{Resp, VERSIONS, Words};
-use crate::{EVICTED_PER_ENTRY_MAX, ITEM_OVERHEAD_BYTES, SORTED_PER_ENTRY};
+use crate::{EVICTED_PER_COMMAND_MAX, ITEM_OVERHEAD_BYTES, SORTED_PER_COMMAND};
 
 /// What ten items of [`fill`] take.
 const TEN_BYTES: u64 = 10 * (3 + 7 + ITEM_OVERHEAD_BYTES);
@@ -190,11 +190,11 @@ fn the_removal_of_what_is_past_its_time_is_no_part_of_the_state() {
 #[test]
 fn a_limit_that_was_lowered_by_much_is_reached_step_by_step() {
     let mut log = Log::new();
-    let count = u32::try_from(EVICTED_PER_ENTRY_MAX).unwrap() * 2 + 10;
+    let count = u32::try_from(EVICTED_PER_COMMAND_MAX).unwrap() * 2 + 10;
     log.limit(Some(1 << 30), Some(MemoryPolicy::Evict));
     fill(&mut log, 0..count);
     log.limit(Some(1), None);
-    assert_eq!(log.store.stats().evicted, EVICTED_PER_ENTRY_MAX as u64);
+    assert_eq!(log.store.stats().evicted, EVICTED_PER_COMMAND_MAX as u64);
     let due = log.store.next_deadline();
     assert_eq!(due, Some(LogTime(log.now_ms)), "a tick is to go on");
     let refused = log.ask("set new 0 0 1\r\nx\r\n");
@@ -209,7 +209,7 @@ fn a_limit_that_was_lowered_by_much_is_reached_step_by_step() {
 #[test]
 fn items_that_are_there_are_put_in_order_step_by_step() {
     let mut log = Log::new();
-    let count = u32::try_from(SORTED_PER_ENTRY).unwrap() * 2 + 10;
+    let count = u32::try_from(SORTED_PER_COMMAND).unwrap() * 2 + 10;
     fill(&mut log, 0..count);
     log.limit(Some(TEN_BYTES), Some(MemoryPolicy::Evict));
     assert_eq!(log.store.stats().evicted, 0);
