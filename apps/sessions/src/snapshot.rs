@@ -9,8 +9,8 @@
 //!                fragments 4 | { number 4 | bytes 4 | bytes } }
 //! ```
 //!
-//! The last number is that of the last command. Version 2 has none: before it no entry held several commands, and the
-//! next one's number is its entry's index. Used ms is the time of the tick after the session's last command,
+//! The last number is that of the last command. Version 2 has none: no entry held several commands, and the next
+//! one's number is its entry's index; what is known is that it was at least the last session's. Used ms is the time of the tick after the session's last command,
 //! 2^64-1 if there was none yet.
 use crate::fragments::{
     FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX, Fragments, OVERHEAD_BYTES, Partial,
@@ -93,10 +93,9 @@ fn write_session(writer: &mut dyn Write, id: u64, session: &Session) -> io::Resu
 
 /// Reads the last number and both tables; what follows is the state machine's.
 pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(u64, Table, Fragments)> {
-    let version = read_u8(reader)?;
-    let last_number = match version {
-        VERSION => read_u64(reader)?,
-        VERSION_BEFORE => 0,
+    let last_number = match read_u8(reader)? {
+        VERSION => Some(read_u64(reader)?),
+        VERSION_BEFORE => None,
         _ => return Err(bad("a version of the session table that is not known here")),
     };
     let mut table = Table::default();
@@ -110,7 +109,8 @@ pub(crate) fn read(reader: &mut dyn Read) -> io::Result<(u64, Table, Fragments)>
             return Err(bad("a session twice"));
         }
     }
-    if version == VERSION && table.last_use() > last_number {
+    let last_number = last_number.unwrap_or(table.last_use());
+    if table.last_use() > last_number {
         return Err(bad("a session used by a command that is still to come"));
     }
     if !table.is_sound() {

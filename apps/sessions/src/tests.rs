@@ -461,6 +461,9 @@ fn the_snapshot_before_this_version_is_read() {
     let before = [&[2], &now[9..]].concat();
     let mut other = Bench::new();
     other.sessions.restore(&mut &before[..]).unwrap();
+    // Whoever takes one before the next command can read it again.
+    assert_eq!(other.snapshot(), now);
+    other.sessions.restore(&mut &now[..]).unwrap();
     for bench in [&mut bench, &mut other] {
         assert_eq!(at_one_entry(bench, 6, &[(0, 0)]), [6]);
         assert_eq!(bench.command(7, 1, b"\0").0, Outcome::Repeated);

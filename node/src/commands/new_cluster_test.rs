@@ -259,7 +259,7 @@ fn check_holder(dir: &Path, cluster: &str, others: &[u16]) {
         apply(&mut store, at, commands.next().unwrap(), &mut Vec::new())
     };
     assert_eq!(carry_out(in_session()), Outcome::Repeated);
-    // Eight commands had a number of their own, more than there are entries.
+    // The last command's number was 8, one more than its index; the one that was repeated took one, too.
     carry_out((RecordKind::Command, set("small", "x")));
     let mut shown = Vec::new();
     store.query(b"gets small", &mut shown);

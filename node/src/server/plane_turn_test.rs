@@ -30,6 +30,8 @@ struct Inside {
     registers: Registers,
     /// What it took.
     given: Vec<(EntryKind, Vec<u8>)>,
+    /// It takes one command at a time, and gives the index behind it to a client of its own.
+    has_clients: bool,
     /// Commands it takes before it is full.
     room: usize,
     /// The last entry the host has polled.
@@ -92,7 +94,12 @@ impl DataPlane for Alone {
 
     fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError> {
         let mut inside = self.0.lock().unwrap();
-        let taken = commands.len().min(inside.room);
+        let at_once = if inside.has_clients {
+            1
+        } else {
+            commands.len()
+        };
+        let taken = at_once.min(inside.room);
         if taken == 0 {
             return Err(PlaneError::Full);
         }
@@ -106,9 +113,10 @@ impl DataPlane for Alone {
             .filter(|it| it.kind == EntryKind::Tick);
         let times = ticks.map(|it| u64::from_be_bytes(it.payload.try_into().unwrap()));
         inside.ticks.extend(times);
+        let others = u64::from(inside.has_clients);
         drop(inside);
         let first = self.registers().last_index.next();
-        self.commit(taken as u64);
+        self.commit(taken as u64 + others);
         Ok((first, taken))
     }
 
@@ -323,11 +331,9 @@ fn a_tick_that_waited_tells_when_it_leaves() {
     assert!(index_of(&core, 3).is_some());
 }
 
-/// What waits when there is room again shares entries, and each command has somebody who waits.
-#[test]
-fn commands_that_wait_share_entries_and_keep_their_order() {
+/// Seven commands that have to wait, of which three fit an entry.
+fn seven_wait(core: &mut Core, alone: &Alone) {
     const LENGTH: usize = 300;
-    let (mut core, alone) = fast_leader();
     alone.0.lock().unwrap().room = 0;
     for number in 1..=7_u8 {
         let routed = core.write(Origin::Datagram(u64::from(number)), LENGTH, |bytes| {
@@ -335,7 +341,21 @@ fn commands_that_wait_share_entries_and_keep_their_order() {
         });
         assert!(matches!(routed, Routed::Pending));
     }
-    // Three fit a packet. There is room for the tick and one entry now, for the others later.
+}
+
+/// Who waits, by the entry (from the first one's index on) and the position in it.
+fn waiting(core: &Core) -> Vec<(u64, u16, Origin)> {
+    let first = core.proposals[0].index.0;
+    let place = |it: &Proposal| (it.index.0 - first, it.position, it.origin);
+    core.proposals.iter().map(place).collect()
+}
+
+/// What waits when there is room again shares entries, and each command has somebody who waits.
+#[test]
+fn commands_that_wait_share_entries_and_keep_their_order() {
+    let (mut core, alone) = fast_leader();
+    seven_wait(&mut core, &alone);
+    // There is room for the tick and one entry now, for the others later.
     let mut found = Vec::new();
     for (room, left) in [(2, 4), (2, 0)] {
         let before = alone.0.lock().unwrap().given.len();
@@ -357,18 +377,26 @@ fn commands_that_wait_share_entries_and_keep_their_order() {
         }
     }
     assert_eq!(found, [vec![1, 2, 3], vec![4, 5, 6], vec![7]]);
-    let origins: Vec<_> = core.proposals.iter().map(|it| it.origin).collect();
-    assert_eq!(origins, [1, 2, 3, 4, 5, 6, 7].map(Origin::Datagram));
-    let first = core.proposals[0].index.0;
-    let places: Vec<_> = core.proposals.iter().map(Proposal::place).collect();
-    let expected = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)];
-    assert_eq!(
-        places,
-        expected.map(|(entry, position)| (Index(first + entry), position))
-    );
+    let places = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)];
+    let expected = (1..).zip(places);
+    let expected = expected.map(|(number, (entry, at))| (entry, at, Origin::Datagram(number)));
+    assert_eq!(waiting(&core), expected.collect::<Vec<_>>());
     let counters = core.plane.as_ref().unwrap().counters();
     assert_eq!(counters["plane_bundles"], 2);
     assert_eq!(counters["plane_commands_bundled"], 6);
+}
+
+/// A plane may take less at once than it has room for, and others' commands come in between.
+#[test]
+fn each_entry_that_is_taken_has_the_index_it_was_given() {
+    let (mut core, alone) = fast_leader();
+    seven_wait(&mut core, &alone);
+    alone.0.lock().unwrap().room = 10;
+    alone.0.lock().unwrap().has_clients = true;
+    core.submit_waiting();
+    let entries: Vec<_> = waiting(&core).into_iter().map(|it| (it.0, it.1)).collect();
+    let expected = [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1), (2, 2), (4, 0)];
+    assert_eq!(entries, expected);
 }
 
 #[test]

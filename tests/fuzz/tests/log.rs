@@ -137,6 +137,7 @@ fn bundles() {
                 });
                 return;
             }
+            assert!(bytes.len() <= PAYLOAD_BYTES_MAX);
             outcomes.count("a bundle");
             let mut again = BytesMut::new();
             for (kind, payload) in commands {

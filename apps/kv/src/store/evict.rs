@@ -70,7 +70,7 @@ impl Store {
         }
     }
 
-    /// Has what is to be evicted go, as much of it as one entry may.
+    /// Has what is to be evicted go, as much of it as one command may.
     pub(super) fn make_room(&mut self) {
         if !self.memory.limit.evicts() {
             return;

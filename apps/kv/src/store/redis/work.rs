@@ -54,7 +54,7 @@ impl Store {
     }
 
     /// Work that it is to change a value where it is: a snapshot may hold on to it, then it is copied first. Once
-    /// this entry has changed it, none does.
+    /// this command has changed it, none does.
     pub(super) fn work_to_change(&self, key: Key<'_>, at: At) -> usize {
         let found = self.live(key).filter(|item| item.unique != at.number);
         found.map_or(0, |item| item.value().len())

@@ -162,7 +162,7 @@ fn what_is_past_its_time_makes_room_before_anything_is_refused_or_evicted() {
     }
 }
 
-/// More items end at once than an entry removes: they are nobody's any more, whatever is left of them.
+/// More items end at once than a command removes: they are nobody's any more, whatever is left of them.
 #[test]
 fn the_removal_of_what_is_past_its_time_is_no_part_of_the_state() {
     let mut log = Log::new();
