@@ -136,10 +136,10 @@ impl<S: StateMachine> Sessions<S> {
         self.fragments.bytes()
     }
 
-    /// Leaves out so many numbers of commands behind the last one, which `index` was not behind: what another log
-    /// gave out there does not come again.
-    pub fn skip_numbers(&mut self, index: Index, count: u64) {
-        self.last_number = self.last_number.max(index.0).saturating_add(count);
+    /// The number of the last command: see [`Applied::number`].
+    #[must_use]
+    pub const fn last_number(&self) -> u64 {
+        self.last_number
     }
 
     /// Runs a command without a session.

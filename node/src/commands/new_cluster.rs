@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the log's indexes are moved on by: the old cluster may have gone on behind what is known of it.
-const INDEX_GAP: u64 = 1 << 32;
-/// What the commands' numbers are moved on by: clients may remember those of the old cluster (`cas`), of which
-/// there are many to an entry, and none of them is to come again.
-const NUMBERS_GAP: u64 = 1 << 40;
+/// What the log's indexes are moved on by, from the last index or the last command's number on, whichever is
+/// larger. The old cluster may have gone on behind what is known of it, and clients may remember numbers of its
+/// commands (`cas`), of which there are many to an entry: none of them comes again, because a command's number is
+/// at least its entry's index.
+const INDEX_GAP: u64 = 1 << 40;
 /// The folder's first segment; the server has its own size for what follows.
 const SEGMENT_BYTES: u64 = 1 << 20;
 
@@ -65,7 +65,7 @@ pub fn check_name(name: &str, old: &str) -> Result<(), Refused> {
 pub fn write(
     folder: &Path,
     begins: &Beginning,
-    store: &mut Application,
+    store: &Application,
     stage: &Stage,
 ) -> anyhow::Result<Index> {
     let disk = Arc::new(FolderDisk::open(folder)?);
@@ -101,7 +101,8 @@ pub fn write(
     }
     members.sort_by_key(|member| member.id);
     let (index, term) = begins.ended;
-    let last_index = index.0.checked_add(INDEX_GAP).map(Index);
+    let last = index.0.max(store.last_number());
+    let last_index = last.checked_add(INDEX_GAP).map(Index);
     let last_index = last_index.context("the log's indexes are used up")?;
     let last_term = Term(term.0 + 1);
     let head = SnapshotHead {
@@ -115,7 +116,6 @@ pub fn write(
         },
         membership_index: last_index,
     };
-    store.skip_numbers(index, NUMBERS_GAP);
     let frozen = store.freeze();
     ready.snapshots.create(&head, |out| {
         let written = |bytes| stage.set(Far::of_bytes("writing the data", bytes, 0));

@@ -1,6 +1,6 @@
 //! Folders of new clusters, made by `restore` and `recover` as the command line runs them: what is in them,
 //! and what is refused.
-use super::{INDEX_GAP, NUMBERS_GAP, group_folder, unfinished_folder};
+use super::{INDEX_GAP, group_folder, unfinished_folder};
 use crate::commands::{Cli, backup, run};
 use crate::options::Refused;
 use crate::server::{Application, GROUP, apply, commands_of};
@@ -226,7 +226,7 @@ fn check_holder(dir: &Path, cluster: &str, others: &[u16]) {
     let ready = opened(&group_folder(dir), cluster, unused);
     assert!(!ready.fresh && ready.incarnation != OLD_LIFE && ready.incarnation != unused);
     let head = ready.stored.snapshot.clone().unwrap();
-    assert_eq!(head.last_index, Index(7 + INDEX_GAP));
+    assert_eq!(head.last_index, Index(8 + INDEX_GAP));
     assert_eq!((head.last_term, head.log_time), (Term(5), LogTime(1000)));
     assert_eq!(ready.stored.hard_state.term, 5);
     assert_eq!(ready.stored.hard_state.commit_index, head.last_index.0);
@@ -259,11 +259,11 @@ fn check_holder(dir: &Path, cluster: &str, others: &[u16]) {
         apply(&mut store, at, commands.next().unwrap(), &mut Vec::new())
     };
     assert_eq!(carry_out(in_session()), Outcome::Repeated);
-    // The last command's number was 8, one more than its index; the one that was repeated took one, too.
+    // The last command's number was 8, one more than its index; the one that was repeated took the next.
     carry_out((RecordKind::Command, set("small", "x")));
     let mut shown = Vec::new();
     store.query(b"gets small", &mut shown);
-    let expected = format!("VALUE small 0 1 {}\r\nx\r\nEND\r\n", 8 + NUMBERS_GAP + 2);
+    let expected = format!("VALUE small 0 1 {}\r\nx\r\nEND\r\n", 8 + INDEX_GAP + 2);
     assert_eq!(String::from_utf8(shown).unwrap(), expected);
 }
 

@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let disk = FolderDisk::open(&folder).context("the server of this folder must be stopped")?;
     let disk = Arc::new(disk); // locked to the end
     let owner = owner(&disk)?;
-    let mut survivor = during(|stage| Survivor::read(&disk, &owner, stage))?;
+    let survivor = during(|stage| Survivor::read(&disk, &owner, stage))?;
     let own = survivor.members.member(owner.replica);
     let listed = own.map(|own| own.peer_address.clone());
     let peer = arguments.peer.clone().or(listed).ok_or_else(|| {
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         ended: (survivor.last_index, survivor.term),
         log_time: survivor.log_time,
     };
-    let kept = during(|stage| replace(dir, &owner, &begins, &mut survivor.store, stage))?;
+    let kept = during(|stage| replace(dir, &owner, &begins, &survivor.store, stage))?;
     std::mem::forget(survivor); // the process ends and its memory with it: no item is freed by itself
     println!(
         "replica {} is the cluster {cluster:?} now: start its server with --cluster {cluster}. What was there is \
@@ -315,7 +315,7 @@ fn replace(
     dir: &Path,
     owner: &FolderOwner,
     begins: &Beginning,
-    store: &mut Application,
+    store: &Application,
     stage: &Stage,
 ) -> anyhow::Result<PathBuf> {
     let folder = group_folder(dir);

@@ -45,7 +45,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let members = check_members(arguments)?;
     check_empty(&arguments.dir)?;
-    let (head, mut store) = during(|stage| backup::read(&arguments.from, stage))?;
+    let (head, store) = during(|stage| backup::read(&arguments.from, stage))?;
     new_cluster::check_name(&arguments.cluster, &head.cluster)?;
     let id = ReplicaId(arguments.id);
     let holder = *members.keys().min().context("there are members")?;
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     fs::create_dir(&unfinished).with_context(|| format!("making {}", unfinished.display()))?;
     // From now on a server that is started here all the same does not begin an empty cluster.
     mark_as_member(dir)?;
-    during(|stage| new_cluster::write(&unfinished, &begins, &mut store, stage))?;
+    during(|stage| new_cluster::write(&unfinished, &begins, &store, stage))?;
     fs::rename(&unfinished, group_folder(dir)).context("naming the folder")?;
     sync_folder(dir)?;
     std::mem::forget(store); // the process ends and its memory with it: no item is freed by itself
