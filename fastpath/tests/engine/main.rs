@@ -454,15 +454,19 @@ fn pieces_of_a_command_go_into_the_log_and_are_acknowledged_one_by_one() {
     assert_eq!((answer.piece, answer.index), (Some(0), 11));
 }
 
+/// Gives a datagram the tag that it has under this key.
+fn sign(datagram: &mut [u8], key: [u8; 16]) {
+    let (head, payload) = datagram.split_first_chunk_mut::<72>().unwrap();
+    let tag = quorumwire_fastpath::tag(&quorumwire_fastpath::TagKey::new(key), head, payload);
+    head[64..].copy_from_slice(&tag.to_be_bytes());
+}
+
 #[test]
 fn pieces_without_a_session_are_taken_by_nobody() {
     assert_eq!(piece(0, 0, b"x"), None, "a client makes none");
     let mut datagram = piece(1, 0, b"x").unwrap();
     datagram[48..56].fill(0); // the session
-    let (head, payload) = datagram.split_first_chunk_mut::<72>().unwrap();
-    let key = quorumwire_fastpath::TagKey::new([2; 16]);
-    let tag = quorumwire_fastpath::tag(&key, head, payload);
-    head[64..].copy_from_slice(&tag.to_be_bytes());
+    sign(&mut datagram, keys().clients.key);
     let mut network = Network::engaged(2, 8);
     for slot in 0..2 {
         network.send(client(), slot, datagram.clone());
@@ -496,11 +500,15 @@ fn flagged(kind: Kind, flags: u8) -> Vec<u8> {
         sequence: 1,
         ..Header::default()
     };
-    let mut head = header.encode();
-    let key = quorumwire_fastpath::TagKey::new([if is_forward { 1 } else { 2 }; 16]);
-    let tag = quorumwire_fastpath::tag(&key, &head, &payload);
-    head[64..].copy_from_slice(&tag.to_be_bytes());
-    [&head[..], &payload].concat()
+    let mut datagram = [&header.encode()[..], &payload].concat();
+    let keys = keys();
+    let signer = if is_forward {
+        keys.cluster
+    } else {
+        keys.clients
+    };
+    sign(&mut datagram, signer.key);
+    datagram
 }
 
 #[test]

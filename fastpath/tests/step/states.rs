@@ -259,14 +259,7 @@ fn oddities() -> Vec<Call> {
                     ..plain
                 }));
             }
-            for flags in [
-                FLAG_BLIND,
-                FLAG_TICK,
-                FLAG_FRAGMENT,
-                FLAG_BUNDLE,
-                FLAG_REFUSED,
-                FLAG_EPOCH,
-            ] {
+            for flags in FLAGS_OF_COMMANDS.into_iter().chain([FLAG_EPOCH]) {
                 all.push(Call::Step(Header { flags, ..plain }));
                 all.push(Call::Step(Header {
                     flags,
@@ -302,18 +295,20 @@ fn oddities() -> Vec<Call> {
     all
 }
 
+/// What is said of a command, whoever may say it.
+const FLAGS_OF_COMMANDS: [u8; 5] = [
+    FLAG_BLIND,
+    FLAG_TICK,
+    FLAG_FRAGMENT,
+    FLAG_BUNDLE,
+    FLAG_REFUSED,
+];
+
 /// What the host does.
 fn host_calls() -> Vec<Call> {
     let mut all = Vec::new();
     let command = packet(Kind::Request as u8, 255);
-    for flags in [
-        0,
-        FLAG_BLIND,
-        FLAG_TICK,
-        FLAG_FRAGMENT,
-        FLAG_BUNDLE,
-        FLAG_REFUSED,
-    ] {
+    for flags in [0].into_iter().chain(FLAGS_OF_COMMANDS) {
         all.push(Call::Submit(Header { flags, ..command }));
     }
     let payload_bytes = u16::try_from(PAYLOAD_BYTES_MAX + 1).unwrap();
