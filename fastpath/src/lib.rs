@@ -20,7 +20,7 @@ pub use mutants::Mutant;
 #[cfg(feature = "mutants")]
 pub use mutants::{activate, reached};
 pub use place::{Memory, Place};
-pub use recent::{RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place};
+pub use recent::{RECENT_OFFERS_TO_REPLACE, RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place};
 pub use ring::{Asker, RING_SLOTS_MAX, Stored};
 pub use step::{
     Gap, KeyPair, Keys, Outcome, Question, SIPHASH_BYTES_MAX, SipKey, TagKey, check, encode,

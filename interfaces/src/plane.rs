@@ -276,7 +276,8 @@ pub trait DataPlane: Send {
         0
     }
 
-    /// The answer to a `get` of this key from now on, or that the plane knows none. It may forget it any time.
+    /// The answer to a `get` of this key from now on, or that the plane knows none. It may forget it any time,
+    /// and need not take an answer for a key for which it has none.
     fn keep_answer(&mut self, _key: &[u8], _answer: Option<&[u8]>) {}
 
     /// The plane knows no answer to any `get`.

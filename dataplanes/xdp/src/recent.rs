@@ -5,7 +5,9 @@ use crate::shared::{
     LEAVE_APPLIED_INDEX, LEAVE_READS_UNTIL, LEAVE_SETS_UNTIL, RECENT_ANSWER_BYTES, RECENT_BYTES,
     RECENT_KEY, RECENT_KEY_BYTES, RECENT_TEXT,
 };
-use quorumwire_fastpath::{RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place};
+use quorumwire_fastpath::{
+    RECENT_OFFERS_TO_REPLACE, RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place,
+};
 use quorumwire_interfaces::{Index, MemcachedLeave};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
@@ -15,6 +17,8 @@ pub struct Recent {
     leave: Mapped,
     table: Mapped,
     is_empty: bool,
+    /// By place: how often other keys were offered since its key took it.
+    offers: Vec<u8>,
 }
 
 impl Recent {
@@ -23,6 +27,7 @@ impl Recent {
             leave,
             table,
             is_empty: true,
+            offers: vec![0; RECENT_PLACES],
         }
     }
 
@@ -34,19 +39,31 @@ impl Recent {
         self.number(LEAVE_SETS_UNTIL, nanoseconds(leave.sets_until));
     }
 
-    /// Puts an answer where its key belongs, or takes it away from there if it is that key's.
+    /// Puts an answer where its key belongs, or takes it away from there if it is that key's. Where another key
+    /// is, that one stays until others have been offered often enough.
     pub fn keep(&mut self, key: &[u8], answer: Option<&[u8]>) {
         let Some(place) = recent_place(key) else {
             return;
         };
+        let is_there = self.key(place) == key;
         match answer.filter(|answer| (1..=RECENT_TEXT_BYTES_MAX).contains(&answer.len())) {
-            Some(answer) => {
+            // Whoever copies it would find another version of the same.
+            Some(answer) if is_there && self.text(place) == answer => {}
+            Some(answer) if is_there || self.may_take(place) => {
                 self.is_empty = false;
                 self.write(place, key, answer);
             }
-            None if self.key(place) == key => self.write(place, &[], &[]),
-            None => {}
+            None if is_there => self.write(place, &[], &[]),
+            _ => {}
         }
+    }
+
+    /// Whether a place is free for another key; that it was asked for counts.
+    fn may_take(&mut self, place: usize) -> bool {
+        let offers = self.offers[place].saturating_add(1);
+        let may = self.key(place).is_empty() || offers >= RECENT_OFFERS_TO_REPLACE;
+        self.offers[place] = if may { 0 } else { offers };
+        may
     }
 
     pub fn forget_all(&mut self) {
@@ -79,11 +96,23 @@ impl Recent {
 
     /// The key that a place is in use for; nobody else writes it.
     fn key(&self, place: usize) -> &[u8] {
-        let version = self.table.number(at(place)).load(Ordering::Relaxed);
-        let at = answer_at(place, version);
-        let length = self.table.slice(at, 2).first_chunk();
-        let length = length.map_or(0, |bytes| u16::from_ne_bytes(*bytes));
-        self.table.slice(at + RECENT_KEY, length.into())
+        let at = self.in_use(place);
+        self.table.slice(at + RECENT_KEY, self.length(at))
+    }
+
+    fn text(&self, place: usize) -> &[u8] {
+        let at = self.in_use(place);
+        self.table.slice(at + RECENT_TEXT, self.length(at + 2))
+    }
+
+    /// Where the answer begins that is in use.
+    fn in_use(&self, place: usize) -> usize {
+        answer_at(place, self.table.number(at(place)).load(Ordering::Relaxed))
+    }
+
+    fn length(&self, at: usize) -> usize {
+        let bytes = self.table.slice(at, 2).first_chunk();
+        bytes.map_or(0, |bytes| u16::from_ne_bytes(*bytes)).into()
     }
 
     fn number(&self, offset: usize, number: u64) {

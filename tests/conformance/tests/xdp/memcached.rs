@@ -5,7 +5,7 @@ use crate::veth::{OUTSIDE, counted, plane_ip, test_ip};
 use crate::{Driver, Generic, How, Kernel, ON_THE_WAY_MAX};
 use quorumwire_conformance_tests::cluster::{Cluster, START};
 use quorumwire_conformance_tests::{Wanted, next_datagram};
-use quorumwire_fastpath::recent_place;
+use quorumwire_fastpath::{RECENT_OFFERS_TO_REPLACE, recent_place};
 use quorumwire_interfaces::{DataPlane, Index, MemcachedLeave};
 use rustix::time::{ClockId, clock_gettime};
 use std::net::UdpSocket;
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const MEMCACHED: u16 = 11_211;
 /// Reads of the test that looks for torn ones.
 const READS: u64 = 30_000;
+/// Reads of the one where the host keeps the same answer again and again.
+const READS_KEPT_AGAIN: u16 = 10_000;
 /// Longest that it may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -249,11 +251,8 @@ fn a_get_is_answered_only_while_that_is_linearizable() {
     assert_eq!(served.ask(&get), None, "nothing is known");
     served.leader().keep_answer(b"key", Some(text));
     assert_eq!(served.ask(&get), answer);
-    let place = recent_place(b"key");
     for begin in ["", "key"] {
-        let mut names = (0..).map(|number| format!("{begin}{number}"));
-        let other = names.find(|name| recent_place(name.as_bytes()) == place);
-        let other = format!("get {}\r\n", other.expect("places are few"));
+        let other = format!("get {}\r\n", neighbour_of("key", begin));
         assert_eq!(served.ask(&datagram(1, other.as_bytes())), None, "{other}");
     }
     assert_eq!(
@@ -314,6 +313,89 @@ fn is_no_amplifier<H: How>() {
         let answer = served.ask(&datagram(1, &asked));
         assert_eq!(answer.is_some(), is_answered, "{} {bytes}", key.len());
     }
+}
+
+/// The name of a key that begins so and has the same place as this one.
+fn neighbour_of(key: &str, begin: &str) -> String {
+    let place = recent_place(key.as_bytes());
+    (0..u32::MAX)
+        .map(|number| format!("{begin}{number}"))
+        .find(|name| recent_place(name.as_bytes()) == place)
+        .expect("places are few")
+}
+
+#[test]
+fn two_keys_with_one_place_do_not_take_it_from_each_other_with_every_read() {
+    let mut served = Served::<Driver>::new(1, 64);
+    let second = neighbour_of("first", "second");
+    let get = |key: &str| datagram(5, format!("get {key}\r\n").as_bytes());
+    let (first, second) = ("first", second.as_str());
+    let text = |key: &str| format!("VALUE {key} 0 1\r\nx\r\nEND\r\n").into_bytes();
+    served
+        .leader()
+        .keep_answer(first.as_bytes(), Some(&text(first)));
+    for offer in 1..RECENT_OFFERS_TO_REPLACE {
+        let leader = served.leader();
+        leader.keep_answer(second.as_bytes(), Some(&text(second)));
+        let said = (served.ask(&get(first)), served.ask(&get(second)));
+        assert_eq!(said, (Some(datagram(5, &text(first))), None), "{offer}");
+        // Its own offers do not count.
+        let leader = served.leader();
+        leader.keep_answer(first.as_bytes(), Some(&text(first)));
+    }
+    served
+        .leader()
+        .keep_answer(second.as_bytes(), Some(&text(second)));
+    assert_eq!(served.ask(&get(second)), Some(datagram(5, &text(second))));
+    assert_eq!(served.ask(&get(first)), None, "another one has its place");
+    served.leader().keep_answer(second.as_bytes(), None);
+    served
+        .leader()
+        .keep_answer(first.as_bytes(), Some(&text(first)));
+    assert_eq!(served.ask(&get(first)), Some(datagram(5, &text(first))));
+}
+
+/// As when many ask for a key at once that the table does not hold: each is told by the host, and offers it.
+#[test]
+fn no_answer_is_lost_because_the_same_one_is_kept_again() {
+    let mut served = Served::<Driver>::new(1, 64);
+    let text = [
+        &b"VALUE the-name-of-a-key 0 1200\r\n"[..],
+        &[b'a'; 1200],
+        b"\r\nEND\r\n",
+    ]
+    .concat();
+    served
+        .leader()
+        .keep_answer(b"the-name-of-a-key", Some(&text));
+    let over = AtomicBool::new(false);
+    let plane = &mut served.cluster.fabric.planes[0];
+    let client = &served.client;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                plane.keep_answer(b"the-name-of-a-key", Some(&text));
+            }
+        });
+        let asked = std::panic::catch_unwind(|| {
+            for number in 0..READS_KEPT_AGAIN {
+                let get = datagram(number, b"get the-name-of-a-key\r\n");
+                client
+                    .send_to(&get, (plane_ip(0), MEMCACHED))
+                    .expect("a veth");
+                let begun = Instant::now();
+                let answer = loop {
+                    assert!(begun.elapsed() < ON_THE_WAY_MAX, "read {number} is lost");
+                    if let Some(answer) = next_datagram(client) {
+                        break answer;
+                    }
+                };
+                assert_eq!(answer, datagram(number, &text));
+            }
+        });
+        over.store(true, Ordering::Relaxed);
+        asked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 /// The host writes the same place all the time.

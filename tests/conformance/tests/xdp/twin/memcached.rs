@@ -5,7 +5,9 @@ use crate::frames::{Checksum, Found, found};
 use crate::loaded::{XDP_PASS, XDP_TX};
 use quorumwire_conformance_tests::forge::checked;
 use quorumwire_conformance_tests::next_datagram;
-use quorumwire_fastpath::{Outcome, RECENT_TEXT_BYTES_MAX, memcached_set, recent_place, submit};
+use quorumwire_fastpath::{
+    Outcome, RECENT_OFFERS_TO_REPLACE, RECENT_TEXT_BYTES_MAX, memcached_set, recent_place, submit,
+};
 use quorumwire_interfaces::{DataPlane, Index, MemcachedLeave};
 use quorumwire_plane_xdp::XdpPlane;
 use quorumwire_wire::packet::{
@@ -30,8 +32,16 @@ pub struct Memcached {
     sets: bool,
     /// Up to where the answers show everything, if they may be given.
     applied: Option<u64>,
-    /// By place: a key and the answer to it.
-    answers: BTreeMap<usize, (Vec<u8>, Vec<u8>)>,
+    /// By place.
+    answers: BTreeMap<usize, Kept>,
+}
+
+/// A key, the answer to it, and how often others were offered since it took its place.
+#[derive(Default)]
+struct Kept {
+    key: Vec<u8>,
+    text: Vec<u8>,
+    others: u8,
 }
 
 impl Memcached {
@@ -75,17 +85,25 @@ impl Twin {
         self.memcached.applied = applied;
     }
 
-    /// The answer to a key from now on.
+    /// The answer to a key from now on, unless another one has its place.
     pub fn keep(&mut self, key: &[u8], answer: Option<&[u8]>) {
         self.plane.keep_answer(key, answer);
         let place = recent_place(key).expect("a key");
-        let answers = &mut self.memcached.answers;
+        let places = &mut self.memcached.answers;
+        let known = places.get(&place);
+        let is_there = known.is_some_and(|kept| kept.key == key);
         match answer.filter(|answer| answer.len() <= RECENT_TEXT_BYTES_MAX) {
             Some(answer) => {
-                answers.insert(place, (key.to_vec(), answer.to_vec()));
+                let kept = places.entry(place).or_default();
+                kept.others += u8::from(!is_there);
+                if kept.key.is_empty() || is_there || kept.others >= RECENT_OFFERS_TO_REPLACE {
+                    let others = if is_there { kept.others } else { 0 };
+                    let (key, text) = (key.to_vec(), answer.to_vec());
+                    *kept = Kept { key, text, others };
+                }
             }
-            None if answers.get(&place).is_some_and(|(known, _)| known == key) => {
-                answers.remove(&place);
+            None if is_there => {
+                places.remove(&place);
             }
             None => {}
         }
@@ -203,7 +221,9 @@ impl Twin {
 
     /// The answer to a `get`, where it may be given.
     fn answer_to(&self, key: &[u8], found: &Found<'_>) -> Option<Sent> {
-        let (known, text) = self.memcached.answers.get(&recent_place(key)?)?;
+        let Kept {
+            key: known, text, ..
+        } = self.memcached.answers.get(&recent_place(key)?)?;
         let is_current = self.memcached.applied? >= self.registers().commit_index;
         let is_short = text.len() + FRAME_BYTES <= AMPLIFICATION_MAX * found.datagram.len();
         (known == key && is_current && is_short && found.checksum_is_right).then(|| Sent {
