@@ -3,10 +3,11 @@ from typing import NamedTuple
 
 from experiments.failover import Failover, gaps_of
 from experiments.figures import percentile, ratio, ratio_of_single
-from experiments.follower import STOPPED, to_healthy
+from experiments.follower import STOPPED, Follower, to_healthy
 from experiments.loads import ONE
 from load import LATENCY, MANY, PIPELINED, READS
 from plane_load import CLIENTS, GET_ONE, MANY_OUTSIDE, ONE_OUTSIDE
+from profiles import CLOSED_LOOPS
 from report import NOT_MEASURED, number, reached, table, wanted
 
 OFF, OFF_REDIS, SYNC = "quorumwire memory", "quorumwire memory, Redis client", "quorumwire sync"
@@ -109,7 +110,7 @@ def one_stopped(bounds):
 
 
 XDP_UDP = "plane xdp, UDP client"
-AIMS = [
+OF_CLOSED_LOOPS = [
     *closed("p50, 1×1, to Redis+WAIT's", LATENCY, P50, REDIS_WAIT, {OFF_REDIS: most(1.0), SOCKET: most(1.0)}),
     *of_plane("p50, 1×1, to Redis+WAIT's", ONE_OUTSIDE, P50, REDIS_WAIT, LATENCY, P50, most(0.25)),
     *closed("p50, 1×1, to etcd's", LATENCY, P50, ETCD, {OFF: most(0.15), SOCKET: most(0.15), SYNC: most(0.25)}),
@@ -123,16 +124,20 @@ AIMS = [
     *to_itself("server CPU, 8×64, µs per operation", PIPELINED, CPU, {OFF: most(5), SYNC: most(5)}),
     *closed("p50 of reads, 1×1, under the lease, to unreplicated Redis'", READS, P50, REDIS, {OFF_REDIS: most(1.3), SOCKET: most(1.3)}),
     *of_plane("p50 of reads, 1×1, under the lease, to unreplicated Redis'", GET_ONE, P50, REDIS, READS, P50, most(0.7), PLANE_READING),
-    *after_kills({OFF: most(0.15), SOCKET: most(0.15), XDP: most(0.05)}),
     *closed("p99, 1×1, one dead follower, to healthy", LATENCY, P99, (OFF_REDIS,), {DEAD: most(1.2)}),
     *closed("p99, 64×1, one dead follower, to healthy", MANY, P99, (OFF_REDIS,), {DEAD: most(1.2)}),
-    *one_stopped({OFF: most(1.2), SOCKET: most(1.2), XDP: most(1.2)}),
     *closed("p50, 1×1, to memcached's", LATENCY, P50, MEMCACHED, {OFF: None, SYNC: None}),
     *closed("throughput, 8×64, to memcached's", PIPELINED, RATE, MEMCACHED, {OFF: None, SYNC: None}),
     *closed("server CPU, 8×64, to memcached's", PIPELINED, CPU, MEMCACHED, {OFF: None, SYNC: None}),
 ]
+# Titles and aims, by the part of the report that measures them.
+AIMS = {
+    CLOSED_LOOPS: ("Closed loops and data planes", OF_CLOSED_LOOPS),
+    Failover.name: ("Fail-over", after_kills({OFF: most(0.15), SOCKET: most(0.15), XDP: most(0.05)})),
+    Follower.name: ("A stopped follower", one_stopped({OFF: most(1.2), SOCKET: most(1.2), XDP: most(1.2)})),
+}
 REMARK = (
-    "Three replicas, 64 bytes; ratios of medians in this run, beside them the smallest and the largest of the rounds. etcd is 3.6 if it was "
+    "Three replicas, 64 bytes; ratios of medians in one run, beside them the smallest and the largest of the rounds. etcd is 3.6 if it was "
     "measured, else Debian's. The plane xdp with a UDP client stands in network namespaces behind a bridge (the part on data planes), the "
     "others on loopback, and its CPU is everything's, client and network included, where the others' is the servers': both flatter the "
     "others. For what that part does not measure (fail-over, a stopped follower) the plane xdp is asked over TCP, as the others are, from its "
@@ -140,14 +145,16 @@ REMARK = (
 )
 
 
-def aims_table(results, found, planes):
+def aims_table(part, results, found, planes):
+    """A part's aims; empty if it has none."""
     measured = Measured(results, found, planes)
     rows = []
-    for aim in AIMS:
+    _, aims = AIMS.get(part, ("", []))
+    for aim in aims:
         value = aim.value(measured)
         shown = (number(value.value), spread_of(value)) if value else (NOT_MEASURED, "")
         rows.append([aim.what, aim.ours, *shown, wanted(aim.bound), reached(aim.bound, value and value.value)])
-    return table(["figure", "of", "median", "rounds", "aim", "reached"], rows) + "\n\n" + REMARK
+    return table(["figure", "of", "median", "rounds", "aim", "reached"], rows) if rows else ""
 
 
 def spread_of(value):

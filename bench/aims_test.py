@@ -1,4 +1,5 @@
 """The table of aims, profiles and cores: what was not measured is a question mark, and nothing is left out silently."""
+import argparse
 import os
 import unittest
 
@@ -45,8 +46,8 @@ REDIS_WAIT, ETCD = "p50, 1×1, to Redis+WAIT's", "p50, 1×1, to etcd's"
 
 class Aims(unittest.TestCase):
     def test_nothing_measured_is_nothing_reached_and_nothing_missed(self):
-        text = aims.aims_table(results(), Found(), None)
-        for aim in aims.AIMS:
+        text = aims_table(results(), Found(), None)
+        for aim in (aim for _, part in aims.AIMS.values() for aim in part):
             median, rounds, _, reached = row(text, aim.what, aim.ours)
             self.assertEqual((median, rounds, reached), (report.NOT_MEASURED, "", "?" if aim.bound else ""))
 
@@ -56,11 +57,11 @@ class Aims(unittest.TestCase):
 
     def test_a_ratio_is_to_the_right_one(self):
         made = results(quorumwire_memory=10, quorumwire_memory_Redis_client=20, etcd=100, redis_WAIT_1=40)
-        text = aims.aims_table(made, Found(), None)
+        text = aims_table(made, Found(), None)
         self.assertEqual(row(text, REDIS_WAIT, aims.OFF_REDIS), ["0.50", "", "≤ 1", "yes"])
         self.assertEqual(row(text, ETCD, aims.OFF), ["0.10", "", "≤ 0.15", "yes"])
         made = results(quorumwire_memory=10, quorumwire_memory_plane_socket=20, etcd=1000, etcd_3_6=100)
-        text = aims.aims_table(made, Found(), None)
+        text = aims_table(made, Found(), None)
         self.assertEqual([row(text, ETCD, ours)[3] for ours in (aims.OFF, aims.SOCKET, aims.SYNC)], ["yes", "**no**", "?"])
 
     def test_the_spread_is_of_the_rounds_that_both_took_part_in(self):
@@ -68,12 +69,12 @@ class Aims(unittest.TestCase):
         for n, figures in ((2, {"quorumwire memory": 20, "etcd": 100}), (3, {"quorumwire memory": 1000})):
             for name, p50 in figures.items():
                 made.add(n, name, LATENCY, Sample(**{**dict.fromkeys(Sample._fields, 1.0), "p50_us": p50}))
-        self.assertEqual(row(aims.aims_table(made, Found(), None), ETCD, aims.OFF), ["0.20", "0.10–0.20", "≤ 0.15", "**no**"])
+        self.assertEqual(row(aims_table(made, Found(), None), ETCD, aims.OFF), ["0.20", "0.10–0.20", "≤ 0.15", "**no**"])
 
     def test_the_plane_in_the_kernel_is_compared_too(self):
         planes = PlaneResults()
         planes.rows.append((1, "xdp", ONE_OUTSIDE, PlaneSample(**{**dict.fromkeys(PlaneSample._fields, 1.0), "p50_us": 15})))
-        text = aims.aims_table(results(redis_WAIT_1=100), Found(), planes)
+        text = aims_table(results(redis_WAIT_1=100), Found(), planes)
         self.assertEqual(row(text, REDIS_WAIT, aims.XDP_UDP), ["0.15", "", "≤ 0.25", "yes"])
         self.assertEqual(row(text, ETCD, aims.XDP_UDP)[0], report.NOT_MEASURED)
 
@@ -85,7 +86,7 @@ class Aims(unittest.TestCase):
         for n, p99 in ((1, 10.0), (2, 13.0)):
             found.add("follower", n, "quorumwire memory", ("healthy", "1×1"), {"p99_us": 10.0})
             found.add("follower", n, "quorumwire memory", ("stopped", "1×1"), {"p99_us": p99})
-        text = aims.aims_table(results(), found, None)
+        text = aims_table(results(), found, None)
         self.assertEqual(row(text, "fail-over gap, p99 of all kills, to etcd's", aims.OFF), ["0.06", "", "≤ 0.15", "yes"])
         self.assertEqual(row(text, "p99, 1×1, one stopped follower, to healthy", aims.OFF), ["1.15", "1.00–1.30", "≤ 1.2", "yes"])
 
@@ -94,6 +95,10 @@ class Aims(unittest.TestCase):
         self.assertTrue(aims.is_called("etcd 3.6.8", "etcd 3.6"))
         self.assertFalse(aims.is_called("redis, WAIT 1", "redis"))
         self.assertFalse(aims.is_called("etcdx", "etcd"))
+
+
+def aims_table(*measured):
+    return "\n".join(aims.aims_table(part, *measured) for part in aims.AIMS)
 
 
 class Profiles(unittest.TestCase):
@@ -107,9 +112,20 @@ class Profiles(unittest.TestCase):
         with self.assertRaisesRegex(profiles.Refused, "'nobody' is refused; allowed: side-by-side"):
             profiles.chosen(profiles.FULL, "sweep;nobody", NAMES)
 
+    def test_whole_parts_of_the_report_are_no_trials(self):
+        def is_trial(only, **shorter):
+            asked = argparse.Namespace(**{**dict.fromkeys(("rounds", "seconds", "kills", "binary")), **shorter})
+            profile = profiles.shortened(profiles.chosen(profiles.USUAL, only, NAMES), asked.rounds, asked.seconds, asked.kills)
+            return profiles.is_trial(profile, asked)
+
+        self.assertEqual([is_trial(only) for only in (None, "sweep;failover", "side-by-side;planes")], [False, False, False])
+        self.assertEqual([is_trial(only) for only in ("sweep;etcd", "planes", "side-by-side;sweep")], [True, True, True])
+        self.assertTrue(is_trial("failover", kills=3))
+        self.assertEqual(profiles.chosen(profiles.USUAL, "failover", NAMES).limit_seconds, profiles.FULL.limit_seconds)
+
     def test_a_profile_says_what_it_leaves_out(self):
-        self.assertEqual(profiles.left_out(profiles.FULL, NAMES), [])
-        said = "; ".join(profiles.left_out(profiles.SHORT, NAMES))
+        self.assertEqual([*profiles.parts_left_out(profiles.FULL), *profiles.left_out(profiles.FULL, NAMES)], [])
+        said = "; ".join([*profiles.parts_left_out(profiles.SHORT), *profiles.left_out(profiles.SHORT, NAMES)])
         for word in ("payload", "planes", "dragonboat", "redis-benchmark", "rounds: 1, not 5"):
             self.assertIn(word, said)
 

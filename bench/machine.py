@@ -7,6 +7,8 @@ from pathlib import Path
 from processes import Failed, output_of
 
 COMMAND_SECONDS_MAX = 20
+# What measuring itself writes is no change to what was measured.
+WRITTEN = ("bench/RESULTS.md", "bench/PAPERS.md", "bench/plots")
 
 
 def first_match(pattern, path, otherwise):
@@ -44,7 +46,7 @@ def commit(root):
     """The commit this checkout is at, and whether it has changes."""
     try:
         name = output_of(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"], COMMAND_SECONDS_MAX).strip()
-        changed = output_of(["git", "-C", str(root), "status", "--porcelain"], COMMAND_SECONDS_MAX).strip()
+        changed = output_of(["git", "-C", str(root), "status", "--porcelain", "--", ".", *(f":!{path}" for path in WRITTEN)], COMMAND_SECONDS_MAX).strip()
     except Failed:
         return "unknown"
     return name + (" with changes" if changed else "")

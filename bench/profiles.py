@@ -8,6 +8,8 @@ from load import LATENCY, MANY, PIPELINED, READS, WIDE
 # Parts beside the experiments.
 SIDE_BY_SIDE = "side-by-side"
 PLANES = "planes"
+# Both of these, which stand in one part of the report: aims compare figures of the one with the other's.
+CLOSED_LOOPS = "closed loops"
 EXPERIMENTS = [experiment.name for experiment in ALL]
 PARTS = [SIDE_BY_SIDE, *EXPERIMENTS, PLANES]
 HOUR = 60 * 60
@@ -68,6 +70,7 @@ def chosen(profile, only, system_names):
     return profile._replace(
         parts=parts or [part for part in profile.parts if part != PLANES],
         systems=systems or profile.systems,
+        limit_seconds=FULL.limit_seconds if any(part in EXPERIMENTS for part in parts) else profile.limit_seconds,
     )
 
 
@@ -81,12 +84,22 @@ def given(**values):
     return {name: value for name, value in values.items() if value is not None}
 
 
-def left_out(profile, system_names):
-    """What a profile does not do that the full one does, in words; empty if it does all."""
+def is_trial(profile, asked):
+    """Whether it leaves RESULTS.md alone: shorter than it should be, another program, not all systems, or half of the closed loops."""
+    shortened_or_other = any((asked.rounds, asked.seconds, asked.kills, asked.binary))
+    half = (SIDE_BY_SIDE in profile.parts) != (PLANES in profile.parts)
+    return shortened_or_other or profile.systems is not None or half
+
+
+def parts_left_out(profile):
     missing = [part for part in PARTS if part not in profile.parts]
+    return [f"parts: {', '.join(missing)}"] if missing else []
+
+
+def left_out(profile, system_names):
+    """What a profile leaves out of the parts that it measures, in words; empty if nothing."""
     systems = [name for name in system_names if profile.systems is not None and name not in profile.systems]
-    words = [f"parts: {', '.join(missing)}"] if missing else []
-    words += [f"systems: {'; '.join(systems)}"] if systems else []
+    words = [f"systems: {'; '.join(systems)}"] if systems else []
     words += ["redis-benchmark"] if not profile.redis_benchmark else []
     words += [f"rounds: {profile.rounds}, not {FULL.rounds}"] if profile.rounds < FULL.rounds else []
     return words

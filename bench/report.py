@@ -1,10 +1,9 @@
-"""From samples to tables, ratios, CSV and RESULTS.md.
+"""From samples to tables, ratios and CSV.
 
 A peer without samples is named as such, never shown as zero.
 """
 import csv
 import statistics
-from typing import NamedTuple
 
 import redis_benchmark
 from load import Sample
@@ -147,15 +146,9 @@ def remarks(results):
     return found
 
 
-def markdown(results, facts, versions, planes, where_the_time_goes, experiments="", aims=""):
-    """The whole report. `experiments`, `aims`, `planes`: their own parts of it."""
-    parts = [
-        "<!-- Written by `bench/run`; do not edit. -->",
-        "# Measured",
-        "How: [README.md](README.md). Medians over the rounds, in parentheses the smallest and the largest. "
-        "`1×1` is one connection with one request in flight, `8×64` eight with 64 each; requests write, if not said otherwise.",
-        *(["## Aims", aims] if aims else []),
-    ]
+def closed_loops(results, facts, versions):
+    """The part of the report on closed loops."""
+    parts = [f"Closed loops, measured: {facts}."]
     for workload in results.workloads:
         parts += [f"## {workload}: {workload.name}", figures_table(results, workload)]
         places = places_table(results, workload)
@@ -168,15 +161,10 @@ def markdown(results, facts, versions, planes, where_the_time_goes, experiments=
             "cannot wait for a replica, so Redis stands here unreplicated, and every write of ours is at a majority.",
             redis_benchmark_table(results.of_redis_benchmark),
         ]
-    parts += [part for part in (experiments, planes) if part]
     found = remarks(results)
-    parts += ["## Remarks", "\n".join(f"- {remark}" for remark in found) if found else "None: nothing was missing, nothing failed."]
-    lines = [f"- {name}: {fact}" for name, fact in facts.items()]
-    lines += [f"- {name}: {note}; {versions.get(name, 'version unknown')}" for name, note in results.peers]
-    parts += ["## What and where", "\n".join(lines)]
-    if where_the_time_goes:
-        parts.append(where_the_time_goes.strip())
-    return "\n\n".join(parts) + "\n"
+    parts += ["## Remarks on closed loops", "\n".join(f"- {remark}" for remark in found) if found else "None: nothing was missing, nothing failed."]
+    parts += ["## Systems", "\n".join(f"- {name}: {note}; {versions.get(name, 'version unknown')}" for name, note in results.peers)]
+    return "\n\n".join(parts)
 
 
 def write_csv(results, path):

@@ -38,7 +38,7 @@ class Report(unittest.TestCase):
         self.assertIn("missing", line)
         self.assertNotIn("0", line)
         self.assertIn("| failed", report.figures_table(made, PIPELINED))
-        self.assertIn("memcached is missing: not installed", report.markdown(made, {}, {}, "", ""))
+        self.assertIn("memcached is missing: not installed", report.closed_loops(made, "now and here", {}))
 
     def test_a_figure_that_one_load_program_does_not_print_is_not_a_zero(self):
         made = results()
@@ -72,10 +72,10 @@ class RedisBenchmark(unittest.TestCase):
 
     def test_the_report_shows_medians_of_the_rounds(self):
         made = results()
-        self.assertNotIn("redis-benchmark", report.markdown(made, {}, {}, "", ""))
+        self.assertNotIn("redis-benchmark", report.closed_loops(made, "now and here", {}))
         for n in (1, 2, 3):
             made.of_redis_benchmark += redis_benchmark.lines_of(self.SAID.replace("100.50", f"{n}00.50"), n, "ours", 1)
-        text = report.markdown(made, {}, {}, "", "")
+        text = report.closed_loops(made, "now and here", {})
         self.assertIn("## redis-benchmark", text)
         (line,) = [line for line in text.splitlines() if line.startswith("| SET")]
         self.assertIn(report.spread([100.5, 200.5, 300.5]), line)

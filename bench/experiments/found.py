@@ -35,6 +35,7 @@ class Found:
         self.not_offered = {}  # (experiment, system): why
         self.left_out = {}  # experiment: why
         self.plots = {}  # experiment: [(file's name, caption)]
+        self.not_drawn = {}  # experiment: why
 
     def add(self, experiment, round_number, system, setting, figures):
         self.points.append(Point(experiment, round_number, system, tuple(setting), dict(figures)))

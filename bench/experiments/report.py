@@ -1,5 +1,4 @@
-"""The experiments' part of the report: a section each, with its plots, and what is missing."""
-from experiments import ALL
+"""An experiment's part of the report, with its plots, and what is missing."""
 from experiments.found import write_csv, write_curves
 from plots import draw
 from report import NOT_MEASURED, ROUNDS_MIN
@@ -8,23 +7,16 @@ REASONS_SHOWN_MAX = 12
 REASON_LENGTH_MAX = 300
 
 
-def markdown(found, chosen):
-    """`chosen`: names of the experiments that were asked for."""
-    parts = ["## Experiments"]
-    for experiment in ALL:
-        parts += [f"### {experiment.title}", *section(found, experiment, experiment.name in chosen)]
-    return "\n\n".join(parts)
-
-
-def section(found, experiment, asked):
+def section(found, experiment, facts):
+    """An experiment's part of the report."""
     name = experiment.name
     if not found.systems(name):
-        why = found.left_out.get(name) or (
-            "no system could take part" if asked else f"not a part of this run; `bench/run --only {name}` measures it")
-        return [f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}: {why}.", *remarks(found, experiment)]
-    parts = [experiment.about, experiment.section(found)]
-    parts += [f"![{caption}](plots/{file_name})\n\n*{caption}*" for file_name, caption in found.plots.get(name, [])]
-    return parts + remarks(found, experiment)
+        why = found.left_out.get(name) or "no system could take part"
+        parts = [f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}: {why}."]
+    else:
+        parts = [experiment.about, f"Measured: {facts}.", experiment.section(found)]
+        parts += [f"![{caption}](plots/{file_name})\n\n*{caption}*" for file_name, caption in found.plots.get(name, [])]
+    return "\n\n".join(parts + remarks(found, experiment))
 
 
 def remarks(found, experiment):
@@ -45,6 +37,8 @@ def remarks(found, experiment):
         lines.append(f"cut short: {found.left_out[name]}")
     if 0 < found.rounds(name) < ROUNDS_MIN:
         lines.append(f"some of it has fewer than {ROUNDS_MIN} rounds ({found.rounds(name)}): no more than a trial")
+    if name in found.not_drawn:
+        lines.append(f"no plots were drawn: {found.not_drawn[name]}")
     return ["\n".join(f"- {line}" for line in lines)] if lines else []
 
 
@@ -53,20 +47,20 @@ def in_one_line(reason):
     return words if len(words) <= REASON_LENGTH_MAX else f"{words[:REASON_LENGTH_MAX]} …"
 
 
-def draw_plots(found, folder, chosen):
-    """Draws what there is to draw; why not, or None. Plots of what was not measured are left as they are."""
+def draw_plots(found, experiment, folder):
+    """Draws what there is to draw, and notes its captions, or why nothing was drawn."""
     folder.mkdir(parents=True, exist_ok=True)
-    every = {experiment.name: experiment.plots(found, folder) for experiment in ALL if experiment.name in chosen}
-    reason = draw([plot for made in every.values() for plot, _ in made])
+    made = experiment.plots(found, folder)
+    reason = draw([plot for plot, _ in made])
     if reason is None:
-        found.plots = {name: [(plot.path.name, caption) for plot, caption in made] for name, made in every.items()}
-    return reason
+        found.plots[experiment.name] = [(plot.path.name, caption) for plot, caption in made]
+    else:
+        found.not_drawn[experiment.name] = reason
 
 
-def write_files(found, folder, chosen):
-    """All single figures: a CSV file for each experiment that was asked for."""
+def write_files(found, experiment, folder):
+    """All single figures: a CSV file, and another one for curves."""
     folder.mkdir(parents=True, exist_ok=True)
-    for experiment in (experiment for experiment in ALL if experiment.name in chosen):
-        write_csv(found, experiment, folder / f"{experiment.name}.csv")
-        if any(name == experiment.name for name, *_ in found.curves):
-            write_curves(found, experiment, folder / f"{experiment.name}-cdf.csv")
+    write_csv(found, experiment, folder / f"{experiment.name}.csv")
+    if any(name == experiment.name for name, *_ in found.curves):
+        write_curves(found, experiment, folder / f"{experiment.name}-cdf.csv")

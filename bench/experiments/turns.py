@@ -116,8 +116,8 @@ class Turn(NamedTuple):
         self.found.fail(self.experiment.name, self.round, self.system, setting, reason)
 
 
-def measure_all(experiments, systems, length, pinning, found, say):
-    """All experiments, one after the other, until the budget is used up."""
+def measure_all(experiments, systems, length, pinning, found, say, done):
+    """All experiments, one after the other, until the budget is used up; `done` is given each when it is over."""
     end = time.monotonic() + length.budget_seconds
     for experiment in experiments:
         for round_number in range(1, experiment.rounds(length) + 1):
@@ -128,6 +128,7 @@ def measure_all(experiments, systems, length, pinning, found, say):
                     found.left_out[experiment.name] = f"no time was left after round {round_number - 1} and parts of the next"
                     continue
                 take_turn(experiment, variant, round_number, length, pinning, found, say)
+        done(experiment)
 
 
 def take_turn(experiment, variant, round_number, length, pinning, found, say):

@@ -34,13 +34,15 @@ def quantile(cdf, fraction):
     return None
 
 
-def average(cdfs):
-    """The distribution of several runs, each of which counts the same."""
-    every = sorted({us for cdf in cdfs for us, _ in cdf})
-    step = max(1, math.ceil(len(every) / POINTS_MAX))
-    # Counted from the end, so that the longest is among them.
-    kept = every[::-1][::step][::-1]
-    return [[us, statistics.fmean(share_within(cdf, us) for cdf in cdfs)] for us in kept]
+def middle(cdfs):
+    """The distribution of several runs: at each share the median of how long it took in each. One bad run does not show."""
+    found = []
+    for step in range(1, POINTS_MAX + 1):
+        reached = [quantile(cdf, step / POINTS_MAX) for cdf in cdfs]
+        if None in reached:
+            break
+        found.append([statistics.median(reached), step / POINTS_MAX])
+    return found
 
 
 def density(cdf, bins):

@@ -19,15 +19,18 @@ class CurvesTest(unittest.TestCase):
         self.assertEqual(curves.quantile([[7, 0.6], [9, 1.0]], 0.5), 7)
         self.assertIsNone(curves.quantile([[7, 0.6], [9, 0.98]], 0.99))
 
-    def test_runs_count_the_same_in_their_average(self):
-        both = curves.average([[[100, 1.0]], [[300, 1.0]]])
-        self.assertEqual(both, [[100, 0.5], [300, 1.0]])
+    def test_of_several_runs_the_middle_one_counts_at_each_share(self):
+        others = [[[100, 0.0], [300, 1.0]], [[100, 0.0], [9000, 1.0]]]
+        found = curves.middle([self.EVEN, *others])
+        self.assertEqual(found[-1], [300, 1.0])
+        self.assertAlmostEqual(curves.quantile(found, 0.5), 200)
 
-    def test_an_average_is_bounded_and_keeps_the_longest(self):
+    def test_a_distribution_is_bounded_and_ends_where_one_of_the_runs_does(self):
         cdf = [[n, n / 1000] for n in range(1, 1001)]
-        found = curves.average([cdf])
+        found = curves.middle([cdf])
         self.assertLessEqual(len(found), curves.POINTS_MAX)
         self.assertEqual(found[-1], [1000, 1.0])
+        self.assertEqual(curves.middle([cdf, [[10, 0.5]]])[-1][1], 0.5)
 
     def test_a_density_holds_what_it_is_made_of(self):
         found = curves.density(self.EVEN, 11)

@@ -19,6 +19,7 @@ class Measurement(NamedTuple):
     systems: tuple
     measure: object  # (turn) -> None
     needs: tuple = ()  # options of `quorumwire bench`
+    on_disk: bool = False  # where the replicas' data are; else in memory, so that no disk is measured
 
 
 class Panel(NamedTuple):

@@ -1,9 +1,9 @@
 """PAPERS.md: words about each figure, and what was measured for it. Sections that were not measured this time keep what
 they had; their words are always the present ones.
 """
-import re
 import statistics
 
+from blocks import block
 from papers.figure import plot_path
 from plots import draw
 from report import OTHERS_PERCENT_MAX, ROUNDS_MIN
@@ -16,12 +16,6 @@ Three papers' figures, measured anew here: what they measured and found stands i
 tables show nothing but our own measurements. Their machines, networks and programs are others: compare the shapes, not the
 figures. How it is measured: [README.md](README.md). A spread in parentheses is the smallest and the largest of the rounds.
 """
-BLOCK = re.compile(r"<!-- measured: ([a-z0-9 -]+) -->\n(.*?)<!-- end of \1 -->", re.DOTALL)
-
-
-def kept_blocks(text):
-    """What was measured, by name, in an earlier page."""
-    return {name: inside.strip() for name, inside in BLOCK.findall(text)}
 
 
 def compose(figures, blocks):
@@ -43,19 +37,13 @@ def section(figure, blocks):
         found.append("Not measured here:\n\n" + "\n".join(f"- {what}: {why}." for what, why in figure.not_here))
     found.append(block(about(figure), blocks, f"Not measured yet: `bench/papers/run {figure.name}`."))
     for panel in figure.panels:
-        found += [f"### {panel.name}: {panel.title}", block(panel.name, blocks, ""), f"> *{panel.theirs}*"]
+        found += [f"### {panel.name}: {panel.title}", block(panel.name, blocks, "(no plot yet)"), f"> *{panel.theirs}*"]
     return found
 
 
 def about(figure):
     """The name of the block with what is said of a figure's whole measurement."""
     return f"about {figure.name}"
-
-
-def block(name, blocks, otherwise):
-    if name in blocks:
-        return f"<!-- measured: {name} -->\n{blocks[name]}\n<!-- end of {name} -->"
-    return otherwise or "(no plot yet)"
 
 
 def measured_blocks(figure, taken, folder, shown_folder, facts):

@@ -64,9 +64,9 @@ class Taken:
         return list(dict.fromkeys(system for of, system in every if of == part))
 
     def cdf(self, part, system, at):
-        """The average of all rounds; empty if there is none."""
+        """The middle of all rounds; empty if there is none."""
         found = [cdf for _, *of, cdf in self.distributions if of == [part, system, at]]
-        return curves.average(found) if found else []
+        return curves.middle(found) if found else []
 
     def timelines_of(self, part, system):
         return [line for _, *of, line in self.timelines if of == [part, system]]

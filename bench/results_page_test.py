@@ -1,0 +1,52 @@
+"""RESULTS.md: its parts are replaced one by one, and what was not measured says so."""
+import tempfile
+import unittest
+from pathlib import Path
+
+from profiles import CLOSED_LOOPS, EXPERIMENTS
+from results_page import ResultsPage, compose
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "RESULTS.md"
+
+    def test_what_was_never_measured_says_so(self):
+        text = compose({}, "## By hand")
+        for part in EXPERIMENTS:
+            self.assertIn(f"Not measured yet: `bench/run --only {part}`.", text)
+        self.assertEqual(text.count("Not measured yet: `bench/run`."), 2)  # the part and its aims
+        self.assertTrue(text.endswith("\n\n## By hand\n"))
+
+    def test_a_part_is_written_when_it_is_done_and_the_others_stay(self):
+        page = ResultsPage(self.path, True, "by hand")
+        page.put(CLOSED_LOOPS, "loops", "aims of loops")
+        page.put("failover", "of before", "gaps of before")
+        self.assertIn("of before", self.path.read_text())
+        later = ResultsPage(self.path, True, "other words")
+        later.put("failover", "of now", "gaps of now")
+        text = self.path.read_text()
+        for words in ("loops", "aims of loops", "of now", "gaps of now", "other words"):
+            self.assertIn(words, text)
+        for words in ("of before", "by hand"):
+            self.assertNotIn(words, text)
+
+    def test_a_part_without_figures_replaces_none_that_has_some(self):
+        page = ResultsPage(self.path, True, "")
+        page.put("sweep", "nobody took part", "", has_figures=False)
+        self.assertIn("nobody took part", page.text())
+        page.put("sweep", "figures", "")
+        page.put("sweep", "nobody took part", "", has_figures=False)
+        self.assertIn("figures", page.text())
+        self.assertNotIn("nobody", page.text())
+
+    def test_a_trial_begins_with_an_empty_page(self):
+        ResultsPage(self.path, False, "").put("sweep", "of before", "")
+        ResultsPage(self.path, False, "").put("payload", "of now", "")
+        self.assertNotIn("of before", self.path.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
