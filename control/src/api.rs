@@ -61,6 +61,9 @@ pub struct Config {
     pub append_bytes_in_flight_max: usize,
     /// Bytes of entries kept in memory behind a snapshot, for followers that are a little behind.
     pub log_tail_bytes: usize,
+    /// A leader keeps what members lack that it is serving, also behind a snapshot, unless its log in memory has
+    /// more bytes than this.
+    pub log_kept_bytes_max: usize,
     /// Most membership and leadership requests and linearizable reads waiting for an answer.
     pub waiting_requests_max: usize,
     /// Whether this replica has a data plane. A plane that an earlier run of the replica left engaged
@@ -590,5 +593,7 @@ pub struct Counters {
     /// put back to an old copy; it is repaired.
     pub acknowledgements_denied: u64,
     pub snapshots_sent: u64,
+    /// Leader: a snapshot was installed when the log behind it was already gone; a newer one is sent.
+    pub snapshots_outrun: u64,
     pub snapshots_installed: u64,
 }

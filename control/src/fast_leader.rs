@@ -115,10 +115,20 @@ impl Replica {
             && self.members.index() <= self.commit_index
             && self.committed_in_own_term();
         let voter_count = self.members.current().voters().count();
+        // A try is a new term, with which a transfer begins anew: it is not disturbed again and again.
+        let failed_before = self.plane.attempts.wait > self.config.engage_interval;
         settled
+            && !(failed_before && self.is_sending_snapshots())
             && self.members.is_voter(self.config.me)
             && voter_count <= PLANE_REPLICAS_MAX
             && self.ready_for_plane(|_| true).len() + 1 >= self.plane_quorum()
+    }
+
+    fn is_sending_snapshots(&self) -> bool {
+        self.leading.as_ref().is_some_and(|leading| {
+            let mut members = leading.progress.iter();
+            members.any(|p| matches!(p.state, Sending::Snapshot(_)) && self.is_active(p.peer))
+        })
     }
 
     /// The voters that could engage now, as far as is known here.
@@ -162,6 +172,7 @@ impl Replica {
             },
             outputs,
         );
+        self.plane.attempts.standing = true;
     }
 
     /// The election is won, and the own plane has answered.

@@ -199,7 +199,7 @@ impl Replica {
             self.lead(outputs);
         }
         self.settle(outputs);
-        self.log.forget_some();
+        self.forget_log();
     }
 
     /// Leader: appends one entry, whose payload the closure writes straight into the block being

@@ -104,9 +104,9 @@ impl Log {
         *self = Self::new(base_index, base_term);
     }
 
-    /// Entries up to `upto` may be forgotten, but for the newest of them that fit into `tail_bytes`. Begins with it;
-    /// [`forget_some`](Self::forget_some) goes on.
-    pub(crate) fn forget(&mut self, upto: Index, tail_bytes: usize) {
+    /// Entries up to `upto` may be forgotten, but for the newest of them that fit into `tail_bytes`:
+    /// [`forget_some`](Self::forget_some) does.
+    pub(crate) fn may_forget(&mut self, upto: Index, tail_bytes: usize) {
         let mut kept_bytes = 0;
         let mut needed_behind = upto.min(self.last_index());
         while let Some(entry) = self.get(needed_behind) {
@@ -117,13 +117,18 @@ impl Log {
             needed_behind = needed_behind.previous();
         }
         self.needed_behind = self.needed_behind.max(needed_behind);
-        self.forget_some();
     }
 
-    /// Forgets the oldest of those that may be forgotten.
-    pub(crate) fn forget_some(&mut self) {
+    /// Whether there is something that may be forgotten.
+    pub(crate) fn has_superfluous(&self) -> bool {
+        self.base_index < self.needed_behind
+    }
+
+    /// Forgets the oldest of those that may be forgotten, up to this one.
+    pub(crate) fn forget_some(&mut self, upto: Index) {
+        let upto = upto.min(self.needed_behind);
         for _ in 0..FORGOTTEN_AT_ONCE_MAX {
-            let may_go = |oldest: &mut Entry| oldest.index <= self.needed_behind;
+            let may_go = |oldest: &mut Entry| oldest.index <= upto;
             let Some(entry) = self.entries.pop_front_if(may_go) else {
                 return;
             };
@@ -183,16 +188,17 @@ mod tests {
     #[test]
     fn a_long_log_is_forgotten_piece_by_piece() {
         let mut log = full();
-        log.forget_some();
+        log.forget_some(Index(ENTRIES));
         assert_eq!(log.base_index(), Index(0), "all of it is needed");
         let tail_bytes = 10 * 64;
-        log.forget(Index(ENTRIES - 5), tail_bytes);
+        log.may_forget(Index(ENTRIES - 5), tail_bytes);
         let piece = FORGOTTEN_AT_ONCE_MAX as u64;
         for done in [piece, 2 * piece, ENTRIES - 15, ENTRIES - 15] {
+            log.forget_some(Index(ENTRIES));
             assert_eq!(log.base_index(), Index(done));
             assert_eq!(log.term_at(Index(done)), Some(Term(1)));
-            log.forget_some();
         }
+        assert!(!log.has_superfluous());
         assert_eq!(log.last_index(), Index(ENTRIES));
         assert_eq!(log.bytes(), 15 * 64);
     }
@@ -200,8 +206,11 @@ mod tests {
     #[test]
     fn an_older_snapshot_brings_nothing_back() {
         let mut log = full();
-        log.forget(Index(20), 0);
-        log.forget(Index(10), 0);
+        log.may_forget(Index(20), 0);
+        log.may_forget(Index(10), 0);
+        log.forget_some(Index(15));
+        assert_eq!(log.base_index(), Index(15), "somebody needs the rest");
+        log.forget_some(Index(ENTRIES));
         assert_eq!(log.base_index(), Index(20));
         log.push(entry(ENTRIES + 1));
         assert_eq!(log.last_index(), Index(ENTRIES + 1));

@@ -1,6 +1,6 @@
 //! The leader's side of a snapshot transfer (Raft section 7): one chunk on its way at a time, read
 //! from the disk by the node, while the group goes on. Also what a snapshot of one's own changes.
-use crate::progress::Sending;
+use crate::progress::{Part, Sending};
 use crate::{Body, Output, Peer, Replica, SnapshotMeta};
 use bytes::Bytes;
 use quorumwire_interfaces::{Index, ReplicaId, Term};
@@ -42,10 +42,39 @@ impl Replica {
             self.counters.ignored_unexpected += 1;
             return;
         }
-        self.log.forget(meta.last_index, self.config.log_tail_bytes);
+        let tail_bytes = self.config.log_tail_bytes;
+        self.log.may_forget(meta.last_index, tail_bytes);
         self.members.forget(meta.last_index);
         self.persistence.covered_by_snapshot(meta.last_index);
         self.snapshot = Some(meta);
+    }
+
+    /// Forgets a piece of the log that the own snapshot made superfluous, but for what members lack that are being
+    /// served. One that installs a snapshot while newer ones are taken would need the next at once otherwise, and
+    /// under steady writes never be done.
+    pub(crate) fn forget_log(&mut self) {
+        if self.log.has_superfluous() {
+            let upto = self.lacked_behind().unwrap_or(self.log.last_index());
+            self.log.forget_some(upto);
+        }
+    }
+
+    /// Leader: what the one that is furthest behind will soon hold, of the members that can still be served from
+    /// the log. None: nobody lacks anything that is worth its memory.
+    fn lacked_behind(&self) -> Option<Index> {
+        let leading = self.leading.as_ref()?;
+        if self.log.bytes() > self.config.log_kept_bytes_max {
+            return None;
+        }
+        let served = leading
+            .progress
+            .iter()
+            .filter(|p| p.part == Part::Software && self.is_active(p.peer));
+        let holds = served.map(|p| match &p.state {
+            Sending::Snapshot(transfer) => transfer.last_index,
+            Sending::Probe { .. } | Sending::Replicate => p.match_index,
+        });
+        holds.filter(|held| *held >= self.log.base_index()).min()
     }
 
     /// Asks for a snapshot, once.
@@ -141,6 +170,7 @@ impl Replica {
             } else {
                 // The log moved on meanwhile: it needs a newer snapshot, which the next flush begins.
                 progress.probe_from(progress.next_index);
+                self.counters.snapshots_outrun += 1;
             }
             return;
         }

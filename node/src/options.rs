@@ -183,6 +183,8 @@ pub struct ServerOptions {
     pub snapshot_log_bytes: u64,
     /// Log kept in memory behind a snapshot.
     pub log_tail_bytes: usize,
+    /// Log in memory up to which what served followers lack is kept behind a snapshot, too.
+    pub log_kept_bytes_max: usize,
     /// Most bytes taken and not committed.
     pub uncommitted_bytes_max: usize,
     /// Size of one log file.
@@ -284,6 +286,7 @@ impl ServerOptions {
             clock_drift_ppm: given.number("clock-drift-ppm")?,
             snapshot_log_bytes: given.number::<u64>("snapshot-log-mib")? << 20,
             log_tail_bytes: given.number::<usize>("log-tail-mib")? << 20,
+            log_kept_bytes_max: given.number::<usize>("log-kept-mib")? << 20,
             uncommitted_bytes_max: given.number::<usize>("uncommitted-mib")? << 20,
             segment_bytes: given.number::<u64>("segment-mib")? << 20,
             memory: given.memory()?,

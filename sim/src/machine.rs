@@ -600,6 +600,8 @@ impl Machine {
             appends_in_flight_max: settings.appends_in_flight_max,
             append_bytes_in_flight_max: 1 << 20,
             log_tail_bytes: settings.log_tail_bytes,
+            // Nothing, less than is written during a transfer, or more.
+            log_kept_bytes_max: 16 * settings.log_tail_bytes,
             waiting_requests_max: 64,
             plane: self.has_plane,
             engage_interval: Duration::from_nanos(settings.engage_interval),

@@ -6,6 +6,7 @@ use crate::watch::{Watch, Watched};
 use bytes::{Bytes, BytesMut};
 use quorumwire_interfaces::{GroupId, Index, Term};
 use quorumwire_wire::{SnapshotError as FormatError, SnapshotHead, SnapshotReader, SnapshotWriter};
+use std::collections::VecDeque;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -64,12 +65,19 @@ pub struct Snapshots {
 struct Shared {
     disk: Arc<dyn Disk>,
     group: GroupId,
-    /// The snapshot being read piece by piece: checked once, then held open, so that it can be
-    /// read on when a newer one has taken its place.
-    reading: Mutex<Option<SnapshotFile>>,
+    /// The snapshots being read piece by piece, at most [`SNAPSHOTS_KEPT`], the last one read in front.
+    reading: Mutex<VecDeque<Reading>>,
     receiving: Mutex<Option<Receiving>>,
     /// Held while names change.
     names: Mutex<()>,
+}
+
+/// A snapshot being read piece by piece: checked once, then held open, so that it can be read on when newer ones
+/// have taken its place.
+struct Reading {
+    file: SnapshotFile,
+    /// Since the newest snapshot was put in its place.
+    read_lately: bool,
 }
 
 struct Receiving {
@@ -111,7 +119,7 @@ impl Snapshots {
             shared: Arc::new(Shared {
                 disk,
                 group,
-                reading: Mutex::new(None),
+                reading: Mutex::new(VecDeque::new()),
                 receiving: Mutex::new(None),
                 names: Mutex::new(()),
             }),
@@ -158,7 +166,7 @@ impl Snapshots {
     }
 
     /// Reads a piece of the snapshot with this last index, and how long its file is; `None` if there
-    /// is none. The first piece takes long, because the whole file is checked before.
+    /// is none. The first piece takes long, because the whole file is checked before, as does any after an error.
     pub fn read_chunk(
         &self,
         last_index: Index,
@@ -166,18 +174,26 @@ impl Snapshots {
         bytes_max: usize,
     ) -> Result<Option<(Bytes, u64)>, SnapshotError> {
         let mut reading = lock(&self.shared.reading);
-        let open = reading
-            .as_ref()
-            .is_some_and(|file| file.head.last_index == last_index);
-        if !open {
-            *reading = self.open(last_index)?;
-        }
-        let Some(file) = reading.clone() else {
-            return Ok(None);
+        let place = reading
+            .iter()
+            .position(|it| it.file.head.last_index == last_index);
+        let held = place.and_then(|place| reading.remove(place));
+        let file = match held {
+            // Who begins anew may have found the copy damaged.
+            Some(held) if offset > 0 => held.file,
+            Some(_) | None => match self.open(last_index)? {
+                Some(file) => file,
+                None => return Ok(None),
+            },
         };
-        drop(reading);
         let chunk = file.read_chunk(offset, bytes_max)?;
-        Ok(Some((chunk, file.total_bytes)))
+        let total_bytes = file.total_bytes;
+        reading.truncate(SNAPSHOTS_KEPT - 1);
+        reading.push_front(Reading {
+            file,
+            read_lately: true,
+        });
+        Ok(Some((chunk, total_bytes)))
     }
 
     /// Takes a piece of a snapshot that is being received; offset 0 begins anew. Where the next piece
@@ -305,10 +321,16 @@ impl Snapshots {
         disk.rename(aside, name).map_err(io_error("rename"))?;
         disk.sync_folder().map_err(io_error("folder sync"))?;
         let names = disk.list().map_err(io_error("list"))?;
-        for old in snapshot_places(&names).into_iter().skip(SNAPSHOTS_KEPT) {
+        let mut kept = snapshot_places(&names);
+        for old in kept.split_off(SNAPSHOTS_KEPT.min(kept.len())) {
             // One that stays is removed after the next snapshot.
             let _ = disk.remove(&snapshot_name(old));
         }
+        // One that is gone takes room on the disk as long as it is open.
+        lock(&self.shared.reading).retain_mut(|it| {
+            let is_kept = kept.contains(&it.file.place());
+            std::mem::take(&mut it.read_lately) || is_kept
+        });
         Ok(())
     }
 }
@@ -344,8 +366,12 @@ impl SnapshotFile {
         Ok(chunk.freeze())
     }
 
+    fn place(&self) -> (Index, Term) {
+        (self.head.last_index, self.head.last_term)
+    }
+
     fn head_place(&self) -> String {
-        snapshot_name((self.head.last_index, self.head.last_term))
+        snapshot_name(self.place())
     }
 
     fn reader(&self) -> BufReader<Cursor> {

@@ -1,13 +1,13 @@
 //! A leader that lacks a snapshot for somebody asks for one until it has one, whatever became of the one
 //! it asked for before. Transfers themselves are in the scenarios.
 use crate::world::{ELECTION_TIMEOUT, config};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
     Body, HardState, IncomingSnapshot, Input, Message, Now, Output, Peer, Replica, Role,
     SnapshotMeta, SnapshotProgress, Stored,
 };
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
-use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership};
+use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership, RecordKind};
 
 /// What its log begins behind.
 const BASE: (Index, Term) = (Index(5), Term(1));
@@ -38,6 +38,18 @@ fn meta() -> SnapshotMeta {
     }
 }
 
+fn stored() -> Stored {
+    Stored {
+        hard_state: HardState {
+            term: BASE.1,
+            vote: None,
+            commit_index: BASE.0,
+        },
+        snapshot: Some(meta()),
+        entries: Vec::new(),
+    }
+}
+
 /// Replica 0 of three, whose disk answers at once except about snapshots.
 struct Host {
     replica: Replica,
@@ -47,17 +59,8 @@ struct Host {
 impl Host {
     /// Its log holds nothing but what its snapshot stands for.
     fn new() -> Self {
-        let stored = Stored {
-            hard_state: HardState {
-                term: BASE.1,
-                vote: None,
-                commit_index: BASE.0,
-            },
-            snapshot: Some(meta()),
-            entries: Vec::new(),
-        };
         let now = Now(ELECTION_TIMEOUT);
-        let replica = Replica::new(config(0, 1, &[]), now, stored).expect("sound");
+        let replica = Replica::new(config(0, 1, &[]), now, stored()).expect("sound");
         Self { replica, now }
     }
 
@@ -83,6 +86,49 @@ impl Host {
             from: peer(from),
             message,
         })
+    }
+
+    /// Leads, and has begun to send replica 2 a snapshot; then writes until it has another one.
+    fn outrun_a_transfer(log_kept_bytes_max: usize) -> Self {
+        let mut host = Self::new();
+        let mut config = config(0, 1, &[]);
+        config.log_kept_bytes_max = log_kept_bytes_max;
+        host.replica = Replica::new(config, host.now, stored()).expect("sound");
+        host.lead();
+        host.meet_one_without_anything();
+        for _ in 0..10 {
+            let write = |payload: &mut BytesMut| payload.extend_from_slice(&[0; 100]);
+            host.replica
+                .propose(RecordKind::Command, write)
+                .expect("leads");
+        }
+        host.turn(Input::Timeout);
+        let index = host.replica.status().last_index;
+        let reply = Body::AppendReply {
+            round: 1,
+            rejected: false,
+            index,
+            hint_index: index,
+            hint_term: Term(0),
+        };
+        host.hear(1, host.replica.term(), reply);
+        assert_eq!(host.replica.status().commit_index, index);
+        let mut newer = meta();
+        (newer.last_index, newer.last_term) = (index, host.replica.term());
+        host.turn(Input::SnapshotTaken(newer));
+        host
+    }
+
+    /// Replica 2 has installed the first snapshot.
+    fn hear_that_it_is_installed(&mut self) -> Vec<Output> {
+        let reply = Body::SnapshotReply {
+            last_index: BASE.0,
+            offset: 0,
+            installed: true,
+            rejected: false,
+            round: 1,
+        };
+        self.hear(2, self.replica.term(), reply)
     }
 
     /// Nobody was heard for long, and replica 1 votes for it.
@@ -245,4 +291,58 @@ fn how_far_one_is_shows_at_both_ends() {
     let meta = None;
     host.turn(Input::SnapshotInstalled { last_index, meta });
     assert_eq!(host.replica.incoming(), None);
+}
+
+/// Whether it is sent the entry behind the snapshot it has, rather than another snapshot.
+fn is_sent_entries(outputs: &[Output]) -> bool {
+    let again = |o: &Output| matches!(o, Output::ReadSnapshot { .. });
+    let entries = |o: &Output| {
+        let Output::Send { to, message } = o else {
+            return false;
+        };
+        let behind_it = |body: &Body| matches!(body, Body::Append { previous_index, .. } if *previous_index == BASE.0);
+        *to == peer(2) && behind_it(&message.body)
+    };
+    assert!(
+        outputs.iter().any(again) != outputs.iter().any(entries),
+        "{outputs:?}"
+    );
+    outputs.iter().any(entries)
+}
+
+#[test]
+fn one_that_installs_a_snapshot_while_a_newer_is_taken_goes_on_with_the_log() {
+    let mut host = Host::outrun_a_transfer(1 << 20);
+    let outputs = host.hear_that_it_is_installed();
+    assert!(is_sent_entries(&outputs));
+    let status = host.replica.status();
+    assert_eq!(status.first_index, BASE.0.next(), "it lacks all of it");
+    let reply = Body::AppendReply {
+        round: 1,
+        rejected: false,
+        index: status.last_index,
+        hint_index: status.last_index,
+        hint_term: Term(0),
+    };
+    host.hear(2, host.replica.term(), reply);
+    let first_index = host.replica.status().first_index;
+    assert!(first_index > BASE.0.next(), "nobody lacks it any more");
+}
+
+#[test]
+fn what_it_lacks_is_forgotten_if_it_is_too_much() {
+    let mut host = Host::outrun_a_transfer(500);
+    assert!(host.replica.status().first_index > BASE.0.next());
+    let outputs = host.hear_that_it_is_installed();
+    assert!(!is_sent_entries(&outputs));
+    assert_eq!(host.replica.status().counters.snapshots_outrun, 1);
+}
+
+#[test]
+fn what_it_lacks_is_forgotten_if_it_is_not_heard_any_more() {
+    let mut host = Host::outrun_a_transfer(1 << 20);
+    assert_eq!(host.replica.status().first_index, BASE.0.next());
+    host.now.0 += ELECTION_TIMEOUT;
+    host.turn(Input::Timeout);
+    assert!(host.replica.status().first_index > BASE.0.next());
 }

@@ -176,6 +176,8 @@ pub fn config(id: u16, incarnation: u64, initial: &[u16]) -> Config {
         appends_in_flight_max: 4,
         append_bytes_in_flight_max: 1 << 20,
         log_tail_bytes: 100,
+        // A member that is only a little behind needs a snapshot soon.
+        log_kept_bytes_max: 0,
         waiting_requests_max: 16,
         plane: false,
         engage_interval: 2 * HEARTBEAT,

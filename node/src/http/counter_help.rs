@@ -658,6 +658,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ("peer_messages_out", "Messages sent to other replicas"),
     ("snapshots_failed", "Snapshots that could not be written"),
     ("snapshots_installed", "Snapshots received and installed"),
+    (
+        "snapshots_outrun",
+        "Snapshots that a follower installed when the log behind them was gone already: see log-kept-mib",
+    ),
     ("snapshots_sent", "Snapshots sent to followers, complete"),
     ("snapshots_taken", "Snapshots taken"),
     (

@@ -421,6 +421,14 @@ pub const TABLE: &[Spec] = &[
         help: "Log kept in memory behind a snapshot, for followers that are a little behind.",
     },
     Spec {
+        name: "log-kept-mib",
+        kind: number(0, 65_536, "MiB"),
+        unset: Unset::Value("1024"),
+        help: "Up to which size of its log in memory a leader keeps what followers lack that are being sent a snapshot \
+               or are far behind, so that they need not another snapshot. More than is written while one is sent \
+               and installed.",
+    },
+    Spec {
         name: "uncommitted-mib",
         kind: number(2, 4_096, "MiB"),
         unset: Unset::Value("64"),

@@ -3,7 +3,7 @@
 use anyhow::bail;
 use quorumwire_control::{Entry, HardState, Ticket};
 use quorumwire_interfaces::{Index, Term};
-use quorumwire_storage::{LogHealth, LogJob, LogRefused, LogWriter};
+use quorumwire_storage::{LogHealth, LogJob, LogRefused, LogWriter, compactable};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The log, or its absence.
@@ -135,7 +135,7 @@ impl Journal {
     /// Everything up to here is in a durable snapshot.
     pub fn compact(&self, upto: Index) {
         if let Some(writer) = &self.writer {
-            writer.compact(upto);
+            writer.compact(compactable(upto, &self.held));
         }
     }
 

@@ -196,6 +196,7 @@ fn config() -> Config {
         appends_in_flight_max: 4,
         append_bytes_in_flight_max: 1 << 20,
         log_tail_bytes: 100,
+        log_kept_bytes_max: 1 << 20,
         waiting_requests_max: 16,
         plane: true,
         engage_interval: HEARTBEAT,

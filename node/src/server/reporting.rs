@@ -238,6 +238,7 @@ impl Server {
             ("snapshots_taken", own.snapshots_taken),
             ("snapshots_failed", own.snapshots_failed),
             ("snapshots_sent", raft.snapshots_sent),
+            ("snapshots_outrun", raft.snapshots_outrun),
             ("snapshots_installed", raft.snapshots_installed),
             ("elections_started", raft.elections_started),
             ("elections_won", raft.elections_won),

@@ -57,6 +57,9 @@ pub struct Snapshots {
     pieces: SyncSender<Job>,
     writes: SyncSender<Job>,
     results: Receiver<Event>,
+    /// What a thread could not take is answered here.
+    refusals: Sender<Event>,
+    wake: Arc<mio::Waker>,
     taking: bool,
     waiting: Vec<oneshot::Sender<Result<u64, AdminError>>>,
     fault: Option<String>,
@@ -77,13 +80,15 @@ impl Snapshots {
     ) -> anyhow::Result<Self> {
         let (results_in, results) = mpsc::channel();
         let pieces = worker("snapshot-pieces", results_in.clone(), Arc::clone(&wake))?;
-        let writes = worker("snapshot-write", results_in, wake)?;
+        let writes = worker("snapshot-write", results_in.clone(), Arc::clone(&wake))?;
         Ok(Self {
             group,
             files,
             pieces,
             writes,
             results,
+            refusals: results_in,
+            wake,
             taking: false,
             waiting: Vec::new(),
             fault: None,
@@ -134,56 +139,62 @@ impl Snapshots {
             let result = files.create(&head, |out| frozen.write(out));
             Event::Taken(result.map(|()| meta).map_err(|error| error.to_string()))
         });
-        let busy = |_| format!("{PIECES_WAITING_MAX} pieces of work wait for the disk");
-        self.writes.try_send(job).map_err(busy)?;
+        self.writes.try_send(job).map_err(|_| busy())?;
         self.taking = true;
         Ok(())
     }
 
     pub fn read(&mut self, to: ReplicaId, last_index: Index, offset: u64, bytes_max: usize) {
         let files = self.files.clone();
-        self.piece(Box::new(move || {
-            let chunk = files
-                .read_chunk(last_index, offset, bytes_max)
-                .unwrap_or_else(|error| {
-                    tracing::error!(%error, "a snapshot cannot be read; a new one is needed");
-                    None
-                });
+        let read = move |chunk| {
             Event::Read(Input::SnapshotRead {
                 to,
                 last_index,
                 offset,
                 chunk,
             })
-        }));
+        };
+        let job: Job = Box::new(move || {
+            let chunk = files
+                .read_chunk(last_index, offset, bytes_max)
+                .unwrap_or_else(|error| {
+                    tracing::error!(%error, "a snapshot cannot be read; a new one is needed");
+                    None
+                });
+            read(chunk)
+        });
+        self.piece(job, read(None));
     }
 
     pub fn store_chunk(&mut self, last_index: Index, offset: u64, bytes: Bytes) {
         let files = self.files.clone();
-        self.piece(Box::new(move || {
+        let stored = move |next_offset: Option<u64>| {
+            Event::Stored(Input::SnapshotChunkStored {
+                last_index,
+                next_offset: next_offset.unwrap_or(0),
+                stored: next_offset.is_some(),
+            })
+        };
+        let job: Job = Box::new(move || {
             let result = files.store_chunk(last_index, offset, bytes);
             if let Err(error) = &result {
                 tracing::warn!(%error, "a piece of a snapshot could not be stored");
             }
-            let stored = result.is_ok();
-            let next_offset = result.unwrap_or(0);
-            Event::Stored(Input::SnapshotChunkStored {
-                last_index,
-                next_offset,
-                stored,
-            })
-        }));
+            stored(result.ok())
+        });
+        self.piece(job, stored(None));
     }
 
     pub fn install(&mut self, last_index: Index, last_term: Term) {
         let files = self.files.clone();
         let stage = Arc::clone(&self.installing);
         stage.set(Far::of_bytes("installing a snapshot", 0, 0)); // it may wait behind pieces of others
-        self.piece(Box::new(move || {
+        let job: Job = Box::new(move || {
             let result = install(&files, last_index, last_term, &stage);
             let result = result.map_err(|error| format!("{error:#}"));
             Event::Installed(last_index, result)
-        }));
+        });
+        self.piece(job, Event::Installed(last_index, Err(busy())));
     }
 
     /// Hashes a state: the same state has the same hash on every replica.
@@ -201,12 +212,14 @@ impl Snapshots {
         self.writes.try_send(job).ok(); // dropped: whoever asked sees Unavailable
     }
 
-    fn piece(&mut self, job: Job) {
-        let taken = self.pieces.try_send(job).is_ok();
-        assert!(
-            taken,
-            "consensus has one piece under way for each member, each is answered"
-        );
+    /// Consensus has one piece under way for each member; but a disk that stands still for many terms has those of
+    /// each before it. One too many is answered as if it had failed: it begins anew.
+    fn piece(&mut self, job: Job, refused: Event) {
+        if self.pieces.try_send(job).is_err() {
+            tracing::warn!("a piece of a snapshot is put off: {}", busy());
+            self.refusals.send(refused).ok(); // received by itself
+            self.wake.wake().ok(); // the event loop is gone
+        }
     }
 }
 
@@ -320,6 +333,10 @@ fn install(
     Ok((SnapshotMeta::from(&head), store))
 }
 
+fn busy() -> String {
+    format!("{PIECES_WAITING_MAX} pieces of work wait for the disk")
+}
+
 /// A thread that does one job after the other.
 fn worker(
     name: &str,
@@ -396,8 +413,7 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_snapshot_for_which_there_is_no_room_is_not_being_taken() {
+    fn started() -> (mio::Poll, Snapshots) {
         let settings = Settings {
             cluster: "test".to_owned(),
             replica: ReplicaId(1),
@@ -411,7 +427,38 @@ mod tests {
         };
         let poll = mio::Poll::new().unwrap();
         let wake = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
-        let mut snapshots = Snapshots::start(ready.snapshots, GroupId(0), wake).unwrap();
+        let snapshots = Snapshots::start(ready.snapshots, GroupId(0), wake).unwrap();
+        (poll, snapshots)
+    }
+
+    #[test]
+    fn a_piece_for_which_there_is_no_room_is_answered() {
+        let (_poll, mut snapshots) = started();
+        let (begun, has_begun) = mpsc::channel();
+        let (may_go_on, go_on) = mpsc::channel::<()>();
+        let digest = |_| Event::Digest(0, Ok(String::new()), oneshot::channel().0);
+        let slow: Job = Box::new(move || {
+            begun.send(()).ok(); // nobody else waits
+            digest(go_on.recv())
+        });
+        snapshots.piece(slow, digest(Ok(())));
+        has_begun.recv().unwrap();
+        let mut read = || snapshots.read(ReplicaId(2), Index(5), 0, 10);
+        for _ in 0..PIECES_WAITING_MAX {
+            read();
+        }
+        read();
+        let answer = snapshots.results.try_recv();
+        assert!(matches!(
+            answer,
+            Ok(Event::Read(Input::SnapshotRead { chunk: None, .. }))
+        ));
+        drop(may_go_on);
+    }
+
+    #[test]
+    fn a_snapshot_for_which_there_is_no_room_is_not_being_taken() {
+        let (_poll, mut snapshots) = started();
         let (slow, has_begun, may_go_on) = Slow::new();
         let (reply, _) = oneshot::channel();
         snapshots.digest(Index(1), slow, reply);

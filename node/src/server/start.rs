@@ -459,6 +459,7 @@ fn config(
         appends_in_flight_max: APPENDS_IN_FLIGHT_MAX,
         append_bytes_in_flight_max: APPEND_BYTES_IN_FLIGHT_MAX,
         log_tail_bytes: options.log_tail_bytes,
+        log_kept_bytes_max: options.log_kept_bytes_max,
         waiting_requests_max: WAITING_REQUESTS_MAX,
         plane: options.plane != PlaneKind::None,
         engage_interval: ENGAGE_INTERVAL,

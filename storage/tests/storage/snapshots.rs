@@ -197,6 +197,58 @@ fn a_snapshot_that_has_rotted_is_not_sent() {
 }
 
 #[test]
+fn a_snapshot_that_rots_while_it_is_sent_is_not_sent_again() {
+    let (folder, snapshots) = snapshots();
+    create(&snapshots, 5);
+    snapshots.read_chunk(Index(5), 0, 1000).unwrap();
+    folder.flip_bit(&name(5), 8 * 270_000).unwrap();
+    // The receiver finds the damage, and it begins anew.
+    snapshots.read_chunk(Index(5), 1000, 300_000).unwrap();
+    let refused = snapshots.read_chunk(Index(5), 0, 1000);
+    assert!(matches!(refused, Err(SnapshotError::Damaged(_))));
+    let refused = snapshots.read_chunk(Index(5), 1000, 1000);
+    assert!(matches!(refused, Err(SnapshotError::Damaged(_))));
+}
+
+#[test]
+fn two_members_are_sent_two_snapshots_with_one_check_of_each() {
+    let (folder, snapshots) = snapshots();
+    create(&snapshots, 5);
+    create(&snapshots, 10);
+    for index in [5, 10] {
+        snapshots.read_chunk(Index(index), 0, 1000).unwrap();
+        folder.flip_bit(&name(index), 8 * 2_000).unwrap();
+    }
+    for offset in [1000, 2000] {
+        for index in [5, 10] {
+            snapshots.read_chunk(Index(index), offset, 1000).unwrap();
+        }
+    }
+    create(&snapshots, 11);
+    let refused = snapshots.read_chunk(Index(10), 0, 1000);
+    assert!(matches!(refused, Err(SnapshotError::Damaged(_))));
+}
+
+#[test]
+fn a_snapshot_that_is_gone_is_held_open_only_while_it_is_sent() {
+    let (_, snapshots) = snapshots();
+    create(&snapshots, 5);
+    snapshots.read_chunk(Index(5), 0, 1000).unwrap();
+    for index in 6..=9 {
+        create(&snapshots, index);
+        let chunk = snapshots.read_chunk(Index(5), 1000, 1000).unwrap();
+        assert!(chunk.is_some(), "it is being sent");
+    }
+    create(&snapshots, 10);
+    create(&snapshots, 11);
+    let chunk = snapshots.read_chunk(Index(5), 2000, 1000).unwrap();
+    assert!(
+        chunk.is_none(),
+        "nobody has asked for it since two snapshots"
+    );
+}
+
+#[test]
 fn the_log_goes_on_behind_an_installed_snapshot() {
     let folder = FaultyDisk::new(MemoryDisk::new());
     let ready = open_ready(Arc::new(folder.clone()));
