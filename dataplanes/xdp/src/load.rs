@@ -237,6 +237,11 @@ impl Programs {
         how: Attachment,
         blames: Blames,
     ) -> Result<Self, Refused> {
+        if cfg!(not(target_arch = "x86_64")) {
+            // The server sees a slot's words in the order in which the program stores them.
+            let text = "the plane `xdp` runs on x86-64 only, whose processors keep stores in order: use `--plane socket`";
+            return Err(Refused::new(Blames::System, text));
+        }
         check_capabilities(&[TO_LOAD, TO_CALCULATE])?;
         let config = Config {
             ring_slots: sizes.ring_slots,

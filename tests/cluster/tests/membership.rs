@@ -1,10 +1,19 @@
 //! Members come and go while clients write.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
+use quorumwire_cluster_tests::client::Client;
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::seed::seed;
+use quorumwire_cluster_tests::slowness::{TENTH, while_slow};
 use quorumwire_cluster_tests::status::Role;
 use quorumwire_cluster_tests::workload::{Load, Running};
+
+/// Between two steady writes.
+const STEADY_PAUSE: Duration = Duration::from_millis(10);
 
 fn wait_for_voters(cluster: &Cluster<'_>, expected: &[u16]) -> Result<()> {
     cluster.wait_for(&format!("the voters to be {expected:?}"), || {
@@ -111,6 +120,63 @@ fn a_learner_joins_by_snapshot_while_writes_go_on() {
         load.finish()?.judge(&cluster.targets())?;
         cluster.wait_for_equal(&[0, 1, 2, 3])?;
         ensure!(cluster.get("large-0")?.as_deref() == Some(&*large));
+        Ok(())
+    });
+}
+
+/// Writes large values until told to stop, at a pace that leaves a slow replica a chance.
+fn write_steadily(mut client: Client, value: &[u8], stop: &AtomicBool) -> Result<u32> {
+    let mut written = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let stored = client.set(&format!("steady-{}", written % 8), value).done();
+        ensure!(stored.as_deref() == Some("STORED"), "{stored:?}");
+        written += 1;
+        thread::sleep(STEADY_PAUSE);
+    }
+    Ok(written)
+}
+
+/// While it installs a snapshot, the others take newer ones: what follows the one it has must still be there.
+#[test]
+fn a_slow_learner_catches_up_while_snapshot_after_snapshot_is_taken() {
+    const LARGE_VALUES: u32 = 200;
+    let mut plan = Plan::new(3, Durability::Memory);
+    plan.spares = 1;
+    plan.options = vec![("log-tail-mib", "0"), ("snapshot-log-mib", "1")];
+    run_started(plan, |cluster| {
+        let large = vec![b'x'; 100_000];
+        let leader = cluster.wait_for_settled_leader()?;
+        let mut client = cluster.client(leader)?;
+        for number in 0..LARGE_VALUES {
+            let stored = client.set(&format!("large-{number}"), &large).done();
+            ensure!(stored.as_deref() == Some("STORED"), "{stored:?}");
+        }
+        let stop = AtomicBool::new(false);
+        let written = thread::scope(|scope| {
+            let writer = scope.spawn(|| write_steadily(client, &large, &stop));
+            let caught_up = (|| {
+                cluster.start_joining(3)?;
+                while_slow(cluster.pid(3)?, TENTH, || {
+                    cluster.change_member(&["add", "--learner"], 3)?;
+                    cluster.wait_for("the learner to have it all", || {
+                        let leader = cluster.leader().and_then(|id| cluster.status(id).ok());
+                        let learner = cluster.status(3);
+                        Ok(leader.zip(learner.ok()).is_some_and(|(leader, learner)| {
+                            learner.role == Role::Learner
+                                && learner.snapshot_index > 0
+                                && learner.applied_index + 20 > leader.commit_index
+                        }))
+                    })
+                })
+            })();
+            stop.store(true, Ordering::Relaxed);
+            caught_up.and(writer.join().expect("the writer does not panic"))
+        })?;
+        println!(
+            "{written} values of {} bytes were written meanwhile",
+            large.len()
+        );
+        cluster.wait_for_equal(&[0, 1, 2, 3])?;
         Ok(())
     });
 }
