@@ -1,6 +1,6 @@
 """RESULTS.md: parts that are measured and written one by one. What a run does not measure stays as an earlier one left it."""
 import aims
-from blocks import block, kept_blocks
+from blocks import block, kept_blocks, put
 from experiments import ALL
 from profiles import CLOSED_LOOPS
 
@@ -38,16 +38,22 @@ class ResultsPage:
 
     def __init__(self, path, keeps, by_hand):
         self.path, self.by_hand = path, by_hand
-        self.blocks = kept_blocks(path.read_text()) if keeps and path.exists() else {}
+        if not keeps:
+            path.unlink(missing_ok=True)
 
     def put(self, part, text, table, has_figures=True):
         """A part's block and its table of aims, if it has one. A part without any figure replaces none that has some."""
-        if part in self.blocks and not has_figures:
+        blocks = self.blocks()
+        if part in blocks and not has_figures:
             return
-        self.blocks[part] = text
+        blocks[part] = text
         if table:
-            self.blocks[aims_name(part)] = table
-        self.path.write_text(self.text())
+            blocks[aims_name(part)] = table
+        put(self.path, compose(blocks, self.by_hand))
+
+    def blocks(self):
+        """As they are now: another run may have written one."""
+        return kept_blocks(self.path.read_text()) if self.path.exists() else {}
 
     def text(self):
-        return compose(self.blocks, self.by_hand)
+        return compose(self.blocks(), self.by_hand)

@@ -33,6 +33,15 @@ class Page(unittest.TestCase):
         for words in ("of before", "by hand"):
             self.assertNotIn(words, text)
 
+    def test_what_another_run_has_written_meanwhile_stays(self):
+        one, other = (ResultsPage(self.path, True, "") for _ in range(2))
+        one.put("sweep", "of one", "")
+        other.put("payload", "of the other", "")
+        one.put("mixed", "of one, later", "")
+        for words in ("of one\n", "of the other", "of one, later"):
+            self.assertIn(words, self.path.read_text())
+        self.assertEqual([path.name for path in self.path.parent.iterdir()], [self.path.name])
+
     def test_a_part_without_figures_replaces_none_that_has_some(self):
         page = ResultsPage(self.path, True, "")
         page.put("sweep", "nobody took part", "", has_figures=False)

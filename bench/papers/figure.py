@@ -142,7 +142,7 @@ def distribution(part, ats, dense=False):
                 name = system if len(ats) == 1 else f"{system}, {at}"
                 drawn = curves.density(cdf, DENSITY_BINS) if dense else cdf
                 series.append(Series(name, [(us, height) for us, height in drawn]))
-                mean, deviation = curves.mean_and_deviation(cdf)
+                mean, deviation = taken.mean_and_deviation(part, system, at)
                 reached = (curves.quantile(cdf, share) for share in (0.5, 0.9, 0.99))
                 rows.append([name, *("–" if it is None else number(it) for it in (*reached, mean, deviation))])
         label = "fraction of requests per µs" if dense else "fraction of requests"

@@ -134,6 +134,14 @@ class FiguresTest(unittest.TestCase):
 
 
 class PageTest(unittest.TestCase):
+    def test_the_deviation_is_a_round_s_own(self):
+        taken = Taken()
+        for n, longest in enumerate((200, 200, 40_000)):
+            taken.distributions.append((n, "part", "system", "at", [[100, 0.0], [longest, 1.0]]))
+        mean, deviation = taken.mean_and_deviation("part", "system", "at")
+        self.assertEqual(mean, 150)
+        self.assertAlmostEqual(deviation, 100 / 12**0.5)
+
     def test_what_was_not_measured_this_time_stays(self):
         old = page.compose(FIGURES, {"caans-7-a": "earlier", "about caans-7": "Measured: then."})
         blocks = {**kept_blocks(old), "about box-9": "Measured: now."}
