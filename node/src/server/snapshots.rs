@@ -216,7 +216,7 @@ impl Snapshots {
     /// each before it. One too many is answered as if it had failed: it begins anew.
     fn piece(&mut self, job: Job, refused: Event) {
         if self.pieces.try_send(job).is_err() {
-            tracing::warn!("a piece of a snapshot is put off: {}", busy());
+            tracing::warn!("too many pieces of snapshots wait for the disk; one begins anew");
             self.refusals.send(refused).ok(); // received by itself
             self.wake.wake().ok(); // the event loop is gone
         }
