@@ -61,8 +61,8 @@ pub struct Config {
     pub append_bytes_in_flight_max: usize,
     /// Bytes of entries kept in memory behind a snapshot, for followers that are a little behind.
     pub log_tail_bytes: usize,
-    /// A leader keeps what members lack that it is serving, also behind a snapshot, unless its log in memory has
-    /// more bytes than this.
+    /// Most bytes of entries that a leader keeps behind its newest snapshot for members that catch up by an older one;
+    /// never more than twice that one's size.
     pub log_kept_bytes_max: usize,
     /// Most membership and leadership requests and linearizable reads waiting for an answer.
     pub waiting_requests_max: usize,

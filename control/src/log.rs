@@ -16,6 +16,8 @@ pub(crate) struct Log {
     bytes: usize,
     /// What is up to here may be forgotten.
     needed_behind: Index,
+    /// Bytes of entries added since that was said.
+    added_bytes: usize,
 }
 
 impl Log {
@@ -26,6 +28,7 @@ impl Log {
             entries: VecDeque::new(),
             bytes: 0,
             needed_behind: base_index,
+            added_bytes: 0,
         }
     }
 
@@ -85,6 +88,7 @@ impl Log {
         assert_eq!(entry.index, self.last_index().next(), "log has a gap");
         assert!(entry.term >= self.last_term(), "log's terms go back");
         self.bytes += entry.record().len();
+        self.added_bytes += entry.record().len();
         self.entries.push_back(entry);
     }
 
@@ -117,11 +121,17 @@ impl Log {
             needed_behind = needed_behind.previous();
         }
         self.needed_behind = self.needed_behind.max(needed_behind);
+        self.added_bytes = 0;
     }
 
-    /// Whether there is something that may be forgotten.
-    pub(crate) fn has_superfluous(&self) -> bool {
-        self.base_index < self.needed_behind
+    /// What is up to here may be forgotten, as far as this log goes.
+    pub(crate) fn needed_behind(&self) -> Index {
+        self.needed_behind
+    }
+
+    /// Bytes of what was there when it was last said what may be forgotten, and still is.
+    pub(crate) fn old_bytes(&self) -> usize {
+        self.bytes.saturating_sub(self.added_bytes)
     }
 
     /// Forgets the oldest of those that may be forgotten, up to this one.
@@ -198,7 +208,9 @@ mod tests {
             assert_eq!(log.base_index(), Index(done));
             assert_eq!(log.term_at(Index(done)), Some(Term(1)));
         }
-        assert!(!log.has_superfluous());
+        log.push(entry(ENTRIES + 1));
+        assert_eq!(log.old_bytes(), 15 * 64);
+        log.truncate_from(Index(ENTRIES + 1));
         assert_eq!(log.last_index(), Index(ENTRIES));
         assert_eq!(log.bytes(), 15 * 64);
     }

@@ -19,6 +19,9 @@ pub(crate) struct Progress {
     /// First index not sent yet, or to be tried next.
     pub(crate) next_index: Index,
     pub(crate) state: Sending,
+    /// How long the snapshot is that it was sent last, 0 if that is not known yet; none once it holds all that may be
+    /// forgotten.
+    pub(crate) catches_up_by: Option<u64>,
     in_flight: VecDeque<InFlight>,
     in_flight_bytes: usize,
     /// Highest round it has answered in this term.
@@ -103,6 +106,7 @@ impl Progress {
             matched_round: 0,
             next_index,
             state: Sending::Probe { paused: false },
+            catches_up_by: None,
             in_flight: VecDeque::new(),
             in_flight_bytes: 0,
             acked_round: 0,

@@ -339,6 +339,7 @@ impl Replica {
         };
         self.counters.snapshots_sent += 1;
         progress.probe_from(progress.next_index);
+        progress.catches_up_by = Some(0);
         progress.state = Sending::Snapshot(SnapshotTransfer {
             last_index: snapshot.last_index,
             last_term: snapshot.last_term,

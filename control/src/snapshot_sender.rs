@@ -8,6 +8,10 @@ use quorumwire_interfaces::{Index, ReplicaId, Term};
 /// Bytes of a snapshot in one message; with the rest of the message it fits a frame's attachment.
 pub(crate) const CHUNK_BYTES_MAX: usize = 1 << 20;
 
+/// Log that is kept for a member that catches up by a snapshot is at most so many times as long: it is written while
+/// the snapshot is sent, and while it is installed.
+const TIMES_A_SNAPSHOT: u64 = 2;
+
 /// The numbers in a `SnapshotReply`.
 pub(crate) struct Reply {
     pub(crate) last_index: Index,
@@ -49,32 +53,41 @@ impl Replica {
         self.snapshot = Some(meta);
     }
 
-    /// Forgets a piece of the log that the own snapshot made superfluous, but for what members lack that are being
-    /// served. One that installs a snapshot while newer ones are taken would need the next at once otherwise, and
-    /// under steady writes never be done.
+    /// Forgets a piece of the log that the own snapshot made superfluous, but for what members lack that catch up by an
+    /// older one. Under steady writes they would need the next as soon as they have that, and never be done.
     pub(crate) fn forget_log(&mut self) {
-        if self.log.has_superfluous() {
-            let upto = self.lacked_behind().unwrap_or(self.log.last_index());
-            self.log.forget_some(upto);
-        }
+        let upto = self.lacked_behind().unwrap_or(self.log.last_index());
+        self.log.forget_some(upto);
     }
 
-    /// Leader: what the one that is furthest behind will soon hold, of the members that can still be served from
-    /// the log. None: nobody lacks anything that is worth its memory.
-    fn lacked_behind(&self) -> Option<Index> {
-        let leading = self.leading.as_ref()?;
-        if self.log.bytes() > self.config.log_kept_bytes_max {
-            return None;
+    /// Leader: what those hold, or soon will, that catch up by a snapshot, the one that is furthest behind. Who writes
+    /// more than the snapshot is long while it is sent and installed is outrun anyway: then the next snapshot is the
+    /// shorter way, and so is it for those who fall behind without one.
+    fn lacked_behind(&mut self) -> Option<Index> {
+        let (base_index, old_bytes) = (self.log.base_index(), self.log.old_bytes() as u64);
+        let needed_behind = self.log.needed_behind();
+        let kept_max = self.config.log_kept_bytes_max as u64;
+        let heard_after = self.now.0.saturating_sub(self.config.election_timeout);
+        let mut lacked = None;
+        for progress in &mut self.leading.as_mut()?.progress {
+            let holds = match &progress.state {
+                Sending::Snapshot(transfer) => transfer.last_index,
+                Sending::Probe { .. } | Sending::Replicate => progress.match_index,
+            };
+            if holds >= needed_behind && !matches!(progress.state, Sending::Snapshot(_)) {
+                progress.catches_up_by = None;
+            }
+            let worth = match progress.catches_up_by {
+                None => continue,
+                Some(0) => kept_max,
+                Some(bytes) => kept_max.min(bytes * TIMES_A_SNAPSHOT),
+            };
+            let served = progress.part == Part::Software && progress.heard_at.0 > heard_after;
+            if served && holds >= base_index && old_bytes <= worth {
+                lacked = Some(lacked.map_or(holds, |least: Index| least.min(holds)));
+            }
         }
-        let served = leading
-            .progress
-            .iter()
-            .filter(|p| p.part == Part::Software && self.is_active(p.peer));
-        let holds = served.map(|p| match &p.state {
-            Sending::Snapshot(transfer) => transfer.last_index,
-            Sending::Probe { .. } | Sending::Replicate => p.match_index,
-        });
-        holds.filter(|held| *held >= self.log.base_index()).min()
+        lacked
     }
 
     /// Asks for a snapshot, once.
@@ -125,6 +138,7 @@ impl Replica {
         let sent_upto = offset + bytes.len() as u64;
         transfer.reading = false;
         transfer.total_bytes = total_bytes;
+        progress.catches_up_by = Some(total_bytes);
         transfer.sent_upto = Some(sent_upto);
         transfer.moved_at = self.now;
         let body = Body::SnapshotChunk {

@@ -183,7 +183,7 @@ pub struct ServerOptions {
     pub snapshot_log_bytes: u64,
     /// Log kept in memory behind a snapshot.
     pub log_tail_bytes: usize,
-    /// Log in memory up to which what served followers lack is kept behind a snapshot, too.
+    /// Most log kept behind a snapshot for followers that catch up by an older one.
     pub log_kept_bytes_max: usize,
     /// Most bytes taken and not committed.
     pub uncommitted_bytes_max: usize,

@@ -346,3 +346,18 @@ fn what_it_lacks_is_forgotten_if_it_is_not_heard_any_more() {
     host.turn(Input::Timeout);
     assert!(host.replica.status().first_index > BASE.0.next());
 }
+
+#[test]
+fn what_it_lacks_is_forgotten_if_another_snapshot_is_shorter() {
+    let log_bytes = Host::outrun_a_transfer(1 << 20).replica.status().log_bytes as u64;
+    for (snapshot_bytes, kept) in [(log_bytes / 2 + 1, true), (log_bytes / 2 - 1, false)] {
+        let mut host = Host::outrun_a_transfer(1 << 20);
+        host.turn(Input::SnapshotRead {
+            to: ReplicaId(2),
+            last_index: BASE.0,
+            offset: 0,
+            chunk: Some((Bytes::from_static(b"half"), snapshot_bytes)),
+        });
+        assert_eq!(host.replica.status().first_index == BASE.0.next(), kept);
+    }
+}

@@ -424,9 +424,9 @@ pub const TABLE: &[Spec] = &[
         name: "log-kept-mib",
         kind: number(0, 65_536, "MiB"),
         unset: Unset::Value("1024"),
-        help: "Up to which size of its log in memory a leader keeps what followers lack that are being sent a snapshot \
-               or are far behind, so that they need not another snapshot. More than is written while one is sent \
-               and installed.",
+        help: "Most log that a leader keeps in memory behind its newest snapshot, for followers that are sent an older one or \
+               have just installed it, so that they need not another at once: what is written in that time. Never more than \
+               twice the size of the snapshot sent.",
     },
     Spec {
         name: "uncommitted-mib",
