@@ -62,7 +62,7 @@ pub struct Config {
     /// Bytes of entries kept in memory behind a snapshot, for followers that are a little behind.
     pub log_tail_bytes: usize,
     /// Most bytes of entries that a leader keeps behind its newest snapshot for members that catch up by an older one;
-    /// never more than twice that one's size.
+    /// never more than four times that one's size. All that was there when the newest was taken counts.
     pub log_kept_bytes_max: usize,
     /// Most membership and leadership requests and linearizable reads waiting for an answer.
     pub waiting_requests_max: usize,

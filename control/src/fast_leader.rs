@@ -29,6 +29,9 @@ const ANSWER_PERCENT: u32 = 40;
 /// software.
 const STANDING_TIMEOUTS_MAX: u32 = 2;
 
+/// So many times the longest wait between two tries of a fast term, the next one is put off for a transfer.
+const TRANSFER_INTERVALS_MAX: u32 = 32;
+
 /// When the next fast term may be tried.
 #[derive(Debug)]
 pub(crate) struct Attempts {
@@ -115,19 +118,23 @@ impl Replica {
             && self.members.index() <= self.commit_index
             && self.committed_in_own_term();
         let voter_count = self.members.current().voters().count();
-        // A try is a new term, with which a transfer begins anew: it is not disturbed again and again.
+        // A try is a new term, with which a transfer begins anew: it is not disturbed again and again. But who is never
+        // done does not keep the others from a fast term for good.
         let failed_before = self.plane.attempts.wait > self.config.engage_interval;
+        let patience = self.config.engage_interval_max * TRANSFER_INTERVALS_MAX;
+        let patient = self.now.0 < self.plane.attempts.at.0 + patience;
         settled
-            && !(failed_before && self.is_sending_snapshots())
+            && !(failed_before && patient && self.is_sending_snapshots())
             && self.members.is_voter(self.config.me)
             && voter_count <= PLANE_REPLICAS_MAX
             && self.ready_for_plane(|_| true).len() + 1 >= self.plane_quorum()
     }
 
+    /// Whether somebody is sent a snapshot, or catches up behind one.
     fn is_sending_snapshots(&self) -> bool {
         self.leading.as_ref().is_some_and(|leading| {
             let mut members = leading.progress.iter();
-            members.any(|p| matches!(p.state, Sending::Snapshot(_)) && self.is_active(p.peer))
+            members.any(|p| p.catches_up_by.is_some() && self.is_active(p.peer))
         })
     }
 

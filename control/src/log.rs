@@ -100,6 +100,7 @@ impl Log {
                 break;
             };
             self.bytes -= entry.record().len();
+            self.added_bytes = self.added_bytes.saturating_sub(entry.record().len());
         }
     }
 
@@ -211,6 +212,7 @@ mod tests {
         log.push(entry(ENTRIES + 1));
         assert_eq!(log.old_bytes(), 15 * 64);
         log.truncate_from(Index(ENTRIES + 1));
+        assert_eq!(log.old_bytes(), 15 * 64);
         assert_eq!(log.last_index(), Index(ENTRIES));
         assert_eq!(log.bytes(), 15 * 64);
     }

@@ -10,7 +10,7 @@ pub(crate) const CHUNK_BYTES_MAX: usize = 1 << 20;
 
 /// Log that is kept for a member that catches up by a snapshot is at most so many times as long: it is written while
 /// the snapshot is sent, and while it is installed.
-const TIMES_A_SNAPSHOT: u64 = 2;
+const TIMES_A_SNAPSHOT: u64 = 4;
 
 /// The numbers in a `SnapshotReply`.
 pub(crate) struct Reply {
@@ -60,9 +60,9 @@ impl Replica {
         self.log.forget_some(upto);
     }
 
-    /// Leader: what those hold, or soon will, that catch up by a snapshot, the one that is furthest behind. Who writes
-    /// more than the snapshot is long while it is sent and installed is outrun anyway: then the next snapshot is the
-    /// shorter way, and so is it for those who fall behind without one.
+    /// Leader: what those hold, or soon will, that catch up by a snapshot, the one that is furthest behind. If much more
+    /// was written meanwhile than the snapshot is long, the next one is the shorter way, and so is it for those who fall
+    /// behind without one.
     fn lacked_behind(&mut self) -> Option<Index> {
         let (base_index, old_bytes) = (self.log.base_index(), self.log.old_bytes() as u64);
         let needed_behind = self.log.needed_behind();

@@ -13,6 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Snapshots kept: the newest, and one that may still be on its way to somebody.
 pub const SNAPSHOTS_KEPT: usize = 2;
 
+/// A snapshot that is gone is held open for who is sent it, until so many newer ones were taken without a piece of it
+/// being asked for.
+const NEWER_MAX: u32 = 16;
+
 /// Bytes read or written at a time.
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -76,8 +80,10 @@ struct Shared {
 /// have taken its place.
 struct Reading {
     file: SnapshotFile,
-    /// Since the newest snapshot was put in its place.
-    read_lately: bool,
+    /// To its end: only who has all of it can have found damage in it.
+    read_to_end: bool,
+    /// Snapshots put in their places since it was read last.
+    newer: u32,
 }
 
 struct Receiving {
@@ -166,7 +172,8 @@ impl Snapshots {
     }
 
     /// Reads a piece of the snapshot with this last index, and how long its file is; `None` if there
-    /// is none. The first piece takes long, because the whole file is checked before, as does any after an error.
+    /// is none. The first piece takes long, because the whole file is checked before, as does any after an error and the
+    /// first one of a transfer after one that had all of it.
     pub fn read_chunk(
         &self,
         last_index: Index,
@@ -178,21 +185,24 @@ impl Snapshots {
             .iter()
             .position(|it| it.file.head.last_index == last_index);
         let held = place.and_then(|place| reading.remove(place));
-        let file = match held {
-            // Who begins anew may have found the copy damaged.
-            Some(held) if offset > 0 => held.file,
+        let mut current = match held {
+            // Who begins anew with all of it has found the copy damaged, if not another member begins.
+            Some(held) if offset > 0 || !held.read_to_end => held,
             Some(_) | None => match self.open(last_index)? {
-                Some(file) => file,
+                Some(file) => Reading {
+                    file,
+                    read_to_end: false,
+                    newer: 0,
+                },
                 None => return Ok(None),
             },
         };
-        let chunk = file.read_chunk(offset, bytes_max)?;
-        let total_bytes = file.total_bytes;
+        let chunk = current.file.read_chunk(offset, bytes_max)?;
+        let total_bytes = current.file.total_bytes;
+        current.read_to_end |= offset + chunk.len() as u64 >= total_bytes;
+        current.newer = 0;
         reading.truncate(SNAPSHOTS_KEPT - 1);
-        reading.push_front(Reading {
-            file,
-            read_lately: true,
-        });
+        reading.push_front(current);
         Ok(Some((chunk, total_bytes)))
     }
 
@@ -328,8 +338,8 @@ impl Snapshots {
         }
         // One that is gone takes room on the disk as long as it is open.
         lock(&self.shared.reading).retain_mut(|it| {
-            let is_kept = kept.contains(&it.file.place());
-            std::mem::take(&mut it.read_lately) || is_kept
+            it.newer += 1;
+            it.newer < NEWER_MAX || kept.contains(&it.file.place())
         });
         Ok(())
     }

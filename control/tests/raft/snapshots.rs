@@ -350,7 +350,7 @@ fn what_it_lacks_is_forgotten_if_it_is_not_heard_any_more() {
 #[test]
 fn what_it_lacks_is_forgotten_if_another_snapshot_is_shorter() {
     let log_bytes = Host::outrun_a_transfer(1 << 20).replica.status().log_bytes as u64;
-    for (snapshot_bytes, kept) in [(log_bytes / 2 + 1, true), (log_bytes / 2 - 1, false)] {
+    for (snapshot_bytes, kept) in [(log_bytes / 4 + 1, true), (log_bytes / 4 - 1, false)] {
         let mut host = Host::outrun_a_transfer(1 << 20);
         host.turn(Input::SnapshotRead {
             to: ReplicaId(2),

@@ -58,7 +58,7 @@ impl Recent {
         }
     }
 
-    /// Whether a place is free for another key; that it was asked for counts.
+    /// Whether a place is free for another key; that there was something to keep for it counts.
     fn may_take(&mut self, place: usize) -> bool {
         let offers = self.offers[place].saturating_add(1);
         let may = self.key(place).is_empty() || offers >= RECENT_OFFERS_TO_REPLACE;

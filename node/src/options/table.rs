@@ -426,7 +426,7 @@ pub const TABLE: &[Spec] = &[
         unset: Unset::Value("1024"),
         help: "Most log that a leader keeps in memory behind its newest snapshot, for followers that are sent an older one or \
                have just installed it, so that they need not another at once: what is written in that time. Never more than \
-               twice the size of the snapshot sent.",
+               four times the size of the snapshot sent.",
     },
     Spec {
         name: "uncommitted-mib",

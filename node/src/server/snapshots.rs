@@ -14,7 +14,7 @@ use quorumwire_storage as storage;
 use quorumwire_wire::SnapshotHead;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TrySendError};
 use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -215,10 +215,14 @@ impl Snapshots {
     /// Consensus has one piece under way for each member; but a disk that stands still for many terms has those of
     /// each before it. One too many is answered as if it had failed: it begins anew.
     fn piece(&mut self, job: Job, refused: Event) {
-        if self.pieces.try_send(job).is_err() {
-            tracing::warn!("too many pieces of snapshots wait for the disk; one begins anew");
-            self.refusals.send(refused).ok(); // received by itself
-            self.wake.wake().ok(); // the event loop is gone
+        match self.pieces.try_send(job) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                tracing::warn!("too many pieces of snapshots wait for the disk; one begins anew");
+                self.refusals.send(refused).ok(); // received by itself
+                self.wake.wake().ok(); // the event loop is gone
+            }
+            Err(TrySendError::Disconnected(_)) => panic!("the thread for snapshots has ended"),
         }
     }
 }

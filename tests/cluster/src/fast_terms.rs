@@ -1,11 +1,15 @@
 //! Waits of clusters whose replicas may have data planes: until software has handed over to these.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 use crate::cluster::Cluster;
 use crate::status::{Role, Status};
+
+/// Tries that fail, as on a busy machine, are up to 10 s apart.
+const FAST_TERM_WITHIN: Duration = Duration::from_mins(1);
 
 impl Cluster<'_> {
     /// As [`Cluster::wait_for_leader`], and, with data planes, until all founders run its fast term: then
@@ -21,7 +25,8 @@ impl Cluster<'_> {
     /// Waits until these replicas run the same fast term, and one of them leads it; that one.
     pub fn wait_for_fast_term(&self, ids: &[u16]) -> Result<u16> {
         let mut leader = None;
-        self.wait_for(&format!("replicas {ids:?} to run a fast term"), || {
+        let what = format!("replicas {ids:?} to run a fast term");
+        self.wait_for_within(&what, FAST_TERM_WITHIN, || {
             let statuses: Vec<_> = self.statuses();
             let of = |id: &u16| statuses.iter().find(|status| status.id == *id);
             let terms: BTreeSet<_> = ids
