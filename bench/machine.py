@@ -45,8 +45,14 @@ def filesystem(path):
 def commit(root):
     """The commit this checkout is at, and whether it has changes."""
     try:
-        name = output_of(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"], COMMAND_SECONDS_MAX).strip()
-        changed = output_of(["git", "-C", str(root), "status", "--porcelain", "--", ".", *(f":!{path}" for path in WRITTEN)], COMMAND_SECONDS_MAX).strip()
+        name = git(root, "rev-parse", "--short=12", "HEAD")
+        changed = git(root, "status", "--porcelain", "--", ".", *(f":!{path}" for path in WRITTEN))
     except Failed:
         return "unknown"
     return name + (" with changes" if changed else "")
+
+
+def git(root, *arguments):
+    """What git says of this checkout, not of the repository that a hook of git runs for."""
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return output_of(["git", "-C", str(root), *arguments], COMMAND_SECONDS_MAX, env=alone).strip()

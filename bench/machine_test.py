@@ -1,19 +1,19 @@
 """What the report says of the checkout."""
 import os
-import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import machine
 
 
 def git(root, *arguments):
-    # Not the repository that a hook of git runs for.
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    subprocess.run(["git", "-C", root, "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments], check=True, capture_output=True, env=alone)
+    machine.git(root, "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments)
 
 
+# As in a hook of git, which runs for another repository.
+@mock.patch.dict(os.environ, {"GIT_DIR": "/nowhere", "GIT_WORK_TREE": "/nowhere", "GIT_INDEX_FILE": "/nowhere/index"})
 class Commit(unittest.TestCase):
     def test_only_what_is_measured_can_change(self):
         with tempfile.TemporaryDirectory() as root:

@@ -48,16 +48,16 @@ def free_ports(count):
 def start(stack, command, log_path, **options):
     """Starts a program that ends with `stack`, and also if this process is killed.
 
-    Both outputs go to `log_path`, and the input is empty, unless `options` say otherwise.
+    Both outputs go to `log_path`, the input is empty, and the environment is without settings for the servers, unless `options`
+    say otherwise.
     """
     log = stack.enter_context(open(log_path, "ab"))
-    streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, **options}
+    options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "env": environment(), **options}
     # A session of its own: Ctrl-C reaches this process only, which then stops them in order.
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", "--", *command],
         start_new_session=True,
-        env=environment(),
-        **streams,
+        **options,
     )
     stack.callback(stop, process)
     return process
