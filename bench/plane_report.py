@@ -143,12 +143,12 @@ def remarks(results):
     return "\n".join(f"- {remark}" for remark in found) or "None."
 
 
-def markdown(results):
+def markdown(results, facts):
     """The part of the report."""
-    parts = ["## Data planes"]
     if results.missing:
-        return "\n\n".join([*parts, f"Not measured: {results.missing}."])
-    parts += [
+        return f"Not measured: {results.missing}."
+    parts = [
+        f"Measured: {facts}.",
         "Replicas in network namespaces on this machine, a Linux bridge between them, tags on, `--durability "
         "memory`, commands of 64 bytes unless said otherwise. Each measurement is the quietest of several short ones "
         "(README.md). Ratios are of neighbours in one round, here their medians over the rounds.",

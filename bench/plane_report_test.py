@@ -40,12 +40,13 @@ class PlaneReport(unittest.TestCase):
         self.assertEqual(line_of(text, "| the same: xdp to a bare echo")[1:], ["2.00", "2.00–3.00", "≤ 2.3", "yes"])
 
     def test_what_was_not_measured_is_not_a_zero(self):
-        text = plane_report.markdown(results())
+        text = plane_report.markdown(results(), "now and here")
+        self.assertTrue(text.startswith("Measured: now and here."))
         self.assertIn(plane_report.NOT_MEASURED, "".join(line_of(text, "| operations per CPU second")))
         self.assertIn("no more than a trial: 3", text)
         missing = plane_report.PlaneResults()
         missing.missing = "no root"
-        self.assertIn("Not measured: no root.", plane_report.markdown(missing))
+        self.assertIn("Not measured: no root.", plane_report.markdown(missing, "now and here"))
 
     def test_what_a_check_costs_is_the_difference(self):
         made = results()

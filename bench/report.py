@@ -148,22 +148,22 @@ def remarks(results):
 
 def closed_loops(results, facts, versions):
     """The part of the report on closed loops."""
-    parts = [f"Closed loops, measured: {facts}."]
+    parts = [f"Measured: {facts}."]
     for workload in results.workloads:
-        parts += [f"## {workload}: {workload.name}", figures_table(results, workload)]
+        parts += [f"### {workload}: {workload.name}", figures_table(results, workload)]
         places = places_table(results, workload)
         parts += ["Server CPU by place, µs per operation (medians), softirqs of the whole machine (most of them charged to "
                   "whichever process they interrupted, so not to be added), and who else used the machine:", places]
     if results.of_redis_benchmark:
         parts += [
-            "## redis-benchmark",
+            "### redis-benchmark",
             f"`redis-benchmark -t {','.join(redis_benchmark.TESTS)}`, without and with `-P 16`, in the same turns; `MSET` sets ten keys. It "
             "cannot wait for a replica, so Redis stands here unreplicated, and every write of ours is at a majority.",
             redis_benchmark_table(results.of_redis_benchmark),
         ]
     found = remarks(results)
-    parts += ["## Remarks on closed loops", "\n".join(f"- {remark}" for remark in found) if found else "None: nothing was missing, nothing failed."]
-    parts += ["## Systems", "\n".join(f"- {name}: {note}; {versions.get(name, 'version unknown')}" for name, note in results.peers)]
+    parts += ["### Remarks on closed loops", "\n".join(f"- {remark}" for remark in found) if found else "None: nothing was missing, nothing failed."]
+    parts += ["### Systems", "\n".join(f"- {name}: {note}; {versions.get(name, 'version unknown')}" for name, note in results.peers)]
     return "\n\n".join(parts)
 
 

@@ -40,6 +40,10 @@ class Report(unittest.TestCase):
         self.assertIn("| failed", report.figures_table(made, PIPELINED))
         self.assertIn("memcached is missing: not installed", report.closed_loops(made, "now and here", {}))
 
+    def test_its_headings_are_below_the_page_s(self):
+        headings = [line for line in report.closed_loops(results(), "now and here", {}).splitlines() if line.startswith("#")]
+        self.assertEqual(headings, ["### 1×1: latency", "### 8×64: pipelined", "### Remarks on closed loops", "### Systems"])
+
     def test_a_figure_that_one_load_program_does_not_print_is_not_a_zero(self):
         made = results()
         made.rows = [(n, name, load, it._replace(p999_us=None)) for n, name, load, it in made.rows]

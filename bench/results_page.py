@@ -2,7 +2,7 @@
 import aims
 from blocks import block, kept_blocks, put
 from experiments import ALL
-from profiles import CLOSED_LOOPS
+from profiles import CLOSED_LOOPS, PLANES, SIDE_BY_SIDE
 
 HEAD = """<!-- Written by `bench/run`; do not edit. -->
 
@@ -23,14 +23,17 @@ def compose(blocks, by_hand):
     parts = [HEAD, "## Aims", aims.REMARK]
     for part, (title, _) in aims.AIMS.items():
         parts += [f"### {title}", block(aims_name(part), blocks, not_yet(part))]
-    parts += [block(CLOSED_LOOPS, blocks, f"## Closed loops and data planes\n\n{not_yet(CLOSED_LOOPS)}"), "## Experiments"]
+    for part, title in ((CLOSED_LOOPS, "Closed loops"), (PLANES, "Data planes")):
+        parts += [f"## {title}", block(part, blocks, not_yet(part))]
+    parts.append("## Experiments")
     for experiment in ALL:
         parts += [f"### {experiment.title}", block(experiment.name, blocks, not_yet(experiment.name))]
     return "\n\n".join([*parts, by_hand.strip()]).strip() + "\n"
 
 
 def not_yet(part):
-    return f"Not measured yet: `bench/run{'' if part == CLOSED_LOOPS else f' --only {part}'}`."
+    only = {CLOSED_LOOPS: f" --only {SIDE_BY_SIDE}", aims.PLANES_BESIDE: ""}.get(part, f" --only {part}")
+    return f"Not measured yet: `bench/run{only}`."
 
 
 class ResultsPage:
@@ -43,13 +46,15 @@ class ResultsPage:
 
     def put(self, part, text, table, has_figures=True):
         """A part's block and its table of aims, if it has one. A part without any figure replaces none that has some."""
-        blocks = self.blocks()
-        if part in blocks and not has_figures:
-            return
-        blocks[part] = text
-        if table:
-            blocks[aims_name(part)] = table
-        put(self.path, compose(blocks, self.by_hand))
+        if has_figures or part not in self.blocks():
+            self.replace({part: text, **({aims_name(part): table} if table else {})})
+
+    def put_aims(self, part, text):
+        """A block of aims alone."""
+        self.replace({aims_name(part): text})
+
+    def replace(self, blocks):
+        put(self.path, compose({**self.blocks(), **blocks}, self.by_hand))
 
     def blocks(self):
         """As they are now: another run may have written one."""
