@@ -1,22 +1,24 @@
 """What the design aims at, beside what was measured in this run. A figure that is missing says so."""
+import statistics
 from typing import NamedTuple
 
 from experiments.failover import Failover, gaps_of
-from experiments.figures import percentile, ratio, ratio_of_single
+from experiments.figures import Ratio, percentile, ratio, ratio_of_single
 from experiments.follower import STOPPED, Follower, to_healthy
 from experiments.loads import ONE
 from load import LATENCY, MANY, PIPELINED, READS
-from plane_load import CLIENTS, GET_ONE, MANY_OUTSIDE, ONE_OUTSIDE
-from profiles import CLOSED_LOOPS
+from plane_load import CLIENTS, GET_MANY, GET_ONE, LARGE, MANY_INSIDE, MANY_OUTSIDE, ONE_INSIDE, ONE_OUTSIDE, SET_ONE, SMALL
+from profiles import CLOSED_LOOPS, PLANES
 from report import NOT_MEASURED, number, reached, table, wanted
 
 OFF, OFF_REDIS, SYNC = "quorumwire memory", "quorumwire memory, Redis client", "quorumwire sync"
 SOCKET, XDP, DEAD = "quorumwire memory, plane socket", "quorumwire memory, plane xdp", "quorumwire memory, Redis client, one dead"
 # As the part on data planes calls them.
-PLANE_XDP, PLANE_READING = "xdp", "xdp, memcached"
+PLANE_SOCKET, PLANE_XDP, PLANE_READING, READING_IN_SERVER = "socket", "xdp", "xdp, memcached", "xdp, memcached, reads in the server"
+QUIET, ALONE, ALONE_NO_TAG, ECHO, PLANE_MEMCACHED = "xdp, hosts at nice 19", "programs alone", "programs alone, no tag", "echo", "memcached"
 # By the beginning of their names; the first that was measured counts.
 ETCD, REDIS_WAIT, REDIS, DRAGONBOAT, MEMCACHED = ("etcd 3.6", "etcd"), ("redis, WAIT 1",), ("redis",), ("dragonboat",), ("memcached",)
-P50, P99, RATE, CPU = "p50_us", "p99_us", "operations_per_second", "server_cpu_us"
+P50, P99, RATE, CPU, PER_CPU = "p50_us", "p99_us", "operations_per_second", "server_cpu_us", "operations_per_cpu_second"
 
 
 class Aim(NamedTuple):
@@ -87,6 +89,34 @@ def to_itself(what, workload, field, bounds):
     return [Aim(what, ours, bound, value_of(ours)) for ours, bound in bounds.items()]
 
 
+def of_rounds(ratios):
+    """The median of the rounds' own."""
+    return Ratio(statistics.median(ratios), min(ratios), max(ratios)) if ratios else None
+
+
+def in_planes(what, load, field, theirs, bounds):
+    """A line for each of these systems of the part on data planes: its figure to another one (system, load, field) of the same round;
+    to one of its own where that names no system."""
+
+    def value_of(ours):
+        def value(measured):
+            if measured.planes is None:
+                return None
+            figures, others = measured.planes.of(ours, load, field), measured.planes.of(theirs[0] or ours, *theirs[1:])
+            return of_rounds([figures[n] / others[n] for n in figures if others.get(n)])
+        return value
+
+    return [Aim(what, ours, bound, value_of(ours)) for ours, bound in bounds.items()]
+
+
+def while_repaired(bounds):
+    def value(measured):
+        repairs = measured.planes.repairs if measured.planes else []
+        return of_rounds([repair.during_per_second / repair.before_per_second for _, repair in repairs])
+
+    return [Aim("throughput while a straggler is repaired, to before", ours, bound, value) for ours, bound in bounds.items()]
+
+
 def after_kills(bounds):
     def p99(measured, name):
         return percentile(gaps_of(measured.found, name), 99)
@@ -134,10 +164,37 @@ OF_PLANES_BESIDE = [
     *of_plane("server CPU, 8×64, to dragonboat's (ours: 32 in flight)", MANY_OUTSIDE, "cpu_us", DRAGONBOAT, PIPELINED, CPU, most(0.5)),
     *of_plane("p50 of reads, 1×1, under the lease, to unreplicated Redis'", GET_ONE, P50, REDIS, READS, P50, most(0.7), PLANE_READING),
 ]
+OF_PLANES = [
+    *in_planes("p50, UDP client, one in flight, to that of xdp", ONE_OUTSIDE, P50, (PLANE_XDP, ONE_OUTSIDE, P50), {PLANE_SOCKET: least(5)}),
+    *in_planes("p50, UDP client, one in flight, to a bare echo's", ONE_OUTSIDE, P50, (ECHO, ONE_OUTSIDE, P50),
+               {PLANE_XDP: most(2.3), QUIET: None, ALONE: None}),
+    *in_planes("p50, client in the kernel, one in flight, to a bare echo's", ONE_INSIDE, P50, (ECHO, ONE_INSIDE, P50),
+               {PLANE_XDP: most(4.2), QUIET: None, ALONE: None, ALONE_NO_TAG: most(3.5)}),
+    *in_planes("p99 to p50, client in the kernel, one in flight", ONE_INSIDE, P99, (None, ONE_INSIDE, P50), {ALONE: most(1.6), PLANE_XDP: most(1.6)}),
+    *in_planes("operations per CPU second, UDP client, 32 in flight, to those of socket", MANY_OUTSIDE, PER_CPU,
+               (PLANE_SOCKET, MANY_OUTSIDE, PER_CPU), {PLANE_XDP: least(4), QUIET: None, ALONE: None}),
+    *in_planes("operations per CPU second, client in the kernel, 32 in flight, to those of socket with a UDP client", MANY_INSIDE, PER_CPU,
+               (PLANE_SOCKET, MANY_OUTSIDE, PER_CPU), {PLANE_XDP: None}),
+    *in_planes("p50 of memcached's `get`, one in flight, to that of reads in the server", GET_ONE, P50,
+               (READING_IN_SERVER, GET_ONE, P50), {PLANE_READING: None}),
+    *in_planes("p50 of memcached's `get`, one in flight, to unreplicated memcached's", GET_ONE, P50,
+               (PLANE_MEMCACHED, GET_ONE, P50), {PLANE_READING: None}),
+    *in_planes("`get`s per CPU second, 32 in flight, to those of reads in the server", GET_MANY, PER_CPU,
+               (READING_IN_SERVER, GET_MANY, PER_CPU), {PLANE_READING: None}),
+    *in_planes("`get`s per CPU second, 32 in flight, to unreplicated memcached's", GET_MANY, PER_CPU,
+               (PLANE_MEMCACHED, GET_MANY, PER_CPU), {PLANE_READING: None}),
+    *in_planes("p50 of memcached's `set`, one in flight, to unreplicated memcached's", SET_ONE, P50,
+               (PLANE_MEMCACHED, SET_ONE, P50), {PLANE_READING: None}),
+    *in_planes("p50, client in the kernel, of 1376 B to 16 B", LARGE, P50, (None, SMALL, P50), {PLANE_XDP: most(1.5)}),
+    *in_planes("p50, client in the kernel, five replicas to three", ONE_INSIDE, P50, (PLANE_XDP, ONE_INSIDE, P50), {"xdp, five": most(1.7)}),
+    *in_planes("p50, client in the kernel, five replicas to three", ONE_INSIDE, P50, (ALONE, ONE_INSIDE, P50), {"programs alone, five": None}),
+    *while_repaired({PLANE_XDP: least(0.8)}),
+]
 # Titles and aims, by the part of the report that measures them.
 AIMS = {
     CLOSED_LOOPS: ("Closed loops", OF_CLOSED_LOOPS),
     PLANES_BESIDE: ("Data planes beside closed loops", OF_PLANES_BESIDE),
+    PLANES: ("Data planes", OF_PLANES),
     Failover.name: ("Fail-over", after_kills({OFF: most(0.15), SOCKET: most(0.15), XDP: most(0.05)})),
     Follower.name: ("A stopped follower", one_stopped({OFF: most(1.2), SOCKET: most(1.2), XDP: most(1.2)})),
 }
@@ -146,7 +203,8 @@ REMARK = (
     "measured, else Debian's. The plane xdp with a UDP client stands in network namespaces behind a bridge (the part on data planes), the "
     "others on loopback, and its CPU is everything's, client and network included, where the others' is the servers': both flatter the "
     "others. For what that part does not measure (fail-over, a stopped follower) the plane xdp is asked over TCP, as the others are, from its "
-    "own namespace. Its 64 clients share a socket; its reads are an ordinary memcached client's."
+    "own namespace. Its 64 clients share a socket; its reads are an ordinary memcached client's. Ratios of data planes alone are of "
+    "neighbours in one round, here their medians over the rounds."
 )
 
 

@@ -9,7 +9,7 @@ import profiles
 import report
 from experiments.found import Found
 from load import LATENCY, MANY, PIPELINED, READS, Sample
-from plane_load import ONE_OUTSIDE
+from plane_load import ONE_INSIDE, ONE_OUTSIDE, Repair
 from plane_load import Sample as PlaneSample
 from plane_report import PlaneResults
 
@@ -32,6 +32,10 @@ def results(**figures_of):
         (peer,) = [full for full in NAMES if full.replace(", ", "_").replace(" ", "_").replace(".", "_") == name]
         made.add(1, peer, LATENCY, Sample(**{**dict.fromkeys(Sample._fields, 1.0), "p50_us": p50}))
     return made
+
+
+def plane_sample(**figures):
+    return PlaneSample(**{**dict.fromkeys(PlaneSample._fields, 1.0), **figures})
 
 
 def row(text, what, ours):
@@ -73,10 +77,25 @@ class Aims(unittest.TestCase):
 
     def test_the_plane_in_the_kernel_is_compared_too(self):
         planes = PlaneResults()
-        planes.rows.append((1, "xdp", ONE_OUTSIDE, PlaneSample(**{**dict.fromkeys(PlaneSample._fields, 1.0), "p50_us": 15})))
+        planes.rows.append((1, "xdp", ONE_OUTSIDE, plane_sample(p50_us=15)))
         text = aims_table(results(redis_WAIT_1=100), Found(), planes)
         self.assertEqual(row(text, REDIS_WAIT, aims.XDP_UDP), ["0.15", "", "≤ 0.25", "yes"])
         self.assertEqual(row(text, ETCD, aims.XDP_UDP)[0], report.NOT_MEASURED)
+
+    def test_planes_are_compared_within_a_round_and_the_median_counts(self):
+        planes = PlaneResults()
+        for n, figures in enumerate(((60, 10, 5), (90, 30, 10), (40, 10, 5)), start=1):
+            for name, p50 in zip(("socket", "xdp", "echo"), figures):
+                planes.rows.append((n, name, ONE_OUTSIDE, plane_sample(p50_us=p50)))
+            planes.rows.append((n, "xdp", ONE_INSIDE, plane_sample(p50_us=10, p99_us=10 * n)))
+        planes.repairs.append((1, Repair(1000.0, 500.0, 10, 1.0, 10, 0)))
+        text = aims.aims_table(profiles.PLANES, None, None, planes)
+        # 6, 3 and 4; of medians it would be 60 / 10.
+        self.assertEqual(row(text, "p50, UDP client, one in flight, to that of xdp", "socket"), ["4.00", "3.00–6.00", "≥ 5", "**no**"])
+        self.assertEqual(row(text, "p50, UDP client, one in flight, to a bare echo's", "xdp"), ["2.00", "2.00–3.00", "≤ 2.3", "yes"])
+        self.assertEqual(row(text, "p99 to p50, client in the kernel, one in flight", "xdp"), ["2.00", "1.00–3.00", "≤ 1.6", "**no**"])
+        self.assertEqual(row(text, "throughput while a straggler is repaired, to before", "xdp"), ["0.50", "", "≥ 0.8", "**no**"])
+        self.assertEqual(row(text, "p50, client in the kernel, of 1376 B to 16 B", "xdp")[0], report.NOT_MEASURED)
 
     def test_gaps_of_kills_and_a_stopped_follower(self):
         found = Found()

@@ -1,12 +1,9 @@
-"""From measurements of data planes to tables: ratios within a round, their medians and spreads."""
+"""From measurements of data planes to tables. What they are to each other is in aims.py."""
 import csv
 import statistics
-from typing import NamedTuple
 
-from plane_load import (
-    GET_MANY, GET_ONE, LARGE, MANY_INSIDE, MANY_OUTSIDE, ONE_INSIDE, ONE_OUTSIDE, SET_ONE, SMALL, SYSTEMS, Repair, Sample, Workload,
-)
-from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN, number, reached, spread, table, wanted
+from plane_load import SYSTEMS, Repair, Sample, Workload
+from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN, number, spread, table
 
 
 class PlaneResults:
@@ -26,62 +23,7 @@ class PlaneResults:
         }
 
 
-class Figure(NamedTuple):
-    """One measured number, or another one: divided by each other within each round."""
-
-    what: str
-    of: tuple  # system, workload, field
-    to: tuple
-    bound: object  # (is at most?, number); None if only to be looked at
-
-    def values(self, results):
-        ours, theirs = results.of(*self.of), results.of(*self.to)
-        return [ours[n] / theirs[n] for n in ours if theirs.get(n)]
-
-
 P50, P99, PER_CPU = "p50_us", "p99_us", "operations_per_cpu_second"
-QUIET = "xdp, hosts at nice 19"
-READING, READING_IN_SERVER = "xdp, memcached", "xdp, memcached, reads in the server"
-FIGURES = [
-    Figure("p50, UDP socket client, one in flight: `--plane socket` to xdp", ("socket", ONE_OUTSIDE, P50), ("xdp", ONE_OUTSIDE, P50), (False, 5)),
-    Figure("the same: xdp to a bare echo", ("xdp", ONE_OUTSIDE, P50), ("echo", ONE_OUTSIDE, P50), (True, 2.3)),
-    Figure("the same, hosts at nice 19", (QUIET, ONE_OUTSIDE, P50), ("echo", ONE_OUTSIDE, P50), None),
-    Figure("the same, programs alone", ("programs alone", ONE_OUTSIDE, P50), ("echo", ONE_OUTSIDE, P50), None),
-    Figure("p50, client in the kernel, one in flight: xdp to a bare echo", ("xdp", ONE_INSIDE, P50), ("echo", ONE_INSIDE, P50), (True, 4.2)),
-    Figure("the same, hosts at nice 19", (QUIET, ONE_INSIDE, P50), ("echo", ONE_INSIDE, P50), None),
-    Figure("the same, programs alone", ("programs alone", ONE_INSIDE, P50), ("echo", ONE_INSIDE, P50), None),
-    Figure("the same, programs alone, no tag", ("programs alone, no tag", ONE_INSIDE, P50), ("echo", ONE_INSIDE, P50), (True, 3.5)),
-    Figure("client in the kernel, programs alone: p99 to p50", ("programs alone", ONE_INSIDE, P99), ("programs alone", ONE_INSIDE, P50), (True, 1.6)),
-    Figure("the same, xdp: with the replicas' processes on the same cores", ("xdp", ONE_INSIDE, P99), ("xdp", ONE_INSIDE, P50), (True, 1.6)),
-    Figure("operations per CPU second, UDP socket client, 32 in flight: xdp to socket", ("xdp", MANY_OUTSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), (False, 4)),
-    Figure("the same, hosts at nice 19", (QUIET, MANY_OUTSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), None),
-    Figure("the same, programs alone", ("programs alone", MANY_OUTSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), None),
-    Figure("the same, xdp with a client in the kernel", ("xdp", MANY_INSIDE, PER_CPU), ("socket", MANY_OUTSIDE, PER_CPU), None),
-    Figure("p50 of memcached's `get`, one in flight: answered in the kernel to in the server", (READING, GET_ONE, P50), (READING_IN_SERVER, GET_ONE, P50), None),
-    Figure("the same: in the kernel to unreplicated memcached", (READING, GET_ONE, P50), ("memcached", GET_ONE, P50), None),
-    Figure("`get`s per CPU second, 32 in flight: in the kernel to in the server", (READING, GET_MANY, PER_CPU), (READING_IN_SERVER, GET_MANY, PER_CPU), None),
-    Figure("the same: in the kernel to unreplicated memcached", (READING, GET_MANY, PER_CPU), ("memcached", GET_MANY, PER_CPU), None),
-    Figure("p50 of memcached's `set`, one in flight: xdp to unreplicated memcached", (READING, SET_ONE, P50), ("memcached", SET_ONE, P50), None),
-    Figure("p50, client in the kernel, xdp: 1376 B to 16 B", ("xdp", LARGE, P50), ("xdp", SMALL, P50), (True, 1.5)),
-    Figure("p50, client in the kernel: five replicas to three", ("xdp, five", ONE_INSIDE, P50), ("xdp", ONE_INSIDE, P50), (True, 1.7)),
-    Figure("the same, programs alone", ("programs alone, five", ONE_INSIDE, P50), ("programs alone", ONE_INSIDE, P50), None),
-]
-REPAIR = "throughput while a straggler is repaired, to before"
-REPAIR_BOUND = (False, 0.8)
-
-
-def figures_table(results):
-    rows = [figure_row(figure.what, figure.values(results), figure.bound) for figure in FIGURES]
-    repairs = [repair.during_per_second / repair.before_per_second for _, repair in results.repairs]
-    rows.append(figure_row(REPAIR, repairs, REPAIR_BOUND))
-    return table(["figure", "median", "rounds", "aim", "reached"], rows)
-
-
-def figure_row(what, values, bound):
-    if not values:
-        return [what, NOT_MEASURED, "", wanted(bound), reached(bound, None)]
-    median = statistics.median(values)
-    return [what, number(median), f"{number(min(values))}–{number(max(values))}", wanted(bound), reached(bound, median)]
 
 
 def systems_table(results):
@@ -151,8 +93,7 @@ def markdown(results, facts):
         f"Measured: {facts}.",
         "Replicas in network namespaces on this machine, a Linux bridge between them, tags on, `--durability "
         "memory`, commands of 64 bytes unless said otherwise. Each measurement is the quietest of several short ones "
-        "(README.md). Ratios are of neighbours in one round, here their medians over the rounds.",
-        figures_table(results),
+        "(README.md).",
         systems_table(results),
         "CPU is all that the machine used but for other programs: replicas, kernel and client; \"hosts\" are the "
         "replicas' processes, which the kernel also charges for packets that arrived while they ran.",

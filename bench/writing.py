@@ -52,7 +52,7 @@ class Writing:
         with self.part(PLANES):
             if planes.rows:
                 plane_report.write_csv(planes, self.folder / "planes.csv")
-            self.page.put(PLANES, plane_report.markdown(planes, facts), "", bool(planes.rows))
+            self.page.put(PLANES, plane_report.markdown(planes, facts), aims.aims_table(PLANES, None, None, planes), bool(planes.rows))
 
     def planes_beside(self, results, planes):
         """What compares data planes with the closed loops of the same run; without both, that of an earlier one stays."""
