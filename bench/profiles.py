@@ -94,9 +94,13 @@ def parts_left_out(profile):
     return [f"parts: {', '.join(missing)}"] if missing else []
 
 
+def systems_left_out(profile, system_names):
+    return [name for name in system_names if profile.systems is not None and name not in profile.systems]
+
+
 def left_out(profile, system_names):
     """What a profile leaves out of the parts that it measures, in words; empty if nothing."""
-    systems = [name for name in system_names if profile.systems is not None and name not in profile.systems]
+    systems = systems_left_out(profile, system_names)
     words = [f"systems: {'; '.join(systems)}"] if systems else []
     words += ["redis-benchmark"] if not profile.redis_benchmark else []
     words += [f"rounds: {profile.rounds}, not {FULL.rounds}"] if profile.rounds < FULL.rounds else []

@@ -73,13 +73,13 @@ def state(pid):
         return None
 
 
-def run(name, peers, length=LENGTH, said=None):
+def run(name, peers, length=LENGTH, said=None, absent=()):
     """One experiment, from beginning to end."""
     found = Found()
     experiment = called(name)
     done = []
     with tempfile.TemporaryDirectory() as folder, mock.patch.multiple("experiments.failover", BEFORE_SECONDS=0, JITTER_SECONDS=0):
-        systems = Systems(peers, lambda count: [Peer(peer.name, count) for peer in peers], Path(folder), Path(folder))
+        systems = Systems(peers, lambda count: [Peer(peer.name, count) for peer in peers], Path(folder), Path(folder), absent)
         say = (lambda _: None) if said is None else said.append
         measure_all([experiment], systems, length, pinning.choose(os.sched_getaffinity(0)), found, say, done.append)
     assert done == [experiment]
@@ -159,6 +159,16 @@ class Experiments(unittest.TestCase):
         text = shown(run("mixed", [Peer("a", loads=False)]), "mixed")
         self.assertIn("Not measured: no system could take part", text)
         self.assertIn("a takes no part: its load program takes no other loads", text)
+
+    def test_who_is_absent_is_named_where_it_would_take_part(self):
+        absent = [(Peer("b"), "missing: not installed"), (Peer("c"), "left out"), (Peer("d"), "left out")]
+        for peers in ([Peer("a")], []):
+            text = shown(run("mixed", peers, absent=absent), "mixed")
+            self.assertIn("- b takes no part: missing: not installed\n- c; d take no part: left out", text)
+            self.assertNotIn("| b", text)
+        dead = Peer("dead")
+        dead.dead = True
+        self.assertNotIn("dead takes no part", shown(run("mixed", [Peer("a")], absent=[(dead, "left out")]), "mixed"))
 
     def test_what_found_no_time_says_so(self):
         found = run("mixed", [Peer("a")], LENGTH._replace(budget_seconds=-1))

@@ -22,8 +22,11 @@ def section(found, experiment, facts):
 def remarks(found, experiment):
     """What is missing, as one list; no list if there is nothing to say."""
     name = experiment.name
-    lines = [f"{system} takes no part: {why}" for (of, system), why in found.not_offered.items() if of == name]
-    reasons = {}
+    absent, reasons = {}, {}
+    for (of, system), why in found.not_offered.items():
+        if of == name:
+            absent.setdefault(why, []).append(system)
+    lines = [f"{'; '.join(systems)} {'takes' if len(systems) == 1 else 'take'} no part: {why}" for why, systems in absent.items()]
     for one in found.failures:
         if one.experiment == name:
             reasons.setdefault((one.system, one.reason), []).append(one)

@@ -71,6 +71,7 @@ class Systems(NamedTuple):
     with_replicas: object  # (count) -> peers of so many replicas, those only that are ready
     data: Path  # tmpfs
     disk: Path  # a folder on a disk
+    absent: tuple = ()  # (peer, why) of those that cannot be measured, or are not to be
 
 
 class Turn(NamedTuple):
@@ -120,6 +121,8 @@ def measure_all(experiments, systems, length, pinning, found, say, done):
     """All experiments, one after the other, until the budget is used up; `done` is given each when it is over."""
     end = time.monotonic() + length.budget_seconds
     for experiment in experiments:
+        absent = {(experiment.name, peer.name): why for peer, why in systems.absent if experiment.takes(peer)}
+        found.not_offered.update(absent)
         for round_number in range(1, experiment.rounds(length) + 1):
             for variant in experiment.variants(systems, length):
                 if (experiment.name, variant.peer.name) in found.not_offered:
