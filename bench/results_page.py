@@ -1,6 +1,6 @@
 """RESULTS.md: parts that are measured and written one by one. What a run does not measure stays as an earlier one left it."""
 import aims
-from blocks import block, kept_blocks, put
+from blocks import block, blocks_of, not_yet, put
 from experiments import ALL
 from profiles import CLOSED_LOOPS, PLANES, SIDE_BY_SIDE
 
@@ -22,18 +22,20 @@ def compose(blocks, by_hand):
     """The whole page."""
     parts = [HEAD, "## Aims", aims.REMARK]
     for part, (title, _) in aims.AIMS.items():
-        parts += [f"### {title}", block(aims_name(part), blocks, not_yet(part))]
+        parts += [f"### {title}", block(aims_name(part), blocks, not_yet(command(part)))]
     for part, title in ((CLOSED_LOOPS, "Closed loops"), (PLANES, "Data planes")):
-        parts += [f"## {title}", block(part, blocks, not_yet(part))]
+        parts += [f"## {title}", block(part, blocks, not_yet(command(part)))]
     parts.append("## Experiments")
     for experiment in ALL:
-        parts += [f"### {experiment.title}", block(experiment.name, blocks, not_yet(experiment.name))]
+        parts += [f"### {experiment.title}", block(experiment.name, blocks, not_yet(command(experiment.name)))]
     return "\n\n".join([*parts, by_hand.strip()]).strip() + "\n"
 
 
-def not_yet(part):
-    only = {CLOSED_LOOPS: f" --only {SIDE_BY_SIDE}", aims.PLANES_BESIDE: ""}.get(part, f" --only {part}")
-    return f"Not measured yet: `bench/run{only}`."
+def command(part):
+    """What measures a part, or what its aims are of."""
+    if part == aims.PLANES_BESIDE:
+        return "bench/run"
+    return f"bench/run --only {SIDE_BY_SIDE if part == CLOSED_LOOPS else part}"
 
 
 class ResultsPage:
@@ -42,11 +44,11 @@ class ResultsPage:
     def __init__(self, path, keeps, by_hand):
         self.path, self.by_hand = path, by_hand
         if not keeps:
-            path.unlink(missing_ok=True)
+            put(path, compose({}, by_hand))
 
     def put(self, part, text, table, has_figures=True):
         """A part's block and its table of aims, if it has one. A part without any figure replaces none that has some."""
-        if has_figures or part not in self.blocks():
+        if has_figures or part not in blocks_of(self.path):
             self.replace({part: text, **({aims_name(part): table} if table else {})})
 
     def put_aims(self, part, text):
@@ -54,11 +56,7 @@ class ResultsPage:
         self.replace({aims_name(part): text})
 
     def replace(self, blocks):
-        put(self.path, compose({**self.blocks(), **blocks}, self.by_hand))
-
-    def blocks(self):
-        """As they are now: another run may have written one."""
-        return kept_blocks(self.path.read_text()) if self.path.exists() else {}
+        put(self.path, compose({**blocks_of(self.path), **blocks}, self.by_hand))
 
     def text(self):
-        return compose(self.blocks(), self.by_hand)
+        return compose(blocks_of(self.path), self.by_hand)

@@ -4,6 +4,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 from blocks import kept_blocks
 from papers import box, caans, page, waverunner
@@ -147,6 +148,24 @@ class PageTest(unittest.TestCase):
         blocks = {**kept_blocks(old), "about box-9": "Measured: now."}
         self.assertEqual(blocks, {"caans-7-a": "earlier", "about caans-7": "Measured: then.", "about box-9": "Measured: now."})
         self.assertIn("earlier", page.compose(FIGURES, blocks))
+
+    def test_what_nobody_says_when_it_was_measured_is_not_shown(self):
+        text = page.compose(FIGURES, {"caans-7-a": "of some day", "caans-8-a": "of then", "about caans-8": "Measured: then."})
+        self.assertNotIn("of some day", text)
+        self.assertIn("of then", text)
+
+    def test_a_plot_that_could_not_be_drawn_is_not_shown(self):
+        taken, _ = everything_taken()
+        figure = next(figure for figure in FIGURES if figure.name == "caans-8")
+        for reason in (None, "no matplotlib"):
+            with mock.patch("papers.page.draw", return_value=reason):
+                blocks, _ = page.measured_blocks(figure, taken, Path("folder"), "shown", "now and here")
+            self.assertEqual(["(shown/caans-8-a.svg)" in blocks["caans-8-a"], "(shown/caans-8-b.svg)" in blocks["caans-8-b"]], [reason is None] * 2)
+            self.assertIn("| planes off", blocks["caans-8-a"])
+
+    def test_the_committed_page_is_what_its_parts_make(self):
+        text = (Path(__file__).parent.parent / "PAPERS.md").read_text()
+        self.assertEqual(text, page.compose(FIGURES, kept_blocks(text)))
 
     def test_a_figure_that_was_never_measured_says_so(self):
         text = page.compose(FIGURES, {})

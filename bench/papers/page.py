@@ -3,7 +3,7 @@ they had; their words are always the present ones.
 """
 import statistics
 
-from blocks import block
+from blocks import block, not_yet
 from papers.figure import plot_path
 from plots import draw
 from report import OTHERS_PERCENT_MAX, ROUNDS_MIN
@@ -35,9 +35,11 @@ def section(figure, blocks):
     ]
     if figure.not_here:
         found.append("Not measured here:\n\n" + "\n".join(f"- {what}: {why}." for what, why in figure.not_here))
-    found.append(block(about(figure), blocks, f"Not measured yet: `bench/papers/run {figure.name}`."))
+    found.append(block(about(figure), blocks, not_yet(f"bench/papers/run {figure.name}")))
+    # Nothing is shown of which nobody can tell when and how it was measured.
+    shown = blocks if about(figure) in blocks else {}
     for panel in figure.panels:
-        found += [f"### {panel.name}: {panel.title}", block(panel.name, blocks, "(no plot yet)"), f"> *{panel.theirs}*"]
+        found += [f"### {panel.name}: {panel.title}", block(panel.name, shown, "(no plot yet)"), f"> *{panel.theirs}*"]
     return found
 
 
@@ -48,14 +50,13 @@ def about(figure):
 
 def measured_blocks(figure, taken, folder, shown_folder, facts):
     """Draws a figure's plots into `folder`; its blocks, and why no plot was drawn, or None."""
-    blocks, plots = {}, []
-    for panel in figure.panels:
-        plot, text = panel.show(taken, plot_path(folder, panel), panel.title)
-        drawn = plot is not None and any(y is not None for series in plot.series for _, y in series.points)
-        image = f"![{panel.title}]({plot_path(shown_folder, panel)})\n\n" if drawn else ""
-        plots += [plot] if drawn else []
-        blocks[panel.name] = image + (text if "\n|" in text and text.count("\n") > 1 else "Nothing was measured: see above.")
+    shown = [(panel, *panel.show(taken, plot_path(folder, panel), panel.title)) for panel in figure.panels]
+    plots = [plot for _, plot, _ in shown if plot is not None and any(y is not None for series in plot.series for _, y in series.points)]
     reason = draw(plots)
+    blocks = {}
+    for panel, plot, text in shown:
+        image = f"![{panel.title}]({plot_path(shown_folder, panel)})\n\n" if plot in plots and reason is None else ""
+        blocks[panel.name] = image + (text if "\n|" in text and text.count("\n") > 1 else "Nothing was measured: see above.")
     blocks[about(figure)] = "\n".join([f"Measured: {facts}.", "", *(f"- {remark}" for remark in remarks(figure, taken, reason))]).strip()
     return blocks, reason
 
