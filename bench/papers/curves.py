@@ -6,7 +6,9 @@ Between two points it is a straight line; at the first one stand all that took a
 import math
 import statistics
 
-POINTS_MAX = 200
+EVEN_SHARES = 200
+# Those at which distributions are merged; without the last ones nothing would stand between p99.5 and the longest.
+SHARES = (*(n / EVEN_SHARES for n in range(1, EVEN_SHARES)), 0.999, 0.9999, 1.0)
 # Upper bounds of the buckets of a replica's own durations, microseconds; above the last there is one more.
 BUCKETS_US = (
     5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
@@ -37,11 +39,11 @@ def quantile(cdf, fraction):
 def middle(cdfs):
     """The distribution of several runs: at each share the median of how long it took in each. One bad run does not show."""
     found = []
-    for step in range(1, POINTS_MAX + 1):
-        reached = [quantile(cdf, step / POINTS_MAX) for cdf in cdfs]
+    for share in SHARES:
+        reached = [quantile(cdf, share) for cdf in cdfs]
         if None in reached:
             break
-        found.append([statistics.median(reached), step / POINTS_MAX])
+        found.append([statistics.median(reached), share])
     return found
 
 

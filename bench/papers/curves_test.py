@@ -25,10 +25,17 @@ class CurvesTest(unittest.TestCase):
         self.assertEqual(found[-1], [300, 1.0])
         self.assertAlmostEqual(curves.quantile(found, 0.5), 200)
 
+    def test_the_tail_stays(self):
+        tailed = [[100, 0.0], [200, 0.995], [300, 0.999], [90_000, 1.0]]
+        found = curves.middle([tailed, tailed, self.EVEN])
+        self.assertAlmostEqual(curves.quantile(found, 0.999), 300)
+        self.assertEqual(found[-1], [90_000, 1.0])
+        self.assertEqual([share for _, share in found], sorted(share for _, share in found))
+
     def test_a_distribution_is_bounded_and_ends_where_one_of_the_runs_does(self):
         cdf = [[n, n / 1000] for n in range(1, 1001)]
         found = curves.middle([cdf])
-        self.assertLessEqual(len(found), curves.POINTS_MAX)
+        self.assertLessEqual(len(found), len(curves.SHARES))
         self.assertEqual(found[-1], [1000, 1.0])
         self.assertEqual(curves.middle([cdf, [[10, 0.5]]])[-1][1], 0.5)
 

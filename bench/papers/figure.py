@@ -142,7 +142,8 @@ def distribution(part, ats, dense=False):
                 name = system if len(ats) == 1 else f"{system}, {at}"
                 drawn = curves.density(cdf, DENSITY_BINS) if dense else cdf
                 series.append(Series(name, [(us, height) for us, height in drawn]))
-                mean, deviation = taken.mean_and_deviation(part, system, at)
+                # Medians of the rounds' own: those of the merged distribution are no round's.
+                mean, deviation = (taken.median(part, system, at, metric) for metric in ("mean_us", "deviation_us"))
                 reached = (curves.quantile(cdf, share) for share in (0.5, 0.9, 0.99))
                 rows.append([name, *("–" if it is None else number(it) for it in (*reached, mean, deviation))])
         label = "fraction of requests per µs" if dense else "fraction of requests"

@@ -8,6 +8,7 @@ from unittest import mock
 
 from blocks import kept_blocks
 from papers import box, caans, page, waverunner
+from papers.figure import distribution
 from papers.over_time import Timeline
 from papers.taken import Taken
 from plots import SERIES_MAX
@@ -135,13 +136,14 @@ class FiguresTest(unittest.TestCase):
 
 
 class PageTest(unittest.TestCase):
-    def test_the_deviation_is_a_round_s_own(self):
+    def test_mean_and_deviation_are_the_rounds_own(self):
         taken = Taken()
-        for n, longest in enumerate((200, 200, 40_000)):
-            taken.distributions.append((n, "part", "system", "at", [[100, 0.0], [longest, 1.0]]))
-        mean, deviation = taken.mean_and_deviation("part", "system", "at")
-        self.assertEqual(mean, 150)
-        self.assertAlmostEqual(deviation, 100 / 12**0.5)
+        for n, (mean, deviation) in enumerate(((151.0, 31.0), (152.0, 32.0), (20_000.0, 10_000.0))):
+            taken.distributions.append((n, "part", "system", "at", CDF))
+            taken.add(n, "part", "system", "at", mean_us=mean, deviation_us=deviation)
+        for dense in (False, True):
+            _, text = distribution("part", ("at",), dense)(taken, Path("x.svg"), "title")
+            self.assertEqual([cell.strip() for cell in text.splitlines()[-1].strip("|").split("|")][-2:], ["152", "32.0"])
 
     def test_what_was_not_measured_this_time_stays(self):
         old = page.compose(FIGURES, {"caans-7-a": "earlier", "about caans-7": "Measured: then."})

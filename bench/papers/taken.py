@@ -63,19 +63,10 @@ class Taken:
         every = [*((row.part, row.system) for row in self.rows), *((of, system) for _, of, system, _ in self.timelines)]
         return list(dict.fromkeys(system for of, system in every if of == part))
 
-    def cdfs(self, part, system, at):
-        """Of each round that has one."""
-        return [cdf for _, *of, cdf in self.distributions if of == [part, system, at]]
-
     def cdf(self, part, system, at):
         """The middle of all rounds; empty if there is none."""
-        found = self.cdfs(part, system, at)
+        found = [cdf for _, *of, cdf in self.distributions if of == [part, system, at]]
         return curves.middle(found) if found else []
-
-    def mean_and_deviation(self, part, system, at):
-        """Microseconds, of the middle one of all rounds each: their longest requests are not in `cdf`."""
-        rounds = [curves.mean_and_deviation(cdf) for cdf in self.cdfs(part, system, at)]
-        return [statistics.median(column) for column in zip(*rounds)]
 
     def timelines_of(self, part, system):
         return [line for _, *of, line in self.timelines if of == [part, system]]
