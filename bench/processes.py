@@ -4,6 +4,7 @@ Every wait is limited. Knows nothing of what the programs are.
 """
 import contextlib
 import os
+import pathlib
 import random
 import signal
 import socket
@@ -97,9 +98,9 @@ def output_of(command, seconds_max, **options):
         try:
             out, error = process.communicate(timeout=seconds_max)
         except subprocess.TimeoutExpired:
-            raise Failed(f"{command[0]} took more than {seconds_max} s") from None
+            raise Failed(f"{pathlib.Path(command[0]).name} took more than {seconds_max} s") from None
         if process.returncode != 0:
-            raise Failed(f"{command[0]}: exit code {process.returncode}: {error.decode(errors='replace')[-LOG_TAIL_BYTES:]}")
+            raise Failed(f"{pathlib.Path(command[0]).name}: exit code {process.returncode}: {error.decode(errors='replace')[-LOG_TAIL_BYTES:]}")
         return out.decode(errors="replace")
 
 

@@ -59,7 +59,7 @@ class Processes(unittest.TestCase):
         self.assert_ends(pid)
 
     def test_what_takes_too_long_is_stopped_and_named(self):
-        with self.assertRaisesRegex(processes.Failed, "sleep took more than 0.2 s"):
+        with self.assertRaisesRegex(processes.Failed, "^sleep took more than 0.2 s"):
             processes.output_of(["sleep", "600"], 0.2)
 
     def test_a_server_that_ends_while_it_is_waited_for_fails_with_its_log(self):

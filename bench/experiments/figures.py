@@ -82,31 +82,32 @@ NO_WRITE_AFTERWARDS = "no write succeeded after the kill, up to the end of the r
 
 
 class Gap(NamedTuple):
-    """Milliseconds without a successful write that a kill cost: exactly, or at most."""
+    """Milliseconds without a successful write that a kill cost: exactly, or at most; and how long after it that ended."""
 
     ms: float
     exact: bool
+    after_kill_ms: float | None = None
 
 
 def gap_of_kill(printed, killed_at_ms):
     """What a load program that outlived a kill says of it; a text if nothing can be said.
 
-    It tells the longest gap of its whole run. On a busy machine that may be another one than the kill's, which then was
-    no longer: to leave such kills out would leave out the short ones.
+    It tells the longest gaps of its run, the longest first. On a busy machine some that are longer than the kill's may lie
+    elsewhere. If it is not among them, it was no longer than any: to leave such kills out would leave out the short ones.
     """
-    longest = printed.get("longest_gap") or {}
-    if longest.get("ms") is None:
+    gaps = printed.get("longest_gaps") or []
+    if not gaps:
         return "the load program says of no gap"
-    begin, end = longest["from_unix_ms"], longest["to_unix_ms"]
-    if not longest["recovered"] and not writes_at_the_end(printed.get("intervals")):
+    writes_go_on = writes_at_the_end(printed.get("intervals"))
+    if not writes_go_on and not all(gap["recovered"] for gap in gaps):
         return NO_WRITE_AFTERWARDS
-    if begin > killed_at_ms + KILL_TOLERANCE_MS:
-        # A write succeeded at its beginning, so after the kill.
-        return Gap(longest["ms"], False)
-    if end >= killed_at_ms:
-        return Gap(longest["ms"], True)
-    if writes_at_the_end(printed.get("intervals")):
-        return Gap(longest["ms"], False)
+    for gap in gaps:
+        begins_after, ends_after = gap["from_unix_ms"] - killed_at_ms, gap["to_unix_ms"] - killed_at_ms
+        if begins_after <= KILL_TOLERANCE_MS and ends_after >= 0:
+            return Gap(gap["ms"], True, ends_after)
+    # A write succeeded where a gap begins.
+    if writes_go_on or any(gap["from_unix_ms"] > killed_at_ms for gap in gaps):
+        return Gap(gaps[-1]["ms"], False)
     return NO_WRITE_AFTERWARDS
 
 

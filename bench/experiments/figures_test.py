@@ -31,28 +31,38 @@ class Knee(unittest.TestCase):
 class Gaps(unittest.TestCase):
     KILL = 1_000_000.0
 
-    def gap(self, begin, end, at_the_end=(7, 9), recovered=True):
-        longest = {"from_unix_ms": self.KILL + begin, "to_unix_ms": self.KILL + end, "ms": end - begin, "recovered": recovered}
-        return gap_of_kill({"longest_gap": longest, "intervals": [{"operations": n} for n in at_the_end]}, self.KILL)
+    def gaps(self, *gaps, at_the_end=(7, 9)):
+        """Of gaps that begin and end so long after the kill, the longest first."""
+        longest = [
+            {"from_unix_ms": self.KILL + begin, "to_unix_ms": self.KILL + end, "ms": end - begin, "recovered": recovered}
+            for begin, end, recovered in gaps
+        ]
+        return gap_of_kill({"longest_gaps": longest, "intervals": [{"operations": n} for n in at_the_end]}, self.KILL)
 
     def test_one_around_the_kill_is_the_kills(self):
-        self.assertEqual(self.gap(-2, 28), Gap(30, True))
-        self.assertEqual(self.gap(figures.KILL_TOLERANCE_MS, 100), Gap(50, True))
+        self.assertEqual(self.gaps((-2, 28, True)), Gap(30, True, 28))
+        self.assertEqual(self.gaps((figures.KILL_TOLERANCE_MS, 100, True)), Gap(50, True, 100))
 
-    def test_a_longer_one_elsewhere_is_more_than_the_kills(self):
-        self.assertEqual(self.gap(400, 900), Gap(500, False))
-        self.assertEqual(self.gap(-500, -100), Gap(400, False))
-        self.assertEqual(self.gap(-500, -100, at_the_end=(7, 0)), Gap(400, False))
+    def test_longer_ones_elsewhere_do_not_hide_it(self):
+        self.assertEqual(self.gaps((400, 900, True), (-500, -100, True), (-2, 28, True), (-10, -3, True)), Gap(30, True, 28))
+
+    def test_of_several_near_the_kill_the_longest_counts(self):
+        self.assertEqual(self.gaps((10, 50, True), (-2, 28, True)), Gap(40, True, 50))
+
+    def test_if_all_are_elsewhere_it_is_no_longer_than_the_shortest_of_them(self):
+        self.assertEqual(self.gaps((400, 900, True), (-500, -100, True)), Gap(400, False))
+        self.assertEqual(self.gaps((-500, -100, True), at_the_end=(7, 0)), Gap(400, False))
+        self.assertEqual(self.gaps((400, 900, True), at_the_end=(0, 0)), Gap(500, False))
 
     def test_without_a_write_afterwards_there_is_no_gap_but_an_outage(self):
-        self.assertEqual(self.gap(-500, -100, at_the_end=(7, 0, 0)), figures.NO_WRITE_AFTERWARDS)
-        self.assertEqual(self.gap(-500, -100, at_the_end=()), figures.NO_WRITE_AFTERWARDS)
-
-        self.assertEqual(self.gap(-2, 8000, at_the_end=(0, 0), recovered=False), figures.NO_WRITE_AFTERWARDS)
-        self.assertEqual(self.gap(1000, 1040, at_the_end=(7, 9), recovered=False), Gap(40, False))
+        self.assertEqual(self.gaps((-500, -100, True), at_the_end=(7, 0, 0)), figures.NO_WRITE_AFTERWARDS)
+        self.assertEqual(self.gaps((-500, -100, True), at_the_end=()), figures.NO_WRITE_AFTERWARDS)
+        self.assertEqual(self.gaps((-2, 8000, False), at_the_end=(0, 0)), figures.NO_WRITE_AFTERWARDS)
+        self.assertEqual(self.gaps((-9000, -100, True), (-2, 8000, False), at_the_end=(0, 0)), figures.NO_WRITE_AFTERWARDS)
+        self.assertEqual(self.gaps((1000, 1040, False), at_the_end=(7, 9)), Gap(40, False))
 
     def test_none_is_not_zero(self):
-        for printed in ({}, {"longest_gap": None}, {"longest_gap": {"ms": None, "from_unix_ms": None, "to_unix_ms": None}}):
+        for printed in ({}, {"longest_gaps": None}, {"longest_gaps": []}):
             self.assertEqual(gap_of_kill(printed, self.KILL), "the load program says of no gap")
 
 

@@ -4,6 +4,8 @@ package main
 
 import (
 	"math"
+	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -22,6 +24,9 @@ const (
 	reasonsMax  = 32
 	otherReason = "other"
 	cdfPoints   = 200
+	// How many gaps are kept, the longest. A kill's may not be the longest of a run: on a busy machine all processes
+	// stand still now and then.
+	gapsMax = 64
 )
 
 type shard struct {
@@ -39,7 +44,7 @@ type recorder struct {
 	errors         map[string]uint64
 	intervalErrors uint64
 	intervals      []interval
-	gap            gap
+	gaps           gaps
 }
 
 func newRecorder(asked options, begun time.Time) *recorder {
@@ -65,7 +70,7 @@ func (r *recorder) succeeded(lane int, latency time.Duration, now time.Time, wro
 	shard.mutex.Unlock()
 	if wrote && r.asked.survive {
 		r.mutex.Lock()
-		r.gap.wrote(now)
+		r.gaps.wrote(now)
 		r.mutex.Unlock()
 	}
 }
@@ -122,19 +127,41 @@ func (r *recorder) cut(at time.Duration) {
 	r.intervalErrors = 0
 }
 
-// A gap is the longest time between two successful writes.
-type gap struct {
-	last, from, to time.Time
+// A span is a time between two successful writes.
+type span struct {
+	from, to time.Time
 }
 
-func (g *gap) wrote(now time.Time) {
-	if !g.last.IsZero() && now.Sub(g.last) > g.to.Sub(g.from) {
-		g.from, g.to = g.last, now
-	}
+func (s span) length() time.Duration {
+	return s.to.Sub(s.from)
+}
+
+// gaps are the longest spans, the longest first.
+type gaps struct {
+	last    time.Time
+	longest []span
+}
+
+func (g *gaps) wrote(now time.Time) {
 	// Lanes may come out of order by a little.
-	if now.After(g.last) {
-		g.last = now
+	if !g.last.IsZero() && !now.After(g.last) {
+		return
 	}
+	if !g.last.IsZero() {
+		g.keep(span{g.last, now})
+	}
+	g.last = now
+}
+
+func (g *gaps) keep(found span) {
+	if len(g.longest) == gapsMax {
+		if found.length() <= g.longest[gapsMax-1].length() {
+			return
+		}
+		g.longest = g.longest[:gapsMax-1]
+	}
+	at := sort.Search(len(g.longest), func(n int) bool { return g.longest[n].length() < found.length() })
+	g.longest = slices.Insert(g.longest, at, found)
 }
 
 // report is called once, when all lanes have ended.
@@ -172,7 +199,10 @@ func (r *recorder) report(elapsed, clientCPU time.Duration) *report {
 		made.LatencyCdf = cdf(all)
 	}
 	if r.asked.survive {
-		made.LongestGap = r.gap.report(r.begun.Add(elapsed))
+		made.LongestGaps = r.gaps.report(r.begun.Add(elapsed))
+		if len(made.LongestGaps) > 0 {
+			made.LongestGap = &made.LongestGaps[0]
+		}
 	}
 	return made
 }
@@ -189,6 +219,7 @@ type report struct {
 	LatencyCdf            [][2]float64        `json:"latency_cdf,omitempty"`
 	Intervals             []interval          `json:"intervals,omitempty"`
 	LongestGap            *longestGap         `json:"longest_gap,omitempty"`
+	LongestGaps           []longestGap        `json:"longest_gaps,omitempty"`
 }
 
 type interval struct {
@@ -208,16 +239,21 @@ type longestGap struct {
 }
 
 // report counts the time from the last write to the end of the run, too: a system that does not come back would
-// otherwise have the shortest gap of all. Nil if nothing was ever written.
-func (g gap) report(end time.Time) *longestGap {
+// otherwise have the shortest gap of all. The longest first; nil if nothing was ever written.
+func (g gaps) report(end time.Time) []longestGap {
 	if g.last.IsZero() {
 		return nil
 	}
-	recovered := end.Sub(g.last) <= g.to.Sub(g.from)
-	if !recovered {
-		g.from, g.to = g.last, end
+	if end.Before(g.last) {
+		end = g.last
 	}
-	return &longestGap{unixMs(g.from), unixMs(g.to), milliseconds(g.to.Sub(g.from)), recovered}
+	all := gaps{longest: slices.Clone(g.longest)}
+	all.keep(span{g.last, end})
+	made := []longestGap{}
+	for _, each := range all.longest {
+		made = append(made, longestGap{unixMs(each.from), unixMs(each.to), milliseconds(each.length()), each.from.Before(g.last)})
+	}
+	return made
 }
 
 // percentileUs is nil where nothing was counted.

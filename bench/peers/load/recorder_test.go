@@ -131,6 +131,24 @@ func TestTheLongestGapIsBetweenTwoWrites(t *testing.T) {
 	}
 }
 
+func TestTheLongestGapsAreKeptInOrderAndNoMoreOfThem(t *testing.T) {
+	r := newRecorder(options{survive: true}, someTime)
+	at := time.Duration(0)
+	r.succeeded(0, 1, someTime, true)
+	for n := 0; n < 200; n++ {
+		at += time.Duration(1+n*37%200) * time.Millisecond // each length from 1 to 200 once, out of order
+		r.succeeded(0, 1, someTime.Add(at), true)
+	}
+	made := r.report(at+150*time.Millisecond, 0)
+	got := made.LongestGaps
+	if len(got) != gapsMax || got[0] != *made.LongestGap || got[0].Ms != 200 || got[gapsMax-1].Ms != 138 {
+		t.Fatalf("%d gaps, from %+v to %+v", len(got), got[0], got[len(got)-1])
+	}
+	if got[50].Ms != 150 || got[51].Ms != 150 || !got[50].Recovered || got[51].Recovered {
+		t.Errorf("got %+v and %+v", got[50], got[51])
+	}
+}
+
 func TestAGapThatDoesNotEndIsToldAsSuch(t *testing.T) {
 	got := gapOf(1000, 10, 20, 120)
 	if got.Ms != 880 || got.Recovered {

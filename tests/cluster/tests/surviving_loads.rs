@@ -77,6 +77,10 @@ fn a_load_outlives_its_leader_and_a_restart_of_all() {
         let (ms, run_ms) = (number(gap, "ms")?, f64::from(SECONDS) * 1e3);
         ensure!(0.0 < ms && ms < run_ms, "{gap}");
         ensure!(gap["recovered"] == true, "{gap}");
+        let gaps = measured["longest_gaps"].as_array();
+        let gaps = gaps.context("there are gaps")?;
+        // Both the leader's end and that of all are among them.
+        ensure!(gaps.len() > 1 && gaps[0] == *gap, "{gaps:?}");
         let between = number(gap, "to_unix_ms")? - number(gap, "from_unix_ms")?;
         ensure!((between - ms).abs() < 1.0, "{gap}");
         let errors = measured["errors"].as_object();

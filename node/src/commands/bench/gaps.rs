@@ -1,6 +1,10 @@
-//! The longest time without a successful write, over all connections of all threads.
+//! The longest times without a successful write, over all connections of all threads.
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How many are kept, the longest ones. A replica's end costs a time that may not be the longest of a run: on a busy
+/// machine all processes stand still now and then.
+const GAPS_MAX: usize = 64;
 
 /// When writes succeeded, as far as it matters.
 #[derive(Debug)]
@@ -11,10 +15,36 @@ pub struct WriteGaps {
     seen: Mutex<Seen>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Seen {
     last: Option<Instant>,
-    longest: Option<(Instant, Instant)>,
+    /// The longest first.
+    longest: Vec<Span>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    from: Instant,
+    to: Instant,
+}
+
+impl Span {
+    fn length(self) -> Duration {
+        self.to - self.from
+    }
+}
+
+impl Seen {
+    fn keep(&mut self, span: Span) {
+        let shortest = self.longest.get(GAPS_MAX - 1);
+        if shortest.is_some_and(|shortest| span.length() <= shortest.length()) {
+            return;
+        }
+        self.longest.truncate(GAPS_MAX - 1);
+        let is_before = |kept: &Span| kept.length() >= span.length();
+        let place = self.longest.partition_point(is_before);
+        self.longest.insert(place, span);
+    }
 }
 
 /// A time without a successful write. The wall clock's, in milliseconds.
@@ -44,32 +74,37 @@ impl WriteGaps {
             seen.last = seen.last.or(Some(now));
             return;
         };
-        let longest = seen.longest.map_or(Duration::ZERO, |(from, to)| to - from);
-        if now - last > longest {
-            seen.longest = Some((last, now));
-        }
+        seen.keep(Span {
+            from: last,
+            to: now,
+        });
         seen.last = Some(now);
     }
 
-    /// The longest between two writes, or from the last to the end of the run: who never comes back would otherwise
-    /// have the shortest. `None` if nothing was written.
-    pub fn longest(&self, end: Instant) -> Option<Gap> {
+    /// The longest between two writes, and that from the last to the end of the run: who never comes back would
+    /// otherwise have the shortest. The longest first; none if nothing was written.
+    pub fn longest(&self, end: Instant) -> Vec<Gap> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = seen.last?;
-        let between = seen.longest.unwrap_or((last, last));
-        let recovered = end.saturating_duration_since(last) <= between.1 - between.0;
-        let (from, to) = if recovered { between } else { (last, end) };
+        let mut seen = seen.clone();
+        let Some(last) = seen.last else {
+            return Vec::new();
+        };
+        seen.keep(Span {
+            from: last,
+            to: end.max(last),
+        });
         let (moment, then) = self.anchor;
         let unix_ms = |at: Instant| {
             let at = then + at.saturating_duration_since(moment);
             at.as_secs_f64() * 1e3
         };
-        Some(Gap {
-            from_unix_ms: unix_ms(from),
-            to_unix_ms: unix_ms(to),
-            ms: (to - from).as_secs_f64() * 1e3,
-            recovered,
-        })
+        let gap = |span: &Span| Gap {
+            from_unix_ms: unix_ms(span.from),
+            to_unix_ms: unix_ms(span.to),
+            ms: span.length().as_secs_f64() * 1e3,
+            recovered: span.from < last,
+        };
+        seen.longest.iter().map(gap).collect()
     }
 }
 
@@ -86,7 +121,7 @@ mod tests {
         for ms in writes_ms {
             gaps.wrote(begun + *ms * MS);
         }
-        let gap = gaps.longest(begun + end_ms * MS)?;
+        let gap = *gaps.longest(begun + end_ms * MS).first()?;
         assert!((gap.to_unix_ms - gap.from_unix_ms - gap.ms).abs() < 0.01);
         let begun_unix_ms = gaps.anchor.1.as_secs_f64() * 1e3;
         #[allow(clippy::cast_possible_truncation)] // Small ones.
@@ -104,6 +139,27 @@ mod tests {
         let writes = [500, 510, 540, 535, 550, 551];
         assert_eq!(longest(&writes, 560), Some((510, 540, true)));
         assert_eq!(longest(&writes, 581), Some((510, 540, true)));
+    }
+
+    #[test]
+    fn the_longest_are_kept_in_order_and_no_more_of_them() {
+        let begun = Instant::now();
+        let gaps = WriteGaps::new(begun);
+        let (mut at, mut lengths) = (0, Vec::new());
+        gaps.wrote(begun);
+        for n in 0..200_u32 {
+            let length = 1 + n * 37 % 200; // each from 1 to 200 once, out of order
+            at += length;
+            gaps.wrote(begun + at * MS);
+        }
+        for gap in gaps.longest(begun + (at + 150) * MS) {
+            lengths.push((gap.ms.round(), gap.recovered));
+        }
+        assert_eq!(lengths.len(), GAPS_MAX);
+        assert_eq!(lengths[0], (200.0, true));
+        assert_eq!(lengths[50..52], [(150.0, true), (150.0, false)]);
+        assert!(lengths.is_sorted_by(|longer, shorter| longer.0 >= shorter.0));
+        assert_eq!(lengths[GAPS_MAX - 1], (138.0, true));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a run has measured, for people and for programs.
 use super::cpu::CpuTime;
+use super::gaps::Gap;
 use super::measured::Measured;
 use crate::commands::status::columns;
 use hdrhistogram::Histogram;
@@ -104,15 +105,17 @@ impl Summary {
             summary["intervals"] = intervals.collect();
         }
         if let Some(gaps) = &self.measured.gaps {
-            let gap = gaps.longest(self.end()).map(|gap| {
+            let of_gap = |gap: Gap| {
                 json!({
                     "from_unix_ms": gap.from_unix_ms,
                     "to_unix_ms": gap.to_unix_ms,
                     "ms": gap.ms,
                     "recovered": gap.recovered,
                 })
-            });
-            summary["longest_gap"] = json!(gap);
+            };
+            let gaps: Vec<_> = gaps.longest(self.end()).into_iter().map(of_gap).collect();
+            summary["longest_gap"] = json!(gaps.first());
+            summary["longest_gaps"] = json!(gaps);
         }
         summary
     }
@@ -201,7 +204,7 @@ impl Summary {
 
     fn of_gaps(&self) -> Option<Vec<String>> {
         let gaps = self.measured.gaps.as_ref()?;
-        let text = gaps.longest(self.end()).map_or_else(
+        let text = gaps.longest(self.end()).first().map_or_else(
             || "there was no write".to_owned(),
             |gap| {
                 let from = gap.from_unix_ms / 1e3;

@@ -70,6 +70,12 @@ fn programs_are_told_everything_that_was_asked_for() {
     let gap = &shown["longest_gap"];
     assert!((gap["ms"].as_f64().unwrap() - 38.0).abs() < 1e-6, "{gap}");
     assert_eq!(gap["recovered"], true);
+    let gaps = shown["longest_gaps"].as_array().unwrap();
+    assert_eq!(gaps[0], *gap);
+    // 1 ms; 38 ms; 53 of 37 ms up to 1964 ms, and 36 ms to the end.
+    assert_eq!(gaps.len(), 55);
+    assert!((gaps[53]["ms"].as_f64().unwrap() - 36.0).abs() < 1e-6);
+    assert_eq!(gaps[53]["recovered"], false);
 
     let mut few = summary();
     few.with_cdf = false;
@@ -78,7 +84,7 @@ fn programs_are_told_everything_that_was_asked_for() {
     few.offered_per_second = None;
     let shown = few.as_json();
     assert!(shown["offered_per_second"].is_null());
-    for name in ["latency_cdf", "intervals", "longest_gap"] {
+    for name in ["latency_cdf", "intervals", "longest_gap", "longest_gaps"] {
         assert!(shown.get(name).is_none(), "{name} was not asked for");
     }
 }
