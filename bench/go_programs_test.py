@@ -102,9 +102,6 @@ class Nats(unittest.TestCase):
         for command in (commands["load_command"](READS, 1), commands["load_with"](1, 1, 1, []), commands["survive_command"](1)):
             self.assertEqual(command[command.index("--replicas") + 1], "5")
 
-    def test_more_replicas_than_it_can_have_are_missing(self):
-        self.assertIn("more than a stream may have", nats.Nats(Path("/built"), replicas=7).missing())
-
     def test_each_server_has_its_own_ports_and_knows_all_routes(self):
         made = nats.configuration(1, Path("/data"), 10, [20, 21, 22], 30)
         self.assertEqual((made["listen"], made["http"], made["cluster"]["listen"]), ("127.0.0.1:10", "127.0.0.1:30", "127.0.0.1:21"))

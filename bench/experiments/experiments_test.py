@@ -129,6 +129,13 @@ class Experiments(unittest.TestCase):
         self.assertEqual({one.setting for one in found.failures}, {(5,)})
         self.assertIn("3 replicas were started, not 5", shown(found, "replicas"))
 
+    def test_who_can_have_no_more_replicas_takes_part_with_fewer(self):
+        with mock.patch.object(Peer, "replicas_max", 3, create=True):
+            found = run("replicas", [Peer("a")])
+        self.assertEqual({count for count, _ in found.settings("replicas")}, {3})
+        self.assertEqual(found.failures, [])
+        self.assertIn("a takes part with at most 3 replicas", shown(found, "replicas"))
+
     def test_memory_and_disk_are_both_measured(self):
         found = run("durability", [Peer("a")])
         self.assertEqual({setting[0] for setting in found.settings("durability")}, {"tmpfs", "disk"})
@@ -139,6 +146,17 @@ class Experiments(unittest.TestCase):
         found = run("mixed", [Peer("a")])
         self.assertIn((10, "64×1"), found.settings("mixed"))
         self.assertIn("90 % reads", shown(found, "mixed"))
+
+    def test_who_has_no_reads_takes_part_with_writes(self):
+        with mock.patch.object(Peer, "why_not_read", "it cannot", create=True):
+            found = run("mixed", [Peer("a")])
+        self.assertEqual(found.settings("mixed"), [(100, "64×1")])
+        self.assertEqual(found.failures, [])
+        self.assertIn("a takes part with writes alone: it cannot", shown(found, "mixed"))
+
+    def test_what_is_said_of_how_often_is_what_is_done(self):
+        self.assertIn("2 kills", called("failover").how(LENGTH))
+        self.assertNotIn("kills", called("sweep").how(LENGTH))
 
     def test_the_leader_is_killed_and_the_gap_kept(self):
         said = []

@@ -34,6 +34,9 @@ class Failover(Experiment):
     def rounds(self, length):
         return length.kills
 
+    def how(self, length):
+        return f"{length.kills} kills, each followed by {length.seconds_after_kill} s of load"
+
     def turn(self, turn):
         if turn.cluster.survive_command is None:
             turn.found.not_offered[self.name, turn.system] = "no other process takes over by itself, as it runs here"

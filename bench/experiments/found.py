@@ -33,6 +33,7 @@ class Found:
         self.curves = []  # (experiment, round, system, [(x, y), ...])
         self.failures = []
         self.not_offered = {}  # (experiment, system): why
+        self.partly = {}  # (experiment, system): with what alone, and why
         self.left_out = {}  # experiment: why
         self.plots = {}  # experiment: [(file's name, caption)]
         self.not_drawn = {}  # experiment: why

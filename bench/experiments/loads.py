@@ -1,4 +1,5 @@
 """Experiments that put on the same closed loops with something else changed: bytes, reads, replicas, the disk."""
+import math
 import os
 import time
 from pathlib import Path
@@ -56,9 +57,15 @@ class Mixed(Experiment):
     redis_clients = True
     PERCENTS = (0, 10, 50, 100)
 
+    def part_of(self, peer, _length):
+        why = why_not_read(peer)
+        return why and f"writes alone: {why}"
+
     def turn(self, turn):
-        turn.take((0, ONE), *SHAPES[ONE], ["--write-percent", "0"])
-        for percent in self.PERCENTS:
+        percents = self.PERCENTS if why_not_read(turn.variant.peer) is None else (100,)
+        if 0 in percents:
+            turn.take((0, ONE), *SHAPES[ONE], ["--write-percent", "0"])
+        for percent in percents:
             turn.take((percent, MANY), *SHAPES[MANY], ["--write-percent", str(percent)])
 
     def section(self, found):
@@ -76,6 +83,10 @@ class Mixed(Experiment):
             folder, "mixed", "Reads and writes mixed", "% reads", "operations/s", series, log_y=True)]
 
 
+def why_not_read(peer):
+    return getattr(peer, "why_not_read", None)
+
+
 class Replicas(Experiment):
     name = "replicas"
     title = "3, 5 and 7 replicas"
@@ -88,8 +99,12 @@ class Replicas(Experiment):
     def variants(self, systems, length):
         return [
             Variant(peer, systems.data, (count,))
-            for count in length.replicas for peer in systems.with_replicas(count) if self.takes(peer)
+            for count in length.replicas for peer in systems.with_replicas(count) if self.takes(peer) and count <= replicas_max(peer)
         ]
+
+    def part_of(self, peer, length):
+        most = replicas_max(peer)
+        return f"at most {most} replicas: it takes no more" if most < max(length.replicas) else None
 
     def turn(self, turn):
         (wanted,) = turn.variant.setting
@@ -114,6 +129,10 @@ class Replicas(Experiment):
             made += [(plot, f"Number of replicas against {what}, {load}.") for plot in plot_of(
                 folder, f"replicas-{what}", f"Replicas and {what}, {load}", "replicas", label, series, log_y=True)]
         return made
+
+
+def replicas_max(peer):
+    return getattr(peer, "replicas_max", math.inf)
 
 
 class Durability(Experiment):

@@ -27,6 +27,7 @@ def remarks(found, experiment):
         if of == name:
             absent.setdefault(why, []).append(system)
     lines = [f"{'; '.join(systems)} {'takes' if len(systems) == 1 else 'take'} no part: {why}" for why, systems in absent.items()]
+    lines += [f"{system} takes part with {part}" for (of, system), part in found.partly.items() if of == name]
     for one in found.failures:
         if one.experiment == name:
             reasons.setdefault((one.system, one.reason), []).append(one)

@@ -44,6 +44,10 @@ class Experiment:
     def rounds(self, length):
         return length.rounds
 
+    def how(self, length):
+        """How often and how long, in words."""
+        return f"{length.rounds} rounds, each {length.seconds} s after {length.warm_up_seconds} s of warm-up"
+
     def takes(self, peer):
         if getattr(peer, "dead", False):
             return False
@@ -52,6 +56,10 @@ class Experiment:
     def variants(self, systems, _length):
         """`systems`: a Systems."""
         return [Variant(peer, systems.data) for peer in systems.ready if self.takes(peer)]
+
+    def part_of(self, _peer, _length):
+        """What alone a system takes part with, and why; None if with everything."""
+        return None
 
     def turn(self, turn):
         raise NotImplementedError
@@ -123,6 +131,8 @@ def measure_all(experiments, systems, length, pinning, found, say, done):
     for experiment in experiments:
         absent = {(experiment.name, peer.name): why for peer, why in systems.absent if experiment.takes(peer)}
         found.not_offered.update(absent)
+        parts = {(experiment.name, peer.name): experiment.part_of(peer, length) for peer in systems.ready if experiment.takes(peer)}
+        found.partly.update({of: part for of, part in parts.items() if part is not None})
         for round_number in range(1, experiment.rounds(length) + 1):
             for variant in experiment.variants(systems, length):
                 if (experiment.name, variant.peer.name) in found.not_offered:
