@@ -148,7 +148,7 @@ OF_CLOSED_LOOPS = [
     *closed("throughput, 64×1, to Redis+WAIT's", MANY, RATE, REDIS_WAIT, {OFF_REDIS: least(1.5), SOCKET: least(1.5)}),
     *closed("throughput, 64×1, to dragonboat's", MANY, RATE, DRAGONBOAT, {OFF_REDIS: least(2), SOCKET: least(2)}),
     *closed("throughput, 8×64, to etcd's", PIPELINED, RATE, ETCD, {OFF: least(10), SYNC: least(10)}),
-    *closed("server CPU, 8×64, to dragonboat's", PIPELINED, CPU, DRAGONBOAT, {OFF: most(1.0), OFF_REDIS: most(1.0), SOCKET: most(1.0)}),
+    *closed("server CPU, 8×64, to dragonboat's", PIPELINED, CPU, DRAGONBOAT, {OFF: most(1.0), OFF_REDIS: most(1.0), SOCKET: most(1.0), XDP: most(0.5)}),
     *to_itself("server CPU, 8×64, µs per operation", PIPELINED, CPU, {OFF: most(5), SYNC: most(5)}),
     *closed("p50 of reads, 1×1, under the lease, to unreplicated Redis'", READS, P50, REDIS, {OFF_REDIS: most(1.3), SOCKET: most(1.3)}),
     *closed("p99, 1×1, one dead follower, to healthy", LATENCY, P99, (OFF_REDIS,), {DEAD: most(1.2)}),
