@@ -197,6 +197,8 @@ pub struct ServerOptions {
     pub client_buffers_bytes_max: usize,
     /// By how much the scheduling priority is raised.
     pub raise_priority: i32,
+    /// How long a replica looks for what it waits for before it sleeps.
+    pub busy_poll: Duration,
     /// Whom a server becomes that is started as root.
     pub user: Option<String>,
     /// How long a stopping replica may finish.
@@ -293,6 +295,7 @@ impl ServerOptions {
             connections_max: given.number("connections-max")?,
             client_buffers_bytes_max: given.number::<usize>("client-buffers-mib")? << 20,
             raise_priority: given.number("raise-priority")?,
+            busy_poll: Duration::from_micros(given.number("busy-poll-us")?),
             user: given.optional("user").map(str::to_owned),
             drain_timeout: Duration::from_millis(given.number("drain-timeout-ms")?),
             log_level: given.choice("log-level", |word| word.parse().ok())?,

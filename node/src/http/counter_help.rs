@@ -226,6 +226,14 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "How long those times were together",
     ),
     (
+        "busy_polls",
+        "Waits for others or the disk that began with looking, without sleep (option `busy-poll-us`)",
+    ),
+    (
+        "busy_polls_in_vain",
+        "Those of them that ended with sleep because nothing had come by then",
+    ),
+    (
         "plane_engaged",
         "Times this replica's data plane was engaged",
     ),

@@ -479,6 +479,16 @@ pub const TABLE: &[Spec] = &[
                has begun it, as under systemd. Where that is not permitted, a note is logged.",
     },
     Spec {
+        name: "busy-poll-us",
+        kind: number(0, 10_000, "µs"),
+        unset: Unset::Value("50"),
+        help: "How long a replica looks for what it waits for before it sleeps until it is there: to be woken takes longer \
+               than an answer from near by. It does so while something is under way, and for a millisecond after \
+               clients or other replicas wanted something; and only if what it waited for last came that soon, so an \
+               idle cluster, a slow network or a slow disk costs no processor time. More than a round trip between \
+               the replicas is of use. 0: it sleeps at once.",
+    },
+    Spec {
         name: "user",
         kind: Kind::Text {
             bytes_max: USER_BYTES_MAX,

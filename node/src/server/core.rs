@@ -245,6 +245,14 @@ impl Core {
         self.replica.role() == Role::Leader
     }
 
+    /// Whether something is under way that others answer: replicas, or the disk.
+    pub fn awaits_others(&self) -> bool {
+        !self.proposals.is_empty()
+            || !self.forwards.is_empty()
+            || !self.asked.is_empty()
+            || self.journal.is_behind()
+    }
+
     /// Whether the replica has something to say that it has not been asked for yet.
     pub fn has_unflushed(&self) -> bool {
         !self.outputs.is_empty() || self.proposed

@@ -43,6 +43,10 @@ pub struct Counters {
     pub pauses: u64,
     /// How long they were together.
     pub pauses_ms: u64,
+    /// Waits that began with looking, without sleep.
+    pub busy_polls: u64,
+    /// Those of them that ended with sleep.
+    pub busy_polls_in_vain: u64,
     /// From a write's arrival at the leader to its answer, whoever sent it or passed it on.
     pub commit: Durations,
     /// One turn of the event loop.

@@ -38,6 +38,11 @@ impl Journal {
         }
     }
 
+    /// Whether something is being written that is not on disk yet.
+    pub fn is_behind(&self) -> bool {
+        self.persisted < self.last_ticket
+    }
+
     /// What is wrong, for people.
     pub fn fault(&self) -> Option<String> {
         let text = match self.health {

@@ -7,6 +7,7 @@ mod apply;
 mod asks;
 mod attention;
 mod backups;
+mod busy_poll;
 mod carry_out;
 mod choose_plane;
 mod clients;
@@ -44,11 +45,13 @@ mod term_keys;
 
 use self::administration::Waiting;
 use self::attention::Attention;
+use self::busy_poll::{Awaited, BusyPoll};
 use self::clients::Clients;
 use self::core::Core;
 use self::datagrams::Datagrams;
 use self::how_far::HowFar;
 use self::links::{LINKS_MAX, LinkEvent};
+use self::plane::Plane;
 use self::snapshots::Snapshots;
 use crate::admin::AdminRequest;
 use crate::http::HttpTls;
@@ -63,6 +66,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
+use std::thread;
 use std::time::Duration;
 
 pub use self::core::Application;
@@ -123,6 +127,7 @@ struct Server {
     started: Now,
     next_housekeeping: Now,
     attention: Attention,
+    busy_poll: BusyPoll,
     stop: Arc<AtomicBool>,
     /// What is shown over HTTP, if it is under TLS.
     http_tls: Option<HttpTls>,
@@ -155,15 +160,62 @@ impl Server {
         loop {
             let timeout = self.time_to_wait();
             self.attention.waits(timeout);
-            match self.poll.poll(&mut events, Some(timeout)) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => events.clear(),
-                Err(error) => return Err(error.into()),
-            }
+            self.wait_for_events(&mut events, timeout)?;
             self.turn(&events)?;
             if self.stop.load(Ordering::Relaxed) && self.drain()? {
                 return Ok(());
             }
+        }
+    }
+
+    /// Waits until something happens, at most this long.
+    fn wait_for_events(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
+        let Some(awaited) = self.awaited().filter(|_| !timeout.is_zero()) else {
+            return self.take_events(events, timeout);
+        };
+        let begun = clock::now();
+        let mut now = begun;
+        events.clear();
+        if let Some(until) = self.busy_poll.until(begun, timeout, awaited) {
+            self.core.counters.busy_polls += 1;
+            loop {
+                self.take_events(events, Duration::ZERO)?;
+                now = clock::now();
+                if !events.is_empty() || now >= until {
+                    break;
+                }
+                // Whoever is to say something may need this processor.
+                thread::yield_now();
+            }
+            self.core.counters.busy_polls_in_vain += u64::from(events.is_empty());
+        }
+        if events.is_empty() {
+            let waited = now.0.saturating_sub(begun.0);
+            self.take_events(events, timeout.saturating_sub(waited))?;
+            now = clock::now();
+        }
+        self.busy_poll
+            .is_over(begun, now, !events.is_empty(), awaited);
+        Ok(())
+    }
+
+    /// What it is worth to look for; `None`: nothing, because a plane that runs by itself says when to look.
+    fn awaited(&self) -> Option<Awaited> {
+        if self.core.awaits_others() {
+            return Some(Awaited::Answers);
+        }
+        let runs_by_itself = |plane: &Plane| plane.look_within.is_some();
+        let nothing = self.core.plane.as_ref().is_some_and(runs_by_itself);
+        (!nothing).then_some(Awaited::Requests)
+    }
+
+    fn take_events(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
+        match self.poll.poll(events, Some(timeout)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.clear();
+                Ok(())
+            }
+            done => done,
         }
     }
 
@@ -172,14 +224,18 @@ impl Server {
         self.core.now = begun;
         self.core.links.begin_turn(begun);
         self.clients.begin_turn(begun);
-        let mut woken = false;
+        let (mut woken, mut asked) = (false, false);
         for event in events {
             match event.token() {
                 TOKEN_WAKE => woken = true,
                 TOKEN_CLIENTS | TOKEN_REDIS | TOKEN_OWN => self.clients.accept(begun),
                 TOKEN_PEERS => self.core.links.accept(begun),
-                TOKEN_PLANE | TOKEN_DATAGRAMS => {} // looked at in every turn
-                Token(number) if number >= TOKEN_FIRST_CLIENT => self.clients.ready(event),
+                TOKEN_PLANE => {}                // looked at in every turn
+                TOKEN_DATAGRAMS => asked = true, // this, too
+                Token(number) if number >= TOKEN_FIRST_CLIENT => {
+                    asked = true;
+                    self.clients.ready(event);
+                }
                 Token(_) => self.core.links.ready(event, begun),
             }
         }
@@ -218,7 +274,9 @@ impl Server {
         for id in std::mem::take(&mut self.core.attend_later) {
             self.clients.attend(id);
         }
-        let took = clock::now().0.saturating_sub(begun.0);
+        let ended = clock::now();
+        self.busy_poll.turned(ended, asked, self.core.last_index());
+        let took = ended.0.saturating_sub(begun.0);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.core.counters.turn.record(took_us);
         Ok(())

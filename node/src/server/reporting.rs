@@ -246,6 +246,8 @@ impl Server {
             ("elections_upon_silence", raft.elections_upon_silence),
             ("process_pauses", own.pauses),
             ("process_pauses_milliseconds", own.pauses_ms),
+            ("busy_polls", own.busy_polls),
+            ("busy_polls_in_vain", own.busy_polls_in_vain),
             (
                 "stepped_down_without_quorum",
                 raft.stepped_down_without_quorum,

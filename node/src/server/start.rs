@@ -1,5 +1,6 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
 use super::attention::Attention;
+use super::busy_poll::BusyPoll;
 use super::choose_plane::choose_plane;
 use super::clients::{Clients, Protocol};
 use super::core::{Application, Core};
@@ -32,6 +33,7 @@ use quorumwire_storage::{
 use quorumwire_wire::{Membership, peer};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -303,6 +305,14 @@ fn to_control(stored: storage::Stored) -> Stored {
 /// For replicas, memcached clients, Redis clients and clients of the own protocol.
 type Listeners = (TcpListener, TcpListener, TcpListener, TcpListener);
 
+/// Has the event loop told of connections that wait.
+fn watch((peers, clients, redis, own): &mut Listeners, registry: &Registry) -> io::Result<()> {
+    registry.register(peers, TOKEN_PEERS, Interest::READABLE)?;
+    registry.register(clients, TOKEN_CLIENTS, Interest::READABLE)?;
+    registry.register(redis, TOKEN_REDIS, Interest::READABLE)?;
+    registry.register(own, TOKEN_OWN, Interest::READABLE)
+}
+
 /// What other replicas are told of this one, but for its plane.
 fn hello(
     options: &ServerOptions,
@@ -326,7 +336,7 @@ fn join(
     options: &ServerOptions,
     memory: Memory,
     (poll, _waker): (Poll, &Arc<Waker>),
-    (mut peers, mut clients, mut redis, mut own): Listeners,
+    mut listeners: Listeners,
     addresses: Addresses,
 ) -> anyhow::Result<Server> {
     let now = clock::now();
@@ -339,14 +349,8 @@ fn join(
         .context("what the data folder holds contradicts itself")?;
 
     let registry = poll.registry();
-    for (listener, token) in [
-        (&mut peers, TOKEN_PEERS),
-        (&mut clients, TOKEN_CLIENTS),
-        (&mut redis, TOKEN_REDIS),
-        (&mut own, TOKEN_OWN),
-    ] {
-        registry.register(listener, token, Interest::READABLE)?;
-    }
+    watch(&mut listeners, registry)?;
+    let (peers, clients, redis, own) = listeners;
     let mut hello = hello(options, memory.incarnation, &addresses, &promise);
     let udp = bind_memcached_udp(options, clients.local_addr()?)?;
     let term_keys = agree_on_keys(options)?;
@@ -415,6 +419,7 @@ fn join(
         started: now,
         next_housekeeping: quorumwire_control::Now(now.0 + HOUSEKEEPING_INTERVAL),
         attention: Attention::new(now),
+        busy_poll: BusyPoll::new(options.busy_poll),
         stop: Arc::new(AtomicBool::new(false)),
         reload: Arc::new(AtomicBool::new(false)),
         http_tls: None,

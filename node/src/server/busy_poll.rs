@@ -1,0 +1,165 @@
+//! Whether to look for events for a moment before sleeping until there are some: to be woken takes a processor longer
+//! than most of what a write waits for. Decides; it looks at nothing itself.
+use quorumwire_control::Now;
+use quorumwire_interfaces::Index;
+use std::time::Duration;
+
+/// For so long after clients or other replicas wanted something it looks for the next that they want. Signs of life
+/// alone, which come all the time, cost an idle replica nothing.
+const WORK_IS_RECENT: Duration = Duration::from_millis(1);
+
+/// What an event loop waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Awaited {
+    /// What others, or the disk, answer to something that is under way.
+    Answers,
+    /// What others may want next.
+    Requests,
+}
+
+/// What one event loop knows of its waits.
+pub struct BusyPoll {
+    /// It looks for this long (option `busy-poll-us`); zero: never.
+    at_most: Duration,
+    /// The last wait of either kind was over within that.
+    answers_came_soon: bool,
+    requests_came_soon: bool,
+    /// When there was work last, and where the log ended then.
+    worked_at: Now,
+    last_index: Index,
+}
+
+impl BusyPoll {
+    pub const fn new(at_most: Duration) -> Self {
+        Self {
+            at_most,
+            answers_came_soon: true,
+            requests_came_soon: false,
+            worked_at: Now(Duration::ZERO),
+            last_index: Index(0),
+        }
+    }
+
+    /// A turn is over in which clients wanted something or not, and behind which the log ends there.
+    pub fn turned(&mut self, now: Now, were_asked: bool, last_index: Index) {
+        if were_asked || last_index != self.last_index {
+            self.worked_at = now;
+        }
+        self.last_index = last_index;
+    }
+
+    /// A wait begins, and something else is due after `due_in`: until when to look. `None`: sleep at once.
+    pub fn until(&self, now: Now, due_in: Duration, awaited: Awaited) -> Option<Now> {
+        let looks = match awaited {
+            Awaited::Answers => self.answers_came_soon,
+            Awaited::Requests => {
+                let since = now.0.saturating_sub(self.worked_at.0);
+                self.requests_came_soon && since <= WORK_IS_RECENT
+            }
+        };
+        let looks = looks && !self.at_most.is_zero();
+        looks.then(|| Now(now.0 + self.at_most.min(due_in)))
+    }
+
+    /// The wait that began then is over, because something happened or because something else was due.
+    pub fn is_over(&mut self, begun: Now, now: Now, happened: bool, awaited: Awaited) {
+        let was_short = now.0.saturating_sub(begun.0) <= self.at_most;
+        // What was due that soon says nothing of what is awaited.
+        if happened || !was_short {
+            match awaited {
+                Awaited::Answers => self.answers_came_soon = was_short,
+                Awaited::Requests => self.requests_came_soon = was_short,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: Duration = Duration::from_micros(100);
+    const LATER: Duration = Duration::from_millis(5);
+    const START: u64 = 1_000_000;
+
+    const fn at(us: u64) -> Now {
+        Now(Duration::from_micros(START + us))
+    }
+
+    fn poll() -> BusyPoll {
+        let mut poll = BusyPoll::new(MOST);
+        poll.turned(at(0), true, Index(1));
+        poll
+    }
+
+    #[test]
+    fn it_looks_for_so_long_and_not_beyond_what_is_due() {
+        let poll = poll();
+        assert_eq!(poll.until(at(0), LATER, Awaited::Answers), Some(at(100)));
+        let soon = Duration::from_micros(30);
+        assert_eq!(poll.until(at(0), soon, Awaited::Answers), Some(at(30)));
+    }
+
+    #[test]
+    fn after_what_took_long_it_sleeps_until_something_comes_soon_again() {
+        for awaited in [Awaited::Answers, Awaited::Requests] {
+            let mut poll = poll();
+            poll.is_over(at(0), at(101), true, awaited);
+            assert_eq!(poll.until(at(200), LATER, awaited), None);
+            poll.is_over(at(200), at(300), true, awaited);
+            assert_eq!(poll.until(at(300), LATER, awaited), Some(at(400)));
+        }
+    }
+
+    #[test]
+    fn answers_and_requests_are_told_apart() {
+        let mut poll = poll();
+        poll.is_over(at(0), at(900), true, Awaited::Requests);
+        assert!(poll.until(at(900), LATER, Awaited::Answers).is_some());
+        poll.is_over(at(900), at(1900), true, Awaited::Answers);
+        poll.is_over(at(1900), at(1910), true, Awaited::Requests);
+        poll.turned(at(1910), true, Index(1));
+        assert!(poll.until(at(1910), LATER, Awaited::Requests).is_some());
+        assert_eq!(poll.until(at(1910), LATER, Awaited::Answers), None);
+    }
+
+    #[test]
+    fn nothing_for_long_is_long_too() {
+        let mut poll = poll();
+        poll.is_over(at(0), at(5000), false, Awaited::Answers);
+        assert_eq!(poll.until(at(5000), LATER, Awaited::Answers), None);
+    }
+
+    #[test]
+    fn a_timer_says_nothing_of_what_is_awaited() {
+        let mut poll = poll();
+        poll.is_over(at(0), at(30), false, Awaited::Answers);
+        assert!(poll.until(at(30), LATER, Awaited::Answers).is_some());
+        poll.is_over(at(30), at(300), true, Awaited::Answers);
+        poll.is_over(at(300), at(330), false, Awaited::Answers);
+        assert_eq!(poll.until(at(330), LATER, Awaited::Answers), None);
+    }
+
+    #[test]
+    fn without_work_nobody_looks_for_requests() {
+        let mut poll = poll();
+        poll.is_over(at(0), at(10), true, Awaited::Requests);
+        assert!(poll.until(at(1000), LATER, Awaited::Requests).is_some());
+        assert_eq!(poll.until(at(1001), LATER, Awaited::Requests), None);
+        // A sign of life is none, an entry is.
+        poll.turned(at(1100), false, Index(1));
+        assert_eq!(poll.until(at(1100), LATER, Awaited::Requests), None);
+        poll.turned(at(1200), false, Index(2));
+        assert!(poll.until(at(1200), LATER, Awaited::Requests).is_some());
+    }
+
+    #[test]
+    fn zero_is_never() {
+        let mut poll = BusyPoll::new(Duration::ZERO);
+        for awaited in [Awaited::Answers, Awaited::Requests] {
+            poll.turned(at(0), true, Index(1));
+            poll.is_over(at(0), at(0), true, awaited);
+            assert_eq!(poll.until(at(0), LATER, awaited), None);
+        }
+    }
+}
