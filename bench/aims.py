@@ -14,7 +14,8 @@ from report import NOT_MEASURED, number, reached, table, wanted
 OFF, OFF_REDIS, SYNC = "quorumwire memory", "quorumwire memory, Redis client", "quorumwire sync"
 SOCKET, XDP, DEAD = "quorumwire memory, plane socket", "quorumwire memory, plane xdp", "quorumwire memory, Redis client, one dead"
 # As the part on data planes calls them.
-PLANE_SOCKET, PLANE_XDP, PLANE_READING, READING_IN_SERVER = "socket", "xdp", "xdp, memcached", "xdp, memcached, reads in the server"
+PLANE_SOCKET, SLEEPING, PLANE_XDP = "socket", "socket, sleeps at once", "xdp"
+PLANE_READING, READING_IN_SERVER = "xdp, memcached", "xdp, memcached, reads in the server"
 QUIET, ALONE, ALONE_NO_TAG, ECHO, PLANE_MEMCACHED = "xdp, hosts at nice 19", "programs alone", "programs alone, no tag", "echo", "memcached"
 # By the beginning of their names; the first that was measured counts.
 ETCD, REDIS_WAIT, REDIS, DRAGONBOAT, MEMCACHED = ("etcd 3.6", "etcd"), ("redis, WAIT 1",), ("redis",), ("dragonboat",), ("memcached",)
@@ -165,7 +166,8 @@ OF_PLANES_BESIDE = [
     *of_plane("p50 of reads, 1×1, under the lease, to unreplicated Redis'", GET_ONE, P50, REDIS, READS, P50, most(0.7), PLANE_READING),
 ]
 OF_PLANES = [
-    *in_planes("p50, UDP client, one in flight, to that of xdp", ONE_OUTSIDE, P50, (PLANE_XDP, ONE_OUTSIDE, P50), {PLANE_SOCKET: least(5)}),
+    *in_planes("p50, UDP client, one in flight, to that of xdp", ONE_OUTSIDE, P50, (PLANE_XDP, ONE_OUTSIDE, P50),
+               {PLANE_SOCKET: least(5), SLEEPING: None}),
     *in_planes("p50, UDP client, one in flight, to a bare echo's", ONE_OUTSIDE, P50, (ECHO, ONE_OUTSIDE, P50),
                {PLANE_XDP: most(2.3), QUIET: None, ALONE: None}),
     *in_planes("p50, client in the kernel, one in flight, to a bare echo's", ONE_INSIDE, P50, (ECHO, ONE_INSIDE, P50),
@@ -173,6 +175,8 @@ OF_PLANES = [
     *in_planes("p99 to p50, client in the kernel, one in flight", ONE_INSIDE, P99, (None, ONE_INSIDE, P50), {ALONE: most(1.6), PLANE_XDP: most(1.6)}),
     *in_planes("operations per CPU second, UDP client, 32 in flight, to those of socket", MANY_OUTSIDE, PER_CPU,
                (PLANE_SOCKET, MANY_OUTSIDE, PER_CPU), {PLANE_XDP: least(4), QUIET: None, ALONE: None}),
+    *in_planes("operations per CPU second, UDP client, 32 in flight, to those of socket that sleeps at once", MANY_OUTSIDE, PER_CPU,
+               (SLEEPING, MANY_OUTSIDE, PER_CPU), {PLANE_XDP: None}),
     *in_planes("operations per CPU second, client in the kernel, 32 in flight, to those of socket with a UDP client", MANY_INSIDE, PER_CPU,
                (PLANE_SOCKET, MANY_OUTSIDE, PER_CPU), {PLANE_XDP: None}),
     *in_planes("p50 of memcached's `get`, one in flight, to that of reads in the server", GET_ONE, P50,

@@ -83,6 +83,10 @@ SYSTEMS = [
     ),
     System("socket", "three replicas, `--plane socket`", "socket", 3, [ONE_OUTSIDE, MANY_OUTSIDE]),
     System(
+        "socket, sleeps at once", "the same with `--busy-poll-us 0`", "socket", 3,
+        [ONE_OUTSIDE, MANY_OUTSIDE], options=("--busy-poll-us", "0"),
+    ),
+    System(
         "xdp", "three replicas, `--plane xdp`", "xdp", 3,
         [ONE_OUTSIDE, MANY_OUTSIDE, CLIENTS, ONE_INSIDE, MANY_INSIDE, SMALL, LARGE],
     ),
