@@ -146,11 +146,12 @@ impl Sim<'_> {
         (self.way.test_ip(0, OUTSIDE), port).into()
     }
 
-    /// Puts on the way what a member has sent; what goes to clients ends here.
+    /// Puts on the way what a member has sent; what goes to clients ends here, and so does what goes to members of
+    /// former terms, whose packets come again.
     fn send(&mut self, from: usize, sent: Vec<Sent>) {
         let from = self.address(from);
         for Sent { to, bytes, .. } in sent {
-            let slot = (0..=self.others.len()).find(|slot| self.address(*slot) == to);
+            let slot = (0..self.others.len()).find(|slot| self.address(*slot) == to);
             if let Some(slot) = slot {
                 self.on_the_way.push_back((slot, from, bytes));
             }
