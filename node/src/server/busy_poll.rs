@@ -8,6 +8,12 @@ use std::time::Duration;
 /// alone, which come all the time, cost an idle replica nothing.
 const WORK_IS_RECENT: Duration = Duration::from_millis(1);
 
+/// If others keep the processor for so long that was given away between two looks, there are not enough of them. Who
+/// sleeps there is woken at once, because a processor at work need not be woken itself; who looks is the last in turn.
+const CROWDED: Duration = Duration::from_millis(1);
+/// For so many times as long as that took it does not look then, so that what it loses is less than a hundredth.
+const CROWDED_REST_TIMES: u32 = 128;
+
 /// What an event loop waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Awaited {
@@ -27,6 +33,8 @@ pub struct BusyPoll {
     /// When there was work last, and where the log ended then.
     worked_at: Now,
     last_index: Index,
+    /// It does not look before then.
+    rests_until: Now,
 }
 
 impl BusyPoll {
@@ -37,6 +45,7 @@ impl BusyPoll {
             requests_came_soon: false,
             worked_at: Now(Duration::ZERO),
             last_index: Index(0),
+            rests_until: Now(Duration::ZERO),
         }
     }
 
@@ -57,8 +66,16 @@ impl BusyPoll {
                 self.requests_came_soon && since <= WORK_IS_RECENT
             }
         };
-        let looks = looks && !self.at_most.is_zero();
+        let looks = looks && !self.at_most.is_zero() && now >= self.rests_until;
         looks.then(|| Now(now.0 + self.at_most.min(due_in)))
+    }
+
+    /// One look is over, which began when the processor was given away before it.
+    pub fn looked(&mut self, begun: Now, now: Now) {
+        let took = now.0.saturating_sub(begun.0);
+        if took >= CROWDED {
+            self.rests_until = Now(now.0 + took * CROWDED_REST_TIMES);
+        }
     }
 
     /// The wait that began then is over, because something happened or because something else was due.
@@ -138,6 +155,21 @@ mod tests {
         poll.is_over(at(30), at(300), true, Awaited::Answers);
         poll.is_over(at(300), at(330), false, Awaited::Answers);
         assert_eq!(poll.until(at(330), LATER, Awaited::Answers), None);
+    }
+
+    #[test]
+    fn where_others_keep_the_processor_it_rests() {
+        let mut poll = poll();
+        poll.looked(at(0), at(999));
+        assert!(poll.until(at(999), LATER, Awaited::Answers).is_some());
+        poll.looked(at(1000), at(5000));
+        let rests_until = 5000 + 128 * 4000;
+        for awaited in [Awaited::Answers, Awaited::Requests] {
+            poll.is_over(at(5000), at(5010), true, awaited);
+            poll.turned(at(rests_until - 1), true, Index(1));
+            assert_eq!(poll.until(at(rests_until - 1), LATER, awaited), None);
+            assert!(poll.until(at(rests_until), LATER, awaited).is_some());
+        }
     }
 
     #[test]

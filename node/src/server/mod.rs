@@ -180,7 +180,8 @@ impl Server {
             self.core.counters.busy_polls += 1;
             loop {
                 self.take_events(events, Duration::ZERO)?;
-                now = clock::now();
+                let before = std::mem::replace(&mut now, clock::now());
+                self.busy_poll.looked(before, now);
                 if !events.is_empty() || now >= until {
                     break;
                 }
