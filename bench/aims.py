@@ -12,6 +12,7 @@ from profiles import CLOSED_LOOPS, PLANES
 from report import NOT_MEASURED, number, reached, table, wanted
 
 OFF, OFF_REDIS, SYNC = "quorumwire memory", "quorumwire memory, Redis client", "quorumwire sync"
+BY_ROUNDS = "quorumwire memory, Redis client, read index"
 SOCKET, XDP, DEAD = "quorumwire memory, plane socket", "quorumwire memory, plane xdp", "quorumwire memory, Redis client, one dead"
 # As the part on data planes calls them.
 PLANE_SOCKET, SLEEPING, PLANE_XDP = "socket", "socket, sleeps at once", "xdp"
@@ -152,6 +153,7 @@ OF_CLOSED_LOOPS = [
     *closed("server CPU, 8×64, to dragonboat's", PIPELINED, CPU, DRAGONBOAT, {OFF: most(1.0), OFF_REDIS: most(1.0), SOCKET: most(1.0), XDP: most(0.5)}),
     *to_itself("server CPU, 8×64, µs per operation", PIPELINED, CPU, {OFF: most(5), SYNC: most(5)}),
     *closed("p50 of reads, 1×1, under the lease, to unreplicated Redis'", READS, P50, REDIS, {OFF_REDIS: most(1.3), SOCKET: most(1.3)}),
+    *closed("p50 of reads, 1×1, by read index, to unreplicated Redis'", READS, P50, REDIS, {BY_ROUNDS: None}),
     *closed("p99, 1×1, one dead follower, to healthy", LATENCY, P99, (OFF_REDIS,), {DEAD: most(1.2)}),
     *closed("p99, 64×1, one dead follower, to healthy", MANY, P99, (OFF_REDIS,), {DEAD: most(1.2)}),
     *closed("p50, 1×1, to memcached's", LATENCY, P50, MEMCACHED, {OFF: None, SYNC: None}),

@@ -39,10 +39,11 @@ class Load:
 
 class Quorumwire:
     """One of the two durabilities; with `protocol` redis for Redis clients, with `dead` after a follower has died;
-    `plane` is where the common case runs: none or socket.
+    `plane` is where the common case runs: none or socket; `reads` is what reads rest on: lease or read-index, with
+    which nothing but reads is measured.
     """
 
-    def __init__(self, binary, durability, protocol="memcached", dead=False, replicas=3, plane="none"):
+    def __init__(self, binary, durability, protocol="memcached", dead=False, replicas=3, plane="none", reads="lease"):
         self.binary = binary
         self.replicas = replicas
         self.plane = plane
@@ -51,12 +52,17 @@ class Quorumwire:
         self.dead = dead
         kind = ", Redis client" if protocol == "redis" else ""
         of_plane = "" if plane == "none" else f", plane {plane}"
-        self.name = f"quorumwire {durability}{of_plane}{kind}{', one dead' if dead else ''}"
+        self.reads = reads
+        of_reads = "" if reads == "lease" else ", read index"
+        self.name = f"quorumwire {durability}{of_plane}{kind}{of_reads}{', one dead' if dead else ''}"
         self.note = (
-            f"{replicas} replicas{of_plane}{', one of which was killed' if dead else ''}, `--durability {durability}`, without TLS as all others, data on tmpfs; "
+            f"{replicas} replicas{of_plane}{', one of which was killed' if dead else ''}, `--durability {durability}`"
+            f"{f', `--reads {reads}`' if of_reads else ''}, without TLS as all others, data on tmpfs; "
             f"load on the leader{', in Redis’ protocol' if kind else ''}"
         )
         self.workloads = [LATENCY, MANY, PIPELINED, WIDE] + ([READS] if (kind or of_plane) and not dead else [])
+        if of_reads:
+            self.workloads = [READS]
 
     def missing(self):
         """Why it cannot be measured; None if it can."""
@@ -73,7 +79,7 @@ class Quorumwire:
         data = folder / "data"
         answer = folder / "dev.json"
         command = [str(self.binary), "dev", "--insecure", "--json", "--replicas", str(self.replicas),
-                   "--durability", self.durability, "--plane", self.plane, "--dir", str(data), *self.equal_priority()]
+                   "--durability", self.durability, "--plane", self.plane, "--dir", str(data), *self.of_servers()]
         dev = start(stack, command, log_path, stdout=stack.enter_context(open(answer, "wb")))
         wait_until(f"{self.name}: waiting for a leader", lambda: answer.read_bytes().endswith(b"\n"), [dev], log_path)
         return self.cluster(json.loads(answer.read_bytes()))
@@ -103,15 +109,16 @@ class Quorumwire:
         return Cluster(
             servers,
             load.of_workload,
-            leading[0]["redis"] if self.protocol == "redis" and not self.dead else None,
+            leading[0]["redis"] if self.protocol == "redis" and PIPELINED in self.workloads and not self.dead else None,
             # With one of three dead nobody is left who could take over.
             survive_command=None if self.dead else everywhere.surviving,
             load_with=load.with_more,
             leader_now=lambda: self.leader_pid(replicas),
         )
 
-    def equal_priority(self):
-        """Replicas raise their own priority unless told not to; here everybody's is the same."""
+    def of_servers(self):
+        """Options of the replicas. They raise their own priority unless told not to; here everybody's is the same."""
+        options = ["--reads", self.reads] if self.reads != "lease" else []
         if RAISE_PRIORITY in output_of([str(self.binary), "server", "--help"], COMMAND_SECONDS_MAX):
-            return ["--", RAISE_PRIORITY, "0"]
-        return []
+            options += [RAISE_PRIORITY, "0"]
+        return ["--", *options] if options else []

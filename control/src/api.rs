@@ -52,6 +52,8 @@ pub struct Config {
     pub heartbeat_interval: Duration,
     /// By how much two clocks may drift apart, in parts per million: leases are shorter by it.
     pub clock_drift_ppm: u32,
+    /// Whether reads may rest on a lease, and so on clocks; else each takes a round of heartbeats.
+    pub lease_reads: bool,
     /// Most bytes of entries a leader takes that are not committed yet; more are refused as
     /// [`Refusal::Busy`].
     pub uncommitted_bytes_max: usize,

@@ -224,7 +224,7 @@ impl Replica {
     }
 
     /// Hot path: the index a read must wait for if it may be served under the lease at this moment.
-    /// `None`: not the leader, no lease, or nothing committed in this term yet; use
+    /// `None`: not the leader, no lease (or none wanted), or nothing committed in this term yet; use
     /// [`Input::Read`] then.
     #[must_use]
     pub fn lease_read(&self, now: Now) -> Option<Index> {
@@ -236,7 +236,8 @@ impl Replica {
     #[must_use]
     pub fn lease_until(&self) -> Option<Now> {
         let leading = self.leading.as_ref()?;
-        let usable = leading.lease_usable() && self.committed_in_own_term();
+        let wanted = self.config.lease_reads || mutant("lease-though-not-wanted");
+        let usable = wanted && leading.lease_usable() && self.committed_in_own_term();
         // While the plane stops, it is not known what it has committed and answered.
         let known = self.plane.phase() != Some(Phase::Stopping);
         leading.lease_until.filter(|_| usable && known)

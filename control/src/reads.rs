@@ -1,5 +1,6 @@
 //! Linearizable reads: by the leader's lease, or by a round of heartbeats (Raft section 8, thesis
-//! section 6.4). Both only once an entry of the leader's own term is committed.
+//! section 6.4). Both only once an entry of the leader's own term is committed. Where reads may not rest on
+//! clocks (`lease_reads` is false) there is no lease to read by, and nothing below matters to them.
 //!
 //! # Why the lease is safe
 //! Every Append names a round, and the leader remembers when each round began, which is before any

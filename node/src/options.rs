@@ -179,6 +179,8 @@ pub struct ServerOptions {
     pub heartbeat_interval: Duration,
     /// How far clocks may drift apart, parts per million.
     pub clock_drift_ppm: u32,
+    /// Whether a leader may answer reads by its lease; else it asks a majority for each.
+    pub lease_reads: bool,
     /// Log size that triggers a snapshot.
     pub snapshot_log_bytes: u64,
     /// Log kept in memory behind a snapshot.
@@ -286,6 +288,11 @@ impl ServerOptions {
             lease: Duration::from_millis(given.number("lease-ms")?),
             heartbeat_interval: Duration::from_millis(given.number("heartbeat-ms")?),
             clock_drift_ppm: given.number("clock-drift-ppm")?,
+            lease_reads: given.choice("reads", |word| match word {
+                "lease" => Some(true),
+                "read-index" => Some(false),
+                _ => None,
+            })?,
             snapshot_log_bytes: given.number::<u64>("snapshot-log-mib")? << 20,
             log_tail_bytes: given.number::<usize>("log-tail-mib")? << 20,
             log_kept_bytes_max: given.number::<usize>("log-kept-mib")? << 20,

@@ -381,6 +381,9 @@ impl World {
             return self.read_granted(place, operation, index);
         }
         self.counts.see("read by a round");
+        if self.checks.reads_judged && !self.plan.settings.clocks_are_sound {
+            self.counts.see("read by a round, clocks as they like");
+        }
         let ticket = process.ticket();
         process.asked.insert(ticket, (must_apply, operation));
         self.checks.asks_read(peer, ticket);

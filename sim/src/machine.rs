@@ -596,6 +596,7 @@ impl Machine {
             heartbeat_interval: Duration::from_nanos(settings.heartbeat),
             lease: self.promise(settings).lasts,
             clock_drift_ppm: settings.drift_allowed_ppm,
+            lease_reads: settings.lease_reads,
             uncommitted_bytes_max: settings.uncommitted_bytes_max,
             appends_in_flight_max: settings.appends_in_flight_max,
             append_bytes_in_flight_max: 1 << 20,

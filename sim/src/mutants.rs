@@ -47,6 +47,7 @@ const CONTROL: &[&str] = &[
     "lease-from-answer",
     "lease-kept-in-transfer",
     "lease-outlives-promise",
+    "lease-though-not-wanted",
     "lost-connection-breaks-promise",
     "membership-not-rolled-back",
     "no-check-quorum",

@@ -84,6 +84,8 @@ pub struct Settings {
     pub drift_ppm_max: u64,
     /// The clocks keep to what is allowed: no read may be stale.
     pub clocks_are_sound: bool,
+    /// Whether leaders may read by their leases; where not, no read may be stale whatever the clocks do.
+    pub lease_reads: bool,
     /// Bytes of a log segment.
     pub segment_bytes: u64,
     /// Bytes applied between two snapshots.
@@ -211,6 +213,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     } else {
         vec![lease]
     };
+    let lease_reads = !apart.permille(if clocks_are_sound { 100 } else { 500 });
     let engage_interval = one(random, &[20, 100, 100, 400]) * MILLISECOND;
     Settings {
         seed,
@@ -228,6 +231,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
             200_000
         },
         clocks_are_sound,
+        lease_reads,
         segment_bytes: one(random, &[4, 8, 16, 32]) << 10,
         snapshot_log_bytes: one(random, &[4, 16, 64]) << 10,
         log_tail_bytes: usize::try_from(one(random, &[0, 1, 8]) << 10).unwrap_or(0),

@@ -38,6 +38,7 @@ const OUTCOMES: &[&str] = &[
     "plane reset",
     "own pause noticed",
     "read by a round",
+    "read by a round, clocks as they like",
     "repeated, answered from the session",
     "request forged",
     "request forwarded by a plane",

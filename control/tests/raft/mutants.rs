@@ -114,6 +114,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a stale read after a voter's promise has passed",
     ),
     (
+        "lease-though-not-wanted",
+        "reads resting on clocks where nobody may rely on them",
+    ),
+    (
         "lost-connection-breaks-promise",
         "a lease broken by a connection that broke",
     ),

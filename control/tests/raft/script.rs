@@ -103,6 +103,7 @@ impl Script {
                 let ppm = words.first().and_then(|word| word.parse().ok());
                 self.world.drift_ppm = Some(ppm.ok_or("how much?")?);
             }
+            "no-lease-reads" => self.world.lease_reads = false,
             "break" => self.world.disconnect(number(words, 0)?, number(words, 1)?),
             "stood-still" => {
                 let time = duration(words.get(1).ok_or("how long?")?)?;

@@ -39,6 +39,8 @@ pub struct World {
     pub lease: Option<Duration>,
     /// By how much they believe two clocks to differ, likewise.
     pub drift_ppm: Option<u32>,
+    /// Whether replicas that start may serve reads by a lease.
+    pub lease_reads: bool,
     /// Whether replicas started from now on have data planes, and those hold acknowledgements.
     pub planes: Option<bool>,
     /// Directed links on which the planes' packets are lost.
@@ -172,6 +174,7 @@ pub fn config(id: u16, incarnation: u64, initial: &[u16]) -> Config {
         lease: ELECTION_TIMEOUT,
         heartbeat_interval: HEARTBEAT,
         clock_drift_ppm: 100_000,
+        lease_reads: true,
         uncommitted_bytes_max: 1 << 20,
         appends_in_flight_max: 4,
         append_bytes_in_flight_max: 1 << 20,
@@ -199,6 +202,7 @@ impl World {
             snapshot_bytes: 100,
             lease: None,
             drift_ppm: None,
+            lease_reads: true,
             planes: None,
             plane_cut: BTreeSet::new(),
         }
@@ -216,6 +220,7 @@ impl World {
         config.plane = self.planes.is_some();
         config.lease = self.lease.unwrap_or(config.lease);
         config.clock_drift_ppm = self.drift_ppm.unwrap_or(config.clock_drift_ppm);
+        config.lease_reads &= self.lease_reads;
         let node = Node {
             peer: config.me,
             config,

@@ -408,6 +408,16 @@ pub const TABLE: &[Spec] = &[
                leader answer reads alone, are shorter by it; beyond it reads could be stale.",
     },
     Spec {
+        name: "reads",
+        kind: Kind::Choice(&["lease", "read-index"]),
+        unset: Unset::Value("lease"),
+        help: "What a leader's reads rest on; they are never stale with either. `lease`: it answers alone while a \
+               majority has promised to elect nobody else, which takes clocks that run as `clock-drift-ppm` \
+               allows, and asks a majority while that is not so. `read-index`: it always asks a majority, whatever \
+               clocks do; reads that come together share a question. A read takes a round trip between replicas \
+               more, a write behind it on its connection waits for it, and the plane `xdp` answers no `get`.",
+    },
+    Spec {
         name: "snapshot-log-mib",
         kind: number(1, 65_536, "MiB"),
         unset: Unset::Value("64"),

@@ -180,6 +180,8 @@ pub struct Core {
     /// Leader: the first entry of its term.
     pub term_start: Index,
     pub refuse_on_follower: bool,
+    /// Whether reads may rest on the leader's lease (option `reads`).
+    pub lease_reads: bool,
     pub draining: bool,
     /// Something was proposed since the replica was last flushed.
     pub proposed: bool,
@@ -229,6 +231,7 @@ impl Core {
             not_leader: None,
             term_start: Index(0),
             refuse_on_follower: false,
+            lease_reads: true,
             draining: false,
             proposed: false,
             clock: LeaderClock::default(),

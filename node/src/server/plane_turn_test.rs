@@ -192,6 +192,7 @@ fn config() -> Config {
         lease: 5 * HEARTBEAT,
         heartbeat_interval: HEARTBEAT,
         clock_drift_ppm: 0,
+        lease_reads: true,
         uncommitted_bytes_max: 1 << 20,
         appends_in_flight_max: 4,
         append_bytes_in_flight_max: 1 << 20,

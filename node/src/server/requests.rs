@@ -327,8 +327,12 @@ pub fn take_write(
     true
 }
 
-/// Whether a write may be put behind the reads that wait. If not, it is offered again once some are answered.
+/// Whether a write may be put behind the reads that wait. If not, it is offered again once some are answered. Where
+/// a majority is asked for each, one could be carried out before the reads in front of it may be answered.
 pub fn has_room_for_write(core: &Core, connection: &Connection) -> bool {
+    if !core.lease_reads && connection.reads_waiting > 0 {
+        return false;
+    }
     let keys_max = if core.leads() {
         KEYS_BEFORE_WRITE_MAX
     } else {

@@ -391,7 +391,8 @@ fn join(
     core.applied = applied;
     core.plane = data_plane;
     core.term_keys = term_keys;
-    core.lent.reads = options.memcached_udp && options.plane_reads;
+    core.lease_reads = options.lease_reads;
+    core.lent.reads = options.memcached_udp && options.plane_reads && options.lease_reads;
     core.accounts = accounts;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
     let mut server = Server {
@@ -460,6 +461,7 @@ fn config(
         lease: options.lease,
         heartbeat_interval: options.heartbeat_interval,
         clock_drift_ppm: options.clock_drift_ppm,
+        lease_reads: options.lease_reads,
         uncommitted_bytes_max: options.uncommitted_bytes_max,
         appends_in_flight_max: APPENDS_IN_FLIGHT_MAX,
         append_bytes_in_flight_max: APPEND_BYTES_IN_FLIGHT_MAX,

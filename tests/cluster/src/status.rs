@@ -65,6 +65,8 @@ pub struct Status {
     /// What it has counted, by name.
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
+    /// Whether it leads and may answer reads alone.
+    pub lease: bool,
     /// The members it knows.
     pub members: Vec<Member>,
     /// How far each other member is, if it leads.

@@ -8,7 +8,7 @@ const IN_VAIN: &str = "busy_polls_in_vain";
 const MESSAGES: &str = "peer_messages_out";
 
 /// Writes at most, one after the other, until somebody has looked; and so often somebody must have found something.
-const WRITES_MAX: u32 = 20_000;
+const WRITES_MAX: u32 = 200_000;
 const FOUND_MIN: u64 = 100;
 /// Signs of life without any work, and how often somebody may have looked meanwhile.
 const IDLE_MESSAGES: u64 = 500;

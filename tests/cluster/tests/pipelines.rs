@@ -77,6 +77,15 @@ fn what_is_sent_ahead_through_a_plane_is_answered_as_if_one_after_the_other() {
     are_answered_in_order(plan);
 }
 
+/// A write that is sent behind a read must not be carried out before a majority has been asked for that.
+#[test]
+fn what_is_sent_ahead_is_in_order_where_reads_ask_a_majority() {
+    let mut plan = Plan::steady(3, Durability::Memory);
+    plan.plane = "socket".into();
+    plan.options.push(("reads", "read-index"));
+    are_answered_in_order(plan);
+}
+
 fn are_answered_in_order(plan: Plan) {
     let seed = seed();
     let has_plane = plan.plane != "none";
