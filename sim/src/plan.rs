@@ -213,7 +213,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
     } else {
         vec![lease]
     };
-    let lease_reads = !apart.permille(if clocks_are_sound { 100 } else { 500 });
+    let lease_reads = !apart.permille(if clocks_are_sound { 100 } else { 750 });
     let engage_interval = one(random, &[20, 100, 100, 400]) * MILLISECOND;
     Settings {
         seed,
