@@ -70,8 +70,11 @@ def parse_machine(text):
 
 def niceness(pid):
     """The nice values of all threads of a process."""
-    stats = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat"))
-    return {int(text.rsplit(")", 1)[1].split()[16]) for text in stats}
+    found = set()
+    for path in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            found.add(int(path.read_text().rsplit(")", 1)[1].split()[16]))
+    return found
 
 
 def of_all_but(ours):

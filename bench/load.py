@@ -56,6 +56,11 @@ class Cluster(NamedTuple):
         return next(server.pid for server in self.servers if server.leads)
 
 
+def only(pids):
+    """The one there is; None if none says that it leads, or several do."""
+    return pids[0] if len(pids) == 1 else None
+
+
 class Sample(NamedTuple):
     """One run of a load program. CPU in microseconds per operation; that of softirqs is the whole machine's, and the
     kernel charges most of it to whichever process was interrupted, too: beside the others, not on top of them.

@@ -7,7 +7,7 @@ from pathlib import Path
 import plane_load
 from plane_load import SYSTEMS
 from plane_report import PlaneResults
-from processes import Failed, output_of
+from processes import OUTSIDE, output_of, why
 
 STEPS_SECONDS_MAX = 120
 REPAIRED_SYSTEM = "xdp"
@@ -22,8 +22,8 @@ def measure_planes(tools, rounds, data, say):
         return results
     try:
         results.steps = measure_steps(tools)
-    except Failed as failed:
-        results.failures.append((0, "steps", str(failed)))
+    except OUTSIDE as failed:
+        results.failures.append((0, "steps", why(failed)))
     with contextlib.ExitStack() as stack:
         replicas = max(system.replicas for system in SYSTEMS)
         network = plane_load.make_network(stack, tools, replicas)
@@ -51,9 +51,9 @@ def take_turn(system, network, tools, round_number, results, data, say):
                 repair = plane_load.measure_repair(running, folder)
                 results.repairs.append((round_number, repair))
                 say(f"planes, round {round_number}, a straggler's repair: {repair}")
-    except Failed as failed:
-        say(f"planes, round {round_number}, {system.name} failed: {failed}")
-        results.failures.append((round_number, system.name, str(failed)))
+    except OUTSIDE as failed:
+        say(f"planes, round {round_number}, {system.name} failed: {why(failed)}")
+        results.failures.append((round_number, system.name, why(failed)))
 
 
 def measure_steps(tools):

@@ -27,6 +27,15 @@ class Failed(Exception):
     """A program did not do what is needed of it; the text says which and why."""
 
 
+# What a measurement may fail by that is not of its own making: a program, what it printed, the system.
+OUTSIDE = (Failed, OSError, ValueError, LookupError, subprocess.SubprocessError)
+
+
+def why(failed):
+    """What failed, in words."""
+    return f"{failed}" if isinstance(failed, Failed) else f"{type(failed).__name__}: {failed}"
+
+
 def environment():
     """The environment without settings for the servers."""
     return {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS_OF_SERVERS)}

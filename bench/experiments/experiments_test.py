@@ -154,6 +154,24 @@ class Experiments(unittest.TestCase):
         self.assertEqual(found.failures, [])
         self.assertIn("a takes part with writes alone: it cannot", shown(found, "mixed"))
 
+    def test_who_is_there_for_reads_takes_part_where_there_are_reads(self):
+        peer = Peer("quorumwire for reads")
+        peer.writes = False
+        self.assertEqual(run("outstanding", [peer]).points, [])
+        self.assertEqual({setting for setting in run("mixed", [peer]).settings("mixed")}, {(0, "1×1"), (0, "64×1")})
+
+    def test_what_others_used_is_told(self):
+        self.assertIn("used by others of the machine, of all its measurements: median ", shown(run("mixed", [Peer("a")]), "mixed"))
+
+    def test_a_server_that_vanishes_ends_its_turn_and_no_other(self):
+        class Vanishing(Peer):
+            def start(self, stack, folder):
+                raise FileNotFoundError("/proc/1/stat")
+
+        found = run("mixed", [Vanishing("a"), Peer("b")])
+        self.assertEqual({one.reason for one in found.failures}, {"FileNotFoundError: /proc/1/stat"})
+        self.assertIn("b", found.systems("mixed"))
+
     def test_what_is_said_of_how_often_is_what_is_done(self):
         self.assertIn("2 kills", called("failover").how(LENGTH))
         self.assertNotIn("kills", called("sweep").how(LENGTH))

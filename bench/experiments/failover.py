@@ -5,7 +5,7 @@ import random
 import signal
 import time
 
-from experiments.figures import cumulative, gap_of_kill, percentile
+from experiments.figures import cumulative, gap_of_kill, longest_soon_after, percentile
 from experiments.tables import plot_of, single
 from experiments.turns import Experiment
 from load import LOAD_SECONDS_EXTRA, parse
@@ -27,8 +27,10 @@ class Failover(Experiment):
         "Under load by three connections that each wait for an answer and go on at another replica when one is gone, the leader's "
         "process is killed (SIGKILL), at a moment chosen by chance. The gap is the longest time between two writes that succeeded "
         "around the kill, as the clients saw it. Where it is not among the 64 longest of its run, which then are the machine's noise, "
-        "it was no longer than the shortest of those; then that one counts, and stands under \"at most\". Every kill is in a fresh cluster with default timeouts; systems take turns. "
-        "A p99 of fewer than a hundred kills is the longest of them."
+        "it was no longer than the shortest of those; then that one counts, and stands under \"at most\". Every kill is in a fresh "
+        "cluster with default timeouts; systems take turns. "
+        "A p99 of fewer than a hundred kills is the longest of them. The next is the longest time without a write that began within the "
+        "second after, if writes stopped once more; the machine's own pauses are among those."
     )
 
     def rounds(self, length):
@@ -57,17 +59,21 @@ class Failover(Experiment):
             raise Failed(gap)
         figures = {
             "gap_ms": gap.ms, "at_most": int(not gap.exact), "after_kill_ms": gap.after_kill_ms,
+            "next_ms": longest_soon_after(printed, killed_at_ms),
             "operations": printed["operations"], "failed_requests": sum(printed["errors"].values()),
         }
         turn.found.add(self.name, turn.round, turn.system, (), figures)
         turn.say(f"{self.name}, kill {turn.round}, {turn.system}: {'' if gap.exact else 'at most '}{gap.ms:,.1f} ms without a write")
 
     def section(self, found):
-        headings = ["system", "kills measured", "at most", "not measured", "median ms", "p90 ms", "p99 ms", "longest ms"]
+        headings = ["system", "kills measured", "at most", "not measured", "median ms", "p90 ms", "p99 ms", "longest ms",
+                    "the next: median ms", "longest ms"]
         rows = []
         for system in found.systems(self.name):
             gaps = gaps_of(found, system)
-            figures = (single(percentile(gaps, percent)) for percent in (50, 90, 99, 100))
+            following = found.of(self.name, system, (), "next_ms").values()
+            figures = [single(percentile(gaps, percent)) for percent in (50, 90, 99, 100)]
+            figures += [single(percentile(following, percent)) for percent in (50, 100)]
             at_most = sum(found.of(self.name, system, (), "at_most").values())
             rows.append([system, str(len(gaps)), str(at_most), str(len(found.failed(self.name, system))), *figures])
         return table(headings, rows)

@@ -1,5 +1,6 @@
 """The arithmetic of the experiments. What was not measured is None, never zero."""
 import math
+import random
 import statistics
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ KEEPS_UP = 0.95
 KNEE_TIMES = 5
 # Clocks of the load program and of the harness are the same, but one looks a little after the other.
 KILL_TOLERANCE_MS = 50
+SOON_MS = 1000
 
 
 def median(values):
@@ -48,9 +50,22 @@ def ratio(ours, theirs):
     return Ratio(statistics.median(ours.values()) / statistics.median(theirs.values()), min(both), max(both))
 
 
-def ratio_of_single(ours, theirs):
-    """Of two figures that are of all rounds together, such as a p99 of kills."""
-    return None if ours is None or not theirs else Ratio(ours / theirs, ours / theirs, ours / theirs)
+RESAMPLED_TIMES = 1000
+
+
+def ratio_of_percentiles(ours, theirs, percent):
+    """Of a percentile of all of ours to that of all of theirs, such as a p99 of kills. Low and high are what nineteen of twenty ratios lie
+    between, if as many are drawn anew from both at random (bootstrap), always the same random.
+    """
+    if not ours or not theirs:
+        return None
+    draw = random.Random(0)
+    drawn = sorted(
+        percentile(draw.choices(ours, k=len(ours)), percent) / percentile(draw.choices(theirs, k=len(theirs)), percent)
+        for _ in range(RESAMPLED_TIMES)
+    )
+    low, high = percentile(drawn, 2.5), percentile(drawn, 97.5)
+    return Ratio(percentile(ours, percent) / percentile(theirs, percent), low, high)
 
 
 class Rate(NamedTuple):
@@ -87,6 +102,15 @@ class Gap(NamedTuple):
     ms: float
     exact: bool
     after_kill_ms: float | None = None
+
+
+def longest_soon_after(printed, killed_at_ms):
+    """Milliseconds: the longest time without a write that began in the second after a kill, but not with it; at most so long, if
+    none of those that the load program tells did. What happens when writes go on, and then do not for another moment.
+    """
+    gaps = printed["longest_gaps"]
+    soon = [gap["ms"] for gap in gaps if KILL_TOLERANCE_MS < gap["from_unix_ms"] - killed_at_ms <= SOON_MS]
+    return max(soon, default=gaps[-1]["ms"])
 
 
 def gap_of_kill(printed, killed_at_ms):

@@ -61,6 +61,14 @@ class Gaps(unittest.TestCase):
         self.assertEqual(self.gaps((-9000, -100, True), (-2, 8000, False), at_the_end=(0, 0)), figures.NO_WRITE_AFTERWARDS)
         self.assertEqual(self.gaps((1000, 1040, False), at_the_end=(7, 9)), Gap(40, False))
 
+    def test_a_second_time_without_writes_is_told_apart(self):
+        def after(*gaps):
+            longest = [{"ms": to - begin, "from_unix_ms": self.KILL + begin} for begin, to in gaps]
+            return figures.longest_soon_after({"longest_gaps": longest}, self.KILL)
+
+        self.assertEqual(after((-2, 900), (80, 380), (500, 510)), 300)
+        self.assertEqual(after((-2, 28), (1500, 1519), (-700, -690)), 10, "at most the shortest of all")
+
     def test_none_is_not_zero(self):
         for printed in ({}, {"longest_gaps": None}, {"longest_gaps": []}):
             self.assertEqual(gap_of_kill(printed, self.KILL), "the load program says of no gap")
@@ -74,9 +82,15 @@ class Ratios(unittest.TestCase):
         self.assertIsNone(ratio({}, {1: 1}))
         self.assertIsNone(ratio({1: 1}, {}))
         self.assertIsNone(ratio({1: 1}, {2: 1}))
-        self.assertIsNone(figures.ratio_of_single(None, 3))
-        self.assertIsNone(figures.ratio_of_single(3, None))
-        self.assertEqual(figures.ratio_of_single(3, 6).value, 0.5)
+        self.assertIsNone(figures.ratio_of_percentiles([], [3], 99))
+        self.assertIsNone(figures.ratio_of_percentiles([3], None, 99))
+
+    def test_of_percentiles_the_spread_is_of_what_might_have_been_drawn(self):
+        self.assertEqual(figures.ratio_of_percentiles([3, 3], [6, 6], 99), Ratio(0.5, 0.5, 0.5))
+        found = figures.ratio_of_percentiles([1] * 15 + [2] * 15, [10] * 29 + [100], 99)
+        self.assertEqual(found.value, 0.02)
+        self.assertEqual((found.low, found.high), (0.02, 0.2))
+        self.assertEqual(figures.ratio_of_percentiles([1] * 15 + [2] * 15, [10] * 29 + [100], 99), found)
 
     def test_without_another_it_is_the_figure(self):
         self.assertEqual(ratio({1: 10, 2: 30, 3: 20}, None), Ratio(20, 10, 30))

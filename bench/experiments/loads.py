@@ -50,19 +50,22 @@ class Mixed(Experiment):
     title = "Reads and mixed loads"
     setting_names = ("write_percent", "load")
     about = (
-        "Reads alone, nine reads to a write, halves, and writes alone. Ours are linearizable at the leader, under its lease; the "
-        "server has no option to confirm each read by a round of heartbeats instead (read index), which it does by itself "
-        "while the lease does not hold. What the reads of others promise is in the notes on the systems."
+        "Reads alone, nine reads to a write, halves, and writes alone. Ours are linearizable at the leader, under its lease, or, with "
+        "`--reads read-index`, after a majority has confirmed it. What the reads of others promise is in the notes on the systems."
     )
     redis_clients = True
+    has_reads = True
     PERCENTS = (0, 10, 50, 100)
 
     def part_of(self, peer, _length):
         why = why_not_read(peer)
+        if not getattr(peer, "writes", True):
+            return "reads alone: with writes it is no other than with `--reads lease`"
         return why and f"writes alone: {why}"
 
     def turn(self, turn):
         percents = self.PERCENTS if why_not_read(turn.variant.peer) is None else (100,)
+        percents = percents if getattr(turn.variant.peer, "writes", True) else (0,)
         if 0 in percents:
             turn.take((0, ONE), *SHAPES[ONE], ["--write-percent", "0"])
         for percent in percents:

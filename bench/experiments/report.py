@@ -1,7 +1,9 @@
 """An experiment's part of the report, with its plots, and what is missing."""
+from statistics import median
+
 from experiments.found import write_csv, write_curves
 from plots import draw
-from report import NOT_MEASURED, ROUNDS_MIN
+from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN
 
 REASONS_SHOWN_MAX = 12
 REASON_LENGTH_MAX = 300
@@ -37,6 +39,10 @@ def remarks(found, experiment):
         lines.append(f"{system} failed {times}{' at ' + ', '.join(where) if where else ''}: {in_one_line(reason)}")
     if len(reasons) > REASONS_SHOWN_MAX:
         lines.append(f"and {len(reasons) - REASONS_SHOWN_MAX} more failures: the CSV file has all")
+    others = [point.figures["others_percent"] for point in found.points if point.experiment == name and "others_percent" in point.figures]
+    if others:
+        lines.append(f"used by others of the machine, of all its measurements: median {median(others):.1f} %, at most {max(others):.0f} %; "
+                     f"{sum(share > OTHERS_PERCENT_MAX for share in others)} of {len(others)} with more than {OTHERS_PERCENT_MAX} %")
     if name in found.left_out and found.systems(name):
         lines.append(f"cut short: {found.left_out[name]}")
     if 0 < found.rounds(name) < ROUNDS_MIN:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from load import measure_command, printed_by
-from processes import Failed
+from processes import OUTSIDE, why
 
 
 class Length(NamedTuple):
@@ -40,6 +40,8 @@ class Experiment:
     setting_names = ()
     # Ours once more behind another protocol adds nothing to most.
     redis_clients = False
+    # Who takes part to show its reads does so where there are any.
+    has_reads = False
 
     def rounds(self, length):
         return length.rounds
@@ -49,7 +51,7 @@ class Experiment:
         return f"{length.rounds} rounds, each {length.seconds} s after {length.warm_up_seconds} s of warm-up"
 
     def takes(self, peer):
-        if getattr(peer, "dead", False):
+        if getattr(peer, "dead", False) or not (self.has_reads or getattr(peer, "writes", True)):
             return False
         return self.redis_clients or getattr(peer, "protocol", "") != "redis" or not peer.name.startswith("quorumwire")
 
@@ -107,8 +109,8 @@ class Turn(NamedTuple):
                 self.run(connections, in_flight, self.length.warm_up_seconds, more)
             command = self.cluster.load_with(connections, in_flight, self.length.seconds, list(more))
             sample, printed = measure_command(self.cluster, command, self.length.seconds)
-        except Failed as failed:
-            self.fail(setting, failed)
+        except OUTSIDE as failed:
+            self.fail(setting, why(failed))
             return None
         figures = {**sample._asdict(), "offered_per_second": printed.get("offered_per_second")}
         self.found.add(self.experiment.name, self.round, self.system, setting, figures)
@@ -156,6 +158,6 @@ def take_turn(experiment, variant, round_number, length, pinning, found, say):
                 return
             with pinning.as_load():
                 experiment.turn(Turn(experiment, variant, cluster, folder, stack, round_number, length, found, say))
-    except Failed as failed:
-        say(f"{experiment.name}, round {round_number}, {variant.peer.name} failed: {failed}")
-        found.fail(experiment.name, round_number, variant.peer.name, variant.setting, failed)
+    except OUTSIDE as failed:
+        say(f"{experiment.name}, round {round_number}, {variant.peer.name} failed: {why(failed)}")
+        found.fail(experiment.name, round_number, variant.peer.name, variant.setting, why(failed))

@@ -88,7 +88,8 @@ FIGURES = (
                   "from 157 µs, at its lowest throughput, to 2,510 µs; of CAANS from 52 µs, and never above 686 µs.",
                   lines("caans-lanes", THROUGHPUT, MEAN, at="clients")),
             Panel("caans-7-a-udp", "Throughput against latency, the planes' own client over UDP",
-                  "CAANS, figure 7 (a), as above. Here p50 stands for the mean, which this client does not print.",
+                  "CAANS, figure 7 (a), as above. Here p50 stands for the mean, which this client does "
+                  "not print; of each round the quietest of five quarters of a second counts.",
                   lines("caans-lanes-udp", THROUGHPUT, Axis("p50 µs", "p50_us"), at="under way")),
             Panel("caans-7-b", "Distribution of latency at 25 and 75 % of each one's own maximum",
                   "CAANS, figure 7 (b): the distributions at fractions of each system's own maximum; those of CAANS were "

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 
-from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server
+from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server, only
 from peers.go_programs import AS_RELEASED, COMMAND_SECONDS_MAX, PEERS, LoadProgram, why_not_built
 from processes import Failed, free_ports, output_of, start, wait_until
 
@@ -68,7 +68,11 @@ class Etcd:
             raise Failed(f"{self.name}: {leads.count(True)} leaders")
         servers = [Server(process.pid, leading) for process, leading in zip(processes, leads)]
         addresses = [f"127.0.0.1:{port}" for port in client_ports]
-        return Cluster(servers, **self.load.commands(addresses[leads.index(True)], addresses))
+        return Cluster(
+            servers,
+            **self.load.commands(addresses[leads.index(True)], addresses),
+            leader_now=lambda: only([process.pid for process, port in zip(processes, client_ports) if is_leader(port)]),
+        )
 
 
 def ask(port, method, path, body=None):

@@ -4,7 +4,7 @@ import json
 from load import LATENCY, MANY, PIPELINED, Cluster, Server
 from peers.etcd import ask
 from peers.go_programs import AS_RELEASED, COMMAND_SECONDS_MAX, PEERS, LoadProgram, why_not_built
-from processes import free_ports, output_of, start, wait_until
+from processes import Failed, free_ports, output_of, start, wait_until
 
 SERVER_SOURCE = PEERS / "nats-server"
 SERVER_PACKAGE = "github.com/nats-io/nats-server/v2"
@@ -54,17 +54,20 @@ class Nats:
         self.load.prepare(addresses[0])
         wait_until(f"{self.name}: the stream", lambda: self.leader(monitors) is not None, processes, log_path)
         leader = self.leader(monitors)
+        if leader is None:
+            raise Failed(f"{self.name}: the stream's leader was lost at once")
         servers = [Server(process.pid, n == leader) for n, process in enumerate(processes)]
-        return Cluster(servers, **self.load.commands(addresses[leader], addresses))
+        pids = dict(enumerate(server.pid for server in servers))
+        return Cluster(servers, **self.load.commands(addresses[leader], addresses), leader_now=lambda: pids.get(self.leader(monitors, 1)))
 
-    def leader(self, monitors):
-        """Which server says that it leads the stream and that all others are up to date; None if none does."""
+    def leader(self, monitors, behind_max=0):
+        """Which server says that it leads the stream and that all others but so many are up to date; None if none does."""
         for n, port in enumerate(monitors):
             stream = stream_of(ask(port, "GET", STREAMS_PATH)) or {}
             cluster = stream.get("cluster") or {}
             others = cluster.get("replicas") or []
             current = [replica for replica in others if replica.get("current")]
-            if cluster.get("leader") == server_name(n) and len(current) == self.replicas - 1:
+            if cluster.get("leader") == server_name(n) and len(current) >= self.replicas - 1 - behind_max:
                 return n
         return None
 

@@ -61,6 +61,7 @@ class Quorumwire:
             f"load on the leader{', in Redis’ protocol' if kind else ''}"
         )
         self.workloads = [LATENCY, MANY, PIPELINED, WIDE] + ([READS] if (kind or of_plane) and not dead else [])
+        self.writes = not of_reads
         if of_reads:
             self.workloads = [READS]
 

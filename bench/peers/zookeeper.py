@@ -5,7 +5,7 @@ import shutil
 import socket
 from pathlib import Path
 
-from load import LATENCY, MANY, PIPELINED, READS, Cluster, Server
+from load import LATENCY, MANY, PIPELINED, READS, Cluster, Server, only
 from peers.go_programs import COMMAND_SECONDS_MAX, LoadProgram
 from processes import Failed, free_ports, output_of, start, wait_until
 
@@ -92,7 +92,11 @@ class ZooKeeper:
             raise Failed(f"{self.name}: who leads has changed at once")
         addresses = [f"127.0.0.1:{port}" for port in clients]
         leader = next(address for address, server in zip(addresses, servers) if server.leads)
-        cluster = Cluster(servers, **self.load.commands(leader, addresses))
+        cluster = Cluster(
+            servers,
+            **self.load.commands(leader, addresses),
+            leader_now=lambda: only([process.pid for process, port in zip(processes, clients) if mode(port) == "leader"]),
+        )
         output_of(cluster.load_command(PIPELINED, JIT_WARM_UP_SECONDS), JIT_WARM_UP_SECONDS + WARM_UP_EXTRA_SECONDS_MAX)
         return cluster
 

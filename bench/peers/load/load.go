@@ -19,7 +19,7 @@ const (
 	// Pause of a lane after a request failed.
 	errorPause = 100 * time.Millisecond
 	// The same with -survive, where it is part of the gap that is measured.
-	surviveErrorPause = 10 * time.Millisecond
+	surviveErrorPause = 5 * time.Millisecond
 	// How long making what the load needs may take, and how many requests of it are in flight.
 	prepareTimeout = 60 * time.Second
 	prepareLanes   = 64

@@ -25,7 +25,7 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 /// The same for a load that survives, before it tries the next address.
 const SURVIVE_PAUSE: Duration = Duration::from_millis(5);
 /// How long a load that survives waits at one address without any answer, connecting included.
-const TRY_TIMEOUT: Duration = Duration::from_millis(500);
+const TRY_TIMEOUT: Duration = Duration::from_millis(250);
 /// Longest sleep without looking at the clock.
 const POLL_TIMEOUT: Duration = Duration::from_millis(50);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
