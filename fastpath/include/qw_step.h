@@ -428,8 +428,9 @@ qw_on_member(struct qw_registers *state, const struct qw_header *in, struct qw_o
 	}
 }
 
-/* One packet that has passed qw_verify.h. */
-static inline void
+/* One packet that has passed qw_verify.h. This and what follows is inlined, for a caller may hold a lock of the kernel's under
+ * which its verifier, before Linux 6.9, refuses calls. */
+static inline __attribute__((always_inline)) void
 qw_step(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
 	qw_clear(out);
@@ -460,7 +461,7 @@ qw_step(struct qw_registers *state, const struct qw_header *in, struct qw_outcom
 }
 
 /* Leader: a command from its own host, in the fields of a REQUEST. */
-static inline void
+static inline __attribute__((always_inline)) void
 qw_submit(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
 	qw_clear(out);
@@ -472,7 +473,7 @@ qw_submit(struct qw_registers *state, const struct qw_header *in, struct qw_outc
 }
 
 /* The host has made everything up to here durable: says so. */
-static inline void
+static inline __attribute__((always_inline)) void
 qw_persisted(struct qw_registers *state, __u64 upto, struct qw_outcome *out)
 {
 	__u32 me = state->me;
@@ -500,7 +501,7 @@ qw_persisted(struct qw_registers *state, __u64 upto, struct qw_outcome *out)
 }
 
 /* Leader: says that it lives. Rounds ascend. */
-static inline void qw_heartbeat(struct qw_registers *state, __u64 round, struct qw_outcome *out)
+static inline __attribute__((always_inline)) void qw_heartbeat(struct qw_registers *state, __u64 round, struct qw_outcome *out)
 {
 	__u32 me = state->me;
 
@@ -519,7 +520,7 @@ static inline void qw_heartbeat(struct qw_registers *state, __u64 round, struct 
 }
 
 /* The host has taken everything up to here: those slots may be reused. Whether that was so. */
-static inline int qw_release(struct qw_registers *state, __u64 upto)
+static inline __attribute__((always_inline)) int qw_release(struct qw_registers *state, __u64 upto)
 {
 	if (upto > state->last_index && !qw_mutant(QW_WITHOUT_RELEASED_WITHIN_LAST))
 		return 0;

@@ -377,7 +377,81 @@ pub fn program<'a>(object: &'a Object, name: &str) -> io::Result<ProgramMut<'a>>
 
 #[cfg(test)]
 mod tests {
-    use super::is_since;
+    use super::{OBJECT, is_since};
+    use object::{Object as _, ObjectSection as _, SectionKind};
+
+    /// What an instruction of a program does, as far as it concerns locks (the kernel's `linux/bpf.h`).
+    #[derive(Debug, Eq, PartialEq)]
+    enum Does {
+        Lock,
+        Unlock,
+        CallOrExit,
+        /// Goes on at these, counted from itself.
+        GoOn([Option<isize>; 2]),
+    }
+
+    const INSTRUCTION_BYTES: usize = 8;
+
+    fn does(bytes: &[u8]) -> Does {
+        const CALL: u8 = 0x85;
+        const EXIT: u8 = 0x95;
+        const GO_TO: u8 = 0x05;
+        const LOAD_WIDE: u8 = 0x18; // takes two places
+        const CLASSES_OF_JUMPS: [u8; 2] = [0x05, 0x06];
+        const ATOMIC: u8 = 0xc3; // of 32 bits
+        const EXCHANGE: i32 = 0xe1;
+        const SPIN_LOCK: i32 = 93;
+        const SPIN_UNLOCK: i32 = 94;
+        let is_helper = bytes[1] >> 4 == 0;
+        let offset = isize::from(i16::from_le_bytes([bytes[2], bytes[3]]));
+        let number = i32::from_le_bytes(bytes[4..].try_into().expect("its second half"));
+        match bytes[0] {
+            CALL if is_helper && number == SPIN_LOCK => Does::Lock,
+            CALL if is_helper && number == SPIN_UNLOCK => Does::Unlock,
+            // Where the lock is our own, which is asked again; nothing else exchanges a word there.
+            ATOMIC if number == EXCHANGE => Does::Unlock,
+            CALL | EXIT => Does::CallOrExit,
+            GO_TO => Does::GoOn([Some(1 + offset), None]),
+            LOAD_WIDE => Does::GoOn([Some(2), None]),
+            code if CLASSES_OF_JUMPS.contains(&(code & 7)) => {
+                Does::GoOn([Some(1), Some(1 + offset)])
+            }
+            _ => Does::GoOn([Some(1), None]),
+        }
+    }
+
+    /// Its verifier refuses that before Linux 6.9, and it is used before 6.4.
+    #[test]
+    fn nothing_is_called_under_the_kernels_lock() {
+        let file = object::File::parse(OBJECT).expect("an ELF file");
+        let mut locks = 0;
+        for section in file.sections().filter(|it| it.kind() == SectionKind::Text) {
+            let name = section.name().expect("it has a name");
+            let bytes = section.data().expect("it is there");
+            let all: Vec<_> = bytes.chunks_exact(INSTRUCTION_BYTES).map(does).collect();
+            let locking = (0..all.len()).filter(|at| all[*at] == Does::Lock);
+            let mut ahead: Vec<usize> = locking.map(|at| at + 1).collect();
+            locks += ahead.len();
+            let mut seen = vec![false; all.len()];
+            while let Some(at) = ahead.pop() {
+                if std::mem::replace(&mut seen[at], true) {
+                    continue;
+                }
+                match &all[at] {
+                    Does::Unlock => {}
+                    Does::GoOn(places) => {
+                        let places = places.iter().flatten();
+                        ahead.extend(places.map(|by| at.strict_add_signed(*by)));
+                    }
+                    found => panic!("{found:?} at {at} of {name}"),
+                }
+            }
+        }
+        assert!(
+            locks >= 3,
+            "packets, orders and submissions take it: {locks}"
+        );
+    }
 
     #[test]
     fn a_kernels_release_is_read() {
