@@ -161,8 +161,9 @@ impl Replica {
         let last_index = self.last_index();
         let committed = self.commit_index == last_index;
         let durable = self.persistence.persisted_index == last_index;
-        let idle = self.leading.as_ref().is_some_and(|l| l.reads.is_empty());
-        if !committed || !durable || !idle || !self.may_lead_fast() {
+        // Reads that wait for a round are no reason to wait: where each takes one there are always some. They are
+        // refused with this term, and asked for anew.
+        if !committed || !durable || !self.may_lead_fast() {
             return;
         }
         let equal = self.ready_for_plane(|match_index| match_index == last_index);

@@ -287,6 +287,10 @@ pub trait DataPlane: Send {
     /// [`Registers::heard_round`].
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError>;
 
+    /// Leader: whether somebody waits for the answers to the rounds begun from now on, so that these are to wake the
+    /// host. A plane whose host is woken by every packet needs not be told.
+    fn expects_round(&mut self, _expected: bool) {}
+
     /// Takes in at most `budget` packets and hands over what has happened; how many events. Never
     /// blocks.
     fn poll(&mut self, budget: usize, sink: &mut dyn FnMut(PlaneEvent<'_>)) -> usize;

@@ -43,14 +43,16 @@ struct {
 	__type(value, struct qw_served);
 } served SEC(".maps");
 
-/* Whether the host has something to do at once: to make an entry durable, to answer somebody, or to take entries
- * before they are too many. Otherwise it finds by itself, somewhat later, what there is. */
+/* Whether the host has something to do at once: to make an entry durable, to answer somebody, to take entries before
+ * they are too many, or to hear of a round that a read waits for. Otherwise it finds by itself, somewhat later, what there is. */
 static __always_inline int qw_needs_host(const struct qw_served *s, const struct qw_group *group)
 {
 	__u64 unseen = s->last_index - *(const volatile __u64 *)&group->seen_index;
+	__u64 awaited_round = *(const volatile __u64 *)&group->awaited_round;
 
 	if ((s->out.actions & (QW_STORE | QW_COMMIT)) == 0)
-		return 0;
+		return s->in.kind == QW_KIND_HEARTBEAT_OK && s->out.reason == QW_REASON_NONE && awaited_round != 0 &&
+		       s->in.sequence >= awaited_round;
 	return (s->held && (s->out.actions & QW_STORE)) ||
 	       ((s->out.actions & QW_COMMIT) && s->out.commit_from < s->waited_index) ||
 	       unseen >= QW_UNSEEN_MAX || 4 * unseen >= s->ring_slots ||

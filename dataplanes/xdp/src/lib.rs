@@ -72,6 +72,8 @@ pub struct XdpPlane {
     more: bool,
     /// Polls that brought nothing, one behind the other.
     idle_polls: u32,
+    /// The answers to a round wake the host.
+    expects_round: bool,
     watch: Watch,
     state: State,
     /// For programs that are loaded anew.
@@ -142,6 +144,7 @@ impl XdpPlane {
             window: options.window,
             more: false,
             idle_polls: 0,
+            expects_round: false,
             watch,
             state: State::Sound,
             keys: None,
@@ -515,9 +518,15 @@ impl DataPlane for XdpPlane {
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
         self.check()?;
         self.look_after_copies();
+        let awaited_round = if self.expects_round { round } else { 0 };
+        self.engine.place().awaits_round(awaited_round);
         let begun = self.engine.heartbeat(round, &mut self.wire);
         self.wire.flush();
         begun
+    }
+
+    fn expects_round(&mut self, expected: bool) {
+        self.expects_round = expected;
     }
 
     fn poll(&mut self, budget: usize, sink: &mut dyn FnMut(PlaneEvent<'_>)) -> usize {

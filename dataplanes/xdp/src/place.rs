@@ -3,9 +3,9 @@
 use crate::ffi::{Mapped, full_barrier, run, wait_for_programs};
 use crate::shared::{
     ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN, CONTROL_OUT, CPUS_MAX, ControlHead,
-    Endpoint, GROUP_BROKEN, GROUP_BYTES, GROUP_IDLES, GROUP_REGISTERS, GROUP_SEEN_INDEX,
-    GROUP_VERSION, GROUP_WOKEN, IN_STEP_BYTES, IN_STEP_COPIES_DONE, IN_STEP_COPIES_ORDERED, Order,
-    SLOT_BYTES, SUBMIT_MAX, SlotHead,
+    Endpoint, GROUP_AWAITED_ROUND, GROUP_BROKEN, GROUP_BYTES, GROUP_IDLES, GROUP_REGISTERS,
+    GROUP_SEEN_INDEX, GROUP_VERSION, GROUP_WOKEN, IN_STEP_BYTES, IN_STEP_COPIES_DONE,
+    IN_STEP_COPIES_ORDERED, Order, SLOT_BYTES, SUBMIT_MAX, SlotHead,
 };
 use quorumwire_fastpath::{Asker, Outcome, Place, Stored};
 use quorumwire_interfaces::PlaneError;
@@ -119,6 +119,13 @@ impl KernelPlace {
         let number = |offset| self.parts.groups.number(offset);
         number(GROUP_IDLES).store(u64::from(idles), Ordering::Relaxed);
         number(GROUP_WOKEN).store(0, Ordering::Relaxed);
+        full_barrier();
+    }
+
+    /// The first answers to this round wake the host, and those to later ones; 0: none do.
+    pub fn awaits_round(&self, round: u64) {
+        let awaited = self.parts.groups.number(GROUP_AWAITED_ROUND);
+        awaited.store(round, Ordering::Relaxed);
         full_barrier();
     }
 

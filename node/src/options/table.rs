@@ -389,7 +389,7 @@ pub const TABLE: &[Spec] = &[
         kind: number(3, 60_000, "ms"),
         unset: Unset::Value("20"),
         help: "A voter that has heard the leader gives nobody else a vote for this long, so the leader \
-               may answer reads alone for this long. When the connection to the leader breaks, an \
+               may answer reads alone for this long (unless `reads` is `read-index`). When the connection to the leader breaks, an \
                election begins once it has passed. At most `election-timeout-ms`. May differ between \
                replicas: a leader counts on each for no longer than that one promised. The first \
                start with a shorter one waits for the longer one to pass.",
@@ -405,17 +405,19 @@ pub const TABLE: &[Spec] = &[
         kind: number(0, 200_000, "parts per million"),
         unset: Unset::Value("1000"),
         help: "By how much the speed of two replicas' clocks may differ. Leases, which let a \
-               leader answer reads alone, are shorter by it; beyond it reads could be stale.",
+               leader answer reads alone, are shorter by it; beyond it reads could be stale, unless `reads` \
+               is `read-index`.",
     },
     Spec {
         name: "reads",
         kind: Kind::Choice(&["lease", "read-index"]),
         unset: Unset::Value("lease"),
-        help: "What a leader's reads rest on; they are never stale with either. `lease`: it answers alone while a \
-               majority has promised to elect nobody else, which takes clocks that run as `clock-drift-ppm` \
-               allows, and asks a majority while that is not so. `read-index`: it always asks a majority, whatever \
-               clocks do; reads that come together share a question. A read takes a round trip between replicas \
-               more, a write behind it on its connection waits for it, and the plane `xdp` answers no `get`.",
+        help: "What a leader's reads rest on. `lease`: it answers alone while a majority has promised to elect nobody \
+               else, which takes clocks that run as `clock-drift-ppm` allows, also while a virtual machine is stopped; \
+               and it asks a majority while there is no such promise. `read-index`: it always asks a majority, \
+               whatever clocks do; reads that come together share a question. A read takes a round trip between \
+               replicas more, a write behind it on its connection waits for it, and the plane `xdp` answers no `get`. \
+               What counts is the leader's, and any replica may lead: the same on all.",
     },
     Spec {
         name: "snapshot-log-mib",
@@ -494,7 +496,7 @@ pub const TABLE: &[Spec] = &[
         unset: Unset::Value("50"),
         help: "How long a replica looks for what it waits for before it sleeps until it is there: to be woken takes longer \
                than an answer from near by. It does so while something is under way, and for a millisecond after \
-               clients or other replicas wanted something; and only if what it waited for last came that soon, so an \
+               a client wanted something or the log grew; and only if what it waited for last came that soon, so an \
                idle cluster, a slow network or a slow disk costs no processor time; and not where more wants to run \
                than there are processors. More than a round trip between the replicas is of use. 0: it sleeps at \
                once.",

@@ -4,7 +4,7 @@ use super::Server;
 use super::administration::Waiting;
 use super::clock;
 use crate::admin::{AdminError, FrozenState};
-use quorumwire_control::{Input, Ticket};
+use quorumwire_control::Ticket;
 use quorumwire_interfaces::Index;
 use quorumwire_wire::{BackupHead, SnapshotHead};
 use tokio::sync::oneshot;
@@ -47,7 +47,7 @@ impl Server {
         for reply in std::mem::take(&mut self.snapshots.backups.read_indexes) {
             let ticket = self.core.next_ticket();
             self.waiting.insert(ticket, Waiting::ReadIndex(reply));
-            self.core.step(Input::Read(ticket));
+            self.core.read(ticket);
         }
     }
 

@@ -13,6 +13,8 @@ const WORK_IS_RECENT: Duration = Duration::from_millis(1);
 const CROWDED: Duration = Duration::from_millis(1);
 /// For so many times as long as that took it does not look then, so that what it loses is less than a hundredth.
 const CROWDED_REST_TIMES: u32 = 128;
+/// It does not rest for longer: a process that was stopped while it looked, or a machine that slept, was not crowded.
+const CROWDED_REST_MAX: Duration = Duration::from_secs(10);
 
 /// What an event loop waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,6 +37,9 @@ pub struct BusyPoll {
     last_index: Index,
     /// It does not look before then.
     rests_until: Now,
+    /// What was awaited last and has not come, and since when: waits that ended because something else was due count
+    /// as one.
+    still_awaited: Option<(Awaited, Now)>,
 }
 
 impl BusyPoll {
@@ -46,6 +51,7 @@ impl BusyPoll {
             worked_at: Now(Duration::ZERO),
             last_index: Index(0),
             rests_until: Now(Duration::ZERO),
+            still_awaited: None,
         }
     }
 
@@ -74,13 +80,21 @@ impl BusyPoll {
     pub fn looked(&mut self, begun: Now, now: Now) {
         let took = now.0.saturating_sub(begun.0);
         if took >= CROWDED {
-            self.rests_until = Now(now.0 + took * CROWDED_REST_TIMES);
+            let rest = took
+                .saturating_mul(CROWDED_REST_TIMES)
+                .min(CROWDED_REST_MAX);
+            self.rests_until = self.rests_until.max(Now(now.0 + rest));
         }
     }
 
     /// The wait that began then is over, because something happened or because something else was due.
     pub fn is_over(&mut self, begun: Now, now: Now, happened: bool, awaited: Awaited) {
-        let was_short = now.0.saturating_sub(begun.0) <= self.at_most;
+        let since = match self.still_awaited {
+            Some((before, since)) if before == awaited => since,
+            _ => begun,
+        };
+        self.still_awaited = (!happened).then_some((awaited, since));
+        let was_short = now.0.saturating_sub(since.0) <= self.at_most;
         // What was due that soon says nothing of what is awaited.
         if happened || !was_short {
             match awaited {
@@ -170,6 +184,40 @@ mod tests {
             assert_eq!(poll.until(at(rests_until - 1), LATER, awaited), None);
             assert!(poll.until(at(rests_until), LATER, awaited).is_some());
         }
+    }
+
+    #[test]
+    fn who_stood_still_while_looking_does_not_rest_for_ever() {
+        let mut poll = poll();
+        let minute = 60_000_000;
+        poll.looked(at(0), at(minute));
+        assert_eq!(poll.until(at(minute), LATER, Awaited::Answers), None);
+        let ten_seconds_later = at(minute + 10_000_000);
+        assert!(
+            poll.until(ten_seconds_later, LATER, Awaited::Answers)
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn a_shorter_rest_takes_nothing_from_a_longer_one() {
+        let mut poll = poll();
+        poll.looked(at(0), at(50_000));
+        poll.looked(at(50_000), at(51_000));
+        assert_eq!(poll.until(at(1_000_000), LATER, Awaited::Answers), None);
+    }
+
+    #[test]
+    fn what_does_not_come_is_not_looked_for_from_timer_to_timer() {
+        let mut poll = poll();
+        for begun in [0, 60] {
+            assert!(poll.until(at(begun), LATER, Awaited::Answers).is_some());
+            poll.is_over(at(begun), at(begun + 60), false, Awaited::Answers);
+        }
+        assert_eq!(poll.until(at(120), LATER, Awaited::Answers), None);
+        poll.is_over(at(120), at(180), true, Awaited::Answers);
+        poll.is_over(at(180), at(190), true, Awaited::Answers);
+        assert!(poll.until(at(190), LATER, Awaited::Answers).is_some());
     }
 
     #[test]

@@ -19,7 +19,7 @@ const APPLY_BYTES_PER_TURN: usize = 4 << 20;
 impl Server {
     /// Has the replica say what it wants now, and does it, until it wants nothing more.
     pub fn carry_out_all(&mut self) -> anyhow::Result<()> {
-        self.core.proposed = false;
+        self.core.has_asked = false;
         self.core
             .replica
             .flush(self.core.now, &mut self.core.outputs);
@@ -84,7 +84,9 @@ impl Server {
             Output::Engage(engage) => self.core.engage_plane(&engage),
             Output::Disengage(reason) => self.core.disengage_plane(reason),
             Output::PlaneHeartbeat { round } => {
-                let result = self.core.plane.as_mut().map(|it| it.heartbeat(round));
+                let is_awaited = !self.core.asked.is_empty();
+                let plane = self.core.plane.as_mut();
+                let result = plane.map(|it| it.heartbeat(round, is_awaited));
                 if let Some(Err(error)) = result {
                     self.core.plane_failed(&error);
                 }
@@ -349,9 +351,12 @@ impl Server {
                 self.core.attend_later.push(id);
             }
             Some((_, Reader::Peer(peer, request, _))) => {
+                let outcome = match refusal {
+                    Refusal::Busy { .. } => ForwardOutcome::Busy,
+                    _ => ForwardOutcome::NotLeader,
+                };
                 let nothing = bytes::Bytes::new();
-                self.core
-                    .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
+                self.core.reply_forward(peer, request, outcome, nothing);
             }
             Some((_, Reader::Datagram(id))) => {
                 self.complete_datagram(id, answers::BUSY.as_bytes());

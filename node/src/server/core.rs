@@ -183,8 +183,8 @@ pub struct Core {
     /// Whether reads may rest on the leader's lease (option `reads`).
     pub lease_reads: bool,
     pub draining: bool,
-    /// Something was proposed since the replica was last flushed.
-    pub proposed: bool,
+    /// Something was proposed, or a read was asked for, since the replica was last flushed.
+    pub has_asked: bool,
     /// How the leader tells the log's time.
     pub clock: LeaderClock,
     pub counters: Counters,
@@ -233,7 +233,7 @@ impl Core {
             refuse_on_follower: false,
             lease_reads: true,
             draining: false,
-            proposed: false,
+            has_asked: false,
             clock: LeaderClock::default(),
             counters: Counters::default(),
             memory: MemoryNotes::default(),
@@ -258,12 +258,19 @@ impl Core {
 
     /// Whether the replica has something to say that it has not been asked for yet.
     pub fn has_unflushed(&self) -> bool {
-        !self.outputs.is_empty() || self.proposed
+        !self.outputs.is_empty() || self.has_asked
     }
 
     /// Steps the replica; what it asks for gathers in `outputs`.
     pub fn step(&mut self, input: Input) {
         self.replica.step(self.now, input, &mut self.outputs);
+    }
+
+    /// Asks the replica for an index that a linearizable read may be answered at. The round that it may take begins
+    /// when it is flushed.
+    pub fn read(&mut self, ticket: Ticket) {
+        self.step(Input::Read(ticket));
+        self.has_asked = true;
     }
 
     pub fn next_ticket(&mut self) -> Ticket {
@@ -333,7 +340,7 @@ impl Core {
         self.tick_before_write();
         match self.replica.propose(kind, encode) {
             Ok((index, term)) => {
-                self.proposed = true;
+                self.has_asked = true;
                 self.proposals.push_back(Proposal {
                     index,
                     position: 0,
@@ -410,7 +417,7 @@ impl Core {
         let ticket = self.next_ticket();
         self.asked
             .insert(ticket, (must_apply, Reader::Client(connection)));
-        self.step(Input::Read(ticket));
+        self.read(ticket);
         ticket
     }
 
@@ -528,7 +535,7 @@ impl Core {
                 Gate::NoLease => {
                     let ticket = self.next_ticket();
                     self.asked.insert(ticket, (must_apply, reader));
-                    self.step(Input::Read(ticket));
+                    self.read(ticket);
                 }
                 Gate::NotLeader => {
                     self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());

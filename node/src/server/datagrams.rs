@@ -11,7 +11,7 @@ use super::meta_reads::MetaRead;
 use super::{answers, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
-use quorumwire_control::{Input, Now};
+use quorumwire_control::Now;
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
@@ -407,7 +407,7 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
             let ticket = core.next_ticket();
             core.asked
                 .insert(ticket, (must_apply, Reader::Datagram(id)));
-            core.step(Input::Read(ticket));
+            core.read(ticket);
         }
         Gate::NotLeader => datagrams.answer(id, answers::NOT_LEADER.as_bytes()),
     }

@@ -274,7 +274,9 @@ impl Plane {
         self.place.registers()
     }
 
-    pub fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
+    /// Begins a round; whether somebody waits for what it brings.
+    pub fn heartbeat(&mut self, round: u64, is_awaited: bool) -> Result<(), PlaneError> {
+        self.place.expects_round(is_awaited);
         self.place.heartbeat(round)
     }
 

@@ -221,8 +221,12 @@ fn links() -> Links {
 
 /// Replica 0, before it has heard or done anything; planes are the caller's.
 pub fn core_of_one() -> Core {
+    core_with(config())
+}
+
+fn core_with(config: Config) -> Core {
     let now = Now(Duration::from_secs(1));
-    let replica = Replica::new(config(), now, Stored::default()).unwrap();
+    let replica = Replica::new(config, now, Stored::default()).unwrap();
     Core::new(replica, Journal::new(None), links(), GroupId(0), now)
 }
 
@@ -317,6 +321,27 @@ fn what_a_plane_has_heard_was_heard_before_now() {
 }
 
 /// A command of the plane's own clients may have come before it meanwhile, whose life counts from it.
+/// Else it would wait until something else happens: its round begins when the replica is flushed.
+#[test]
+fn a_read_that_takes_a_round_is_not_left_lying() {
+    let mut core = core_with(Config {
+        lease_reads: false,
+        plane: false,
+        ..config()
+    });
+    for _ in 0..BEGINNING_HEARTBEATS_MAX {
+        core.now.0 += HEARTBEAT;
+        core.step(Input::Timeout);
+        carry_out(&mut core);
+        core.has_asked = false;
+    }
+    assert!(core.leads() && !core.has_unflushed());
+    let ticket = core.next_ticket();
+    core.read(ticket);
+    assert!(core.outputs.is_empty(), "it takes a round");
+    assert!(core.has_unflushed());
+}
+
 #[test]
 fn a_tick_that_waited_tells_when_it_leaves() {
     let (mut core, alone) = fast_leader();

@@ -93,6 +93,22 @@ fn a_leader_is_woken_when_what_somebody_waits_for_is_committed() {
 }
 
 #[test]
+fn a_leader_is_woken_by_the_answers_to_a_round_if_somebody_waits_for_them() {
+    let mut cluster = busy(3);
+    for (round, expected) in [(1000, false), (1001, true), (1002, false)] {
+        cluster.fabric.planes[0].expects_round(expected);
+        let begun = cluster.fabric.planes[0].heartbeat(round);
+        begun.expect("it leads, and rounds ascend");
+        deliver_all(&mut cluster);
+        assert_eq!(cluster.fabric.planes[0].registers().heard_round[1], round);
+        assert_eq!(is_wanted(&cluster, 0), expected, "round {round}");
+        assert!(!is_wanted(&cluster, 1), "nobody waits for a follower");
+        cluster.poll(0);
+        assert!(!is_wanted(&cluster, 0), "it has been told");
+    }
+}
+
+#[test]
 pub fn what_must_be_durable_wakes_every_host_at_once() {
     let mut cluster = Cluster::<Kernel>::idle(quorumwire_conformance_tests::Wanted {
         replicas: 2,
