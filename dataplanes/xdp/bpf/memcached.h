@@ -146,13 +146,13 @@ qw_make_request(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *
 	return QW_MEMCACHED_SET;
 }
 
-/* Looks at a memcached client's datagram. */
 /* Whether the host lets us take a `set` now. */
 static __always_inline int qw_may_set(const struct qw_leave *leave, __u64 now)
 {
 	return leave && *(const volatile __u64 *)&leave->sets_until > now;
 }
 
+/* Looks at a memcached client's datagram. */
 static __always_inline enum qw_memcached_fate
 qw_open_memcached(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *group)
 {

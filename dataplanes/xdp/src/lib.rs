@@ -34,7 +34,9 @@ use quorumwire_wire::packet::Reason;
 use recent::Recent;
 pub use refused::{Blames, Refused, capabilities_needed};
 use rustix::event::epoll;
-use shared::{COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, Event, KeysAt};
+use shared::{
+    COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, EVENTS_LOST, Event, KeysAt,
+};
 use slot::Slot;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -64,7 +66,7 @@ pub struct XdpPlane {
     wire: Datagrams,
     incoming: Incoming,
     waiting: RingBuffer<'static>,
-    events: Arc<Mutex<Vec<Event>>>,
+    events: Arc<Mutex<Events>>,
     /// Readable when the socket is, or when the program has something to tell.
     wakes: OwnedFd,
     /// The largest that was asked for.
@@ -128,7 +130,7 @@ impl XdpPlane {
             PlaneError::Refused(text) => Refused::new(Blames::System, text),
             other => Refused::new(Blames::System, format!("{other:?}")),
         })?;
-        let events = Arc::new(Mutex::new(Vec::new()));
+        let events = Arc::new(Mutex::new(Events::default()));
         let waiting = events_of(&slot, &events)?;
         let wakes = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let mut plane = Self {
@@ -222,7 +224,7 @@ impl XdpPlane {
         if self.waiting.consume().is_err() {
             self.failed = Some("the kernel's events cannot be read");
         }
-        let events = std::mem::take(&mut *self.events.lock().expect("nobody panics with it"));
+        let events = std::mem::take(&mut self.events.lock().expect("nobody panics with it").queue);
         if !events.is_empty() {
             // What is said because of them says how far the plane was when it told of them, or later.
             self.engine.refresh();
@@ -335,17 +337,24 @@ impl XdpPlane {
     }
 }
 
-fn events_of(slot: &Slot, into: &Arc<Mutex<Vec<Event>>>) -> io::Result<RingBuffer<'static>> {
+/// What the program has told and nobody has taken in.
+#[derive(Default)]
+struct Events {
+    queue: Vec<Event>,
+    /// More than there is room for. Counted with those that the program could not tell.
+    lost: u64,
+}
+
+fn events_of(slot: &Slot, into: &Arc<Mutex<Events>>) -> io::Result<RingBuffer<'static>> {
     let into = Arc::clone(into);
     let mut builder = RingBufferBuilder::new();
     let refused = |error: libbpf_rs::Error| io::Error::other(error.to_string());
     builder
         .add(&slot.events, move |bytes: &[u8]| {
             let mut events = into.lock().expect("nobody panics with it");
-            if let Some(event) = ffi::value_of(bytes)
-                && events.len() < EVENTS_MAX
-            {
-                events.push(event);
+            match ffi::value_of(bytes) {
+                Some(event) if events.queue.len() < EVENTS_MAX => events.queue.push(event),
+                _ => events.lost += 1,
             }
             0
         })
@@ -417,9 +426,11 @@ impl DataPlane for XdpPlane {
             let kernels_count = place.map_or(0, |place| kernels.swap_remove(place).1);
             sink(name, count + kernels_count);
         });
+        let lost = self.events.lock().expect("nobody panics with it").lost;
         for (name, count) in kernels {
             if name != Reason::None.name() {
-                sink(name, count);
+                let here = if name == EVENTS_LOST { lost } else { 0 };
+                sink(name, count + here);
             }
         }
         let (trials, failed) = self.slot.programs().copies.trials();
@@ -455,7 +466,11 @@ impl DataPlane for XdpPlane {
             let text = "the kernel's events cannot be read";
             return Err(PlaneError::Failed(text.into()));
         }
-        self.events.lock().expect("nobody panics with it").clear();
+        self.events
+            .lock()
+            .expect("nobody panics with it")
+            .queue
+            .clear();
         self.recent.allow(&MemcachedLeave::default());
         self.recent.forget_all();
         // Only a leader sends one frame as several.

@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 /// A fence waits for packets' steps that are under way for this long by looking; then for the kernel's grace
 /// period.
 const FENCE_LOOKS_FOR: Duration = Duration::from_millis(1);
-/// Where the kernel cannot be asked for that, a fence waits for this long: no packet's step takes so long, and
-/// no processor of a virtual machine stands still so long.
+/// Where the kernel cannot be asked for that, a fence waits for this long. No packet's step takes so long; but should a
+/// virtual machine's processor stand still for longer in the middle of one, behind its lock, what leaves when it goes on is
+/// in the registers all the same.
 const FENCE_WITHOUT_GRACE: Duration = Duration::from_millis(500);
 /// Registers are read again, and orders given again, for this long because a step is changing the group. A step takes
 /// less than a microsecond, but a virtual machine's processor may stand still in the middle of one.

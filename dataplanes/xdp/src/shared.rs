@@ -210,6 +210,9 @@ pub struct Event {
 }
 const _: () = assert!(size_of::<Event>() == 24);
 
+/// What the host was not told, because there was no room.
+pub const EVENTS_LOST: &str = "events_lost";
+
 /// `enum qw_count_of`, which follows the reasons: names, in its order. Those that the engine counts, too, have
 /// its names.
 pub const COUNTS: [&str; 22] = [
@@ -224,7 +227,7 @@ pub const COUNTS: [&str; 22] = [
     "lost_no_neighbour",
     "lost_no_space",
     "copies_not_needed",
-    "events_lost",
+    EVENTS_LOST,
     "memcached_taken",
     "memcached_answered",
     "memcached_left",

@@ -27,6 +27,7 @@ impl DemoNetwork {
     /// For replicas 0 to this one less. An error says what is missing.
     pub fn new(replicas: u16) -> anyhow::Result<Self> {
         ensure!(rustix::process::geteuid().is_root(), "that takes root");
+        ensure!(cfg!(target_arch = "x86_64"), "that takes x86-64");
         let network = Self {
             name: format!("qwdemo-{}", std::process::id()),
             replicas,
