@@ -69,6 +69,7 @@ class System(NamedTuple):
     # A loaded machine shall measure badly, not hold elections; None: the server's default.
     election_timeout_ms: int | None = 10_000
     options: tuple = ()  # more of the server's
+    durability: str = "memory"
 
 
 SYSTEMS = [
@@ -115,6 +116,7 @@ class Sample(NamedTuple):
     operations_per_second: float
     operations_per_cpu_second: float
     p50_us: float
+    p90_us: float
     p99_us: float
     p999_us: float
     hosts_user_us: float
@@ -239,7 +241,7 @@ def start_replica(stack, system, network, tools, folder, slot):
     members = ",".join(f"{n}={address(FIRST_REPLICA_HOST + n)}:7400" for n in range(system.replicas))
     command = [
         str(tools.server), "server", "--insecure", "--cluster", CLUSTER, "--id", str(slot), "--members", members,
-        "--dir", str(folder / f"data-{slot}"), "--durability", "memory", "--raise-priority", "0",
+        "--dir", str(folder / f"data-{slot}"), "--durability", system.durability, "--raise-priority", "0",
         "--listen-peer", f"{own}:7400", "--listen-memcached", f"{own}:{MEMCACHED_PORT}",
         "--listen-redis", f"{own}:6379", "--listen-client", f"{own}:7402",
         "--listen-http", f"{own}:8080",
@@ -306,6 +308,7 @@ def measure_once(running, workload):
         operations_per_second=operations / printed["seconds"],
         operations_per_cpu_second=operations / (ours * share),
         p50_us=printed["p50_us"],
+        p90_us=printed["p90_us"],
         p99_us=printed["p99_us"],
         p999_us=printed["p999_us"],
         hosts_user_us=used.hosts_user * per_operation,

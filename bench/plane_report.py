@@ -12,7 +12,7 @@ class PlaneResults:
     def __init__(self):
         self.rows = []  # (round, system's name, workload, sample)
         self.repairs = []  # (round, repair)
-        self.steps = []  # what `planes-load steps` printed
+        self.steps = []  # (round, one line of what `planes-load steps` printed)
         self.failures = []  # (round, system's name, reason)
         self.missing = None
 
@@ -23,12 +23,14 @@ class PlaneResults:
         }
 
 
-P50, P99, PER_CPU = "p50_us", "p99_us", "operations_per_cpu_second"
+P50, PER_CPU = "p50_us", "operations_per_cpu_second"
+# Of these the spread is shown.
+SPREAD = [P50, "p90_us", "p99_us", "p999_us", "operations_per_second"]
 
 
 def systems_table(results):
-    shown = [P50, P99, "operations_per_second", PER_CPU, "cpu_us", "hosts_user_us", "hosts_system_us"]
-    headings = ["system", "load", "p50 µs", "p99 µs", "operations/s", "per CPU second", "CPU µs/op", "hosts, user", "hosts, kernel", "sent again"]
+    shown = [*SPREAD, PER_CPU, "cpu_us", "hosts_user_us", "hosts_system_us"]
+    headings = ["system", "load", "p50 µs", "p90 µs", "p99 µs", "p99.9 µs", "operations/s", "per CPU second", "CPU µs/op", "hosts, user", "hosts, kernel", "sent again"]
     rows = []
     for system in SYSTEMS:
         for workload in system.workloads:
@@ -37,7 +39,8 @@ def systems_table(results):
                 rows.append([system.name, str(workload), NOT_MEASURED, *[""] * (len(headings) - 3)])
                 continue
             again = sum(results.of(system.name, workload, "sent_again").values())
-            figures = [spread(column) for column in columns[:3]] + [number(statistics.median(column)) for column in columns[3:]]
+            figures = [spread(column) for column in columns[:len(SPREAD)]]
+            figures += [number(statistics.median(column)) for column in columns[len(SPREAD):]]
             rows.append([system.name, str(workload), *figures, str(again)])
     return table(headings, rows)
 
@@ -48,27 +51,36 @@ def repairs_table(results):
     return table(["a straggler's repair", "median"], rows)
 
 
+def of_rounds(results):
+    """What a step took in each round, by what it is, the bytes of its payload and what it is without."""
+    found = {}
+    for n, step in results.steps:
+        found.setdefault((step["what"], step["payload_bytes"], step["without"]), {})[n] = step["ns"]
+    return found
+
+
 def steps_table(results):
-    whole = [step for step in results.steps if not step["without"]]
-    sizes = sorted({step["payload_bytes"] for step in whole})
-    names = list(dict.fromkeys(step["what"] for step in whole))
-    found = {(step["what"], step["payload_bytes"]): step["ns"] for step in whole}
-    rows = [[name, *(str(found.get((name, size), "")) for size in sizes)] for name in names]
+    whole = {(what, size): took for (what, size, without), took in of_rounds(results).items() if not without}
+    sizes = sorted({size for _, size in whole})
+    names = list(dict.fromkeys(what for what, _ in whole))
+    rows = [[name, *(spread(whole[name, size].values()) if (name, size) in whole else "" for size in sizes)] for name in names]
     return table(["ns for one packet", *(f"{size} B" for size in sizes)], rows)
 
 
 def checks_table(results):
+    """The differences of rounds, in which both were measured one behind the other."""
     at = 64
-    whole = {step["what"]: step["ns"] for step in results.steps if not step["without"] and step["payload_bytes"] == at}
-    left_out = [step for step in results.steps if step["without"]]
-    variants = list(dict.fromkeys(step["without"] for step in left_out))
-    names = [name for name in whole if any(step["what"] == name for step in left_out)]
-    found = {(step["what"], step["without"]): step["ns"] for step in left_out}
-    rows = [
-        ["all of these" if "," in variant else variant,
-         *(str(whole[name] - found[name, variant]) if (name, variant) in found else "" for name in names)]
-        for variant in variants
-    ]
+    found = of_rounds(results)
+    left_out = {(what, without): took for (what, _, without), took in found.items() if without}
+    variants = list(dict.fromkeys(without for _, without in left_out))
+    names = list(dict.fromkeys(what for what, _ in left_out))
+
+    def costs(name, variant):
+        whole, less = found.get((name, at, ""), {}), left_out.get((name, variant), {})
+        differences = [whole[n] - less[n] for n in whole if n in less]
+        return spread(differences) if differences else ""
+
+    rows = [["all of these" if "," in variant else variant, *(costs(name, variant) for name in names)] for variant in variants]
     return table([f"ns that a check costs, {at} B", *names], rows)
 
 
@@ -102,7 +114,8 @@ def markdown(results, facts):
         parts.append(repairs_table(results))
     if results.steps:
         parts += [
-            "The program's own time, everything in the cache, the fastest of many runs:",
+            "The program's own time, everything in the cache, in each round the fastest of many runs. A difference whose spread goes "
+            "from below 0 to above is too small to be seen:",
             steps_table(results), checks_table(results),
         ]
     parts += ["Remarks on this part:", remarks(results)]

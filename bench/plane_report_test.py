@@ -45,12 +45,13 @@ class PlaneReport(unittest.TestCase):
     def test_what_a_check_costs_is_the_difference(self):
         made = results()
         made.steps = [
-            {"what": "leader", "payload_bytes": 64, "without": without, "ns": ns}
-            for without, ns in (("", 500), ("tag", 300), ("tag,lock", 250))
+            (n, {"what": "leader", "payload_bytes": 64, "without": without, "ns": ns + more})
+            for n, more in ((1, 0), (2, 10), (3, 300)) for without, ns in (("", 500), ("tag", 300 - n), ("tag,lock", 250))
         ]
         text = plane_report.checks_table(made)
-        self.assertEqual(line_of(text, "| tag"), ["tag", "200"])
-        self.assertEqual(line_of(text, "| all of these"), ["all of these", "250"])
+        self.assertEqual(line_of(text, "| tag"), ["tag", "202 (201–203)"])
+        self.assertEqual(line_of(text, "| all of these"), ["all of these", "250 (250–250)"])
+        self.assertEqual(line_of(plane_report.steps_table(made), "| leader"), ["leader", "510 (500–800)"])
 
     def test_a_rate_is_of_what_was_done_between(self):
         looks = [Look(at / 10, 100 * at if at < 10 else 1000 + 50 * (at - 10), [5, 3]) for at in range(21)]

@@ -20,14 +20,15 @@ def measure_planes(tools, rounds, data, say):
     if results.missing:
         say(f"data planes are missing: {results.missing}")
         return results
-    try:
-        results.steps = measure_steps(tools)
-    except OUTSIDE as failed:
-        results.failures.append((0, "steps", why(failed)))
     with contextlib.ExitStack() as stack:
         replicas = max(system.replicas for system in SYSTEMS)
         network = plane_load.make_network(stack, tools, replicas)
         for round_number in range(1, rounds + 1):
+            try:
+                results.steps += [(round_number, step) for step in measure_steps(tools)]
+                say(f"planes, round {round_number}: the programs' own time")
+            except OUTSIDE as failed:
+                results.failures.append((round_number, "steps", why(failed)))
             for system in SYSTEMS:
                 take_turn(system, network, tools, round_number, results, data, say)
     return results

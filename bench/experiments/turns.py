@@ -51,6 +51,9 @@ class Experiment:
         return f"{length.rounds} rounds, each {length.seconds} s after {length.warm_up_seconds} s of warm-up"
 
     def takes(self, peer):
+        only = getattr(peer, "experiments", None)
+        if only is not None and self.name not in only:
+            return False
         if getattr(peer, "dead", False) or not (self.has_reads or getattr(peer, "writes", True)):
             return False
         return self.redis_clients or getattr(peer, "protocol", "") != "redis" or not peer.name.startswith("quorumwire")

@@ -40,11 +40,12 @@ class Load:
 class Quorumwire:
     """One of the two durabilities; with `protocol` redis for Redis clients, with `dead` after a follower has died;
     `plane` is where the common case runs: none or socket; `reads` is what reads rest on: lease or read-index, with
-    which nothing but reads is measured.
+    which nothing but reads is measured; with `experiments` it takes part in those alone, and in no closed loop beside them.
     """
 
-    def __init__(self, binary, durability, protocol="memcached", dead=False, replicas=3, plane="none", reads="lease"):
+    def __init__(self, binary, durability, protocol="memcached", dead=False, replicas=3, plane="none", reads="lease", experiments=None):
         self.binary = binary
+        self.experiments = experiments
         self.replicas = replicas
         self.plane = plane
         self.durability = durability
@@ -64,6 +65,8 @@ class Quorumwire:
         self.writes = not of_reads
         if of_reads:
             self.workloads = [READS]
+        if experiments is not None:
+            self.workloads = []
 
     def missing(self):
         """Why it cannot be measured; None if it can."""

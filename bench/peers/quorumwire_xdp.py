@@ -12,16 +12,17 @@ from processes import Failed, output_of
 class QuorumwireXdp:
     """`--plane xdp` behind the same load program as everybody else's: TCP, over a Linux bridge."""
 
-    name = "quorumwire memory, plane xdp"
-
-    def __init__(self, binary, replicas=3):
+    def __init__(self, binary, durability="memory", replicas=3, experiments=None):
         self.binary = binary
+        self.durability = durability
         self.replicas = replicas
+        self.experiments = experiments
+        self.name = f"quorumwire {durability}, plane xdp"
         self.note = (
-            f"{replicas} replicas, `--plane xdp`, `--durability memory`, each in a network namespace; load on the leader by TCP from another one, over a "
+            f"{replicas} replicas, `--plane xdp`, `--durability {durability}`, each in a network namespace; load on the leader by TCP from another one, over a "
             "bridge, which the others on loopback do not have to cross; a UDP client is in the part on data planes"
         )
-        self.workloads = [LATENCY, MANY, PIPELINED, WIDE, READS]
+        self.workloads = [LATENCY, MANY, PIPELINED, WIDE, READS] if experiments is None else []
 
     def missing(self):
         """Why it cannot be measured; None if it can."""
@@ -37,7 +38,7 @@ class QuorumwireXdp:
     def start(self, stack, folder):
         """Starts it and waits until a fast term runs; it ends with `stack`, network included."""
         # Timeouts are the defaults: leaders are killed here.
-        system = System(self.name, self.note, "xdp", self.replicas, [], election_timeout_ms=None)
+        system = System(self.name, self.note, "xdp", self.replicas, [], election_timeout_ms=None, durability=self.durability)
         tools = Tools(self.binary, Path())
         network = plane_load.make_network(stack, tools, self.replicas)
         secret = str(folder / "secret.toml")
