@@ -180,10 +180,12 @@ class PageTest(unittest.TestCase):
         taken.failures.append((2, "caans-follower", "socket", "it ended"))
         taken.failures.append((2, "box-round", "socket", "of another figure"))
         taken.add(1, "caans-leader", "planes off", 1, others_percent=50.0, failed=3)
+        taken.errors += [(n, "caans-leader", "planes off", n, {"busy": n}) for n in (1, 2)]
+        taken.errors.append((1, "of another", "planes off", 1, {"busy": 7}))
         taken.belongs(0, 0, "caans-leader")
         found = page.remarks(next(figure for figure in FIGURES if figure.name == "caans-8"), taken, None)
         self.assertEqual(len(found), 5, found)
-        for words in ("it takes root", "it ended", "50 % of the machine", "failed, in all: 3", "fewer than"):
+        for words in ("it takes root", "it ended", "50 % of the machine", "planes off: 3 requests failed at 1, 2: busy", "fewer than"):
             self.assertTrue(any(words in remark for remark in found), words)
 
 

@@ -2,11 +2,15 @@
 they had; their words are always the present ones.
 """
 import statistics
+from collections import Counter
 
 from blocks import block, not_yet
 from papers.figure import plot_path
 from plots import draw
 from report import OTHERS_PERCENT_MAX, ROUNDS_MIN
+
+REASONS_SHOWN_MAX = 12
+REASON_LENGTH_MAX = 120
 
 HEAD = """<!-- Written by `bench/papers/run`; do not edit. -->
 
@@ -61,6 +65,19 @@ def measured_blocks(figure, taken, folder, shown_folder, facts):
     return blocks, reason
 
 
+def requests_failed(taken, parts):
+    """Of each system, with the reasons and where they happened."""
+    counted, places = Counter(), {}
+    for _, part, system, at, errors in taken.errors:
+        for reason, count in errors.items() if part in parts else ():
+            counted[system, reason] += count
+            places.setdefault((system, reason), {})[str(at)] = None
+    return [
+        f"{system}: {count} requests failed at {', '.join(places[system, reason])}: {reason[:REASON_LENGTH_MAX]}"
+        for (system, reason), count in counted.most_common(REASONS_SHOWN_MAX) if count
+    ]
+
+
 def remarks(figure, taken, not_drawn):
     """What whoever reads the figures must know."""
     names = {measurement.name for measurement in figure.measurements}
@@ -71,8 +88,7 @@ def remarks(figure, taken, not_drawn):
     others = [row.value for row in taken.rows if row.part in parts and row.metric == "others_percent"]
     if others and statistics.median(others) > OTHERS_PERCENT_MAX:
         found.append(f"others used {statistics.median(others):.0f} % of the machine: measure again when it is quiet")
-    failed = sum(row.value for row in taken.rows if row.part in parts and row.metric == "failed")
-    found += [f"requests that failed, in all: {failed}"] if failed else []
+    found += requests_failed(taken, parts)
     rounds = taken.rounds_of(parts)
     if rounds < ROUNDS_MIN:
         found.append(f"fewer than {ROUNDS_MIN} rounds, no more than a trial: {rounds}")

@@ -26,6 +26,7 @@ class Taken:
         self.distributions = []  # (round, part, system, at, cdf)
         self.timelines = []  # (round, part, system, timeline)
         self.failures = []  # (round, measurement's name, system, reason)
+        self.errors = []  # (round, part, system, where on the axis, {reason: requests that failed by it})
         self.missing = {}  # (measurement's name, system): reason
         self.parts = {}  # part: measurement's name
 

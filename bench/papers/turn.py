@@ -52,6 +52,7 @@ class Turn(NamedTuple):
         printed, sample = put_on(cluster, load, self.seconds, *more)
         name = label or self.system.name
         self.taken.add(self.round, part, name, at, **figures_of(printed, sample), **since(commits(cluster), before))
+        self.taken.errors.append((self.round, part, name, at, printed["errors"]))
         if "latency_cdf" in printed:
             self.taken.distributions.append((self.round, part, name, at, printed["latency_cdf"]))
             mean, deviation = curves.mean_and_deviation(printed["latency_cdf"])
@@ -82,6 +83,7 @@ class Turn(NamedTuple):
         line, others_percent = over_time.run(self.stack, cluster, load, seconds, timed, more)
         failed = sum(line.errors.values())
         self.taken.add(self.round, part, self.system.name, "whole run", failed=failed, others_percent=others_percent)
+        self.taken.errors.append((self.round, part, self.system.name, "whole run", line.errors))
         self.taken.timelines.append((self.round, part, self.system.name, line))
         gap = f"{line.gap[1]:.1f} ms without a write" if line.gap else "no write at all"
         self.say(f"{part}, {self.system.name}: {gap}")
