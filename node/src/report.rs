@@ -129,6 +129,9 @@ impl Report {
 pub struct DataPlaneReport {
     /// socket or xdp.
     pub name: String,
+    /// Where it runs, and why there, in words; for a plane that can be in one place only, nothing.
+    #[serde(default)]
+    pub runs: Option<String>,
     /// option, or auto.
     pub chosen_by: String,
     /// Those that would have been faster and cannot run there.
@@ -149,8 +152,10 @@ impl DataPlaneReport {
     pub fn in_words(&self) -> String {
         let refused = self.refused.iter();
         let refused = refused.map(|one| format!("; not {}: {}", one.name, one.why));
+        let runs = self.runs.as_ref();
+        let runs = runs.map_or_else(String::new, |runs| format!(", {runs}"));
         format!(
-            "{} chose {}{}",
+            "{} chose {}{runs}{}",
             self.chosen_by,
             self.name,
             refused.collect::<String>()

@@ -30,7 +30,7 @@ enum qw_memcached_fate {
 
 static __always_inline int qw_leads(const struct qw_group *group)
 {
-	return *(const volatile __u8 *)&group->registers.role == QW_ROLE_LEADER;
+	return *(const volatile __u8 *)&group->registers.role == QW_ROLE_LEADER || qw_left_out(QW_LEFT_OUT_LEADS);
 }
 
 /* Makes the frame what the client has sent again. The headers before it were not touched. */
@@ -56,8 +56,11 @@ qw_read_recent(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *g
 
 	/* Before the table is looked at: see above. */
 	if (*(const volatile __u64 *)&leave->applied_index <
-		    *(const volatile __u64 *)&group->registers.commit_index ||
-	    *(const volatile __u64 *)&leave->reads_until <= bpf_ktime_get_boot_ns())
+		    *(const volatile __u64 *)&group->registers.commit_index &&
+	    !qw_left_out(QW_LEFT_OUT_APPLIED))
+		return QW_MEMCACHED_PASSED;
+	if (*(const volatile __u64 *)&leave->reads_until <= bpf_ktime_get_boot_ns() &&
+	    !qw_left_out(QW_LEFT_OUT_READS_UNTIL))
 		return QW_MEMCACHED_PASSED;
 	barrier();
 	place = s->frame.group_slot * QW_RECENT_PLACES + qw_recent_place(text, key_bytes);
@@ -67,7 +70,8 @@ qw_read_recent(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *g
 	version = qw_recent_version(found);
 	length = *(const volatile __u16 *)&found->of[version & 1].text_bytes;
 	if (length == 0 || !qw_recent_is(&found->of[version & 1], text, key_bytes) ||
-	    length + QW_MEMCACHED_FRAME_BYTES > QW_RECENT_AMPLIFICATION_MAX * bytes)
+	    (length + QW_MEMCACHED_FRAME_BYTES > QW_RECENT_AMPLIFICATION_MAX * bytes &&
+	     !qw_left_out(QW_LEFT_OUT_AMPLIFICATION)))
 		return QW_MEMCACHED_PASSED;
 	if (!qw_fit(ctx, &s->frame, QW_MEMCACHED_FRAME_BYTES + length)) {
 		s->read.version = version;
@@ -149,7 +153,7 @@ qw_make_request(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *
 /* Whether the host lets us take a `set` now. */
 static __always_inline int qw_may_set(const struct qw_leave *leave, __u64 now)
 {
-	return leave && *(const volatile __u64 *)&leave->sets_until > now;
+	return leave && (*(const volatile __u64 *)&leave->sets_until > now || qw_left_out(QW_LEFT_OUT_SETS_UNTIL));
 }
 
 /* Looks at a memcached client's datagram. */

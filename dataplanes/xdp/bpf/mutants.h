@@ -28,6 +28,11 @@ enum qw_left_out_check {
 	QW_LEFT_OUT_STILL_HOLDS, /* what was read of a slot is still in it */
 	QW_LEFT_OUT_DATAGRAM_SUM, /* a memcached client's datagram is whole: nothing else says so */
 	QW_LEFT_OUT_UNSENT, /* what could not be sent is counted */
+	QW_LEFT_OUT_LEADS, /* memcached clients are served by the leader alone */
+	QW_LEFT_OUT_READS_UNTIL, /* a `get` is answered while the lease holds */
+	QW_LEFT_OUT_APPLIED, /* and while the table shows all that is committed */
+	QW_LEFT_OUT_SETS_UNTIL, /* a `set` is taken while nothing else is due before it */
+	QW_LEFT_OUT_AMPLIFICATION, /* an answer is not much longer than what asked for it */
 };
 
 #ifdef QW_XDP_MUTANTS

@@ -3,7 +3,7 @@
 
 /// Names, in the order of the numbers, from 1 on.
 #[cfg(feature = "mutants")]
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 27] = [
     "xdp-tag",
     "xdp-checksum",
     "xdp-address",
@@ -26,6 +26,11 @@ const NAMES: [&str; 22] = [
     "xdp-still-holds",
     "xdp-datagram-sum",
     "xdp-unsent",
+    "xdp-leads",
+    "xdp-reads-until",
+    "xdp-applied",
+    "xdp-sets-until",
+    "xdp-amplification",
 ];
 
 /// The check that programs loaded now leave out.

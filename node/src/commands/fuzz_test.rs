@@ -87,6 +87,7 @@ fn report(id: u16, moment: usize) -> Report {
         plane: "software".to_owned(),
         data_plane: Some(DataPlaneReport {
             name: "socket".to_owned(),
+            runs: None,
             chosen_by: "auto".to_owned(),
             refused: vec![RefusedPlaneReport {
                 name: "xdp".to_owned(),

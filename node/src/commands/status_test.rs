@@ -166,10 +166,11 @@ fn a_deposed_leader_does_not_count() {
 
 #[test]
 fn the_table_says_what_auto_chose_and_why_not_the_faster_one() {
-    let report = |id, chosen_by: &str, refused| Report {
+    let report = |id, name: &str, runs: Option<&str>, chosen_by: &str, refused| Report {
         id,
         data_plane: Some(DataPlaneReport {
-            name: "socket".to_owned(),
+            name: name.to_owned(),
+            runs: runs.map(str::to_owned),
             chosen_by: chosen_by.to_owned(),
             refused,
         }),
@@ -180,8 +181,9 @@ fn the_table_says_what_auto_chose_and_why_not_the_faster_one() {
         why: "the process lacks CAP_BPF".to_owned(),
     };
     let reports = [
-        report(0, "option", vec![]),
-        report(1, "auto", vec![refused]),
+        report(0, "socket", None, "option", vec![]),
+        report(1, "socket", None, "auto", vec![refused]),
+        report(2, "xdp", Some("in the driver of eth0"), "auto", vec![]),
     ];
     let seen = reports.map(|report| (report.id, Seen::Report(Box::new(report))));
     let view = ClusterView {
@@ -189,8 +191,11 @@ fn the_table_says_what_auto_chose_and_why_not_the_faster_one() {
         strangers: [].into(),
     };
     let table = as_table(&view);
-    let notes: Vec<&str> = table.lines().skip(3).collect();
-    let expected = ["replica 1: data plane: auto chose socket; not xdp: the process lacks CAP_BPF"];
+    let notes: Vec<&str> = table.lines().skip(4).collect();
+    let expected = [
+        "replica 1: data plane: auto chose socket; not xdp: the process lacks CAP_BPF",
+        "replica 2: data plane: auto chose xdp, in the driver of eth0",
+    ];
     assert_eq!(notes, expected, "{table}");
     let json = as_json(&view);
     let plane = &json["replicas"][1]["report"]["data_plane"];

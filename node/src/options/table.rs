@@ -214,8 +214,8 @@ pub const TABLE: &[Spec] = &[
                step over UDP; `xdp`, in the kernel's receive path of the network interface that has the \
                address of `listen-plane` (Linux 5.18 or later; root, or the capabilities `CAP_BPF`, \
                `CAP_NET_ADMIN` and `CAP_PERFMON`); `auto`, in the fastest of `xdp` and `socket` that can run \
-               here: the log and `quorumwire status` say which, and why not the other. Not the default, \
-               because every plane takes a `secret-file`. Replicas without a plane are served all the same.",
+               here: the log and `quorumwire status` say which, where that runs, and why not the other. Not the \
+               default, because every plane takes a `secret-file`. Replicas without a plane are served all the same.",
     },
     Spec {
         name: "listen-plane",

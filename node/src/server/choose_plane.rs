@@ -62,8 +62,9 @@ impl Candidate {
                 }
                 let bound = kernel.local_address()?;
                 let descriptor = kernel.as_fd().as_raw_fd();
+                let runs = Some(kernel.described().to_owned());
                 let place = Box::new(kernel);
-                Ok((Opened { place, bound }, descriptor))
+                Ok((Opened { place, bound, runs }, descriptor))
             }
             Self::Socket => {
                 let mut socket = SocketPlane::bind(listen, PLANE_OPTIONS)
@@ -74,7 +75,8 @@ impl Candidate {
                 let bound = socket.local_address()?;
                 let descriptor = socket.as_fd().as_raw_fd();
                 let place = Box::new(socket);
-                Ok((Opened { place, bound }, descriptor))
+                let runs = None;
+                Ok((Opened { place, bound, runs }, descriptor))
             }
         }
     }
@@ -130,6 +132,7 @@ pub fn choose_plane(
         registry.register(&mut SourceFd(&descriptor), TOKEN_PLANE, wakes)?;
         let choice = DataPlaneReport {
             name: name.to_owned(),
+            runs: opened.runs,
             chosen_by: chosen_by.to_owned(),
             refused,
         };

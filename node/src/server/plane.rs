@@ -70,6 +70,8 @@ pub struct Opened {
     pub place: Box<dyn DataPlane>,
     /// Where it listens.
     pub bound: SocketAddr,
+    /// Where it runs, in words, if it could be in several places.
+    pub runs: Option<String>,
 }
 
 pub struct Plane {

@@ -82,6 +82,8 @@ pub struct Status {
 pub struct DataPlane {
     /// As the option `plane` calls it.
     pub name: String,
+    /// Where it runs, for planes that may in several places.
+    pub runs: Option<String>,
     /// `option` or `auto`.
     pub chosen_by: String,
     /// Those that cannot run there.

@@ -194,6 +194,12 @@ fn auto_takes_the_fastest_plane_that_can_run_and_says_why() {
                 anyhow::bail!("replica {id} has no data plane");
             };
             ensure!(plane.chosen_by == "auto", "{plane:?}");
+            let in_driver = "in the driver of ";
+            let runs_there = plane
+                .runs
+                .as_ref()
+                .is_some_and(|it| it.starts_with(in_driver));
+            ensure!(runs_there == (plane.name == "xdp"), "{plane:?}");
             let logged = times_said(cluster, id, "option plane: auto chose");
             ensure!(logged == 1, "said {logged} times");
             if id != 1 {

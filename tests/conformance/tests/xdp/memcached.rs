@@ -176,7 +176,7 @@ fn a_set_is_replicated_and_answered_once_it_is_committed() {
 }
 
 #[test]
-fn what_the_program_may_not_take_reaches_the_host_as_it_was_sent() {
+pub fn what_the_program_may_not_take_reaches_the_host_as_it_was_sent() {
     reaches_the_host_as_it_was_sent::<Driver>();
     reaches_the_host_as_it_was_sent::<Tagged<Driver>>();
 }
@@ -219,10 +219,11 @@ fn reaches_the_host_as_it_was_sent<H: How>() {
 }
 
 #[test]
-fn a_follower_takes_nothing() {
+pub fn a_follower_takes_nothing() {
     let mut served = Served::<Driver>::new(2, 64);
     let follower = &mut served.cluster.fabric.planes[1];
     follower.keep_answer(b"k", Some(b"VALUE k 0 0\r\n\r\nEND\r\n"));
+    follower.allow_memcached(&leave());
     let socket = UdpSocket::bind((test_ip(1, OUTSIDE), 0)).expect("an address of the test");
     socket.set_nonblocking(true).expect("a socket");
     for body in [&set(b"k", b"v", "")[..], b"get k\r\n"] {
@@ -243,7 +244,7 @@ fn a_follower_takes_nothing() {
 }
 
 #[test]
-fn a_get_is_answered_only_while_that_is_linearizable() {
+pub fn a_get_is_answered_only_while_that_is_linearizable() {
     let mut served = Served::<Driver>::new(1, 64);
     let get = datagram(0x0203, b"get key\r\n");
     let text = b"VALUE key 7 5\r\nhello\r\nEND\r\n";
@@ -292,7 +293,7 @@ fn a_get_is_answered_only_while_that_is_linearizable() {
 
 /// Most of them are longer than the frame that came in has room for.
 #[test]
-fn an_answer_is_no_amplifier_and_never_longer_than_a_datagram() {
+pub fn an_answer_is_no_amplifier_and_never_longer_than_a_datagram() {
     is_no_amplifier::<Driver>();
     is_no_amplifier::<Generic>();
     is_no_amplifier::<Tagged<Generic>>();

@@ -32,7 +32,7 @@ mod short {
         crate::at_once::no_entry_leaves_torn_within(Duration::from_secs(10));
     }
 }
-use crate::{alone, at_once, wakes};
+use crate::{alone, at_once, memcached, wakes};
 
 const NEEDED: &[Needed] = needed! {
     "xdp-tag" by short::forged,
@@ -57,6 +57,11 @@ const NEEDED: &[Needed] = needed! {
     "xdp-still-holds" by short::torn,
     "xdp-datagram-sum" by short::differential,
     "xdp-unsent" by alone::what_could_not_be_sent_is_counted,
+    "xdp-leads" by memcached::a_follower_takes_nothing,
+    "xdp-reads-until" by memcached::a_get_is_answered_only_while_that_is_linearizable,
+    "xdp-applied" by memcached::a_get_is_answered_only_while_that_is_linearizable,
+    "xdp-sets-until" by memcached::what_the_program_may_not_take_reaches_the_host_as_it_was_sent,
+    "xdp-amplification" by memcached::an_answer_is_no_amplifier_and_never_longer_than_a_datagram,
 };
 
 #[test]
