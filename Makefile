@@ -41,8 +41,8 @@ build:
 # Tests of real clusters that are run once more with data planes.
 WITH_PLANES := amnesia backups disks expiry leader_kills membership partitions pauses power_cuts
 
-# Which once more with planes in the kernel. Not yet: a learner of membership.rs that is slowed to a tenth, and has the
-# verifier look at its programs at that speed, is not there in time.
+# Which once more with planes in the kernel. Of membership.rs, the learner that is slowed to a tenth was not there within
+# its 20 s with one.
 IN_KERNEL := leader_kills losses partitions plane_keys
 
 # Which once more with TLS between replicas: replicas that come in a new life, snapshots that stream in many

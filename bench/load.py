@@ -56,9 +56,10 @@ class Cluster(NamedTuple):
         return next(server.pid for server in self.servers if server.leads)
 
 
-def only(pids):
-    """The one there is; None if none says that it leads, or several do."""
-    return pids[0] if len(pids) == 1 else None
+def pid_of_leader(processes, ports, leads):
+    """Of the process whose port says that it leads; None if none does, or several do."""
+    leading = [process.pid for process, port in zip(processes, ports) if leads(port)]
+    return leading[0] if len(leading) == 1 else None
 
 
 class Sample(NamedTuple):

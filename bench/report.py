@@ -11,6 +11,9 @@ from load import Sample
 ROUNDS_MIN = 5
 # Above this share of the machine, others may have changed the figures.
 OTHERS_PERCENT_MAX = 10
+# Of what failed.
+REASONS_SHOWN_MAX = 12
+REASON_LENGTH_MAX = 300
 NOT_MEASURED = "not measured"
 
 
@@ -77,6 +80,11 @@ def spread(values):
     if not values:
         return NOT_MEASURED
     return f"{number(statistics.median(values))} ({number(min(values))}–{number(max(values))})"
+
+
+def in_one_line(reason):
+    words = " ".join(reason.split())
+    return words if len(words) <= REASON_LENGTH_MAX else f"{words[:REASON_LENGTH_MAX]} …"
 
 
 def table(headings, rows):

@@ -156,7 +156,7 @@ class Experiments(unittest.TestCase):
 
     def test_who_is_there_for_reads_takes_part_where_there_are_reads(self):
         peer = Peer("quorumwire for reads")
-        peer.writes = False
+        peer.writes, peer.experiments = False, ("mixed",)
         self.assertEqual(run("outstanding", [peer]).points, [])
         self.assertEqual({setting for setting in run("mixed", [peer]).settings("mixed")}, {(0, "1×1"), (0, "64×1")})
 

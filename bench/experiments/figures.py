@@ -10,7 +10,9 @@ KEEPS_UP = 0.95
 KNEE_TIMES = 5
 # Clocks of the load program and of the harness are the same, but one looks a little after the other.
 KILL_TOLERANCE_MS = 50
+# Writes that stop once more so soon after a kill stop because of it, or of the machine.
 SOON_MS = 1000
+RESAMPLED_TIMES = 1000
 
 
 def median(values):
@@ -48,9 +50,6 @@ def ratio(ours, theirs):
     if not both:
         return None
     return Ratio(statistics.median(ours.values()) / statistics.median(theirs.values()), min(both), max(both))
-
-
-RESAMPLED_TIMES = 1000
 
 
 def ratio_of_percentiles(ours, theirs, percent):

@@ -54,18 +54,21 @@ class Mixed(Experiment):
         "`--reads read-index`, after a majority has confirmed it. What the reads of others promise is in the notes on the systems."
     )
     redis_clients = True
-    has_reads = True
     PERCENTS = (0, 10, 50, 100)
 
     def part_of(self, peer, _length):
-        why = why_not_read(peer)
-        if not getattr(peer, "writes", True):
+        if not writes(peer):
             return "reads alone: with writes it is no other than with `--reads lease`"
+        why = why_not_read(peer)
         return why and f"writes alone: {why}"
 
+    def percents(self, peer):
+        if why_not_read(peer) is not None:
+            return (100,)
+        return self.PERCENTS if writes(peer) else (0,)
+
     def turn(self, turn):
-        percents = self.PERCENTS if why_not_read(turn.variant.peer) is None else (100,)
-        percents = percents if getattr(turn.variant.peer, "writes", True) else (0,)
+        percents = self.percents(turn.variant.peer)
         if 0 in percents:
             turn.take((0, ONE), *SHAPES[ONE], ["--write-percent", "0"])
         for percent in percents:
@@ -84,6 +87,10 @@ class Mixed(Experiment):
         caption = f"Share of reads against throughput, {MANY}."
         return [(plot, caption) for plot in plot_of(
             folder, "mixed", "Reads and writes mixed", "% reads", "operations/s", series, log_y=True)]
+
+
+def writes(peer):
+    return getattr(peer, "writes", True)
 
 
 def why_not_read(peer):

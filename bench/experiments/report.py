@@ -3,10 +3,7 @@ from statistics import median
 
 from experiments.found import write_csv, write_curves
 from plots import draw
-from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN
-
-REASONS_SHOWN_MAX = 12
-REASON_LENGTH_MAX = 300
+from report import NOT_MEASURED, OTHERS_PERCENT_MAX, REASONS_SHOWN_MAX, ROUNDS_MIN, in_one_line
 
 
 def section(found, experiment, facts):
@@ -50,11 +47,6 @@ def remarks(found, experiment):
     if name in found.not_drawn:
         lines.append(f"no plots were drawn: {found.not_drawn[name]}")
     return ["\n".join(f"- {line}" for line in lines)] if lines else []
-
-
-def in_one_line(reason):
-    words = " ".join(reason.split())
-    return words if len(words) <= REASON_LENGTH_MAX else f"{words[:REASON_LENGTH_MAX]} …"
 
 
 def draw_plots(found, experiment, folder):

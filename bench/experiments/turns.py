@@ -40,8 +40,6 @@ class Experiment:
     setting_names = ()
     # Ours once more behind another protocol adds nothing to most.
     redis_clients = False
-    # Who takes part to show its reads does so where there are any.
-    has_reads = False
 
     def rounds(self, length):
         return length.rounds
@@ -54,7 +52,7 @@ class Experiment:
         only = getattr(peer, "experiments", None)
         if only is not None and self.name not in only:
             return False
-        if getattr(peer, "dead", False) or not (self.has_reads or getattr(peer, "writes", True)):
+        if getattr(peer, "dead", False):
             return False
         return self.redis_clients or getattr(peer, "protocol", "") != "redis" or not peer.name.startswith("quorumwire")
 

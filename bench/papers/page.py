@@ -7,10 +7,7 @@ from collections import Counter
 from blocks import block, not_yet
 from papers.figure import plot_path
 from plots import draw
-from report import OTHERS_PERCENT_MAX, ROUNDS_MIN
-
-REASONS_SHOWN_MAX = 12
-REASON_LENGTH_MAX = 120
+from report import OTHERS_PERCENT_MAX, REASONS_SHOWN_MAX, ROUNDS_MIN, in_one_line
 
 HEAD = """<!-- Written by `bench/papers/run`; do not edit. -->
 
@@ -68,13 +65,17 @@ def measured_blocks(figure, taken, folder, shown_folder, facts):
 def requests_failed(taken, parts):
     """Of each system, with the reasons and where they happened."""
     counted, places = Counter(), {}
-    for _, part, system, at, errors in taken.errors:
-        for reason, count in errors.items() if part in parts else ():
-            counted[system, reason] += count
-            places.setdefault((system, reason), {})[str(at)] = None
+    failed = [
+        ((system, reason), str(at), count)
+        for _, part, system, at, errors in taken.errors if part in parts
+        for reason, count in errors.items() if count
+    ]
+    for of, at, count in failed:
+        counted[of] += count
+        places.setdefault(of, {})[at] = None
     return [
-        f"{system}: {count} requests failed at {', '.join(places[system, reason])}: {reason[:REASON_LENGTH_MAX]}"
-        for (system, reason), count in counted.most_common(REASONS_SHOWN_MAX) if count
+        f"{of[0]}: {count} requests failed at {', '.join(places[of])}: {in_one_line(of[1])}"
+        for of, count in counted.most_common(REASONS_SHOWN_MAX)
     ]
 
 

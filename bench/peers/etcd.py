@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 
-from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server, only
+from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server, pid_of_leader
 from peers.go_programs import AS_RELEASED, COMMAND_SECONDS_MAX, PEERS, LoadProgram, why_not_built
 from processes import Failed, free_ports, output_of, start, wait_until
 
@@ -71,7 +71,7 @@ class Etcd:
         return Cluster(
             servers,
             **self.load.commands(addresses[leads.index(True)], addresses),
-            leader_now=lambda: only([process.pid for process, port in zip(processes, client_ports) if is_leader(port)]),
+            leader_now=lambda: pid_of_leader(processes, client_ports, is_leader),
         )
 
 

@@ -58,7 +58,7 @@ class Nats:
             raise Failed(f"{self.name}: the stream's leader was lost at once")
         servers = [Server(process.pid, n == leader) for n, process in enumerate(processes)]
         pids = dict(enumerate(server.pid for server in servers))
-        return Cluster(servers, **self.load.commands(addresses[leader], addresses), leader_now=lambda: pids.get(self.leader(monitors, 1)))
+        return Cluster(servers, **self.load.commands(addresses[leader], addresses), leader_now=lambda: pids.get(self.leader(monitors, behind_max=1)))
 
     def leader(self, monitors, behind_max=0):
         """Which server says that it leads the stream and that all others but so many are up to date; None if none does."""

@@ -40,7 +40,8 @@ class Load:
 class Quorumwire:
     """One of the two durabilities; with `protocol` redis for Redis clients, with `dead` after a follower has died;
     `plane` is where the common case runs: none or socket; `reads` is what reads rest on: lease or read-index, with
-    which nothing but reads is measured; with `experiments` it takes part in those alone, and in no closed loop beside them.
+    which nothing but reads is measured; of experiments it takes part in those of `experiments` alone if there are any, and in
+    no closed loop of writes beside them.
     """
 
     def __init__(self, binary, durability, protocol="memcached", dead=False, replicas=3, plane="none", reads="lease", experiments=None):
@@ -62,11 +63,11 @@ class Quorumwire:
             f"load on the leader{', in Redis’ protocol' if kind else ''}"
         )
         self.workloads = [LATENCY, MANY, PIPELINED, WIDE] + ([READS] if (kind or of_plane) and not dead else [])
+        if experiments is not None:
+            self.workloads = []
         self.writes = not of_reads
         if of_reads:
             self.workloads = [READS]
-        if experiments is not None:
-            self.workloads = []
 
     def missing(self):
         """Why it cannot be measured; None if it can."""

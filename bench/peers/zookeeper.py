@@ -5,7 +5,7 @@ import shutil
 import socket
 from pathlib import Path
 
-from load import LATENCY, MANY, PIPELINED, READS, Cluster, Server, only
+from load import LATENCY, MANY, PIPELINED, READS, Cluster, Server, pid_of_leader
 from peers.go_programs import COMMAND_SECONDS_MAX, LoadProgram
 from processes import Failed, free_ports, output_of, start, wait_until
 
@@ -95,7 +95,7 @@ class ZooKeeper:
         cluster = Cluster(
             servers,
             **self.load.commands(leader, addresses),
-            leader_now=lambda: only([process.pid for process, port in zip(processes, clients) if mode(port) == "leader"]),
+            leader_now=lambda: pid_of_leader(processes, clients, lambda port: mode(port) == "leader"),
         )
         output_of(cluster.load_command(PIPELINED, JIT_WARM_UP_SECONDS), JIT_WARM_UP_SECONDS + WARM_UP_EXTRA_SECONDS_MAX)
         return cluster

@@ -428,8 +428,8 @@ qw_on_member(struct qw_registers *state, const struct qw_header *in, struct qw_o
 	}
 }
 
-/* One packet that has passed qw_verify.h. This and what follows is inlined, for a caller may hold a lock of the kernel's under
- * which its verifier, before Linux 6.9, refuses calls. */
+/* One packet that has passed qw_verify.h. This and what follows is inlined, for a caller may hold a lock of the
+ * kernel's under which its verifier, before Linux 6.9, refuses calls. */
 static inline __attribute__((always_inline)) void
 qw_step(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {

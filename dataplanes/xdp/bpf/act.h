@@ -43,8 +43,9 @@ struct {
 	__type(value, struct qw_served);
 } served SEC(".maps");
 
-/* Whether the host has something to do at once: to make an entry durable, to answer somebody, to take entries before
- * they are too many, or to hear of a round that a read waits for. Otherwise it finds by itself, somewhat later, what there is. */
+/* Whether the host has something to do at once: to make an entry durable, to answer somebody, to take entries
+ * before they are too many, or to hear of a round that a read waits for. Otherwise it finds by itself, somewhat
+ * later, what there is. */
 static __always_inline int qw_needs_host(const struct qw_served *s, const struct qw_group *group)
 {
 	__u64 unseen = s->last_index - *(const volatile __u64 *)&group->seen_index;

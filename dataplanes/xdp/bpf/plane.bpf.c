@@ -79,8 +79,8 @@ static __always_inline void qw_learn(struct qw_served *s)
 	__builtin_memcpy(peer->mac, s->sender.mac, ETH_ALEN);
 }
 
-/* A function with its own stack, because of what is inlined into it. It takes and leaves the lock, since the verifier of
- * Linux before 6.9 lets nobody call or return with the kernel's. */
+/* A function with its own stack, because of what is inlined into it. It takes and leaves the lock, since the
+ * verifier of Linux before 6.9 lets nobody call or return with the kernel's. */
 static __attribute__((noinline)) int qw_take_step(struct qw_served *s, struct qw_group *group,
 						  struct qw_lock *lock)
 {

@@ -41,7 +41,7 @@ use slot::Slot;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use steer::Steered;
 
@@ -219,12 +219,16 @@ impl XdpPlane {
         self.engine.place().slow_fences()
     }
 
+    fn told(&self) -> MutexGuard<'_, Events> {
+        self.events.lock().expect("nobody panics with it")
+    }
+
     /// Takes in what the program tells the host.
     fn take_events(&mut self, sink: &mut dyn FnMut(PlaneEvent<'_>)) {
         if self.waiting.consume().is_err() {
             self.failed = Some("the kernel's events cannot be read");
         }
-        let events = std::mem::take(&mut self.events.lock().expect("nobody panics with it").queue);
+        let events = std::mem::take(&mut self.told().queue);
         if !events.is_empty() {
             // What is said because of them says how far the plane was when it told of them, or later.
             self.engine.refresh();
@@ -426,7 +430,7 @@ impl DataPlane for XdpPlane {
             let kernels_count = place.map_or(0, |place| kernels.swap_remove(place).1);
             sink(name, count + kernels_count);
         });
-        let lost = self.events.lock().expect("nobody panics with it").lost;
+        let lost = self.told().lost;
         for (name, count) in kernels {
             if name != Reason::None.name() {
                 let here = if name == EVENTS_LOST { lost } else { 0 };
@@ -466,11 +470,7 @@ impl DataPlane for XdpPlane {
             let text = "the kernel's events cannot be read";
             return Err(PlaneError::Failed(text.into()));
         }
-        self.events
-            .lock()
-            .expect("nobody panics with it")
-            .queue
-            .clear();
+        self.told().queue.clear();
         self.recent.allow(&MemcachedLeave::default());
         self.recent.forget_all();
         // Only a leader sends one frame as several.

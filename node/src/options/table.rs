@@ -389,8 +389,8 @@ pub const TABLE: &[Spec] = &[
         kind: number(3, 60_000, "ms"),
         unset: Unset::Value("20"),
         help: "A voter that has heard the leader gives nobody else a vote for this long, so the leader \
-               may answer reads alone for this long (unless `reads` is `read-index`). When the connection to the leader breaks, an \
-               election begins once it has passed. At most `election-timeout-ms`. May differ between \
+               may answer reads alone for this long (unless `reads` is `read-index`). When the connection to the \
+               leader breaks, an election begins once it has passed. At most `election-timeout-ms`. May differ between \
                replicas: a leader counts on each for no longer than that one promised. The first \
                start with a shorter one waits for the longer one to pass.",
     },

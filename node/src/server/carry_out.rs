@@ -19,7 +19,7 @@ const APPLY_BYTES_PER_TURN: usize = 4 << 20;
 impl Server {
     /// Has the replica say what it wants now, and does it, until it wants nothing more.
     pub fn carry_out_all(&mut self) -> anyhow::Result<()> {
-        self.core.has_asked = false;
+        self.core.wants_flush = false;
         self.core
             .replica
             .flush(self.core.now, &mut self.core.outputs);

@@ -184,7 +184,7 @@ pub struct Core {
     pub lease_reads: bool,
     pub draining: bool,
     /// Something was proposed, or a read was asked for, since the replica was last flushed.
-    pub has_asked: bool,
+    pub wants_flush: bool,
     /// How the leader tells the log's time.
     pub clock: LeaderClock,
     pub counters: Counters,
@@ -233,7 +233,7 @@ impl Core {
             refuse_on_follower: false,
             lease_reads: true,
             draining: false,
-            has_asked: false,
+            wants_flush: false,
             clock: LeaderClock::default(),
             counters: Counters::default(),
             memory: MemoryNotes::default(),
@@ -258,7 +258,7 @@ impl Core {
 
     /// Whether the replica has something to say that it has not been asked for yet.
     pub fn has_unflushed(&self) -> bool {
-        !self.outputs.is_empty() || self.has_asked
+        !self.outputs.is_empty() || self.wants_flush
     }
 
     /// Steps the replica; what it asks for gathers in `outputs`.
@@ -270,7 +270,7 @@ impl Core {
     /// when it is flushed.
     pub fn read(&mut self, ticket: Ticket) {
         self.step(Input::Read(ticket));
-        self.has_asked = true;
+        self.wants_flush = true;
     }
 
     pub fn next_ticket(&mut self) -> Ticket {
@@ -340,7 +340,7 @@ impl Core {
         self.tick_before_write();
         match self.replica.propose(kind, encode) {
             Ok((index, term)) => {
-                self.has_asked = true;
+                self.wants_flush = true;
                 self.proposals.push_back(Proposal {
                     index,
                     position: 0,

@@ -86,7 +86,7 @@ impl Core {
         let payload = |buffer: &mut BytesMut| buffer.extend_from_slice(&time_ms.to_be_bytes());
         let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
         self.clock.last_tick = Some(self.now);
-        self.has_asked = true;
+        self.wants_flush = true;
         Some(index)
     }
 

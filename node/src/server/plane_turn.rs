@@ -350,7 +350,7 @@ impl Core {
             .propose(kind, |bytes| put_payload(bytes, &command))
         {
             Ok((index, term)) => {
-                self.has_asked = true;
+                self.wants_flush = true;
                 self.proposals
                     .extend(submission.origin.map(|origin| Proposal {
                         index,

@@ -320,7 +320,6 @@ fn what_a_plane_has_heard_was_heard_before_now() {
     assert!(polled_at <= core.now);
 }
 
-/// A command of the plane's own clients may have come before it meanwhile, whose life counts from it.
 /// Else it would wait until something else happens: its round begins when the replica is flushed.
 #[test]
 fn a_read_that_takes_a_round_is_not_left_lying() {
@@ -333,7 +332,7 @@ fn a_read_that_takes_a_round_is_not_left_lying() {
         core.now.0 += HEARTBEAT;
         core.step(Input::Timeout);
         carry_out(&mut core);
-        core.has_asked = false;
+        core.wants_flush = false;
     }
     assert!(core.leads() && !core.has_unflushed());
     let ticket = core.next_ticket();
@@ -342,6 +341,7 @@ fn a_read_that_takes_a_round_is_not_left_lying() {
     assert!(core.has_unflushed());
 }
 
+/// A command of the plane's own clients may have come before it meanwhile, whose life counts from it.
 #[test]
 fn a_tick_that_waited_tells_when_it_leaves() {
     let (mut core, alone) = fast_leader();
