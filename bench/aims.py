@@ -17,7 +17,8 @@ SOCKET, XDP, DEAD = "quorumwire memory, plane socket", "quorumwire memory, plane
 # As the part on data planes calls them.
 PLANE_SOCKET, SLEEPING, PLANE_XDP = "socket", "socket, sleeps at once", "xdp"
 PLANE_READING, READING_IN_SERVER = "xdp, memcached", "xdp, memcached, reads in the server"
-QUIET, ALONE, ALONE_NO_TAG, ECHO, PLANE_MEMCACHED = "xdp, hosts at nice 19", "programs alone", "programs alone, no tag", "echo", "memcached"
+QUIET, APART, ECHO, PLANE_MEMCACHED = "xdp, hosts at nice 19", "xdp, hosts on one core", "echo", "memcached"
+ALONE, ALONE_NO_TAG, ALONE_NO_CHECK = "programs alone", "programs alone, no tag", "programs alone, no check"
 # By the beginning of their names; the first that was measured counts.
 ETCD, REDIS_WAIT, REDIS, DRAGONBOAT, MEMCACHED = ("etcd 3.6", "etcd"), ("redis, WAIT 1",), ("redis",), ("dragonboat",), ("memcached",)
 P50, P99, RATE, CPU, PER_CPU = "p50_us", "p99_us", "operations_per_second", "server_cpu_us", "operations_per_cpu_second"
@@ -169,8 +170,9 @@ OF_PLANES = [
     *in_planes("p50, UDP client, one in flight, to a bare echo's", ONE_OUTSIDE, P50, (ECHO, ONE_OUTSIDE, P50),
                {PLANE_XDP: most(2.3), QUIET: None, ALONE: None}),
     *in_planes("p50, client in the kernel, one in flight, to a bare echo's", ONE_INSIDE, P50, (ECHO, ONE_INSIDE, P50),
-               {PLANE_XDP: most(4.2), QUIET: None, ALONE: None, ALONE_NO_TAG: most(3.5)}),
-    *in_planes("p99 to p50, client in the kernel, one in flight", ONE_INSIDE, P99, (None, ONE_INSIDE, P50), {ALONE: most(1.6), PLANE_XDP: most(1.6)}),
+               {PLANE_XDP: most(4.2), QUIET: None, APART: None, ALONE: None, ALONE_NO_TAG: most(3.5), ALONE_NO_CHECK: None}),
+    *in_planes("p99 to p50, client in the kernel, one in flight", ONE_INSIDE, P99, (None, ONE_INSIDE, P50),
+               {ALONE: most(1.6), PLANE_XDP: most(1.6), APART: most(1.6)}),
     *in_planes("operations per CPU second, UDP client, 32 in flight, to those of socket", MANY_OUTSIDE, PER_CPU,
                (PLANE_SOCKET, MANY_OUTSIDE, PER_CPU), {PLANE_XDP: least(4), QUIET: None, ALONE: None}),
     *in_planes("operations per CPU second, UDP client, 32 in flight, to those of socket that sleeps at once", MANY_OUTSIDE, PER_CPU,

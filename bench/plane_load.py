@@ -65,6 +65,7 @@ class System(NamedTuple):
     replicas: int
     workloads: list
     nice: int = 0
+    on_one_core: bool = False  # the replicas' processes on the last core alone, as an operator keeps them off an interface's
     without: str = ""
     # A loaded machine shall measure badly, not hold elections; None: the server's default.
     election_timeout_ms: int | None = 10_000
@@ -82,6 +83,10 @@ SYSTEMS = [
         "programs alone, no tag", "the same, without tags: unsafe, to see what these cost",
         "alone", 3, [ONE_INSIDE], without="tag",
     ),
+    System(
+        "programs alone, no check", "the same, without anything that can be left out (the table of what checks cost)",
+        "alone", 3, [ONE_INSIDE], without="tag,checksum,counters,window,lock,wake",
+    ),
     System("socket", "three replicas, `--plane socket`", "socket", 3, [ONE_OUTSIDE, MANY_OUTSIDE]),
     System(
         "socket, sleeps at once", "the same with `--busy-poll-us 0`", "socket", 3,
@@ -94,6 +99,10 @@ SYSTEMS = [
     System(
         "xdp, hosts at nice 19", "the same, the replicas' processes give way to everything", "xdp", 3,
         [ONE_OUTSIDE, MANY_OUTSIDE, ONE_INSIDE, MANY_INSIDE], QUIET_NICE,
+    ),
+    System(
+        "xdp, hosts on one core", "the same, the replicas' processes on the last of the machine's cores", "xdp", 3,
+        [ONE_OUTSIDE, ONE_INSIDE, MANY_INSIDE], on_one_core=True,
     ),
     System("xdp, five", "five replicas, `--plane xdp`", "xdp", 5, [ONE_OUTSIDE, ONE_INSIDE]),
     System(
@@ -252,6 +261,7 @@ def start_replica(stack, system, network, tools, folder, slot):
         command += ["--election-timeout-ms", str(system.election_timeout_ms)]
     command += system.options
     command = ["nice", "-n", str(system.nice), *command] if system.nice else command
+    command = ["taskset", "-c", str(max(os.sched_getaffinity(0))), *command] if system.on_one_core else command
     return start(stack, network.command_in(FIRST_REPLICA_HOST + slot, command), folder / f"replica-{slot}.log")
 
 
