@@ -363,7 +363,7 @@ qw_write_recent(QW_CTX *ctx, const struct qw_frame *frame, const struct qw_recen
 	    qw_store_bytes(ctx, frame->at + QW_MEMCACHED_FRAME_BYTES, answer->text, length))
 		return 0;
 	barrier();
-	return qw_recent_version(found) == version;
+	return qw_recent_version(found) == version || qw_left_out(QW_LEFT_OUT_ANSWER_WHOLE);
 }
 
 /* The copy that becomes the answer to a `get`. A client whose answer was replaced meanwhile asks again. */

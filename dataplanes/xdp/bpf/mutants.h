@@ -33,6 +33,7 @@ enum qw_left_out_check {
 	QW_LEFT_OUT_APPLIED, /* and while the table shows all that is committed */
 	QW_LEFT_OUT_SETS_UNTIL, /* a `set` is taken while nothing else is due before it */
 	QW_LEFT_OUT_AMPLIFICATION, /* an answer is not much longer than what asked for it */
+	QW_LEFT_OUT_ANSWER_WHOLE, /* what was copied of the table is one answer: it was in use until then */
 };
 
 #ifdef QW_XDP_MUTANTS

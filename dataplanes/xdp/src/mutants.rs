@@ -3,7 +3,7 @@
 
 /// Names, in the order of the numbers, from 1 on.
 #[cfg(feature = "mutants")]
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 28] = [
     "xdp-tag",
     "xdp-checksum",
     "xdp-address",
@@ -31,6 +31,7 @@ const NAMES: [&str; 27] = [
     "xdp-applied",
     "xdp-sets-until",
     "xdp-amplification",
+    "xdp-answer-whole",
 ];
 
 /// The check that programs loaded now leave out.

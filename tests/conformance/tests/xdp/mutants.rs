@@ -62,6 +62,7 @@ const NEEDED: &[Needed] = needed! {
     "xdp-applied" by memcached::a_get_is_answered_only_while_that_is_linearizable,
     "xdp-sets-until" by memcached::what_the_program_may_not_take_reaches_the_host_as_it_was_sent,
     "xdp-amplification" by memcached::an_answer_is_no_amplifier_and_never_longer_than_a_datagram,
+    "xdp-answer-whole" by memcached::no_answer_is_ever_torn,
 };
 
 #[test]
