@@ -65,7 +65,7 @@ class System(NamedTuple):
     replicas: int
     workloads: list
     nice: int = 0
-    on_one_core: bool = False  # the replicas' processes on the last core alone, as an operator keeps them off an interface's
+    on_one_core: bool = False  # the replicas' processes on the last core alone
     without: str = ""
     # A loaded machine shall measure badly, not hold elections; None: the server's default.
     election_timeout_ms: int | None = 10_000
