@@ -38,12 +38,11 @@ build:
 	@tools/setup build
 	cargo build --release --locked --package quorumwire-node
 
-# Tests of real clusters that are run once more with data planes.
-WITH_PLANES := amnesia backups disks expiry leader_kills membership partitions pauses power_cuts
+# Tests of real clusters that are run once more with data planes: fast_terms.rs has what else may happen to them.
+WITH_PLANES := amnesia backups disks expiry leader_kills membership
 
-# Which once more with planes in the kernel. Of membership.rs, the learner that is slowed to a tenth was not there within
-# its 20 s with one.
-IN_KERNEL := leader_kills losses partitions plane_keys
+# Which once more with planes in the kernel.
+IN_KERNEL := fast_terms leader_kills losses membership partitions pauses plane_keys power_cuts
 
 # Which once more with TLS between replicas: replicas that come in a new life, snapshots that stream in many
 # records, members that come and go; and fast terms, whose keys replicas agree on then. tls.rs itself has kills and

@@ -141,8 +141,8 @@ impl Replica {
                 "the plane has stopped and kept entries back"
             );
             let mut before = engagement.registers;
-            if mutant("fence-forgets-frames") {
-                before.frames_heard = registers.frames_heard;
+            if mutant("fence-forgets-rounds") {
+                before.round = registers.round;
             }
             let grant = (engagement.leader, &engagement.voters[..]);
             self.learn_from_plane(grant, &before, registers, outputs);

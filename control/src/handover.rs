@@ -353,12 +353,12 @@ impl Replica {
         self.commit_upto(committed, outputs);
         if self.leading.is_some() {
             self.hear_engaged_members(voters, before, registers);
-        } else if registers.frames_heard > before.frames_heard && !mutant("plane-frames-unheard") {
+        } else if has_heard_host(before, registers) && !mutant("plane-rounds-unheard") {
             self.hear_fast_leader(leader, outputs);
         }
     }
 
-    /// A packet of the leader's plane came: as good as an Append.
+    /// A new round came through the plane: as good as an Append.
     fn hear_fast_leader(&mut self, leader: Peer, outputs: &mut Vec<Output>) {
         if self.leader != Some(leader) {
             self.follow(leader, outputs);
@@ -393,4 +393,11 @@ impl Replica {
             self.commit_index.max(engagement.registers.commit_index)
         })
     }
+}
+
+/// Whether a follower's plane has word from the leader's host since `before`. Only a round is: hosts begin those, each
+/// once. Entries say nothing of the host, whose plane may go on with what clients send while it stands still.
+fn has_heard_host(before: &Registers, registers: &Registers) -> bool {
+    let appends = mutant("plane-appends-heard") && registers.last_index > before.last_index;
+    registers.round > before.round || appends
 }

@@ -322,7 +322,6 @@ qw_on_append(struct qw_registers *state, const struct qw_header *in, struct qw_o
 			out->actions |= QW_REPLY;
 		}
 	}
-	state->frames_heard++;
 	qw_learn_commit(state, in->commit_index, out);
 	if (out->reason == QW_REASON_GAP)
 		qw_say(state, QW_KIND_RETRANSMIT, state->last_index + 1, state->round, out);
@@ -339,7 +338,6 @@ qw_on_heartbeat(struct qw_registers *state, const struct qw_header *in, struct q
 {
 	if (in->index > QW_INDEX_MAX && !qw_mutant(QW_WITHOUT_HEARTBEAT_INDEX))
 		return qw_to_software(out, QW_REASON_MALFORMED);
-	state->frames_heard++;
 	if (in->sequence > state->round || qw_mutant(QW_WITHOUT_ROUND_MONOTONE))
 		state->round = in->sequence;
 	out->actions = QW_REPLY;

@@ -538,7 +538,6 @@ pub fn shown(registers: &Registers) -> Shown {
         commit_index: Index(registers.commit_index),
         persisted_index: Index(registers.persisted_index),
         round: registers.round,
-        frames_heard: registers.frames_heard,
         match_index: registers.match_index.map(Index),
         heard_round: registers.heard_round,
     }

@@ -100,8 +100,6 @@ pub struct Registers {
     pub persisted_index: Index,
     /// Highest heartbeat round sent (leader) or heard (follower).
     pub round: u64,
-    /// Follower: packets accepted from the leader of this term.
-    pub frames_heard: u64,
     /// Leader: highest index each replica has acknowledged, by slot.
     pub match_index: [Index; PLANE_REPLICAS_MAX],
     /// Leader: highest heartbeat round each replica has answered, by slot.

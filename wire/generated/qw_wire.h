@@ -209,8 +209,6 @@ struct qw_registers {
 	__u64 released_index;
 	/* Follower: highest heartbeat round heard. Leader: last one sent. */
 	__u64 round;
-	/* Follower: packets accepted from the leader of this term. */
-	__u64 frames_heard;
 	/* Leader: highest index each replica has acknowledged. */
 	__u64 match_index[7];
 	/* Leader: highest heartbeat round each replica has answered. */
@@ -236,7 +234,7 @@ struct qw_registers {
 	/* Zero. */
 	__u16 reserved[3];
 };
-_Static_assert(sizeof(struct qw_registers) == 208, "qw_registers has 208 bytes");
+_Static_assert(sizeof(struct qw_registers) == 200, "qw_registers has 200 bytes");
 _Static_assert(__builtin_offsetof(struct qw_registers, term) == 0, "term is at 0");
 _Static_assert(__builtin_offsetof(struct qw_registers, start_index) == 8, "start_index is at 8");
 _Static_assert(__builtin_offsetof(struct qw_registers, last_index) == 16, "last_index is at 16");
@@ -245,19 +243,18 @@ _Static_assert(__builtin_offsetof(struct qw_registers, commit_index) == 32, "com
 _Static_assert(__builtin_offsetof(struct qw_registers, persisted_index) == 40, "persisted_index is at 40");
 _Static_assert(__builtin_offsetof(struct qw_registers, released_index) == 48, "released_index is at 48");
 _Static_assert(__builtin_offsetof(struct qw_registers, round) == 56, "round is at 56");
-_Static_assert(__builtin_offsetof(struct qw_registers, frames_heard) == 64, "frames_heard is at 64");
-_Static_assert(__builtin_offsetof(struct qw_registers, match_index) == 72, "match_index is at 72");
-_Static_assert(__builtin_offsetof(struct qw_registers, heard_round) == 128, "heard_round is at 128");
-_Static_assert(__builtin_offsetof(struct qw_registers, group) == 184, "group is at 184");
-_Static_assert(__builtin_offsetof(struct qw_registers, ring_slots) == 188, "ring_slots is at 188");
-_Static_assert(__builtin_offsetof(struct qw_registers, window) == 192, "window is at 192");
-_Static_assert(__builtin_offsetof(struct qw_registers, role) == 196, "role is at 196");
-_Static_assert(__builtin_offsetof(struct qw_registers, me) == 197, "me is at 197");
-_Static_assert(__builtin_offsetof(struct qw_registers, leader) == 198, "leader is at 198");
-_Static_assert(__builtin_offsetof(struct qw_registers, replicas) == 199, "replicas is at 199");
-_Static_assert(__builtin_offsetof(struct qw_registers, quorum) == 200, "quorum is at 200");
-_Static_assert(__builtin_offsetof(struct qw_registers, held) == 201, "held is at 201");
-_Static_assert(__builtin_offsetof(struct qw_registers, reserved) == 202, "reserved is at 202");
+_Static_assert(__builtin_offsetof(struct qw_registers, match_index) == 64, "match_index is at 64");
+_Static_assert(__builtin_offsetof(struct qw_registers, heard_round) == 120, "heard_round is at 120");
+_Static_assert(__builtin_offsetof(struct qw_registers, group) == 176, "group is at 176");
+_Static_assert(__builtin_offsetof(struct qw_registers, ring_slots) == 180, "ring_slots is at 180");
+_Static_assert(__builtin_offsetof(struct qw_registers, window) == 184, "window is at 184");
+_Static_assert(__builtin_offsetof(struct qw_registers, role) == 188, "role is at 188");
+_Static_assert(__builtin_offsetof(struct qw_registers, me) == 189, "me is at 189");
+_Static_assert(__builtin_offsetof(struct qw_registers, leader) == 190, "leader is at 190");
+_Static_assert(__builtin_offsetof(struct qw_registers, replicas) == 191, "replicas is at 191");
+_Static_assert(__builtin_offsetof(struct qw_registers, quorum) == 192, "quorum is at 192");
+_Static_assert(__builtin_offsetof(struct qw_registers, held) == 193, "held is at 193");
+_Static_assert(__builtin_offsetof(struct qw_registers, reserved) == 194, "reserved is at 194");
 
 static inline __attribute__((always_inline)) __u8
 qw_load_u8(const __u8 *bytes)

@@ -85,7 +85,7 @@ const MUTANTS: &[(&str, &str)] = &[
         "a plane that continues a log which a snapshot replaces",
     ),
     (
-        "fence-forgets-frames",
+        "fence-forgets-rounds",
         "a vote despite a leader whose plane was just heard",
     ),
     (
@@ -140,11 +140,15 @@ const MUTANTS: &[(&str, &str)] = &[
         "own-pause-is-silence",
         "a leader disturbed because the machine stood still",
     ),
-    ("plane-frames-unheard", "a leader disturbed, a lease broken"),
+    (
+        "plane-appends-heard",
+        "a leader that hangs kept in office by its plane",
+    ),
     (
         "plane-persisted-early",
         "an acknowledged entry lost by a crash",
     ),
+    ("plane-rounds-unheard", "a leader disturbed, a lease broken"),
     (
         "promise-before-persist",
         "two votes in one term after a crash",

@@ -254,7 +254,7 @@ impl Plane {
                 last_index,
                 commit_index,
             } if from_leader => {
-                self.hear(commit_index);
+                self.learn_commit(commit_index);
                 self.registers.round = self.registers.round.max(round);
                 let index = self.promised();
                 let mut sent = vec![(frame.slot, self.frame(Packet::HeartbeatOk { round, index }))];
@@ -283,8 +283,7 @@ impl Plane {
         }
     }
 
-    fn hear(&mut self, commit_index: Index) {
-        self.registers.frames_heard += 1;
+    fn learn_commit(&mut self, commit_index: Index) {
         let known = commit_index.min(self.registers.last_index);
         self.registers.commit_index = self.registers.commit_index.max(known);
     }
@@ -301,7 +300,7 @@ impl Plane {
             return Vec::new();
         }
         if index > next {
-            self.hear(commit_index);
+            self.learn_commit(commit_index);
             return vec![(slot, self.frame(Packet::Retransmit { index: next }))];
         }
         if index == next {
@@ -310,7 +309,7 @@ impl Plane {
             }
             self.store(payload);
         }
-        self.hear(commit_index);
+        self.learn_commit(commit_index);
         let index = self.promised();
         vec![(slot, self.frame(Packet::AppendOk { index }))]
     }

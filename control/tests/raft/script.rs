@@ -86,6 +86,8 @@ impl Script {
             "wipe" => self.world.wipe(number(words, 0)?),
             "put-back" => return self.put_back(words),
             "boot" => self.world.boot(number(words, 0)?),
+            "hang" => self.world.hang(number(words, 0)?),
+            "go-on" => self.world.go_on(number(words, 0)?),
             "disk" => return self.disk(words),
             "connect" => self.world.connect(number(words, 0)?, number(words, 1)?),
             "say" => return self.forge(words),

@@ -68,6 +68,8 @@ pub struct Node {
     /// Stopping the plane takes until told.
     pub slow_fence: bool,
     pub fence_due: bool,
+    /// Its process stands still, while its plane goes on; what would have come to it until then.
+    hangs: Option<Vec<Input>>,
     receiving: (Index, Vec<u8>),
 }
 
@@ -152,6 +154,9 @@ impl Node {
 
     /// The true time at which the replica wants to be woken.
     pub fn wake_time(&self) -> Option<Duration> {
+        if self.hangs.is_some() {
+            return None;
+        }
         let wake = self.replica.as_ref()?.next_wake();
         let since = wake.0.saturating_sub(self.clock_offset).as_nanos();
         let rate = u128::try_from(1_000_000 + self.clock_ppm).expect("clocks go forward");
@@ -236,6 +241,7 @@ impl World {
             looks: true,
             slow_fence: false,
             fence_due: false,
+            hangs: None,
             receiving: (Index(0), Vec::new()),
         };
         assert!(!self.nodes.contains_key(&id), "replica {id} exists");
@@ -305,6 +311,7 @@ impl World {
         node.replica = None;
         node.jobs.clear();
         node.fence_due = false;
+        node.hangs = None;
         if let Some(plane) = &mut node.plane {
             plane.disengage();
         }
@@ -331,8 +338,28 @@ impl World {
         self.nodes[&id].local(self.time)
     }
 
+    /// A replica's process stands still. Its plane goes on.
+    pub fn hang(&mut self, id: u16) {
+        let node = self.node(id);
+        node.hangs = Some(Vec::new());
+        node.looks = false;
+    }
+
+    /// It goes on, with what has come to it meanwhile.
+    pub fn go_on(&mut self, id: u16) {
+        let node = self.node(id);
+        node.looks = true;
+        for input in node.hangs.take().unwrap_or_default() {
+            self.input(id, input);
+        }
+    }
+
     /// Hands an input to a replica, if it runs, and carries out all that follows at once.
     pub fn input(&mut self, id: u16, input: Input) {
+        if let Some(missed) = &mut self.node(id).hangs {
+            missed.push(input);
+            return;
+        }
         let mut inputs = VecDeque::new();
         if self.nodes[&id].looks {
             self.look(id, &mut inputs);

@@ -106,7 +106,7 @@ struct qw_group {
 	__u64 seen_index; /* the last entry that the host has taken */
 	__u64 idles; /* 1: it looks at nothing by itself, so the first entry is to wake it */
 	__u64 awaited_round; /* leader: somebody waits for answers to this round, and to later ones; 0: nobody */
-	__u64 reserved[4]; /* cache lines of its own: other queues step other groups */
+	__u64 reserved[5]; /* cache lines of its own: other queues step other groups */
 };
 _Static_assert(sizeof(struct qw_group) == 320, "as in src/shared.rs");
 

@@ -264,7 +264,6 @@ fn append(registers: &mut Registers, packet: &Header) -> Decision {
         };
         outcome.reason = u32::from(reason as u8);
     }
-    registers.frames_heard += 1;
     let known = packet.commit_index.min(registers.last_index);
     commit(registers, known, &mut outcome);
     if index > last + 1 {
@@ -286,7 +285,6 @@ fn heard(registers: &mut Registers, packet: &Header) -> Decision {
         actions: ACTION_REPLY,
         ..Outcome::default()
     };
-    registers.frames_heard += 1;
     registers.round = registers.round.max(packet.sequence);
     commit(
         registers,

@@ -56,17 +56,31 @@ impl Datagrams {
         }
     }
 
+    /// Asks for a key to be written, and waits for nothing.
+    pub fn post_set(&mut self, to: SocketAddr, key: &str, value: &[u8]) -> io::Result<()> {
+        let line = format!("set {key} 0 0 {}\r\n", value.len());
+        self.send(to, &[line.as_bytes(), value, b"\r\n"].concat())?;
+        Ok(())
+    }
+
+    /// The frame in front of the request, which its answer has, too.
+    fn send(&mut self, to: SocketAddr, body: &[u8]) -> io::Result<Vec<u8>> {
+        self.request = self.request.wrapping_add(1);
+        let frame = [self.request, 0, 1, 0].map(u16::to_be_bytes).concat();
+        self.socket.send_to(&[&frame, body].concat(), to)?;
+        Ok(frame)
+    }
+
     /// The answer's body.
     fn ask(
         &mut self,
         to: SocketAddr,
         body: &[u8],
     ) -> Result<Vec<u8>, Outcome<std::convert::Infallible>> {
-        self.request = self.request.wrapping_add(1);
-        let frame = [self.request, 0, 1, 0].map(u16::to_be_bytes).concat();
-        if let Err(error) = self.socket.send_to(&[&frame, body].concat(), to) {
-            return Err(Outcome::Refused(error.to_string()));
-        }
+        let frame = match self.send(to, body) {
+            Ok(frame) => frame,
+            Err(error) => return Err(Outcome::Refused(error.to_string())),
+        };
         let end = Instant::now() + self.timeout;
         let mut bytes = [0; ANSWER_BYTES_MAX];
         loop {

@@ -14,11 +14,12 @@ const ROUNDS: u16 = 5;
 
 const ALL: [u16; 3] = [0, 1, 2];
 
-/// The cluster writes, and is back in a fast term.
+/// The cluster writes, and all its founders are back in a fast term.
 fn goes_on_fast(cluster: &Cluster<'_>, load: &Running, what: &str) -> Result<u16> {
     println!("{what}");
     load.wait_for_writes(100)?;
-    let leader = cluster.wait_for_fast_term(&ALL)?;
+    let all: Vec<u16> = cluster.founders().collect();
+    let leader = cluster.wait_for_fast_term(&all)?;
     load.wait_for_writes(200)?;
     Ok(leader)
 }
@@ -102,10 +103,20 @@ fn leaving_and_returning_under_load_loses_nothing() {
 }
 
 #[test]
-fn a_fast_cluster_endures_pauses_cuts_and_loss() {
+fn three_fast_replicas_endure_pauses_cuts_loss_and_kills() {
+    endure(3, Durability::Sync);
+}
+
+#[test]
+fn five_fast_replicas_endure_pauses_cuts_loss_and_kills() {
+    endure(5, Durability::Memory);
+}
+
+fn endure(replicas: u16, durability: Durability) {
     let seed = seed();
-    run_started(Plan::fast(3, Durability::Sync), |cluster| {
-        cluster.wait_for_fast_term(&ALL)?;
+    let all: Vec<u16> = (0..replicas).collect();
+    run_started(Plan::fast(replicas, durability), |cluster| {
+        cluster.wait_for_fast_term(&all)?;
         let load = Running::start(Load::modest("faults"), &cluster.targets(), seed);
         let leader = goes_on_fast(cluster, &load, "begun")?;
 
@@ -122,13 +133,13 @@ fn a_fast_cluster_endures_pauses_cuts_and_loss() {
         network.heal()?;
         let leader = goes_on_fast(cluster, &load, "the leader was isolated")?;
 
-        let follower = (leader + 1) % 3;
+        let follower = (leader + 1) % replicas;
         network.cut_one_way(Replica(leader), Replica(follower))?;
         load.wait_for_writes(200)?;
         network.heal()?;
         let leader = goes_on_fast(cluster, &load, "a follower could not hear the leader")?;
 
-        network.cut_one_way(Replica((leader + 2) % 3), Replica(leader))?;
+        network.cut_one_way(Replica((leader + 2) % replicas), Replica(leader))?;
         load.wait_for_writes(200)?;
         network.heal()?;
         goes_on_fast(cluster, &load, "the leader could not hear a follower")?;
@@ -136,10 +147,22 @@ fn a_fast_cluster_endures_pauses_cuts_and_loss() {
         network.lose(10)?;
         load.wait_for_writes(300)?;
         network.heal()?;
-        goes_on_fast(cluster, &load, "one frame in ten was lost")?;
+        let leader = goes_on_fast(cluster, &load, "one frame in ten was lost")?;
+
+        // The leader and, where the others are a majority all the same, a follower with it.
+        let killed: Vec<u16> = (0..replicas / 2).map(|n| (leader + n) % replicas).collect();
+        for id in &killed {
+            cluster.kill(*id)?;
+        }
+        cluster.wait_for_leader_other_than(leader)?;
+        load.wait_for_writes(100)?;
+        for id in &killed {
+            cluster.start(*id)?;
+        }
+        goes_on_fast(cluster, &load, &format!("{killed:?} were killed"))?;
 
         load.finish()?.judge(&cluster.targets())?;
-        cluster.wait_for_equal(&ALL)?;
+        cluster.wait_for_equal(&all)?;
         Ok(())
     });
 }

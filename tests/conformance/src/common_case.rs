@@ -149,7 +149,7 @@ pub fn heartbeats_are_heard_and_answered<F: Fabric>() {
     assert_eq!(cluster.registers(0).heard_round[..3], [7, 7, 7]);
     for follower in [1, 2] {
         let registers = cluster.registers(follower);
-        assert_eq!((registers.round, registers.frames_heard), (7, 3));
+        assert_eq!(registers.round, 7);
         assert_eq!(
             cluster.fabric.plane(follower).heartbeat(8),
             Err(PlaneError::NotEngaged)

@@ -369,8 +369,6 @@ pub struct Registers {
     pub released_index: u64,
     /// Follower: highest heartbeat round heard. Leader: last one sent.
     pub round: u64,
-    /// Follower: packets accepted from the leader of this term.
-    pub frames_heard: u64,
     /// Leader: highest index each replica has acknowledged.
     pub match_index: [u64; 7],
     /// Leader: highest heartbeat round each replica has answered.
@@ -397,7 +395,7 @@ pub struct Registers {
     pub reserved: [u16; 3],
 }
 const _: () = {
-    assert!(size_of::<Registers>() == 208);
+    assert!(size_of::<Registers>() == 200);
     assert!(std::mem::offset_of!(Registers, term) == 0);
     assert!(std::mem::offset_of!(Registers, start_index) == 8);
     assert!(std::mem::offset_of!(Registers, last_index) == 16);
@@ -406,19 +404,18 @@ const _: () = {
     assert!(std::mem::offset_of!(Registers, persisted_index) == 40);
     assert!(std::mem::offset_of!(Registers, released_index) == 48);
     assert!(std::mem::offset_of!(Registers, round) == 56);
-    assert!(std::mem::offset_of!(Registers, frames_heard) == 64);
-    assert!(std::mem::offset_of!(Registers, match_index) == 72);
-    assert!(std::mem::offset_of!(Registers, heard_round) == 128);
-    assert!(std::mem::offset_of!(Registers, group) == 184);
-    assert!(std::mem::offset_of!(Registers, ring_slots) == 188);
-    assert!(std::mem::offset_of!(Registers, window) == 192);
-    assert!(std::mem::offset_of!(Registers, role) == 196);
-    assert!(std::mem::offset_of!(Registers, me) == 197);
-    assert!(std::mem::offset_of!(Registers, leader) == 198);
-    assert!(std::mem::offset_of!(Registers, replicas) == 199);
-    assert!(std::mem::offset_of!(Registers, quorum) == 200);
-    assert!(std::mem::offset_of!(Registers, held) == 201);
-    assert!(std::mem::offset_of!(Registers, reserved) == 202);
+    assert!(std::mem::offset_of!(Registers, match_index) == 64);
+    assert!(std::mem::offset_of!(Registers, heard_round) == 120);
+    assert!(std::mem::offset_of!(Registers, group) == 176);
+    assert!(std::mem::offset_of!(Registers, ring_slots) == 180);
+    assert!(std::mem::offset_of!(Registers, window) == 184);
+    assert!(std::mem::offset_of!(Registers, role) == 188);
+    assert!(std::mem::offset_of!(Registers, me) == 189);
+    assert!(std::mem::offset_of!(Registers, leader) == 190);
+    assert!(std::mem::offset_of!(Registers, replicas) == 191);
+    assert!(std::mem::offset_of!(Registers, quorum) == 192);
+    assert!(std::mem::offset_of!(Registers, held) == 193);
+    assert!(std::mem::offset_of!(Registers, reserved) == 194);
 };
 
 impl Header {

@@ -18,7 +18,7 @@ pub const XDP_TX: u32 = 3;
 pub const XDP_REDIRECT: u32 = 4;
 
 /// `struct qw_group`: its size, and where the registers begin, then what a follower has asked for.
-const GROUP_BYTES: usize = 280;
+const GROUP_BYTES: usize = 272;
 const GROUP_REGISTERS: usize = 8;
 /// What stands behind registers and questions: whom the host has to answer, whether all is well, and whether the host
 /// was woken.
