@@ -368,22 +368,23 @@ fn events_of(slot: &Slot, into: &Arc<Mutex<Events>>) -> io::Result<RingBuffer<'s
 
 /// Makes this host a member of the multicast group, if there is one, so that its frames come in: the device lets
 /// them through, and switches that look learn of it. The program takes them; nothing comes to this socket.
-fn hear(address: SocketAddr, how: Attachment) -> io::Result<Option<UdpSocket>> {
+fn hear(address: SocketAddr, how: Attachment) -> Result<Option<UdpSocket>, Refused> {
     let Some(group) = how.multicast else {
         return Ok(None);
     };
     let IpAddr::V4(own) = address.ip() else {
         let text = "the multicast address is one of IPv4, the plane's is not";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        return Err(Refused::new(Blames::Multicast, text));
     };
-    let socket = UdpSocket::bind((own, 0))?;
-    socket.join_multicast_v4(&group, &own).map_err(|error| {
-        io::Error::new(
-            error.kind(),
-            format!("cannot join the multicast group {group}: {error}"),
-        )
-    })?;
-    Ok(Some(socket))
+    let joined = || -> io::Result<UdpSocket> {
+        let socket = UdpSocket::bind((own, 0))?;
+        socket.join_multicast_v4(&group, &own)?;
+        Ok(socket)
+    };
+    let text = |error| format!("cannot join the multicast group {group}: {error}");
+    joined()
+        .map(Some)
+        .map_err(|error| Refused::new(Blames::Multicast, text(error)))
 }
 
 impl AsFd for XdpPlane {

@@ -197,12 +197,14 @@ pub fn load(open: impl Fn() -> io::Result<OpenObject>, what: &'static str) -> io
     }
 }
 
-/// Attaches where it is wanted; also what people may want to know about it.
+/// Attaches where it is wanted; also what people may want to know about it. `blames`: who is named if the interface
+/// does not take a program.
 fn attach_as(
     how: Attachment,
     program: BorrowedFd<'_>,
     to: &Found,
-) -> Result<(OwnedFd, Hook, String), String> {
+    blames: Blames,
+) -> Result<(OwnedFd, Hook, String), Refused> {
     let mode = how.mode;
     let try_hook = |hook| attach(program, to.carrier.index, hook);
     let described = |hook, why: &str| match hook {
@@ -219,13 +221,35 @@ fn attach_as(
         Ok(link) => Ok((link, hook, described(hook, ""))),
         // A driver that can, but not now, is for the operator to look after.
         Err(error) if mode == XdpMode::Auto && error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-            let link = try_hook(Hook::Generic).map_err(|error| not_attached(to, &error))?;
+            let link = try_hook(Hook::Generic)
+                .map_err(|error| Refused::new(blames, not_attached(to, &error)))?;
             let instead = to.instead.as_ref();
             let instead = instead.map_or_else(String::new, |text| format!("; {text}"));
             let why = format!(", because its driver takes no XDP program: {error}{instead}");
             Ok((link, Hook::Generic, described(Hook::Generic, &why)))
         }
-        Err(error) => Err(not_attached(to, &error)),
+        Err(error) => {
+            let text = not_attached(to, &error);
+            let unsupported = error.raw_os_error() == Some(libc::EOPNOTSUPP);
+            if mode == XdpMode::Driver && unsupported && to.instead.is_none() {
+                let others = "`auto` and `generic` do without the driver";
+                return Err(Refused::new(Blames::Mode, format!("{text}; {others}")));
+            }
+            Err(Refused::new(blames, text))
+        }
+    }
+}
+
+/// The way of making copies that was asked for, or that the plane chose, cannot be.
+fn no_copies(how: Attachment, error: &io::Error) -> Refused {
+    match how.copies {
+        XdpCopies::Clone => {
+            let text = format!(
+                "{error}; `auto` needs it only where a trial of the kernel's broadcast fails"
+            );
+            Refused::new(Blames::Copies, text)
+        }
+        XdpCopies::Auto => Refused::new(Blames::System, error.to_string()),
     }
 }
 
@@ -261,11 +285,11 @@ impl Programs {
         let what = "the kernel refused the plane's programs, which need Linux 5.18";
         let object = load(open, what)?;
         let receive = program(&object, "qw_receive")?;
-        let (link, hook, described) =
-            attach_as(how, receive.as_fd(), to).map_err(|text| Refused::new(blames, text))?;
+        let (link, hook, described) = attach_as(how, receive.as_fd(), to, blames)?;
         // A trial shows what the driver's broadcast does; that of generic mode is another one.
         let clones = how.copies == XdpCopies::Clone || hook == Hook::Generic;
-        let copies = Copies::new(&object, config, to.carrier.index, clones)?;
+        let copies = Copies::new(&object, config, to.carrier.index, clones)
+            .map_err(|error| no_copies(how, &error))?;
         Ok(Self {
             counters: map(&object, "counters")?,
             object,

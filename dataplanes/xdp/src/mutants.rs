@@ -1,5 +1,14 @@
-//! The programs' checks that a test build can leave out, by the numbers of `bpf/mutants.h`. Without the feature
-//! `mutants` nothing can be left out.
+//! Checks that a test build can leave out: the programs', by the numbers of `bpf/mutants.h`, and the host's, by name.
+//! Without the feature `mutants` nothing can be left out.
+
+#[cfg(feature = "mutants")]
+pub use quorumwire_mutants::mutant;
+
+/// Whether a check of the host is left out: never.
+#[cfg(not(feature = "mutants"))]
+pub const fn mutant(_name: &'static str) -> bool {
+    false
+}
 
 /// Names, in the order of the numbers, from 1 on.
 #[cfg(feature = "mutants")]

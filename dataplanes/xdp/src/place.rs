@@ -1,6 +1,7 @@
 //! Registers and ring in the kernel's maps. The host never changes registers itself: it has a program do so,
 //! under the lock that packets' steps take.
 use crate::ffi::{Mapped, full_barrier, run, wait_for_programs};
+use crate::mutants::mutant;
 use crate::shared::{
     ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN, CONTROL_OUT, CPUS_MAX, ControlHead,
     Endpoint, GROUP_AWAITED_ROUND, GROUP_BROKEN, GROUP_BYTES, GROUP_IDLES, GROUP_REGISTERS,
@@ -96,7 +97,7 @@ impl KernelPlace {
             if before.is_multiple_of(2) {
                 let registers = self.parts.groups.read(GROUP_REGISTERS);
                 std::sync::atomic::fence(Ordering::Acquire);
-                if version.load(Ordering::Relaxed) == before {
+                if version.load(Ordering::Relaxed) == before || mutant("xdp-registers-whole") {
                     return registers;
                 }
             }
@@ -239,7 +240,8 @@ impl KernelPlace {
         let at = cpu * IN_STEP_BYTES;
         let number = |offset| self.parts.in_step.number(at + offset);
         let copies_lost = self.copies_lost.get(cpu).copied().unwrap_or(0);
-        number(0).load(Ordering::Acquire) == 0
+        let rests = number(0).load(Ordering::Acquire) == 0 || mutant("xdp-steps-over");
+        rests
             && number(IN_STEP_COPIES_DONE).load(Ordering::Acquire) + copies_lost
                 >= number(IN_STEP_COPIES_ORDERED).load(Ordering::Acquire)
     }
@@ -286,6 +288,7 @@ impl Place for KernelPlace {
         // It is off, so nobody else touches the ring. What an earlier term stored at an index that will be
         // stored anew must not be taken for the new entry.
         let stale = registers.last_index + 1..=self.registers.last_index;
+        let stale = stale.filter(|_| !mutant("xdp-stale-slots"));
         for index in stale.take(self.ring_slots as usize) {
             let index = self.parts.ring.number(self.slot_at(index));
             index.store(0, Ordering::Relaxed);

@@ -15,6 +15,12 @@ pub enum Blames {
     Address,
     /// The receive queue that was asked for.
     Queue,
+    /// The mode, which was not left to the plane.
+    Mode,
+    /// The way of making copies, which was not left to the plane.
+    Copies,
+    /// The multicast address.
+    Multicast,
     /// The kernel, or what the process may do there.
     System,
 }

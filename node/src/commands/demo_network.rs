@@ -1,7 +1,8 @@
 //! A network for a demonstration: a namespace for each replica, joined by a bridge in one of its own, where the
 //! demonstration itself is. Needs root and iproute2; removed when it is dropped.
 use anyhow::{Context as _, bail, ensure};
-use quorumwire_plane_xdp::let_pass;
+use quorumwire_interfaces::GroupId;
+use quorumwire_plane_xdp::{Attachment, XdpPlane, let_pass};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -92,7 +93,7 @@ impl DemoNetwork {
         for id in 0..self.replicas {
             let_pass(&format!("p{id}")).with_context(|| format!("interface p{id}"))?;
         }
-        Ok(())
+        self.within(0, || has_plane(Self::address(0)?))
     }
 }
 
@@ -103,6 +104,17 @@ impl Drop for DemoNetwork {
             let _ = ip(&["netns", "del", &name], "");
         }
     }
+}
+
+/// Whether the kernel takes a plane's programs where this address is: it may take simpler ones alone.
+fn has_plane(address: Ipv4Addr) -> anyhow::Result<()> {
+    let options = quorumwire_plane_socket::Options {
+        group: GroupId(1),
+        ring_slots: 16,
+        window: 16,
+    };
+    XdpPlane::attach((address, 0).into(), None, options, Attachment::default())?;
+    Ok(())
 }
 
 fn host(number: u8) -> Ipv4Addr {

@@ -93,6 +93,12 @@ fn blamed(options: &ServerOptions, refused: &Refused) -> anyhow::Error {
             Some(queue) => format!("xdp-queue: {queue}"),
             None => "xdp-queue".to_owned(),
         },
+        (Blames::Mode, _) => "xdp-mode".to_owned(),
+        (Blames::Copies, _) => "xdp-copies".to_owned(),
+        (Blames::Multicast, _) => match options.xdp.multicast {
+            Some(group) => format!("xdp-multicast: {group}"),
+            None => "xdp-multicast".to_owned(),
+        },
         (Blames::System, _) => "plane: xdp cannot run here".to_owned(),
     };
     anyhow::anyhow!("option {option}: {refused}")

@@ -7,17 +7,17 @@ use crate::veth::{
     Namespaces, OUTSIDE, PORT, counted, grant, peers_at, plane_ip, port, socket, test_ip,
 };
 use crate::{Driver, How};
-use quorumwire_conformance_tests::cluster::{GROUP, START, keys};
+use quorumwire_conformance_tests::cluster::{GROUP, START, TERM, keys};
 use quorumwire_conformance_tests::faults::Dice;
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::{Asking, Options, REQUEST_BYTES_MAX, Request};
-use quorumwire_interfaces::{DataPlane, Index, PlaneEvent};
+use quorumwire_interfaces::{DataPlane, Grant, Index, PlaneEvent, Term};
 use quorumwire_plane_xdp::{Attachment, XdpLock, XdpPlane, let_pass};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Requests of each processor.
@@ -183,7 +183,11 @@ const TAKEN: u64 = 50_000;
 
 /// One processor fills the ring, the host empties it: each entry that it takes is whole.
 #[test]
-pub fn no_entry_is_taken_torn() {
+fn no_entry_is_taken_torn() {
+    none_is_taken_torn_of(TAKEN);
+}
+
+pub fn none_is_taken_torn_of(count: u64) {
     const RING_SLOTS: u32 = 64;
     let (mut plane, _, _namespaces) = leader(RING_SLOTS, &[plane_ip(0)]);
     let mut fills = Loaded::at("eth0", RING_SLOTS);
@@ -202,7 +206,7 @@ pub fn no_entry_is_taken_torn() {
         stay_on(0);
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let (begun, mut taken) = (Instant::now(), 0);
-            while taken < TAKEN {
+            while taken < count {
                 assert!(begun.elapsed() < PATIENCE, "nothing comes");
                 plane.poll(64, &mut |event| {
                     if let PlaneEvent::Entry(entry) = event {
@@ -215,6 +219,108 @@ pub fn no_entry_is_taken_torn() {
                     }
                 });
                 plane.release(Index(START + taken)).expect("it was taken");
+            }
+        }));
+        over.store(true, Ordering::Release);
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+/// Terms that each begin behind the same entry, as if software had cut the log back there.
+const TERMS: u64 = 1_000;
+/// Entries of each.
+const EACH: u64 = 32;
+
+/// What the ring still holds of a term that was cut back is no entry of the next, though it has the same index.
+#[test]
+pub fn no_entry_of_an_earlier_term_is_taken() {
+    const RING_SLOTS: u32 = 64;
+    let (mut plane, _, _namespaces) = leader(RING_SLOTS, &[plane_ip(0)]);
+    let mut fills = Loaded::at("eth0", RING_SLOTS);
+    let over = AtomicBool::new(false);
+    let running = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            stay_on(1);
+            let mut filled = 0;
+            while !over.load(Ordering::Acquire) {
+                let term = running.load(Ordering::Acquire);
+                if term == filled {
+                    std::hint::spin_loop();
+                    continue;
+                }
+                filled = term;
+                let frame = request(1, term, &payload(term % SEQUENCES));
+                for _ in 0..EACH {
+                    fills.run(&frame);
+                }
+            }
+        });
+        stay_on(0);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let begun = Instant::now();
+            for number in 1..=TERMS {
+                running.store(number, Ordering::Release);
+                let mut taken = 0;
+                while taken < EACH {
+                    assert!(begun.elapsed() < PATIENCE, "nothing comes");
+                    plane.poll(64, &mut |event| {
+                        if let PlaneEvent::Entry(entry) = event {
+                            assert_eq!(entry.command.sequence, number, "of another term");
+                            taken += 1;
+                        }
+                    });
+                }
+                plane.disengage();
+                let again = Grant {
+                    term: Term(TERM.0 + number),
+                    ..grant(0, peers_at(&[plane_ip(0)]), 1)
+                };
+                plane.engage(&again).expect("a sound grant");
+            }
+        }));
+        over.store(true, Ordering::Release);
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+/// Looks at the registers that see something new, while the program, on another processor, changes them.
+const NEWS: u64 = 3_000;
+
+/// A leader alone stores and commits in one step: no look sees the one without the other.
+#[test]
+pub fn registers_are_never_seen_torn() {
+    const RING_SLOTS: u32 = 16_384;
+    let (mut plane, _, _namespaces) = leader(RING_SLOTS, &[plane_ip(0)]);
+    let mut fills = Loaded::at("eth0", RING_SLOTS);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            stay_on(1);
+            let frame = request(1, 1, b"x");
+            while !over.load(Ordering::Acquire) {
+                fills.run(&frame);
+            }
+        });
+        stay_on(0);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let (begun, mut last, mut taken) = (Instant::now(), START, 0);
+            let (mut looks, mut news) = (0_u64, 0);
+            while news < NEWS {
+                assert!(begun.elapsed() < PATIENCE, "it takes too long");
+                let seen = plane.registers();
+                let all = [seen.last_index, seen.persisted_index, seen.commit_index];
+                assert_eq!(all, [seen.last_index; 3], "torn: {seen:?}");
+                looks += 1;
+                news += u64::from(seen.last_index.0 > last);
+                last = seen.last_index.0;
+                // The ring is not to be full.
+                if looks.is_multiple_of(64) {
+                    plane.poll(1024, &mut |event: PlaneEvent<'_>| {
+                        taken += u64::from(matches!(event, PlaneEvent::Entry(_)));
+                    });
+                    plane.release(Index(START + taken)).expect("it was taken");
+                }
             }
         }));
         over.store(true, Ordering::Release);

@@ -9,7 +9,7 @@ use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::{Asking, Options, Request};
 use quorumwire_interfaces::{DataPlane, Grant, Term};
 use quorumwire_plane_xdp::{
-    Attachment, XdpCopies, XdpLock, XdpMode, XdpPlane, let_pass, stop_passing,
+    Attachment, Blames, XdpCopies, XdpLock, XdpMode, XdpPlane, let_pass, stop_passing,
 };
 use quorumwire_wire::packet::{Header, Kind};
 use rustix::net::sockopt::set_ip_multicast_if;
@@ -252,8 +252,11 @@ fn generic_mode_is_for_drivers_without_a_place_for_a_program() {
     ip(&["-batch", "-"], bridge);
     let address = SocketAddr::from(([10, 78, 0, 1], PORT));
     let error = XdpPlane::attach(address, None, OPTIONS, DRIVER).err();
-    let error = error.expect("there is no place").to_string();
-    assert!(error.contains("no native XDP"), "{error}");
+    let error = error.expect("there is no place");
+    assert_eq!(error.blames, Blames::Mode, "{error}");
+    for part in ["no native XDP", "`generic`"] {
+        assert!(error.text.contains(part), "{part:?} in {error}");
+    }
     let plane = XdpPlane::attach(address, None, OPTIONS, Attachment::default());
     let plane = plane.expect("root, and a kernel for it");
     let described = plane.described();

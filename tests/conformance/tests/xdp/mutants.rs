@@ -1,4 +1,4 @@
-//! Each of the programs' own checks left out once: the test named beside it must fail then.
+//! Each of the programs' own checks, and of what their host does, left out once: the test named beside it must fail then.
 use quorumwire_mutants::{activate, reached};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,8 +11,8 @@ macro_rules! needed {
     };
 }
 
-/// The tests themselves, with as much of what they do as it takes.
-mod short {
+/// The tests themselves, with as much of what they do as it takes: of some less than otherwise, of others more.
+mod so_much {
     use crate::veth::Way;
     use std::time::Duration;
 
@@ -28,6 +28,14 @@ mod short {
         crate::hammered_leader::copies_left_before(300, Duration::from_secs(30));
     }
 
+    pub fn steps() {
+        crate::hammered_leader::steps_are_over_before(10_000, Duration::from_secs(30));
+    }
+
+    pub fn taken() {
+        crate::at_once::none_is_taken_torn_of(400_000);
+    }
+
     pub fn torn() {
         crate::at_once::no_entry_leaves_torn_within(Duration::from_secs(10));
     }
@@ -35,27 +43,27 @@ mod short {
 use crate::{alone, at_once, memcached, wakes};
 
 const NEEDED: &[Needed] = needed! {
-    "xdp-tag" by short::forged,
-    "xdp-checksum" by short::forged,
-    "xdp-address" by short::forged,
-    "xdp-pieces" by short::forged,
-    "xdp-options" by short::forged,
-    "xdp-room" by short::forged,
+    "xdp-tag" by so_much::forged,
+    "xdp-checksum" by so_much::forged,
+    "xdp-address" by so_much::forged,
+    "xdp-pieces" by so_much::forged,
+    "xdp-options" by so_much::forged,
+    "xdp-room" by so_much::forged,
     "xdp-learn-from" by alone::ethernet_addresses_are_learnt_from_their_owners,
     "xdp-learn-moved" by alone::ethernet_addresses_are_learnt_from_their_owners,
-    "xdp-fit" by short::differential,
-    "xdp-epoch" by short::differential,
-    "xdp-udp-sum" by short::differential,
-    "xdp-quiet" by short::differential,
-    "xdp-answered-here" by short::differential,
-    "xdp-off" by short::differential,
-    "xdp-copies" by short::hammered,
+    "xdp-fit" by so_much::differential,
+    "xdp-epoch" by so_much::differential,
+    "xdp-udp-sum" by so_much::differential,
+    "xdp-quiet" by so_much::differential,
+    "xdp-answered-here" by so_much::differential,
+    "xdp-off" by so_much::differential,
+    "xdp-copies" by so_much::hammered,
     "xdp-wake" by wakes::what_must_be_durable_wakes_every_host_at_once,
     "xdp-lock" by at_once::steps_on_two_processors_are_one_behind_the_other,
-    "xdp-index-first" by short::torn,
-    "xdp-index-last" by at_once::no_entry_is_taken_torn,
-    "xdp-still-holds" by short::torn,
-    "xdp-datagram-sum" by short::differential,
+    "xdp-index-first" by so_much::torn,
+    "xdp-index-last" by so_much::taken,
+    "xdp-still-holds" by so_much::torn,
+    "xdp-datagram-sum" by so_much::differential,
     "xdp-unsent" by alone::what_could_not_be_sent_is_counted,
     "xdp-leads" by memcached::a_follower_takes_nothing,
     "xdp-reads-until" by memcached::a_get_is_answered_only_while_that_is_linearizable,
@@ -63,6 +71,9 @@ const NEEDED: &[Needed] = needed! {
     "xdp-sets-until" by memcached::what_the_program_may_not_take_reaches_the_host_as_it_was_sent,
     "xdp-amplification" by memcached::an_answer_is_no_amplifier_and_never_longer_than_a_datagram,
     "xdp-answer-whole" by memcached::no_answer_is_ever_torn,
+    "xdp-registers-whole" by at_once::registers_are_never_seen_torn,
+    "xdp-stale-slots" by at_once::no_entry_of_an_earlier_term_is_taken,
+    "xdp-steps-over" by so_much::steps,
 };
 
 #[test]
