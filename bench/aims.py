@@ -209,7 +209,8 @@ REMARK = (
     "others. Its figures are the quietest of five quarters of a second, the others' are of three seconds: that flatters the plane. The servers' "
     "CPU of the plane xdp asked over TCP is without what runs in softirqs, as everybody's is, but more of its work does; they stand in a column "
     "of their own. For what that part does not measure (fail-over, a stopped follower) the plane xdp is asked over TCP, as the others are, from its "
-    "own namespace. Its 64 clients share a socket; its reads are an ordinary memcached client's. Ratios of data planes alone are of "
+    "own namespace. With either plane the clients of the closed loops speak memcached's protocol, without one Redis', if the line says so: the "
+    "protocols cost differently. The plane's 64 clients with UDP share a socket; its reads are an ordinary memcached client's. Ratios of data planes alone are of "
     "neighbours in one round, here their medians over the rounds. Beside a ratio of fail-over gaps stands what nineteen of twenty ratios "
     "lie between if kills are drawn anew at random from both."
 )

@@ -2,7 +2,8 @@
 import csv
 import statistics
 
-from plane_load import SYSTEMS, Repair, Sample, Workload
+from plane_load import GET_ONE, MANY_INSIDE, MANY_OUTSIDE, ONE_INSIDE, ONE_OUTSIDE, SET_ONE, SYSTEMS, Repair, Sample, Workload
+from plots import Plot, Series
 from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN, number, spread, table
 
 
@@ -97,7 +98,26 @@ def remarks(results):
     return "\n".join(f"- {remark}" for remark in found) or "None."
 
 
-def markdown(results, facts):
+def bars(results, workload, field):
+    """One colour: a figure of all systems that have it."""
+    medians = {system.name: results.of(system.name, workload, field).values() for system in SYSTEMS}
+    return Series(str(workload), [(system, statistics.median(values)) for system, values in medians.items() if values])
+
+
+def plots(results, folder):
+    """Each with its caption."""
+    one = [bars(results, workload, P50) for workload in (ONE_OUTSIDE, ONE_INSIDE, GET_ONE, SET_ONE)]
+    many = [bars(results, workload, "cpu_us") for workload in (MANY_OUTSIDE, MANY_INSIDE)]
+    made = (
+        (Plot(folder / "planes-latency.svg", "Data planes, one request in flight", "", "p50 µs", one, log_y=True, bars=True),
+         "Latency of one request at a time, p50, µs; each step of the axis is ten times the one below."),
+        (Plot(folder / "planes-cpu.svg", "Data planes, 32 requests in flight", "", "CPU µs per operation", many, bars=True),
+         "CPU of all there is (replicas, kernel, client) for one operation, µs."),
+    )
+    return [(plot, caption) for plot, caption in made if any(series.points for series in plot.series)]
+
+
+def markdown(results, facts, plots_shown=()):
     """The part of the report."""
     if results.missing:
         return f"Not measured: {results.missing}."
@@ -110,6 +130,7 @@ def markdown(results, facts):
         "CPU is all that the machine used but for other programs: replicas, kernel and client; \"hosts\" are the "
         "replicas' processes, which the kernel also charges for packets that arrived while they ran.",
     ]
+    parts += plots_shown
     if results.repairs:
         parts.append(repairs_table(results))
     if results.steps:

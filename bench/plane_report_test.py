@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import unittest
+from pathlib import Path
 
 import cpu
 import namespaces
@@ -41,6 +42,12 @@ class PlaneReport(unittest.TestCase):
         missing = plane_report.PlaneResults()
         missing.missing = "no root"
         self.assertIn("Not measured: no root.", plane_report.markdown(missing, "now and here"))
+
+    def test_a_system_without_figures_has_no_bar(self):
+        ((latency, _),) = plane_report.plots(results(), Path("plots"))
+        (outside, *others) = latency.series
+        self.assertEqual(outside.points, [("echo", 5), ("socket", 60), ("xdp", 10)])
+        self.assertEqual([series.points for series in others], [[], [], []])
 
     def test_what_a_check_costs_is_the_difference(self):
         made = results()

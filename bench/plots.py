@@ -42,6 +42,18 @@ def as_json(plot):
     return {**plot._asdict(), "path": str(plot.path), "series": there}
 
 
+def shown(file_name, caption):
+    """How a report shows a plot."""
+    return f"![{caption}](plots/{file_name})\n\n*{caption}*"
+
+
+def draw_and_show(made, folder):
+    """Draws plots, each with its caption; what the report shows of them, or why there are none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    reason = draw([plot for plot, _ in made])
+    return [shown(plot.path.name, caption) for plot, caption in made] if reason is None else [f"No plots were drawn: {reason}."]
+
+
 def draw(plots):
     """Draws those that have anything to show; why none was drawn, or None."""
     described = [described for described in map(as_json, plots) if described["series"]]

@@ -6,7 +6,8 @@ import csv
 import statistics
 
 import redis_benchmark
-from load import Sample
+from load import LATENCY, MANY, PIPELINED, Sample
+from plots import Plot, Series
 
 ROUNDS_MIN = 5
 # Above this share of the machine, others may have changed the figures.
@@ -154,7 +155,36 @@ def remarks(results):
     return found
 
 
-def closed_loops(results, facts, versions):
+def bars(results, workload, field, name):
+    """One colour: a figure of all systems that have it."""
+    medians = {peer: results.of(peer, workload, field).values() for peer, _ in results.peers}
+    return Series(name, [(peer, statistics.median(values)) for peer, values in medians.items() if values])
+
+
+def plots(results, folder):
+    """Each with its caption."""
+    latency = Plot(
+        folder / "closed-loops-latency.svg", "One request in flight (1×1), writes", "", "µs",
+        [bars(results, LATENCY, field, name) for field, name in (("p50_us", "p50"), ("p99_us", "p99"))], log_y=True, bars=True,
+    )
+    throughput = Plot(
+        folder / "closed-loops-throughput.svg", "Many requests in flight, writes", "", "operations/s",
+        [bars(results, workload, "operations_per_second", str(workload)) for workload in (MANY, PIPELINED)], log_y=True, bars=True,
+    )
+    cpu = Plot(
+        folder / "closed-loops-cpu.svg", "CPU of all servers for an operation, writes", "", "µs",
+        [bars(results, workload, "server_cpu_us", str(workload)) for workload in (MANY, PIPELINED)], log_y=True, bars=True,
+    )
+    return [
+        (plot, caption) for plot, caption in (
+            (latency, "Latency of one request at a time, µs; each step of the axis is ten times the one below."),
+            (throughput, "Operations a second of 64 clients that each wait, and of eight with 64 requests in flight each."),
+            (cpu, "CPU of all servers for one operation under the same loads, µs."),
+        ) if any(series.points for series in plot.series)
+    ]
+
+
+def closed_loops(results, facts, versions, plots_shown=()):
     """The part of the report on closed loops."""
     parts = [f"Measured: {facts}."]
     for workload in results.workloads:
@@ -169,6 +199,7 @@ def closed_loops(results, facts, versions):
             "cannot wait for a replica, so Redis stands here unreplicated, and every write of ours is at a majority.",
             redis_benchmark_table(results.of_redis_benchmark),
         ]
+    parts += plots_shown
     found = remarks(results)
     parts += ["### Remarks on closed loops", "\n".join(f"- {remark}" for remark in found) if found else "None: nothing was missing, nothing failed."]
     parts += ["### Systems", "\n".join(f"- {name}: {note}; {versions.get(name, 'version unknown')}" for name, note in results.peers)]

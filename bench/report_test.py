@@ -1,10 +1,12 @@
 """The arithmetic of the report: medians, ratios, and that what was not measured is never a zero."""
 import unittest
+from pathlib import Path
 
 import cpu
 import redis_benchmark
 import report
 from load import LATENCY, PIPELINED, Sample, sample_of
+from plots import shown
 from processes import Failed
 
 
@@ -49,6 +51,15 @@ class Report(unittest.TestCase):
         made.rows = [(n, name, load, it._replace(p999_us=None)) for n, name, load, it in made.rows]
         (line,) = [line for line in report.figures_table(made, LATENCY).splitlines() if "sync" in line]
         self.assertIn(report.NOT_MEASURED, line)
+
+    def test_a_system_without_figures_has_no_bar(self):
+        ((latency, caption), *_) = report.plots(results(), Path("plots"))
+        self.assertEqual(latency.series[0].points, [("quorumwire sync", 20), ("etcd", 100)])
+        text = report.closed_loops(results(), "now and here", {}, [shown(latency.path.name, caption)])
+        self.assertIn(f"](plots/{latency.path.name})", text)
+        nothing = results()
+        nothing.rows = []
+        self.assertEqual(report.plots(nothing, Path("plots")), [])
 
     def test_others_and_few_rounds_are_remarked(self):
         made = results()

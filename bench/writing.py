@@ -7,6 +7,7 @@ import redis_benchmark
 import report
 from experiments import report as experiments_report
 from experiments.found import Found
+from plots import draw_and_show
 from profiles import CLOSED_LOOPS, PLANES
 from results_page import ResultsPage
 
@@ -46,13 +47,15 @@ class Writing:
             if results.of_redis_benchmark:
                 redis_benchmark.write_csv(results.of_redis_benchmark, self.folder / "redis-benchmark.csv")
             table = aims.aims_table(CLOSED_LOOPS, results, Found(), None)
-            self.page.put(CLOSED_LOOPS, report.closed_loops(results, facts, versions), table, bool(results.rows))
+            shown = draw_and_show(report.plots(results, self.plots), self.plots) if results.rows else []
+            self.page.put(CLOSED_LOOPS, report.closed_loops(results, facts, versions, shown), table, bool(results.rows))
 
     def planes(self, planes, facts):
         with self.part(PLANES):
             if planes.rows:
                 plane_report.write_csv(planes, self.folder / "planes.csv")
-            self.page.put(PLANES, plane_report.markdown(planes, facts), aims.aims_table(PLANES, None, None, planes), bool(planes.rows))
+            shown = draw_and_show(plane_report.plots(planes, self.plots), self.plots) if planes.rows else []
+            self.page.put(PLANES, plane_report.markdown(planes, facts, shown), aims.aims_table(PLANES, None, None, planes), bool(planes.rows))
 
     def planes_beside(self, results, planes):
         """What compares data planes with the closed loops of the same run; without both, that of an earlier one stays."""

@@ -2,7 +2,7 @@
 from statistics import median
 
 from experiments.found import write_csv, write_curves
-from plots import draw
+from plots import draw, shown
 from report import NOT_MEASURED, OTHERS_PERCENT_MAX, REASONS_SHOWN_MAX, ROUNDS_MIN, in_one_line
 
 
@@ -14,7 +14,7 @@ def section(found, experiment, facts):
         parts = [f"{NOT_MEASURED[0].upper()}{NOT_MEASURED[1:]}: {why}."]
     else:
         parts = [experiment.about, f"Measured: {facts}.", experiment.section(found)]
-        parts += [f"![{caption}](plots/{file_name})\n\n*{caption}*" for file_name, caption in found.plots.get(name, [])]
+        parts += [shown(file_name, caption) for file_name, caption in found.plots.get(name, [])]
     return "\n\n".join(parts + remarks(found, experiment))
 
 

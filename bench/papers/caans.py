@@ -77,7 +77,8 @@ FIGURES = (
         "One to 22 client threads, each with one 64-byte message under way, three acceptors; coordinator and acceptors in "
         "NetFPGA SUME boards at 10 Gbit/s, learners and an echo server on machines. Compared with libpaxos, all in software.",
         "The same numbers of clients, each with one write of 64 bytes under way, over memcached's protocol to the leader; and, "
-        "for planes, their own UDP client with as many requests under way.",
+        "for planes, their own UDP client with as many requests under way; that one prints no mean, so p50 stands in its place, and of "
+        "each round the quietest of five quarters of a second counts.",
         "Three replicas that are coordinator, acceptor and learner at once, not roles on machines of their own; one "
         "machine, whose cores replicas and clients share; no FPGA. The client measures, theirs too. Eight of the "
         "22 numbers of clients.",
@@ -88,8 +89,7 @@ FIGURES = (
                   "from 157 µs, at its lowest throughput, to 2,510 µs; of CAANS from 52 µs, and never above 686 µs.",
                   lines("caans-lanes", THROUGHPUT, MEAN, at="clients")),
             Panel("caans-7-a-udp", "Throughput against latency, the planes' own client over UDP",
-                  "CAANS, figure 7 (a), as above. Here p50 stands for the mean, which this client does "
-                  "not print; of each round the quietest of five quarters of a second counts.",
+                  "CAANS, figure 7 (a), as above.",
                   lines("caans-lanes-udp", THROUGHPUT, Axis("p50 µs", "p50_us"), at="under way")),
             Panel("caans-7-b", "Distribution of latency at 25 and 75 % of each one's own maximum",
                   "CAANS, figure 7 (b): the distributions at fractions of each system's own maximum; those of CAANS were "

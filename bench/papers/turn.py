@@ -67,7 +67,7 @@ class Turn(NamedTuple):
         name = label or self.system.name
         self.taken.add(
             self.round, part, name, at, operations_per_second=sample.operations_per_second, p50_us=sample.p50_us,
-            p99_us=sample.p99_us, p999_us=sample.p999_us, cpu_us=sample.cpu_us, others_percent=sample.others_percent,
+            p90_us=sample.p90_us, p99_us=sample.p99_us, p999_us=sample.p999_us, cpu_us=sample.cpu_us, others_percent=sample.others_percent,
         )
         self.say(f"{part}, {name}, {at}: {sample.operations_per_second:,.0f}/s, p50 {sample.p50_us:,.2f} µs")
 
