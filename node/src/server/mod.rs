@@ -170,8 +170,13 @@ impl Server {
 
     /// Waits until something happens, at most this long.
     fn wait_for_events(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
-        let Some(awaited) = self.awaited().filter(|_| !timeout.is_zero()) else {
+        if timeout.is_zero() {
             return self.take_events(events, timeout);
+        }
+        let awaited = if self.core.awaits_others() {
+            Awaited::Answers
+        } else {
+            Awaited::Requests
         };
         let begun = clock::now();
         let mut now = begun;
@@ -200,14 +205,11 @@ impl Server {
         Ok(())
     }
 
-    /// What it is worth to look for; `None`: nothing, because a plane that runs by itself says when to look.
-    fn awaited(&self) -> Option<Awaited> {
-        if self.core.awaits_others() {
-            return Some(Awaited::Answers);
-        }
+    /// Where the log ends, unless it grows by itself: then that is no sign of work for this process.
+    fn grown_to(&self) -> Option<Index> {
         let runs_by_itself = |plane: &Plane| plane.look_within.is_some();
-        let nothing = self.core.plane.as_ref().is_some_and(runs_by_itself);
-        (!nothing).then_some(Awaited::Requests)
+        let by_itself = self.core.plane.as_ref().is_some_and(runs_by_itself);
+        (!by_itself).then(|| self.core.last_index())
     }
 
     fn take_events(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
@@ -276,7 +278,7 @@ impl Server {
             self.clients.attend(id);
         }
         let ended = clock::now();
-        self.busy_poll.turned(ended, asked, self.core.last_index());
+        self.busy_poll.turned(ended, asked, self.grown_to());
         let took = ended.0.saturating_sub(begun.0);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.core.counters.turn.record(took_us);
