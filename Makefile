@@ -38,10 +38,10 @@ build:
 	@tools/setup build
 	cargo build --release --locked --package quorumwire-node
 
-# Tests of real clusters that are run once more with data planes: fast_terms.rs has what else may happen to them.
-WITH_PLANES := amnesia backups disks expiry leader_kills membership
+# Tests of real clusters that are run once more with data planes: fast_terms.rs has pauses and cuts.
+WITH_PLANES := amnesia backups disks expiry leader_kills membership power_cuts
 
-# Which once more with planes in the kernel.
+# And those with planes in the kernel.
 IN_KERNEL := fast_terms leader_kills losses membership partitions pauses plane_keys power_cuts
 
 # Which once more with TLS between replicas: replicas that come in a new life, snapshots that stream in many

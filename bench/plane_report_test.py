@@ -44,7 +44,7 @@ class PlaneReport(unittest.TestCase):
         self.assertIn("Not measured: no root.", plane_report.markdown(missing, "now and here"))
 
     def test_a_system_without_figures_has_no_bar(self):
-        ((latency, _),) = plane_report.plots(results(), Path("plots"))
+        ((latency, _), _) = plane_report.plots(results(), Path("plots"))
         (outside, *others) = latency.series
         self.assertEqual(outside.points, [("echo", 5), ("socket", 60), ("xdp", 10)])
         self.assertEqual([series.points for series in others], [[], [], []])

@@ -48,10 +48,13 @@ def shown(file_name, caption):
 
 
 def draw_and_show(made, folder):
-    """Draws plots, each with its caption; what the report shows of them, or why there are none."""
+    """Draws those of these plots, each with its caption, that have anything to show; what the report shows of them, or why it shows none."""
+    there = [(plot, caption) for plot, caption in made if any(series.points for series in plot.series)]
+    if not there:
+        return []
     folder.mkdir(parents=True, exist_ok=True)
-    reason = draw([plot for plot, _ in made])
-    return [shown(plot.path.name, caption) for plot, caption in made] if reason is None else [f"No plots were drawn: {reason}."]
+    reason = draw([plot for plot, _ in there])
+    return [shown(plot.path.name, caption) for plot, caption in there] if reason is None else [f"No plots were drawn: {reason}."]
 
 
 def draw(plots):

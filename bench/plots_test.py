@@ -12,6 +12,11 @@ class PlotsTest(unittest.TestCase):
         described = plots.as_json(Plot(Path("x.svg"), "t", "x", "y", series))
         self.assertEqual(described["series"], [{"name": "a", "points": [[1, 2.0]]}])
 
+    def test_what_has_nothing_to_show_is_not_shown(self):
+        empty = Plot(Path("never/drawn.svg"), "t", "x", "y", [Series("missing", [])])
+        self.assertEqual(plots.draw_and_show([(empty, "a caption")], Path("never")), [])
+        self.assertFalse(Path("never").exists())
+
     def test_too_many_lines_are_refused(self):
         series = [Series(str(n), [(1, 1.0)]) for n in range(plots.SERIES_MAX + 1)]
         with self.assertRaises(ValueError):

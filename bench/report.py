@@ -176,11 +176,9 @@ def plots(results, folder):
         [bars(results, workload, "server_cpu_us", str(workload)) for workload in (MANY, PIPELINED)], log_y=True, bars=True,
     )
     return [
-        (plot, caption) for plot, caption in (
-            (latency, "Latency of one request at a time, µs; each step of the axis is ten times the one below."),
-            (throughput, "Operations a second of 64 clients that each wait, and of eight with 64 requests in flight each."),
-            (cpu, "CPU of all servers for one operation under the same loads, µs."),
-        ) if any(series.points for series in plot.series)
+        (latency, "Latency of one request at a time, µs; each step of the axis is ten times the one below."),
+        (throughput, "Operations a second of 64 clients that each wait, and of eight with 64 requests in flight each."),
+        (cpu, "CPU of all servers for one operation under the same loads, µs."),
     ]
 
 

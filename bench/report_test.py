@@ -57,9 +57,6 @@ class Report(unittest.TestCase):
         self.assertEqual(latency.series[0].points, [("quorumwire sync", 20), ("etcd", 100)])
         text = report.closed_loops(results(), "now and here", {}, [shown(latency.path.name, caption)])
         self.assertIn(f"](plots/{latency.path.name})", text)
-        nothing = results()
-        nothing.rows = []
-        self.assertEqual(report.plots(nothing, Path("plots")), [])
 
     def test_others_and_few_rounds_are_remarked(self):
         made = results()

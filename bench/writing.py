@@ -47,14 +47,14 @@ class Writing:
             if results.of_redis_benchmark:
                 redis_benchmark.write_csv(results.of_redis_benchmark, self.folder / "redis-benchmark.csv")
             table = aims.aims_table(CLOSED_LOOPS, results, Found(), None)
-            shown = draw_and_show(report.plots(results, self.plots), self.plots) if results.rows else []
+            shown = draw_and_show(report.plots(results, self.plots), self.plots)
             self.page.put(CLOSED_LOOPS, report.closed_loops(results, facts, versions, shown), table, bool(results.rows))
 
     def planes(self, planes, facts):
         with self.part(PLANES):
             if planes.rows:
                 plane_report.write_csv(planes, self.folder / "planes.csv")
-            shown = draw_and_show(plane_report.plots(planes, self.plots), self.plots) if planes.rows else []
+            shown = draw_and_show(plane_report.plots(planes, self.plots), self.plots)
             self.page.put(PLANES, plane_report.markdown(planes, facts, shown), aims.aims_table(PLANES, None, None, planes), bool(planes.rows))
 
     def planes_beside(self, results, planes):

@@ -85,7 +85,7 @@ impl World {
         let plane = self.node(id).plane.as_mut()?;
         let (index, sent) = plane.submit(payload)?;
         self.transmit(id, sent);
-        if self.nodes[&id].looks {
+        if self.nodes[&id].looks_now() {
             self.turn(id);
         }
         Some(index)

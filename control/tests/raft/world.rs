@@ -143,6 +143,11 @@ impl Node {
         self.disk.holds(index, term) || plane.is_some_and(|plane| plane.holds(index, term))
     }
 
+    /// Whether its host looks at the plane by itself.
+    pub fn looks_now(&self) -> bool {
+        self.looks && self.hangs.is_none()
+    }
+
     pub fn local(&self, time: Duration) -> Now {
         let shift_ns =
             i128::try_from(time.as_nanos()).expect("fits") * i128::from(self.clock_ppm) / 1_000_000;
@@ -340,16 +345,12 @@ impl World {
 
     /// A replica's process stands still. Its plane goes on.
     pub fn hang(&mut self, id: u16) {
-        let node = self.node(id);
-        node.hangs = Some(Vec::new());
-        node.looks = false;
+        self.node(id).hangs = Some(Vec::new());
     }
 
     /// It goes on, with what has come to it meanwhile.
     pub fn go_on(&mut self, id: u16) {
-        let node = self.node(id);
-        node.looks = true;
-        for input in node.hangs.take().unwrap_or_default() {
+        for input in self.node(id).hangs.take().unwrap_or_default() {
             self.input(id, input);
         }
     }
@@ -638,7 +639,7 @@ impl World {
                 }
                 let sent = plane.take(frame);
                 self.transmit(id, sent);
-                if self.nodes[&id].looks {
+                if self.nodes[&id].looks_now() {
                     self.turn(id);
                 }
             }

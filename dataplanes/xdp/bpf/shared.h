@@ -109,6 +109,7 @@ struct qw_group {
 	__u64 reserved[5]; /* cache lines of its own: other queues step other groups */
 };
 _Static_assert(sizeof(struct qw_group) == 320, "as in src/shared.rs");
+_Static_assert(__builtin_offsetof(struct qw_group, woken) == 248, "as in src/shared.rs");
 
 /* What the host wants done under the lock. */
 enum qw_order {

@@ -381,7 +381,7 @@ fn hear(address: SocketAddr, how: Attachment) -> Result<Option<UdpSocket>, Refus
         socket.join_multicast_v4(&group, &own)?;
         Ok(socket)
     };
-    let text = |error| format!("cannot join the multicast group {group}: {error}");
+    let text = |error| format!("cannot join the multicast group {group} at {own}: {error}");
     joined()
         .map(Some)
         .map_err(|error| Refused::new(Blames::Multicast, text(error)))

@@ -240,17 +240,17 @@ fn attach_as(
     }
 }
 
-/// The way of making copies that was asked for, or that the plane chose, cannot be.
-fn no_copies(how: Attachment, error: &io::Error) -> Refused {
-    match how.copies {
-        XdpCopies::Clone => {
-            let text = format!(
-                "{error}; `auto` needs it only where a trial of the kernel's broadcast fails"
-            );
-            Refused::new(Blames::Copies, text)
-        }
-        XdpCopies::Auto => Refused::new(Blames::System, error.to_string()),
+/// What a plane copies frames by cannot be there. In generic mode those are clones, whoever asked for what.
+fn no_copies(how: Attachment, hook: Hook, error: &io::Error) -> Refused {
+    if hook == Hook::Generic && how.mode == XdpMode::Generic {
+        let text = format!("{error}; `driver` does without it where a trial shows that it can");
+        return Refused::new(Blames::Mode, text);
     }
+    if hook != Hook::Generic && how.copies == XdpCopies::Clone {
+        let text = format!("{error}; `auto` does without it where a trial shows that it can");
+        return Refused::new(Blames::Copies, text);
+    }
+    Refused::new(Blames::System, error.to_string())
 }
 
 impl Programs {
@@ -289,7 +289,7 @@ impl Programs {
         // A trial shows what the driver's broadcast does; that of generic mode is another one.
         let clones = how.copies == XdpCopies::Clone || hook == Hook::Generic;
         let copies = Copies::new(&object, config, to.carrier.index, clones)
-            .map_err(|error| no_copies(how, &error))?;
+            .map_err(|error| no_copies(how, hook, &error))?;
         Ok(Self {
             counters: map(&object, "counters")?,
             object,

@@ -97,7 +97,7 @@ impl KernelPlace {
             if before.is_multiple_of(2) {
                 let registers = self.parts.groups.read(GROUP_REGISTERS);
                 std::sync::atomic::fence(Ordering::Acquire);
-                if version.load(Ordering::Relaxed) == before || mutant("xdp-registers-whole") {
+                if mutant("xdp-registers-whole") || version.load(Ordering::Relaxed) == before {
                     return registers;
                 }
             }
@@ -240,7 +240,7 @@ impl KernelPlace {
         let at = cpu * IN_STEP_BYTES;
         let number = |offset| self.parts.in_step.number(at + offset);
         let copies_lost = self.copies_lost.get(cpu).copied().unwrap_or(0);
-        let rests = number(0).load(Ordering::Acquire) == 0 || mutant("xdp-steps-over");
+        let rests = mutant("xdp-steps-over") || number(0).load(Ordering::Acquire) == 0;
         rests
             && number(IN_STEP_COPIES_DONE).load(Ordering::Acquire) + copies_lost
                 >= number(IN_STEP_COPIES_ORDERED).load(Ordering::Acquire)

@@ -125,7 +125,7 @@ pub const GROUP_BYTES: usize = 320;
 pub const GROUP_VERSION: usize = 0;
 pub const GROUP_REGISTERS: usize = 8;
 /// What follows the program's part, before what is left free.
-const GROUP_HOSTS: usize = GROUP_BYTES - 40 - 32;
+const GROUP_HOSTS: usize = 248;
 pub const GROUP_BROKEN: usize = GROUP_HOSTS - 8;
 pub const GROUP_WOKEN: usize = GROUP_HOSTS;
 pub const GROUP_SEEN_INDEX: usize = GROUP_HOSTS + 8;

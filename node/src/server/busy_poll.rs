@@ -55,11 +55,10 @@ impl BusyPoll {
         }
     }
 
-    /// A turn is over in which clients wanted something or not, and behind which the log ends there; `None`: that says
-    /// nothing, because something else than this process makes it grow.
-    pub fn turned(&mut self, now: Now, were_asked: bool, last_index: Option<Index>) {
-        let last_index = last_index.unwrap_or(self.last_index);
-        if were_asked || last_index != self.last_index {
+    /// A turn is over in which clients wanted something or not, and behind which the log ends there. That it grew says
+    /// nothing where it grows `by_itself`, because something else than this process makes it.
+    pub fn turned(&mut self, now: Now, were_asked: bool, last_index: Index, by_itself: bool) {
+        if were_asked || (last_index != self.last_index && !by_itself) {
             self.worked_at = now;
         }
         self.last_index = last_index;
@@ -121,7 +120,7 @@ mod tests {
 
     fn poll() -> BusyPoll {
         let mut poll = BusyPoll::new(MOST);
-        poll.turned(at(0), true, Some(Index(1)));
+        poll.turned(at(0), true, Index(1), false);
         poll
     }
 
@@ -151,7 +150,7 @@ mod tests {
         assert!(poll.until(at(900), LATER, Awaited::Answers).is_some());
         poll.is_over(at(900), at(1900), true, Awaited::Answers);
         poll.is_over(at(1900), at(1910), true, Awaited::Requests);
-        poll.turned(at(1910), true, Some(Index(1)));
+        poll.turned(at(1910), true, Index(1), false);
         assert!(poll.until(at(1910), LATER, Awaited::Requests).is_some());
         assert_eq!(poll.until(at(1910), LATER, Awaited::Answers), None);
     }
@@ -182,7 +181,7 @@ mod tests {
         let rests_until = 5000 + 128 * 4000;
         for awaited in [Awaited::Answers, Awaited::Requests] {
             poll.is_over(at(5000), at(5010), true, awaited);
-            poll.turned(at(rests_until - 1), true, Some(Index(1)));
+            poll.turned(at(rests_until - 1), true, Index(1), false);
             assert_eq!(poll.until(at(rests_until - 1), LATER, awaited), None);
             assert!(poll.until(at(rests_until), LATER, awaited).is_some());
         }
@@ -229,11 +228,13 @@ mod tests {
         assert!(poll.until(at(1000), LATER, Awaited::Requests).is_some());
         assert_eq!(poll.until(at(1001), LATER, Awaited::Requests), None);
         // A sign of life is none, an entry is.
-        poll.turned(at(1100), false, Some(Index(1)));
+        poll.turned(at(1100), false, Index(1), false);
         assert_eq!(poll.until(at(1100), LATER, Awaited::Requests), None);
-        poll.turned(at(1150), false, None);
+        // Nor is one that a plane made by itself, then or later.
+        poll.turned(at(1150), false, Index(2), true);
+        poll.turned(at(1150), false, Index(2), false);
         assert_eq!(poll.until(at(1150), LATER, Awaited::Requests), None);
-        poll.turned(at(1200), false, Some(Index(2)));
+        poll.turned(at(1200), false, Index(3), false);
         assert!(poll.until(at(1200), LATER, Awaited::Requests).is_some());
     }
 
@@ -241,7 +242,7 @@ mod tests {
     fn zero_is_never() {
         let mut poll = BusyPoll::new(Duration::ZERO);
         for awaited in [Awaited::Answers, Awaited::Requests] {
-            poll.turned(at(0), true, Some(Index(1)));
+            poll.turned(at(0), true, Index(1), false);
             poll.is_over(at(0), at(0), true, awaited);
             assert_eq!(poll.until(at(0), LATER, awaited), None);
         }

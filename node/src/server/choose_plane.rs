@@ -9,7 +9,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use quorumwire_interfaces::PlaneKeyPair;
 use quorumwire_plane_socket::SocketPlane;
-use quorumwire_plane_xdp::{Blames, Refused, XdpPlane};
+use quorumwire_plane_xdp::{Blames, Refused, XdpCopies, XdpMode, XdpPlane};
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 
@@ -93,8 +93,15 @@ fn blamed(options: &ServerOptions, refused: &Refused) -> anyhow::Error {
             Some(queue) => format!("xdp-queue: {queue}"),
             None => "xdp-queue".to_owned(),
         },
-        (Blames::Mode, _) => "xdp-mode".to_owned(),
-        (Blames::Copies, _) => "xdp-copies".to_owned(),
+        (Blames::Mode, _) => match options.xdp.mode {
+            XdpMode::Auto => "xdp-mode: auto".to_owned(),
+            XdpMode::Driver => "xdp-mode: driver".to_owned(),
+            XdpMode::Generic => "xdp-mode: generic".to_owned(),
+        },
+        (Blames::Copies, _) => match options.xdp.copies {
+            XdpCopies::Auto => "xdp-copies: auto".to_owned(),
+            XdpCopies::Clone => "xdp-copies: clone".to_owned(),
+        },
         (Blames::Multicast, _) => match options.xdp.multicast {
             Some(group) => format!("xdp-multicast: {group}"),
             None => "xdp-multicast".to_owned(),

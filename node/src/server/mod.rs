@@ -205,11 +205,10 @@ impl Server {
         Ok(())
     }
 
-    /// Where the log ends, unless it grows by itself: then that is no sign of work for this process.
-    fn grown_to(&self) -> Option<Index> {
+    /// Whether a plane makes the log grow without this process.
+    fn log_grows_by_itself(&self) -> bool {
         let runs_by_itself = |plane: &Plane| plane.look_within.is_some();
-        let by_itself = self.core.plane.as_ref().is_some_and(runs_by_itself);
-        (!by_itself).then(|| self.core.last_index())
+        self.core.plane.as_ref().is_some_and(runs_by_itself)
     }
 
     fn take_events(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
@@ -278,7 +277,8 @@ impl Server {
             self.clients.attend(id);
         }
         let ended = clock::now();
-        self.busy_poll.turned(ended, asked, self.grown_to());
+        let (last_index, by_itself) = (self.core.last_index(), self.log_grows_by_itself());
+        self.busy_poll.turned(ended, asked, last_index, by_itself);
         let took = ended.0.saturating_sub(begun.0);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.core.counters.turn.record(took_us);

@@ -52,7 +52,7 @@ impl Cluster<'_> {
             return self.wait_for_leader();
         }
         let mut leader = None;
-        self.wait_for("a leader that runs a fast term", || {
+        self.wait_for_within("a leader that runs a fast term", FAST_TERM_WITHIN, || {
             leader = self.leader().filter(|id| self.is_fast(*id));
             Ok(leader.is_some())
         })?;

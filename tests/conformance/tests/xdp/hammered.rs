@@ -110,19 +110,28 @@ fn what_left_before_is_in_the_registers_and_nothing_leaves_after() {
         target.over.store(true, Ordering::Release);
         ended
     });
-    let stored = promised.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let (stored, seen) = promised.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     // Without these the rounds would show nothing.
     assert!(stored > ROUNDS / 10, "{stored} entries in {ROUNDS} rounds");
-    println!("{stored} entries, {} slow fences", plane.slow_fences());
+    assert_eq!(
+        seen,
+        counted(&plane, "sent"),
+        "frames that left and were not looked at"
+    );
+    println!(
+        "{stored} entries, {seen} frames, {} slow fences",
+        plane.slow_fences()
+    );
 }
 
-/// All rounds; how many entries were stored.
-fn rounds(plane: &mut XdpPlane, target: &Target, leader: &UdpSocket) -> u64 {
+/// All rounds; how many entries were stored, and how many frames came back.
+fn rounds(plane: &mut XdpPlane, target: &Target, leader: &UdpSocket) -> (u64, u64) {
     let begun = Instant::now();
     let mut last = Index(10);
     let mut last_term = Term(1);
     // By term: what the registers said after the fence.
     let mut promised = vec![0_u64; 2];
+    let mut seen = 0;
     for round in 0..ROUNDS {
         let term = Term(round + 2);
         let grant = Grant {
@@ -165,9 +174,9 @@ fn rounds(plane: &mut XdpPlane, target: &Target, leader: &UdpSocket) -> u64 {
         } else {
             last_term
         };
-        check_promises(leader, &promised);
+        seen += check_promises(leader, &promised);
     }
-    last.0 - 10
+    (last.0 - 10, seen)
 }
 
 /// The first entry of a term names the term before.
@@ -181,8 +190,9 @@ fn first_entry(last: Index, last_term: Term, term: Term, leader: &UdpSocket) {
     send_once(leader, &bytes, (plane_ip(0), PORT));
 }
 
-/// No frame that left says more than the registers of its term.
-fn check_promises(leader: &UdpSocket, promised: &[u64]) {
+/// No frame that left says more than the registers of its term; how many there were.
+fn check_promises(leader: &UdpSocket, promised: &[u64]) -> u64 {
+    let mut seen = 0;
     while let Some(bytes) = next_datagram(leader) {
         let header = Header::decode(bytes.first_chunk().expect("a header"));
         let term = usize::try_from(header.term).expect("a small number");
@@ -194,5 +204,7 @@ fn check_promises(leader: &UdpSocket, promised: &[u64]) {
                 promised[term]
             );
         }
+        seen += 1;
     }
+    seen
 }

@@ -189,7 +189,7 @@ fn leader_rounds(
         // What it has taken, the fence need not look at: it is over the sooner.
         let mut taken = entries(plane);
         let registers = plane.disengage();
-        let sent = loaded.sent();
+        let (sent, under_way) = (loaded.sent(), loaded.copies_under_way());
         // What follows a fence looks at all entries that there are.
         while let more @ 1.. = entries(plane) {
             taken += more;
@@ -200,7 +200,7 @@ fn leader_rounds(
             "round {round}: an entry was on its way after the fence"
         );
         assert!(
-            loaded.copies_under_way() <= 0,
+            under_way <= 0,
             "round {round}: copies were under way after the fence"
         );
         wait_for_packets(target, begun);

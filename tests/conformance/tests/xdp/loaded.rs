@@ -17,7 +17,7 @@ pub const XDP_PASS: u32 = 2;
 pub const XDP_TX: u32 = 3;
 pub const XDP_REDIRECT: u32 = 4;
 
-/// `struct qw_group`: its size, and where the registers begin, then what a follower has asked for.
+/// `struct qw_group`: what is looked at of it, and where the registers begin, then what a follower has asked for.
 const GROUP_BYTES: usize = 272;
 const GROUP_REGISTERS: usize = 8;
 /// What stands behind registers and questions: whom the host has to answer, whether all is well, and whether the host
