@@ -3,8 +3,8 @@ import csv
 import statistics
 
 from plane_load import GET_ONE, MANY_INSIDE, MANY_OUTSIDE, ONE_INSIDE, ONE_OUTSIDE, SET_ONE, SYSTEMS, Repair, Sample, Workload
-from plots import Plot, Series
-from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN, number, spread, table
+from plots import Plot
+from report import NOT_MEASURED, OTHERS_PERCENT_MAX, ROUNDS_MIN, bars, number, spread, table
 
 
 class PlaneResults:
@@ -98,16 +98,11 @@ def remarks(results):
     return "\n".join(f"- {remark}" for remark in found) or "None."
 
 
-def bars(results, workload, field):
-    """One colour: a figure of all systems that have it."""
-    medians = {system.name: results.of(system.name, workload, field).values() for system in SYSTEMS}
-    return Series(str(workload), [(system, statistics.median(values)) for system, values in medians.items() if values])
-
-
 def plots(results, folder):
     """Each with its caption."""
-    one = [bars(results, workload, P50) for workload in (ONE_OUTSIDE, ONE_INSIDE, GET_ONE, SET_ONE)]
-    many = [bars(results, workload, "cpu_us") for workload in (MANY_OUTSIDE, MANY_INSIDE)]
+    names = [system.name for system in SYSTEMS]
+    one = [bars(results, names, workload, P50, str(workload)) for workload in (ONE_OUTSIDE, ONE_INSIDE, GET_ONE, SET_ONE)]
+    many = [bars(results, names, workload, "cpu_us", str(workload)) for workload in (MANY_OUTSIDE, MANY_INSIDE)]
     return [
         (Plot(folder / "planes-latency.svg", "Data planes, one request in flight", "", "p50 µs", one, log_y=True, bars=True),
          "Latency of one request at a time, p50, µs; each step of the axis is ten times the one below."),

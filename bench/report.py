@@ -155,25 +155,26 @@ def remarks(results):
     return found
 
 
-def bars(results, workload, field, name):
-    """One colour: a figure of all systems that have it."""
-    medians = {peer: results.of(peer, workload, field).values() for peer, _ in results.peers}
-    return Series(name, [(peer, statistics.median(values)) for peer, values in medians.items() if values])
+def bars(results, systems, workload, field, name):
+    """One colour: a figure of all these systems that have it."""
+    medians = {system: results.of(system, workload, field).values() for system in systems}
+    return Series(name, [(system, statistics.median(values)) for system, values in medians.items() if values])
 
 
 def plots(results, folder):
     """Each with its caption."""
+    peers = [peer for peer, _ in results.peers]
     latency = Plot(
         folder / "closed-loops-latency.svg", "One request in flight (1×1), writes", "", "µs",
-        [bars(results, LATENCY, field, name) for field, name in (("p50_us", "p50"), ("p99_us", "p99"))], log_y=True, bars=True,
+        [bars(results, peers, LATENCY, field, name) for field, name in (("p50_us", "p50"), ("p99_us", "p99"))], log_y=True, bars=True,
     )
     throughput = Plot(
         folder / "closed-loops-throughput.svg", "Many requests in flight, writes", "", "operations/s",
-        [bars(results, workload, "operations_per_second", str(workload)) for workload in (MANY, PIPELINED)], log_y=True, bars=True,
+        [bars(results, peers, workload, "operations_per_second", str(workload)) for workload in (MANY, PIPELINED)], log_y=True, bars=True,
     )
     cpu = Plot(
         folder / "closed-loops-cpu.svg", "CPU of all servers for an operation, writes", "", "µs",
-        [bars(results, workload, "server_cpu_us", str(workload)) for workload in (MANY, PIPELINED)], log_y=True, bars=True,
+        [bars(results, peers, workload, "server_cpu_us", str(workload)) for workload in (MANY, PIPELINED)], log_y=True, bars=True,
     )
     return [
         (latency, "Latency of one request at a time, µs; each step of the axis is ten times the one below."),

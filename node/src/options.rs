@@ -2,11 +2,13 @@
 //! name; nothing is opened or connected here.
 mod resolve;
 mod table;
+mod xdp_words;
 
 #[cfg(test)]
 pub use resolve::resolve_in;
 pub use resolve::{Flags, Origin, Value, resolve};
 pub use table::{Kind, PLANES_ON_LOOPBACK, TABLE, documentation};
+pub use xdp_words::{XDP_COPIES, XDP_MODES, value_of, word_of};
 
 use crate::accounts::Accounts;
 use crate::keys::{ClusterKeys, SecretFile};
@@ -14,7 +16,7 @@ use crate::tls::{ClientTls, OwnFiles, PeerFiles, PeerTls, ServerTls};
 use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::MemoryPolicy;
-use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpLock, XdpMode};
+use quorumwire_plane_xdp::{Attachment, XdpLock};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -257,17 +259,8 @@ impl ServerOptions {
             listen_plane: given.listen("listen-plane")?,
             interface: given.optional("interface").map(str::to_owned),
             xdp: Attachment {
-                mode: given.choice("xdp-mode", |word| match word {
-                    "auto" => Some(XdpMode::Auto),
-                    "driver" => Some(XdpMode::Driver),
-                    "generic" => Some(XdpMode::Generic),
-                    _ => None,
-                })?,
-                copies: given.choice("xdp-copies", |word| match word {
-                    "auto" => Some(XdpCopies::Auto),
-                    "clone" => Some(XdpCopies::Clone),
-                    _ => None,
-                })?,
+                mode: given.choice("xdp-mode", |word| value_of(XDP_MODES, word))?,
+                copies: given.choice("xdp-copies", |word| value_of(XDP_COPIES, word))?,
                 multicast: given.multicast("xdp-multicast")?,
                 vlan: given.number("xdp-vlan")?,
                 lock: XdpLock::Fit,

@@ -207,6 +207,7 @@ fn attach_as(
 ) -> Result<(OwnedFd, Hook, String), Refused> {
     let mode = how.mode;
     let try_hook = |hook| attach(program, to.carrier.index, hook);
+    let refused = |error: &io::Error| Refused::new(blames, not_attached(to, error));
     let described = |hook, why: &str| match hook {
         Hook::Generic => format!("in generic mode at {}{why}", to.described(how.vlan)),
         Hook::Driver | Hook::BehindReceive => {
@@ -221,21 +222,20 @@ fn attach_as(
         Ok(link) => Ok((link, hook, described(hook, ""))),
         // A driver that can, but not now, is for the operator to look after.
         Err(error) if mode == XdpMode::Auto && error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-            let link = try_hook(Hook::Generic)
-                .map_err(|error| Refused::new(blames, not_attached(to, &error)))?;
+            let link = try_hook(Hook::Generic).map_err(|error| refused(&error))?;
             let instead = to.instead.as_ref();
             let instead = instead.map_or_else(String::new, |text| format!("; {text}"));
             let why = format!(", because its driver takes no XDP program: {error}{instead}");
             Ok((link, Hook::Generic, described(Hook::Generic, &why)))
         }
         Err(error) => {
-            let text = not_attached(to, &error);
+            let mut refused = refused(&error);
             let unsupported = error.raw_os_error() == Some(libc::EOPNOTSUPP);
             if mode == XdpMode::Driver && unsupported && to.instead.is_none() {
-                let others = "`auto` and `generic` do without the driver";
-                return Err(Refused::new(Blames::Mode, format!("{text}; {others}")));
+                refused.blames = Blames::Mode;
+                refused.text += "; `auto` and `generic` do without the driver";
             }
-            Err(Refused::new(blames, text))
+            Err(refused)
         }
     }
 }

@@ -496,8 +496,9 @@ pub const TABLE: &[Spec] = &[
         unset: Unset::Value("50"),
         help: "How long a replica looks for what it waits for before it sleeps until it is there: to be woken takes longer \
                than an answer from near by. It does so while something is under way, and for a millisecond after \
-               a client wanted something or the log grew (not: while xdp makes it grow); and only if what it waited for last came that soon, so an \
-               idle cluster, a slow network or a slow disk costs no processor time; and not where more wants to run \
+               a client wanted something or the log grew (not: while xdp makes it grow); and only if what it waited \
+               for last came that soon, so an idle cluster, a slow network or a slow disk costs no processor time; \
+               and not where more wants to run \
                than there are processors. More than a round trip between the replicas is of use. 0: it sleeps at \
                once.",
     },

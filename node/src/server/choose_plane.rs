@@ -2,14 +2,14 @@
 //! be is refused with the option that stands in its way.
 use super::plane::{Opened, Plane};
 use super::{GROUP, TOKEN_PLANE};
-use crate::options::{Durability, PlaneKind, ServerOptions};
+use crate::options::{Durability, PlaneKind, ServerOptions, XDP_COPIES, XDP_MODES, word_of};
 use crate::report::{DataPlaneReport, RefusedPlaneReport};
 use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use quorumwire_interfaces::PlaneKeyPair;
 use quorumwire_plane_socket::SocketPlane;
-use quorumwire_plane_xdp::{Blames, Refused, XdpCopies, XdpMode, XdpPlane};
+use quorumwire_plane_xdp::{Blames, Refused, XdpPlane};
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 
@@ -93,15 +93,8 @@ fn blamed(options: &ServerOptions, refused: &Refused) -> anyhow::Error {
             Some(queue) => format!("xdp-queue: {queue}"),
             None => "xdp-queue".to_owned(),
         },
-        (Blames::Mode, _) => match options.xdp.mode {
-            XdpMode::Auto => "xdp-mode: auto".to_owned(),
-            XdpMode::Driver => "xdp-mode: driver".to_owned(),
-            XdpMode::Generic => "xdp-mode: generic".to_owned(),
-        },
-        (Blames::Copies, _) => match options.xdp.copies {
-            XdpCopies::Auto => "xdp-copies: auto".to_owned(),
-            XdpCopies::Clone => "xdp-copies: clone".to_owned(),
-        },
+        (Blames::Mode, _) => format!("xdp-mode: {}", word_of(XDP_MODES, options.xdp.mode)),
+        (Blames::Copies, _) => format!("xdp-copies: {}", word_of(XDP_COPIES, options.xdp.copies)),
         (Blames::Multicast, _) => match options.xdp.multicast {
             Some(group) => format!("xdp-multicast: {group}"),
             None => "xdp-multicast".to_owned(),

@@ -45,8 +45,7 @@ impl Datagrams {
 
     /// Writes a key, whatever was there.
     pub fn set(&mut self, to: SocketAddr, key: &str, value: &[u8]) -> Outcome<Line> {
-        let line = format!("set {key} 0 0 {}\r\n", value.len());
-        let body = match self.ask(to, &[line.as_bytes(), value, b"\r\n"].concat()) {
+        let body = match self.ask(to, &set_request(key, value)) {
             Ok(body) => body,
             Err(outcome) => return outcome.map(|never: std::convert::Infallible| match never {}),
         };
@@ -58,8 +57,7 @@ impl Datagrams {
 
     /// Asks for a key to be written, and waits for nothing.
     pub fn post_set(&mut self, to: SocketAddr, key: &str, value: &[u8]) -> io::Result<()> {
-        let line = format!("set {key} 0 0 {}\r\n", value.len());
-        self.send(to, &[line.as_bytes(), value, b"\r\n"].concat())?;
+        self.send(to, &set_request(key, value))?;
         Ok(())
     }
 
@@ -77,10 +75,8 @@ impl Datagrams {
         to: SocketAddr,
         body: &[u8],
     ) -> Result<Vec<u8>, Outcome<std::convert::Infallible>> {
-        let frame = match self.send(to, body) {
-            Ok(frame) => frame,
-            Err(error) => return Err(Outcome::Refused(error.to_string())),
-        };
+        let sent = self.send(to, body);
+        let frame = sent.map_err(|error| Outcome::Refused(error.to_string()))?;
         let end = Instant::now() + self.timeout;
         let mut bytes = [0; ANSWER_BYTES_MAX];
         loop {
@@ -101,6 +97,11 @@ impl Datagrams {
             }
         }
     }
+}
+
+fn set_request(key: &str, value: &[u8]) -> Vec<u8> {
+    let line = format!("set {key} 0 0 {}\r\n", value.len());
+    [line.as_bytes(), value, b"\r\n"].concat()
 }
 
 /// The value in the answer to a `get` of one key that is there.

@@ -9,11 +9,22 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use ureq::Agent;
 
+use crate::cluster::Cluster;
+
 /// How long an answer may take. Replicas answer from memory; a stopped or unreachable one never does.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How much of an answer is read.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
+
+impl Cluster<'_> {
+    /// What a replica has counted under this name.
+    pub fn counter(&self, id: u16, name: &str) -> Result<u64> {
+        let counters = self.status(id)?.counters;
+        let count = counters.get(name).copied();
+        count.with_context(|| format!("replica {id} counts no {name}"))
+    }
+}
 
 /// What a replica is at the moment.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]

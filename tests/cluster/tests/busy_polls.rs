@@ -16,12 +16,7 @@ const IDLE_LOOKS_MAX: u64 = 20;
 
 /// Of all replicas together.
 fn count(cluster: &Cluster<'_>, name: &str) -> Result<u64> {
-    let mut sum = 0;
-    for id in cluster.founders() {
-        let counters = cluster.status(id)?.counters;
-        sum += counters.get(name).copied().unwrap_or(0);
-    }
-    Ok(sum)
+    cluster.founders().map(|id| cluster.counter(id, name)).sum()
 }
 
 fn write(cluster: &Cluster<'_>, writes: u32, enough: impl Fn() -> Result<bool>) -> Result<()> {

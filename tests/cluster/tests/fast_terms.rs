@@ -24,12 +24,6 @@ fn goes_on_fast(cluster: &Cluster<'_>, load: &Running, what: &str) -> Result<u16
     Ok(leader)
 }
 
-/// A counter of one replica.
-fn counter(cluster: &Cluster<'_>, id: u16, name: &str) -> Result<u64> {
-    let status = cluster.status(id)?;
-    Ok(status.counters.get(name).copied().unwrap_or(0))
-}
-
 #[test]
 fn a_fast_term_begins_by_itself_and_carries_writes_of_every_size() {
     for durability in [Durability::Sync, Durability::Memory] {
@@ -58,7 +52,7 @@ fn a_fast_term_begins_by_itself_and_carries_writes_of_every_size() {
 /// How often all replicas left a fast term for this reason.
 fn times_left(cluster: &Cluster<'_>, reason: &str) -> Result<u64> {
     let name = format!("fast_term_left_{reason}");
-    let counts = ALL.map(|id| counter(cluster, id, &name));
+    let counts = ALL.map(|id| cluster.counter(id, &name));
     counts.into_iter().sum()
 }
 
@@ -225,7 +219,7 @@ fn the_secret_is_replaced_under_load() {
         let term = cluster.status(leader)?.term;
         let load = Running::start(Load::modest("keys"), &cluster.targets(), seed);
         // Under TLS a replica refuses its leader's packets until it takes part itself.
-        let tags = |id| counter(cluster, id, "plane_tag");
+        let tags = |id| cluster.counter(id, "plane_tag");
         let before = [tags(0)?, tags(1)?, tags(2)?];
         let file = cluster.secret_file().display().to_string();
         for (times, step) in ["add", "use", "remove", "add", "use", "remove"]

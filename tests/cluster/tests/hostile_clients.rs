@@ -69,11 +69,6 @@ fn write(cluster: &Cluster<'_>, client: &mut Client, count: u64) -> Result<(Dura
     Ok((slowest, most))
 }
 
-fn counter(cluster: &Cluster<'_>, id: u16, name: &str) -> Result<u64> {
-    let counters = cluster.status(id)?.counters;
-    Ok(counters.get(name).copied().unwrap_or_default())
-}
-
 #[test]
 fn long_answers_that_nobody_takes_are_not_made_ahead() {
     run_started(plan(), |cluster| {
@@ -133,7 +128,7 @@ fn a_connection_that_takes_nothing_is_killed_at_once() {
             ask(&mut other, &format!("CLIENT KILL ID {id}\r\n"))? == ":0",
             "it is gone"
         );
-        ensure!(counter(cluster, leader, "client_connections_killed")? == 1);
+        ensure!(cluster.counter(leader, "client_connections_killed")? == 1);
         // Who kills itself hears that it did.
         let own = ask(&mut other, "CLIENT ID\r\n")?.replace(':', "");
         let killed = ask(&mut other, &format!("CLIENT KILL ID {own} SKIPME no\r\n"))?;
@@ -233,7 +228,7 @@ fn those_who_take_nothing_hold_no_more_together_than_they_may() {
         let (slowest, most) = write(cluster, &mut client, 300)?;
         println!("slowest write: {slowest:?}, memory: {before} MiB, then {most} MiB");
         ensure!(most < before + 80, "{before} MiB, then {most} MiB");
-        let closed = counter(cluster, leader, "client_connections_closed_for_memory")?;
+        let closed = cluster.counter(leader, "client_connections_closed_for_memory")?;
         ensure!(closed > 50, "{closed} were closed");
         ensure!(
             client

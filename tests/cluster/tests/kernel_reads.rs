@@ -126,11 +126,10 @@ fn reads_in_the_kernel_can_be_switched_off() {
                 let value = client.get(at, "k").done().flatten();
                 ensure!(value.as_deref() == Some(b"v"), "{value:?}");
             }
-            let counters = cluster.status(0)?.counters;
-            let answered = counters.get("plane_memcached_answered").copied();
+            let answered = answered(cluster, 0)?;
             ensure!(
-                answered.is_some_and(|count| (count > 0) == in_kernel),
-                "plane-reads {plane_reads}: the kernel has answered {answered:?}"
+                (answered > 0) == in_kernel,
+                "plane-reads {plane_reads}: the kernel has answered {answered}"
             );
             Ok(())
         });
@@ -186,8 +185,12 @@ fn is_replaced(cluster: &mut Cluster<'_>, leader: u16) -> Result<()> {
 
 /// `set`s that a replica's program has taken.
 fn taken(cluster: &Cluster<'_>, id: u16) -> Result<u64> {
-    let counters = cluster.status(id)?.counters;
-    Ok(counters.get("plane_memcached_taken").copied().unwrap_or(0))
+    cluster.counter(id, "plane_memcached_taken")
+}
+
+/// `get`s that a replica's program has answered.
+fn answered(cluster: &Cluster<'_>, id: u16) -> Result<u64> {
+    cluster.counter(id, "plane_memcached_answered")
 }
 
 /// What programs in the kernel have served, as far as it was asked of them.
@@ -199,10 +202,8 @@ struct Served {
 
 impl Served {
     fn add(&mut self, cluster: &Cluster<'_>, leader: u16) -> Result<()> {
-        let counters = cluster.status(leader)?.counters;
-        let count = |name: &str| counters.get(name).copied().unwrap_or(0);
-        self.sets += count("plane_memcached_taken");
-        self.reads += count("plane_memcached_answered");
+        self.sets += taken(cluster, leader)?;
+        self.reads += answered(cluster, leader)?;
         Ok(())
     }
 }

@@ -19,11 +19,9 @@ fn fast_terms(cluster: &Cluster<'_>, replicas: u16) -> Result<Vec<Option<u64>>> 
 
 /// Entries that planes have sent again.
 fn sent_again(cluster: &Cluster<'_>, replicas: u16) -> Result<u64> {
-    let counts = (0..replicas).map(|id| {
-        let counters = cluster.status(id)?.counters;
-        Ok(counters.get("plane_entries_resent").copied().unwrap_or(0))
-    });
-    counts.sum()
+    (0..replicas)
+        .map(|id| cluster.counter(id, "plane_entries_resent"))
+        .sum()
 }
 
 fn endure(replicas: u16, durability: Durability) {

@@ -89,11 +89,6 @@ fn say(cluster: &Cluster<'_>, bytes: &[u8]) -> Result<(GoodbyeReason, Vec<FromSe
     Ok((goodbye.reason(), messages))
 }
 
-fn counter(cluster: &Cluster<'_>, name: &str) -> Result<u64> {
-    let counters = cluster.status(0)?.counters;
-    counters.get(name).copied().context("no such counter")
-}
-
 #[test]
 fn what_is_not_the_protocol_is_closed_and_counted() {
     run_started(Plan::steady(1, Durability::Memory), |cluster| {
@@ -126,7 +121,7 @@ fn what_is_not_the_protocol_is_closed_and_counted() {
                 before.len() == usize::from(is_welcome),
                 "{count}: {before:?}"
             );
-            ensure!(counter(cluster, "client_port_closed_malformed")? == count);
+            ensure!(cluster.counter(0, "client_port_closed_malformed")? == count);
         }
         let newer = client::Hello {
             protocol_min: 2,
@@ -135,20 +130,20 @@ fn what_is_not_the_protocol_is_closed_and_counted() {
         };
         let (reason, before) = say(cluster, &frame(0, Body::Hello(newer), b""))?;
         ensure!(reason == GoodbyeReason::ProtocolVersion && before.is_empty());
-        ensure!(counter(cluster, "client_port_closed_protocol_version")? == 1);
+        ensure!(cluster.counter(0, "client_port_closed_protocol_version")? == 1);
         // Nothing at all, and a hello that never ends.
         let (reason, before) = say(cluster, b"")?;
         ensure!(reason == GoodbyeReason::NoHello && before.is_empty());
         let (reason, before) = say(cluster, &hello()[..10])?;
         ensure!(reason == GoodbyeReason::NoHello && before.is_empty());
-        ensure!(counter(cluster, "client_port_closed_no_hello")? == 2);
+        ensure!(cluster.counter(0, "client_port_closed_no_hello")? == 2);
         // Half of a request, and gone.
         let whole = submit(1, 7, 1, &[0; 5000]);
         let mut socket = connect(cluster)?;
         socket.write_all(&after_hello(&whole[..3000]))?;
         drop(socket);
         cluster.wait_for("the half request to be counted", || {
-            Ok(counter(cluster, "client_port_closed_truncated")? == 1)
+            Ok(cluster.counter(0, "client_port_closed_truncated")? == 1)
         })?;
         // What was asked before the nonsense is answered first.
         let asked = [submit(5, 7, 1, b""), ping(), b"nonsense nonsense".to_vec()].concat();
@@ -199,14 +194,14 @@ fn who_takes_no_answers_holds_up_nobody() {
             }
             ensure!(sent < 10_000_000, "it is read on and on");
         }
-        let taken = counter(cluster, "client_port_queries")?;
+        let taken = cluster.counter(0, "client_port_queries")?;
         ensure!(taken <= IN_FLIGHT_MAX + 64, "{taken} taken on");
         println!("{sent} asked, {taken} taken on");
         // Once it takes its answers, it gets them all.
         greedy.set_nonblocking(false)?;
         let mut heard = vec![0; 40 << 20];
         greedy.read_exact(&mut heard)?;
-        ensure!(counter(cluster, "client_port_queries")? >= 30);
+        ensure!(cluster.counter(0, "client_port_queries")? >= 30);
         client.set("other", "last")?;
         Ok(())
     });
@@ -218,14 +213,14 @@ fn a_hello_that_is_announced_too_long_is_closed_at_once() {
     run_started(Plan::steady(1, Durability::Memory), |cluster| {
         let mut socket = connect(cluster)?;
         for _ in 0..5 {
-            counter(cluster, "client_port_queries")?; // turns in which it says nothing
+            cluster.counter(0, "client_port_queries")?; // turns in which it says nothing
         }
-        ensure!(counter(cluster, "client_connections_accepted")? == 1);
+        ensure!(cluster.counter(0, "client_connections_accepted")? == 1);
         socket.write_all(&damaged(hello(), 4, 4096)[..16])?;
         let mut heard = Vec::new();
         socket.read_to_end(&mut heard)?;
         ensure!(messages(&heard)?.len() == 1);
-        ensure!(counter(cluster, "client_port_closed_malformed")? == 1);
+        ensure!(cluster.counter(0, "client_port_closed_malformed")? == 1);
         Ok(())
     });
 }
@@ -329,9 +324,9 @@ fn a_command_that_is_sent_again_is_answered_as_it_was() {
         );
         let client = Client::connect(&Settings::new([cluster.own(0).to_string()]))?;
         ensure!(client.get("a")?.as_deref() == Some(&b"x"[..]));
-        ensure!(counter(cluster, "client_port_commands_repeated")? == 1);
-        ensure!(counter(cluster, "client_port_refused_answer_gone")? == 1);
-        ensure!(counter(cluster, "client_port_refused_unknown_session")? == 1);
+        ensure!(cluster.counter(0, "client_port_commands_repeated")? == 1);
+        ensure!(cluster.counter(0, "client_port_refused_answer_gone")? == 1);
+        ensure!(cluster.counter(0, "client_port_refused_unknown_session")? == 1);
         Ok(())
     });
 }

@@ -31,11 +31,6 @@ fn plan(tls: Tls, durability: Durability) -> Plan {
     }
 }
 
-fn counter(cluster: &Cluster<'_>, id: u16, name: &str) -> Result<u64> {
-    let counters = cluster.status(id)?.counters;
-    Ok(counters.get(name).copied().unwrap_or_default())
-}
-
 /// The fast term that all run, and its leader.
 fn settled(cluster: &Cluster<'_>) -> Result<(u16, u64)> {
     let leader = cluster.wait_for_fast_term(&ALL)?;
@@ -86,14 +81,14 @@ fn a_stolen_secret_is_worth_nothing(durability: Durability) {
         ensure!(settled(cluster)? == fast, "the fast term goes on");
         for id in ALL {
             // Those who were asked have taken the leader's key, and nobody another's.
-            ensure!(counter(cluster, id, "fast_term_keys_dropped_not_leader")? == 0);
-            ensure!(counter(cluster, id, "message_dropped_not_certified")? == 0);
-            ensure!(counter(cluster, id, "fast_term_keys_missing")? == 0);
-            let had = counter(cluster, id, "fast_term_keys_kept")?
-                + counter(cluster, id, "fast_term_keys_drawn")?;
+            ensure!(cluster.counter(id, "fast_term_keys_dropped_not_leader")? == 0);
+            ensure!(cluster.counter(id, "message_dropped_not_certified")? == 0);
+            ensure!(cluster.counter(id, "fast_term_keys_missing")? == 0);
+            let had = cluster.counter(id, "fast_term_keys_kept")?
+                + cluster.counter(id, "fast_term_keys_drawn")?;
             ensure!(had > 0, "replica {id} has had no key");
         }
-        let tags = |id| counter(cluster, id, "plane_tag");
+        let tags = |id| cluster.counter(id, "plane_tag");
         let before = [tags(0)?, tags(1)?, tags(2)?];
         let forger = Forger::with_secret(&cluster.secret_file())?;
         let mut refused = before;
@@ -182,7 +177,7 @@ fn each_fast_term_has_a_key_of_its_own() {
         ensure!(term % 2 == first % 2, "the fast term was ended");
 
         let count = |name| -> Result<[u64; 3]> {
-            let of = |id| counter(cluster, id, name);
+            let of = |id| cluster.counter(id, name);
             Ok([of(0)?, of(1)?, of(2)?])
         };
         let (tags, old) = (count("plane_tag")?, count("plane_term_old")?);

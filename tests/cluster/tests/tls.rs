@@ -84,14 +84,9 @@ fn say_plainly(address: SocketAddr, bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(heard)
 }
 
-fn counter(cluster: &Cluster<'_>, id: u16, name: &str) -> Result<u64> {
-    let counters = cluster.status(id)?.counters;
-    Ok(counters.get(name).copied().unwrap_or_default())
-}
-
 fn wait_for_count(cluster: &Cluster<'_>, id: u16, name: &str, count: u64) -> Result<()> {
     cluster.wait_for(&format!("{name} to be {count}"), || {
-        Ok(counter(cluster, id, name)? == count)
+        Ok(cluster.counter(id, name)? == count)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Two processors at once: each packet's step is one, and no entry leaves torn while another takes its place. Needs
 //! root, and two processors.
-use crate::hammered::stay_on;
+use crate::hammered::{side_by_side, stay_on};
 use crate::loaded::{Loaded, XDP_DROP};
 use crate::twin::frame_of;
 use crate::veth::{
@@ -192,37 +192,31 @@ pub fn none_is_taken_torn_of(count: u64) {
     let (mut plane, _, _namespaces) = leader(RING_SLOTS, &[plane_ip(0)]);
     let mut fills = Loaded::at("eth0", RING_SLOTS);
     let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            stay_on(1);
-            let requests = requests();
-            for frame in requests.iter().cycle() {
-                if over.load(Ordering::Acquire) {
-                    break;
+    let fill = || {
+        let requests = requests();
+        for frame in requests.iter().cycle() {
+            if over.load(Ordering::Acquire) {
+                break;
+            }
+            fills.run(frame);
+        }
+    };
+    side_by_side(&over, fill, || {
+        let (begun, mut taken) = (Instant::now(), 0);
+        while taken < count {
+            assert!(begun.elapsed() < PATIENCE, "nothing comes");
+            plane.poll(64, &mut |event| {
+                if let PlaneEvent::Entry(entry) = event {
+                    let command = entry.command;
+                    assert!(
+                        is_whole(command.sequence, command.payload),
+                        "torn: {entry:?}"
+                    );
+                    taken += 1;
                 }
-                fills.run(frame);
-            }
-        });
-        stay_on(0);
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let (begun, mut taken) = (Instant::now(), 0);
-            while taken < count {
-                assert!(begun.elapsed() < PATIENCE, "nothing comes");
-                plane.poll(64, &mut |event| {
-                    if let PlaneEvent::Entry(entry) = event {
-                        let command = entry.command;
-                        assert!(
-                            is_whole(command.sequence, command.payload),
-                            "torn: {entry:?}"
-                        );
-                        taken += 1;
-                    }
-                });
-                plane.release(Index(START + taken)).expect("it was taken");
-            }
-        }));
-        over.store(true, Ordering::Release);
-        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            });
+            plane.release(Index(START + taken)).expect("it was taken");
+        }
     });
 }
 
@@ -233,54 +227,52 @@ const EACH: u64 = 32;
 
 /// What the ring still holds of a term that was cut back is no entry of the next, though it has the same index.
 #[test]
-pub fn no_entry_of_an_earlier_term_is_taken() {
+fn no_entry_of_an_earlier_term_is_taken() {
+    none_is_taken_of_an_earlier_of(TERMS);
+}
+
+pub fn none_is_taken_of_an_earlier_of(terms: u64) {
     const RING_SLOTS: u32 = 64;
     let (mut plane, _, _namespaces) = leader(RING_SLOTS, &[plane_ip(0)]);
     let mut fills = Loaded::at("eth0", RING_SLOTS);
     let over = AtomicBool::new(false);
     let running = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            stay_on(1);
-            let mut filled = 0;
-            while !over.load(Ordering::Acquire) {
-                let term = running.load(Ordering::Acquire);
-                if term == filled {
-                    std::hint::spin_loop();
-                    continue;
-                }
-                filled = term;
-                let frame = request(1, term, &payload(term % SEQUENCES));
-                for _ in 0..EACH {
-                    fills.run(&frame);
-                }
+    let fill = || {
+        let mut filled = 0;
+        while !over.load(Ordering::Acquire) {
+            let term = running.load(Ordering::Acquire);
+            if term == filled {
+                std::hint::spin_loop();
+                continue;
             }
-        });
-        stay_on(0);
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let begun = Instant::now();
-            for number in 1..=TERMS {
-                running.store(number, Ordering::Release);
-                let mut taken = 0;
-                while taken < EACH {
-                    assert!(begun.elapsed() < PATIENCE, "nothing comes");
-                    plane.poll(64, &mut |event| {
-                        if let PlaneEvent::Entry(entry) = event {
-                            assert_eq!(entry.command.sequence, number, "of another term");
-                            taken += 1;
-                        }
-                    });
-                }
-                plane.disengage();
-                let again = Grant {
-                    term: Term(TERM.0 + number),
-                    ..grant(0, peers_at(&[plane_ip(0)]), 1)
-                };
-                plane.engage(&again).expect("a sound grant");
+            filled = term;
+            let frame = request(1, term, &payload(term % SEQUENCES));
+            for _ in 0..EACH {
+                fills.run(&frame);
             }
-        }));
-        over.store(true, Ordering::Release);
-        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    };
+    side_by_side(&over, fill, || {
+        let begun = Instant::now();
+        for number in 1..=terms {
+            running.store(number, Ordering::Release);
+            let mut taken = 0;
+            while taken < EACH {
+                assert!(begun.elapsed() < PATIENCE, "nothing comes");
+                plane.poll(64, &mut |event| {
+                    if let PlaneEvent::Entry(entry) = event {
+                        assert_eq!(entry.command.sequence, number, "of another term");
+                        taken += 1;
+                    }
+                });
+            }
+            plane.disengage();
+            let again = Grant {
+                term: Term(TERM.0 + number),
+                ..grant(0, peers_at(&[plane_ip(0)]), 1)
+            };
+            plane.engage(&again).expect("a sound grant");
+        }
     });
 }
 
@@ -294,37 +286,31 @@ pub fn registers_are_never_seen_torn() {
     let (mut plane, _, _namespaces) = leader(RING_SLOTS, &[plane_ip(0)]);
     let mut fills = Loaded::at("eth0", RING_SLOTS);
     let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            stay_on(1);
-            let frame = request(1, 1, b"x");
-            while !over.load(Ordering::Acquire) {
-                fills.run(&frame);
+    let fill = || {
+        let frame = request(1, 1, b"x");
+        while !over.load(Ordering::Acquire) {
+            fills.run(&frame);
+        }
+    };
+    side_by_side(&over, fill, || {
+        let (begun, mut last, mut taken) = (Instant::now(), START, 0);
+        let (mut looks, mut news) = (0_u64, 0);
+        while news < NEWS {
+            assert!(begun.elapsed() < PATIENCE, "it takes too long");
+            let seen = plane.registers();
+            let all = [seen.last_index, seen.persisted_index, seen.commit_index];
+            assert_eq!(all, [seen.last_index; 3], "torn: {seen:?}");
+            looks += 1;
+            news += u64::from(seen.last_index.0 > last);
+            last = seen.last_index.0;
+            // The ring is not to be full.
+            if looks.is_multiple_of(64) {
+                plane.poll(1024, &mut |event: PlaneEvent<'_>| {
+                    taken += u64::from(matches!(event, PlaneEvent::Entry(_)));
+                });
+                plane.release(Index(START + taken)).expect("it was taken");
             }
-        });
-        stay_on(0);
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let (begun, mut last, mut taken) = (Instant::now(), START, 0);
-            let (mut looks, mut news) = (0_u64, 0);
-            while news < NEWS {
-                assert!(begun.elapsed() < PATIENCE, "it takes too long");
-                let seen = plane.registers();
-                let all = [seen.last_index, seen.persisted_index, seen.commit_index];
-                assert_eq!(all, [seen.last_index; 3], "torn: {seen:?}");
-                looks += 1;
-                news += u64::from(seen.last_index.0 > last);
-                last = seen.last_index.0;
-                // The ring is not to be full.
-                if looks.is_multiple_of(64) {
-                    plane.poll(1024, &mut |event: PlaneEvent<'_>| {
-                        taken += u64::from(matches!(event, PlaneEvent::Entry(_)));
-                    });
-                    plane.release(Index(START + taken)).expect("it was taken");
-                }
-            }
-        }));
-        over.store(true, Ordering::Release);
-        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
     });
 }
 

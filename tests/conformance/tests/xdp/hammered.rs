@@ -12,6 +12,7 @@ use quorumwire_plane_xdp::{Attachment, XdpInterface, XdpPlane, let_pass};
 use quorumwire_wire::packet::{Header, Kind};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::net::{SocketAddr, UdpSocket};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -59,6 +60,25 @@ pub fn stay_on(number: usize) {
     sched_setaffinity(None, &one).expect("one of ours");
 }
 
+/// Does one thing on another processor while this thread does its work, after which, whatever becomes of that, it is
+/// `over`: then the other is to end.
+pub fn side_by_side<T>(
+    over: &AtomicBool,
+    other: impl FnOnce() + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            stay_on(1);
+            other();
+        });
+        stay_on(0);
+        let ended = catch_unwind(AssertUnwindSafe(work));
+        over.store(true, Ordering::Release);
+        ended.unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
 /// Waits until so many more packets have been sent.
 pub fn wait_for_packets(target: &Target, begun: Instant) {
     let enough = target.sent.load(Ordering::Acquire) + PACKETS_AROUND;
@@ -97,20 +117,13 @@ fn what_left_before_is_in_the_registers_and_nothing_leaves_after() {
         sent: AtomicU64::new(0),
         over: AtomicBool::new(false),
     };
-    let promised = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            namespaces.enter_test();
-            stay_on(1);
-            hammer(&target, &leader);
-        });
-        stay_on(0);
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            rounds(&mut plane, &target, &leader)
-        }));
-        target.over.store(true, Ordering::Release);
-        ended
+    let hammers = || {
+        namespaces.enter_test();
+        hammer(&target, &leader);
+    };
+    let (stored, seen) = side_by_side(&target.over, hammers, || {
+        rounds(&mut plane, &target, &leader)
     });
-    let (stored, seen) = promised.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     // Without these the rounds would show nothing.
     assert!(stored > ROUNDS / 10, "{stored} entries in {ROUNDS} rounds");
     assert_eq!(

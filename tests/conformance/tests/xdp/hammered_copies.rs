@@ -2,7 +2,7 @@
 //! processor, and a follower asks for all entries again and again: no copy leaves after it, and what left is in
 //! the registers.
 use crate::copies::{DRIVER, Leader, PATIENCE, request};
-use crate::hammered::stay_on;
+use crate::hammered::side_by_side;
 use crate::veth::{PORT, counted, plane_ip, sends};
 use quorumwire_conformance_tests::cluster::keys;
 use quorumwire_conformance_tests::forge::{header, signed};
@@ -40,34 +40,23 @@ fn hammer(how: Attachment) {
     let mut leader = Leader::new(how, true);
     let client = leader.client.try_clone().expect("a socket");
     let (term, sent, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-    let ended = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            stay_on(1);
-            let to = (plane_ip(0), PORT);
-            while !over.load(Ordering::Acquire) {
-                let running = term.load(Ordering::Acquire);
-                let ask_again = Header {
-                    term: running >> 32,
-                    ..header(Kind::Retransmit, 1, running & u64::from(u32::MAX))
-                };
-                let ask_again = signed(&ask_again, b"", keys().cluster.key);
-                for bytes in [&ask_again, &request(1, PAYLOAD)] {
-                    if sends(&client, bytes, to) {
-                        sent.fetch_add(1, Ordering::AcqRel);
-                    }
+    let asks = || {
+        let to = (plane_ip(0), PORT);
+        while !over.load(Ordering::Acquire) {
+            let running = term.load(Ordering::Acquire);
+            let ask_again = Header {
+                term: running >> 32,
+                ..header(Kind::Retransmit, 1, running & u64::from(u32::MAX))
+            };
+            let ask_again = signed(&ask_again, b"", keys().cluster.key);
+            for bytes in [&ask_again, &request(1, PAYLOAD)] {
+                if sends(&client, bytes, to) {
+                    sent.fetch_add(1, Ordering::AcqRel);
                 }
             }
-        });
-        stay_on(0);
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            rounds(&mut leader, &term, &sent);
-        }));
-        over.store(true, Ordering::Release);
-        ended
-    });
-    if let Err(panic) = ended {
-        std::panic::resume_unwind(panic);
-    }
+        }
+    };
+    side_by_side(&over, asks, || rounds(&mut leader, &term, &sent));
     // Without these the rounds would show nothing.
     let cloned = counted(&leader.plane, "copies_cloned");
     assert!(cloned > ROUNDS as u64, "{cloned} clones in {ROUNDS} rounds");

@@ -1,6 +1,6 @@
 //! The fence of a leader while requests pour in on another processor as a driver hands them over: nothing leaves
 //! after it, no copy is under way, and what left before is in the registers. Clones: `hammered_copies.rs`. Needs root.
-use crate::hammered::{Target, stay_on, wait_for_packets};
+use crate::hammered::{Target, side_by_side, wait_for_packets};
 use crate::loaded::Loaded;
 use crate::twin::frame_of;
 use crate::veth::{Namespaces, OUTSIDE, PORT, peers_at, plane_ip, port, socket, test_ip};
@@ -118,21 +118,14 @@ fn a_leader_is_silent_after_the_fence(requests: &Requests) {
         sent: AtomicU64::new(0),
         over: AtomicBool::new(false),
     };
-    let ended = std::thread::scope(|scope| {
-        let (target, namespaces) = (&target, &namespaces);
-        scope.spawn(move || {
-            namespaces.enter_plane(0);
-            stay_on(1);
-            hammer_leader(target, &hammered, requests);
-        });
-        stay_on(0);
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            leader_rounds(&mut plane, &loaded, target, &sockets, requests)
-        }));
-        target.over.store(true, Ordering::Release);
-        ended
+    let (target, namespaces) = (&target, &namespaces);
+    let hammers = move || {
+        namespaces.enter_plane(0);
+        hammer_leader(target, &hammered, requests);
+    };
+    let (appends, answers) = side_by_side(&target.over, hammers, || {
+        leader_rounds(&mut plane, &loaded, target, &sockets, requests)
     });
-    let (appends, answers) = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     println!(
         "{appends} entries sent, {answers} answers, {} slow fences",
         plane.slow_fences()

@@ -1,6 +1,6 @@
 //! Memcached clients whose datagrams the program sees before the host does: a plain `set` goes into the log, a `get`
 //! is answered out of the host's table, and what may not be done reaches the host as it was sent.
-use crate::hammered::stay_on;
+use crate::hammered::side_by_side;
 use crate::tagged::Tagged;
 use crate::veth::{OUTSIDE, counted, plane_ip, test_ip};
 use crate::{Driver, Generic, How, Kernel, ON_THE_WAY_MAX};
@@ -418,43 +418,37 @@ pub fn no_answer_is_ever_torn() {
     let (client, host) = (&served.client, &served.hosts[0]);
     // Each text, left to the host, lost because the answer changed.
     let mut seen = [0_u64; 5];
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            stay_on(1);
-            let mut texts = texts.iter().cycle();
-            while !over.load(Ordering::Relaxed) {
-                for text in texts.by_ref().take(KEPT_AT_ONCE) {
-                    plane.keep_answer(b"the-name-of-a-key", Some(text));
+    let keeps = || {
+        let mut texts = texts.iter().cycle();
+        while !over.load(Ordering::Relaxed) {
+            for text in texts.by_ref().take(KEPT_AT_ONCE) {
+                plane.keep_answer(b"the-name-of-a-key", Some(text));
+            }
+            lost.store(counted(plane, "lost_answer_changed"), Ordering::Relaxed);
+        }
+    };
+    side_by_side(&over, keeps, || {
+        let begun = Instant::now();
+        while seen[..4].contains(&0) || seen.iter().sum::<u64>() < READS {
+            let get = datagram(7, b"get the-name-of-a-key\r\n");
+            client
+                .send_to(&get, (plane_ip(0), MEMCACHED))
+                .expect("a veth");
+            let came = loop {
+                assert!(begun.elapsed() < PATIENCE, "{seen:?}");
+                if let Some(answer) = next_datagram(client) {
+                    let known = answers.iter().position(|one| *one == answer);
+                    break known.expect("an answer that the host never gave");
                 }
-                lost.store(counted(plane, "lost_answer_changed"), Ordering::Relaxed);
-            }
-        });
-        stay_on(0);
-        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let begun = Instant::now();
-            while seen[..4].contains(&0) || seen.iter().sum::<u64>() < READS {
-                let get = datagram(7, b"get the-name-of-a-key\r\n");
-                client
-                    .send_to(&get, (plane_ip(0), MEMCACHED))
-                    .expect("a veth");
-                let came = loop {
-                    assert!(begun.elapsed() < PATIENCE, "{seen:?}");
-                    if let Some(answer) = next_datagram(client) {
-                        let known = answers.iter().position(|one| *one == answer);
-                        break known.expect("an answer that the host never gave");
-                    }
-                    if next_datagram(host).is_some_and(|passed| passed == get) {
-                        break 3;
-                    }
-                    if lost.load(Ordering::Relaxed) > seen[4] {
-                        break 4;
-                    }
-                };
-                seen[came] += 1;
-            }
-        }));
-        over.store(true, Ordering::Relaxed);
-        asked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                if next_datagram(host).is_some_and(|passed| passed == get) {
+                    break 3;
+                }
+                if lost.load(Ordering::Relaxed) > seen[4] {
+                    break 4;
+                }
+            };
+            seen[came] += 1;
+        }
     });
     println!("{seen:?}");
 }
