@@ -63,10 +63,12 @@ def start(stack, command, log_path, **options):
     """
     log = stack.enter_context(open(log_path, "ab"))
     options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "env": environment(), **options}
-    # A session of its own: Ctrl-C reaches this process only, which then stops them in order.
+    # A process group of its own: Ctrl-C reaches this process only, which then stops them in order. No session of its
+    # own: the scheduler shares processors out among sessions first (`sched_autogroup_enabled`), so three replicas of
+    # one session would get as much as a load program, and three of three sessions three times that.
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", "--", *command],
-        start_new_session=True,
+        process_group=0,
         **options,
     )
     stack.callback(stop, process)

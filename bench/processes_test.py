@@ -44,6 +44,12 @@ class Processes(unittest.TestCase):
             self.assertTrue(is_alive(pid))
         self.assert_ends(pid)
 
+    def test_a_program_is_of_our_session_and_out_of_reach_of_the_terminals_signals(self):
+        with contextlib.ExitStack() as stack:
+            process = processes.start(stack, ["sleep", "60"], os.devnull)
+            self.assertEqual(os.getsid(process.pid), os.getsid(0))
+            self.assertEqual(os.getpgid(process.pid), process.pid)
+
     def test_a_program_ends_when_its_starter_is_killed(self):
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         parent = subprocess.Popen([sys.executable, "-c", PARENT], cwd=BENCH, stdout=subprocess.PIPE, env=environment)
