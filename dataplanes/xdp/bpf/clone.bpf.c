@@ -74,7 +74,8 @@ static __always_inline int qw_is_ordered(struct __sk_buff *ctx)
 	found = qw_data(ctx) + QW_ETHERNET_BYTES;
 	if (found->magic != own.magic)
 		return 0;
-	if (found->secret[0] != own.secret[0] || found->secret[1] != own.secret[1]) {
+	if ((found->secret[0] != own.secret[0] || found->secret[1] != own.secret[1]) &&
+	    !qw_left_out(QW_LEFT_OUT_SECRET)) {
 		qw_tally(QW_NO_GROUP, QW_COUNT_ORDERS_FORGED, 1);
 		return 0;
 	}

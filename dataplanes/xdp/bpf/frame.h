@@ -110,7 +110,9 @@ static __always_inline int qw_find(QW_CTX *ctx, struct qw_frame *frame)
 		if ((void *)(tag + 1) > end)
 			return 0;
 		/* Also one that has a priority only: its headers stand elsewhere than ours. */
-		if (!qw_config.vlan || (bpf_ntohs(tag->tci) & 0xfff) != qw_config.vlan)
+		if (!qw_config.vlan)
+			return 0;
+		if ((bpf_ntohs(tag->tci) & 0xfff) != qw_config.vlan && !qw_left_out(QW_LEFT_OUT_VLAN))
 			return 0;
 		proto = tag->proto;
 		at += QW_VLAN_BYTES;

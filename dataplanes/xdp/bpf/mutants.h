@@ -34,6 +34,10 @@ enum qw_left_out_check {
 	QW_LEFT_OUT_SETS_UNTIL, /* a `set` is taken while nothing else is due before it */
 	QW_LEFT_OUT_AMPLIFICATION, /* an answer is not much longer than what asked for it */
 	QW_LEFT_OUT_ANSWER_WHOLE, /* what was copied of the table is one answer: it was in use until then */
+	QW_LEFT_OUT_VLAN, /* a tag has our number */
+	QW_LEFT_OUT_TO_GROUP, /* to the address of all goes only what a leader sends to all */
+	QW_LEFT_OUT_SECRET, /* an order for copies is our own program's */
+	QW_LEFT_OUT_SETS_STILL, /* a `set` that has waited for its step may still be taken */
 };
 
 #ifdef QW_XDP_MUTANTS

@@ -95,7 +95,7 @@ static __attribute__((noinline)) int qw_take_step(struct qw_served *s, struct qw
 	if (!qw_change_begins(group, lock, s->frame.group_slot))
 		return 0;
 	/* The host may have taken its leave back, and put something into the log since, while we waited. */
-	if (s->frame.is_memcached && !qw_may_set(leave, now)) {
+	if (s->frame.is_memcached && !qw_may_set(leave, now) && !qw_left_out(QW_LEFT_OUT_SETS_STILL)) {
 		qw_change_ends(group, lock);
 		s->out.actions = 0;
 		s->out.reason = QW_REASON_NONE;
@@ -174,7 +174,7 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 					  qw_open_packet(ctx, s);
 	if (verdict != QW_GOES_ON)
 		return verdict;
-	if (s->frame.to_group && s->in.kind != QW_KIND_APPEND)
+	if (s->frame.to_group && s->in.kind != QW_KIND_APPEND && !qw_left_out(QW_LEFT_OUT_TO_GROUP))
 		return qw_lose(QW_COUNT_NOT_FOR_GROUP);
 	if (!qw_take_step(s, group, lock))
 		return qw_lose(QW_COUNT_BUSY);

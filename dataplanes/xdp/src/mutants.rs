@@ -12,7 +12,7 @@ pub const fn mutant(_name: &'static str) -> bool {
 
 /// Names, in the order of the numbers, from 1 on.
 #[cfg(feature = "mutants")]
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 32] = [
     "xdp-tag",
     "xdp-checksum",
     "xdp-address",
@@ -41,6 +41,10 @@ const NAMES: [&str; 28] = [
     "xdp-sets-until",
     "xdp-amplification",
     "xdp-answer-whole",
+    "xdp-vlan",
+    "xdp-to-group",
+    "xdp-secret",
+    "xdp-sets-still",
 ];
 
 /// The check that programs loaded now leave out.

@@ -189,7 +189,7 @@ fn where_the_broadcast_does_not_do_clones_are_made_until_it_does() {
 }
 
 #[test]
-fn nobody_else_can_order_copies() {
+pub fn nobody_else_can_order_copies() {
     const EXPERIMENTAL: u16 = 0x88b5;
     let clones = Attachment {
         copies: XdpCopies::Clone,
@@ -272,7 +272,7 @@ fn generic_mode_is_for_drivers_without_a_place_for_a_program() {
 
 /// One frame leaves for all; the others' addresses are not even asked for.
 #[test]
-fn the_network_copies_what_goes_to_a_multicast_address() {
+pub fn the_network_copies_what_goes_to_a_multicast_address() {
     let all = Ipv4Addr::new(239, 77, 0, 1);
     let how = Attachment {
         multicast: Some(all),

@@ -7,7 +7,10 @@ use crate::{Driver, Generic, How, Kernel, ON_THE_WAY_MAX};
 use quorumwire_conformance_tests::cluster::{Cluster, START};
 use quorumwire_conformance_tests::{Wanted, next_datagram};
 use quorumwire_fastpath::{RECENT_OFFERS_TO_REPLACE, recent_place};
-use quorumwire_interfaces::{DataPlane, Index, MemcachedLeave};
+use quorumwire_interfaces::{
+    Command, DataPlane, EntryKind, Index, MemcachedLeave, PlaneError, PlaneEvent,
+};
+use quorumwire_plane_xdp::XdpPlane;
 use rustix::time::{ClockId, clock_gettime};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +24,10 @@ const READS: u64 = 30_000;
 const KEPT_AT_ONCE: usize = 20;
 /// Reads of the one where the host keeps the same answer again and again.
 const READS_KEPT_AGAIN: u16 = 10_000;
+/// Times that sets are forbidden while they come in.
+const LEAVES_TAKEN_BACK: u64 = 10_000;
+/// At so many different moments of a set's way.
+const MOMENTS: u64 = 512;
 /// Longest that it may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -399,6 +406,81 @@ fn no_answer_is_lost_because_the_same_one_is_kept_again() {
         over.store(true, Ordering::Relaxed);
         asked.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
+}
+
+/// Takes all entries that there are; how many.
+fn take_all(plane: &mut XdpPlane) -> u64 {
+    let mut entries = 0;
+    while plane.poll(64, &mut |event| {
+        entries += u64::from(matches!(event, PlaneEvent::Entry(_)));
+    }) > 0
+    {}
+    let last = plane.registers().last_index;
+    plane.release(last).expect("it is engaged");
+    entries
+}
+
+/// A `set` waits for its step while the host takes its leave back and submits what has to be ahead of it.
+#[test]
+pub fn no_set_goes_behind_what_the_host_has_submitted_since() {
+    let mut served = Served::<Driver>::new(1, 1024);
+    let (over, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+    let plane = &mut served.cluster.fabric.planes[0];
+    let client = &served.client;
+    // Long ones, whose checksums take long; nobody would read their answers.
+    let datagram = datagram(1, &set(b"k", &[b'v'; 1300], " noreply"));
+    let sets = || {
+        while !over.load(Ordering::Acquire) {
+            client
+                .send_to(&datagram, (plane_ip(0), MEMCACHED))
+                .expect("a veth");
+            sent.fetch_add(1, Ordering::AcqRel);
+        }
+    };
+    let none = MemcachedLeave {
+        sets_until: Duration::ZERO,
+        ..leave()
+    };
+    let mut entries = 0;
+    side_by_side(&over, sets, || {
+        let begun = Instant::now();
+        let wait_for_sets = |count| {
+            let enough = sent.load(Ordering::Acquire) + count;
+            while sent.load(Ordering::Acquire) < enough {
+                assert!(begun.elapsed() < PATIENCE, "nobody sends");
+                std::thread::yield_now();
+            }
+        };
+        for round in 0..LEAVES_TAKEN_BACK {
+            plane.allow_memcached(&leave());
+            wait_for_sets(2);
+            // At another moment of the next one's way each time.
+            for _ in 0..round % MOMENTS {
+                std::hint::spin_loop();
+            }
+            plane.allow_memcached(&none);
+            let command = Command {
+                kind: EntryKind::Command,
+                session: 0,
+                sequence: round,
+                payload: b"ahead",
+            };
+            let (index, _) = loop {
+                match plane.submit(&[command]) {
+                    // Many came before.
+                    Err(PlaneError::Full) => entries += take_all(plane),
+                    done => break done.expect("it leads"),
+                }
+            };
+            // What was under way is over.
+            wait_for_sets(2);
+            assert_eq!(plane.registers().last_index, index, "round {round}");
+            entries += take_all(plane);
+        }
+    });
+    // Without these nothing would be shown.
+    let sets = entries - LEAVES_TAKEN_BACK;
+    assert!(sets > LEAVES_TAKEN_BACK / 10, "{sets} sets");
 }
 
 /// On another processor, the host writes the same place all the time, and each of its two halves with one text after

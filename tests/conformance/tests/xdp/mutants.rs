@@ -44,7 +44,7 @@ mod so_much {
         crate::at_once::no_entry_leaves_torn_within(Duration::from_secs(10));
     }
 }
-use crate::{alone, at_once, memcached, wakes};
+use crate::{alone, at_once, copies, memcached, tagged, wakes};
 
 const NEEDED: &[Needed] = needed! {
     "xdp-tag" by so_much::forged,
@@ -75,6 +75,10 @@ const NEEDED: &[Needed] = needed! {
     "xdp-sets-until" by memcached::what_the_program_may_not_take_reaches_the_host_as_it_was_sent,
     "xdp-amplification" by memcached::an_answer_is_no_amplifier_and_never_longer_than_a_datagram,
     "xdp-answer-whole" by memcached::no_answer_is_ever_torn,
+    "xdp-vlan" by tagged::only_packets_of_the_own_vlan_are_taken,
+    "xdp-to-group" by copies::the_network_copies_what_goes_to_a_multicast_address,
+    "xdp-secret" by copies::nobody_else_can_order_copies,
+    "xdp-sets-still" by memcached::no_set_goes_behind_what_the_host_has_submitted_since,
     "xdp-registers-whole" by at_once::registers_are_never_seen_torn,
     "xdp-stale-slots" by so_much::stale,
     "xdp-steps-over" by so_much::steps,

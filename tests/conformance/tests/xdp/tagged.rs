@@ -183,7 +183,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn only_packets_of_the_own_vlan_are_taken() {
+pub fn only_packets_of_the_own_vlan_are_taken() {
     only_its_own::<Driver>();
     only_its_own::<Generic>();
 }
