@@ -8,7 +8,7 @@ mod xdp_words;
 pub use resolve::resolve_in;
 pub use resolve::{Flags, Origin, Value, resolve};
 pub use table::{Kind, PLANES_ON_LOOPBACK, TABLE, documentation};
-pub use xdp_words::{XDP_COPIES, XDP_MODES, value_of, word_of};
+pub use xdp_words::{copies_word, mode_word};
 
 use crate::accounts::Accounts;
 use crate::keys::{ClusterKeys, SecretFile};
@@ -259,8 +259,8 @@ impl ServerOptions {
             listen_plane: given.listen("listen-plane")?,
             interface: given.optional("interface").map(str::to_owned),
             xdp: Attachment {
-                mode: given.choice("xdp-mode", |word| value_of(XDP_MODES, word))?,
-                copies: given.choice("xdp-copies", |word| value_of(XDP_COPIES, word))?,
+                mode: given.choice("xdp-mode", xdp_words::mode_of)?,
+                copies: given.choice("xdp-copies", xdp_words::copies_of)?,
                 multicast: given.multicast("xdp-multicast")?,
                 vlan: given.number("xdp-vlan")?,
                 lock: XdpLock::Fit,

@@ -1,5 +1,6 @@
 //! The one list of the server's options: flags, environment variables, keys of the configuration file,
 //! help texts and `docs/configuration.md` all come from here. Nothing is read or checked here.
+use super::xdp_words::{COPIES_WORDS, MODE_WORDS};
 use quorumwire_plane_xdp::VLAN_MAX;
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use std::fmt::Write as _;
@@ -73,8 +74,6 @@ pub const CONFIG: Spec = Spec {
 
 const DURABILITIES: &[&str] = &["sync", "memory"];
 const PLANES: [&str; 4] = ["none", "socket", "xdp", "auto"];
-const XDP_MODES: &[&str] = &["auto", "driver", "generic"];
-const XDP_COPIES: &[&str] = &["auto", "clone"];
 /// Those of them that run over the loopback device, several on one.
 pub const PLANES_ON_LOOPBACK: [&str; 2] = ["none", "socket"];
 /// Longest name of a network interface.
@@ -243,7 +242,7 @@ pub const TABLE: &[Spec] = &[
     },
     Spec {
         name: "xdp-mode",
-        kind: Kind::Choice(XDP_MODES),
+        kind: Kind::Choice(&MODE_WORDS),
         unset: Unset::Value("auto"),
         help: "Where the plane `xdp` meets packets: in the interface's `driver`; in `generic` mode, which \
                every driver can and which is slower (and takes Linux 6.6); `auto`, in the driver if that \
@@ -251,7 +250,7 @@ pub const TABLE: &[Spec] = &[
     },
     Spec {
         name: "xdp-copies",
-        kind: Kind::Choice(XDP_COPIES),
+        kind: Kind::Choice(&COPIES_WORDS),
         unset: Unset::Value("auto"),
         help: "How a leader's plane `xdp` makes copies of a packet for the other replicas: `clone`, by a \
                program behind the driver (Linux 6.6); `auto`, by the driver where a trial at start and at \

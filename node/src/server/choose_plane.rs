@@ -2,7 +2,7 @@
 //! be is refused with the option that stands in its way.
 use super::plane::{Opened, Plane};
 use super::{GROUP, TOKEN_PLANE};
-use crate::options::{Durability, PlaneKind, ServerOptions, XDP_COPIES, XDP_MODES, word_of};
+use crate::options::{Durability, PlaneKind, ServerOptions, copies_word, mode_word};
 use crate::report::{DataPlaneReport, RefusedPlaneReport};
 use anyhow::Context as _;
 use mio::unix::SourceFd;
@@ -93,8 +93,8 @@ fn blamed(options: &ServerOptions, refused: &Refused) -> anyhow::Error {
             Some(queue) => format!("xdp-queue: {queue}"),
             None => "xdp-queue".to_owned(),
         },
-        (Blames::Mode, _) => format!("xdp-mode: {}", word_of(XDP_MODES, options.xdp.mode)),
-        (Blames::Copies, _) => format!("xdp-copies: {}", word_of(XDP_COPIES, options.xdp.copies)),
+        (Blames::Mode, _) => format!("xdp-mode: {}", mode_word(options.xdp.mode)),
+        (Blames::Copies, _) => format!("xdp-copies: {}", copies_word(options.xdp.copies)),
         (Blames::Multicast, _) => match options.xdp.multicast {
             Some(group) => format!("xdp-multicast: {group}"),
             None => "xdp-multicast".to_owned(),

@@ -17,15 +17,6 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much of an answer is read.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 
-impl Cluster<'_> {
-    /// What a replica has counted under this name.
-    pub fn counter(&self, id: u16, name: &str) -> Result<u64> {
-        let counters = self.status(id)?.counters;
-        let count = counters.get(name).copied();
-        count.with_context(|| format!("replica {id} counts no {name}"))
-    }
-}
-
 /// What a replica is at the moment.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
@@ -165,6 +156,15 @@ pub struct Digest {
     pub applied_index: u64,
     /// A hash of everything it holds.
     pub digest: String,
+}
+
+impl Cluster<'_> {
+    /// What a replica has counted under this name.
+    pub fn counter(&self, id: u16, name: &str) -> Result<u64> {
+        let counters = self.status(id)?.counters;
+        let count = counters.get(name).copied();
+        count.with_context(|| format!("replica {id} counts no {name}"))
+    }
 }
 
 /// The status of the replica at `http`.

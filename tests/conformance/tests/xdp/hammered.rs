@@ -79,11 +79,16 @@ pub fn side_by_side<T>(
     })
 }
 
-/// Waits until so many more packets have been sent.
+/// Waits until packets have been sent, enough to be around a fence.
 pub fn wait_for_packets(target: &Target, begun: Instant) {
-    let enough = target.sent.load(Ordering::Acquire) + PACKETS_AROUND;
-    while target.sent.load(Ordering::Acquire) < enough {
-        assert!(begun.elapsed() < PATIENCE, "nobody sends");
+    wait_for_more(&target.sent, PACKETS_AROUND, begun + PATIENCE);
+}
+
+/// Waits until another thread has sent so many more.
+pub fn wait_for_more(sent: &AtomicU64, count: u64, end: Instant) {
+    let enough = sent.load(Ordering::Acquire) + count;
+    while sent.load(Ordering::Acquire) < enough {
+        assert!(Instant::now() < end, "nobody sends");
         std::thread::yield_now();
     }
 }

@@ -2,7 +2,7 @@
 //! processor, and a follower asks for all entries again and again: no copy leaves after it, and what left is in
 //! the registers.
 use crate::copies::{DRIVER, Leader, PATIENCE, request};
-use crate::hammered::side_by_side;
+use crate::hammered::{side_by_side, wait_for_more};
 use crate::veth::{PORT, counted, plane_ip, sends};
 use quorumwire_conformance_tests::cluster::keys;
 use quorumwire_conformance_tests::forge::{header, signed};
@@ -68,14 +68,8 @@ fn hammer(how: Attachment) {
 
 /// `term` is the running one and, in its lower half, where it begins.
 fn rounds(leader: &mut Leader, term: &AtomicU64, sent: &AtomicU64) {
-    let begun = Instant::now();
-    let wait_for_requests = || {
-        let enough = sent.load(Ordering::Acquire) + REQUESTS_AROUND;
-        while sent.load(Ordering::Acquire) < enough {
-            assert!(begun.elapsed() < 10 * PATIENCE, "nobody sends");
-            std::thread::yield_now();
-        }
-    };
+    let end = Instant::now() + 10 * PATIENCE;
+    let wait_for_requests = || wait_for_more(sent, REQUESTS_AROUND, end);
     for round in 0..ROUNDS {
         let first = leader.plane.registers().last_index.0 + 1;
         leader.engage();
