@@ -17,8 +17,8 @@
 #define QW_RECENT_TEXT_BYTES_MAX 1392
 /* A key in words of 4 bytes. */
 #define QW_RECENT_KEY_WORDS ((QW_MEMCACHED_KEY_BYTES_MAX + 3) / 4)
-/* An answer may be so many times as long as its request, frames included, so that whoever lies about where a
- * request comes from turns little traffic into not much more. */
+/* An answer may be at most so many times as long as its request, frames included: whoever lies about where a request
+ * comes from has that much sent to somebody else. */
 #define QW_RECENT_AMPLIFICATION_MAX 64
 
 struct qw_recent_answer {

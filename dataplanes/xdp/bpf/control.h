@@ -57,6 +57,10 @@ static __always_inline int qw_obey(struct qw_control *order, __u32 slot)
 
 	if (!group || !lock)
 		return XDP_ABORTED;
+	if (what == QW_ORDER_CLOCK) {
+		order->number = bpf_ktime_get_boot_ns();
+		return QW_DONE;
+	}
 	if (!qw_change_begins(group, lock, slot))
 		return QW_BUSY;
 	if (what == QW_ORDER_ENGAGE)

@@ -292,7 +292,7 @@ qw_change_begins(struct qw_group *group, struct qw_lock *lock, __u32 slot)
 		return 0;
 	group->version++;
 	barrier();
-	if (*(volatile __u64 *)&group->broken)
+	if (*(volatile __u64 *)&group->broken && !qw_left_out(QW_LEFT_OUT_BROKEN))
 		group->registers.role = QW_ROLE_OFF;
 	return 1;
 }

@@ -118,6 +118,7 @@ enum qw_order {
 	QW_ORDER_HEARTBEAT = 3, /* round `number` */
 	QW_ORDER_PERSISTED = 4, /* up to `number` */
 	QW_ORDER_RELEASE = 5, /* up to `number` */
+	QW_ORDER_CLOCK = 6, /* `number` becomes the time by which `struct qw_leave` is judged */
 };
 
 /* A group's host writes its own, runs qw_order or qw_submit_orders, and reads `done` and `out`. */

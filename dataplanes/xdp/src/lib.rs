@@ -1,6 +1,7 @@
 //! The common case in the kernel's receive path: a program attached to a network interface takes the steps
 //! (`bpf/`), this is its host. What the program leaves to software comes to a UDP socket of the same address;
 //! what the host has to say leaves through it.
+mod clock;
 mod copies;
 mod ffi;
 mod groups;
@@ -16,12 +17,14 @@ mod shared;
 mod slot;
 mod steer;
 
+use clock::KernelsClock;
 use groups::Shared;
 pub use groups::XdpInterface;
 use interface::{Found, State, Wanted, Watch};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use load::Sizes;
 pub use load::{Attachment, VLAN_MAX, XdpCopies, XdpLock, XdpMode, let_pass, stop_passing};
+use mutants::mutant;
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
@@ -48,6 +51,8 @@ use steer::Steered;
 /// Frames that a device's ring holds at least: those of veth devices. What a leader has on its way to all others
 /// must fit, or a burst loses some.
 const DEVICE_FRAMES: u32 = 256;
+/// Of these, so many stay free of entries on their way for the first time: for answers, and what is sent again.
+const DEVICE_FRAMES_FREE: u32 = 64;
 /// What the program does without anybody waiting for the host, the host finds this late at most.
 const LOOK_AGAIN_WITHIN: Duration = Duration::from_millis(5);
 /// After so many looks in vain the host looks no more until it is woken.
@@ -124,7 +129,8 @@ impl XdpPlane {
         let member = hear(address, shared.how)?;
         let programs = shared.programs_at(watch.found(), watch.blames())?;
         let slot = Slot::take(&programs, address)?;
-        let kernel = slot.place()?;
+        let mut kernel = slot.place()?;
+        let clock = KernelsClock::of(&mut kernel).map_err(not_run)?;
         let copies_seen = kernel.copies();
         let engine = Engine::within(options, |_| Ok(kernel)).map_err(|error| match error {
             PlaneError::Refused(text) => Refused::new(Blames::System, text),
@@ -135,7 +141,7 @@ impl XdpPlane {
         let wakes = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let mut plane = Self {
             engine,
-            recent: slot.recent()?,
+            recent: slot.recent(clock)?,
             shared: Arc::clone(shared),
             slot,
             incoming: Incoming::default(),
@@ -312,13 +318,13 @@ impl XdpPlane {
         let programs = self.shared.programs_at(to, self.watch.blames())?;
         let slot = Slot::take(&programs, address)?;
         let mut place = slot.place()?;
-        let failed = |_| io::Error::other("the kernel did not run the plane's program");
         place
             .go_on_from(Place::registers(self.engine.place()))
-            .map_err(failed)?;
+            .map_err(not_run)?;
         let waiting = events_of(&slot, &self.events)?;
         self.wake_for(ffi::borrowed(&waiting))?;
-        let recent = slot.recent()?;
+        let clock = KernelsClock::of(&mut place).map_err(not_run)?;
+        let recent = slot.recent(clock)?;
         if let Some(port) = self.memcached_port {
             slot.listen(port)?;
         }
@@ -339,6 +345,10 @@ impl XdpPlane {
         }
         Ok(())
     }
+}
+
+fn not_run(_: PlaneError) -> io::Error {
+    io::Error::other("the kernel did not run the plane's program")
 }
 
 /// What the program has told and nobody has taken in.
@@ -464,7 +474,7 @@ impl DataPlane for XdpPlane {
         let others = u32::try_from(grant.peers.len())
             .unwrap_or(1)
             .saturating_sub(1);
-        let window = DEVICE_FRAMES / others.max(1);
+        let window = (DEVICE_FRAMES - DEVICE_FRAMES_FREE) / others.max(1);
         self.engine.set_window(window.min(self.window));
         // What the program told of an earlier term is of no use in this one.
         if self.waiting.consume().is_err() {
@@ -565,7 +575,8 @@ impl DataPlane for XdpPlane {
         };
         self.more = self.incoming.receive(&mut self.wire, budget, &mut take);
         self.engine.refresh();
-        if self.engaged && (!self.engine.is_engaged() || self.engine.place().is_broken()) {
+        let broken = self.engine.place().is_broken() && !mutant("xdp-stops");
+        if self.engaged && (broken || !self.engine.is_engaged()) {
             self.failed = Some("the program stopped by itself: an entry did not get into the ring");
         }
         self.engine.take(&mut counted);

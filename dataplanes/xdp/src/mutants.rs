@@ -12,7 +12,7 @@ pub const fn mutant(_name: &'static str) -> bool {
 
 /// Names, in the order of the numbers, from 1 on.
 #[cfg(feature = "mutants")]
-const NAMES: [&str; 32] = [
+const NAMES: [&str; 33] = [
     "xdp-tag",
     "xdp-checksum",
     "xdp-address",
@@ -45,6 +45,7 @@ const NAMES: [&str; 32] = [
     "xdp-to-group",
     "xdp-secret",
     "xdp-sets-still",
+    "xdp-broken",
 ];
 
 /// The check that programs loaded now leave out.

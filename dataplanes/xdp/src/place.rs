@@ -87,6 +87,13 @@ impl KernelPlace {
         self.obey(Order::Engage, 0, *registers)
     }
 
+    /// The time by the clock that the programs see.
+    pub fn kernels_time(&mut self) -> Result<Duration, PlaneError> {
+        self.obey(Order::Clock, 0, Registers::default())?;
+        let ControlHead { number, .. } = self.parts.control.read(0);
+        Ok(Duration::from_nanos(number))
+    }
+
     /// The registers of this moment.
     pub fn look(&self) -> Registers {
         let version = self.parts.groups.number(GROUP_VERSION);

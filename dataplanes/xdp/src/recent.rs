@@ -1,5 +1,6 @@
 //! What the program may do for memcached clients, and the table of answers it reads: memory that only the host
 //! writes.
+use crate::clock::KernelsClock;
 use crate::ffi::Mapped;
 use crate::shared::{
     LEAVE_APPLIED_INDEX, LEAVE_READS_UNTIL, LEAVE_SETS_UNTIL, RECENT_ANSWER_BYTES, RECENT_BYTES,
@@ -10,22 +11,23 @@ use quorumwire_fastpath::{
 };
 use quorumwire_interfaces::{Index, MemcachedLeave};
 use std::sync::atomic::{Ordering, fence};
-use std::time::Duration;
 
 /// One group's.
 pub struct Recent {
     leave: Mapped,
     table: Mapped,
+    clock: KernelsClock,
     is_empty: bool,
     /// By place: how often other keys were offered since its key took it.
     offers: Vec<u8>,
 }
 
 impl Recent {
-    pub fn new(leave: Mapped, table: Mapped) -> Self {
+    pub fn new(leave: Mapped, table: Mapped, clock: KernelsClock) -> Self {
         Self {
             leave,
             table,
+            clock,
             is_empty: true,
             offers: vec![0; RECENT_PLACES],
         }
@@ -35,8 +37,8 @@ impl Recent {
         let Index(applied) = leave.applied;
         // After what the table shows by then; before a lease that counts on it.
         self.number(LEAVE_APPLIED_INDEX, applied);
-        self.number(LEAVE_READS_UNTIL, nanoseconds(leave.reads_until));
-        self.number(LEAVE_SETS_UNTIL, nanoseconds(leave.sets_until));
+        self.number(LEAVE_READS_UNTIL, self.clock.deadline(leave.reads_until));
+        self.number(LEAVE_SETS_UNTIL, self.clock.deadline(leave.sets_until));
     }
 
     /// Puts an answer where its key belongs, or takes it away from there if it is that key's. Where another key
@@ -133,8 +135,4 @@ fn answer_at(place: usize, version: u64) -> usize {
 /// Where a place of the table begins.
 fn at(place: usize) -> usize {
     place * RECENT_BYTES
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -141,6 +141,7 @@ pub enum Order {
     Heartbeat = 3,
     Persisted = 4,
     Release = 5,
+    Clock = 6,
 }
 
 /// `struct qw_control` up to the commands.

@@ -1,5 +1,6 @@
 //! One group's part of the programs at an interface: what its host shares with them, and nobody else uses. It is off
 //! when it is taken, and again when it is given back.
+use crate::clock::KernelsClock;
 use crate::ffi::{Mapped, bytes_of, full_barrier, value_of};
 use crate::interface::Found;
 use crate::load::{Programs, failed};
@@ -201,12 +202,12 @@ impl Slot {
     }
 
     /// What the group's memcached clients get from the program.
-    pub fn recent(&self) -> io::Result<Recent> {
+    pub fn recent(&self, clock: KernelsClock) -> io::Result<Recent> {
         let place = self.number as usize;
         let leave = self
             .programs
             .mapped("leaves", place * LEAVE_BYTES, LEAVE_BYTES)?;
-        Ok(Recent::new(leave, self.recent_table()?))
+        Ok(Recent::new(leave, self.recent_table()?, clock))
     }
 
     fn recent_table(&self) -> io::Result<Mapped> {

@@ -17,6 +17,19 @@ fn fast_terms(cluster: &Cluster<'_>, replicas: u16) -> Result<Vec<Option<u64>>> 
         .collect()
 }
 
+/// How often replicas have left a fast term.
+fn left(cluster: &Cluster<'_>, replicas: u16) -> Result<u64> {
+    let mut count = 0;
+    for id in 0..replicas {
+        let counters = cluster.status(id)?.counters;
+        let left = counters
+            .iter()
+            .filter(|(name, _)| name.starts_with("fast_term_left_"));
+        count += left.map(|(_, count)| count).sum::<u64>();
+    }
+    Ok(count)
+}
+
 /// Entries that planes have sent again.
 fn sent_again(cluster: &Cluster<'_>, replicas: u16) -> Result<u64> {
     (0..replicas)
@@ -37,15 +50,15 @@ fn endure(replicas: u16, durability: Durability) {
         let load = Running::start(load, &cluster.targets(), seed);
         load.wait_for_writes(200)?;
         cluster.wait_for_fast_term(&all)?;
-        let before = fast_terms(cluster, replicas)?;
+        let before = (fast_terms(cluster, replicas)?, left(cluster, replicas)?);
         let sent_before = sent_again(cluster, replicas)?;
         cluster.network().lose(LOST)?;
         load.wait_for_writes(WRITES)?;
         cluster.network().heal()?;
-        let after = fast_terms(cluster, replicas)?;
+        let after = (fast_terms(cluster, replicas)?, left(cluster, replicas)?);
         ensure!(
             before == after,
-            "fast terms {before:?} have become {after:?}"
+            "fast terms, and times that one was left: {before:?} have become {after:?}"
         );
         let sent_again = sent_again(cluster, replicas)? - sent_before;
         println!("{sent_again} entries were sent again");

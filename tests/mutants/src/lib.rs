@@ -19,6 +19,12 @@ pub fn reached() -> bool {
     REACHED.get()
 }
 
+/// The check that is left out on this thread.
+#[must_use]
+pub fn active() -> Option<&'static str> {
+    ACTIVE.get()
+}
+
 /// Whether the named check is to be left out now. Asked at the place of the check, which is then reached.
 #[must_use]
 pub fn mutant(name: &'static str) -> bool {
@@ -39,6 +45,7 @@ mod tests {
         activate(Some("this"));
         assert!(!mutant("that") && !reached());
         assert!(mutant("this") && reached());
+        assert_eq!(active(), Some("this"));
         let elsewhere = std::thread::spawn(|| mutant("this") || reached());
         assert!(!elsewhere.join().unwrap());
         activate(Some("that"));

@@ -8,8 +8,7 @@ pub const DATAGRAM_BYTES: usize = 1400;
 /// Most datagrams of one answer.
 pub const ANSWER_DATAGRAMS_MAX: usize = 16;
 /// An answer is at most so many times as long as its request, frames included: whoever lies about where a
-/// request comes from turns little traffic into not much more. The shortest requests still get one full
-/// datagram.
+/// request comes from has that much sent to somebody else. The shortest requests still get one full datagram.
 pub const AMPLIFICATION_MAX: usize = 64;
 
 const BODY_BYTES: usize = DATAGRAM_BYTES - HEADER_BYTES;

@@ -159,7 +159,7 @@ fn a_group_that_is_held_is_left_alone() {
 
 /// Nothing is stored behind an entry that did not get into the ring, and the host learns of it.
 #[test]
-fn a_plane_whose_ring_has_a_hole_stops() {
+pub fn a_plane_whose_ring_has_a_hole_stops() {
     let (mut plane, _, _namespaces) = leader(16, &[plane_ip(0)]);
     let mut loaded = Loaded::at("eth0", 16);
     loaded.break_group();
@@ -253,10 +253,9 @@ pub fn none_is_taken_of_an_earlier_of(terms: u64) {
         }
     };
     side_by_side(&over, fill, || {
-        let begun = Instant::now();
         for number in 1..=terms {
             running.store(number, Ordering::Release);
-            let mut taken = 0;
+            let (begun, mut taken) = (Instant::now(), 0);
             while taken < EACH {
                 assert!(begun.elapsed() < PATIENCE, "nothing comes");
                 plane.poll(64, &mut |event| {

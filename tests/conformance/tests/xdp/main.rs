@@ -17,6 +17,7 @@ mod memcached;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod tagged;
+mod time_namespaces;
 mod twin;
 mod veth;
 mod wakes;

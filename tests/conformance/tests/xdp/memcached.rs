@@ -39,7 +39,7 @@ struct Served<H: How> {
     client: UdpSocket,
 }
 
-fn now() -> Duration {
+pub fn now() -> Duration {
     let time = clock_gettime(ClockId::Boottime);
     let (seconds, rest) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
     Duration::new(seconds.expect("since the start"), rest.expect("a fraction"))

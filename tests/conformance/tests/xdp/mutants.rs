@@ -44,7 +44,7 @@ mod so_much {
         crate::at_once::no_entry_leaves_torn_within(Duration::from_secs(10));
     }
 }
-use crate::{alone, at_once, copies, memcached, tagged, wakes};
+use crate::{alone, at_once, copies, memcached, tagged, time_namespaces, wakes};
 
 const NEEDED: &[Needed] = needed! {
     "xdp-tag" by so_much::forged,
@@ -79,6 +79,9 @@ const NEEDED: &[Needed] = needed! {
     "xdp-to-group" by copies::the_network_copies_what_goes_to_a_multicast_address,
     "xdp-secret" by copies::nobody_else_can_order_copies,
     "xdp-sets-still" by memcached::no_set_goes_behind_what_the_host_has_submitted_since,
+    "xdp-broken" by at_once::a_plane_whose_ring_has_a_hole_stops,
+    "xdp-stops" by at_once::a_plane_whose_ring_has_a_hole_stops,
+    "xdp-clock" by time_namespaces::a_lease_is_over_in_time_there,
     "xdp-registers-whole" by at_once::registers_are_never_seen_torn,
     "xdp-stale-slots" by so_much::stale,
     "xdp-steps-over" by so_much::steps,
