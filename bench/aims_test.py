@@ -106,7 +106,7 @@ class Aims(unittest.TestCase):
             found.add("follower", n, "quorumwire memory", ("healthy", "1×1"), {"p99_us": 10.0})
             found.add("follower", n, "quorumwire memory", ("stopped", "1×1"), {"p99_us": p99})
         text = aims_table(results(), found, None)
-        self.assertEqual(row(text, "fail-over gap, p99 of all kills, to etcd's", aims.OFF), ["0.06", "0.06–0.06", "≤ 0.15", "yes"])
+        self.assertEqual(row(text, "fail-over gap, p99 of all kills, to etcd's", aims.OFF), ["0.060", "0.057–0.060", "≤ 0.15", "yes"])
         self.assertEqual(row(text, "p99, 1×1, one stopped follower, to healthy", aims.OFF), ["1.15", "1.00–1.30", "≤ 1.2", "yes"])
 
     def test_names_with_versions_are_known_and_others_are_not(self):

@@ -54,9 +54,11 @@ class Results:
 
 
 def number(value):
-    """Three digits that count, and no less than the whole part."""
+    """Three digits that count, or two of less than a tenth, and no less than the whole part."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
+    if 0 < abs(value) < 0.0995:
+        return f"{value:.3f}"
     return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
 
 

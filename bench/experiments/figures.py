@@ -2,11 +2,12 @@
 import math
 import random
 import statistics
+from itertools import takewhile
 from typing import NamedTuple
 
 # A system keeps up with what is offered while it answers this share of it,
 KEEPS_UP = 0.95
-# and its p99 is bearable up to so many times that at the lowest rate.
+# and its p99 is bearable up to so many times the shortest at any rate that it keeps up with.
 KNEE_TIMES = 5
 # Clocks of the load program and of the harness are the same, but one looks a little after the other.
 KILL_TOLERANCE_MS = 50
@@ -81,15 +82,11 @@ def knee(rates):
 
     A rate behind one that was not borne does not count: there it was luck.
     """
-    found, bearable = None, None
-    for rate in sorted(rates):
-        if None in rate or rate.answered < KEEPS_UP * rate.offered:
-            break
-        bearable = KNEE_TIMES * rate.p99_us if bearable is None else bearable
-        if rate.p99_us > bearable:
-            break
-        found = rate
-    return found
+    kept_up = list(takewhile(lambda rate: None not in rate and rate.answered >= KEEPS_UP * rate.offered, sorted(rates)))
+    # Not that at the lowest rate, which a moment's noise makes long.
+    bearable = KNEE_TIMES * min((rate.p99_us for rate in kept_up), default=0)
+    borne = list(takewhile(lambda rate: rate.p99_us <= bearable, kept_up))
+    return borne[-1] if borne else None
 
 
 NO_WRITE_AFTERWARDS = "no write succeeded after the kill, up to the end of the run"

@@ -79,9 +79,9 @@ def points(taken, part, system, x, y):
     return found
 
 
-def lines(part, x, y, *more, at="at", of=""):
+def lines(part, x, y, *more, at="at", of="", beside=()):
     """Lines of `y` over `x`; `more` axes have lines of their own, `y` and they in one plot with one unit. With `of`, only
-    of systems whose names end so."""
+    of systems whose names end so. What is `beside` stands in the table alone."""
     def show(taken, path, title):
         series = [
             Series(f"{system}, {axis.label}" if more else system, points(taken, part, system, x, axis))
@@ -89,7 +89,7 @@ def lines(part, x, y, *more, at="at", of=""):
         ]
         label = y.label if not more else "µs"
         plot = Plot(path, title, x.label, label, series, log_x=x.log, log_y=y.log)
-        shown = [axis for axis in (x, y, *more) if axis.metric is not None]
+        shown = [axis for axis in (x, *beside, y, *more) if axis.metric is not None]
         return plot, figures(taken, part, at, [(axis.label, axis.metric) for axis in shown], of)
 
     return show
@@ -165,7 +165,7 @@ def over_time(part, latency=False):
             rows.append([system, *gap_columns(taken.timelines_of(part, system))])
         label = "p99, µs" if latency else "operations/s"
         plot = Plot(path, title, "seconds", label, series, log_y=latency, markers=False, marked_x=tuple(at / 1e3 for at, _ in marks))
-        headings = ["system", "longest time without a write, ms", "it began after what was done first, ms",
+        headings = ["system", "longest time without a write, ms", "it began, ms after the first dashed line",
                     "operations/s before", "at the end"]
         happened = ", ".join(f"{what} ({at / 1e3:.2f} s)" for at, what in marks)
         return plot, (f"Dashed: {happened}.\n\n" if marks else "") + table(headings, rows)

@@ -16,6 +16,18 @@ HEAD = """<!-- Written by `bench/papers/run`; do not edit. -->
 Three papers' figures, measured anew here: what they measured and found stands in words beside each plot, with its source; plots and
 tables show nothing but our own measurements. Their machines, networks and programs are others: compare the shapes, not the
 figures. How it is measured: [README.md](README.md). A spread in parentheses is the smallest and the largest of the rounds.
+Each part says when and of which commit it was measured; figures of different runs are not to be compared with each other.
+Where something happens over time, the longest time without a write may have begun before it (then the table has a negative
+number) or long after: then it was not what happened that took it.
+
+The papers:
+
+- **CAANS**: H. T. Dang, P. Bressana, H. Wang, K. S. Lee, H. Weatherspoon, M. Canini, F. Pedone, R. Soulé, *Network
+  Hardware-Accelerated Consensus*, 2016.
+- **Consensus in a Box**: Z. István, D. Sidler, G. Alonso, M. Vukolić, *Consensus in a Box: Inexpensive Coordination in
+  Hardware*, NSDI 2016.
+- **Waverunner**: M. Alimadadi, H. Mai, S. Cho, M. Ferdman, P. Milder, S. Mu, *Waverunner: An Elegant Approach to Hardware
+  Acceleration of State Machine Replication*, NSDI 2023.
 """
 
 
@@ -87,8 +99,9 @@ def remarks(figure, taken, not_drawn):
     found += [f"no plot was drawn: {not_drawn}"] if not_drawn else []
     parts = taken.parts_of(names)
     others = [row.value for row in taken.rows if row.part in parts and row.metric == "others_percent"]
-    if others and statistics.median(others) > OTHERS_PERCENT_MAX:
-        found.append(f"others used {statistics.median(others):.0f} % of the machine: measure again when it is quiet")
+    if others:
+        again = ": measure again when it is quiet" if statistics.median(others) > OTHERS_PERCENT_MAX else ""
+        found.append(f"others used {statistics.median(others):.0f} % of the machine (median), at most {max(others):.0f} %{again}")
     found += requests_failed(taken, parts)
     rounds = taken.rounds_of(parts)
     if rounds < ROUNDS_MIN:

@@ -207,15 +207,15 @@ FIGURES = (
             Panel("waverunner-7", "Latency with size, client in the kernel",
                   "Waverunner, figure 7: 1.79 µs for the smallest packets, at most 2.13 µs for the largest; p99 nearly as p50.",
                   lines("waverunner-sizes-inside", Axis("bytes of a command", log=True), P50, P99, at="bytes")),
-            Panel("waverunner-7-client", "Latency with size, at one rate, at the client",
+            Panel("waverunner-7-client", "Latency with size, at a quarter of each system's own highest rate, at the client",
                   "Waverunner, figure 7, as above; theirs was measured at the leader.",
-                  lines("waverunner-sizes", SIZE, P50, P99, at="bytes")),
+                  lines("waverunner-sizes", SIZE, P50, P99, at="bytes", beside=(THROUGHPUT,))),
         ),
         (REPLICATION, SIZES), (NO_FPGA, ("a million requests a second", "more than this machine carries beside three "
                                                                         "replicas and the client; the rate is a quarter of the "
                                          "highest with values of 1 KiB, for all sizes of a system alike")),
-        ours="The client in the kernel with one command of 16 to 1,376 bytes under way; and an open loop at one rate with "
-             "values of 8 B to 1 KiB.",
+        ours="The client in the kernel with one command of 16 to 1,376 bytes under way; and an open loop at one rate for all "
+             "sizes of a system, with values of 8 B to 1 KiB.",
     ),
     figure(
         8, "A leader fails and comes back",
@@ -273,7 +273,7 @@ FIGURES = (
                   "makes no difference.",
                   lines("waverunner-mixes", Axis("% writes"), THROUGHPUT, at="% writes")),
         ),
-        (MIXES,), (NO_FPGA, READS), ours="Our store and memcached alone, both by memcached's protocol, 0 to 100 % writes. memcached's `get`s "
+        (MIXES,), (NO_FPGA, READS, ("Redis", "the mix made no difference there; figures 10 and 12 have its protocol")), ours="Our store and memcached alone, both by memcached's protocol, 0 to 100 % writes. memcached's `get`s "
                                          "are slow, as in figure 10.",
     ),
     figure(
