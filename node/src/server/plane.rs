@@ -284,7 +284,15 @@ impl Plane {
 
     /// Whether the plane has put a memcached client's datagram into the log. Not before what waits.
     pub fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
-        self.waiting.is_empty() && self.place.take_memcached(from, datagram)
+        let taken = self.waiting.is_empty() && self.place.take_memcached(from, datagram);
+        self.has_more |= taken && self.wakes_itself();
+        taken
+    }
+
+    /// Whether what this host has put into the plane needs this host next, with no packet to say so: its own log has to
+    /// have it, or nobody else is asked.
+    fn wakes_itself(&self) -> bool {
+        self.held || self.slots.len() == 1
     }
 
     /// As [`DataPlane::answer_bytes_max`].
@@ -310,11 +318,14 @@ impl Plane {
     /// Entries are durable up to here.
     pub fn set_persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
         self.persisted = self.persisted.max(upto);
-        if self.held {
-            self.place.persisted(upto)
-        } else {
-            Ok(())
+        if !self.held {
+            return Ok(());
         }
+        let committed_before = self.place.registers().commit_index;
+        self.place.persisted(upto)?;
+        // No packet brings word of what became committed with this.
+        self.has_more |= self.place.registers().commit_index > committed_before;
+        Ok(())
     }
 
     /// What is durable and applied need not be kept: so a slow disk and a slow state machine hold up
@@ -521,6 +532,7 @@ impl Plane {
                     Ok((index, count)) => {
                         firsts.push((index, taken..taken + count));
                         taken += count;
+                        self.has_more |= self.wakes_itself();
                     }
                 }
                 if taken == commands.len() {

@@ -34,6 +34,8 @@ struct Inside {
     has_clients: bool,
     /// Commands it takes before it is full.
     room: usize,
+    /// It commits what is persisted, and not what is stored.
+    held: bool,
     /// The last entry the host has polled.
     polled: Index,
     polled_at: Option<Now>,
@@ -48,11 +50,14 @@ struct Inside {
 struct Alone(Arc<Mutex<Inside>>);
 
 impl Alone {
-    /// Stores and commits as many entries; the client of each has its answer at once.
+    /// Stores and commits as many entries; the client of each has its answer at once. If they are to be persisted first,
+    /// it only stores them.
     fn commit(&self, count: u64) -> Index {
         let mut inside = self.0.lock().unwrap();
         inside.registers.last_index.0 += count;
-        inside.registers.commit_index = inside.registers.last_index;
+        if !inside.held {
+            inside.registers.commit_index = inside.registers.last_index;
+        }
         inside.registers.last_index
     }
 }
@@ -79,6 +84,7 @@ impl DataPlane for Alone {
             ..Registers::default()
         };
         inside.polled = grant.last_index;
+        inside.held = grant.held;
         Ok(())
     }
 
@@ -165,7 +171,8 @@ impl DataPlane for Alone {
         0
     }
 
-    fn persisted(&mut self, _: Index) -> Result<(), PlaneError> {
+    fn persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
+        self.0.lock().unwrap().registers.commit_index = upto;
         Ok(())
     }
 
@@ -232,6 +239,11 @@ fn core_with(config: Config) -> Core {
 
 /// A group of one that leads a fast term.
 fn fast_leader() -> (Core, Alone) {
+    fast_leader_whose_entries_are(false)
+}
+
+/// The same, whose entries are held until they are durable, or not.
+fn fast_leader_whose_entries_are(held: bool) -> (Core, Alone) {
     let mut core = core_of_one();
     let alone = Alone::default();
     let address = "127.0.0.1:1".to_owned();
@@ -240,7 +252,7 @@ fn fast_leader() -> (Core, Alone) {
         "alone",
         address,
         GroupId(0),
-        false,
+        held,
         0,
     );
     core.plane = Some(plane);
@@ -276,6 +288,10 @@ fn carry_out(core: &mut Core) -> Index {
                     core.step(Input::Persisted(done.unwrap()));
                 }
                 Output::Committed(upto) => committed = committed.max(upto),
+                Output::PlanePersisted(upto) => {
+                    let plane = core.plane.as_mut().unwrap();
+                    plane.set_persisted(upto).unwrap();
+                }
                 Output::Engage(engage) => core.engage_plane(&engage),
                 Output::Disengage(reason) => core.disengage_plane(reason),
                 Output::RoleChanged(change) => core.role_changed(&change),
@@ -289,8 +305,7 @@ fn carry_out(core: &mut Core) -> Index {
                 | Output::StoreSnapshotChunk { .. }
                 | Output::InstallSnapshot { .. }
                 | Output::TakeSnapshot
-                | Output::PlaneHeartbeat { .. }
-                | Output::PlanePersisted(_) => {}
+                | Output::PlaneHeartbeat { .. } => {}
             }
         }
     }
@@ -339,6 +354,28 @@ fn a_read_that_takes_a_round_is_not_left_lying() {
     core.read(ticket);
     assert!(core.outputs.is_empty(), "it takes a round");
     assert!(core.has_unflushed());
+}
+
+/// Else it would wait until something else happens: no packet brings word of what this replica stores and persists itself.
+#[test]
+fn what_must_be_durable_is_not_left_lying() {
+    for held in [true, false] {
+        let (mut core, alone) = fast_leader_whose_entries_are(held);
+        alone.0.lock().unwrap().room = 8;
+        let has_more = |core: &Core| core.plane.as_ref().unwrap().has_more;
+        core.poll_plane();
+        carry_out(&mut core);
+        core.poll_plane();
+        assert!(!has_more(&core));
+        write(&mut core, 1);
+        core.submit_waiting();
+        assert!(index_of(&core, 1).is_some(), "the plane has it");
+        assert!(has_more(&core), "its own log has to have it, or nobody else");
+        core.poll_plane();
+        assert!(!has_more(&core));
+        carry_out(&mut core);
+        assert_eq!(has_more(&core), held, "it is committed now");
+    }
 }
 
 /// A command of the plane's own clients may have come before it meanwhile, whose life counts from it.
