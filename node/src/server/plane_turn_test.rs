@@ -370,7 +370,10 @@ fn what_must_be_durable_is_not_left_lying() {
         write(&mut core, 1);
         core.submit_waiting();
         assert!(index_of(&core, 1).is_some(), "the plane has it");
-        assert!(has_more(&core), "its own log has to have it, or nobody else");
+        assert!(
+            has_more(&core),
+            "its own log has to have it, or nobody else"
+        );
         core.poll_plane();
         assert!(!has_more(&core));
         carry_out(&mut core);
