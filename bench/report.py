@@ -54,7 +54,7 @@ class Results:
 
 
 def number(value):
-    """Three digits that count, or two of less than a tenth, and no less than the whole part."""
+    """Three digits that count, of less than a tenth three behind the point, and no less than the whole part."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     if 0 < abs(value) < 0.0995:

@@ -83,10 +83,12 @@ def knee(rates):
     A rate behind one that was not borne does not count: there it was luck.
     """
     kept_up = list(takewhile(lambda rate: None not in rate and rate.answered >= KEEPS_UP * rate.offered, sorted(rates)))
-    # Not that at the lowest rate, which a moment's noise makes long.
-    bearable = KNEE_TIMES * min((rate.p99_us for rate in kept_up), default=0)
-    borne = list(takewhile(lambda rate: rate.p99_us <= bearable, kept_up))
-    return borne[-1] if borne else None
+    if not kept_up:
+        return None
+    # What is slower at a lower rate was slow by a moment's noise.
+    best = min(range(len(kept_up)), key=lambda place: kept_up[place].p99_us)
+    bearable = KNEE_TIMES * kept_up[best].p99_us
+    return list(takewhile(lambda rate: rate.p99_us <= bearable, kept_up[best:]))[-1]
 
 
 NO_WRITE_AFTERWARDS = "no write succeeded after the kill, up to the end of the run"

@@ -198,7 +198,7 @@ pub struct Answer<'a> {
 }
 
 /// What a plane may do for memcached clients by itself, until it is told otherwise. Times are since the system
-/// was started, those asleep included.
+/// was started, those asleep included, by the process's clock (`CLOCK_BOOTTIME`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct MemcachedLeave {
     /// Plain `set`s may go into the log before then.

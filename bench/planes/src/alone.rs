@@ -24,7 +24,7 @@ use std::time::Duration;
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/alone.bpf.o"));
 /// As the server has it.
 const RING_SLOTS: u32 = 16 << 10;
-const DEVICE_FRAMES: u32 = 256;
+const DEVICE_FRAMES: u32 = 192;
 const REPLICAS_MAX: usize = 7;
 /// `struct alone_setup`: where its peers stand.
 const PEERS_AT: usize = 1416;

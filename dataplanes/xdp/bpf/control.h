@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host has done to a group: always by a program, under the lock that packets' steps take, so that
+/* What the host has done to a group: always by a program, and what changes it under the lock that packets' steps take, so that
  * nobody waits for a host that was interrupted while it held something. */
 #ifndef QW_CONTROL_H
 #define QW_CONTROL_H

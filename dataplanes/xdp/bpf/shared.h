@@ -121,7 +121,8 @@ enum qw_order {
 	QW_ORDER_CLOCK = 6, /* `number` becomes the time by which `struct qw_leave` is judged */
 };
 
-/* A group's host writes its own, runs qw_order or qw_submit_orders, and reads `done` and `out`. */
+/* A group's host writes its own, runs qw_order or qw_submit_orders, and reads `done`, `out` and, for the
+ * clock, `number`. */
 struct qw_control {
 	__u32 order; /* enum qw_order */
 	__u32 count;
@@ -134,7 +135,7 @@ struct qw_control {
 };
 
 /* What the host allows the program to do for memcached clients, from moment to moment. Only the host writes it.
- * Times are nanoseconds since the system was started, those asleep included. */
+ * Times are nanoseconds since the system was started, those asleep included, by the kernel's clock. */
 struct qw_leave {
 	__u64 sets_until; /* plain `set`s may go into the log before then */
 	__u64 reads_until; /* the leader's lease holds before then */

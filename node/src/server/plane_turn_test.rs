@@ -4,6 +4,7 @@ use super::*;
 use crate::server::core::Gate;
 use crate::server::journal::Journal;
 use crate::server::links::Links;
+use bytes::Bytes;
 use mio::Token;
 use mio::net::TcpListener;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
@@ -126,6 +127,11 @@ impl DataPlane for Alone {
         Ok((first, taken))
     }
 
+    fn take_memcached(&mut self, _: SocketAddr, _: &[u8]) -> bool {
+        self.commit(1);
+        true
+    }
+
     fn allow_memcached(&mut self, leave: &MemcachedLeave) {
         self.0.lock().unwrap().leave = *leave;
     }
@@ -237,25 +243,18 @@ fn core_with(config: Config) -> Core {
     Core::new(replica, Journal::new(None), links(), GroupId(0), now)
 }
 
-/// A group of one that leads a fast term.
-fn fast_leader() -> (Core, Alone) {
-    fast_leader_whose_entries_are(false)
+/// Entries are held until they are durable, or not.
+fn plane_of(alone: &Alone, held: bool) -> Plane {
+    let address = "127.0.0.1:1".to_owned();
+    let place = Box::new(alone.clone());
+    Plane::new(place, "alone", address, GroupId(0), held, 0)
 }
 
-/// The same, whose entries are held until they are durable, or not.
-fn fast_leader_whose_entries_are(held: bool) -> (Core, Alone) {
+/// A group of one that leads a fast term.
+fn fast_leader() -> (Core, Alone) {
     let mut core = core_of_one();
     let alone = Alone::default();
-    let address = "127.0.0.1:1".to_owned();
-    let plane = Plane::new(
-        Box::new(alone.clone()),
-        "alone",
-        address,
-        GroupId(0),
-        held,
-        0,
-    );
-    core.plane = Some(plane);
+    core.plane = Some(plane_of(&alone, false));
     for _ in 0..BEGINNING_HEARTBEATS_MAX {
         core.now.0 += HEARTBEAT;
         core.step(Input::Timeout);
@@ -358,26 +357,37 @@ fn a_read_that_takes_a_round_is_not_left_lying() {
 
 /// Else it would wait until something else happens: no packet brings word of what this replica stores and persists itself.
 #[test]
-fn what_must_be_durable_is_not_left_lying() {
-    for held in [true, false] {
-        let (mut core, alone) = fast_leader_whose_entries_are(held);
-        alone.0.lock().unwrap().room = 8;
-        let has_more = |core: &Core| core.plane.as_ref().unwrap().has_more;
-        core.poll_plane();
-        carry_out(&mut core);
-        core.poll_plane();
-        assert!(!has_more(&core));
-        write(&mut core, 1);
-        core.submit_waiting();
-        assert!(index_of(&core, 1).is_some(), "the plane has it");
-        assert!(
-            has_more(&core),
-            "its own log has to have it, or nobody else"
-        );
-        core.poll_plane();
-        assert!(!has_more(&core));
-        carry_out(&mut core);
-        assert_eq!(has_more(&core), held, "it is committed now");
+fn what_waits_for_this_replica_is_not_left_lying() {
+    for (replicas, held, needs_us) in [(1, false, true), (3, false, false), (3, true, true)] {
+        let alone = Alone::default();
+        alone.0.lock().unwrap().room = 1;
+        let mut plane = plane_of(&alone, held);
+        let peer = |id| Peer {
+            id: ReplicaId(id),
+            incarnation: Incarnation(1),
+        };
+        assert!(plane.engage(&Engage {
+            group: GroupId(0),
+            term: Term(1),
+            last_index: Index(0),
+            last_term: Term(0),
+            commit_index: Index(0),
+            me: 0,
+            leader: 0,
+            voters: (0..replicas).map(peer).collect(),
+            quorum: 1,
+        }));
+        let now = Now(Duration::from_secs(1));
+        plane.enqueue(Bytes::from_static(b"x"), Origin::Datagram(1), now);
+        plane.submit(0, |_, _, _| {}).unwrap();
+        assert_eq!(plane.has_more, needs_us, "{replicas}, {held}: submitted");
+        plane.poll();
+        assert!(!plane.has_more);
+        assert!(plane.take_memcached("127.0.0.1:2".parse().unwrap(), b""));
+        assert_eq!(plane.has_more, needs_us, "{replicas}, {held}: taken");
+        plane.poll();
+        plane.set_persisted(plane.registers().last_index).unwrap();
+        assert_eq!(plane.has_more, held, "it is committed");
     }
 }
 

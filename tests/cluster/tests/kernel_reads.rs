@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::cluster::{
     Cluster, Durability, Plan, REQUEST_TIMEOUT, SETTLE_DEADLINE, run_started,
 };
@@ -65,9 +65,7 @@ fn endure(replicas: u16, faults: &[Fault]) {
         let mut served = Served::default();
         for fault in faults {
             load.wait_for_writes(WRITES)?;
-            let leader = cluster.wait_for_fast_leader()?;
-            load.wait_for_writes(WRITES)?;
-            served.add(cluster, leader)?;
+            let leader = served.wait_for_more(cluster, &all)?;
             happen(cluster, &load, leader, *fault)?;
         }
         cluster.wait_for_settled_leader()?;
@@ -197,14 +195,29 @@ struct Served {
 }
 
 impl Served {
-    fn add(&mut self, cluster: &Cluster<'_>, leader: u16) -> Result<()> {
-        let (sets, reads) = (taken(cluster, leader)?, answered(cluster, leader)?);
-        ensure!(
-            sets > 0 && reads > 0,
-            "void: leader {leader}'s kernel took {sets} sets and answered {reads} gets"
-        );
-        self.sets += sets;
-        self.reads += reads;
-        Ok(())
+    /// By a replica since it runs.
+    fn by(cluster: &Cluster<'_>, id: u16) -> Result<Self> {
+        Ok(Self {
+            sets: taken(cluster, id)?,
+            reads: answered(cluster, id)?,
+        })
+    }
+
+    /// Waits until the program of whoever leads has taken and answered something from now on; who that was.
+    fn wait_for_more(&mut self, cluster: &Cluster<'_>, all: &[u16]) -> Result<u16> {
+        let before: Result<Vec<Self>> = all.iter().map(|id| Self::by(cluster, *id)).collect();
+        let before = before?;
+        let mut found = None;
+        cluster.wait_for("the kernel of a leader to serve both", || {
+            let leader = cluster.wait_for_fast_leader()?;
+            let (now, before) = (Self::by(cluster, leader)?, &before[usize::from(leader)]);
+            if now.sets > before.sets && now.reads > before.reads {
+                self.sets += now.sets - before.sets;
+                self.reads += now.reads - before.reads;
+                found = Some(leader);
+            }
+            Ok(found.is_some())
+        })?;
+        found.context("waited for one")
     }
 }

@@ -44,8 +44,8 @@ const RUNS: [Run; 6] = [
     Run {
         way: Way::V4,
         how: Driver::ATTACHMENT,
-        ring_slots: 32,
-        window: 32,
+        ring_slots: 64,
+        window: 64,
         share: 3,
     },
     Run {
@@ -59,7 +59,7 @@ const RUNS: [Run; 6] = [
         way: Way::V4,
         how: Clones::ATTACHMENT,
         ring_slots: 64,
-        window: 32,
+        window: 60,
         share: 1,
     },
     Run {
@@ -73,7 +73,7 @@ const RUNS: [Run; 6] = [
         way: Way::V6,
         how: Driver::ATTACHMENT,
         ring_slots: 64,
-        window: 32,
+        window: 48,
         share: 3,
     },
     Run {

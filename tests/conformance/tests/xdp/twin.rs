@@ -54,8 +54,8 @@ impl Sent {
 
 /// Longest that a frame may take from one end of a pair to the other.
 const ON_THE_WAY_MAX: Duration = Duration::from_secs(5);
-/// Frames that a device may have waiting.
-const DEVICE_FRAMES: u32 = 256;
+/// Frames of entries on their way for the first time that a device may have waiting: a quarter of its ring stays free.
+const DEVICE_FRAMES: u32 = 192;
 
 /// What is sent.
 #[derive(Default)]
