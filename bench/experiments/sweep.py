@@ -19,8 +19,8 @@ class Sweep(Experiment):
     about = (
         f"First a closed loop of {CONNECTIONS}×{IN_FLIGHT} finds the maximum, then open loops offer fractions of that turn's "
         "maximum. A request's latency counts from when it was due, so one that had to wait for others is not left out "
-        f"(coordinated omission). The knee is the highest rate of which at least {KEEPS_UP * 100:.0f} % is answered, with a p99 of at "
-        f"most {KNEE_TIMES} times the shortest p99 at any of them."
+        f"(coordinated omission). The knee is the highest rate such that at it and at every lower one at least {KEEPS_UP * 100:.0f} % is "
+        f"answered, and that from the rate with the shortest p99 on none has more than {KNEE_TIMES} times that."
     )
 
     def turn(self, turn):

@@ -10,6 +10,7 @@ use libbpf_rs::{
 };
 use quorumwire_fastpath::TagKey;
 use quorumwire_interfaces::PlaneKeyPair;
+use quorumwire_plane_xdp::window_max;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io::Read as _;
@@ -24,7 +25,6 @@ use std::time::Duration;
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/alone.bpf.o"));
 /// As the server has it.
 const RING_SLOTS: u32 = 16 << 10;
-const DEVICE_FRAMES: u32 = 192;
 const REPLICAS_MAX: usize = 7;
 /// `struct alone_setup`: where its peers stand.
 const PEERS_AT: usize = 1416;
@@ -241,7 +241,7 @@ fn own(own: &Peer) -> Vec<u8> {
 /// `struct alone_setup`.
 fn setup(me: usize, peers: &[Peer], keys: &PlaneKeyPair) -> Result<Vec<u8>> {
     let replicas = u32::try_from(peers.len())?;
-    let window = DEVICE_FRAMES / (replicas - 1).max(1);
+    let window = window_max(replicas - 1);
     let epoch = u32::from(keys.epoch % 2 == 1);
     let mut setup = Vec::new();
     for number in [u32::try_from(me)?, replicas, window, epoch] {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host has done to a group: always by a program, and what changes it under the lock that packets' steps take, so that
- * nobody waits for a host that was interrupted while it held something. */
+/* What the host has done to a group: always by a program, so that nobody waits for a host that was interrupted
+ * while it held something. What changes the group is done under the lock that packets' steps take. */
 #ifndef QW_CONTROL_H
 #define QW_CONTROL_H
 

@@ -17,7 +17,7 @@ pub struct KernelsClock {
 }
 
 impl KernelsClock {
-    pub fn of(place: &mut KernelPlace) -> Result<Self, PlaneError> {
+    pub fn of(place: &KernelPlace) -> Result<Self, PlaneError> {
         let mut comparisons = Vec::with_capacity(COMPARISONS);
         for _ in 0..COMPARISONS {
             let before = own_nanoseconds();

@@ -129,8 +129,8 @@ impl XdpPlane {
         let member = hear(address, shared.how)?;
         let programs = shared.programs_at(watch.found(), watch.blames())?;
         let slot = Slot::take(&programs, address)?;
-        let mut kernel = slot.place()?;
-        let clock = KernelsClock::of(&mut kernel).map_err(not_run)?;
+        let kernel = slot.place()?;
+        let clock = KernelsClock::of(&kernel).map_err(not_done)?;
         let copies_seen = kernel.copies();
         let engine = Engine::within(options, |_| Ok(kernel)).map_err(|error| match error {
             PlaneError::Refused(text) => Refused::new(Blames::System, text),
@@ -320,10 +320,10 @@ impl XdpPlane {
         let mut place = slot.place()?;
         place
             .go_on_from(Place::registers(self.engine.place()))
-            .map_err(not_run)?;
+            .map_err(not_done)?;
         let waiting = events_of(&slot, &self.events)?;
         self.wake_for(ffi::borrowed(&waiting))?;
-        let clock = KernelsClock::of(&mut place).map_err(not_run)?;
+        let clock = KernelsClock::of(&place).map_err(not_done)?;
         let recent = slot.recent(clock)?;
         if let Some(port) = self.memcached_port {
             slot.listen(port)?;
@@ -347,8 +347,18 @@ impl XdpPlane {
     }
 }
 
-fn not_run(_: PlaneError) -> io::Error {
-    io::Error::other("the kernel did not run the plane's program")
+/// Commands that a leader has on their way at most, to so many others.
+#[must_use]
+pub fn window_max(others: u32) -> u32 {
+    (DEVICE_FRAMES - DEVICE_FRAMES_FREE) / others.max(1)
+}
+
+/// An order was not carried out.
+fn not_done(error: PlaneError) -> io::Error {
+    match error {
+        PlaneError::Failed(text) => io::Error::other(text),
+        other => io::Error::other(format!("{other:?}")),
+    }
 }
 
 /// What the program has told and nobody has taken in.
@@ -474,8 +484,7 @@ impl DataPlane for XdpPlane {
         let others = u32::try_from(grant.peers.len())
             .unwrap_or(1)
             .saturating_sub(1);
-        let window = (DEVICE_FRAMES - DEVICE_FRAMES_FREE) / others.max(1);
-        self.engine.set_window(window.min(self.window));
+        self.engine.set_window(window_max(others).min(self.window));
         // What the program told of an earlier term is of no use in this one.
         if self.waiting.consume().is_err() {
             let text = "the kernel's events cannot be read";

@@ -88,8 +88,8 @@ impl KernelPlace {
     }
 
     /// The time by the clock that the programs see.
-    pub fn kernels_time(&mut self) -> Result<Duration, PlaneError> {
-        self.obey(Order::Clock, 0, Registers::default())?;
+    pub fn kernels_time(&self) -> Result<Duration, PlaneError> {
+        self.order(Order::Clock, 0, Registers::default())?;
         let ControlHead { number, .. } = self.parts.control.read(0);
         Ok(Duration::from_nanos(number))
     }
@@ -204,7 +204,14 @@ impl KernelPlace {
         usize::try_from(slot).expect("less than the ring's slots") * SLOT_BYTES
     }
 
+    /// An order after which the registers may be others.
     fn obey(&mut self, order: Order, number: u64, registers: Registers) -> Result<(), PlaneError> {
+        self.order(order, number, registers)?;
+        self.refresh();
+        Ok(())
+    }
+
+    fn order(&self, order: Order, number: u64, registers: Registers) -> Result<(), PlaneError> {
         let head = ControlHead {
             order: order as u32,
             number,
@@ -212,9 +219,7 @@ impl KernelPlace {
             ..ControlHead::default()
         };
         self.parts.control.write(0, &head);
-        give(&self.parts.order, self.group_slot)?;
-        self.refresh();
-        Ok(())
+        give(&self.parts.order, self.group_slot)
     }
 
     fn outcome(&self, place: usize) -> Outcome {
