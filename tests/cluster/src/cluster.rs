@@ -211,7 +211,12 @@ impl<'n> Cluster<'n> {
     /// Where the replica's data plane listens.
     #[must_use]
     pub fn plane(&self, id: u16) -> SocketAddr {
-        (self.ip(id), PLANE_PORT).into()
+        let address = if self.plan.planes_over_ipv6 {
+            self.network.address_v6(Place::Replica(id)).into()
+        } else {
+            self.ip(id).into()
+        };
+        SocketAddr::new(address, PLANE_PORT)
     }
 
     /// The folder with all keys of the cluster.

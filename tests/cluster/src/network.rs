@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -110,6 +110,13 @@ impl Network {
         Ipv4Addr::new(10, 77, self.subnet, place.host())
     }
 
+    /// The other address of a place.
+    #[must_use]
+    pub fn address_v6(&self, place: Place) -> Ipv6Addr {
+        let [subnet, host] = [self.subnet, place.host()].map(u16::from);
+        Ipv6Addr::new(0xfd77, 0, 0, subnet, 0, 0, 0, host)
+    }
+
     /// The file that names a place's namespace, as `nsenter --net=` takes it.
     #[must_use]
     pub fn namespace(&self, place: Place) -> PathBuf {
@@ -208,6 +215,19 @@ impl Network {
         ip_in(&namespace, &format!("link set eth0 {settings}\n"))
     }
 
+    /// Makes a replica's interface a port of a bridge, `br0`, which has its addresses from now on: as on a machine
+    /// that runs others.
+    pub fn put_on_bridge(&self, replica: u16) -> Result<()> {
+        let place = Place::Replica(replica);
+        let hardware = place.hardware_address();
+        let bridge = format!(
+            "link add br0 address {hardware} type bridge stp_state 0 mcast_snooping 0\n\
+             addr flush dev eth0\nlink set eth0 master br0\nlink set br0 up\n"
+        );
+        let namespace = self.namespace_name(&place.suffix());
+        ip_in(&namespace, &(bridge + &self.addresses(place, "br0")))
+    }
+
     /// So many receive queues at a replica's interface from now on.
     pub fn set_receive_queues(&self, replica: u16, count: u32) -> Result<()> {
         let count = count.to_string();
@@ -290,16 +310,27 @@ impl Network {
             switch,
             &format!("link set {port} master br0\nlink set {port} up\n"),
         )?;
-        let neighbours = self.places().filter(|other| *other != place).map(|other| {
-            let (address, hardware) = (self.address(other), other.hardware_address());
-            format!("neigh replace {address} lladdr {hardware} dev eth0 nud permanent\n")
+        let up = "link set lo up\nlink set eth0 up\n".to_owned();
+        ip_in(&namespace, &(up + &self.addresses(place, "eth0")))
+    }
+
+    /// Gives an interface of a place its addresses, and tells it of the others'.
+    fn addresses(&self, place: Place, interface: &str) -> String {
+        let own = format!(
+            "addr add {}/24 dev {interface}\naddr add {}/64 dev {interface} nodad\n",
+            self.address(place),
+            self.address_v6(place)
+        );
+        let others = self.places().filter(|other| *other != place);
+        let neighbours = others.flat_map(|other| {
+            let addresses: [IpAddr; 2] =
+                [self.address(other).into(), self.address_v6(other).into()];
+            addresses.map(|address| {
+                let hardware = other.hardware_address();
+                format!("neigh replace {address} lladdr {hardware} dev {interface} nud permanent\n")
+            })
         });
-        let address = format!("addr add {}/24 dev eth0\n", self.address(place));
-        let script: String = [address, "link set lo up\nlink set eth0 up\n".into()]
-            .into_iter()
-            .chain(neighbours)
-            .collect();
-        ip_in(&namespace, &script)
+        [own].into_iter().chain(neighbours).collect()
     }
 
     fn drop_between(&self, pairs: &[(Place, Place)]) -> Result<()> {

@@ -74,6 +74,8 @@ pub struct Plan {
     pub switches: Vec<&'static str>,
     /// Which data plane they have, as the option `plane` calls it.
     pub plane: String,
+    /// Whether the data planes have IPv6 addresses; everything else has IPv4.
+    pub planes_over_ipv6: bool,
     /// What is encrypted.
     pub tls: Tls,
     /// Each replica gets a disk of its own of this many MiB; one directory on the machine's disk if
@@ -94,6 +96,7 @@ impl Plan {
             options: Vec::new(),
             switches: Vec::new(),
             plane: std::env::var(PLANE_VARIABLE).unwrap_or_else(|_| "none".into()),
+            planes_over_ipv6: false,
             tls: match std::env::var(TLS_VARIABLE).as_deref() {
                 Ok("peers") => Tls::Peers,
                 Ok(_) | Err(_) => Tls::Off,
