@@ -16,10 +16,8 @@ import cpu
 import namespaces
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, INTERFACE, address, mac, port
 from processes import Failed, output_of, start, tail, wait_until
+from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, PLANE_PORT, Replicas
 
-PLANE_PORT, MEMCACHED_PORT = 7401, 11211
-CLUSTER = "bench"
-COMMAND_SECONDS_MAX = 20
 LOAD_SECONDS_EXTRA = 20
 WARM_UP_SECONDS = 0.1
 SECONDS = 0.25
@@ -192,13 +190,11 @@ def start_system(stack, system, network, tools, folder):
         return start_echo(stack, system, network, tools, folder)
     if system.plane == "memcached":
         return start_memcached(stack, system, network, tools, folder)
-    secret, keys = folder / "secret.toml", folder / "clients.toml"
-    output_of([str(tools.server), "keys", "new", "--file", str(secret)], COMMAND_SECONDS_MAX)
-    output_of([str(tools.server), "keys", "plane-clients", "--file", str(secret), "--cluster", CLUSTER, "--out", str(keys)],
-              COMMAND_SECONDS_MAX)
+    replicas = replicas_of(system, tools, folder)
+    keys = replicas.make_keys()
     if system.plane == "alone":
         return start_alone(stack, system, network, tools, folder, keys)
-    servers = [start_replica(stack, system, network, tools, folder, slot) for slot in range(system.replicas)]
+    servers = start_replicas(stack, system, network, replicas)
     leader = wait_for_fast_term(system, network, tools, folder, servers)
     return Running(system, network, [server.pid for server in servers], FIRST_REPLICA_HOST + leader, keys, tools)
 
@@ -245,24 +241,21 @@ def start_until_ready(stack, command, folder):
     wait_until("programs in the kernel", lambda: b"ready" in log.read_bytes(), [process], log)
 
 
-def start_replica(stack, system, network, tools, folder, slot):
-    own = address(FIRST_REPLICA_HOST + slot)
-    members = ",".join(f"{n}={address(FIRST_REPLICA_HOST + n)}:7400" for n in range(system.replicas))
-    command = [
-        str(tools.server), "server", "--insecure", "--cluster", CLUSTER, "--id", str(slot), "--members", members,
-        "--dir", str(folder / f"data-{slot}"), "--durability", system.durability, "--raise-priority", "0",
-        "--listen-peer", f"{own}:7400", "--listen-memcached", f"{own}:{MEMCACHED_PORT}",
-        "--listen-redis", f"{own}:6379", "--listen-client", f"{own}:7402",
-        "--listen-http", f"{own}:8080",
-        "--plane", system.plane, "--listen-plane", f"{own}:{PLANE_PORT}",
-        "--secret-file", str(folder / "secret.toml"),
-    ]
-    if system.election_timeout_ms is not None:
-        command += ["--election-timeout-ms", str(system.election_timeout_ms)]
-    command += system.options
+def replicas_of(system, tools, folder):
+    addresses = [address(FIRST_REPLICA_HOST + slot) for slot in range(system.replicas)]
+    return Replicas(tools.server, folder, addresses, system.plane, system.durability, system.election_timeout_ms, system.options)
+
+
+def start_replicas(stack, system, network, replicas):
+    """All of a system, by slot."""
+    return [start_replica(stack, system, network, replicas, slot) for slot in range(system.replicas)]
+
+
+def start_replica(stack, system, network, replicas, slot):
+    command = replicas.command(slot)
     command = ["nice", "-n", str(system.nice), *command] if system.nice else command
     command = ["taskset", "-c", str(max(os.sched_getaffinity(0))), *command] if system.on_one_core else command
-    return start(stack, network.command_in(FIRST_REPLICA_HOST + slot, command), folder / f"replica-{slot}.log")
+    return start(stack, network.command_in(FIRST_REPLICA_HOST + slot, command), replicas.folder / f"replica-{slot}.log")
 
 
 def wait_for_fast_term(system, network, tools, folder, servers):
@@ -281,7 +274,7 @@ def wait_for_fast_term(system, network, tools, folder, servers):
 
 
 def status_of(network, tools):
-    command = [str(tools.server), "status", "--json", "--addr", f"{address(FIRST_REPLICA_HOST)}:8080"]
+    command = [str(tools.server), "status", "--json", "--addr", f"{address(FIRST_REPLICA_HOST)}:{HTTP_PORT}"]
     with contextlib.suppress(Failed, ValueError):
         return json.loads(output_of(network.command_in(CLIENT_HOST, command), COMMAND_SECONDS_MAX))
     return {}

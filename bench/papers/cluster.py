@@ -14,9 +14,8 @@ import load
 import plane_load
 from namespaces import FIRST_REPLICA_HOST
 from processes import Failed, output_of, start, wait_until
+from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, REDIS_PORT, Replicas
 
-COMMAND_SECONDS_MAX = 20
-MEMCACHED_PORT, REDIS_PORT, HTTP_PORT = 11211, 6379, 8080
 # A loaded machine shall measure badly, not hold elections; figures with failures say another.
 ELECTION_TIMEOUT_MS = 10_000
 AGREE_SECONDS_MAX = 30
@@ -61,33 +60,15 @@ class Cluster:
 
     def __init__(self, stack, place, tools, system, folder, durability="memory", election_timeout_ms=ELECTION_TIMEOUT_MS):
         self.stack, self.place, self.tools, self.system, self.folder = stack, place, tools, system, folder
-        self.durability, self.election_timeout_ms = durability, election_timeout_ms
         self.members = list(range(3))
-        self.make_keys()
+        addresses = [place.address(slot) for slot in self.members]
+        self.replicas = Replicas(tools.server, folder, addresses, system.plane, durability, election_timeout_ms)
+        self.keys = self.replicas.make_keys()
         self.processes = {slot: self.start_replica(slot) for slot in self.members}
         self.leader = self.wait_until_it_serves()
 
-    def make_keys(self):
-        secret, self.keys = self.folder / "secret.toml", self.folder / "clients.toml"
-        server = str(self.tools.server)
-        output_of([server, "keys", "new", "--file", str(secret)], COMMAND_SECONDS_MAX)
-        output_of([server, "keys", "plane-clients", "--file", str(secret), "--cluster", plane_load.CLUSTER,
-                   "--out", str(self.keys)], COMMAND_SECONDS_MAX)
-
     def start_replica(self, slot):
-        own = self.place.address(slot)
-        members = ",".join(f"{n}={self.place.address(n)}:7400" for n in range(3))
-        command = [
-            str(self.tools.server), "server", "--insecure", "--cluster", plane_load.CLUSTER, "--id", str(slot),
-            "--members", members, "--dir", str(self.folder / f"data-{slot}"), "--durability", self.durability,
-            "--raise-priority", "0", "--listen-peer", f"{own}:7400", "--listen-memcached", f"{own}:{MEMCACHED_PORT}",
-            "--listen-redis", f"{own}:{REDIS_PORT}", "--listen-client", f"{own}:7402",
-            "--listen-http", f"{own}:{HTTP_PORT}", "--election-timeout-ms", str(self.election_timeout_ms),
-        ]
-        if self.system.plane != "none":
-            command += ["--plane", self.system.plane, "--listen-plane", f"{own}:{plane_load.PLANE_PORT}",
-                        "--secret-file", str(self.folder / "secret.toml")]
-        return start(self.stack, self.place.at_replica(slot, command), self.log(slot))
+        return start(self.stack, self.place.at_replica(slot, self.replicas.command(slot)), self.log(slot))
 
     def log(self, slot):
         return self.folder / f"replica-{slot}.log"

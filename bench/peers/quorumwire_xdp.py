@@ -6,8 +6,10 @@ import plane_load
 from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, address
 from peers.quorumwire import COMMAND_SECONDS_MAX, Load
-from plane_load import MEMCACHED_PORT, System, Tools
+from plane_load import System, Tools
 from processes import Failed, output_of
+from replica import MEMCACHED_PORT
+
 
 class QuorumwireXdp:
     """`--plane xdp` behind the same load program as everybody else's: TCP, over a Linux bridge."""
@@ -41,9 +43,9 @@ class QuorumwireXdp:
         system = System(self.name, self.note, "xdp", self.replicas, [], election_timeout_ms=None, durability=self.durability)
         tools = Tools(self.binary, Path())
         network = plane_load.make_network(stack, tools, self.replicas)
-        secret = str(folder / "secret.toml")
-        output_of([str(self.binary), "keys", "new", "--file", secret], COMMAND_SECONDS_MAX)
-        processes = [plane_load.start_replica(stack, system, network, tools, folder, slot) for slot in range(self.replicas)]
+        replicas = plane_load.replicas_of(system, tools, folder)
+        replicas.make_keys()
+        processes = plane_load.start_replicas(stack, system, network, replicas)
         leader = plane_load.wait_for_fast_term(system, network, tools, folder, processes)
         if leader is None or leader >= self.replicas:
             raise Failed(f"{self.name}: {leader} leads")
