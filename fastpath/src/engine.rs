@@ -45,8 +45,21 @@ pub struct Options {
     pub group: GroupId,
     /// Entries its ring holds: a power of two, at most 65,536.
     pub ring_slots: u32,
-    /// Leader: most entries that wait for a commit, 1 to `ring_slots`.
+    /// Leader: most entries that wait for a commit, 1 to `ring_slots`; never more than [`window_max`].
     pub window: u32,
+}
+
+/// Frames that the ring of a network device holds at least: those of veth devices. Nobody paces packets, so what a
+/// leader has on its way to all others must fit, or a burst loses some.
+const DEVICE_FRAMES: u32 = 256;
+/// Of these, so many stay free of entries on their way for the first time: for answers, and what is sent again.
+const DEVICE_FRAMES_FREE: u32 = 64;
+
+/// Entries that a leader has on their way at most, to so many others.
+#[must_use]
+pub const fn window_max(others: u32) -> u32 {
+    let others = if others == 0 { 1 } else { others };
+    (DEVICE_FRAMES - DEVICE_FRAMES_FREE) / others
 }
 
 /// A data plane without a network.
@@ -118,12 +131,6 @@ impl<P: Place> Engine<P> {
         }
     }
 
-    /// Leader: most entries that wait for a commit, from the next [`engage`](Self::engage) on; kept within 1
-    /// and the ring.
-    pub fn set_window(&mut self, window: u32) {
-        self.options.window = window.clamp(1, self.options.ring_slots);
-    }
-
     /// Signs and checks with these from now on.
     pub fn set_keys(&mut self, keys: &PlaneKeys) {
         self.signing.set(keys);
@@ -176,7 +183,10 @@ impl<P: Place> Engine<P> {
             released_index: grant.last_index.0,
             group: grant.group.0,
             ring_slots: self.options.ring_slots,
-            window: self.options.window,
+            window: self
+                .options
+                .window
+                .min(window_max(u32::from(replicas).saturating_sub(1))),
             role: if leads { Role::Leader } else { Role::Follower } as u8,
             me: grant.me,
             leader: grant.leader,

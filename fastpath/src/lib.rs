@@ -14,7 +14,7 @@ mod step;
 
 pub use asking::{Answered, Asking, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, Request};
 pub use counters::Counters;
-pub use engine::{Engine, Options, Outbox, Sink, shown};
+pub use engine::{Engine, Options, Outbox, Sink, shown, window_max};
 pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
 pub use mutants::Mutant;
 #[cfg(feature = "mutants")]

@@ -8,9 +8,8 @@ use libbpf_rs::{
     Link, MapCore as _, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput,
     ProgramMut,
 };
-use quorumwire_fastpath::TagKey;
+use quorumwire_fastpath::{TagKey, window_max};
 use quorumwire_interfaces::PlaneKeyPair;
-use quorumwire_plane_xdp::window_max;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io::Read as _;

@@ -2,8 +2,8 @@
 //! decisions are the engine's; this moves its datagrams, many at a time.
 pub use quorumwire_datagrams::DATAGRAM_BYTES_MAX;
 use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
-pub use quorumwire_fastpath::Options;
 use quorumwire_fastpath::{Counters, Engine};
+pub use quorumwire_fastpath::{Options, window_max};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, Grant, Index, Limits, PlaneError, PlaneEvent, PlaneKeys, Registers,
 };

@@ -48,11 +48,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use steer::Steered;
 
-/// Frames that a device's ring holds at least: those of veth devices. What a leader has on its way to all others
-/// must fit, or a burst loses some.
-const DEVICE_FRAMES: u32 = 256;
-/// Of these, so many stay free of entries on their way for the first time: for answers, and what is sent again.
-const DEVICE_FRAMES_FREE: u32 = 64;
 /// What the program does without anybody waiting for the host, the host finds this late at most.
 const LOOK_AGAIN_WITHIN: Duration = Duration::from_millis(5);
 /// After so many looks in vain the host looks no more until it is woken.
@@ -74,8 +69,6 @@ pub struct XdpPlane {
     events: Arc<Mutex<Events>>,
     /// Readable when the socket is, or when the program has something to tell.
     wakes: OwnedFd,
-    /// The largest that was asked for.
-    window: u32,
     more: bool,
     /// Polls that brought nothing, one behind the other.
     idle_polls: u32,
@@ -149,7 +142,6 @@ impl XdpPlane {
             wire,
             waiting,
             events,
-            window: options.window,
             more: false,
             idle_polls: 0,
             expects_round: false,
@@ -347,12 +339,6 @@ impl XdpPlane {
     }
 }
 
-/// Commands that a leader has on their way at most, to so many others.
-#[must_use]
-pub fn window_max(others: u32) -> u32 {
-    (DEVICE_FRAMES - DEVICE_FRAMES_FREE) / others.max(1)
-}
-
 /// An order was not carried out.
 fn not_done(error: PlaneError) -> io::Error {
     match error {
@@ -481,10 +467,6 @@ impl DataPlane for XdpPlane {
                 return Err(PlaneError::Failed(text.into()));
             }
         }
-        let others = u32::try_from(grant.peers.len())
-            .unwrap_or(1)
-            .saturating_sub(1);
-        self.engine.set_window(window_max(others).min(self.window));
         // What the program told of an earlier term is of no use in this one.
         if self.waiting.consume().is_err() {
             let text = "the kernel's events cannot be read";

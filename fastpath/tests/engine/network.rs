@@ -235,6 +235,14 @@ impl Network {
         });
     }
 
+    /// What is on its way to one, which does not arrive unless it is delivered.
+    pub fn take_out(&mut self, slot: usize) -> Vec<Flying> {
+        let all = self.queue.drain(..);
+        let (out, rest): (Vec<_>, Vec<_>) = all.partition(|flying| flying.to == address(slot));
+        self.queue = rest.into();
+        out
+    }
+
     /// Delivers until nothing is on its way, then hands over what has happened.
     pub fn settle(&mut self) {
         let mut delivered = 0;

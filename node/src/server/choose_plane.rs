@@ -17,7 +17,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 const PLANE_OPTIONS: quorumwire_plane_socket::Options = quorumwire_plane_socket::Options {
     group: GROUP,
     ring_slots: 16 << 10,
-    window: 8 << 10,
+    window: quorumwire_plane_socket::window_max(1),
 };
 
 /// A data plane that can be asked for by name.

@@ -184,6 +184,24 @@ pub fn a_full_window_takes_no_more<F: Fabric>() {
     cluster.assert_all_committed(8);
 }
 
+/// What is on its way to all others fits into the ring of a network device, however large a window was asked for: three
+/// quarters of 256 frames, two for each entry.
+pub fn no_more_is_on_its_way_than_a_device_holds<F: Fabric>() {
+    let mut cluster = Cluster::<F>::engaged_with(Wanted {
+        replicas: 3,
+        ring_slots: 1024,
+        window: 1024,
+    });
+    for _ in 0..96 {
+        cluster.submit(b"x").expect("room");
+    }
+    assert_eq!(cluster.submit(b"x"), Err(PlaneError::Full));
+    cluster.settle();
+    cluster.fabric.plane(0).heartbeat(1).expect("it leads");
+    cluster.settle();
+    cluster.assert_all_committed(96);
+}
+
 /// An entry that the host has not taken is not overwritten.
 pub fn a_full_ring_takes_no_more<F: Fabric>() {
     let mut cluster = Cluster::<F>::engaged_with(Wanted {

@@ -97,7 +97,8 @@ macro_rules! conformance {
             common_case: commands_reach_all_in_order_and_are_committed,
                 every_kind_and_size_goes_through, one_replica_commits_alone,
                 the_quorum_of_all_waits_for_all, heartbeats_are_heard_and_answered,
-                a_full_window_takes_no_more, a_full_ring_takes_no_more,
+                a_full_window_takes_no_more, no_more_is_on_its_way_than_a_device_holds,
+                a_full_ring_takes_no_more,
                 a_follower_with_a_full_ring_catches_up, a_planes_limits_are_kept;
             faults: nothing_is_lost_by_loss_repetition_and_reordering,
                 a_lost_acknowledgement_is_said_again, a_gap_is_filled,

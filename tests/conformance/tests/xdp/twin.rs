@@ -54,8 +54,6 @@ impl Sent {
 
 /// Longest that a frame may take from one end of a pair to the other.
 const ON_THE_WAY_MAX: Duration = Duration::from_secs(5);
-/// Frames of entries on their way for the first time that a device may have waiting: a quarter of its ring stays free.
-const DEVICE_FRAMES: u32 = 192;
 
 /// What is sent.
 #[derive(Default)]
@@ -192,10 +190,7 @@ impl Twin {
     }
 
     pub fn engage(&mut self, grant: &Grant) {
-        let others = u32::try_from(grant.peers.len()).expect("a few") - 1;
         self.replicas = grant.peers.len();
-        let window = DEVICE_FRAMES / others.max(1);
-        self.native.set_window(window.min(self.options.window));
         self.native.engage(grant).expect("a sound grant");
         self.plane.engage(grant).expect("a sound grant");
         self.answered_here.clear();
