@@ -324,6 +324,13 @@ impl Replica {
         self.members.current()
     }
 
+    /// Whether members are known, and this replica is none of them.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        let known = self.membership();
+        !known.members.is_empty() && known.member(self.config.me.id).is_none()
+    }
+
     /// The members as of an index at or behind the newest snapshot, and the entry that set them: what
     /// a snapshot of that index must say.
     #[must_use]

@@ -10,6 +10,9 @@ pub const UNKNOWN: &str = "SERVER_ERROR outcome unknown: leadership moved before
                            known to be committed\r\n";
 /// Nobody leads, and nobody did for a while.
 pub const NO_LEADER: &str = "SERVER_ERROR no leader: nothing was changed, try again\r\n";
+/// The replica is no member any more.
+pub const REMOVED: &str =
+    "SERVER_ERROR no leader: this replica was removed from the cluster, nothing was changed\r\n";
 /// The replica stopped leading before the request reached the log.
 pub const NOT_LEADER: &str = "SERVER_ERROR not leader: leadership moved, nothing was changed\r\n";
 /// The write's place in the log went to another leader's entry.
@@ -55,6 +58,7 @@ mod tests {
         for (text, verdict) in [
             (UNKNOWN, Verdict::TryAgain),
             (NO_LEADER, Verdict::TryAgain),
+            (REMOVED, Verdict::TryAgain),
             (NOT_LEADER, Verdict::TryAgain),
             (NOT_COMMITTED, Verdict::TryAgain),
             (BUSY, Verdict::TryAgain),

@@ -448,6 +448,8 @@ impl Core {
             }
             Some(_) if self.forwards.len() >= FORWARDS_MAX => Err(self.stall()),
             Some(leader) => Ok(leader),
+            // Nobody will tell it of a leader.
+            None if self.replica.is_removed() => Err(Routed::Answer(answers::REMOVED.into())),
             None => {
                 let since = *self.leaderless_since.get_or_insert(self.now);
                 if self.now.0.saturating_sub(since.0) > LEADER_WAIT {

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use quorumwire_cluster_tests::client::Client;
+use quorumwire_cluster_tests::client::{Client, Outcome};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::slowness::{TENTH, while_slow};
@@ -56,6 +56,7 @@ fn grows_from_three_to_five_and_shrinks_back_under_load() {
             cluster.change_member(&["remove"], id)?;
             voters.retain(|voter| *voter != id);
             wait_for_voters(cluster, &voters)?;
+            wait_for_refusal(cluster, id)?;
             cluster.terminate(id)?;
             load.wait_for_writes(300)?;
         }
@@ -66,6 +67,14 @@ fn grows_from_three_to_five_and_shrinks_back_under_load() {
         cluster.wait_for_equal(&voters)?;
         Ok(())
     });
+}
+
+/// Waits until a replica that was removed sends its clients elsewhere.
+fn wait_for_refusal(cluster: &Cluster<'_>, id: u16) -> Result<()> {
+    cluster.wait_for("a removed replica to say so", || {
+        let answer = cluster.client(id)?.set("removed", b"1");
+        Ok(matches!(answer, Outcome::Refused(said) if said.contains("was removed")))
+    })
 }
 
 #[test]

@@ -59,6 +59,7 @@ mod tests {
         for (text, reason) in [
             (answers::UNKNOWN, RefusedReason::OutcomeUnknown),
             (answers::NO_LEADER, RefusedReason::NoLeader),
+            (answers::REMOVED, RefusedReason::NoLeader),
             (answers::NOT_LEADER, RefusedReason::NotLeader),
             (answers::NOT_COMMITTED, RefusedReason::NotCommitted),
             (answers::BUSY, RefusedReason::Busy),

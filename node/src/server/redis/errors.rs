@@ -90,6 +90,7 @@ mod tests {
         for (text, word) in [
             (answers::UNKNOWN, "ERR outcome unknown"),
             (answers::NO_LEADER, "CLUSTERDOWN no leader"),
+            (answers::REMOVED, "CLUSTERDOWN no leader"),
             (answers::NOT_LEADER, "READONLY not leader"),
             (answers::NOT_COMMITTED, "ERR not executed"),
             (answers::BUSY, "TRYAGAIN busy"),
