@@ -157,17 +157,23 @@ pub fn heartbeats_are_heard_and_answered<F: Fabric>() {
     }
 }
 
-/// Only so many entries wait for a commit.
-pub fn a_full_window_takes_no_more<F: Fabric>() {
+/// Three replicas, of which the leader has taken so many commands, and takes no more.
+fn full<F: Fabric>(ring_slots: u32, window: u32, taken: u32) -> Cluster<F> {
     let mut cluster = Cluster::<F>::engaged_with(Wanted {
         replicas: 3,
-        ring_slots: 16,
-        window: 4,
+        ring_slots,
+        window,
     });
-    for _ in 0..4 {
+    for _ in 0..taken {
         cluster.submit(b"x").expect("room");
     }
     assert_eq!(cluster.submit(b"x"), Err(PlaneError::Full));
+    cluster
+}
+
+/// Only so many entries wait for a commit.
+pub fn a_full_window_takes_no_more<F: Fabric>() {
+    let mut cluster = full::<F>(16, 4, 4);
     // Of many, as many are taken as there is room for.
     cluster.settle();
     let command = Command {
@@ -187,15 +193,7 @@ pub fn a_full_window_takes_no_more<F: Fabric>() {
 /// What is on its way to all others fits into the ring of a network device, however large a window was asked for: three
 /// quarters of 256 frames, two for each entry.
 pub fn no_more_is_on_its_way_than_a_device_holds<F: Fabric>() {
-    let mut cluster = Cluster::<F>::engaged_with(Wanted {
-        replicas: 3,
-        ring_slots: 1024,
-        window: 1024,
-    });
-    for _ in 0..96 {
-        cluster.submit(b"x").expect("room");
-    }
-    assert_eq!(cluster.submit(b"x"), Err(PlaneError::Full));
+    let mut cluster = full::<F>(1024, 1024, 96);
     cluster.settle();
     cluster.fabric.plane(0).heartbeat(1).expect("it leads");
     cluster.settle();
