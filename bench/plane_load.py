@@ -206,12 +206,18 @@ def start_echo(stack, system, network, tools, folder):
 
 
 def start_memcached(stack, system, network, tools, folder):
+    process = memcached_at(stack, network, FIRST_REPLICA_HOST, MEMCACHED_PORT, tools.server, folder)
+    return Running(system, network, [process.pid], FIRST_REPLICA_HOST, None, tools)
+
+
+def memcached_at(stack, network, host, port_number, server, folder):
+    """memcached's process, which answers, at a host's port for TCP and UDP."""
     if shutil.which("memcached") is None:
         raise Failed("memcached is not installed: `tools/setup`")
-    own, log = address(FIRST_REPLICA_HOST), folder / "memcached.log"
-    command = ["memcached", "-u", "root", "-l", own, "-p", str(MEMCACHED_PORT), "-U", str(MEMCACHED_PORT), "-t", "1"]
-    process = start(stack, network.command_in(FIRST_REPLICA_HOST, command), log)
-    asks = [str(tools.server), "bench", "--json", "--operations", "1", "--addr", f"{own}:{MEMCACHED_PORT}"]
+    own, log = address(host), folder / "memcached.log"
+    command = ["memcached", "-u", "root", "-l", own, "-p", str(port_number), "-U", str(port_number), "-t", "1"]
+    process = start(stack, network.command_in(host, command), log)
+    asks = [str(server), "bench", "--json", "--operations", "1", "--addr", f"{own}:{port_number}"]
 
     def answers():
         with contextlib.suppress(Failed):
@@ -219,7 +225,7 @@ def start_memcached(stack, system, network, tools, folder):
         return False
 
     wait_until("memcached", answers, [process], log)
-    return Running(system, network, [process.pid], FIRST_REPLICA_HOST, None, tools)
+    return process
 
 
 def start_alone(stack, system, network, tools, folder, keys):

@@ -4,5 +4,6 @@ from experiments.follower import Follower
 from experiments.loads import Durability, Mixed, Payload, Replicas
 from experiments.outstanding import Outstanding
 from experiments.sweep import Sweep
+from experiments.traffic import Traffic
 
-ALL = [Outstanding(), Sweep(), Payload(), Replicas(), Durability(), Mixed(), Failover(), Follower()]
+ALL = [Outstanding(), Sweep(), Payload(), Replicas(), Durability(), Mixed(), Failover(), Follower(), Traffic()]

@@ -62,6 +62,23 @@ class Peer:
         )
 
 
+class AtInterfaces(Peer):
+    """Is measured with programs at its interface and without; without, twice as much arrives, and nothing leaves."""
+
+    def interfaces(self):
+        return [Interface("no program", 2e9), Interface("plane xdp", 1e9)]
+
+
+class Interface(Peer):
+    def __init__(self, name, bits_per_second):
+        super().__init__(name)
+        self.printed = f'{{"end": {{"sum_received": {{"bits_per_second": {bits_per_second}}}}}}}'
+
+    def start(self, stack, folder):
+        words = {"in": ["echo", self.printed], "out": ["echo", "{}"]}
+        return super().start(stack, folder)._replace(bulk_command=lambda direction, *_: words[direction])
+
+
 def comm(pid):
     return Path(f"/proc/{pid}/comm").read_text().strip()
 
@@ -119,6 +136,17 @@ class Experiments(unittest.TestCase):
         self.assertIn("100 (100–100)", line_of(text, "a"))
         self.assertIn("too large for me", text)
         self.assertNotIn("| 0", line_of(text, "a"))
+
+    def test_other_traffic_is_compared_with_that_without_programs(self):
+        said = []
+        found = run("traffic", [AtInterfaces("a"), Peer("b")], said=said)
+        self.assertEqual(found.systems("traffic"), ["no program", "plane xdp"])
+        text = shown(found, "traffic")
+        self.assertIn("| 2.00 (2.00–2.00) ", line_of(text, "no program"))
+        self.assertIn("| 1.00 (0.50; 0.50–0.50) ", line_of(text, "plane xdp"))
+        self.assertIn("failed", line_of(text, "plane xdp"))
+        self.assertIn("- plane xdp: three idle replicas", text)
+        self.assertTrue(any("1.00" in line for line in said))
 
     def test_replicas_are_counted(self):
         found = run("replicas", [Peer("a")])

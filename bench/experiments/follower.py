@@ -5,10 +5,10 @@ from pathlib import Path
 
 from experiments.figures import ratio
 from experiments.loads import MANY, ONE, SHAPES
-from experiments.tables import cell
+from experiments.tables import cell_beside
 from experiments.turns import Experiment
 from processes import start, stop, wait_until
-from report import NOT_MEASURED, number, table
+from report import table
 
 PAUSE = Path(__file__).parent / "pause"
 SLOW_STOPPED_MS, SLOW_RUNNING_MS = 50, 50
@@ -42,7 +42,7 @@ class Follower(Experiment):
     def section(self, found):
         headings = ["system", *(f"{load}, {state}" for load in (ONE, MANY) for state in (HEALTHY, SLOW, STOPPED))]
         rows = [
-            [system, *(with_ratio(found, system, state, load) for load in (ONE, MANY) for state in (HEALTHY, SLOW, STOPPED))]
+            [system, *(with_healthy(found, system, state, load) for load in (ONE, MANY) for state in (HEALTHY, SLOW, STOPPED))]
             for system in found.systems(self.name)
         ]
         return "p99, µs:\n\n" + table(headings, rows)
@@ -61,12 +61,7 @@ def to_healthy(found, system, state, load):
     return ratio(found.of(Follower.name, system, (state, load), "p99_us"), found.of(Follower.name, system, (HEALTHY, load), "p99_us"))
 
 
-def with_ratio(found, system, state, load):
-    shown = cell(found, Follower.name, system, (state, load), "p99_us")
-    if state == HEALTHY or shown in ("failed", NOT_MEASURED):
-        return shown
-    times = to_healthy(found, system, state, load)
-    if times is None:
-        return shown
-    median_us = number(found.median(Follower.name, system, (state, load), "p99_us"))
-    return f"{median_us} ({number(times.value)}; {number(times.low)}–{number(times.high)})"
+def with_healthy(found, system, state, load):
+    """p99, and what it is of the healthy system's."""
+    healthy = None if state == HEALTHY else (system, (HEALTHY, load))
+    return cell_beside(found, Follower.name, system, (state, load), "p99_us", healthy)

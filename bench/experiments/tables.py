@@ -1,4 +1,5 @@
 """Tables and plots that several experiments share."""
+from experiments.figures import ratio
 from plots import SERIES_MAX, Plot, Series
 from report import NOT_MEASURED, number, spread, table
 
@@ -14,6 +15,18 @@ def cell(found, experiment, system, setting, field):
     # A turn that failed as a whole has no more than the beginning of a setting.
     tried = any(one.setting == tuple(setting)[: len(one.setting)] for one in found.failed(experiment, system))
     return "failed" if tried else NOT_MEASURED
+
+
+def cell_beside(found, experiment, system, setting, field, other):
+    """Median, and in parentheses what it is of `other`, a system and a setting: the ratio of medians, smallest and largest of the rounds.
+
+    Without another, or where that was not measured, the cell alone.
+    """
+    shown = cell(found, experiment, system, setting, field)
+    times = other and ratio(found.of(experiment, system, setting, field), found.of(experiment, *other, field))
+    if not times:
+        return shown
+    return f"{number(found.median(experiment, system, setting, field))} ({number(times.value)}; {number(times.low)}–{number(times.high)})"
 
 
 def grid(found, experiment, columns):

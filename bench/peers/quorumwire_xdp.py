@@ -7,6 +7,7 @@ from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, address
 from peers.quorumwire import COMMAND_SECONDS_MAX, Load
 from plane_load import System, Tools
+from peers.interface import interfaces
 from processes import Failed, output_of
 from replica import MEMCACHED_PORT
 
@@ -36,6 +37,10 @@ class QuorumwireXdp:
 
     def version(self):
         return output_of([str(self.binary), "--version"], COMMAND_SECONDS_MAX).strip()
+
+    def interfaces(self):
+        """With the plane's programs and without."""
+        return interfaces(self.binary)
 
     def start(self, stack, folder):
         """Starts it and waits until a fast term runs; it ends with `stack`, network included."""
