@@ -208,6 +208,13 @@ static __always_inline void qw_note_queue(const struct xdp_md *ctx, __u32 group_
 		qw_tally(group_slot, QW_COUNT_OTHER_QUEUE, 1);
 }
 
+/* Whether all of a frame can be read directly. Jumbo frames, and those that a card has put together, come in parts, of
+ * which a frame's end is not the first one's. None of ours is one. */
+static __always_inline int qw_is_in_one(struct xdp_md *ctx)
+{
+	return bpf_xdp_get_buff_len(ctx) == (__u64)qw_frame_bytes(ctx) || qw_left_out(QW_LEFT_OUT_IN_ONE);
+}
+
 SEC("xdp")
 int qw_receive(struct xdp_md *ctx)
 {
@@ -218,7 +225,7 @@ int qw_receive(struct xdp_md *ctx)
 
 	/* Not by another branch: the compiler would put the step into this function, too much for its stack. */
 	if (!s || !qw_find(ctx, &s->frame) ||
-	    !(qw_is_to_us(ctx, &s->frame) | qw_left_out(QW_LEFT_OUT_ADDRESS)))
+	    !((qw_is_to_us(ctx, &s->frame) | qw_left_out(QW_LEFT_OUT_ADDRESS)) & qw_is_in_one(ctx)))
 		return XDP_PASS;
 	group_slot = s->frame.group_slot;
 	mine = qw_own_step(group_slot);

@@ -1,10 +1,11 @@
 //! One leader's program, packet by packet: what it learns of Ethernet addresses, and that what it could not send is
 //! counted. Needs root.
 use crate::frames::{Envelope, framed};
-use crate::loaded::Loaded;
+use crate::loaded::{Loaded, XDP_PASS};
 use crate::twin::frame_of;
 use crate::veth::{
     Namespaces, OUTSIDE, PORT, counted, grant, peers_at, plane_ip, plane_mac, port, test_ip,
+    test_mac,
 };
 use crate::{Clones, Driver, How};
 use quorumwire_conformance_tests::cluster::{GROUP, START, keys};
@@ -55,8 +56,8 @@ impl Leader {
         }
     }
 
-    /// The second replica acknowledges, from an address and an Ethernet address.
-    fn acknowledge(&mut self, index: u64, from: SocketAddr, from_mac: [u8; 6]) {
+    /// The second replica's acknowledgement, from an address and an Ethernet address.
+    fn acknowledgement(index: u64, from: SocketAddr, from_mac: [u8; 6]) -> Vec<u8> {
         let envelope = Envelope {
             from,
             to: (plane_ip(0), PORT).into(),
@@ -64,7 +65,12 @@ impl Leader {
             to_mac: plane_mac(0),
         };
         let said = signed(&header(Kind::AppendOk, 1, index), &[], keys().cluster.key);
-        self.loaded.run(&framed(&envelope, &said));
+        framed(&envelope, &said)
+    }
+
+    fn acknowledge(&mut self, index: u64, from: SocketAddr, from_mac: [u8; 6]) {
+        let frame = Self::acknowledgement(index, from, from_mac);
+        self.loaded.run(&frame);
     }
 }
 
@@ -92,6 +98,30 @@ pub fn ethernet_addresses_are_learnt_from_their_owners() {
     assert_eq!(leader.loaded.peer_mac(1), first, "it moved nothing");
     leader.acknowledge(START + 4, replica, second);
     assert_eq!(leader.loaded.peer_mac(1), second, "it has moved");
+}
+
+/// A frame of more parts than the one that is read, as jumbo frames are, begins with a good packet: it is no frame of ours.
+#[test]
+pub fn frames_in_parts_are_the_systems() {
+    /// More than one part has room for.
+    const IN_PARTS_BYTES: usize = 3800;
+    let mut leader = Leader::new(Driver::ATTACHMENT, 1);
+    let command = Command {
+        kind: EntryKind::Command,
+        session: 0,
+        sequence: 0,
+        payload: b"x",
+    };
+    leader.plane.submit(&[command]).expect("room");
+    let replica = (test_ip(0, 1), PORT).into();
+    let whole = Leader::acknowledgement(START + 1, replica, test_mac(0));
+    let mut in_parts = whole.clone();
+    in_parts.resize(IN_PARTS_BYTES, 0xa5);
+    let before = leader.loaded.state();
+    assert_eq!(leader.loaded.run(&in_parts), (XDP_PASS, &in_parts[..]));
+    assert!(leader.loaded.is_in(&before), "it was taken");
+    leader.loaded.run(&whole);
+    assert_eq!(leader.loaded.registers().commit_index, START + 1);
 }
 
 /// With the cable out the device takes no clones.
