@@ -47,7 +47,7 @@ class Cluster(NamedTuple):
     # (seconds, more=[]) -> list of words: a load on all replicas that outlives the leader; None: nobody takes over.
     survive_command: object = None
     load_with: object = None  # (connections, in_flight, seconds, more) -> list of words: on the leader, `more` goes before what is usual
-    bulk_command: object = None  # (direction, seconds, warm-up seconds) -> list of words: what iperf3 shall send; the experiment `traffic`
+    bulk: object = None  # (direction, seconds, warm-up seconds) -> Gbit/s of one TCP connection, others' share of the machine in %
     leader_now: object = None  # () -> pid of who leads at this moment; None: as it was at the start
 
     def leader_pid(self):

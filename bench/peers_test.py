@@ -3,7 +3,9 @@ import unittest
 from pathlib import Path
 
 from load import LATENCY, READS, Cluster, Server
+from peers import interface
 from peers.quorumwire import Load
+from processes import Failed
 
 
 def options(words):
@@ -41,6 +43,27 @@ class WhoLeads(unittest.TestCase):
         servers = [Server(1, False), Server(2, True)]
         self.assertEqual(Cluster(servers, None).leader_pid(), 2)
         self.assertEqual(Cluster(servers, None, leader_now=lambda: 1).leader_pid(), 1)
+
+
+class Iperf(unittest.TestCase):
+    # What iperf3 3.12 says at the end, shortened.
+    PRINTED = b'''{"end": {
+        "sum_sent": {"start": 0, "end": 1.002829, "bytes": 2287206400, "bits_per_second": 18246033172.15597, "retransmits": 6, "sender": false},
+        "sum_received": {"start": 0, "end": 1.000025, "bytes": 2286288790, "bits_per_second": 18289853073.67316, "sender": false}}}'''
+
+    def test_what_arrived_counts(self):
+        self.assertAlmostEqual(interface.gbit_per_second(self.PRINTED), 18.29, places=2)
+
+    def test_a_failure_says_why_whatever_the_exit_code(self):
+        with self.assertRaisesRegex(Failed, "unable to connect"):
+            interface.gbit_per_second(b'{"intervals": [], "end": {}, "error": "unable to connect to server: Connection refused"}')
+        with self.assertRaises(Failed):
+            interface.gbit_per_second(b"")
+
+    def test_the_client_sends_or_out_of_a_host_receives(self):
+        into, out_of = (interface.of_client(direction, 3, 1) for direction in (interface.INTO, interface.OUT_OF))
+        self.assertNotIn("--reverse", into)
+        self.assertEqual(out_of, [*into, "--reverse"])
 
 
 if __name__ == "__main__":

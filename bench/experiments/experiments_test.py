@@ -65,18 +65,26 @@ class Peer:
 class AtInterfaces(Peer):
     """Is measured with programs at its interface and without; without, twice as much arrives, and nothing leaves."""
 
+    first_fails = False
+
     def interfaces(self):
-        return [Interface("no program", 2e9), Interface("plane xdp", 1e9)]
+        return [Interface("no program", 2.0, self.first_fails), Interface("plane xdp", 1.0)]
 
 
 class Interface(Peer):
-    def __init__(self, name, bits_per_second):
+    def __init__(self, name, gbit_per_second, fails=False):
         super().__init__(name)
-        self.printed = f'{{"end": {{"sum_received": {{"bits_per_second": {bits_per_second}}}}}}}'
+        self.gbit_per_second, self.fails = gbit_per_second, fails
 
     def start(self, stack, folder):
-        words = {"in": ["echo", self.printed], "out": ["echo", "{}"]}
-        return super().start(stack, folder)._replace(bulk_command=lambda direction, *_: words[direction])
+        if self.fails:
+            raise processes.Failed("no such cable")
+        return super().start(stack, folder)._replace(bulk=self.bulk)
+
+    def bulk(self, direction, _seconds, _warm_up_seconds):
+        if direction == "out":
+            raise processes.Failed("nothing leaves")
+        return self.gbit_per_second, 60
 
 
 def comm(pid):
@@ -145,8 +153,17 @@ class Experiments(unittest.TestCase):
         self.assertIn("| 2.00 (2.00–2.00) ", line_of(text, "no program"))
         self.assertIn("| 1.00 (0.50; 0.50–0.50) ", line_of(text, "plane xdp"))
         self.assertIn("failed", line_of(text, "plane xdp"))
+        self.assertIn("nothing leaves", text)
         self.assertIn("- plane xdp: three idle replicas", text)
+        self.assertIn("at most 60 %", text)
         self.assertTrue(any("1.00" in line for line in said))
+
+    def test_other_traffic_is_compared_with_nothing_else(self):
+        with mock.patch.object(AtInterfaces, "first_fails", True):
+            text = shown(run("traffic", [AtInterfaces("a")]), "traffic")
+        self.assertIn("no such cable", text)
+        self.assertIn("failed", line_of(text, "no program"))
+        self.assertIn("| 1.00 (1.00–1.00) ", line_of(text, "plane xdp"))
 
     def test_replicas_are_counted(self):
         found = run("replicas", [Peer("a")])

@@ -2,8 +2,7 @@
 from experiments.loads import ONE, PIPELINED, SHAPES
 from experiments.tables import cell_beside
 from experiments.turns import Experiment, Variant
-from load import printed_by
-from peers.interface import INTO, OUT_OF, gbit_per_second, interfaces
+from peers.interface import INTO, OUT_OF, interfaces
 from processes import OUTSIDE, why
 from report import table
 
@@ -21,8 +20,8 @@ class Traffic(Experiment):
     about = (
         "A memcached of somebody else's, written to over TCP, and one TCP connection that carries as much as it can (iperf3), into the leader's "
         "machine and out of it, by the interface of a plane whose replicas have nothing to do. The interfaces are virtual Ethernet pairs: where "
-        "one end has a program in its driver, the other no longer hands over many segments as one, whatever the program does. Drivers of network "
-        "cards go on doing that. In parentheses what a figure is of the first line's (the ratio of medians, smallest and largest of the rounds)."
+        "one end has a program in its driver, the other no longer hands over many segments as one, whatever the program does; network cards were "
+        "not at hand. In parentheses what a figure is of that without a program (the ratio of medians, smallest and largest of the rounds)."
     )
 
     def takes(self, peer):
@@ -36,19 +35,20 @@ class Traffic(Experiment):
             turn.take((load,), *SHAPES[load])
         for direction in BULK:
             try:
-                command = turn.cluster.bulk_command(direction, turn.length.seconds, turn.length.warm_up_seconds)
-                figure = gbit_per_second(printed_by(command, turn.length.seconds + turn.length.warm_up_seconds))
+                gbit, others_percent = turn.cluster.bulk(direction, turn.length.seconds, turn.length.warm_up_seconds)
             except OUTSIDE as failed:
                 turn.fail((direction,), why(failed))
                 continue
-            turn.found.add(self.name, turn.round, turn.system, (direction,), {"gbit_per_second": figure})
-            turn.say(f"{self.name}, round {turn.round}, {turn.system}: {BULK[direction]}: {figure:.2f}")
+            turn.found.add(self.name, turn.round, turn.system, (direction,), {"gbit_per_second": gbit, "others_percent": others_percent})
+            turn.say(f"{self.name}, round {turn.round}, {turn.system}: {BULK[direction]}: {gbit:.2f}, others {others_percent:.0f} %")
 
     def section(self, found):
-        first, *_ = systems = found.systems(self.name)
+        notes = {one.name: one.note for one in interfaces(None)}
+        first, *_ = notes
+        systems = [name for name in notes if name in found.systems(self.name)]
         rows = [
             [system, *(cell_beside(found, self.name, system, setting, field, None if system == first else (first, setting)) for _, setting, field in COLUMNS)]
             for system in systems
         ]
-        notes = [f"- {one.name}: {one.note}" for one in interfaces(None) if one.name in systems]
+        notes = [f"- {system}: {notes[system]}" for system in systems]
         return "\n\n".join([table(["system", *(heading for heading, _, _ in COLUMNS)], rows), "\n".join(notes)])

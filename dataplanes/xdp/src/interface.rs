@@ -386,26 +386,6 @@ mod tests {
         );
     }
 
-    /// Drivers answer one of these; of those at hand, none does.
-    #[test]
-    fn an_mtu_too_large_for_the_driver_is_said() {
-        let mut all = eth0_and_vlans();
-        all[0].mtu = 9000;
-        let found = find(Some("eth0"), 100, &all).expect("so it is");
-        for answer in [libc::ERANGE, libc::EINVAL, libc::E2BIG] {
-            let error = std::io::Error::from_raw_os_error(answer);
-            let text = crate::refused::not_attached(&found, &error);
-            for part in [
-                "interface eth0",
-                "MTU",
-                "9000",
-                "larger than its driver takes",
-            ] {
-                assert!(text.contains(part), "{text}");
-            }
-        }
-    }
-
     #[test]
     fn another_vlans_address_is_refused_with_what_would_do() {
         let all = eth0_and_vlans();

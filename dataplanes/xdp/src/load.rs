@@ -15,14 +15,15 @@ use libbpf_rs::{
     XdpFlags,
 };
 use quorumwire_fastpath::RECENT_PLACES;
-use std::ffi::OsStr;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 /// What `bpf/plane.bpf.c` became.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plane.bpf.o"));
+/// What `bpf/parts.bpf.c` became.
+const OBJECT_OF_PARTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/parts.bpf.o"));
 /// What `bpf/pass.bpf.c` became.
 const PASS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pass.bpf.o"));
 
@@ -198,89 +199,82 @@ pub fn load(open: impl Fn() -> io::Result<OpenObject>, what: &'static str) -> io
     }
 }
 
-/// Loads for where they shall be attached.
-fn load_for(config: &Config, hook: Hook) -> io::Result<Object> {
-    let open = || {
-        let mut open = ObjectBuilder::default()
-            .open_memory(OBJECT)
-            .map_err(failed("the plane's programs are not sound"))?;
-        configure(&mut open, config)?;
-        // In generic mode the kernel puts frames together, whose MTU is then no matter; and of programs that bear parts
-        // it loses those which are made longer (seen with Linux 6.18).
-        if hook == Hook::Driver {
-            bear_parts(&mut open);
-        }
-        Ok(open)
-    };
-    load(
-        open,
-        "the kernel refused the plane's programs, which need Linux 5.18",
-    )
-}
+/// Every driver that takes a program at all takes one beside this.
+const ORDINARY_MTU: u32 = 1500;
 
-/// Says that frames may come in parts: else drivers refuse jumbo frames. All programs that use one device map must say
-/// the same.
-fn bear_parts(open: &mut OpenObject) {
-    for mut program in open.progs_mut() {
-        if ["qw_receive", "qw_copy", "qw_try_copies"]
-            .map(OsStr::new)
-            .contains(&program.name())
-        {
-            program.set_flags(libbpf_sys::BPF_F_XDP_HAS_FRAGS);
-        }
+/// Where a program is attached by a link, and what people may want to know about that.
+type Place = (OwnedFd, Hook, String);
+
+/// Where frames may be longer than usual, attaches to the driver what bears frames in parts. Not every kernel and driver
+/// can: who is refused hears the reason when the usual programs are.
+fn attach_of_parts(how: Attachment, config: &Config, to: &Found) -> Option<(Object, Place)> {
+    if how.mode == XdpMode::Generic || to.carrier.mtu <= ORDINARY_MTU {
+        return None;
     }
+    let object = load_plane(OBJECT_OF_PARTS, config).ok()?;
+    let receive = program(&object, "qw_receive").ok()?;
+    let link = attach(receive.as_fd(), to.carrier.index, Hook::Driver).ok()?;
+    let described = format!(
+        "in the driver of {}, beside jumbo frames",
+        to.described(how.vlan)
+    );
+    Some((object, (link, Hook::Driver, described)))
 }
 
-/// The programs, loaded.
-struct Attached {
-    object: Object,
-    link: OwnedFd,
-    hook: Hook,
-    /// What people may want to know about it.
-    described: String,
-}
-
-/// Loads, and attaches where it is wanted. `blames`: who is named if the interface does not take a program.
-fn attach_as(
+fn attach_usual(
     how: Attachment,
     config: &Config,
     to: &Found,
     blames: Blames,
-) -> Result<Attached, Refused> {
-    let mode = how.mode;
-    let attached = |object: Object, hook, why: &str| -> io::Result<Attached> {
-        let link = attach(
-            program(&object, "qw_receive")?.as_fd(),
-            to.carrier.index,
-            hook,
-        )?;
-        let described = match hook {
-            Hook::Generic => format!("in generic mode at {}{why}", to.described(how.vlan)),
-            Hook::Driver | Hook::BehindReceive => {
-                format!("in the driver of {}", to.described(how.vlan))
-            }
-        };
-        Ok(Attached {
-            object,
-            link,
-            hook,
-            described,
-        })
+) -> Result<(Object, Place), Refused> {
+    let object = load_plane(OBJECT, config)?;
+    let receive = program(&object, "qw_receive")?;
+    let place = attach_as(how, receive.as_fd(), to, blames)?;
+    Ok((object, place))
+}
+
+fn load_plane(programs: &[u8], config: &Config) -> io::Result<Object> {
+    let open = || {
+        let mut open = ObjectBuilder::default()
+            .open_memory(programs)
+            .map_err(failed("the plane's programs are not sound"))?;
+        configure(&mut open, config)?;
+        Ok(open)
     };
+    let what = "the kernel refused the plane's programs, which need Linux 5.18";
+    load(open, what)
+}
+
+/// Attaches where it is wanted; also what people may want to know about it. `blames`: who is named if the interface
+/// does not take a program.
+fn attach_as(
+    how: Attachment,
+    program: BorrowedFd<'_>,
+    to: &Found,
+    blames: Blames,
+) -> Result<Place, Refused> {
+    let mode = how.mode;
+    let try_hook = |hook| attach(program, to.carrier.index, hook);
     let refused = |error: &io::Error| Refused::new(blames, not_attached(to, error));
+    let described = |hook, why: &str| match hook {
+        Hook::Generic => format!("in generic mode at {}{why}", to.described(how.vlan)),
+        Hook::Driver | Hook::BehindReceive => {
+            format!("in the driver of {}", to.described(how.vlan))
+        }
+    };
     let hook = match mode {
         XdpMode::Auto | XdpMode::Driver => Hook::Driver,
         XdpMode::Generic => Hook::Generic,
     };
-    match attached(load_for(config, hook)?, hook, "") {
-        Ok(attached) => Ok(attached),
+    match try_hook(hook) {
+        Ok(link) => Ok((link, hook, described(hook, ""))),
         // A driver that can, but not now, is for the operator to look after.
         Err(error) if mode == XdpMode::Auto && error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+            let link = try_hook(Hook::Generic).map_err(|error| refused(&error))?;
             let instead = to.instead.as_ref();
             let instead = instead.map_or_else(String::new, |text| format!("; {text}"));
             let why = format!(", because its driver takes no XDP program: {error}{instead}");
-            let object = load_for(config, Hook::Generic)?;
-            attached(object, Hook::Generic, &why).map_err(|error| refused(&error))
+            Ok((link, Hook::Generic, described(Hook::Generic, &why)))
         }
         Err(error) => {
             let mut refused = refused(&error);
@@ -329,12 +323,10 @@ impl Programs {
             secret: [secret()?, secret()?],
             kernels_lock: how.lock.is_kernels().into(),
         };
-        let Attached {
-            object,
-            link,
-            hook,
-            described,
-        } = attach_as(how, &config, to, blames)?;
+        let (object, (link, hook, described)) = match attach_of_parts(how, &config, to) {
+            Some(attached) => attached,
+            None => attach_usual(how, &config, to, blames)?,
+        };
         // A trial shows what the driver's broadcast does; that of generic mode is another one.
         let clones = how.copies == XdpCopies::Clone || hook == Hook::Generic;
         let copies = Copies::new(&object, config, to.carrier.index, clones)

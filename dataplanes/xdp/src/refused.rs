@@ -111,14 +111,16 @@ pub fn not_attached(to: &Found, error: &io::Error) -> String {
         Some(libc::EOPNOTSUPP) => to.instead.clone().unwrap_or_else(|| {
             "its driver has no native XDP, or not with its present settings".to_owned()
         }),
-        // veth; then what others say, to this and to other settings.
+        // veth before Linux 6.18; then what others say, to this and to other settings.
         Some(libc::ERANGE) => format!(
             "its MTU of {mtu}, or that at the other end of a veth pair, is larger than its driver takes for \
-             XDP: ip link set dev {name} mtu 1500 (veth: at both ends)"
+             XDP: ip link set dev {name} mtu 1500 (veth: at both ends); since Linux 6.18 it may be larger; \
+             generic mode takes any"
         ),
         Some(libc::EINVAL | libc::E2BIG) => format!(
             "most often its MTU, now {mtu}, is larger than its driver takes for XDP: ip link set dev {name} \
-             mtu 1500; its driver's messages may say more: dmesg"
+             mtu 1500; since Linux 6.18 some drivers take larger ones; generic mode takes any; its driver's \
+             messages may say more: dmesg"
         ),
         Some(libc::ENOSPC) => format!(
             "it has fewer receive queues than the other end of its veth pair sends by: ethtool -L {name} rx N"
@@ -164,4 +166,37 @@ fn has_another(interface: &Interface) -> String {
     format!(
         "interface {name} has another XDP program, number {id}{called}, and only one can be there: {remedy}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Drivers answer one of these; of those at hand, none does.
+    #[test]
+    fn an_mtu_too_large_for_the_driver_is_said() {
+        let carrier = Interface {
+            name: "eth0".to_owned(),
+            mtu: 9000,
+            ..Interface::default()
+        };
+        let found = Found {
+            holder: carrier.clone(),
+            carrier,
+            instead: None,
+        };
+        for answer in [libc::ERANGE, libc::EINVAL, libc::E2BIG] {
+            let error = io::Error::from_raw_os_error(answer);
+            let text = not_attached(&found, &error);
+            for part in [
+                "interface eth0",
+                "MTU",
+                "9000",
+                "larger than its driver takes",
+                "generic mode",
+            ] {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+    }
 }

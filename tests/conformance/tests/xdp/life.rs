@@ -10,7 +10,9 @@ use quorumwire_fastpath::Options;
 use quorumwire_interfaces::{
     DataPlane, Grant, Index, PlaneError, PlaneEvent, PlanePeer, ReplicaId, Term,
 };
-use quorumwire_plane_xdp::{Attachment, Blames, Refused, XdpPlane, let_pass, stop_passing};
+use quorumwire_plane_xdp::{
+    Attachment, Blames, Refused, XdpMode, XdpPlane, let_pass, stop_passing,
+};
 use quorumwire_wire::packet::{Header, Kind};
 use std::net::SocketAddr;
 use std::process::Command;
@@ -266,30 +268,35 @@ fn an_mtu_too_small_for_the_longest_packet_is_said_and_heals() {
     }
 }
 
-/// Drivers take them only for a program that says it does.
+/// They reach whom they are for, and the plane serves.
 #[test]
 fn jumbo_frames_pass() {
     const JUMBO_BYTES: usize = 8000;
-    let namespaces = Namespaces::new(1);
-    namespaces.ip_in_plane(0, "link set eth0 mtu 9000\n");
-    namespaces.ip_in_test(&format!("link set {} mtu 9000\n", port(0)));
-    let_pass(&port(0)).expect("root, and a kernel for it");
-    let sender = socket(test_ip(0, OUTSIDE));
-    namespaces.enter_plane(0);
-    let plane = attach(Some("eth0")).expect("an MTU that network cards have");
-    let others = socket_at(plane_ip(0), PORT + 1);
-    let mut follower = Follower::of(namespaces, plane);
-    follower.engage().expect("a sound grant");
-    follower.takes_an_entry();
+    for mode in [XdpMode::Driver, XdpMode::Generic] {
+        let namespaces = Namespaces::new(1);
+        namespaces.set_mtu(0, 9000);
+        let_pass(&port(0)).expect("root, and a kernel for it");
+        let sender = socket(test_ip(0, OUTSIDE));
+        namespaces.enter_plane(0);
+        let how = Attachment {
+            mode,
+            ..Attachment::default()
+        };
+        let plane = attach_as(PORT, Some("eth0"), how).expect("an MTU that network cards have");
+        let others = socket_at(plane_ip(0), PORT + 1);
+        let mut follower = Follower::of(namespaces, plane);
+        follower.engage().expect("a sound grant");
+        follower.takes_an_entry();
 
-    let sent = [0x5a; JUMBO_BYTES];
-    let mut received = [0; JUMBO_BYTES + 1];
-    for port in [PORT, PORT + 1] {
-        send_once(&sender, &sent, (plane_ip(0), port));
+        let sent = [0x5a; JUMBO_BYTES];
+        let mut received = [0; JUMBO_BYTES + 1];
+        for port in [PORT, PORT + 1] {
+            send_once(&sender, &sent, (plane_ip(0), port));
+        }
+        let bytes = until_done(|| others.recv(&mut received));
+        assert_eq!(received[..bytes], sent);
+        follower.takes_an_entry();
     }
-    let bytes = until_done(|| others.recv(&mut received));
-    assert_eq!(received[..bytes], sent);
-    follower.takes_an_entry();
 }
 
 #[test]
