@@ -15,10 +15,11 @@ REPLICAS = 3
 MEMCACHED_PORT = 11311
 IPERF_PORT = 5201
 INTO, OUT_OF = "in", "out"
+NOWHERE = "none"
 
 
 class Interface:
-    """`mode`: where the plane's program is, or None without replicas; `passes`: programs that let everything pass, at both ends of cables."""
+    """`mode`: where the plane's program is, `NOWHERE` without a plane, or None without replicas; `passes`: programs that let everything pass, at both ends of cables."""
 
     def __init__(self, binary, name, note, mode=None, passes=False):
         self.binary, self.name, self.note, self.mode, self.passes = binary, name, note, mode, passes
@@ -48,7 +49,8 @@ class Interface:
 
     def start_replicas(self, stack, network, folder):
         """Their processes, and where the leader is."""
-        system = System(self.name, self.note, "xdp", REPLICAS, [], options=("--xdp-mode", self.mode))
+        plane, options = ("none", ()) if self.mode == NOWHERE else ("xdp", ("--xdp-mode", self.mode))
+        system = System(self.name, self.note, plane, REPLICAS, [], options=options)
         tools = Tools(self.binary, None)
         replicas = plane_load.replicas_of(system, tools, folder)
         replicas.make_keys()
@@ -94,8 +96,9 @@ def interfaces(binary):
     """Those that are compared; to the first one."""
     return [
         Interface(binary, "no program", "no replica runs, no interface has a program"),
+        Interface(binary, "replicas without a plane", "three idle replicas, `--plane none`, no interface has a program", NOWHERE),
         Interface(
-            binary, "programs that let all pass", "no replica runs; `quorumwire veth-pass` where the next line has a program: what any "
+            binary, "programs that let all pass", "no replica runs; `quorumwire veth-pass` at both ends of the replicas' cables: what any "
             "program in a veth pair's driver costs", passes=True,
         ),
         Interface(binary, "plane xdp", "three idle replicas, `--plane xdp --xdp-mode driver`, `quorumwire veth-pass` at the other ends of their cables", "driver"),
