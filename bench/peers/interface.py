@@ -4,11 +4,11 @@ import shutil
 
 import namespaces
 import plane_load
-from load import Cluster, Server, parse
+from load import LOAD_SECONDS_EXTRA, Cluster, Server, parse
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, INTERFACE, address, port
 from peers.quorumwire import Load
 from plane_load import System, Tools, Usage
-from processes import Failed, start, wait_until
+from processes import Failed, start, tail, wait_until
 
 REPLICAS = 3
 # Not that of the replica's own clients.
@@ -70,8 +70,10 @@ def bulk(network, host, folder, direction, seconds, warm_up_seconds):
         output = stack.enter_context(open(printed, "wb"))
         before = Usage.now([])
         client = start(stack, network.command_in(CLIENT_HOST, iperf(host, *of_client(direction, seconds, warm_up_seconds))), log, stdout=output)
-        wait_until("iperf3", lambda: client.poll() is not None, [], log)
+        client.wait(seconds + warm_up_seconds + LOAD_SECONDS_EXTRA)
         used = Usage.now([]).since(before)
+        if client.returncode != 0 and not printed.stat().st_size:
+            raise Failed(f"iperf3: exit code {client.returncode}; log: {tail(log)}")
     return gbit_per_second(printed.read_bytes()), 100 * used.others / (used.busy + used.idle)
 
 

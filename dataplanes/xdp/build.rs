@@ -15,7 +15,7 @@ fn main() {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     std::fs::write(out.join("qw_crc32c_tables.h"), crc32c_tables()).expect("cargo made the folder");
-    for program in ["plane", "parts", "clone", "pass"] {
+    for program in ["plane", "clone", "pass"] {
         clang::compile(program, &[&out], &out);
     }
     // For who compiles the programs in another way: DEP_QUORUMWIRE_XDP_INCLUDE.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lets everything pass. A virtual Ethernet device delivers what a program at its other end sends back only if it
- * has a program itself. Jumbo frames pass, too. */
+ * has a program itself. */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-SEC("xdp.frags")
+SEC("xdp")
 int qw_pass(struct xdp_md *ctx)
 {
 	(void)ctx;

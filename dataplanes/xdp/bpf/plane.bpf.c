@@ -208,37 +208,7 @@ static __always_inline void qw_note_queue(const struct xdp_md *ctx, __u32 group_
 		qw_tally(group_slot, QW_COUNT_OTHER_QUEUE, 1);
 }
 
-/* A frame's parts, of which data_end is the end of the first: see parts.bpf.c. */
-#ifdef QW_FRAMES_IN_PARTS
-#define QW_SEC_XDP "xdp.frags"
-
-extern int bpf_xdp_pull_data(struct xdp_md *ctx, __u32 len) __ksym;
-
-#define QW_OURS_BYTES_MAX (QW_BEFORE_BYTES_MAX + QW_HEADER_BYTES + QW_PAYLOAD_BYTES_MAX)
-_Static_assert(QW_MEMCACHED_DATAGRAM_BYTES_MAX <= QW_HEADER_BYTES + QW_PAYLOAD_BYTES_MAX, "no longer than ours");
-
-/* Puts together what can be one of ours: 0 if a frame is in parts afterwards. */
-static __always_inline int qw_is_in_one(struct xdp_md *ctx)
-{
-	__u64 bytes = bpf_xdp_get_buff_len(ctx);
-
-	if (bytes == (__u64)qw_frame_bytes(ctx))
-		return 1;
-	if (bytes > QW_OURS_BYTES_MAX)
-		return qw_left_out(QW_LEFT_OUT_IN_ONE);
-	return bpf_xdp_pull_data(ctx, (__u32)bytes) == 0;
-}
-#else
-#define QW_SEC_XDP "xdp"
-
-static __always_inline int qw_is_in_one(struct xdp_md *ctx)
-{
-	(void)ctx;
-	return 1;
-}
-#endif
-
-SEC(QW_SEC_XDP)
+SEC("xdp")
 int qw_receive(struct xdp_md *ctx)
 {
 	struct qw_served *s = qw_now_served();
@@ -247,7 +217,7 @@ int qw_receive(struct xdp_md *ctx)
 	int verdict;
 
 	/* Not by another branch: the compiler would put the step into this function, too much for its stack. */
-	if (!s || !qw_is_in_one(ctx) || !qw_find(ctx, &s->frame) ||
+	if (!s || !qw_find(ctx, &s->frame) ||
 	    !(qw_is_to_us(ctx, &s->frame) | qw_left_out(QW_LEFT_OUT_ADDRESS)))
 		return XDP_PASS;
 	group_slot = s->frame.group_slot;
@@ -264,7 +234,7 @@ int qw_receive(struct xdp_md *ctx)
 	return verdict;
 }
 
-SEC(QW_SEC_XDP "/devmap")
+SEC("xdp/devmap")
 int qw_copy(struct xdp_md *ctx)
 {
 	struct qw_copy_order order;
@@ -315,7 +285,7 @@ int qw_submit_orders(struct xdp_md *ctx)
 }
 
 /* Each frame of a run of this is one of a trial. */
-SEC(QW_SEC_XDP)
+SEC("xdp")
 int qw_try_copies(struct xdp_md *ctx)
 {
 	return qw_try_next(ctx);

@@ -22,8 +22,6 @@ use std::sync::{Mutex, PoisonError};
 
 /// What `bpf/plane.bpf.c` became.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plane.bpf.o"));
-/// What `bpf/parts.bpf.c` became.
-const OBJECT_OF_PARTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/parts.bpf.o"));
 /// What `bpf/pass.bpf.c` became.
 const PASS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pass.bpf.o"));
 
@@ -199,52 +197,6 @@ pub fn load(open: impl Fn() -> io::Result<OpenObject>, what: &'static str) -> io
     }
 }
 
-/// Every driver that takes a program at all takes one beside this.
-const ORDINARY_MTU: u32 = 1500;
-
-/// Where a program is attached by a link, and what people may want to know about that.
-type Place = (OwnedFd, Hook, String);
-
-/// Where frames may be longer than usual, attaches to the driver what bears frames in parts. Not every kernel and driver
-/// can: who is refused hears the reason when the usual programs are.
-fn attach_of_parts(how: Attachment, config: &Config, to: &Found) -> Option<(Object, Place)> {
-    if how.mode == XdpMode::Generic || to.carrier.mtu <= ORDINARY_MTU {
-        return None;
-    }
-    let object = load_plane(OBJECT_OF_PARTS, config).ok()?;
-    let receive = program(&object, "qw_receive").ok()?;
-    let link = attach(receive.as_fd(), to.carrier.index, Hook::Driver).ok()?;
-    let described = format!(
-        "in the driver of {}, beside jumbo frames",
-        to.described(how.vlan)
-    );
-    Some((object, (link, Hook::Driver, described)))
-}
-
-fn attach_usual(
-    how: Attachment,
-    config: &Config,
-    to: &Found,
-    blames: Blames,
-) -> Result<(Object, Place), Refused> {
-    let object = load_plane(OBJECT, config)?;
-    let receive = program(&object, "qw_receive")?;
-    let place = attach_as(how, receive.as_fd(), to, blames)?;
-    Ok((object, place))
-}
-
-fn load_plane(programs: &[u8], config: &Config) -> io::Result<Object> {
-    let open = || {
-        let mut open = ObjectBuilder::default()
-            .open_memory(programs)
-            .map_err(failed("the plane's programs are not sound"))?;
-        configure(&mut open, config)?;
-        Ok(open)
-    };
-    let what = "the kernel refused the plane's programs, which need Linux 5.18";
-    load(open, what)
-}
-
 /// Attaches where it is wanted; also what people may want to know about it. `blames`: who is named if the interface
 /// does not take a program.
 fn attach_as(
@@ -252,7 +204,7 @@ fn attach_as(
     program: BorrowedFd<'_>,
     to: &Found,
     blames: Blames,
-) -> Result<Place, Refused> {
+) -> Result<(OwnedFd, Hook, String), Refused> {
     let mode = how.mode;
     let try_hook = |hook| attach(program, to.carrier.index, hook);
     let refused = |error: &io::Error| Refused::new(blames, not_attached(to, error));
@@ -273,7 +225,10 @@ fn attach_as(
             let link = try_hook(Hook::Generic).map_err(|error| refused(&error))?;
             let instead = to.instead.as_ref();
             let instead = instead.map_or_else(String::new, |text| format!("; {text}"));
-            let why = format!(", because its driver takes no XDP program: {error}{instead}");
+            let mtu = to.carrier.mtu;
+            let why = format!(
+                ", because its driver takes no XDP program with its MTU of {mtu}: {error}{instead}"
+            );
             Ok((link, Hook::Generic, described(Hook::Generic, &why)))
         }
         Err(error) => {
@@ -323,10 +278,17 @@ impl Programs {
             secret: [secret()?, secret()?],
             kernels_lock: how.lock.is_kernels().into(),
         };
-        let (object, (link, hook, described)) = match attach_of_parts(how, &config, to) {
-            Some(attached) => attached,
-            None => attach_usual(how, &config, to, blames)?,
+        let open = || {
+            let mut open = ObjectBuilder::default()
+                .open_memory(OBJECT)
+                .map_err(failed("the plane's programs are not sound"))?;
+            configure(&mut open, &config)?;
+            Ok(open)
         };
+        let what = "the kernel refused the plane's programs, which need Linux 5.18";
+        let object = load(open, what)?;
+        let receive = program(&object, "qw_receive")?;
+        let (link, hook, described) = attach_as(how, receive.as_fd(), to, blames)?;
         // A trial shows what the driver's broadcast does; that of generic mode is another one.
         let clones = how.copies == XdpCopies::Clone || hook == Hook::Generic;
         let copies = Copies::new(&object, config, to.carrier.index, clones)

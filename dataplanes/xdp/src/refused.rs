@@ -103,24 +103,30 @@ pub fn check_capabilities(needed: &[&[Needed]]) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
+/// Every driver that takes a program takes one beside this.
+const ORDINARY_MTU: u32 = 1500;
+
 /// Why the kernel did not attach a program to an interface. What it answers differs between drivers.
 pub fn not_attached(to: &Found, error: &io::Error) -> String {
     let Interface { name, mtu, .. } = &to.carrier;
     let why = match error.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => return has_another(&to.carrier),
         Some(libc::EOPNOTSUPP) => to.instead.clone().unwrap_or_else(|| {
-            "its driver has no native XDP, or not with its present settings".to_owned()
+            let too_large = if *mtu > ORDINARY_MTU {
+                format!(", such as its MTU of {mtu}: ip link set dev {name} mtu {ORDINARY_MTU}")
+            } else {
+                String::new()
+            };
+            format!("its driver has no native XDP, or not with its present settings{too_large}")
         }),
-        // veth before Linux 6.18; then what others say, to this and to other settings.
+        // veth; then what others say, to this and to other settings.
         Some(libc::ERANGE) => format!(
             "its MTU of {mtu}, or that at the other end of a veth pair, is larger than its driver takes for \
-             XDP: ip link set dev {name} mtu 1500 (veth: at both ends); since Linux 6.18 it may be larger; \
-             generic mode takes any"
+             XDP: ip link set dev {name} mtu {ORDINARY_MTU} (veth: at both ends); generic mode takes any"
         ),
         Some(libc::EINVAL | libc::E2BIG) => format!(
             "most often its MTU, now {mtu}, is larger than its driver takes for XDP: ip link set dev {name} \
-             mtu 1500; since Linux 6.18 some drivers take larger ones; generic mode takes any; its driver's \
-             messages may say more: dmesg"
+             mtu {ORDINARY_MTU}; generic mode takes any; its driver's messages may say more: dmesg"
         ),
         Some(libc::ENOSPC) => format!(
             "it has fewer receive queues than the other end of its veth pair sends by: ethtool -L {name} rx N"
@@ -172,7 +178,7 @@ fn has_another(interface: &Interface) -> String {
 mod tests {
     use super::*;
 
-    /// Drivers answer one of these; of those at hand, none does.
+    /// Drivers answer one of these; veth, which is at hand, the first.
     #[test]
     fn an_mtu_too_large_for_the_driver_is_said() {
         let carrier = Interface {
@@ -185,15 +191,14 @@ mod tests {
             carrier,
             instead: None,
         };
-        for answer in [libc::ERANGE, libc::EINVAL, libc::E2BIG] {
+        for answer in [libc::ERANGE, libc::EINVAL, libc::E2BIG, libc::EOPNOTSUPP] {
             let error = io::Error::from_raw_os_error(answer);
             let text = not_attached(&found, &error);
             for part in [
                 "interface eth0",
                 "MTU",
                 "9000",
-                "larger than its driver takes",
-                "generic mode",
+                "ip link set dev eth0 mtu 1500",
             ] {
                 assert!(text.contains(part), "{text}");
             }

@@ -1,11 +1,10 @@
-//! One leader's program, packet by packet: what it learns of Ethernet addresses, that what it could not send is
-//! counted, and what becomes of frames in parts. Needs root.
+//! One leader's program, packet by packet: what it learns of Ethernet addresses, and that what it could not send is
+//! counted. Needs root.
 use crate::frames::{Envelope, framed};
-use crate::loaded::{Loaded, XDP_PASS, XDP_REDIRECT};
+use crate::loaded::Loaded;
 use crate::twin::frame_of;
 use crate::veth::{
     Namespaces, OUTSIDE, PORT, counted, grant, peers_at, plane_ip, plane_mac, port, test_ip,
-    test_mac,
 };
 use crate::{Clones, Driver, How};
 use quorumwire_conformance_tests::cluster::{GROUP, START, keys};
@@ -31,13 +30,7 @@ struct Leader {
 impl Leader {
     /// Of three, of which the second is what this stands for.
     fn new(how: Attachment, second: usize) -> Self {
-        Self::with_mtu(1500, how, second)
-    }
-
-    /// The same; both ends of its cable have this MTU.
-    fn with_mtu(mtu: u32, how: Attachment, second: usize) -> Self {
         let namespaces = Namespaces::new(1);
-        namespaces.set_mtu(0, mtu);
         // First, so that the plane finds a driver that can do all.
         let_pass(&port(0)).expect("root, and a kernel for it");
         namespaces.enter_plane(0);
@@ -62,8 +55,8 @@ impl Leader {
         }
     }
 
-    /// The second replica's acknowledgement, from an address and an Ethernet address.
-    fn acknowledgement(index: u64, from: SocketAddr, from_mac: [u8; 6]) -> Vec<u8> {
+    /// The second replica acknowledges, from an address and an Ethernet address.
+    fn acknowledge(&mut self, index: u64, from: SocketAddr, from_mac: [u8; 6]) {
         let envelope = Envelope {
             from,
             to: (plane_ip(0), PORT).into(),
@@ -71,12 +64,7 @@ impl Leader {
             to_mac: plane_mac(0),
         };
         let said = signed(&header(Kind::AppendOk, 1, index), &[], keys().cluster.key);
-        framed(&envelope, &said)
-    }
-
-    fn acknowledge(&mut self, index: u64, from: SocketAddr, from_mac: [u8; 6]) {
-        let frame = Self::acknowledgement(index, from, from_mac);
-        self.loaded.run(&frame);
+        self.loaded.run(&framed(&envelope, &said));
     }
 }
 
@@ -104,45 +92,6 @@ pub fn ethernet_addresses_are_learnt_from_their_owners() {
     assert_eq!(leader.loaded.peer_mac(1), first, "it moved nothing");
     leader.acknowledge(START + 4, replica, second);
     assert_eq!(leader.loaded.peer_mac(1), second, "it has moved");
-}
-
-/// With jumbo frames a driver may leave the first part empty, also of a small one.
-#[test]
-pub fn frames_in_parts_are_put_together_or_pass() {
-    /// More than any of ours has, and than one part has room for.
-    const OTHERS_BYTES: usize = 3800;
-    let mut leader = Leader::with_mtu(9000, Driver::ATTACHMENT, 1);
-    let client = (test_ip(0, OUTSIDE), PORT).into();
-    let firsts_bytes = [0, 1, 14, 41, 42, 120, 1000];
-    for (sequence, first_bytes) in (1..).zip(firsts_bytes) {
-        let request = Request {
-            group: GROUP,
-            session: 1,
-            sequence,
-            blind: true,
-            payload: &[u8::try_from(sequence).expect("small"); 1200],
-        };
-        let index = START + sequence;
-        let asked = Asking::new(&keys()).request(&request).expect("short");
-        let asked = frame_of(client, (plane_ip(0), PORT).into(), &asked);
-        let (verdict, _) = leader.loaded.run_in_parts(&asked, first_bytes);
-        assert_eq!(
-            verdict, XDP_REDIRECT,
-            "{first_bytes} bytes in the first part"
-        );
-        let slot = leader.loaded.slot(index);
-        assert_eq!((slot.index, &slot.payload[..]), (index, request.payload));
-    }
-    let replica = (test_ip(0, 1), PORT).into();
-    let last = START + u64::try_from(firsts_bytes.len()).expect("some");
-    let whole = Leader::acknowledgement(last, replica, test_mac(0));
-    let mut longer = whole.clone();
-    longer.resize(OTHERS_BYTES, 0xa5);
-    let before = leader.loaded.state();
-    assert_eq!(leader.loaded.run(&longer), (XDP_PASS, &longer[..]));
-    assert!(leader.loaded.is_in(&before), "it was taken");
-    leader.loaded.run(&whole);
-    assert_eq!(leader.loaded.registers().commit_index, last);
 }
 
 /// With the cable out the device takes no clones.

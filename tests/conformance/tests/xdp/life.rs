@@ -268,35 +268,52 @@ fn an_mtu_too_small_for_the_longest_packet_is_said_and_heals() {
     }
 }
 
+/// The veth driver looks at what the other end may send.
+#[test]
+fn an_mtu_too_large_for_the_driver_is_said() {
+    let namespaces = Namespaces::new(1);
+    namespaces.ip_in_plane(0, "link set eth0 mtu 9000\n");
+    namespaces.ip_in_test(&format!("link set {} mtu 9000\n", port(0)));
+    namespaces.enter_plane(0);
+    let refused = attach(Some("eth0")).err().expect("veth takes 3,498 or so");
+    assert_eq!(refused.blames, Blames::Interface);
+    for part in [
+        "interface eth0",
+        "MTU of 9000",
+        "larger than its driver takes",
+        "generic mode takes any",
+    ] {
+        assert!(refused.text.contains(part), "{refused}");
+    }
+}
+
 /// They reach whom they are for, and the plane serves.
 #[test]
-fn jumbo_frames_pass() {
+fn jumbo_frames_pass_in_generic_mode() {
     const JUMBO_BYTES: usize = 8000;
-    for mode in [XdpMode::Driver, XdpMode::Generic] {
-        let namespaces = Namespaces::new(1);
-        namespaces.set_mtu(0, 9000);
-        let_pass(&port(0)).expect("root, and a kernel for it");
-        let sender = socket(test_ip(0, OUTSIDE));
-        namespaces.enter_plane(0);
-        let how = Attachment {
-            mode,
-            ..Attachment::default()
-        };
-        let plane = attach_as(PORT, Some("eth0"), how).expect("an MTU that network cards have");
-        let others = socket_at(plane_ip(0), PORT + 1);
-        let mut follower = Follower::of(namespaces, plane);
-        follower.engage().expect("a sound grant");
-        follower.takes_an_entry();
+    let namespaces = Namespaces::new(1);
+    namespaces.ip_in_plane(0, "link set eth0 mtu 9000\n");
+    namespaces.ip_in_test(&format!("link set {} mtu 9000\n", port(0)));
+    let sender = socket(test_ip(0, OUTSIDE));
+    namespaces.enter_plane(0);
+    let how = Attachment {
+        mode: XdpMode::Generic,
+        ..Attachment::default()
+    };
+    let plane = attach_as(PORT, Some("eth0"), how).expect("any MTU");
+    let others = socket_at(plane_ip(0), PORT + 1);
+    let mut follower = Follower::of(namespaces, plane);
+    follower.engage().expect("a sound grant");
+    follower.takes_an_entry();
 
-        let sent = [0x5a; JUMBO_BYTES];
-        let mut received = [0; JUMBO_BYTES + 1];
-        for port in [PORT, PORT + 1] {
-            send_once(&sender, &sent, (plane_ip(0), port));
-        }
-        let bytes = until_done(|| others.recv(&mut received));
-        assert_eq!(received[..bytes], sent);
-        follower.takes_an_entry();
+    let sent = [0x5a; JUMBO_BYTES];
+    let mut received = [0; JUMBO_BYTES + 1];
+    for port in [PORT, PORT + 1] {
+        send_once(&sender, &sent, (plane_ip(0), port));
     }
+    let bytes = until_done(|| others.recv(&mut received));
+    assert_eq!(received[..bytes], sent);
+    follower.takes_an_entry();
 }
 
 #[test]

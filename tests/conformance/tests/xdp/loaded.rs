@@ -108,13 +108,7 @@ impl Loaded {
 
     /// Runs it on a frame: its verdict, and the frame as it left it. Nothing leaves.
     pub fn run(&mut self, frame: &[u8]) -> (u32, &[u8]) {
-        self.run_in_parts(frame, frame.len())
-    }
-
-    /// The same, with no more than so many bytes in the frame's first part.
-    pub fn run_in_parts(&mut self, frame: &[u8], first_part_bytes: usize) -> (u32, &[u8]) {
-        let program = self.program.as_fd();
-        let ran = run(program, frame, first_part_bytes, &mut self.made);
+        let ran = run(self.program.as_fd(), frame, &mut self.made);
         let (verdict, bytes) = ran.expect("a frame");
         (verdict, &self.made[..bytes])
     }

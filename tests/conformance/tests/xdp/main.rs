@@ -43,8 +43,6 @@ trait How {
     const ATTACHMENT: Attachment;
     /// What lies before them.
     const WAY: Way = Way::V4;
-    /// The longest packet of IP that fits their interfaces.
-    const MTU: u32 = 1500;
     /// The slot of a plane that does not know of the multicast address.
     const DEAF: Option<usize> = None;
     /// Whether another group is at work at the first one's interface.
@@ -62,14 +60,6 @@ impl How for Driver {
         vlan: 0,
         lock: XdpLock::Fit,
     };
-}
-
-/// In the driver, with programs that bear frames in parts.
-struct Jumbo;
-
-impl How for Jumbo {
-    const ATTACHMENT: Attachment = Driver::ATTACHMENT;
-    const MTU: u32 = 9000;
 }
 
 /// In the driver, where a program behind the receive path makes copies, with the lock that older kernels need.
@@ -246,7 +236,6 @@ impl<H: How> Fabric for Kernel<H> {
         let is_tagged = H::ATTACHMENT.vlan != 0;
         // First, so that the planes find a driver that can do all.
         for slot in 0..wanted.replicas {
-            namespaces.set_mtu(slot, H::MTU);
             if is_tagged {
                 let number = H::ATTACHMENT.vlan;
                 tagged::put_vlan_between(&namespaces, slot, number);
@@ -344,16 +333,6 @@ impl<H: How> Fabric for Kernel<H> {
 mod driver {
     use super::*;
     conformance!(Kernel<Driver>);
-}
-
-mod jumbo {
-    use super::*;
-    conformance! { Kernel<Jumbo>:
-        common_case: every_kind_and_size_goes_through;
-        faults: nothing_is_lost_by_loss_repetition_and_reordering, the_last_entry_is_sent_again_whatever_its_size;
-        fence: what_the_ring_holds_is_handed_over_after_the_fence;
-        clients: blind_writes_are_answered_at_commit, a_follower_sends_requests_on;
-    }
 }
 
 mod clones {

@@ -80,7 +80,6 @@ const NEEDED: &[Needed] = needed! {
     "xdp-secret" by copies::nobody_else_can_order_copies,
     "xdp-sets-still" by memcached::no_set_goes_behind_what_the_host_has_submitted_since,
     "xdp-broken" by at_once::a_plane_whose_ring_has_a_hole_stops,
-    "xdp-in-one" by alone::frames_in_parts_are_put_together_or_pass,
     "xdp-stops" by at_once::a_plane_whose_ring_has_a_hole_stops,
     "xdp-clock" by time_namespaces::a_lease_is_over_in_time_there,
     "xdp-registers-whole" by at_once::registers_are_never_seen_torn,

@@ -185,12 +185,6 @@ impl Namespaces {
         self.set_up_plane(slot);
     }
 
-    /// Makes frames of so many bytes fit a plane's pair.
-    pub fn set_mtu(&self, slot: usize, mtu: u32) {
-        self.ip_in_plane(slot, &format!("link set eth0 mtu {mtu}\n"));
-        self.ip_in_test(&format!("link set {} mtu {mtu}\n", port(slot)));
-    }
-
     /// Gives a plane's interface what it needs, and has it up.
     pub fn set_up_plane(&self, slot: usize) {
         let (way, test_mac) = (self.way, shown(test_mac(slot)));

@@ -8,28 +8,20 @@ use std::ptr::NonNull;
 /// Longest frame that a program can make of one.
 pub const FRAME_BYTES_MAX: usize = 4096;
 
-/// Runs a program on a frame, of whose bytes so many are in its first part, and takes back what it made of it: its verdict,
-/// and the frame's length.
+/// Runs a program on a frame and takes back what it made of it: its verdict, and the frame's length.
 pub fn run(
     program: BorrowedFd<'_>,
     frame: &[u8],
-    first_part_bytes: usize,
     into: &mut [u8; FRAME_BYTES_MAX],
 ) -> io::Result<(u32, usize)> {
-    // SAFETY: plain C structures for which zero bytes are a value.
-    let (mut options, mut context): (libbpf_sys::bpf_test_run_opts, libbpf_sys::xdp_md) =
-        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-    if first_part_bytes < frame.len() {
-        context.data_end = u32::try_from(first_part_bytes).map_err(io::Error::other)?;
-        options.ctx_in = (&raw const context).cast();
-        options.ctx_size_in = u32::try_from(size_of_val(&context)).map_err(io::Error::other)?;
-    }
+    // SAFETY: a plain C structure for which zero bytes are a value.
+    let mut options: libbpf_sys::bpf_test_run_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t;
     options.data_in = frame.as_ptr().cast();
     options.data_size_in = u32::try_from(frame.len()).map_err(io::Error::other)?;
     options.data_out = into.as_mut_ptr().cast();
     options.data_size_out = u32::try_from(into.len()).map_err(io::Error::other)?;
-    // SAFETY: the options point to a context and to buffers of the sizes they say, which live through the call.
+    // SAFETY: the options point to buffers of the sizes they say, which live through the call.
     let done = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
     if done != 0 {
         return Err(io::Error::from_raw_os_error(-done));
