@@ -264,8 +264,9 @@ fn a_certificate_that_expires_soon_shows_in_status() {
             faults.len() == 1 && faults[0].contains("expires in 19 days"),
             "{faults:?}"
         );
-        ensure!(cluster.log(0).contains("expires in 19 days"));
-        Ok(())
+        cluster.wait_for("the log says it, too", || {
+            Ok(cluster.log(0).contains("expires in 19 days"))
+        })
     });
 }
 
