@@ -6,6 +6,7 @@ from load import LATENCY, READS, Cluster, Server
 from peers import interface
 from peers.quorumwire import Load
 from processes import Failed
+from replica import leader_of_serving
 
 
 def options(words):
@@ -45,9 +46,23 @@ class WhoLeads(unittest.TestCase):
         self.assertEqual(Cluster(servers, None, leader_now=lambda: 1).leader_pid(), 1)
 
 
+class WhoServes(unittest.TestCase):
+    def status(self, *reports, leader=1):
+        return {"leader": leader, "replicas": [{"id": n, "report": report} for n, report in enumerate(reports)]}
+
+    def test_all_must_report_and_with_a_plane_run_a_fast_term(self):
+        slow, fast = {"fast_term": None}, {"fast_term": 7}
+        for reports, without, with_plane in (((slow, slow), 1, None), ((fast, slow), 1, None), ((fast, fast), 1, 1), ((fast, None), None, None), ((fast,), None, None)):
+            status = self.status(*reports)
+            self.assertEqual(leader_of_serving(status, [0, 1], "none"), without, reports)
+            self.assertEqual(leader_of_serving(status, [0, 1], "xdp"), with_plane, reports)
+        self.assertIsNone(leader_of_serving(self.status(slow, slow, leader=None), [0, 1], "none"))
+        self.assertIsNone(leader_of_serving({}, [0, 1], "none"))
+
+
 class Iperf(unittest.TestCase):
     # What iperf3 3.12 says at the end, shortened.
-    PRINTED = b'''{"end": {
+    PRINTED = '''{"end": {
         "sum_sent": {"start": 0, "end": 1.002829, "bytes": 2287206400, "bits_per_second": 18246033172.15597, "retransmits": 6, "sender": false},
         "sum_received": {"start": 0, "end": 1.000025, "bytes": 2286288790, "bits_per_second": 18289853073.67316, "sender": false}}}'''
 
@@ -56,9 +71,9 @@ class Iperf(unittest.TestCase):
 
     def test_a_failure_says_why_whatever_the_exit_code(self):
         with self.assertRaisesRegex(Failed, "unable to connect"):
-            interface.gbit_per_second(b'{"intervals": [], "end": {}, "error": "unable to connect to server: Connection refused"}')
+            interface.gbit_per_second('{"intervals": [], "end": {}, "error": "unable to connect to server: Connection refused"}')
         with self.assertRaises(Failed):
-            interface.gbit_per_second(b"")
+            interface.gbit_per_second("")
 
     def test_the_client_sends_or_out_of_a_host_receives(self):
         into, out_of = (interface.of_client(direction, 3, 1) for direction in (interface.INTO, interface.OUT_OF))

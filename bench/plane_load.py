@@ -16,7 +16,7 @@ import cpu
 import namespaces
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, INTERFACE, address, mac, port
 from processes import Failed, output_of, start, tail, wait_until
-from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, PLANE_PORT, Replicas
+from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, PLANE_PORT, Replicas, leader_of_serving
 
 LOAD_SECONDS_EXTRA = 20
 WARM_UP_SECONDS = 0.1
@@ -180,8 +180,13 @@ def make_network(stack, tools, replicas):
     network = namespaces.Network(stack, replicas)
     ports = [port(host) for host in network.hosts]
     # Else nothing arrives that a program at the other end of a cable sends.
-    namespaces.quiet(network.command_in("sw", [str(tools.server), "veth-pass", *ports]))
+    let_pass(network, tools.server, "sw", ports)
     return network
+
+
+def let_pass(network, server, host, interfaces):
+    """Gives interfaces of a host, or ports of the bridge (`sw`), a program that lets everything pass."""
+    namespaces.quiet(network.command_in(host, [str(server), "veth-pass", *interfaces]))
 
 
 def start_system(stack, system, network, tools, folder):
@@ -190,12 +195,9 @@ def start_system(stack, system, network, tools, folder):
         return start_echo(stack, system, network, tools, folder)
     if system.plane == "memcached":
         return start_memcached(stack, system, network, tools, folder)
-    replicas = replicas_of(system, tools, folder)
-    keys = replicas.make_keys()
     if system.plane == "alone":
-        return start_alone(stack, system, network, tools, folder, keys)
-    servers = start_replicas(stack, system, network, replicas)
-    leader = wait_for_fast_term(system, network, tools, folder, servers)
+        return start_alone(stack, system, network, tools, folder)
+    servers, leader, keys = start_replicas(stack, system, network, tools, folder)
     return Running(system, network, [server.pid for server in servers], FIRST_REPLICA_HOST + leader, keys, tools)
 
 
@@ -228,7 +230,8 @@ def memcached_at(stack, network, host, port_number, server, folder):
     return process
 
 
-def start_alone(stack, system, network, tools, folder, keys):
+def start_alone(stack, system, network, tools, folder):
+    keys = replicas_of(system, tools, folder).make_keys()
     command = [str(tools.load), "alone", "--interface", INTERFACE, "--keys", str(keys)]
     for slot in range(system.replicas):
         host = FIRST_REPLICA_HOST + slot
@@ -252,9 +255,12 @@ def replicas_of(system, tools, folder):
     return Replicas(tools.server, folder, addresses, system.plane, system.durability, system.election_timeout_ms, system.options)
 
 
-def start_replicas(stack, system, network, replicas):
-    """All of a system, by slot."""
-    return [start_replica(stack, system, network, replicas, slot) for slot in range(system.replicas)]
+def start_replicas(stack, system, network, tools, folder):
+    """All of a system's, which serve: processes by slot, who leads, and the keys for clients of planes."""
+    replicas = replicas_of(system, tools, folder)
+    keys = replicas.make_keys()
+    servers = [start_replica(stack, system, network, replicas, slot) for slot in range(system.replicas)]
+    return servers, wait_until_they_serve(system, network, tools, folder, servers), keys
 
 
 def start_replica(stack, system, network, replicas, slot):
@@ -264,18 +270,16 @@ def start_replica(stack, system, network, replicas, slot):
     return start(stack, network.command_in(FIRST_REPLICA_HOST + slot, command), replicas.folder / f"replica-{slot}.log")
 
 
-def wait_for_fast_term(system, network, tools, folder, servers):
-    """Waits until all run one, or without a plane until all know a leader; who leads."""
+def wait_until_they_serve(system, network, tools, folder, servers):
+    """Who leads then."""
     leader = None
 
     def holds():
         nonlocal leader
-        status = status_of(network, tools)
-        reports = [replica.get("report") or {} for replica in status.get("replicas", [])]
-        leader = status.get("leader")
-        return leader is not None and len(reports) == system.replicas and all(it.get("fast_term") or system.plane == "none" for it in reports)
+        leader = leader_of_serving(status_of(network, tools), range(system.replicas), system.plane)
+        return leader is not None
 
-    wait_until(f"{system.name}: waiting for a fast term", holds, servers, folder / "replica-0.log")
+    wait_until(f"{system.name}: waiting until all replicas serve", holds, servers, folder / "replica-0.log")
     return leader
 
 
@@ -325,7 +329,7 @@ def measure_once(running, workload):
         cpu_us=ours * per_operation,
         sent_again=printed["sent_again"],
         refused=printed["refused"],
-        others_percent=100 * used.others / (used.busy + used.idle),
+        others_percent=used.others_percent,
     )
 
 
@@ -434,6 +438,11 @@ class Usage(NamedTuple):
         others = cpu.of_all_but(ours=os.getpid())
         return cls(time.monotonic(), machine.busy, machine.idle, others,
                    sum(it.user for it in hosts), sum(it.system for it in hosts))
+
+    @property
+    def others_percent(self):
+        """Of the machine."""
+        return 100 * self.others / (self.busy + self.idle)
 
     def since(self, earlier):
         return Usage(*(now - then for now, then in zip(self, earlier)))

@@ -102,7 +102,7 @@ def wait_until(what, holds, processes, log_path):
 
 
 def output_of(command, seconds_max, **options):
-    """What a program prints; fails if it fails or takes too long."""
+    """What a program prints; fails if it fails or takes too long, with what it says of that."""
     with contextlib.ExitStack() as stack:
         process = start(stack, command, os.devnull, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
         stack.callback(process.stderr.close)
@@ -111,7 +111,7 @@ def output_of(command, seconds_max, **options):
         except subprocess.TimeoutExpired:
             raise Failed(f"{pathlib.Path(command[0]).name} took more than {seconds_max} s") from None
         if process.returncode != 0:
-            raise Failed(f"{pathlib.Path(command[0]).name}: exit code {process.returncode}: {error.decode(errors='replace')[-LOG_TAIL_BYTES:]}")
+            raise Failed(f"{pathlib.Path(command[0]).name}: exit code {process.returncode}: {(error or out).decode(errors='replace')[-LOG_TAIL_BYTES:]}")
         return out.decode(errors="replace")
 
 

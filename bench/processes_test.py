@@ -68,6 +68,11 @@ class Processes(unittest.TestCase):
         with self.assertRaisesRegex(processes.Failed, "^sleep took more than 0.2 s"):
             processes.output_of(["sleep", "600"], 0.2)
 
+    def test_what_fails_is_told_wherever_it_said_so(self):
+        for where in (">&2", ""):
+            with self.assertRaisesRegex(processes.Failed, "^sh: exit code 3: no such thing"):
+                processes.output_of(["sh", "-c", f"echo no such thing {where}; exit 3"], DEADLINE_SECONDS)
+
     def test_a_server_that_ends_while_it_is_waited_for_fails_with_its_log(self):
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
             log = Path(folder) / "log"

@@ -9,6 +9,14 @@ CLUSTER = "bench"
 COMMAND_SECONDS_MAX = 20
 
 
+def leader_of_serving(status, members, plane):
+    """Who leads, by a cluster's status, once all members report and, with a plane, run a fast term; None before."""
+    reports = {it["id"]: it.get("report") or {} for it in status.get("replicas", [])}
+    serve = all(reports.get(n) and (plane == "none" or reports[n].get("fast_term")) for n in members)
+    leader = status.get("leader")
+    return leader if serve and leader in members else None
+
+
 class Replicas(NamedTuple):
     """Those of a cluster, each at an address of its own."""
 

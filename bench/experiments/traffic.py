@@ -50,5 +50,5 @@ class Traffic(Experiment):
             [system, *(cell_beside(found, self.name, system, setting, field, None if system == first else (first, setting)) for _, setting, field in COLUMNS)]
             for system in systems
         ]
-        notes = [f"- {system}: {notes[system]}" for system in systems]
-        return "\n\n".join([table(["system", *(heading for heading, _, _ in COLUMNS)], rows), "\n".join(notes)])
+        said = "\n".join(f"- {system}: {notes[system]}" for system in systems)
+        return table(["system", *(heading for heading, _, _ in COLUMNS)], rows) + "\n\n" + said

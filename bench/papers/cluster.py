@@ -14,7 +14,7 @@ import load
 import plane_load
 from namespaces import FIRST_REPLICA_HOST
 from processes import Failed, output_of, start, wait_until
-from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, REDIS_PORT, Replicas
+from replica import COMMAND_SECONDS_MAX, HTTP_PORT, MEMCACHED_PORT, REDIS_PORT, Replicas, leader_of_serving
 
 # A loaded machine shall measure badly, not hold elections; figures with failures say another.
 ELECTION_TIMEOUT_MS = 10_000
@@ -79,11 +79,8 @@ class Cluster:
 
         def holds():
             nonlocal leader
-            status = self.status()
-            leader = status.get("leader")
-            reports = {it["id"]: it.get("report") or {} for it in status.get("replicas", [])}
-            fast = self.system.plane == "none" or all(reports.get(n, {}).get("fast_term") for n in self.members)
-            return leader in self.members and all(reports.get(n) for n in self.members) and fast
+            leader = leader_of_serving(self.status(), self.members, self.system.plane)
+            return leader is not None
 
         alive = [self.processes[slot] for slot in self.members]
         wait_until(f"{self.system.name}: waiting for a leader", holds, alive, self.log(0))

@@ -8,12 +8,11 @@ from load import LOAD_SECONDS_EXTRA, Cluster, Server, parse
 from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, INTERFACE, address, port
 from peers.quorumwire import Load
 from plane_load import System, Tools, Usage
-from processes import Failed, start, tail, wait_until
+from processes import Failed, output_of, start, wait_until
 
 REPLICAS = 3
 # Not that of the replica's own clients.
 MEMCACHED_PORT = 11311
-IPERF_PORT = 5201
 INTO, OUT_OF = "in", "out"
 NOWHERE = "none"
 
@@ -30,10 +29,10 @@ class Interface:
         replicas = range(FIRST_REPLICA_HOST, FIRST_REPLICA_HOST + REPLICAS)
         # In generic mode nothing leaves by a way that takes them.
         if self.passes or self.mode == "driver":
-            self.let_pass(network, "sw", map(port, replicas))
+            plane_load.let_pass(network, self.binary, "sw", map(port, replicas))
         if self.passes:
             for host in replicas:
-                self.let_pass(network, host, [INTERFACE])
+                plane_load.let_pass(network, self.binary, host, [INTERFACE])
         processes, host = self.start_replicas(stack, network, folder) if self.mode else ([], FIRST_REPLICA_HOST)
         memcached = plane_load.memcached_at(stack, network, host, MEMCACHED_PORT, self.binary, folder)
         load = Load(self.binary, f"{address(host)}:{MEMCACHED_PORT}")
@@ -44,41 +43,29 @@ class Interface:
             bulk=lambda *asked: bulk(network, host, folder, *asked),
         )
 
-    def let_pass(self, network, host, interfaces):
-        namespaces.quiet(network.command_in(host, [str(self.binary), "veth-pass", *interfaces]))
-
     def start_replicas(self, stack, network, folder):
         """Their processes, and where the leader is."""
         plane, options = ("none", ()) if self.mode == NOWHERE else ("xdp", ("--xdp-mode", self.mode))
         system = System(self.name, self.note, plane, REPLICAS, [], options=options)
-        tools = Tools(self.binary, None)
-        replicas = plane_load.replicas_of(system, tools, folder)
-        replicas.make_keys()
-        processes = plane_load.start_replicas(stack, system, network, replicas)
-        return processes, FIRST_REPLICA_HOST + plane_load.wait_for_fast_term(system, network, tools, folder, processes)
+        processes, leader, _ = plane_load.start_replicas(stack, system, network, Tools(self.binary, None), folder)
+        return processes, FIRST_REPLICA_HOST + leader
 
 
 def bulk(network, host, folder, direction, seconds, warm_up_seconds):
     """As much as one TCP connection carries into a host or out of it, Gbit/s; and what others used of the machine, in per cent."""
     if shutil.which("iperf3") is None:
         raise Failed("iperf3 is not installed: `tools/setup bench`")
+    asks = network.command_in(CLIENT_HOST, ["iperf3", "--client", address(host), *of_client(direction, seconds, warm_up_seconds)])
     with contextlib.ExitStack() as stack:
-        log, printed = folder / f"iperf3-{direction}.log", folder / f"iperf3-{direction}.json"
+        log = folder / f"iperf3-{direction}.log"
         # Ends by itself after one connection.
-        server = start(stack, network.command_in(host, iperf(host, "--server", "--one-off", "--forceflush")), log)
+        serves = network.command_in(host, ["iperf3", "--server", "--bind", address(host), "--one-off", "--forceflush"])
+        server = start(stack, serves, log)
         wait_until("iperf3", lambda: b"listening" in log.read_bytes(), [server], log)
-        output = stack.enter_context(open(printed, "wb"))
         before = Usage.now([])
-        client = start(stack, network.command_in(CLIENT_HOST, iperf(host, *of_client(direction, seconds, warm_up_seconds))), log, stdout=output)
-        client.wait(seconds + warm_up_seconds + LOAD_SECONDS_EXTRA)
+        printed = output_of(asks, seconds + warm_up_seconds + LOAD_SECONDS_EXTRA)
         used = Usage.now([]).since(before)
-        if client.returncode != 0 and not printed.stat().st_size:
-            raise Failed(f"iperf3: exit code {client.returncode}; log: {tail(log)}")
-    return gbit_per_second(printed.read_bytes()), 100 * used.others / (used.busy + used.idle)
-
-
-def iperf(host, *more):
-    return ["iperf3", "--bind" if "--server" in more else "--client", address(host), "--port", str(IPERF_PORT), *more]
+    return gbit_per_second(printed), used.others_percent
 
 
 def of_client(direction, seconds, warm_up_seconds):
@@ -88,7 +75,7 @@ def of_client(direction, seconds, warm_up_seconds):
 
 def gbit_per_second(printed):
     """What arrived, of what iperf3 printed."""
-    said = parse(printed.decode(errors="replace"))
+    said = parse(printed)
     if "error" in said:
         raise Failed(f"iperf3: {said['error']}")
     return said["end"]["sum_received"]["bits_per_second"] / 1e9

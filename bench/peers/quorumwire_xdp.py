@@ -8,7 +8,7 @@ from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, address
 from peers.quorumwire import COMMAND_SECONDS_MAX, Load
 from plane_load import System, Tools
 from peers.interface import interfaces
-from processes import Failed, output_of
+from processes import output_of
 from replica import MEMCACHED_PORT
 
 
@@ -48,12 +48,7 @@ class QuorumwireXdp:
         system = System(self.name, self.note, "xdp", self.replicas, [], election_timeout_ms=None, durability=self.durability)
         tools = Tools(self.binary, Path())
         network = plane_load.make_network(stack, tools, self.replicas)
-        replicas = plane_load.replicas_of(system, tools, folder)
-        replicas.make_keys()
-        processes = plane_load.start_replicas(stack, system, network, replicas)
-        leader = plane_load.wait_for_fast_term(system, network, tools, folder, processes)
-        if leader is None or leader >= self.replicas:
-            raise Failed(f"{self.name}: {leader} leads")
+        processes, leader, _ = plane_load.start_replicas(stack, system, network, tools, folder)
         addresses = [f"{address(FIRST_REPLICA_HOST + slot)}:{MEMCACHED_PORT}" for slot in range(self.replicas)]
         load, everywhere = Load(self.binary, addresses[leader]), Load(self.binary, ",".join(addresses))
 

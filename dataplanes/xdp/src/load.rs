@@ -6,6 +6,7 @@ use crate::links::Links;
 use crate::mutants::left_out;
 use crate::refused::{
     Blames, NOT_PERMITTED, Refused, TO_CALCULATE, TO_LOAD, check_capabilities, not_attached,
+    unsupported,
 };
 use crate::shared::{COUNTS_STRIDE, CPUS_MAX, Config};
 use crate::slot::Slots;
@@ -225,10 +226,8 @@ fn attach_as(
             let link = try_hook(Hook::Generic).map_err(|error| refused(&error))?;
             let instead = to.instead.as_ref();
             let instead = instead.map_or_else(String::new, |text| format!("; {text}"));
-            let mtu = to.carrier.mtu;
-            let why = format!(
-                ", because its driver takes no XDP program with its MTU of {mtu}: {error}{instead}"
-            );
+            let because = unsupported(&to.carrier);
+            let why = format!(", because {because}: {error}{instead}");
             Ok((link, Hook::Generic, described(Hook::Generic, &why)))
         }
         Err(error) => {

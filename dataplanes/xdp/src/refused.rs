@@ -106,19 +106,24 @@ pub fn check_capabilities(needed: &[&[Needed]]) -> io::Result<()> {
 /// Every driver that takes a program takes one beside this.
 const ORDINARY_MTU: u32 = 1500;
 
+/// Why a driver supports no program, as far as that can be known.
+pub fn unsupported(Interface { name, mtu, .. }: &Interface) -> String {
+    const WHY: &str = "its driver has no native XDP, or not with its present settings";
+    if *mtu <= ORDINARY_MTU {
+        return WHY.to_owned();
+    }
+    format!("{WHY}, such as its MTU of {mtu}: ip link set dev {name} mtu {ORDINARY_MTU}")
+}
+
 /// Why the kernel did not attach a program to an interface. What it answers differs between drivers.
 pub fn not_attached(to: &Found, error: &io::Error) -> String {
     let Interface { name, mtu, .. } = &to.carrier;
     let why = match error.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => return has_another(&to.carrier),
-        Some(libc::EOPNOTSUPP) => to.instead.clone().unwrap_or_else(|| {
-            let too_large = if *mtu > ORDINARY_MTU {
-                format!(", such as its MTU of {mtu}: ip link set dev {name} mtu {ORDINARY_MTU}")
-            } else {
-                String::new()
-            };
-            format!("its driver has no native XDP, or not with its present settings{too_large}")
-        }),
+        Some(libc::EOPNOTSUPP) => {
+            let instead = to.instead.clone();
+            instead.unwrap_or_else(|| unsupported(&to.carrier))
+        }
         // veth; then what others say, to this and to other settings.
         Some(libc::ERANGE) => format!(
             "its MTU of {mtu}, or that at the other end of a veth pair, is larger than its driver takes for \

@@ -229,8 +229,8 @@ pub const TABLE: &[Spec] = &[
         },
         unset: Unset::Otherwise("the one that has the address of `listen-plane`"),
         help: "The network interface whose driver runs the plane `xdp`. It must have an MTU of 1,476 (IPv6: \
-               1,496) or more; in its driver none that is larger than that takes for XDP, often some 3,500, in generic \
-               mode any. Unless `xdp-vlan` is given, it must have the address of `listen-plane`.",
+               1,496) or more and, unless `xdp-vlan` is given, the address of `listen-plane`. Many drivers take no \
+               XDP with an MTU of more than some 3,500; `generic` mode takes any.",
     },
     Spec {
         name: "plane-reads",

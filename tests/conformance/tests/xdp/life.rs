@@ -272,8 +272,7 @@ fn an_mtu_too_small_for_the_longest_packet_is_said_and_heals() {
 #[test]
 fn an_mtu_too_large_for_the_driver_is_said() {
     let namespaces = Namespaces::new(1);
-    namespaces.ip_in_plane(0, "link set eth0 mtu 9000\n");
-    namespaces.ip_in_test(&format!("link set {} mtu 9000\n", port(0)));
+    namespaces.set_mtu(0, 9000);
     namespaces.enter_plane(0);
     let refused = attach(Some("eth0")).err().expect("veth takes 3,498 or so");
     assert_eq!(refused.blames, Blames::Interface);
@@ -292,8 +291,7 @@ fn an_mtu_too_large_for_the_driver_is_said() {
 fn jumbo_frames_pass_in_generic_mode() {
     const JUMBO_BYTES: usize = 8000;
     let namespaces = Namespaces::new(1);
-    namespaces.ip_in_plane(0, "link set eth0 mtu 9000\n");
-    namespaces.ip_in_test(&format!("link set {} mtu 9000\n", port(0)));
+    namespaces.set_mtu(0, 9000);
     let sender = socket(test_ip(0, OUTSIDE));
     namespaces.enter_plane(0);
     let how = Attachment {

@@ -185,6 +185,12 @@ impl Namespaces {
         self.set_up_plane(slot);
     }
 
+    /// Gives both ends of a plane's pair an MTU.
+    pub fn set_mtu(&self, slot: usize, mtu: u32) {
+        self.ip_in_plane(slot, &format!("link set eth0 mtu {mtu}\n"));
+        self.ip_in_test(&format!("link set {} mtu {mtu}\n", port(slot)));
+    }
+
     /// Gives a plane's interface what it needs, and has it up.
     pub fn set_up_plane(&self, slot: usize) {
         let (way, test_mac) = (self.way, shown(test_mac(slot)));
