@@ -43,8 +43,7 @@ fn verdict(reason: RefusedReason) -> Verdict {
         | RefusedReason::DiskFull
         | RefusedReason::Stopping
         | RefusedReason::NotCommitted
-        | RefusedReason::TooManySessions
-        | RefusedReason::LeaseLost => Verdict::TryAgain,
+        | RefusedReason::TooManySessions => Verdict::TryAgain,
         RefusedReason::Other => Verdict::No,
     }
 }

@@ -733,10 +733,6 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Requests of clients of the port `client` refused because the leader's disk is full",
     ),
     (
-        "client_port_refused_lease_lost",
-        "Queries of clients of the port `client` refused because the leader lost its lease",
-    ),
-    (
         "client_port_refused_no_leader",
         "Requests of clients of the port `client` refused because nobody led",
     ),

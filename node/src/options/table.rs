@@ -416,8 +416,8 @@ pub const TABLE: &[Spec] = &[
                else, which takes clocks that run as `clock-drift-ppm` allows, also while a virtual machine is stopped; \
                and it asks a majority while there is no such promise. `read-index`: it always asks a majority, \
                whatever clocks do; reads that come together share a question. A read takes a round trip between \
-               replicas more, a write behind it on its connection waits for it, and the plane `xdp` answers no `get`. \
-               What counts is the leader's, and any replica may lead: the same on all.",
+               replicas more, and the plane `xdp` answers no `get`. What counts is the leader's, and any replica may \
+               lead: the same on all.",
     },
     Spec {
         name: "snapshot-log-mib",

@@ -22,8 +22,9 @@ pub const NOT_COMMITTED: &str =
 pub const BUSY: &str = "SERVER_ERROR busy: too many requests under way, nothing was changed\r\n";
 /// The leader cannot store entries.
 pub const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until space returns\r\n";
-/// See `requests.rs`.
-pub const LEASE_LOST: &[u8] = b"SERVER_ERROR read not executed: the leader's lease ran out\r\n";
+/// Of a read behind a write that was sent to a leader, and in front of one that is carried out. See `reads.rs`.
+pub const READ_BEHIND_UNDECIDED: &str =
+    "SERVER_ERROR read not executed: a write before it may or may not have been\r\n";
 /// The answer of a client of the data plane is longer than a packet.
 pub const DOES_NOT_FIT: &str = "SERVER_ERROR executed: the answer does not fit a packet\r\n";
 /// The answer was too long for a connection between replicas on which much waits already.
@@ -54,7 +55,6 @@ mod tests {
 
     #[test]
     fn clients_of_the_plane_understand_every_answer() {
-        let lease_lost = std::str::from_utf8(LEASE_LOST).unwrap();
         for (text, verdict) in [
             (UNKNOWN, Verdict::TryAgain),
             (NO_LEADER, Verdict::TryAgain),
@@ -67,7 +67,7 @@ mod tests {
             (DISK_FULL, Verdict::TryAgain),
             (DOES_NOT_FIT, Verdict::AnswerGone),
             (NO_WAY_BACK, Verdict::AnswerGone),
-            (lease_lost, Verdict::NotExecuted),
+            (READ_BEHIND_UNDECIDED, Verdict::NotExecuted),
         ] {
             assert_eq!(Verdict::of(text), verdict, "{text}");
         }

@@ -2,7 +2,7 @@
 use super::apply::{apply, commands_of};
 use super::clients::Said;
 use super::core::{Core, Origin, Proposal, Reader};
-use super::requests;
+use super::reads;
 use super::{Server, answers, clock};
 use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
@@ -160,7 +160,7 @@ impl Server {
                 ..
             }) = &proposal
             {
-                self.fail_reads_before(*id, *slot);
+                self.answer_reads_before(*id, *slot);
             }
             self.reply.clear();
             let store = &mut self.core.store;
@@ -333,7 +333,7 @@ impl Server {
         match reader {
             Reader::Client(id) => {
                 if let Some(connection) = self.clients.get(id) {
-                    requests::grant(connection, ticket, index);
+                    reads::grant(connection, ticket, index);
                 }
                 self.clients.attend(id);
             }
@@ -346,7 +346,7 @@ impl Server {
         match self.core.asked.remove(&ticket) {
             Some((_, Reader::Client(id))) => {
                 if let Some(connection) = self.clients.get(id) {
-                    requests::ask_again(connection, ticket);
+                    reads::ask_again(connection, ticket);
                 }
                 self.core.attend_later.push(id);
             }

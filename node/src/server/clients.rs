@@ -4,14 +4,12 @@ use super::clock;
 use super::handshakes::TimeBudget;
 use super::own::{self, OwnClient, OwnCounters};
 use super::redis::{self, RedisClient};
-use super::stats::Statistics;
 use super::stream::Stream;
 use crate::descriptors::Starvation;
 use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
-use quorumwire_control::{Now, Ticket};
-use quorumwire_interfaces::Index;
+use quorumwire_control::Now;
 use rustls::ServerConfig;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -22,10 +20,12 @@ use std::sync::Arc;
 mod arrivals;
 mod askers;
 mod memory;
+mod slots;
 
 use self::arrivals::Handshakes;
 use self::askers::Askers;
 use self::memory::{Held, HeldByOne};
+pub use self::slots::{ReadState, Slot, SlotKind};
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -89,61 +89,6 @@ pub enum Said {
 pub struct ConnectionId {
     slot: u32,
     serial: u32,
-}
-
-/// A request that waits for its answer.
-#[derive(Debug)]
-pub struct Slot {
-    /// What it is.
-    pub kind: SlotKind,
-    /// The answer, if it came before those of earlier requests.
-    pub answer: Option<Box<[u8]>>,
-    /// What that is.
-    pub said: Said,
-    /// The client wants no answer.
-    pub quiet: bool,
-}
-
-/// What a waiting request is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SlotKind {
-    /// A write: in the log, or on its way to the leader.
-    Write,
-    /// A read; its line is the next in `lines`.
-    Read {
-        /// Length of the line.
-        line_bytes: u32,
-        /// How many keys it asks for.
-        keys: u32,
-        /// How many of its keys are answered already.
-        keys_done: u32,
-        /// Its keys are asked of the leader one at a time: together the answer is too large for a
-        /// message between replicas.
-        one_by_one: bool,
-        /// Where it stands.
-        state: ReadState,
-    },
-    /// About the server: what belongs to more than this connection knows the answer.
-    Asked,
-    /// Known already, waits for its turn.
-    Fixed(&'static [u8]),
-    /// Statistics, made when their turn comes.
-    Stats(Statistics),
-    /// Close once everything before it is answered.
-    Quit,
-}
-
-/// Where a read stands.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ReadState {
-    /// To be answered under the leader's lease once the state machine has applied this index.
-    Gated(Index),
-    /// A read index round is under way.
-    Asked(Ticket),
-    /// To be answered once the state machine has applied this index; no lease needed any more.
-    Granted(Index),
-    /// Sent to the leader, under this request number.
-    Forwarded(u64),
 }
 
 /// One client.
@@ -303,6 +248,27 @@ impl Connection {
     pub fn front_line_and_output(&mut self, line_bytes: u32) -> (&[u8], &mut Vec<u8>) {
         let line = &self.lines.make_contiguous()[..line_bytes as usize];
         (line, &mut self.output)
+    }
+
+    /// The line of the read with this number.
+    pub fn line(&self, number: u64) -> Vec<u8> {
+        let mut begin = 0;
+        for (slot, at) in self.slots.iter().zip(self.first_slot..) {
+            if let SlotKind::Read { line_bytes, .. } = slot.kind {
+                let end = begin + line_bytes as usize;
+                if at == number {
+                    return self.lines.range(begin..end).copied().collect();
+                }
+                begin = end;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Whether a write is not answered yet.
+    pub fn has_undecided_write(&self) -> bool {
+        let mut slots = self.slots.iter();
+        self.writes_waiting > 0 && slots.any(|it| it.kind == SlotKind::Write && it.answer.is_none())
     }
 
     /// Keeps the answer of the slot with this number until its turn comes.

@@ -4,7 +4,7 @@ use super::clients::{Connection, Said};
 use super::core::{Forward, Origin, REQUEST_TIMEOUT};
 use super::links::LinkEvent;
 use super::plane::Plane;
-use super::{Server, answers, requests};
+use super::{Server, answers, reads};
 use bytes::Bytes;
 use quorumwire_control::{Input, Message, Peer};
 use quorumwire_interfaces::Index;
@@ -149,7 +149,7 @@ impl Server {
             return self.complete_origin(forward.origin, answers::BUSY.as_bytes());
         };
         if let Some(connection) = self.clients.get(id) {
-            requests::forward_again(connection, request);
+            reads::forward_again(connection, request);
         }
         self.core.attend_later.push(id);
     }
@@ -164,7 +164,7 @@ impl Server {
             return self.complete_as(origin, Said::Answer, answer); // it asks for less by itself
         }
         if let Some(connection) = self.clients.get(id) {
-            requests::forward_one_by_one(connection, slot_number);
+            reads::forward_one_by_one(connection, slot_number);
         }
         self.clients.attend(id);
     }

@@ -30,6 +30,7 @@ mod plane;
 mod plane_reads;
 mod plane_turn;
 mod priority;
+mod reads;
 mod redis;
 mod refusals;
 mod reporting;

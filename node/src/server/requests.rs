@@ -2,17 +2,15 @@
 //!
 //! Within one connection the answers are those of executing its requests one after the other, also
 //! when many are sent ahead: a read waits for the writes before it, and the writes behind it do not
-//! show in it (unless leadership moves meanwhile: then a read is asked anew, and may show one).
+//! show in it (unless leadership moves meanwhile: then those may whose clients are told that nobody knows).
 use super::asks::{self, Ask};
-use super::clients::{
-    Connection, ConnectionId, Intake, OUTPUT_BYTES_MAX, ReadState, Said, Slot, SlotKind,
-};
-use super::core::{Core, Gate, Origin, Routed};
+use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, SlotKind};
+use super::core::{Core, Origin, Routed};
+use super::reads::{Place, advance_read, put_read_answer, take_one_of_many};
 use super::stats::Statistics;
-use super::{Server, answers, clock, memory, meta_reads, own, redis};
-use quorumwire_control::Ticket;
+use super::{Server, clock, memory, own, redis};
 use quorumwire_interfaces::Index;
-use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
+use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
 use quorumwire_kv::{Command, WhyRefused};
 use std::time::Duration;
 
@@ -125,33 +123,6 @@ impl Server {
             }
         }
         self.clients.attend(id);
-    }
-
-    /// Before a write of this connection is applied: no read in front of it may still wait, or it
-    /// would show that write. Those that could not be answered in time (the lease ran out) fail.
-    pub fn fail_reads_before(&mut self, id: ConnectionId, slot_number: u64) {
-        let Some(connection) = self.clients.get(id) else {
-            return;
-        };
-        if connection.reads_waiting == 0 || slot_number == connection.first_slot {
-            return;
-        }
-        // The entry before, such as a tick, may be all that they waited for.
-        if let Some(mut connection) = self.clients.take(id) {
-            advance(&mut self.core, &mut connection);
-            self.clients.put_back(connection);
-        }
-        let Some(connection) = self.clients.get(id) else {
-            return;
-        };
-        for number in connection.first_slot..slot_number {
-            let waits = connection.slot_mut(number).is_some_and(|(slot, _)| {
-                matches!(slot.kind, SlotKind::Read { .. }) && slot.answer.is_none()
-            });
-            if waits {
-                connection.keep_answer(number, Said::Refusal, answers::LEASE_LOST);
-            }
-        }
     }
 }
 
@@ -327,12 +298,8 @@ pub fn take_write(
     true
 }
 
-/// Whether a write may be put behind the reads that wait. If not, it is offered again once some are answered. Where
-/// a majority is asked for each, one could be carried out before the reads in front of it may be answered.
+/// Whether a write may be put behind the reads that wait. If not, it is offered again once some are answered.
 pub fn has_room_for_write(core: &Core, connection: &Connection) -> bool {
-    if !core.lease_reads && connection.reads_waiting > 0 {
-        return false;
-    }
     let keys_max = if core.leads() {
         KEYS_BEFORE_WRITE_MAX
     } else {
@@ -464,15 +431,16 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
             (
                 SlotKind::Read {
                     line_bytes,
+                    keys,
                     keys_done,
                     one_by_one,
                     state,
-                    ..
                 },
                 None,
             ) => {
                 let place = Place {
                     line_bytes,
+                    keys,
                     keys_done,
                     one_by_one,
                 };
@@ -491,267 +459,5 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
             }
         }
         connection.pop_slot();
-    }
-}
-
-/// Tries to answer the read at the front. True: it is answered whole.
-fn advance_read(
-    core: &mut Core,
-    connection: &mut Connection,
-    place: Place,
-    state: ReadState,
-) -> bool {
-    let may_wait = connection.writes_waiting == 0;
-    let gate = match state {
-        ReadState::Gated(Index(0)) if core.leads() => {
-            let (line, _) = connection.front_line_and_output(place.line_bytes);
-            let must_apply = core.read_barrier_for(line);
-            set_front_state(connection, ReadState::Gated(must_apply));
-            core.gate(must_apply, may_wait)
-        }
-        ReadState::Gated(must_apply) => core.gate(must_apply, may_wait),
-        ReadState::Granted(index) => core.gate_granted(index, may_wait),
-        ReadState::Asked(_) | ReadState::Forwarded(_) => return false,
-    };
-    match gate {
-        Gate::Open => answer_read(core, connection, place),
-        Gate::Wait(index) => {
-            core.wait_for_apply(index, connection.id);
-            false
-        }
-        Gate::NoLease => {
-            let ticket = core.ask_read_index(connection.id);
-            set_read_states(connection, ReadState::Asked(ticket));
-            false
-        }
-        Gate::NotLeader => {
-            if place.one_by_one && connection.output_waiting() >= OUTPUT_BYTES_MAX {
-                connection.cut = true;
-                return false;
-            }
-            let slot_number = connection.first_slot;
-            let (line, _) = connection.front_line_and_output(place.line_bytes);
-            let line = place.line_to_forward(line);
-            match core.forward_read(Origin::Client(connection.id, slot_number), &line) {
-                Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
-                Err(Routed::Answer(text)) => {
-                    set_front_answer(connection, &text);
-                    core.attend_later.push(connection.id);
-                }
-                Err(Routed::Stalled | Routed::Pending) => {} // looked at again with all that stall
-            }
-            false
-        }
-    }
-}
-
-/// Writes the answer of the read at the front, key by key, as far as the connection has room. A write
-/// that waits behind it leaves no choice: then all of it.
-fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bool {
-    let must_finish = connection.writes_waiting > 0;
-    let room = if must_finish {
-        usize::MAX
-    } else {
-        OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
-    };
-    if connection.redis.is_some() {
-        return redis::answer_read(core, connection, place.line_bytes, room);
-    }
-    if connection.own.is_some() {
-        return own::answer_query(core, connection, place.line_bytes, room);
-    }
-    let (line, output) = connection.front_line_and_output(place.line_bytes);
-    let Some(read) = Read::from_line(line) else {
-        output.extend_from_slice(reply::ERROR);
-        return true;
-    };
-    let Asked::Items { keys, with_unique } = read.asked() else {
-        let line = line.to_vec();
-        return Read::from_line(&line)
-            .is_none_or(|read| meta_reads::answer_front(core, connection, &read));
-    };
-    let limit = output.len().saturating_add(room);
-    let mut keys_done = place.keys_done;
-    let mut keys = keys.iter().skip(keys_done as usize);
-    let is_whole = loop {
-        if output.len() >= limit {
-            break false; // goes on when the client has taken some
-        }
-        let Some(key) = keys.next() else {
-            break true;
-        };
-        keys_done += 1;
-        core.counters.get_keys += 1;
-        if let Some(item) = core.store.inner().get(key) {
-            core.counters.get_hits += 1;
-            reply::push_item(output, key, &item, with_unique);
-        }
-    };
-    if is_whole {
-        output.extend_from_slice(reply::END);
-        return true;
-    }
-    drop(keys);
-    connection.cut = true;
-    if let Some(slot) = connection.slots.front_mut()
-        && let SlotKind::Read {
-            keys_done: done, ..
-        } = &mut slot.kind
-    {
-        *done = keys_done;
-    }
-    false
-}
-
-/// Writes the answer that came from the leader to the read at the front.
-fn put_read_answer(
-    connection: &mut Connection,
-    line_bytes: u32,
-    (said, quiet): (Said, bool),
-    answer: &[u8],
-) {
-    if connection.redis.is_some() {
-        redis::put_read_answer(connection, line_bytes, quiet, answer);
-    } else {
-        connection.put_answer(said, answer);
-    }
-}
-
-/// Where in a read its answer has come to.
-#[derive(Clone, Copy)]
-struct Place {
-    line_bytes: u32,
-    keys_done: u32,
-    one_by_one: bool,
-}
-
-impl Place {
-    /// What to ask the leader for next: the whole line, or one key of it.
-    fn line_to_forward(self, line: &[u8]) -> Vec<u8> {
-        let next_key = || {
-            let Asked::Items { keys, with_unique } = Read::from_line(line)?.asked() else {
-                return Some(line.to_vec()); // has but one
-            };
-            let key = keys.iter().nth(self.keys_done as usize)?;
-            let word: &[u8] = if with_unique { b"gets " } else { b"get " };
-            Some([word, key.bytes()].concat())
-        };
-        if self.one_by_one {
-            next_key().unwrap_or_default()
-        } else {
-            line.to_vec()
-        }
-    }
-}
-
-/// The leader's answer to a forwarded read would not fit one message: ask for the keys one by one.
-pub fn forward_one_by_one(connection: &mut Connection, slot_number: u64) {
-    if let Some((slot, _)) = connection.slot_mut(slot_number)
-        && let SlotKind::Read {
-            one_by_one, state, ..
-        } = &mut slot.kind
-    {
-        *one_by_one = true;
-        *state = ReadState::Gated(Index(0));
-    }
-}
-
-/// The leader's answer for one key of the read at the front.
-fn take_one_of_many(connection: &mut Connection, answer: &[u8]) {
-    let Some(slot) = connection.slots.front_mut() else {
-        return;
-    };
-    let SlotKind::Read {
-        line_bytes,
-        keys_done,
-        state,
-        ..
-    } = &mut slot.kind
-    else {
-        return;
-    };
-    let Some(item) = answer.strip_suffix(reply::END) else {
-        let front = connection.first_slot;
-        connection.keep_answer(front, Said::Refusal, answer); // an error: it is the answer to all
-        return;
-    };
-    *keys_done += 1;
-    *state = ReadState::Gated(Index(0));
-    let (line_bytes, keys_done) = (*line_bytes, *keys_done as usize);
-    let (line, output) = connection.front_line_and_output(line_bytes);
-    output.extend_from_slice(item);
-    let is_last = Read::from_line(line).is_none_or(|read| read.key_count() <= keys_done);
-    if is_last {
-        output.extend_from_slice(reply::END);
-        connection.pop_slot();
-    }
-}
-
-/// Puts the front read, and those right behind it that wait for the same, into `state`.
-fn set_read_states(connection: &mut Connection, new: ReadState) {
-    for slot in &mut connection.slots {
-        match &mut slot.kind {
-            SlotKind::Read {
-                state: state @ ReadState::Gated(_),
-                ..
-            } => *state = new,
-            SlotKind::Read { .. }
-            | SlotKind::Write
-            | SlotKind::Asked
-            | SlotKind::Fixed(_)
-            | SlotKind::Stats(_)
-            | SlotKind::Quit => return,
-        }
-    }
-}
-
-fn set_front_state(connection: &mut Connection, new: ReadState) {
-    if let Some(slot) = connection.slots.front_mut()
-        && let SlotKind::Read { state, .. } = &mut slot.kind
-    {
-        *state = new;
-    }
-}
-
-fn set_front_answer(connection: &mut Connection, text: &str) {
-    let front = connection.first_slot;
-    connection.keep_answer(front, Said::Refusal, text.as_bytes());
-}
-
-/// The read index round with this ticket has come back: the reads that waited for it may be answered
-/// once `index` is applied.
-pub fn grant(connection: &mut Connection, ticket: Ticket, index: Index) {
-    replace_states(
-        connection,
-        ReadState::Asked(ticket),
-        ReadState::Granted(index),
-    );
-}
-
-/// The read index round with this ticket failed: the reads that waited for it begin anew.
-pub fn ask_again(connection: &mut Connection, ticket: Ticket) {
-    replace_states(
-        connection,
-        ReadState::Asked(ticket),
-        ReadState::Gated(Index(0)),
-    );
-}
-
-/// A forwarded read got no answer, and may be sent anew: it changes nothing.
-pub fn forward_again(connection: &mut Connection, request: u64) {
-    replace_states(
-        connection,
-        ReadState::Forwarded(request),
-        ReadState::Gated(Index(0)),
-    );
-}
-
-fn replace_states(connection: &mut Connection, old: ReadState, new: ReadState) {
-    for slot in &mut connection.slots {
-        if let SlotKind::Read { state, .. } = &mut slot.kind
-            && *state == old
-        {
-            *state = new;
-        }
     }
 }

@@ -120,9 +120,7 @@ impl Plan {
     #[must_use]
     pub fn steady(replicas: u16, durability: Durability) -> Self {
         Self {
-            // A read with writes of its connection behind it is refused if the lease runs out before it is
-            // answered, which is as soon as a busy machine stops a leader for the usual 20 ms.
-            options: vec![("election-timeout-ms", "10000"), ("lease-ms", "300")],
+            options: vec![("election-timeout-ms", "10000")],
             ..Self::new(replicas, durability)
         }
     }

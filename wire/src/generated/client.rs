@@ -202,8 +202,6 @@ pub enum RefusedReason {
     TooManySessions = 22,
     /// The session was not opened, or is forgotten.
     UnknownSession = 23,
-    /// A read whose leader lost its lease.
-    LeaseLost = 25,
     Other = 26,
 }
 impl RefusedReason {
@@ -225,7 +223,6 @@ impl RefusedReason {
             Self::NotCommitted => "REFUSED_REASON_NOT_COMMITTED",
             Self::TooManySessions => "REFUSED_REASON_TOO_MANY_SESSIONS",
             Self::UnknownSession => "REFUSED_REASON_UNKNOWN_SESSION",
-            Self::LeaseLost => "REFUSED_REASON_LEASE_LOST",
             Self::Other => "REFUSED_REASON_OTHER",
         }
     }
@@ -244,7 +241,6 @@ impl RefusedReason {
             "REFUSED_REASON_NOT_COMMITTED" => Some(Self::NotCommitted),
             "REFUSED_REASON_TOO_MANY_SESSIONS" => Some(Self::TooManySessions),
             "REFUSED_REASON_UNKNOWN_SESSION" => Some(Self::UnknownSession),
-            "REFUSED_REASON_LEASE_LOST" => Some(Self::LeaseLost),
             "REFUSED_REASON_OTHER" => Some(Self::Other),
             _ => None,
         }

@@ -41,7 +41,7 @@ impl Closed {
 }
 
 /// Every reason of a refusal, and its name in metrics.
-const REFUSED: [(RefusedReason, &str); 13] = [
+const REFUSED: [(RefusedReason, &str); 12] = [
     (RefusedReason::OutcomeUnknown, "outcome_unknown"),
     (RefusedReason::SequenceTooOld, "sequence_too_old"),
     (RefusedReason::AnswerGone, "answer_gone"),
@@ -53,7 +53,6 @@ const REFUSED: [(RefusedReason, &str); 13] = [
     (RefusedReason::NotCommitted, "not_committed"),
     (RefusedReason::TooManySessions, "too_many_sessions"),
     (RefusedReason::UnknownSession, "unknown_session"),
-    (RefusedReason::LeaseLost, "lease_lost"),
     (RefusedReason::Other, "other"),
 ];
 

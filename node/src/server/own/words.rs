@@ -5,7 +5,7 @@ use quorumwire_wire::client::{Refused, RefusedReason};
 const DETAIL_BYTES_MAX: usize = 256;
 
 /// Text in front, what it means; the first one that fits counts.
-const WORDS: [(&str, RefusedReason); 13] = [
+const WORDS: [(&str, RefusedReason); 12] = [
     ("outcome unknown", RefusedReason::OutcomeUnknown),
     ("already executed", RefusedReason::AnswerGone),
     ("executed", RefusedReason::AnswerGone),
@@ -13,7 +13,6 @@ const WORDS: [(&str, RefusedReason); 13] = [
     ("not leader", RefusedReason::NotLeader),
     ("busy", RefusedReason::Busy),
     ("disk full", RefusedReason::DiskFull),
-    ("read not executed", RefusedReason::LeaseLost),
     (
         "not executed: sequence too old",
         RefusedReason::SequenceTooOld,
@@ -55,7 +54,6 @@ mod tests {
 
     #[test]
     fn every_answer_has_its_reason() {
-        let lease_lost = std::str::from_utf8(answers::LEASE_LOST).unwrap();
         for (text, reason) in [
             (answers::UNKNOWN, RefusedReason::OutcomeUnknown),
             (answers::NO_LEADER, RefusedReason::NoLeader),
@@ -67,7 +65,6 @@ mod tests {
             (answers::STOPPING, RefusedReason::Stopping),
             (answers::NO_WAY_BACK, RefusedReason::AnswerGone),
             (answers::DROPPED, RefusedReason::Other),
-            (lease_lost, RefusedReason::LeaseLost),
         ] {
             assert_eq!(refused(text.as_bytes()).reason(), reason, "{text}");
         }

@@ -13,6 +13,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// What is read at once.
 const BITE_BYTES: usize = 256 << 10;
 
+/// The longest line that is read.
+const LINE_BYTES_MAX: u64 = 256;
+
 /// The longest number that is read.
 const NUMBER_BYTES_MAX: u64 = 21;
 
@@ -111,6 +114,15 @@ impl Pipe {
                 .with_context(|| format!("item {number}, {key}"))?;
         }
         self.expect(b"END\r\n")
+    }
+
+    /// Reads a short line, without its end.
+    pub fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        let mut part = self.reader.by_ref().take(LINE_BYTES_MAX);
+        part.read_line(&mut line).context("waiting for a line")?;
+        let whole = line.strip_suffix("\r\n").map(str::to_owned);
+        whole.with_context(|| format!("no whole line: {:?}", shown(line.as_bytes())))
     }
 
     /// Reads a number up to the end of its line, which stays.

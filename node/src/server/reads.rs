@@ -1,0 +1,357 @@
+//! Reads that wait on a connection: answered out of the store here once that is allowed, by another leader, or just
+//! before the write behind them.
+use super::clients::{Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Said, SlotKind};
+use super::core::{Core, Gate, Origin, Routed};
+use super::{Server, answers, meta_reads, own, redis};
+use quorumwire_control::Ticket;
+use quorumwire_interfaces::Index;
+use quorumwire_kv::Key;
+use quorumwire_kv::memcached::{Asked, Read, reply};
+
+/// Where in a read its answer has come to.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub line_bytes: u32,
+    pub keys: u32,
+    pub keys_done: u32,
+    pub one_by_one: bool,
+}
+
+impl Place {
+    /// What to ask the leader for next: all that is not answered yet, or one key of it.
+    fn line_to_forward(self, line: &[u8]) -> Vec<u8> {
+        let read = Read::from_line(line);
+        let Some(Asked::Items { keys, with_unique }) = read.as_ref().map(Read::asked) else {
+            return line.to_vec(); // has but one
+        };
+        let most = if self.one_by_one { 1 } else { usize::MAX };
+        let mut asked = Vec::with_capacity(line.len());
+        asked.extend_from_slice(if with_unique { b"gets" } else { b"get" });
+        for key in keys.iter().skip(self.keys_done as usize).take(most) {
+            asked.push(b' ');
+            asked.extend_from_slice(key.bytes());
+        }
+        asked
+    }
+}
+
+impl Server {
+    /// Before a write of this connection is applied: the reads in front of it that still wait would show it soon, so
+    /// they are answered now, lease or not. For what was committed when such a read came stands in the log in front
+    /// of the write, which was put there later: had it stood behind, the write would have been in the log already. So the
+    /// state machine holds all of it now, and nothing that is not committed.
+    pub fn answer_reads_before(&mut self, id: ConnectionId, slot_number: u64) {
+        let Some(connection) = self.clients.get(id) else {
+            return;
+        };
+        if connection.reads_waiting == 0 || slot_number == connection.first_slot {
+            return;
+        }
+        if let Some(mut connection) = self.clients.take(id) {
+            keep_answers_before(&mut self.core, &mut connection, slot_number);
+            self.clients.put_back(connection);
+        }
+    }
+}
+
+/// Answers the reads in front of a slot out of the store as it is now.
+fn keep_answers_before(core: &mut Core, connection: &mut Connection, slot_number: u64) {
+    let mut is_write_undecided = false;
+    for number in connection.first_slot..slot_number {
+        let Some((slot, _)) = connection.slot_mut(number) else {
+            return;
+        };
+        match (slot.kind, slot.answer.is_some()) {
+            // In another leader's hands since leadership moved: it may yet come to stand in the log, behind what is
+            // there now, and be answered as done. Clients of the own protocol are promised no order.
+            (SlotKind::Write, false) => is_write_undecided = connection.own.is_none(),
+            (SlotKind::Read { .. }, false) if is_write_undecided => {
+                let why = answers::READ_BEHIND_UNDECIDED.as_bytes();
+                connection.keep_answer(number, Said::Refusal, why);
+            }
+            (SlotKind::Read { keys_done, .. }, false) => {
+                let answer = answer_now(core, connection, number, keys_done);
+                connection.keep_answer(number, Said::Answer, &answer);
+            }
+            (
+                SlotKind::Write
+                | SlotKind::Read { .. }
+                | SlotKind::Asked
+                | SlotKind::Fixed(_)
+                | SlotKind::Stats(_)
+                | SlotKind::Quit,
+                _,
+            ) => {}
+        }
+    }
+}
+
+/// The answer of a read that need not be at the front, without its first keys.
+fn answer_now(
+    core: &mut Core,
+    connection: &Connection,
+    slot_number: u64,
+    keys_done: u32,
+) -> Vec<u8> {
+    let line = connection.line(slot_number);
+    let mut answer = Vec::new();
+    let is_memcached = connection.redis.is_none() && connection.own.is_none();
+    match Read::from_line(&line).filter(|_| is_memcached) {
+        None => core.store.query(&line, &mut answer),
+        Some(read) => {
+            if let Asked::Items { keys, with_unique } = read.asked() {
+                let keys = keys.iter().skip(keys_done as usize);
+                push_items(core, keys, with_unique, &mut answer, usize::MAX);
+                answer.extend_from_slice(reply::END);
+            } else {
+                let origin = Origin::Client(connection.id, slot_number);
+                core.answer_meta_read(origin, &read, false, &mut answer);
+            }
+        }
+    }
+    answer
+}
+
+/// Writes the items of these keys, until `output` is so long; how many keys are done.
+fn push_items<'a>(
+    core: &mut Core,
+    mut keys: impl Iterator<Item = Key<'a>>,
+    with_unique: bool,
+    output: &mut Vec<u8>,
+    limit: usize,
+) -> u32 {
+    let mut done = 0;
+    while output.len() < limit
+        && let Some(key) = keys.next()
+    {
+        done += 1;
+        core.counters.get_keys += 1;
+        if let Some(item) = core.store.inner().get(key) {
+            core.counters.get_hits += 1;
+            reply::push_item(output, key, &item, with_unique);
+        }
+    }
+    done
+}
+
+/// Tries to answer the read at the front. True: it is answered whole.
+pub fn advance_read(
+    core: &mut Core,
+    connection: &mut Connection,
+    place: Place,
+    state: ReadState,
+) -> bool {
+    let may_wait = connection.writes_waiting == 0;
+    let gate = match state {
+        ReadState::Gated(Index(0)) if core.leads() => {
+            let (line, _) = connection.front_line_and_output(place.line_bytes);
+            let must_apply = core.read_barrier_for(line);
+            set_front_state(connection, ReadState::Gated(must_apply));
+            core.gate(must_apply, may_wait)
+        }
+        ReadState::Gated(must_apply) => core.gate(must_apply, may_wait),
+        ReadState::Granted(index) => core.gate_granted(index, may_wait),
+        ReadState::Asked(_) | ReadState::Forwarded(_) => return false,
+    };
+    match gate {
+        Gate::Open => answer_read(core, connection, place),
+        Gate::Wait(index) => {
+            core.wait_for_apply(index, connection.id);
+            false
+        }
+        Gate::NoLease => {
+            let ticket = core.ask_read_index(connection.id);
+            set_read_states(connection, ReadState::Asked(ticket));
+            false
+        }
+        // The new leader may have a write behind it already, which its answer would show.
+        Gate::NotLeader if connection.has_undecided_write() => false,
+        Gate::NotLeader => {
+            if place.one_by_one && connection.output_waiting() >= OUTPUT_BYTES_MAX {
+                connection.cut = true;
+                return false;
+            }
+            let slot_number = connection.first_slot;
+            let (line, _) = connection.front_line_and_output(place.line_bytes);
+            let line = place.line_to_forward(line);
+            match core.forward_read(Origin::Client(connection.id, slot_number), &line) {
+                Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
+                Err(Routed::Answer(text)) => {
+                    set_front_answer(connection, &text);
+                    core.attend_later.push(connection.id);
+                }
+                Err(Routed::Stalled | Routed::Pending) => {} // looked at again with all that stall
+            }
+            false
+        }
+    }
+}
+
+/// Writes the answer of the read at the front, key by key, as far as the connection has room. A write
+/// that waits behind it leaves no choice: then all of it.
+fn answer_read(core: &mut Core, connection: &mut Connection, place: Place) -> bool {
+    let must_finish = connection.writes_waiting > 0;
+    let room = if must_finish {
+        usize::MAX
+    } else {
+        OUTPUT_BYTES_MAX.saturating_sub(connection.output_waiting())
+    };
+    if connection.redis.is_some() {
+        return redis::answer_read(core, connection, place.line_bytes, room);
+    }
+    if connection.own.is_some() {
+        return own::answer_query(core, connection, place.line_bytes, room);
+    }
+    let (line, output) = connection.front_line_and_output(place.line_bytes);
+    let Some(read) = Read::from_line(line) else {
+        output.extend_from_slice(reply::ERROR);
+        return true;
+    };
+    let Asked::Items { keys, with_unique } = read.asked() else {
+        let line = line.to_vec();
+        return Read::from_line(&line)
+            .is_none_or(|read| meta_reads::answer_front(core, connection, &read));
+    };
+    let limit = output.len().saturating_add(room);
+    let keys = keys.iter().skip(place.keys_done as usize);
+    let keys_done = place.keys_done + push_items(core, keys, with_unique, output, limit);
+    if keys_done == place.keys {
+        output.extend_from_slice(reply::END);
+        return true;
+    }
+    connection.cut = true;
+    if let Some(slot) = connection.slots.front_mut()
+        && let SlotKind::Read {
+            keys_done: done, ..
+        } = &mut slot.kind
+    {
+        *done = keys_done;
+    }
+    false
+}
+
+/// Writes the answer that came from the leader to the read at the front.
+pub fn put_read_answer(
+    connection: &mut Connection,
+    line_bytes: u32,
+    (said, quiet): (Said, bool),
+    answer: &[u8],
+) {
+    if connection.redis.is_some() {
+        redis::put_read_answer(connection, line_bytes, quiet, answer);
+    } else {
+        connection.put_answer(said, answer);
+    }
+}
+
+/// The leader's answer to a forwarded read would not fit one message: ask for the keys one by one.
+pub fn forward_one_by_one(connection: &mut Connection, slot_number: u64) {
+    if let Some((slot, _)) = connection.slot_mut(slot_number)
+        && let SlotKind::Read {
+            one_by_one, state, ..
+        } = &mut slot.kind
+    {
+        *one_by_one = true;
+        *state = ReadState::Gated(Index(0));
+    }
+}
+
+/// The leader's answer for one key of the read at the front.
+pub fn take_one_of_many(connection: &mut Connection, answer: &[u8]) {
+    let Some(slot) = connection.slots.front_mut() else {
+        return;
+    };
+    let SlotKind::Read {
+        line_bytes,
+        keys_done,
+        state,
+        ..
+    } = &mut slot.kind
+    else {
+        return;
+    };
+    let Some(item) = answer.strip_suffix(reply::END) else {
+        let front = connection.first_slot;
+        connection.keep_answer(front, Said::Refusal, answer); // an error: it is the answer to all
+        return;
+    };
+    *keys_done += 1;
+    *state = ReadState::Gated(Index(0));
+    let (line_bytes, keys_done) = (*line_bytes, *keys_done as usize);
+    let (line, output) = connection.front_line_and_output(line_bytes);
+    output.extend_from_slice(item);
+    let is_last = Read::from_line(line).is_none_or(|read| read.key_count() <= keys_done);
+    if is_last {
+        output.extend_from_slice(reply::END);
+        connection.pop_slot();
+    }
+}
+
+/// Puts the front read, and those right behind it that wait for the same, into `state`.
+fn set_read_states(connection: &mut Connection, new: ReadState) {
+    for slot in &mut connection.slots {
+        match &mut slot.kind {
+            SlotKind::Read {
+                state: state @ ReadState::Gated(_),
+                ..
+            } => *state = new,
+            SlotKind::Read { .. }
+            | SlotKind::Write
+            | SlotKind::Asked
+            | SlotKind::Fixed(_)
+            | SlotKind::Stats(_)
+            | SlotKind::Quit => return,
+        }
+    }
+}
+
+fn set_front_state(connection: &mut Connection, new: ReadState) {
+    if let Some(slot) = connection.slots.front_mut()
+        && let SlotKind::Read { state, .. } = &mut slot.kind
+    {
+        *state = new;
+    }
+}
+
+fn set_front_answer(connection: &mut Connection, text: &str) {
+    let front = connection.first_slot;
+    connection.keep_answer(front, Said::Refusal, text.as_bytes());
+}
+
+/// The read index round with this ticket has come back: the reads that waited for it may be answered
+/// once `index` is applied.
+pub fn grant(connection: &mut Connection, ticket: Ticket, index: Index) {
+    replace_states(
+        connection,
+        ReadState::Asked(ticket),
+        ReadState::Granted(index),
+    );
+}
+
+/// The read index round with this ticket failed: the reads that waited for it begin anew.
+pub fn ask_again(connection: &mut Connection, ticket: Ticket) {
+    replace_states(
+        connection,
+        ReadState::Asked(ticket),
+        ReadState::Gated(Index(0)),
+    );
+}
+
+/// A forwarded read got no answer, and may be sent anew: it changes nothing.
+pub fn forward_again(connection: &mut Connection, request: u64) {
+    replace_states(
+        connection,
+        ReadState::Forwarded(request),
+        ReadState::Gated(Index(0)),
+    );
+}
+
+fn replace_states(connection: &mut Connection, old: ReadState, new: ReadState) {
+    for slot in &mut connection.slots {
+        if let SlotKind::Read { state, .. } = &mut slot.kind
+            && *state == old
+        {
+            *state = new;
+        }
+    }
+}
