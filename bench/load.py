@@ -49,6 +49,7 @@ class Cluster(NamedTuple):
     load_with: object = None  # (connections, in_flight, seconds, more) -> list of words: on the leader, `more` goes before what is usual
     bulk: object = None  # (direction, seconds, warm-up seconds) -> Gbit/s of one TCP connection, others' share of the machine in %
     leader_now: object = None  # () -> pid of who leads at this moment; None: as it was at the start
+    cut_off: object = None  # (place in `servers`) -> context in which nothing reaches it; None: a stopped process answers nothing anyway
 
     def leader_pid(self):
         """Who leads, asked of the running system where it can be asked again."""

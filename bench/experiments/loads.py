@@ -18,7 +18,7 @@ class Payload(Experiment):
     name = "payload"
     title = "Payload"
     setting_names = ("bytes", "load")
-    about = "Values of other sizes. 1,392 bytes fill a packet; 16 KiB take several, or fragments."
+    about = "Values of other sizes. A packet of the planes holds one command of 1,376 bytes: 1,392 go in two fragments, 16 KiB in more."
 
     def turn(self, turn):
         for count in turn.length.value_bytes:
@@ -112,6 +112,9 @@ class Replicas(Experiment):
             for count in length.replicas for peer in systems.with_replicas(count) if self.takes(peer) and count <= replicas_max(peer)
         ]
 
+    def why_not(self, peer):
+        return None if hasattr(peer, "replicas") else "it runs here as one server, or with one replica"
+
     def part_of(self, peer, length):
         most = replicas_max(peer)
         return f"at most {most} replicas: it takes no more" if most < max(length.replicas) else None
@@ -154,8 +157,8 @@ class Durability(Experiment):
         "for all. `sync` of ours and etcd flush before they acknowledge; what others do is in the notes on the systems."
     )
 
-    def takes(self, peer):
-        return super().takes(peer) and not getattr(peer, "keeps_nothing", False)
+    def why_not(self, peer):
+        return "keeps nothing on a disk, as it runs here" if getattr(peer, "keeps_nothing", False) else None
 
     def variants(self, systems, _length):
         taken = [peer for peer in systems.ready if self.takes(peer)]

@@ -60,6 +60,10 @@ class Experiment:
         """`systems`: a Systems."""
         return [Variant(peer, systems.data) for peer in systems.ready if self.takes(peer)]
 
+    def why_not(self, _peer):
+        """Why a system that could be asked takes no part; None if it does."""
+        return None
+
     def part_of(self, _peer, _length):
         """What alone a system takes part with, and why; None if with everything."""
         return None
@@ -134,6 +138,8 @@ def measure_all(experiments, systems, length, pinning, found, say, done):
     for experiment in experiments:
         absent = {(experiment.name, peer.name): why for peer, why in systems.absent if experiment.takes(peer)}
         found.not_offered.update(absent)
+        reasons = {(experiment.name, peer.name): experiment.why_not(peer) for peer in systems.ready if experiment.takes(peer)}
+        found.not_offered.update({of: reason for of, reason in reasons.items() if reason is not None})
         parts = {(experiment.name, peer.name): experiment.part_of(peer, length) for peer in systems.ready if experiment.takes(peer)}
         found.partly.update({of: part for of, part in parts.items() if part is not None})
         for round_number in range(1, experiment.rounds(length) + 1):

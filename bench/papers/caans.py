@@ -95,7 +95,7 @@ FIGURES = (
                   "CAANS, figure 7 (b): the distributions at fractions of each system's own maximum; those of CAANS were "
                   "shorter and less spread. Table 4 has means and deviations.",
                   distribution("caans-fractions", ("25 %", "75 %"))),
-            Panel("caans-7-c", "CPU by role, 22 clients",
+            Panel("caans-7-c", "CPU by role, % of one core, 22 clients",
                   "CAANS, figure 7 (c): at the highest throughput with CAANS a learner's CPU was used to nearly 100 %: with "
                   "coordinator and acceptors gone from the machines, the learner is what limits.",
                   bars("caans-lanes-busy", LEADER, FOLLOWERS, CLIENT, at="clients")),

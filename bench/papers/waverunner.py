@@ -230,7 +230,8 @@ FIGURES = (
         (FAILOVER,), ours="A closed loop (8 connections with 64 writes) over all replicas; the leader's process is "
                           "stopped (SIGSTOP), and in namespaces its cable cut, since "
                           "a program in the kernel would go on, after a third of the run, and goes on (SIGCONT) after two "
-                          "thirds. `--election-timeout-ms 1000`, as theirs.",
+                          "thirds. `--election-timeout-ms 1000`, as theirs. The load program gives up on a request to whoever does not answer "
+                          "after 250 ms and tries the next address, so gaps come in steps of that.",
         differs="Ours repairs a replica while the plane goes on; theirs stops the plane meanwhile.",
     ),
     figure(

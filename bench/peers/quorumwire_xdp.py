@@ -4,7 +4,7 @@ from pathlib import Path
 
 import plane_load
 from load import LATENCY, MANY, PIPELINED, READS, WIDE, Cluster, Server
-from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, address
+from namespaces import CLIENT_HOST, FIRST_REPLICA_HOST, address, port
 from peers.quorumwire import COMMAND_SECONDS_MAX, Load
 from plane_load import System, Tools
 from peers.interface import interfaces
@@ -65,4 +65,5 @@ class QuorumwireXdp:
             survive_command=from_client(everywhere.surviving),
             load_with=from_client(load.with_more),
             leader_now=leader_now,
+            cut_off=lambda slot: plane_load.cut_cable(network, port(FIRST_REPLICA_HOST + slot)),
         )
