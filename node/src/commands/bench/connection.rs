@@ -38,7 +38,9 @@ pub struct Connection {
     value: String,
     out: String,
     sent: usize,
+    /// What came; only its first `filled` bytes are real, and not taken yet.
     received: Vec<u8>,
+    filled: usize,
     waiting: VecDeque<Due>,
     /// The first of those is stored, and waits for replicas.
     is_stored: bool,
@@ -64,6 +66,7 @@ impl Connection {
             out: String::new(),
             sent: 0,
             received: Vec::new(),
+            filled: 0,
             waiting: VecDeque::new(),
             is_stored: false,
             refused: None,
@@ -136,11 +139,12 @@ impl Connection {
     /// asking again; but the end may lie behind it, and is announced only once.)
     pub fn receive(&mut self, ended: bool, measured: &mut Measured) -> io::Result<()> {
         loop {
-            let filled = self.received.len();
-            self.received.resize(filled + READ_BYTES, 0);
-            let outcome = self.stream.read(&mut self.received[filled..]);
-            let count = outcome.as_ref().copied().unwrap_or(0);
-            self.received.truncate(filled + count);
+            let room = self.filled..self.filled + READ_BYTES;
+            if self.received.len() < room.end {
+                self.received.resize(room.end, 0);
+            }
+            let outcome = self.stream.read(&mut self.received[room]);
+            self.filled += outcome.as_ref().copied().unwrap_or(0);
             match outcome {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
@@ -168,7 +172,7 @@ impl Connection {
         let mut taken = 0;
         let mut has_written = false;
         let outcome = loop {
-            let (length, answer) = match self.protocol.answer(&self.received[taken..]) {
+            let (length, answer) = match self.protocol.answer(&self.received[taken..self.filled]) {
                 Ok(Some(answer)) => answer,
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
@@ -213,7 +217,8 @@ impl Connection {
         if let Some(gaps) = measured.gaps.as_ref().filter(|_| has_written) {
             gaps.wrote(now);
         }
-        self.received.drain(..taken);
+        self.received.copy_within(taken..self.filled, 0);
+        self.filled -= taken;
         outcome
     }
 }
