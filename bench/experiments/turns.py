@@ -138,10 +138,12 @@ def measure_all(experiments, systems, length, pinning, found, say, done):
     for experiment in experiments:
         absent = {(experiment.name, peer.name): why for peer, why in systems.absent if experiment.takes(peer)}
         found.not_offered.update(absent)
-        reasons = {(experiment.name, peer.name): experiment.why_not(peer) for peer in systems.ready if experiment.takes(peer)}
-        found.not_offered.update({of: reason for of, reason in reasons.items() if reason is not None})
-        parts = {(experiment.name, peer.name): experiment.part_of(peer, length) for peer in systems.ready if experiment.takes(peer)}
-        found.partly.update({of: part for of, part in parts.items() if part is not None})
+        for peer in (it for it in systems.ready if experiment.takes(it)):
+            reason, part = experiment.why_not(peer), experiment.part_of(peer, length)
+            if reason is not None:
+                found.not_offered[experiment.name, peer.name] = reason
+            elif part is not None:
+                found.partly[experiment.name, peer.name] = part
         for round_number in range(1, experiment.rounds(length) + 1):
             for variant in experiment.variants(systems, length):
                 if (experiment.name, variant.peer.name) in found.not_offered:
