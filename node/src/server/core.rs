@@ -180,8 +180,6 @@ pub struct Core {
     /// Leader: the first entry of its term.
     pub term_start: Index,
     pub refuse_on_follower: bool,
-    /// Whether reads may rest on the leader's lease (option `reads`).
-    pub lease_reads: bool,
     pub draining: bool,
     /// Something was proposed, or a read was asked for, since the replica was last flushed.
     pub wants_flush: bool,
@@ -231,7 +229,6 @@ impl Core {
             not_leader: None,
             term_start: Index(0),
             refuse_on_follower: false,
-            lease_reads: true,
             draining: false,
             wants_flush: false,
             clock: LeaderClock::default(),

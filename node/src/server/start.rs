@@ -391,7 +391,6 @@ fn join(
     core.applied = applied;
     core.plane = data_plane;
     core.term_keys = term_keys;
-    core.lease_reads = options.lease_reads;
     core.lent.reads = options.memcached_udp && options.plane_reads && options.lease_reads;
     core.accounts = accounts;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
