@@ -303,7 +303,7 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Path,
         unset: Unset::Otherwise("whoever reaches a port for clients may read and write"),
         help: "Names and passwords of clients: up to 1,024 lines `NAME:PASSWORD`, of up to 250 and \
-               256 bytes (those that begin with `#` say nothing), readable by its owner only. A Redis client \
+               256 bytes, 64 KiB in all (those that begin with `#` say nothing), readable by its owner only. A Redis client \
                sends them with `AUTH` or `HELLO` (without a name, as `default`), a memcached client as memcached's option `-Y` has it: first a `set` of any key to `NAME PASSWORD`. One of the Rust library \
                sends those of `Settings::account` in its first message. Read again upon SIGHUP; who is connected stays so.",
     },
