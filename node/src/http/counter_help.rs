@@ -544,6 +544,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Requests that followers handed to this leader",
     ),
     ("forwarded_to_leader", "Requests handed to the leader"),
+    (
+        "read_indexes_asked",
+        "Times that reads asked a majority, for want of a lease or because `reads` is `read-index`",
+    ),
     ("log_batches", "Groups of writes made durable together"),
     (
         "log_busy_microseconds",

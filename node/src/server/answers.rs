@@ -1,5 +1,5 @@
 //! What clients are told when a request could not be carried out. The first words after
-//! `SERVER_ERROR` classify: `not`, `no`, `busy`, `disk`, `read` mean that this sending of it was surely not
+//! `SERVER_ERROR` classify: `not`, `no`, `busy`, `disk` mean that this sending of it was surely not
 //! executed; after `not executed: sequence too old` nobody can tell whether an earlier sending was.
 //! `outcome unknown` means that it may have been, or may yet be; `executed` and `already executed`, that it
 //! was. Clients of the data plane decide by these words whether to ask again.
@@ -22,9 +22,6 @@ pub const NOT_COMMITTED: &str =
 pub const BUSY: &str = "SERVER_ERROR busy: too many requests under way, nothing was changed\r\n";
 /// The leader cannot store entries.
 pub const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until space returns\r\n";
-/// Of a read behind a write that was sent to a leader, and in front of one that is carried out. See `reads.rs`.
-pub const READ_BEHIND_UNDECIDED: &str =
-    "SERVER_ERROR read not executed: a write before it may or may not have been\r\n";
 /// The answer of a client of the data plane is longer than a packet.
 pub const DOES_NOT_FIT: &str = "SERVER_ERROR executed: the answer does not fit a packet\r\n";
 /// The answer was too long for a connection between replicas on which much waits already.
@@ -67,7 +64,6 @@ mod tests {
             (DISK_FULL, Verdict::TryAgain),
             (DOES_NOT_FIT, Verdict::AnswerGone),
             (NO_WAY_BACK, Verdict::AnswerGone),
-            (READ_BEHIND_UNDECIDED, Verdict::NotExecuted),
         ] {
             assert_eq!(Verdict::of(text), verdict, "{text}");
         }

@@ -318,7 +318,7 @@ impl Server {
             }
             match reader {
                 Reader::Client(id) => self.clients.attend(id),
-                Reader::Peer(..) => self.core.answer_peer_read_at(index, reader),
+                Reader::Peer(_) => self.core.answer_peer_read_at(index, reader),
                 Reader::Datagram(id) => self.answer_datagram_at(index, id),
             }
         }
@@ -337,7 +337,7 @@ impl Server {
                 }
                 self.clients.attend(id);
             }
-            Reader::Peer(..) => self.core.answer_peer_read_at(index, reader),
+            Reader::Peer(_) => self.core.answer_peer_read_at(index, reader),
             Reader::Datagram(id) => self.answer_datagram_at(index, id),
         }
     }
@@ -350,13 +350,14 @@ impl Server {
                 }
                 self.core.attend_later.push(id);
             }
-            Some((_, Reader::Peer(peer, request, _))) => {
+            Some((_, Reader::Peer(read))) => {
                 let outcome = match refusal {
                     Refusal::Busy { .. } => ForwardOutcome::Busy,
                     _ => ForwardOutcome::NotLeader,
                 };
                 let nothing = bytes::Bytes::new();
-                self.core.reply_forward(peer, request, outcome, nothing);
+                self.core
+                    .reply_forward(read.from, read.request, outcome, nothing);
             }
             Some((_, Reader::Datagram(id))) => {
                 self.complete_datagram(id, answers::BUSY.as_bytes());

@@ -10,6 +10,7 @@ use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
 use quorumwire_control::Now;
+use quorumwire_interfaces::Index;
 use rustls::ServerConfig;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -21,11 +22,13 @@ mod arrivals;
 mod askers;
 mod memory;
 mod slots;
+mod waits;
 
 use self::arrivals::Handshakes;
 use self::askers::Askers;
 use self::memory::{Held, HeldByOne};
 pub use self::slots::{ReadState, Slot, SlotKind};
+use self::waits::Wait;
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.
@@ -123,6 +126,12 @@ pub struct Connection {
     pub reads_waiting: usize,
     /// The next request can go nowhere now (no leader, no room): looked at again when that changes.
     pub stalled: bool,
+    /// Since when it has waited for the same thing.
+    wait: Option<Wait>,
+    /// What can go nowhere is refused until something can: it has waited for long enough.
+    pub must_refuse: bool,
+    /// The last index that it has asked to be looked at again for.
+    pub awaited: Index,
     /// The answer of the read at the front was cut for want of room.
     pub cut: bool,
     /// Keys of the reads among `slots`.
@@ -541,6 +550,7 @@ pub struct Clients {
     /// What connections hold together.
     pub held: Held,
     unknown_looked_at: Now,
+    waits_looked_at: Now,
     /// When it is looked next for clients that do not say hello.
     pub hellos_next: Now,
     connections: Vec<Option<Box<Connection>>>,
@@ -573,6 +583,7 @@ impl Clients {
             starvation: Starvation::default(),
             held: Held::default(),
             unknown_looked_at: Now::default(),
+            waits_looked_at: Now::default(),
             hellos_next: Now::default(),
             connections: Vec::new(),
             free: Vec::new(),

@@ -2,7 +2,7 @@
 //! client connections only by name.
 use super::answers;
 use super::asks::Asks;
-use super::clients::ConnectionId;
+use super::clients::{Connection, ConnectionId};
 use super::clock;
 use super::counters::Counters;
 use super::journal::Journal;
@@ -122,14 +122,27 @@ pub struct Forward {
     pub origin: Origin,
     pub is_read: bool,
     pub to: Peer,
+    /// In which it was sent.
+    pub term: Term,
     pub at: Now,
 }
 
 /// A read that waits: for a read index, or for its entries to be applied.
 pub enum Reader {
     Client(ConnectionId),
-    Peer(Peer, u64, Bytes),
+    Peer(PeerRead),
     Datagram(u64),
+}
+
+/// A read that a follower passed on.
+pub struct PeerRead {
+    pub from: Peer,
+    pub request: u64,
+    /// In which it was sent.
+    pub term: Term,
+    pub line: Bytes,
+    /// When it came.
+    pub at: Now,
 }
 
 /// Everything about the group that serving a request needs.
@@ -159,7 +172,8 @@ pub struct Core {
     pub forwards: BTreeMap<u64, Forward>,
     /// Where commands for the leader or the plane are encoded.
     encoding: BytesMut,
-    next_request: u64,
+    /// Begins anywhere: what a leader still has to say to an earlier process of this replica names none of its requests.
+    pub next_request: u64,
     next_ticket: u64,
     /// Reads that wait for a read index round, and what else they must show.
     pub asked: BTreeMap<Ticket, (Index, Reader)>,
@@ -179,6 +193,8 @@ pub struct Core {
     pub not_leader: Option<Peer>,
     /// Leader: the first entry of its term.
     pub term_start: Index,
+    /// The first of the terms up to the last one led that were all led here, with none between them.
+    pub led_since: Term,
     pub refuse_on_follower: bool,
     pub draining: bool,
     /// Something was proposed, or a read was asked for, since the replica was last flushed.
@@ -228,6 +244,7 @@ impl Core {
             leaderless_since: Some(now),
             not_leader: None,
             term_start: Index(0),
+            led_since: Term(0),
             refuse_on_follower: false,
             draining: false,
             wants_flush: false,
@@ -266,6 +283,7 @@ impl Core {
     /// Asks the replica for an index that a linearizable read may be answered at. The round that it may take begins
     /// when it is flushed.
     pub fn read(&mut self, ticket: Ticket) {
+        self.counters.read_indexes_asked += 1;
         self.step(Input::Read(ticket));
         self.wants_flush = true;
     }
@@ -403,9 +421,13 @@ impl Core {
         Gate::Open
     }
 
-    pub fn wait_for_apply(&mut self, index: Index, connection: ConnectionId) {
+    pub fn wait_for_apply(&mut self, index: Index, connection: &mut Connection) {
+        if connection.awaited == index {
+            return;
+        }
+        connection.awaited = index;
         self.waiting_for_apply
-            .push((index, Reader::Client(connection)));
+            .push((index, Reader::Client(connection.id)));
     }
 
     /// Starts a read index round for the reads of a connection that have arrived by now.
@@ -499,6 +521,7 @@ impl Core {
                 origin,
                 is_read,
                 to,
+                term: self.replica.term(),
                 at: self.now,
             },
         );
@@ -515,16 +538,36 @@ impl Core {
         self.links.send(to, &message, attachment)
     }
 
-    /// A request that a follower forwarded.
-    pub fn take_forward(&mut self, from: Peer, request: u64, is_read: bool, bytes: Bytes) {
+    /// Whether a write that a follower passed on in this term may come to stand in the log now. One that was sent to us
+    /// before others led may not: what its client sent behind it may have been carried out by one of them.
+    pub fn takes_writes_of(&mut self, term: Term) -> bool {
+        if !self.leads() {
+            return false;
+        }
+        self.begin_term();
+        (self.led_since..=self.replica.term()).contains(&term)
+    }
+
+    /// A request that a follower forwarded in this term.
+    pub fn take_forward(&mut self, from: Peer, term: Term, forward: peer::Forward, bytes: Bytes) {
         use peer::ForwardOutcome as Outcome;
+        let peer::Forward {
+            request,
+            read: is_read,
+        } = forward;
         let is_member = self.member(from.id) == Some(from);
         if bytes.len() > COMMAND_BYTES_MAX || !self.leads() || !is_member {
             return self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
         }
         if is_read {
             let must_apply = self.read_barrier_for(&bytes);
-            let reader = Reader::Peer(from, request, bytes);
+            let reader = Reader::Peer(PeerRead {
+                from,
+                request,
+                term,
+                line: bytes,
+                at: self.now,
+            });
             if self.asked.len() + self.waiting_for_apply.len() >= PEER_READS_MAX {
                 return self.reply_forward(from, request, Outcome::Busy, Bytes::new());
             }
@@ -540,6 +583,9 @@ impl Core {
                     self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
                 }
             };
+        }
+        if !self.takes_writes_of(term) {
+            return self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
         }
         if self.journal.is_full() {
             return self.reply_forward(from, request, Outcome::DiskFull, Bytes::new());
@@ -557,13 +603,16 @@ impl Core {
     /// Tells a follower what became of a write that it forwarded, unless that is still to come.
     pub fn reply_unless_pending(&mut self, from: Peer, request: u64, routed: &Routed) {
         use peer::ForwardOutcome as Outcome;
-        match routed {
-            Routed::Pending => {}
-            Routed::Stalled => self.reply_forward(from, request, Outcome::Busy, Bytes::new()),
-            Routed::Answer(_) => {
-                self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
-            }
-        }
+        let outcome = match routed {
+            Routed::Pending => return,
+            Routed::Stalled => Outcome::Busy,
+            Routed::Answer(_) if self.leads() && self.journal.is_full() => Outcome::DiskFull,
+            // Of one that leads and goes on leading a follower must not hear that it does not: it would ask nobody until
+            // another leads.
+            Routed::Answer(_) if self.leads() && !self.draining => Outcome::Busy,
+            Routed::Answer(_) => Outcome::NotLeader,
+        };
+        self.reply_forward(from, request, outcome, Bytes::new());
     }
 
     /// Answers a forwarded read that has leave to be answered at `index`, now or later.
@@ -576,9 +625,16 @@ impl Core {
 
     /// Answers a forwarded read out of the store as it is now.
     fn answer_peer_read(&mut self, reader: Reader) {
-        let Reader::Peer(from, request, line) = reader else {
+        let Reader::Peer(read) = reader else {
             return;
         };
+        let PeerRead {
+            from,
+            request,
+            term,
+            line,
+            at: _,
+        } = read;
         let mut answer = Vec::new();
         match Read::from_line(&line) {
             _ if redis::is_read(&line) => self.store.query(&line, &mut answer),
@@ -588,17 +644,12 @@ impl Core {
             }
             Some(read) => {
                 let origin = Origin::Peer(from, request);
-                // The follower sends no write after a read that it waits for.
-                match self.answer_meta_read(origin, &read, true, &mut answer) {
+                // The follower sends no write after a read that it waits for, as long as it does not lead.
+                let may_write = self.takes_writes_of(term);
+                match self.answer_meta_read(origin, &read, may_write, &mut answer) {
                     MetaRead::Answered => {}
-                    MetaRead::Written(Routed::Pending) => return,
-                    MetaRead::Written(Routed::Stalled) => {
-                        let busy = peer::ForwardOutcome::Busy;
-                        return self.reply_forward(from, request, busy, Bytes::new());
-                    }
-                    MetaRead::Written(Routed::Answer(_)) => {
-                        let not_leader = peer::ForwardOutcome::NotLeader;
-                        return self.reply_forward(from, request, not_leader, Bytes::new());
+                    MetaRead::Written(routed) => {
+                        return self.reply_unless_pending(from, request, &routed);
                     }
                 }
             }
@@ -643,11 +694,23 @@ impl Core {
         }
     }
 
+    /// Followers have given these reads up.
+    pub fn forget_late_reads(&mut self) {
+        let now = self.now;
+        let is_wanted = |reader: &Reader| match reader {
+            Reader::Peer(read) => now.0.saturating_sub(read.at.0) <= REQUEST_TIMEOUT,
+            Reader::Client(_) | Reader::Datagram(_) => true,
+        };
+        self.asked.retain(|_, (_, reader)| is_wanted(reader));
+        self.waiting_for_apply
+            .retain(|(_, reader)| is_wanted(reader));
+    }
+
     /// Nobody waits for these answers any more.
     pub fn forget_connection(&mut self, connection: ConnectionId) {
         let is_its = |reader: &Reader| match reader {
             Reader::Client(id) => *id == connection,
-            Reader::Peer(..) | Reader::Datagram(_) => false,
+            Reader::Peer(_) | Reader::Datagram(_) => false,
         };
         if !self.asked.is_empty() {
             self.asked.retain(|_, (_, reader)| !is_its(reader));

@@ -26,6 +26,7 @@ pub struct Counters {
     pub too_large_values: u64,
     pub forwarded: u64,
     pub forwarded_here: u64,
+    pub read_indexes_asked: u64,
     pub outcomes_unknown: u64,
     pub entries_applied: u64,
     /// Commands of sessions that had run before.

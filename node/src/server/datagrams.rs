@@ -283,7 +283,7 @@ impl Server {
         }
         let is_wanted = |reader: &Reader| match reader {
             Reader::Datagram(id) => datagrams.waiting.contains_key(id),
-            Reader::Client(_) | Reader::Peer(..) => true,
+            Reader::Client(_) | Reader::Peer(_) => true,
         };
         self.core.asked.retain(|_, (_, reader)| is_wanted(reader));
         self.core

@@ -41,6 +41,9 @@ impl Core {
         if self.clock.term == term {
             return;
         }
+        if self.clock.term.0 + 1 != term.0 {
+            self.led_since = term;
+        }
         self.term_start = self.last_index();
         self.forget_limit_on_its_way();
         self.clock = LeaderClock {

@@ -7,7 +7,7 @@ use super::plane::Plane;
 use super::{Server, answers, reads};
 use bytes::Bytes;
 use quorumwire_control::{Input, Message, Peer};
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, Term};
 use quorumwire_kv::memcached::reply;
 use quorumwire_wire::MemberRole;
 use quorumwire_wire::peer::peer_message::Body;
@@ -55,16 +55,16 @@ impl Server {
             self.core.counters.unknown_group += 1;
             return;
         }
+        let term = Term(message.term);
         match message.body {
             Some(Body::Forward(forward)) => {
                 self.core.counters.forwarded_here += 1;
-                self.core
-                    .take_forward(from, forward.request, forward.read, attachment);
+                self.core.take_forward(from, term, forward, attachment);
             }
             Some(Body::ForwardSession(forward)) => {
                 self.core.counters.forwarded_here += 1;
                 self.core
-                    .take_forward_session(from, forward.request, &attachment);
+                    .take_forward_session(from, term, forward.request, &attachment);
             }
             Some(Body::FastTermKey(key)) => self.core.take_term_key(from, message.term, &key),
             Some(Body::ForwardReply(reply)) => self.take_forward_reply(from, &reply, &attachment),
@@ -96,11 +96,11 @@ impl Server {
             }
             ForwardOutcome::Refused => self.complete_origin(forward.origin, answer),
             ForwardOutcome::NotLeader if forward.is_read => {
-                self.core.not_leader = Some(from);
+                self.hear_not_leader(from, &forward);
                 self.send_read_again(reply.request, &forward);
             }
             ForwardOutcome::NotLeader => {
-                self.core.not_leader = Some(from);
+                self.hear_not_leader(from, &forward);
                 self.complete_origin(forward.origin, answers::NOT_LEADER.as_bytes());
             }
             ForwardOutcome::Busy if forward.is_read => {
@@ -116,6 +116,13 @@ impl Server {
                 self.core.counters.outcomes_unknown += 1;
                 self.complete_origin(forward.origin, answers::UNKNOWN.as_bytes());
             }
+        }
+    }
+
+    /// Says nothing of the terms since: it may lead again.
+    fn hear_not_leader(&mut self, from: Peer, forward: &Forward) {
+        if forward.term == self.core.replica.term() {
+            self.core.not_leader = Some(from);
         }
     }
 
@@ -172,6 +179,13 @@ impl Server {
     /// Answers requests that have waited for too long.
     pub fn time_out_requests(&mut self) {
         let now = self.core.now;
+        self.core.forget_late_reads();
+        for id in self.clients.take_late(now, REQUEST_TIMEOUT) {
+            if let Some(connection) = self.clients.get(id) {
+                reads::refuse_waiting(connection);
+            }
+            self.clients.attend(id);
+        }
         let is_late = |at: quorumwire_control::Now| now.0.saturating_sub(at.0) > REQUEST_TIMEOUT;
         while self
             .core

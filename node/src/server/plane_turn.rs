@@ -6,6 +6,7 @@ use super::{Server, answers, clock};
 use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason, put_payload, record_kind};
 use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Registers};
+use quorumwire_wire::peer::ForwardOutcome;
 use std::net::SocketAddr;
 
 impl Server {
@@ -63,8 +64,20 @@ impl Server {
 
     /// It never reached a log.
     pub fn refuse_submission(&mut self, submission: &Submission) {
-        if let Some(origin) = submission.origin {
-            self.answer_not_executed(origin);
+        let Some(origin) = submission.origin else {
+            return;
+        };
+        if !self.core.leads() {
+            return self.answer_not_executed(origin);
+        }
+        match origin {
+            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
+                self.complete_origin(origin, answers::BUSY.as_bytes());
+            }
+            Origin::Peer(peer, request) => {
+                let (busy, nothing) = (ForwardOutcome::Busy, bytes::Bytes::new());
+                self.core.reply_forward(peer, request, busy, nothing);
+            }
         }
     }
 

@@ -39,7 +39,9 @@ impl Server {
     /// Before a write of this connection is applied: the reads in front of it that still wait would show it soon, so
     /// they are answered now, lease or not. For what was committed when such a read came stands in the log in front
     /// of the write, which was put there later: had it stood behind, the write would have been in the log already. So the
-    /// state machine holds all of it now, and nothing that is not committed.
+    /// state machine holds all of it now, and nothing that is not committed. It also holds what came of the writes in
+    /// front of such a read: one that is not answered yet was put into the log in an earlier term than this write, or
+    /// never will be (`Core::takes_writes_of`).
     pub fn answer_reads_before(&mut self, id: ConnectionId, slot_number: u64) {
         let Some(connection) = self.clients.get(id) else {
             return;
@@ -56,19 +58,11 @@ impl Server {
 
 /// Answers the reads in front of a slot out of the store as it is now.
 fn keep_answers_before(core: &mut Core, connection: &mut Connection, slot_number: u64) {
-    let mut is_write_undecided = false;
     for number in connection.first_slot..slot_number {
         let Some((slot, _)) = connection.slot_mut(number) else {
             return;
         };
         match (slot.kind, slot.answer.is_some()) {
-            // In another leader's hands since leadership moved: it may yet come to stand in the log, behind what is
-            // there now, and be answered as done. Clients of the own protocol are promised no order.
-            (SlotKind::Write, false) => is_write_undecided = connection.own.is_none(),
-            (SlotKind::Read { .. }, false) if is_write_undecided => {
-                let why = answers::READ_BEHIND_UNDECIDED.as_bytes();
-                connection.keep_answer(number, Said::Refusal, why);
-            }
             (SlotKind::Read { keys_done, .. }, false) => {
                 let answer = answer_now(core, connection, number, keys_done);
                 connection.keep_answer(number, Said::Answer, &answer);
@@ -156,7 +150,7 @@ pub fn advance_read(
     match gate {
         Gate::Open => answer_read(core, connection, place),
         Gate::Wait(index) => {
-            core.wait_for_apply(index, connection.id);
+            core.wait_for_apply(index, connection);
             false
         }
         Gate::NoLease => {
@@ -164,8 +158,9 @@ pub fn advance_read(
             set_read_states(connection, ReadState::Asked(ticket));
             false
         }
-        // The new leader may have a write behind it already, which its answer would show.
-        Gate::NotLeader if connection.has_undecided_write() => false,
+        // The new leader may have a write behind it already, which its answer would show. Clients of the own protocol
+        // are promised no order.
+        Gate::NotLeader if connection.own.is_none() && connection.has_undecided_write() => false,
         Gate::NotLeader => {
             if place.one_by_one && connection.output_waiting() >= OUTPUT_BYTES_MAX {
                 connection.cut = true;
@@ -316,6 +311,26 @@ fn set_front_state(connection: &mut Connection, new: ReadState) {
 fn set_front_answer(connection: &mut Connection, text: &str) {
     let front = connection.first_slot;
     connection.keep_answer(front, Said::Refusal, text.as_bytes());
+}
+
+/// What this connection waits for has not come for too long: its reads are refused. If there is none in front, its next
+/// request is that can go nowhere.
+pub fn refuse_waiting(connection: &mut Connection) {
+    connection.must_refuse |= connection.slots.is_empty();
+    let is_read = |kind: SlotKind| matches!(kind, SlotKind::Read { .. });
+    if !connection
+        .slots
+        .front()
+        .is_some_and(|slot| is_read(slot.kind))
+    {
+        return;
+    }
+    for number in connection.first_slot..connection.next_slot() {
+        let slot = connection.slot_mut(number);
+        if slot.is_some_and(|(slot, _)| is_read(slot.kind) && slot.answer.is_none()) {
+            connection.keep_answer(number, Said::Refusal, answers::NO_LEADER.as_bytes());
+        }
+    }
 }
 
 /// The read index round with this ticket has come back: the reads that waited for it may be answered

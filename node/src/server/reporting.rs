@@ -228,6 +228,7 @@ impl Server {
             ("client_bytes_out", clients.bytes_out),
             ("forwarded_to_leader", own.forwarded),
             ("forwarded_from_followers", own.forwarded_here),
+            ("read_indexes_asked", own.read_indexes_asked),
             ("outcomes_unknown", own.outcomes_unknown),
             ("entries_applied", own.entries_applied),
             ("session_commands_repeated", own.commands_repeated),

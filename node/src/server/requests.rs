@@ -2,13 +2,13 @@
 //!
 //! Within one connection the answers are those of executing its requests one after the other, also
 //! when many are sent ahead: a read waits for the writes before it, and the writes behind it do not
-//! show in it (unless leadership moves meanwhile: then those may whose clients are told that nobody knows).
+//! show in it (but for those whose clients are told that nobody knows what became of them).
 use super::asks::{self, Ask};
 use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, SlotKind};
 use super::core::{Core, Origin, Routed};
 use super::reads::{Place, advance_read, put_read_answer, take_one_of_many};
 use super::stats::Statistics;
-use super::{Server, clock, memory, own, redis};
+use super::{Server, answers, clock, memory, own, redis};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
 use quorumwire_kv::{Command, WhyRefused};
@@ -290,9 +290,11 @@ pub fn take_write(
     let origin = Origin::Client(connection.id, connection.next_slot());
     let answer = match core.write_or_limit(origin, command) {
         Routed::Pending => None,
+        Routed::Stalled if connection.must_refuse => Some(answers::BUSY.as_bytes().into()),
         Routed::Stalled => return false,
         Routed::Answer(text) => Some(text.as_bytes().into()),
     };
+    connection.must_refuse &= answer.is_some();
     core.counters.count_command(command);
     connection.push_write(answer, noreply);
     true
@@ -339,8 +341,18 @@ pub fn take_read_line(
     }
     let slot_number = connection.next_slot();
     match core.forward_read(Origin::Client(connection.id, slot_number), line) {
-        Ok(request) => connection.push_read(line, keys, ReadState::Forwarded(request)),
-        Err(Routed::Answer(text)) => connection.push_write(Some(text.as_bytes().into()), false),
+        Ok(request) => {
+            connection.must_refuse = false;
+            connection.push_read(line, keys, ReadState::Forwarded(request));
+        }
+        Err(Routed::Answer(text)) => {
+            connection.push_read(line, keys, ReadState::Gated(Index(0)));
+            connection.keep_answer(slot_number, Said::Refusal, text.as_bytes());
+        }
+        Err(Routed::Stalled) if connection.must_refuse => {
+            connection.push_read(line, keys, ReadState::Gated(Index(0)));
+            connection.keep_answer(slot_number, Said::Refusal, answers::BUSY.as_bytes());
+        }
         Err(Routed::Stalled | Routed::Pending) => return false,
     }
     true

@@ -393,6 +393,7 @@ fn join(
     core.term_keys = term_keys;
     core.lent.reads = options.memcached_udp && options.plane_reads && options.lease_reads;
     core.accounts = accounts;
+    core.next_request = random_number()? >> 1;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
     let mut server = Server {
         options: options.clone(),

@@ -37,6 +37,9 @@ fn write_until_refused(cluster: &Cluster<'_>) -> Result<String> {
 fn a_cluster_with_full_disks_says_so_and_recovers_when_space_returns() {
     run_started(small_disks(), |cluster| {
         cluster.put("before", "1")?;
+        cluster.put("stale", "1")?;
+        let leader = cluster.wait_for_leader()?;
+        ensure!(cluster.client(leader)?.line("md stale I").expect("md") == "HD");
         for id in cluster.founders() {
             disk::fill(&cluster.disk(id))?;
         }
@@ -50,6 +53,13 @@ fn a_cluster_with_full_disks_says_so_and_recovers_when_space_returns() {
             cluster.get("before")?.as_deref() == Some("1"),
             "reads go on"
         );
+        // A read that has to write, passed on: the leader that refuses it leads all the same.
+        let mut client = cluster.client((cluster.wait_for_leader()? + 1) % 3)?;
+        let refused = client.line("mg stale v");
+        let is_full = matches!(&refused, Outcome::Refused(why) if why.contains("disk full"));
+        ensure!(is_full, "{refused:?}");
+        let before = client.get("before").expect("reads go on at followers");
+        ensure!(before.as_deref() == Some(b"1"), "{before:?}");
         for id in cluster.founders() {
             disk::make_room(&cluster.disk(id))?;
         }

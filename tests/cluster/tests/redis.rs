@@ -1,7 +1,7 @@
 //! Redis clients and a real cluster: at any replica, beside memcached clients, while leaders die.
 
 use std::fs::OpenOptions;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, OnFollower, Plan, run_started};
 use quorumwire_cluster_tests::usage;
 use redis::{Commands as _, Connection};
 
@@ -53,21 +53,58 @@ fn one_store_stands_behind_both_protocols_at_every_replica() {
     });
 }
 
-/// A follower asks the leader what is watched; what was asked before a `RESET` must not be taken for what is asked after.
+/// A follower asks the leader what is watched; what was asked before a `RESET` or a `DISCARD` must not be taken for what is
+/// asked after.
 #[test]
 fn what_was_watched_before_a_reset_is_not_what_is_watched_after_it() {
     run_started(Plan::steady(3, Durability::Memory), |cluster| {
         let [_, follower] = leader_and_follower(cluster)?;
         let mut socket = TcpStream::connect(cluster.redis(follower))?;
         socket.set_read_timeout(Some(ANSWER_MAX))?;
-        let requests =
-            "WATCH a\r\nRESET\r\nWATCH b\r\nMULTI\r\nSET c 1\r\nEXEC\r\nWATCH a\r\nRESET\r\n";
-        let wanted = "+OK\r\n+RESET\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n+OK\r\n+RESET\r\n";
+        let requests = "WATCH a\r\nRESET\r\nWATCH b\r\nMULTI\r\nSET c 1\r\nEXEC\r\nWATCH a\r\nRESET\r\n\
+             WATCH c\r\nMULTI\r\nDISCARD\r\nSET c 2\r\nMULTI\r\nSET c 3\r\nEXEC\r\n";
+        let wanted = "+OK\r\n+RESET\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n+OK\r\n+RESET\r\n\
+             +OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n";
         socket.write_all(requests.as_bytes())?;
         let mut heard = vec![0; wanted.len()];
         socket.read_exact(&mut heard)?;
         let heard = String::from_utf8_lossy(&heard);
         ensure!(heard == wanted, "{heard:?}");
+        Ok(())
+    });
+}
+
+/// A read that cannot be passed on is answered like any other: what waits for it goes on, and a client that wants no
+/// answers gets none.
+#[test]
+fn what_is_behind_a_read_that_is_refused_is_answered() {
+    let mut plan = Plan::steady(3, Durability::Memory);
+    plan.on_follower = OnFollower::Refuse;
+    run_started(plan, |cluster| {
+        let [_, follower] = leader_and_follower(cluster)?;
+        let mut socket = TcpStream::connect(cluster.redis(follower))?;
+        socket.set_read_timeout(Some(ANSWER_MAX))?;
+        let cases: [(&str, &[&str]); 4] = [
+            ("WATCH a\r\nUNWATCH\r\n", &["-READONLY", "+OK"]),
+            ("WATCH a\r\nRESET\r\n", &["-READONLY", "+RESET"]),
+            (
+                "CLIENT REPLY SKIP\r\nGET a\r\nGET a\r\nPING\r\n",
+                &["-READONLY", "+PONG"],
+            ),
+            // It ends what is skipped, too.
+            (
+                "CLIENT REPLY SKIP\r\nGET a\r\n*x\r\n",
+                &["-ERR Protocol error"],
+            ),
+        ];
+        for (requests, wanted) in cases {
+            socket.write_all(requests.as_bytes())?;
+            let mut lines = BufReader::new(&socket).lines();
+            for begins in wanted {
+                let line = lines.next().context("closed")??;
+                ensure!(line.starts_with(begins), "{requests:?}: {line}");
+            }
+        }
         Ok(())
     });
 }

@@ -238,7 +238,8 @@ pub struct FastTermKey {
     #[prost(bytes = "bytes", tag = "1")]
     pub key: ::prost::bytes::Bytes,
 }
-/// A client's request that arrived at a follower. Attachment: the command or the read.
+/// A client's request that arrived at a follower. Attachment: the command or the read. A write is put into the log only
+/// if the receiver has led since the message's term without a break.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Forward {
     #[prost(uint64, tag = "1")]
@@ -247,7 +248,7 @@ pub struct Forward {
     pub read: bool,
 }
 /// A client's command of a session that arrived at a follower. Attachment: session and sequence, 8 bytes each,
-/// big-endian, and the command.
+/// big-endian, and the command. Likewise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ForwardSession {
     #[prost(uint64, tag = "1")]

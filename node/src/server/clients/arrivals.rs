@@ -8,6 +8,7 @@ use super::{
 use mio::net::TcpStream;
 use mio::{Interest, Token};
 use quorumwire_control::Now;
+use quorumwire_interfaces::Index;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -283,6 +284,9 @@ impl Clients {
             writes_waiting: 0,
             reads_waiting: 0,
             stalled: false,
+            wait: None,
+            must_refuse: false,
+            awaited: Index(0),
             cut: false,
             keys_waiting: 0,
             readable: true,

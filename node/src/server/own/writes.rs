@@ -3,6 +3,7 @@ use super::super::answers;
 use super::super::core::{Core, ForwardKind, Origin, Routed};
 use bytes::{BufMut as _, Bytes};
 use quorumwire_control::Peer;
+use quorumwire_interfaces::Term;
 use quorumwire_kv::ERROR_BYTES_MAX;
 use quorumwire_sessions::{ANSWER_BYTES_MAX, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
@@ -47,14 +48,12 @@ impl Core {
         }
     }
 
-    /// A command of a session that a follower forwarded.
-    pub fn take_forward_session(&mut self, from: Peer, request: u64, whole: &[u8]) {
-        let is_member = self.member(from.id) == Some(from);
+    /// A command of a session that a follower forwarded in this term.
+    pub fn take_forward_session(&mut self, from: Peer, term: Term, request: u64, whole: &[u8]) {
+        let may = self.member(from.id) == Some(from) && self.takes_writes_of(term);
         let outcome = match split(whole) {
-            Some(_) if self.leads() && is_member && self.journal.is_full() => {
-                ForwardOutcome::DiskFull
-            }
-            Some((name, command)) if self.leads() && is_member => {
+            Some(_) if may && self.journal.is_full() => ForwardOutcome::DiskFull,
+            Some((name, command)) if may => {
                 let origin = Origin::Peer(from, request);
                 let routed = self.write_in_session(origin, name, command);
                 return self.reply_unless_pending(from, request, &routed);

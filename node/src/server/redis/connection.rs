@@ -17,7 +17,7 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
     match name.as_slice() {
         b"multi" => transactions::multi(connection),
         b"exec" => return transactions::exec(core, connection),
-        b"discard" => transactions::discard(connection),
+        b"discard" => return transactions::discard(connection),
         b"watch" => return transactions::watch(core, connection, words),
         b"unwatch" => return transactions::unwatch(connection),
         b"wait" => return asks::wait(core, connection, words),

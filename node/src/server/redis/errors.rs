@@ -7,12 +7,11 @@ use quorumwire_kv::redis::Words;
 const OWN: &[u8] = b"SERVER_ERROR ";
 
 /// Redis' word for what begins so; all others are `ERR`.
-const KINDS: [(&[u8], &str); 6] = [
+const KINDS: [(&[u8], &str); 5] = [
     (b"no leader", "CLUSTERDOWN"),
     (b"not leader", "READONLY"),
     (b"not executed: this replica is stopping", "CLUSTERDOWN"),
     (b"busy", "TRYAGAIN"),
-    (b"read not executed", "TRYAGAIN"),
     (b"disk full", "MISCONF"),
 ];
 

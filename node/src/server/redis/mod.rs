@@ -143,6 +143,8 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
 /// What follows cannot be understood: says why, and closes.
 fn refuse(core: &mut Core, connection: &mut Connection, why: WhyRefused, text: Vec<u8>) {
     core.counters.refused.count(why);
+    let client = state(connection);
+    client.is_quiet = client.replies_off;
     answer(connection, text);
     connection.push(SlotKind::Quit, None);
     connection.closing = true;

@@ -124,15 +124,19 @@ pub fn multi(connection: &mut Connection) {
     answer(connection, b"+OK\r\n".to_vec());
 }
 
-/// `DISCARD`
-pub fn discard(connection: &mut Connection) {
+/// `DISCARD`. False: it must be offered again.
+pub fn discard(connection: &mut Connection) -> bool {
     let client = state(connection);
+    if client.watched.is_asked() {
+        return false; // what is still to come would be watched
+    }
     let text: &[u8] = match client.transaction.take() {
         Some(_) => b"+OK\r\n",
         None => b"-ERR DISCARD without MULTI\r\n",
     };
     forget(connection);
     answer(connection, text.to_vec());
+    true
 }
 
 /// `UNWATCH`. False: it must be offered again.
