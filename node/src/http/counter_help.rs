@@ -546,7 +546,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ("forwarded_to_leader", "Requests handed to the leader"),
     (
         "read_indexes_asked",
-        "Times that reads asked a majority, for want of a lease or because `reads` is `read-index`",
+        "Read indexes that reads wanted, for want of a lease or because `reads` is `read-index`, and backups",
     ),
     ("log_batches", "Groups of writes made durable together"),
     (

@@ -348,7 +348,10 @@ impl Server {
                 if let Some(connection) = self.clients.get(id) {
                     reads::ask_again(connection, ticket);
                 }
-                self.core.attend_later.push(id);
+                match refusal {
+                    Refusal::Busy { .. } => self.core.stalled = true, // not at once, which would be as much in vain
+                    _ => self.core.attend_later.push(id),
+                }
             }
             Some((_, Reader::Peer(read))) => {
                 let outcome = match refusal {

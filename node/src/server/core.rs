@@ -706,6 +706,12 @@ impl Core {
             .retain(|(_, reader)| is_wanted(reader));
     }
 
+    /// The reads that this connection has asked a majority for are answered.
+    pub fn forget_reads_of(&mut self, connection: ConnectionId) {
+        let is_its = |reader: &Reader| matches!(reader, Reader::Client(id) if *id == connection);
+        self.asked.retain(|_, (_, reader)| !is_its(reader));
+    }
+
     /// Nobody waits for these answers any more.
     pub fn forget_connection(&mut self, connection: ConnectionId) {
         let is_its = |reader: &Reader| match reader {

@@ -98,6 +98,7 @@ impl Server {
             ForwardOutcome::NotLeader if forward.is_read => {
                 self.hear_not_leader(from, &forward);
                 self.send_read_again(reply.request, &forward);
+                self.attend_to(&forward);
             }
             ForwardOutcome::NotLeader => {
                 self.hear_not_leader(from, &forward);
@@ -105,6 +106,7 @@ impl Server {
             }
             ForwardOutcome::Busy if forward.is_read => {
                 self.send_read_again(reply.request, &forward);
+                self.core.stalled = true; // not at once, which would be as much in vain
             }
             ForwardOutcome::Busy => {
                 self.complete_origin(forward.origin, answers::BUSY.as_bytes());
@@ -142,6 +144,7 @@ impl Server {
             };
             if forward.is_read {
                 self.send_read_again(request, &forward);
+                self.attend_to(&forward);
             } else {
                 self.core.counters.outcomes_unknown += 1;
                 let answer = answers::UNKNOWN.as_bytes();
@@ -158,7 +161,13 @@ impl Server {
         if let Some(connection) = self.clients.get(id) {
             reads::forward_again(connection, request);
         }
-        self.core.attend_later.push(id);
+    }
+
+    /// Has the connection looked at in the next turn.
+    fn attend_to(&mut self, forward: &Forward) {
+        if let Origin::Client(id, _) = forward.origin {
+            self.core.attend_later.push(id);
+        }
     }
 
     /// The leader's answer to a read would not fit one message.
@@ -181,8 +190,10 @@ impl Server {
         let now = self.core.now;
         self.core.forget_late_reads();
         for id in self.clients.take_late(now, REQUEST_TIMEOUT) {
-            if let Some(connection) = self.clients.get(id) {
-                reads::refuse_waiting(connection);
+            if let Some(connection) = self.clients.get(id)
+                && reads::refuse_waiting(connection)
+            {
+                self.core.forget_reads_of(id);
             }
             self.clients.attend(id);
         }

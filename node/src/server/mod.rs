@@ -306,6 +306,7 @@ impl Server {
             counters.pauses += 1;
             counters.pauses_ms += u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
             self.core.step(Input::StoodStill(pause));
+            self.clients.forgive(pause);
         }
     }
 

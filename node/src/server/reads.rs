@@ -313,9 +313,9 @@ fn set_front_answer(connection: &mut Connection, text: &str) {
     connection.keep_answer(front, Said::Refusal, text.as_bytes());
 }
 
-/// What this connection waits for has not come for too long: its reads are refused. If there is none in front, its next
-/// request is that can go nowhere.
-pub fn refuse_waiting(connection: &mut Connection) {
+/// What this connection waits for has not come for too long: its reads are refused (true), if one is in front. If there is
+/// nothing in front, its next request is that can go nowhere.
+pub fn refuse_waiting(connection: &mut Connection) -> bool {
     connection.must_refuse |= connection.slots.is_empty();
     let is_read = |kind: SlotKind| matches!(kind, SlotKind::Read { .. });
     if !connection
@@ -323,7 +323,7 @@ pub fn refuse_waiting(connection: &mut Connection) {
         .front()
         .is_some_and(|slot| is_read(slot.kind))
     {
-        return;
+        return false;
     }
     for number in connection.first_slot..connection.next_slot() {
         let slot = connection.slot_mut(number);
@@ -331,6 +331,7 @@ pub fn refuse_waiting(connection: &mut Connection) {
             connection.keep_answer(number, Said::Refusal, answers::NO_LEADER.as_bytes());
         }
     }
+    true
 }
 
 /// The read index round with this ticket has come back: the reads that waited for it may be answered

@@ -327,6 +327,7 @@ pub fn take_read_line(
     }
     if core.leads() {
         let must_apply = core.read_barrier_for(line);
+        connection.must_refuse = false;
         connection.push_read(line, keys, ReadState::Gated(must_apply));
         return true;
     }

@@ -12,6 +12,9 @@ use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 /// For how long a request may go without an answer: as long as a server waits, and looks for those that wait.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
 
+/// Writes of a quarter of a MiB that make 2 MiB, with what else is in a record.
+const TAKEN: u64 = 7;
+
 /// Clients that give up.
 const LEAVING: u64 = 20;
 
@@ -39,8 +42,9 @@ fn expect_refusal<T>(outcome: Outcome<T>, begins: &str) -> Result<()> {
 #[test]
 fn reads_of_a_leader_that_cannot_commit_are_refused_in_time() {
     run_started(Plan::new(3, Durability::Sync), |cluster| {
-        let leader = commit_at_all(cluster)?;
+        commit_at_all(cluster)?;
         cluster.put("k", "v")?;
+        let leader = cluster.wait_for_leader()?;
         cluster.kill(leader)?;
         let next = cluster.wait_for_leader_other_than(leader)?;
         let third = 3 - leader - next;
@@ -115,6 +119,7 @@ fn writes_that_a_leader_has_no_room_for_are_refused_in_time() {
         let away = (leader + 1) % 3;
         cluster.pause(away)?;
         let open_files = cluster.open_files(leader)?;
+        let before = cluster.status(leader)?.last_index;
         let value = vec![b'x'; 256 << 10];
         let mut request = format!("set large 0 0 {}\r\n", value.len()).into_bytes();
         request.extend_from_slice(&value);
@@ -122,6 +127,9 @@ fn writes_that_a_leader_has_no_room_for_are_refused_in_time() {
         for _ in 0..LEAVING {
             TcpStream::connect(cluster.memcached(leader))?.write_all(&request)?;
         }
+        cluster.wait_for("the log to be full", || {
+            Ok(cluster.status(leader)?.last_index >= before + TAKEN)
+        })?;
         for id in [leader, (leader + 2) % 3] {
             let outcome = client(cluster, id)?.set("k", &value);
             expect_refusal(outcome, "SERVER_ERROR busy").with_context(|| format!("at {id}"))?;

@@ -49,12 +49,20 @@ impl Connection {
         let front = self.front();
         let known = self.wait.filter(|known| Some(known.front) == front);
         self.wait = known.or_else(|| front.map(|front| Wait { front, since: now }));
-        self.must_refuse &= front.is_some();
+        self.must_refuse &= self.stalled;
         self.wait.map(|wait| wait.since)
     }
 }
 
 impl Clients {
+    /// Time in which this process did not run is nobody's wait.
+    pub fn forgive(&mut self, pause: Duration) {
+        let waits = self.connections.iter_mut().flatten();
+        for wait in waits.filter_map(|it| it.wait.as_mut()) {
+            wait.since.0 += pause;
+        }
+    }
+
     /// Those that have waited for the same thing for longer than this.
     pub fn take_late(&mut self, now: Now, limit: Duration) -> Vec<ConnectionId> {
         if now.0.saturating_sub(self.waits_looked_at.0) < LOOKED_AT {
