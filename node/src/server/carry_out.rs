@@ -278,30 +278,24 @@ impl Server {
 
     /// It has no place in the log and will not get one.
     pub fn answer_not_executed(&mut self, origin: Origin) {
-        let answer = answers::NOT_COMMITTED.as_bytes();
-        match origin {
-            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
-                self.complete_origin(origin, answer);
-            }
-            Origin::Peer(peer, request) => {
-                let nothing = bytes::Bytes::new();
-                self.core
-                    .reply_forward(peer, request, ForwardOutcome::NotLeader, nothing);
-            }
-        }
+        self.refuse_origin(origin, answers::NOT_COMMITTED, ForwardOutcome::NotLeader);
     }
 
     /// Nobody can tell any more whether this proposal was or will be executed.
     pub fn fail_proposal(&mut self, proposal: &Proposal) {
         self.core.counters.outcomes_unknown += 1;
-        match proposal.origin {
+        self.refuse_origin(proposal.origin, answers::UNKNOWN, ForwardOutcome::Unknown);
+    }
+
+    /// Tells who asked, a client here or the follower that passed it on, why there is no answer.
+    pub fn refuse_origin(&mut self, origin: Origin, why: &str, outcome: ForwardOutcome) {
+        match origin {
             Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
-                self.complete_origin(proposal.origin, answers::UNKNOWN.as_bytes());
+                self.complete_origin(origin, why.as_bytes());
             }
             Origin::Peer(peer, request) => {
                 let nothing = bytes::Bytes::new();
-                self.core
-                    .reply_forward(peer, request, ForwardOutcome::Unknown, nothing);
+                self.core.reply_forward(peer, request, outcome, nothing);
             }
         }
     }

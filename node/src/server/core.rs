@@ -2,7 +2,7 @@
 //! client connections only by name.
 use super::answers;
 use super::asks::Asks;
-use super::clients::{Connection, ConnectionId};
+use super::clients::ConnectionId;
 use super::clock;
 use super::counters::Counters;
 use super::journal::Journal;
@@ -421,13 +421,9 @@ impl Core {
         Gate::Open
     }
 
-    pub fn wait_for_apply(&mut self, index: Index, connection: &mut Connection) {
-        if connection.awaited == index {
-            return;
-        }
-        connection.awaited = index;
+    pub fn wait_for_apply(&mut self, index: Index, connection: ConnectionId) {
         self.waiting_for_apply
-            .push((index, Reader::Client(connection.id)));
+            .push((index, Reader::Client(connection)));
     }
 
     /// Starts a read index round for the reads of a connection that have arrived by now.
@@ -701,28 +697,21 @@ impl Core {
             Reader::Peer(read) => now.0.saturating_sub(read.at.0) <= REQUEST_TIMEOUT,
             Reader::Client(_) | Reader::Datagram(_) => true,
         };
+        self.keep_readers(is_wanted);
+    }
+
+    /// Nobody waits for the reads of this connection any more.
+    pub fn forget_reads_of(&mut self, connection: ConnectionId) {
+        self.keep_readers(|reader| match reader {
+            Reader::Client(id) => *id != connection,
+            Reader::Peer(_) | Reader::Datagram(_) => true,
+        });
+    }
+
+    /// Forgets the reads that nobody wants any more.
+    pub fn keep_readers(&mut self, is_wanted: impl Fn(&Reader) -> bool) {
         self.asked.retain(|_, (_, reader)| is_wanted(reader));
         self.waiting_for_apply
             .retain(|(_, reader)| is_wanted(reader));
-    }
-
-    /// The reads that this connection has asked a majority for are answered.
-    pub fn forget_reads_of(&mut self, connection: ConnectionId) {
-        let is_its = |reader: &Reader| matches!(reader, Reader::Client(id) if *id == connection);
-        self.asked.retain(|_, (_, reader)| !is_its(reader));
-    }
-
-    /// Nobody waits for these answers any more.
-    pub fn forget_connection(&mut self, connection: ConnectionId) {
-        let is_its = |reader: &Reader| match reader {
-            Reader::Client(id) => *id == connection,
-            Reader::Peer(_) | Reader::Datagram(_) => false,
-        };
-        if !self.asked.is_empty() {
-            self.asked.retain(|_, (_, reader)| !is_its(reader));
-        }
-        if !self.waiting_for_apply.is_empty() {
-            self.waiting_for_apply.retain(|(_, reader)| !is_its(reader));
-        }
     }
 }

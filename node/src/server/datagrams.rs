@@ -281,14 +281,10 @@ impl Server {
         if datagrams.counters.expired == before {
             return;
         }
-        let is_wanted = |reader: &Reader| match reader {
+        self.core.keep_readers(|reader| match reader {
             Reader::Datagram(id) => datagrams.waiting.contains_key(id),
             Reader::Client(_) | Reader::Peer(_) => true,
-        };
-        self.core.asked.retain(|_, (_, reader)| is_wanted(reader));
-        self.core
-            .waiting_for_apply
-            .retain(|(_, reader)| is_wanted(reader));
+        });
     }
 }
 

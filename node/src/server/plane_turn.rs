@@ -67,17 +67,10 @@ impl Server {
         let Some(origin) = submission.origin else {
             return;
         };
-        if !self.core.leads() {
-            return self.answer_not_executed(origin);
-        }
-        match origin {
-            Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
-                self.complete_origin(origin, answers::BUSY.as_bytes());
-            }
-            Origin::Peer(peer, request) => {
-                let (busy, nothing) = (ForwardOutcome::Busy, bytes::Bytes::new());
-                self.core.reply_forward(peer, request, busy, nothing);
-            }
+        if self.core.leads() {
+            self.refuse_origin(origin, answers::BUSY, ForwardOutcome::Busy);
+        } else {
+            self.answer_not_executed(origin);
         }
     }
 

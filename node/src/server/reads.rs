@@ -150,7 +150,10 @@ pub fn advance_read(
     match gate {
         Gate::Open => answer_read(core, connection, place),
         Gate::Wait(index) => {
-            core.wait_for_apply(index, connection);
+            if connection.awaited != index {
+                connection.awaited = index;
+                core.wait_for_apply(index, connection.id);
+            }
             false
         }
         Gate::NoLease => {
@@ -331,6 +334,7 @@ pub fn refuse_waiting(connection: &mut Connection) -> bool {
             connection.keep_answer(number, Said::Refusal, answers::NO_LEADER.as_bytes());
         }
     }
+    connection.awaited = Index(0);
     true
 }
 

@@ -58,10 +58,10 @@ impl Server {
             let broken = intake == Intake::Broken;
             let is_open = self.clients.send_and_put_back(connection, broken);
             if !is_open {
-                self.core.forget_connection(id);
+                self.core.forget_reads_of(id);
             }
             while let Some(id) = self.clients.shed(self.core.now) {
-                self.core.forget_connection(id);
+                self.core.forget_reads_of(id);
             }
             let again = |connection: &mut Connection| {
                 connection.wants_intake() || connection.wants_output()
@@ -288,13 +288,12 @@ pub fn take_write(
         return false;
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
-    let answer = match core.write_or_limit(origin, command) {
+    let routed = core.write_or_limit(origin, command);
+    let answer = match refused_if_late(connection, routed) {
         Routed::Pending => None,
-        Routed::Stalled if connection.must_refuse => Some(answers::BUSY.as_bytes().into()),
         Routed::Stalled => return false,
         Routed::Answer(text) => Some(text.as_bytes().into()),
     };
-    connection.must_refuse &= answer.is_some();
     core.counters.count_command(command);
     connection.push_write(answer, noreply);
     true
@@ -341,22 +340,30 @@ pub fn take_read_line(
         return false; // offered again once they are answered
     }
     let slot_number = connection.next_slot();
-    match core.forward_read(Origin::Client(connection.id, slot_number), line) {
+    let routed = match core.forward_read(Origin::Client(connection.id, slot_number), line) {
         Ok(request) => {
             connection.must_refuse = false;
             connection.push_read(line, keys, ReadState::Forwarded(request));
+            return true;
         }
-        Err(Routed::Answer(text)) => {
-            connection.push_read(line, keys, ReadState::Gated(Index(0)));
-            connection.keep_answer(slot_number, Said::Refusal, text.as_bytes());
-        }
-        Err(Routed::Stalled) if connection.must_refuse => {
-            connection.push_read(line, keys, ReadState::Gated(Index(0)));
-            connection.keep_answer(slot_number, Said::Refusal, answers::BUSY.as_bytes());
-        }
-        Err(Routed::Stalled | Routed::Pending) => return false,
-    }
+        Err(routed) => refused_if_late(connection, routed),
+    };
+    let Routed::Answer(text) = routed else {
+        return false;
+    };
+    connection.push_read(line, keys, ReadState::Gated(Index(0)));
+    connection.keep_answer(slot_number, Said::Refusal, text.as_bytes());
     true
+}
+
+/// What becomes of a request: one that can go nowhere is refused if the connection has waited for long enough.
+pub fn refused_if_late(connection: &mut Connection, routed: Routed) -> Routed {
+    match routed {
+        Routed::Pending => connection.must_refuse = false,
+        Routed::Stalled if connection.must_refuse => return Routed::Answer(answers::BUSY.into()),
+        Routed::Stalled | Routed::Answer(_) => {}
+    }
+    routed
 }
 
 /// Takes a request about the server on. False: it must be offered again.

@@ -335,11 +335,9 @@ fn delay_a_write(cluster: &Cluster<'_>, ids: [u16; 3]) -> Result<String> {
 fn are_answered_in_order(plan: Plan) {
     let seed = seed();
     let has_plane = plan.plane != "none";
-    let is_without_lease = plan
-        .options
-        .iter()
-        .any(|(name, _)| matches!(*name, "reads" | "lease-ms"));
-    let runs_out = plan.options.iter().any(|(name, _)| *name == "lease-ms");
+    let has = |option: &str| plan.options.iter().any(|(name, _)| *name == option);
+    let runs_out = has("lease-ms");
+    let is_without_lease = runs_out || has("reads");
     run_started(plan, |cluster| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let ids = leader_and_follower(cluster)?;

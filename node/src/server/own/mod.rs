@@ -12,7 +12,6 @@ mod writes;
 pub use counters::OwnCounters;
 pub use hello::too_many_connections;
 
-use super::answers;
 use super::clients::{Connection, Said, SlotKind};
 use super::core::{Core, Routed};
 use super::redis;
@@ -196,13 +195,12 @@ fn take_submit(
     }
     let name = (submit.session, submit.sequence);
     let origin = super::core::Origin::Client(connection.id, connection.next_slot());
-    let answer = match core.write_in_session(origin, name, command) {
+    let routed = core.write_in_session(origin, name, command);
+    let answer = match requests::refused_if_late(connection, routed) {
         Routed::Pending => None,
-        Routed::Stalled if connection.must_refuse => Some(answers::BUSY.as_bytes().into()),
         Routed::Stalled => return false,
         Routed::Answer(text) => Some(text.as_bytes().into()),
     };
-    connection.must_refuse &= answer.is_some();
     state(connection).counters.submits += 1;
     connection.push_write(answer, false);
     true

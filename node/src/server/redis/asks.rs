@@ -184,7 +184,7 @@ impl Server {
         for id in &killed {
             if *id != by {
                 self.clients.kill(*id);
-                self.core.forget_connection(*id);
+                self.core.forget_reads_of(*id);
             } else if let Some(connection) = self.clients.get(by) {
                 connection.closing = true;
             }
