@@ -103,6 +103,9 @@ pub struct Stored {
     /// The entries behind the snapshot (some of them may lie before its last index), indexes
     /// consecutive and ascending.
     pub entries: Vec<Entry>,
+    /// The present life begins with this process: none before it can have promised anything. Where that is
+    /// not known, false.
+    pub new_life: bool,
 }
 
 /// What a replica must not forget.

@@ -186,8 +186,9 @@ impl Replica {
         let hard_state = self.hard_state();
         self.persistence.give(hard_state, vec![entry], outputs);
         self.commit_upto(index, outputs);
-        // If it has heard no leader in this life it has promised nothing: nobody relies on its waiting.
-        if self.leader_heard.is_none() {
+        // What it has promised it keeps: a leader that it could not follow yet counts on its answers, also if
+        // a process before this one gave them. Who hears of no leader in a new life waits for nothing.
+        if mutant("first-entry-ends-promise") && self.leader_heard.is_none() {
             self.leader_heard_at = None;
         }
         self.put_off_election();

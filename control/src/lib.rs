@@ -128,6 +128,9 @@ impl Replica {
         stored: Stored,
     ) -> Result<Self, quorumwire_wire::Malformed> {
         stored::check_config(&config)?;
+        // A process before this one may have answered a leader right before it ended, also one that had
+        // nothing durable yet.
+        let leader_heard_at = (!stored.new_life).then_some(now);
         let stored = stored::check(config.group, stored)?;
         let mut replica = Self {
             now,
@@ -152,7 +155,7 @@ impl Replica {
                 term: stored.hard_state.term,
                 leader: None,
             },
-            leader_heard_at: Some(now),
+            leader_heard_at,
             leader_heard: None,
             leader_lost: false,
             voter_found_at: None,
@@ -177,6 +180,7 @@ impl Replica {
         replica.told.role = replica.role;
         replica.put_off_election();
         if replica.is_sole_voter() {
+            // Nobody else is asked: it waits for its own promise, and for nothing else.
             replica.election_deadline = now;
         }
         Ok(replica)
@@ -262,7 +266,7 @@ impl Replica {
         if let Some(until) = self.votes.engaging_until() {
             wake = wake.min(until);
         }
-        let campaign = || self.may_campaign().then_some(self.election_deadline);
+        let campaign = || self.may_campaign().then(|| self.stands_at());
         let due = match &self.leading {
             Some(leading) => Some(leading.next_wake()),
             None => self.says_fresh_at().or_else(campaign),
@@ -514,7 +518,7 @@ impl Replica {
             if self.now >= at {
                 self.say_fresh_to_all(outputs);
             }
-        } else if self.may_campaign() && self.now >= self.election_deadline {
+        } else if self.may_campaign() && self.now >= self.stands_at() {
             self.ask_before_election(outputs);
         }
     }

@@ -20,6 +20,18 @@ impl Replica {
         self.election_deadline = Now(self.now.0 + timeout);
     }
 
+    /// When it asks for an election: never before its own promise is over, however early its deadline is. A
+    /// vote for itself is a vote, and where nobody else votes it is all that an election takes.
+    pub(crate) fn stands_at(&self) -> Now {
+        match self.leader_heard_at {
+            Some(heard) if !mutant("stand-within-own-promise") => {
+                let promise_ends = Now(heard.0 + self.config.lease);
+                self.election_deadline.max(promise_ends)
+            }
+            Some(_) | None => self.election_deadline,
+        }
+    }
+
     /// The leader of this term was heard: no election, and no vote for anyone else, for a while.
     pub(crate) fn hear_leader(&mut self, leader: Peer) {
         self.leader_heard_at = Some(self.now);

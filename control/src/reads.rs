@@ -103,6 +103,9 @@ impl Replica {
         if mutant("voters-drift-not-asked") {
             drift_ppm = own.clock_drift_ppm;
         }
+        if mutant("drift-not-allowed-for") {
+            drift_ppm = 0;
+        }
         lasts * MILLION.saturating_sub(drift_ppm) / MILLION
     }
 

@@ -54,6 +54,7 @@ pub(crate) fn check(group: GroupId, stored: Stored) -> Result<Checked, Malformed
         mut hard_state,
         snapshot,
         mut entries,
+        new_life: _,
     } = stored;
     let hard_state_on_disk = hard_state;
     for entry in &entries {

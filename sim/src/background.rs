@@ -297,7 +297,7 @@ impl World {
             Change::Return => {
                 let id = random.pick(&outside)?;
                 let machine = self.machines.iter().find(|machine| machine.peer.id == id)?;
-                if machine.was_member {
+                if machine.mark.is_some() {
                     self.counts.hit(Class::F21Returns);
                 }
                 add(id, MemberRole::Joining)
@@ -306,7 +306,8 @@ impl World {
             // With a voter's memory lost, another one is not to be taken away. One that was put back may know
             // older members only: with one that was removed, and does not know it, it could be a majority.
             Change::Remove | Change::RemoveLeader
-                if self.is_memory_missing() || voter_count <= 2 =>
+                if self.is_memory_missing()
+                    || voter_count <= self.plan.settings.shape.voters_min() =>
             {
                 return None;
             }

@@ -27,6 +27,7 @@ pub enum Class {
     F18RolledBack,
     F19Clock,
     F19ClockStops,
+    F19ClockSlews,
     F20Members,
     F21Returns,
     F22SnapshotAcrossChange,
@@ -40,7 +41,7 @@ pub enum Class {
 }
 
 /// All classes.
-pub const CLASSES: [Class; 31] = [
+pub const CLASSES: [Class; 32] = [
     Class::F1Loss,
     Class::F2Repeat,
     Class::F3Late,
@@ -62,6 +63,7 @@ pub const CLASSES: [Class; 31] = [
     Class::F18RolledBack,
     Class::F19Clock,
     Class::F19ClockStops,
+    Class::F19ClockSlews,
     Class::F20Members,
     Class::F21Returns,
     Class::F22SnapshotAcrossChange,
@@ -100,6 +102,7 @@ impl Class {
             Self::F18RolledBack => "F18 disk put back to an old copy",
             Self::F19Clock => "F19 clocks jump and drift",
             Self::F19ClockStops => "F19 a clock stands still",
+            Self::F19ClockSlews => "F19 a clock changes its speed",
             Self::F20Members => "F20 members change",
             Self::F21Returns => "F21 a removed one returns",
             Self::F22SnapshotAcrossChange => "F22 snapshot across a change",
@@ -195,6 +198,11 @@ pub enum Kind {
     RollBack,
     /// A clock stands still.
     StopClock,
+    /// A time daemon has a clock go at another speed from now on: so many thousandths of the largest that is
+    /// allowed, faster or slower.
+    SlewClock {
+        permille: i16,
+    },
     /// The time of day jumps by so many seconds.
     WallClock {
         seconds: i32,

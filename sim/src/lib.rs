@@ -19,6 +19,7 @@ pub mod datagrams;
 mod disk;
 pub mod fault;
 pub mod journal;
+mod latecomer;
 pub mod machine;
 #[cfg(feature = "mutants")]
 pub mod mutants;

@@ -38,16 +38,20 @@ pub struct Machine {
     pub disk: FaultyDisk<MemoryDisk>,
     /// Nothing is meant to survive the process.
     pub in_memory: bool,
-    /// It was a member in some life, and a file beside the folder says so.
-    pub was_member: bool,
+    /// A file beside the folder says that it was a member, and in which life first; 0: in one that is not known.
+    pub mark: Option<Incarnation>,
     /// Lives begun.
     lives: u64,
     /// What the simulator knows to be on the disk.
     pub durable: Durable,
-    /// The clock: local time is `offset + true time * (1 + ppm / 1e6)`.
+    /// The clock: local time is `offset + gained + true time`, and since `slewed_at` faster by `ppm / 1e6`.
     pub clock_offset: Nanos,
     /// See `clock_offset`.
     pub clock_ppm: i64,
+    /// See `clock_offset`.
+    pub clock_slewed_at: Nanos,
+    /// See `clock_offset`.
+    pub clock_gained: i64,
     /// The true time at which its clock has stopped, if it stands still.
     pub clock_stopped_at: Option<Nanos>,
     /// By how much its clock is behind since it has stood still before.
@@ -92,6 +96,8 @@ pub struct Machine {
     pub key_stage: u64,
     /// By its clock: until when its next process must not begin, because one before had promised more.
     promised_until: Option<Now>,
+    /// Since when its next process reads the folder, by its clock.
+    pub reads_since: Option<Now>,
 }
 
 /// A copy of a disk.
@@ -290,11 +296,13 @@ impl Machine {
             initial: if wait { Vec::new() } else { initial.to_vec() },
             disk: FaultyDisk::new(MemoryDisk::with_power_cuts()),
             in_memory: settings.durability == Durability::Memory,
-            was_member: false,
+            mark: None,
             lives: 0,
             durable: Durable::default(),
             clock_offset: 0,
             clock_ppm: 0,
+            clock_slewed_at: 0,
+            clock_gained: 0,
             clock_stopped_at: None,
             clock_lost: 0,
             old_copy: None,
@@ -317,6 +325,7 @@ impl Machine {
             socket: Vec::new(),
             key_stage: 0,
             promised_until: None,
+            reads_since: None,
         };
         let _ = machine.next_life(settings);
         machine
@@ -362,7 +371,7 @@ impl Machine {
             Ok(store) => store,
             Err(problem) => return Start::Later(problem),
         };
-        let stored = to_control(ready.stored);
+        let stored = to_control(ready.stored, fresh);
         let applied = stored.snapshot.as_ref().map_or(Index(0), |s| s.last_index);
         let log_time = stored
             .snapshot
@@ -373,12 +382,14 @@ impl Machine {
             return Start::Violation(problem);
         }
         self.durable = Durable::found(&stored.hard_state, applied, &stored.entries);
-        let amnesiac = fresh && (damaged || self.was_member);
-        let config = self.config(settings, amnesiac);
-        let now = self.clock(time);
-        // A plane that went on must be stopped before.
+        let config = self.config(settings, self.has_forgotten(&stored));
+        // A plane that went on must be stopped before: only what is promised from then on is known.
         self.orphan = None;
         self.socket.clear();
+        let now = match self.reads_since.take() {
+            Some(since) if mutant("promise-before-plane-is-off") => since,
+            Some(_) | None => self.clock(time),
+        };
         let plane = match self.new_plane(settings) {
             Ok(plane) => plane,
             Err(problem) => return Start::Violation(problem),
@@ -411,6 +422,14 @@ impl Machine {
         self.dies_after = None;
         self.promised_until = None;
         Start::Runs
+    }
+
+    /// It holds nothing and was a member in a life before this one. A life that was listed and holds nothing has
+    /// lost nothing: it was listed by what never became durable.
+    fn has_forgotten(&self, stored: &Stored) -> bool {
+        let holds_nothing = stored.snapshot.is_none() && stored.entries.is_empty();
+        let was_another = self.mark.is_some_and(|life| life != self.peer.incarnation);
+        holds_nothing && was_another
     }
 
     /// As in the node: a shorter promise begins once the longer one of a process before has passed.
@@ -533,6 +552,7 @@ impl Machine {
                 damaged: false,
             }),
             Opened::Damaged(folder) => {
+                self.mark.get_or_insert(Incarnation(0));
                 let life = self.next_life(settings);
                 let ready = folder.start_over(life).map_err(|error| error.to_string())?;
                 Ok(Begun {
@@ -667,7 +687,7 @@ fn restore(ready: &storage::Ready) -> Result<Box<Application>, String> {
     Ok(store)
 }
 
-fn to_control(stored: storage::Stored) -> Stored {
+fn to_control(stored: storage::Stored, new_life: bool) -> Stored {
     Stored {
         hard_state: HardState::from_proto(&stored.hard_state),
         snapshot: stored.snapshot.as_ref().map(SnapshotMeta::from),
@@ -683,5 +703,6 @@ fn to_control(stored: storage::Stored) -> Stored {
                 end: entry.end,
             })
             .collect(),
+        new_life,
     }
 }

@@ -12,6 +12,14 @@ const CALM_START: Nanos = 2 * SECOND;
 const FAULTS: u64 = 420;
 /// Sets the choice of a lease apart from the plan's other choices.
 pub const LEASES: u64 = 0x1ea5_e5e7;
+/// Sets faults of later invention apart likewise.
+const APART: u64 = 0x00fa_0175;
+/// Where one voter begins: so many wishes to add one, for each that is to be added. Some come too early.
+const ADDED_PER_VOTER: u64 = 4;
+/// Where one voter may be left: so many wishes more than elsewhere to remove somebody or take somebody back.
+const REMOVALS: u64 = 60;
+/// Where clocks drift within their bound: how often a time daemon changes the speed of one.
+const SLEWS: u64 = 40;
 /// Between two heartbeats, in milliseconds. The short ones take most of the processor's time, the long
 /// ones leave gaps for everything else.
 const HEARTBEATS_MS: [u64; 16] = [
@@ -53,6 +61,30 @@ impl Planes {
             Self::All => true,
             Self::AllButOne => id != 1,
             Self::None => false,
+        }
+    }
+}
+
+/// How a cluster begins, and how small it may become.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ClusterShape {
+    /// All voters begin it; two stay at least.
+    Usual,
+    /// All voters begin it; one stays at least.
+    Shrinks,
+    /// The first voter begins it alone, and adds the others; one stays at least.
+    BeginsAlone,
+    /// All voters begin it, but the last takes part late: see `latecomer.rs`.
+    Latecomer,
+}
+
+impl ClusterShape {
+    /// As many voters stay, however many are removed.
+    #[must_use]
+    pub const fn voters_min(self) -> usize {
+        match self {
+            Self::Usual | Self::Latecomer => 2,
+            Self::Shrinks | Self::BeginsAlone => 1,
         }
     }
 }
@@ -110,6 +142,8 @@ pub struct Settings {
     pub disk: (Nanos, Nanos),
     /// Some things go wrong while the cluster begins.
     pub early_faults: bool,
+    /// How the cluster begins, and how small it may become.
+    pub shape: ClusterShape,
     /// Who has a data plane.
     pub planes: Planes,
     /// Entries that a plane's ring holds.
@@ -158,6 +192,7 @@ impl Plan {
             };
             faults.push(fault(at, &settings, &menu, &mut random));
         }
+        faults_apart(&settings, &mut faults);
         faults.sort_by_key(|fault| fault.at);
         Self {
             settings,
@@ -214,6 +249,17 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         vec![lease]
     };
     let lease_reads = !apart.permille(if clocks_are_sound { 100 } else { 750 });
+    let shape = match apart.below(100) {
+        0..=7 => ClusterShape::BeginsAlone,
+        8..=19 => ClusterShape::Shrinks,
+        20..=34 if durability == Durability::Sync => ClusterShape::Latecomer,
+        _ => ClusterShape::Usual,
+    };
+    let voters = match shape {
+        // With more of them, the others can elect somebody without the late one.
+        ClusterShape::Latecomer => 3,
+        ClusterShape::Usual | ClusterShape::Shrinks | ClusterShape::BeginsAlone => voters,
+    };
     let engage_interval = one(random, &[20, 100, 100, 400]) * MILLISECOND;
     Settings {
         seed,
@@ -247,6 +293,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         delay: (delay / 2, delay * 2),
         disk: (disk / 2, disk * 3),
         early_faults: random.permille(250),
+        shape,
         planes,
         ring_slots,
         window,
@@ -262,6 +309,41 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
             spoil: one(random, &[0, 0, 2, 20]),
             replay: one(random, &[0, 2, 10]),
         },
+    }
+}
+
+/// Faults by a chance of their own: the others do not depend on them.
+fn faults_apart(settings: &Settings, faults: &mut Vec<Fault>) {
+    let random = &mut Random::new(mix(settings.seed ^ APART));
+    let mut add = |at, what, random: &mut Random| {
+        faults.push(Fault {
+            at,
+            lasts: 0,
+            what,
+            luck: random.next(),
+        });
+    };
+    if settings.shape == ClusterShape::BeginsAlone {
+        for _ in 0..ADDED_PER_VOTER * u64::from(settings.voters) {
+            let at = random.between(CALM_START / 8, CALM_START);
+            add(at, Kind::Members(Change::AddVoter), random);
+        }
+    }
+    if settings.shape.voters_min() == 1 {
+        for _ in 0..REMOVALS {
+            let at = random.between(CALM_START, TROUBLE - SECOND);
+            let change = random
+                .pick(&[Change::RemoveLeader, Change::Remove, Change::Return])
+                .unwrap_or(Change::Remove);
+            add(at, Kind::Members(change), random);
+        }
+    }
+    if settings.clocks_are_sound && settings.drift_ppm_max > 0 {
+        for _ in 0..SLEWS {
+            let at = random.below(TROUBLE - SECOND);
+            let permille = i16::try_from(random.below(2_001)).unwrap_or(0) - 1_000;
+            add(at, Kind::SlewClock { permille }, random);
+        }
     }
 }
 

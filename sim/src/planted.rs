@@ -2,11 +2,13 @@
 //! them. Only with the feature `mutants`; otherwise there are none.
 
 /// All of them: sessions that run every command they are given, planes that answer blind writes as soon as
-/// they have stored them, and processes that promise less than the ones before them, at once.
+/// they have stored them, processes that count what they have promised from when they read their folder, and
+/// processes that promise less than the ones before them, at once.
 #[cfg(feature = "mutants")]
 pub(crate) const PLANTED: &[&str] = &[
     "session-forgets",
     "blind-before-commit",
+    "promise-before-plane-is-off",
     "shorter-promise-at-once",
 ];
 

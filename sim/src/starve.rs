@@ -60,6 +60,18 @@ impl World {
         }
     }
 
+    /// A time daemon has a clock go at another speed, within what is allowed.
+    pub fn slew_clock(&mut self, place: usize, permille: i16) {
+        let now = self.now;
+        let max = i64::try_from(self.plan.settings.drift_ppm_max).unwrap_or(0);
+        let machine = &mut self.machines[place];
+        machine.slew_clock(now, max * i64::from(permille) / 1_000);
+        let run = machine.run;
+        self.counts.hit(Class::F19ClockSlews);
+        // What it wants to be woken for comes at another time now.
+        self.queue.set(now, Event::GoesOn(place, run));
+    }
+
     /// It goes again.
     pub fn restart_clock(&mut self, place: usize) {
         let now = self.now;
@@ -88,7 +100,13 @@ impl World {
     pub fn copy_disk(&mut self, place: usize, lasts: Nanos, luck: &mut Random) {
         let may_be_damaged = self.forgetful == Some(place);
         let machine = &mut self.machines[place];
-        if machine.process.is_none() || machine.old_copy.is_some() || may_be_damaged {
+        let durable = machine.durable.last_index();
+        let Some(process) = &machine.process else {
+            return;
+        };
+        // Who finds that it is the only voter asks nobody, so nothing keeps it from going on alone.
+        let is_alone = process.replica.membership_at(durable).1.voters().count() < 2;
+        if machine.old_copy.is_some() || may_be_damaged || is_alone {
             return;
         }
         machine.old_copy = Some(OldCopy {
@@ -163,7 +181,7 @@ impl World {
         };
         let (term, leader) = (process.replica.term(), process.replica.leader());
         let members = process.replica.membership();
-        let removed = |it: &Machine| it.was_member && members.member(it.peer.id).is_none();
+        let removed = |it: &Machine| it.mark.is_some() && members.member(it.peer.id).is_none();
         if self.machines.iter().any(removed) {
             return false;
         }

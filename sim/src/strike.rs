@@ -3,7 +3,7 @@
 use crate::fault::{Class, Fault, Kind, Moment, Shape, Strike, Target};
 use crate::machine::Arrival;
 use crate::network::{Link, notice_delay};
-use crate::plan::Durability;
+use crate::plan::{ClusterShape, Durability};
 use crate::queue::{MILLISECOND, Nanos};
 use crate::random::Random;
 use crate::world::{Armed, Event, World};
@@ -61,6 +61,7 @@ impl World {
             }
             Kind::NoMemory { after } => self.starve_of_memory(anyone, after, &mut luck),
             Kind::StopClock => self.stop_clock(anyone),
+            Kind::SlewClock { permille } => self.slew_clock(anyone, permille),
             Kind::Members(change) => {
                 let place = self.leader().unwrap_or(anyone);
                 self.arrive(place, Arrival::Admin(change, luck.next()));
@@ -265,6 +266,10 @@ impl World {
     }
 
     fn sever(&mut self, place: usize, lasts: Nanos, luck: u64) {
+        let planes_stay = self.plan.settings.plane_outlives;
+        if planes_stay && Random::new(luck ^ 2).permille(500) {
+            return self.sever_when_read(place, lasts, luck);
+        }
         self.isolate(place, lasts, luck);
         let peer = self.machines[place].peer;
         self.leave_all(place, peer);
@@ -280,6 +285,27 @@ impl World {
             }
         }
         self.counts.see("severed");
+    }
+
+    /// All others are killed, and their planes go on answering this one while their next processes read their
+    /// folders. When the first of these has read its own, this one is cut off.
+    fn sever_when_read(&mut self, place: usize, lasts: Nanos, luck: u64) {
+        let mut chance = Random::new(luck ^ 3);
+        for other in (0..self.machines.len()).filter(|other| *other != place) {
+            let back = chance.between(1, 10) * MILLISECOND;
+            if self.may_die(other) {
+                self.crash(other, false, back);
+            }
+        }
+        self.severs_when_read = Some((place, lasts, luck));
+        self.counts.see("severed when a folder is read");
+    }
+
+    /// A process has read its folder, while the plane of the one before it went on.
+    pub fn has_read(&mut self, place: usize) {
+        if let Some((other, lasts, luck)) = self.severs_when_read.take_if(|it| it.0 != place) {
+            self.isolate(other, lasts, luck);
+        }
     }
 
     /// In `memory` mode a process that dies has lost its memory.
@@ -438,7 +464,11 @@ impl World {
                 let machine = &mut self.machines[place];
                 machine.disk = FaultyDisk::new(MemoryDisk::with_power_cuts());
                 if luck.permille(500) {
-                    machine.was_member = false; // the file beside the folder is gone, too
+                    machine.mark = None; // the file beside the folder is gone, too
+                    if self.plan.settings.shape == ClusterShape::BeginsAlone {
+                        // Told again to begin a cluster alone, it would: so it is told to join one.
+                        machine.initial.clear();
+                    }
                 }
                 self.counts.hit(Class::F18Wipe);
             }
@@ -547,6 +577,7 @@ impl World {
         self.datagrams.heal();
         self.cuts.clear();
         self.armed.clear();
+        self.severs_when_read = None;
         for place in 0..self.machines.len() {
             let machine = &mut self.machines[place];
             *machine.disk.faults() = quorumwire_storage::Faults::default();

@@ -192,7 +192,11 @@ impl World {
             self.say(place, &line);
         }
         let moment = moment(&output);
+        let answers_with_nothing = self.answers_with_nothing(place, &output);
         self.carry_out_one(place, output);
+        if answers_with_nothing {
+            self.has_answered_with_nothing(place);
+        }
         if let Some(moment) = moment {
             self.reached(place, moment);
         }
@@ -252,8 +256,14 @@ impl World {
                 let machine = &mut self.machines[place];
                 let me = machine.peer;
                 let member = membership.member(me.id);
-                machine.was_member |= member.is_some_and(|m| m.incarnation == me.incarnation);
+                if member.is_some_and(|m| m.incarnation == me.incarnation) {
+                    machine.mark.get_or_insert(me.incarnation);
+                }
                 self.counts.see("membership changed");
+                if membership.voters().count() == 1 {
+                    self.counts.see("one voter left, or first");
+                }
+                self.first_entry_made();
             }
             Output::ReadSnapshot {
                 to,

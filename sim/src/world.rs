@@ -5,9 +5,10 @@ use crate::clients::{Asked, Client, Told};
 use crate::counts::Counts;
 use crate::datagrams::Datagrams;
 use crate::fault::{Moment, Strike};
+use crate::latecomer::Stage;
 use crate::machine::{Arrival, Machine, Start};
 use crate::network::{Envelope, Network, notice_delay};
-use crate::plan::Plan;
+use crate::plan::{ClusterShape, Plan};
 use crate::plane_clients::PlaneClient;
 use crate::queue::{MILLISECOND, Nanos, Queue, SECOND};
 use crate::random::{Random, mix};
@@ -18,6 +19,8 @@ use quorumwire_interfaces::{Index, ReplicaId};
 const DIAL_EVERY: Nanos = 50 * MILLISECOND;
 /// A connection over which nothing comes is given up after this.
 const SILENCE_MAX: Nanos = SECOND;
+/// A folder is read in less than this.
+const READS_MAX: Nanos = 750 * MILLISECOND;
 /// Sets the world's chance apart from the plan's.
 const WORLD: u64 = 0x005e_ed0f_7e57;
 /// Lines of a trace that are kept.
@@ -64,6 +67,8 @@ pub enum Event {
     PlaneClient(u16),
     /// An answer reaches its client.
     Answer(u32, Told),
+    /// What is done to a voter that takes part late goes on.
+    Latecomer,
 }
 
 /// A fault that waits for its moment.
@@ -119,6 +124,10 @@ pub struct World {
     pub cuts: Vec<(u16, Vec<crate::network::Link>)>,
     /// The machine whose replica has lost its memory, or will, and is no voter again yet.
     pub forgetful: Option<usize>,
+    /// Who is cut off, for how long, by which chance, when another one has read its folder.
+    pub severs_when_read: Option<(usize, Nanos, u64)>,
+    /// How far it is with the voter that takes part late.
+    pub latecomer: Stage,
     /// Nothing goes wrong any more.
     pub peace: bool,
     /// Until when a machine that starts waits for a promise that its last process made.
@@ -150,7 +159,13 @@ impl World {
         let settings = &plan.settings;
         let mut random = Random::new(mix(settings.seed ^ WORLD));
         let count = settings.voters + settings.spares;
-        let initial: Vec<ReplicaId> = (0..settings.voters).map(ReplicaId).collect();
+        let beginners = match settings.shape {
+            ClusterShape::BeginsAlone => 1,
+            ClusterShape::Usual | ClusterShape::Shrinks | ClusterShape::Latecomer => {
+                settings.voters
+            }
+        };
+        let initial: Vec<ReplicaId> = (0..beginners).map(ReplicaId).collect();
         let mut machines: Vec<_> = (0..count)
             .map(|id| Machine::new(id, &initial, settings))
             .collect();
@@ -175,6 +190,8 @@ impl World {
             armed: Vec::new(),
             cuts: Vec::new(),
             forgetful: None,
+            severs_when_read: None,
+            latecomer: Stage::default(),
             peace: false,
             promises_waited_for: 0,
             applied_first: Index(0),
@@ -272,6 +289,7 @@ impl World {
             Event::Impatient(number, operation) => self.client_gives_up(number, operation),
             Event::Request(place, operation) => self.arrive(place, Arrival::Request(operation)),
             Event::Answer(operation, told) => self.client_hears(operation, told),
+            Event::Latecomer => self.latecomer_goes_on(),
         }
     }
 
@@ -316,6 +334,9 @@ impl World {
         let other = usize::from(to.id.0);
         let known = self.machines.get(other).is_some_and(|m| m.peer == to);
         if !known || other == place || !self.network.is_connected(place, other) {
+            return;
+        }
+        if self.loses_first_entry(other, &message) {
             return;
         }
         if self.network.is_cut((place, other)) {
@@ -387,7 +408,8 @@ impl World {
         }
     }
 
-    fn connect(&mut self, a: usize, b: usize) {
+    /// Connects two machines, if nothing stands in the way.
+    pub fn connect(&mut self, a: usize, b: usize) {
         let hears = |place: usize| {
             let machine = &self.machines[place];
             machine.process.is_some() && machine.busy_until <= self.now
@@ -409,12 +431,47 @@ impl World {
         }
     }
 
+    /// Whether this one is all voters that it knows of.
+    fn votes_alone(&self, place: usize) -> bool {
+        let machine = &self.machines[place];
+        machine.process.as_ref().is_some_and(|process| {
+            let members = process.replica.membership();
+            let peer = machine.peer;
+            members.is_voter(peer.id, peer.incarnation) && members.voters().count() == 1
+        })
+    }
+
+    /// A process reads its folder before the plane of the one before it is known to be off: that goes on
+    /// meanwhile, if it outlives its process at all.
+    fn begins_to_read(&mut self, place: usize) -> bool {
+        let longest = self.plan.settings.leases.iter().max().copied();
+        let machine = &mut self.machines[place];
+        if self.peace || machine.orphan.is_none() {
+            return false;
+        }
+        if machine.reads_since.is_some() {
+            self.has_read(place);
+            return false;
+        }
+        machine.reads_since = Some(machine.clock(self.now));
+        let lasts = self.random.between(
+            MILLISECOND,
+            longest
+                .unwrap_or_default()
+                .clamp(2 * MILLISECOND, READS_MAX),
+        );
+        self.counts.see("plane went on while its folder was read");
+        self.queue.set(self.now + lasts, Event::Boot(place));
+        true
+    }
+
     fn boot(&mut self, place: usize) {
         let now = self.now;
         let machine = &mut self.machines[place];
-        if machine.process.is_some() {
+        if machine.process.is_some() || self.begins_to_read(place) {
             return;
         }
+        let machine = &mut self.machines[place];
         let before = machine.peer;
         let spoiled = self.forgetful == Some(place);
         match machine.start(now, &self.plan.settings, spoiled) {
@@ -429,6 +486,9 @@ impl World {
                     self.say(place, &line);
                 }
                 self.checks.starts(peer);
+                if self.votes_alone(place) {
+                    self.counts.see("only voter started");
+                }
                 self.turn(place);
             }
             Start::Waits(until) => {
@@ -512,5 +572,6 @@ fn number_of(event: Event) -> (u64, u64) {
         Event::Fence(place, run) => (17, pair(place, run)),
         Event::Keys(place) => (18, pair(place, 0)),
         Event::PlaneClient(number) => (19, u64::from(number)),
+        Event::Latecomer => (20, 0),
     }
 }

@@ -188,6 +188,7 @@ fn stored_of_three() -> Stored {
         },
         snapshot: Some(snapshot),
         entries: Vec::new(),
+        new_life: false,
     }
 }
 

@@ -58,6 +58,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "disturber-ends-fast-term",
         "a fast term ended by anyone who calls out a term",
     ),
+    (
+        "drift-not-allowed-for",
+        "a stale read after a voter's faster clock has ended its promise",
+    ),
     ("election-by-half", "two leaders in one term"),
     (
         "engage-before-log-is-durable",
@@ -87,6 +91,10 @@ const MUTANTS: &[(&str, &str)] = &[
     (
         "fence-forgets-rounds",
         "a vote despite a leader whose plane was just heard",
+    ),
+    (
+        "first-entry-ends-promise",
+        "a lease broken by a voter that restarted before anything of it was durable",
     ),
     (
         "found-voter-is-no-news",
@@ -182,6 +190,10 @@ const MUTANTS: &[(&str, &str)] = &[
     (
         "stand-before-fence",
         "a candidate that forgets what its plane acknowledged",
+    ),
+    (
+        "stand-within-own-promise",
+        "a stale read beside an only voter that has restarted",
     ),
     (
         "stay-with-too-few",

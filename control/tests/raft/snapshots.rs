@@ -47,6 +47,7 @@ fn stored() -> Stored {
         },
         snapshot: Some(meta()),
         entries: Vec::new(),
+        new_life: false,
     }
 }
 

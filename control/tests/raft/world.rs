@@ -56,6 +56,8 @@ pub struct Node {
     pub jobs: VecDeque<Job>,
     /// The disk does its work only when told to.
     pub slow_disk: bool,
+    /// No process has run in its present life.
+    pub new_life: bool,
     /// Local clock: `offset + time * (1 + ppm / 1e6)`.
     pub clock_offset: Duration,
     pub clock_ppm: i64,
@@ -231,6 +233,7 @@ impl World {
         config.lease = self.lease.unwrap_or(config.lease);
         config.clock_drift_ppm = self.drift_ppm.unwrap_or(config.clock_drift_ppm);
         config.lease_reads &= self.lease_reads;
+        let new_life = disk.last_index() == Index(0);
         let node = Node {
             peer: config.me,
             config,
@@ -238,6 +241,7 @@ impl World {
             disk,
             jobs: VecDeque::new(),
             slow_disk: false,
+            new_life,
             clock_offset: Duration::ZERO,
             clock_ppm: 0,
             takes_snapshots: true,
@@ -262,6 +266,7 @@ impl World {
             hard_state: node.disk.hard_state,
             snapshot: node.disk.snapshot.as_ref().map(|s| s.0.clone()),
             entries: node.disk.entries.clone(),
+            new_life: std::mem::take(&mut node.new_life),
         };
         self.checks.starts(node.peer, &node.disk);
         let replica = Replica::new(node.config.clone(), now, stored).expect("a sound disk");
@@ -333,6 +338,7 @@ impl World {
         assert!(node.replica.is_none(), "only a stopped replica is wiped");
         self.checks.wiped(node.peer);
         node.disk = Disk::default();
+        node.new_life = true;
         node.snapshot_damaged = false;
         node.plane = node.plane.as_ref().map(|plane| Plane::new(plane.held));
         node.config.me.incarnation.0 += 1;

@@ -230,7 +230,7 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>, stop: &AtomicBool) -> anyho
     Ok(Memory {
         incarnation: ready.incarnation,
         journal: Journal::new(log),
-        stored: to_control(ready.stored),
+        stored: to_control(ready.stored, ready.fresh),
         store,
         snapshots: Snapshots::start(ready.snapshots, GROUP, Arc::clone(waker))?,
         amnesiac,
@@ -283,7 +283,7 @@ fn restore(ready: &Ready, is_at: &mut dyn FnMut(Far)) -> anyhow::Result<Box<Appl
     Ok(store)
 }
 
-fn to_control(stored: storage::Stored) -> Stored {
+fn to_control(stored: storage::Stored, new_life: bool) -> Stored {
     Stored {
         hard_state: HardState::from_proto(&stored.hard_state),
         snapshot: stored.snapshot.as_ref().map(SnapshotMeta::from),
@@ -299,6 +299,7 @@ fn to_control(stored: storage::Stored) -> Stored {
                 end: entry.end,
             })
             .collect(),
+        new_life,
     }
 }
 
