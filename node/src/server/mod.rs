@@ -21,6 +21,7 @@ mod how_far;
 mod journal;
 mod links;
 mod log_time;
+mod member_mark;
 mod memory;
 mod messages;
 mod meta_reads;
@@ -72,7 +73,8 @@ use std::time::Duration;
 
 pub use self::core::Application;
 pub use apply::{apply, commands_of};
-pub use start::{mark_as_member, random_number, run};
+pub use member_mark::mark_as_member;
+pub use start::{random_number, run};
 
 /// The one replicated log of this server. Messages, records and folders name it, so that there can
 /// be more.

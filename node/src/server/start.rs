@@ -1,13 +1,14 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
 use super::attention::Attention;
 use super::busy_poll::BusyPoll;
-use super::choose_plane::choose_plane;
+use super::choose_plane::{EarlierPlaneOff, choose_plane};
 use super::clients::{Clients, Protocol};
 use super::core::{Application, Core};
 use super::datagrams::Datagrams;
 use super::how_far::HowFar;
 use super::journal::Journal;
 use super::links::Links;
+use super::member_mark::{has_forgotten, mark_as_member};
 use super::snapshots::{self, Snapshots};
 use super::term_keys::TermKeys;
 use super::{
@@ -25,7 +26,9 @@ use crate::stage::{Far, Told};
 use anyhow::Context;
 use mio::net::{TcpListener, UdpSocket};
 use mio::{Interest, Poll, Registry, Waker};
-use quorumwire_control::{Config, Entry, HardState, Peer, Promise, Replica, SnapshotMeta, Stored};
+use quorumwire_control::{
+    Config, Entry, HardState, Now, Peer, Promise, Replica, SnapshotMeta, Stored,
+};
 use quorumwire_interfaces::{Incarnation, Index, LogTime};
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Part, Ready, Settings, open_memory,
@@ -35,7 +38,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -60,8 +62,6 @@ const ACCEPT_QUEUE_MAX: i32 = 4096;
 const SCRATCH_BYTES: usize = 256 << 10;
 /// A start that waits looks this often whether it is to stop.
 const STOP_LOOKED_AT: Duration = Duration::from_millis(50);
-/// Name of the file that says that this replica has been a member.
-const MEMBER_MARK: &str = "was-member";
 /// A connection on which nothing was said says so this often.
 const KEEPALIVES_PER_ELECTION_TIMEOUT: u32 = 5;
 /// A connection on which nothing came for so many election timeouts is dead.
@@ -81,7 +81,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     privileges::give_up(options)?; // before there is another thread, which would keep them
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
-    let memory = open(options, &waker, &stop)?;
+    let memory = open(options, &waker)?;
 
     let peers = bind(options.listen_peer, "listen-peer")?;
     let clients = bind(options.listen_memcached, "listen-memcached")?;
@@ -111,6 +111,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         (poll, &waker),
         (peers, clients, redis, own),
         addresses,
+        &stop,
     )?;
     server.admin = admin;
     server.stop = stop;
@@ -148,6 +149,8 @@ struct Memory {
     stored: Stored,
     store: Box<Application>,
     snapshots: Snapshots,
+    /// What the process before this one has promised.
+    earlier: EarlierPromise,
     /// This replica was a member before and remembers nothing of it.
     amnesiac: bool,
     fault: Option<String>,
@@ -155,7 +158,7 @@ struct Memory {
     how_far: HowFar,
 }
 
-fn open(options: &ServerOptions, waker: &Arc<Waker>, stop: &AtomicBool) -> anyhow::Result<Memory> {
+fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
     let folder = options.dir.join(format!("group-{GROUP}"));
     fs::create_dir_all(&folder)
         .with_context(|| format!("option dir: cannot create {}", folder.display()))?;
@@ -188,19 +191,16 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>, stop: &AtomicBool) -> anyho
                 "the data folder is damaged: put aside, the other replicas bring this one up to date"
             );
             fault = Some(format!("started over after damage: {}", damaged.what()));
+            mark_as_member(&options.dir, None)?;
             let again = Incarnation(random_number()?.max(1));
             damaged.start_over(again).with_context(in_folder)?
         }
     };
-    if ready.promised > settings.promise {
-        wait_out_promise(ready.promised, stop)?;
-        storage::shorten_promise(&*disk, &settings, ready.incarnation).with_context(in_folder)?;
-    }
     for note in &ready.notes {
         tracing::warn!(note, "data folder");
     }
-    let was_member = fault.is_some() || options.dir.join(MEMBER_MARK).exists();
-    let amnesiac = ready.fresh && was_member;
+    let holds_nothing = ready.stored.snapshot.is_none() && ready.stored.entries.is_empty();
+    let amnesiac = holds_nothing && has_forgotten(&options.dir, ready.incarnation)?;
     if amnesiac {
         tracing::warn!(
             "this replica was a member and remembers nothing of it: it counts for nothing until the \
@@ -233,6 +233,11 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>, stop: &AtomicBool) -> anyho
         stored: to_control(ready.stored, ready.fresh),
         store,
         snapshots: Snapshots::start(ready.snapshots, GROUP, Arc::clone(waker))?,
+        earlier: EarlierPromise {
+            lasts: ready.promised,
+            disk,
+            settings,
+        },
         amnesiac,
         fault,
         service_manager,
@@ -248,14 +253,38 @@ fn how_far_read(part: Part, read: u64, of: u64) -> Far {
     Far::of_bytes(what, read, of)
 }
 
-/// `lease-ms` was longer before this start, so a leader may count on the votes of the process before for
-/// longer than this one will promise. No process and no plane of this replica runs meanwhile.
-fn wait_out_promise(promised: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
+/// What the folder says of the promises of the process before this one.
+struct EarlierPromise {
+    lasts: Duration,
+    disk: Arc<FolderDisk>,
+    settings: Settings,
+}
+
+impl EarlierPromise {
+    /// If `lease-ms` was longer before this start, a leader may count on the votes of the process before for
+    /// longer than this one will promise: waits until that has passed. Gives the moment from which the present
+    /// promise counts. Until then nothing was said by this process, and since `off` nothing by another.
+    fn wait_out(
+        &self,
+        off: &EarlierPlaneOff,
+        life: Incarnation,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Now> {
+        if self.lasts > self.settings.promise {
+            wait_out_promise(off.now(), self.lasts, stop)?;
+            storage::shorten_promise(&*self.disk, &self.settings, life)
+                .context("option dir: noting the shorter promise")?;
+        }
+        Ok(off.now())
+    }
+}
+
+fn wait_out_promise(now: Now, promised: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
     tracing::info!(
         ms = u64::try_from(promised.as_millis()).unwrap_or(u64::MAX),
         "lease-ms was longer before: waiting until what was promised has passed"
     );
-    let until = clock::now().0.saturating_add(promised);
+    let until = now.0.saturating_add(promised);
     while let Some(left) = until.checked_sub(clock::now().0).filter(|t| !t.is_zero()) {
         anyhow::ensure!(
             !stop.load(Ordering::Relaxed),
@@ -339,16 +368,13 @@ fn join(
     (poll, _waker): (Poll, &Arc<Waker>),
     mut listeners: Listeners,
     addresses: Addresses,
+    stop: &AtomicBool,
 ) -> anyhow::Result<Server> {
-    let now = clock::now();
     let snapshot = memory.stored.snapshot.as_ref();
     let applied = snapshot.map_or(Index(0), |meta| meta.last_index);
     let log_time = snapshot.map_or(LogTime(0), |meta| meta.log_time);
     let config = config(options, &memory, &addresses)?;
     let promise = config.promise();
-    let replica = Replica::new(config, now, memory.stored)
-        .context("what the data folder holds contradicts itself")?;
-
     let registry = poll.registry();
     watch(&mut listeners, registry)?;
     let (peers, clients, redis, own) = listeners;
@@ -356,7 +382,10 @@ fn join(
     let udp = bind_memcached_udp(options, clients.local_addr()?)?;
     let term_keys = agree_on_keys(options)?;
     let agreed = term_keys.as_ref().map(TermKeys::pair);
-    let data_plane = choose_plane(options, registry, udp.as_ref(), agreed)?;
+    let (data_plane, earlier_off) = choose_plane(options, registry, udp.as_ref(), agreed)?;
+    let now = (memory.earlier).wait_out(&earlier_off, memory.incarnation, stop)?;
+    let replica = Replica::new(config, now, memory.stored)
+        .context("what the data folder holds contradicts itself")?;
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
     if let Some(plane) = &data_plane {
         if options.peer_tls.is_some() && !options.listen_plane.ip().is_loopback() {
@@ -419,14 +448,14 @@ fn join(
         snapshot_retry_at: None,
         ready_once_applied: commit_index,
         started: now,
-        next_housekeeping: quorumwire_control::Now(now.0 + HOUSEKEEPING_INTERVAL),
+        next_housekeeping: Now(now.0 + HOUSEKEEPING_INTERVAL),
         attention: Attention::new(now),
         busy_poll: BusyPoll::new(options.busy_poll),
         stop: Arc::new(AtomicBool::new(false)),
         reload: Arc::new(AtomicBool::new(false)),
         http_tls: None,
         expiries: Vec::new(),
-        next_expiry_warning: quorumwire_control::Now::default(),
+        next_expiry_warning: Now::default(),
         draining_since: None,
         handed_over_full_at: None,
         service_manager: memory.service_manager,
@@ -537,22 +566,8 @@ impl Server {
         self.core.links.dial_all = own.is_none();
         self.core.links.set_addresses(&addresses);
         if own.is_some() {
-            mark_as_member(&self.options.dir)?;
+            mark_as_member(&self.options.dir, Some(self.incarnation))?;
         }
         Ok(())
     }
-}
-
-/// Leaves a mark in the data folder by which a later start in `memory` mode, or after damage, knows
-/// that promises were made here that it does not remember.
-pub fn mark_as_member(dir: &Path) -> anyhow::Result<()> {
-    let mark = dir.join(MEMBER_MARK);
-    if !mark.exists() {
-        let file = fs::File::create(&mark).context("writing the file was-member")?;
-        file.sync_all().context("syncing the file was-member")?;
-    }
-    // Also where it is there: an earlier start may have ended before this.
-    fs::File::open(dir)?
-        .sync_all()
-        .context("syncing the data folder")
 }

@@ -1,0 +1,71 @@
+//! The file `was-member` beside a replica's folder: by it a start that finds nothing stored knows whether there was
+//! something. It names the first life in which the replica was a member. The folder forgets together with a disk, in
+//! `memory` mode and by damage; this file stays.
+use anyhow::Context as _;
+use quorumwire_interfaces::Incarnation;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+/// Its name.
+const MEMBER_MARK: &str = "was-member";
+
+/// Notes for good that a member was here, first in this life; `None`: in one that is not known. What an earlier
+/// call has noted stays.
+pub fn mark_as_member(dir: &Path, life: Option<Incarnation>) -> anyhow::Result<()> {
+    let mark = dir.join(MEMBER_MARK);
+    if !mark.exists() {
+        let aside = dir.join(format!("{MEMBER_MARK}.tmp"));
+        let text = life.map_or_else(String::new, |life| format!("{}\n", life.0));
+        let write = || {
+            let mut file = File::create(&aside)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&aside, &mark)
+        };
+        write().context("writing the file was-member")?;
+    }
+    // Also where it is there: an earlier start may have ended before this.
+    File::open(dir)?
+        .sync_all()
+        .context("syncing the data folder")
+}
+
+/// Whether a replica in this life, which finds nothing stored, has forgotten what it held as a member. A life that
+/// was listed and holds nothing has forgotten nothing: it was listed by what never became durable.
+pub fn has_forgotten(dir: &Path, life: Incarnation) -> anyhow::Result<bool> {
+    match fs::read_to_string(dir.join(MEMBER_MARK)) {
+        // Without a number it is of a life that is not known, so of another one.
+        Ok(text) => Ok(text.trim().parse() != Ok(life.0)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).context("reading the file was-member"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_life_has_forgotten_however_often_it_starts() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (first, later) = (Incarnation(7), Incarnation(8));
+        let forgot = |life| has_forgotten(dir.path(), life).expect("readable");
+        assert!(!forgot(first), "nobody was a member here");
+        mark_as_member(dir.path(), Some(first)).expect("writable");
+        assert!(!forgot(first), "what listed it was not durable");
+        // The first start of a new life, the next ones, and those after it was listed.
+        assert!(forgot(later) && forgot(later));
+        mark_as_member(dir.path(), Some(later)).expect("writable");
+        assert!(forgot(later));
+    }
+
+    #[test]
+    fn a_mark_without_a_life_is_of_another_one() {
+        let dir = tempfile::tempdir().expect("a folder");
+        mark_as_member(dir.path(), None).expect("writable");
+        assert!(has_forgotten(dir.path(), Incarnation(7)).expect("readable"));
+        mark_as_member(dir.path(), Some(Incarnation(7))).expect("writable");
+        assert!(has_forgotten(dir.path(), Incarnation(7)).expect("readable"));
+    }
+}
