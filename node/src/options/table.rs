@@ -403,10 +403,10 @@ pub const TABLE: &[Spec] = &[
     Spec {
         name: "clock-drift-ppm",
         kind: number(0, 200_000, "parts per million"),
-        unset: Unset::Value("1000"),
+        unset: Unset::Value("200000"),
         help: "By how much the speed of two replicas' clocks may differ. Leases, which let a \
                leader answer reads alone, are shorter by it; beyond it reads could be stale, unless `reads` \
-               is `read-index`.",
+               is `read-index`. Unless it is set, it covers whatever time daemons do by slewing.",
     },
     Spec {
         name: "reads",
