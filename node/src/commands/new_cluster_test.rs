@@ -320,6 +320,7 @@ fn a_restore_that_was_cut_short_is_done_anew() {
     fs::create_dir_all(&unfinished).unwrap();
     fs::write(unfinished.join("snapshot-something.tmp"), "half").unwrap();
     fs::write(dir.join("was-member"), "").unwrap();
+    fs::write(dir.join("was-member.tmp"), "").unwrap();
     place.restore("1", &[]).unwrap();
     check_holder(&dir, "new", &[2, 3]);
 }

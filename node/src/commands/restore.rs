@@ -111,7 +111,9 @@ fn check_empty(dir: &Path) -> anyhow::Result<()> {
         paths.insert(entry?.path());
     }
     let unfinished = unfinished_folder(dir);
-    let left = BTreeSet::from([unfinished.clone(), dir.join("was-member")]);
+    let marks = ["was-member", "was-member.tmp"].map(|name| dir.join(name));
+    let mut left = BTreeSet::from(marks);
+    left.insert(unfinished.clone());
     if paths.contains(&unfinished) && paths.is_subset(&left) {
         return fs::remove_dir_all(&unfinished)
             .with_context(|| format!("removing what is left in {}", unfinished.display()));
