@@ -2,6 +2,7 @@
 //! the log.
 use super::memory::{Footprint, MemoryLimit, MemoryPolicy, Rank, Sorted, rank};
 use super::shards::Position;
+use super::work_done::PER_ITEM_RANKED;
 use super::{At, Store};
 use crate::memcached::{MetaKind, reply};
 use crate::redis::{OUT_OF_MEMORY, Script, TRANSACTION_OUT_OF_MEMORY, find};
@@ -98,6 +99,7 @@ impl Store {
 
     fn sort_some(&mut self, from: Position) {
         let mut found = self.items_from(from, SORTED_PER_COMMAND);
+        self.work_done.add(found.len() * PER_ITEM_RANKED);
         let end = match super::redis::take_page(&mut found, SORTED_PER_COMMAND) {
             Some(next) => Sorted::Before(next),
             None => Sorted::All,
@@ -116,6 +118,7 @@ impl Store {
             (item.recency(), item.deadline_ms) == (rank.recency, rank.deadline_ms)
         };
         while let Some(item) = self.items.remove_where(rank.hash, is_it) {
+            self.work_done.add(PER_ITEM_RANKED);
             self.memory.removed(rank.hash, Footprint::of(&item));
             self.alarms.cancel(item.alarm);
             self.counts.evicted += 1;

@@ -80,6 +80,8 @@ pub(super) struct Memory {
     /// more, however long they wait for their removal: how far that got is not part of the state.
     ending: BTreeMap<u64, Sum>,
     gone: Sum,
+    /// Thrown away with all items, and not freed yet.
+    discarded: Vec<BTreeMap<u64, Sum>>,
     pub(super) order: Order,
 }
 
@@ -154,26 +156,44 @@ impl Memory {
         }
     }
 
-    /// The log's time has come this far.
-    pub(super) fn move_time(&mut self, now_ms: u64) {
+    /// The log's time has come this far; how many ends have passed.
+    pub(super) fn move_time(&mut self, now_ms: u64) -> usize {
         self.now_ms = now_ms;
+        let mut passed = 0;
         while let Some(first) = self.ending.first_entry()
             && *first.key() <= now_ms
         {
             self.gone.add(first.remove());
+            passed += 1;
         }
+        passed
     }
 
     /// All items are gone at once.
     pub(super) fn flush(&mut self) {
         self.all = Sum::default();
         self.gone = Sum::default();
-        self.ending.clear();
+        let ending = std::mem::take(&mut self.ending);
+        if !ending.is_empty() {
+            self.discarded.push(ending);
+        }
         self.order.flush();
+    }
+
+    /// Frees some of what was thrown away.
+    pub(super) fn drop_discarded(&mut self) {
+        drop_some(&mut self.discarded);
+        drop_some(&mut self.order.discarded);
+    }
+
+    /// How many trees wait to be freed.
+    #[cfg(test)]
+    pub(super) fn discarded_count(&self) -> usize {
+        self.discarded.len() + self.order.discarded.len()
     }
 }
 
-/// How many places in the order are freed per command, of an order that was thrown away.
+/// How many places of a tree that was thrown away are freed per command.
 const DISCARDED_PER_COMMAND_MAX: usize = 256;
 
 /// An item's place among those that may be evicted: when it was written or touched last, and what tells it from
@@ -285,17 +305,17 @@ impl Order {
             self.discarded.push(ranks);
         }
     }
+}
 
-    /// Frees some of what was thrown away.
-    pub(super) fn drop_discarded(&mut self) {
-        let Some(ranks) = self.discarded.last_mut() else {
+/// Frees a few places of a tree.
+fn drop_some<K: Ord, V>(discarded: &mut Vec<BTreeMap<K, V>>) {
+    let Some(tree) = discarded.last_mut() else {
+        return;
+    };
+    for _ in 0..DISCARDED_PER_COMMAND_MAX {
+        if tree.pop_first().is_none() {
+            discarded.pop();
             return;
-        };
-        for _ in 0..DISCARDED_PER_COMMAND_MAX {
-            if ranks.pop_first().is_none() {
-                self.discarded.pop();
-                return;
-            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod alarms;
 mod awaiting;
 mod changes;
 mod evict;
+mod expected;
 mod item;
 mod memory;
 mod meta;
@@ -18,6 +19,7 @@ mod outcomes;
 mod redis;
 mod shards;
 mod snapshot;
+mod work_done;
 
 use std::io;
 
@@ -31,6 +33,7 @@ use self::memory::{Footprint, Memory};
 pub use self::memory::{MemoryLimit, MemoryPolicy};
 pub use self::outcomes::Outcomes;
 use self::shards::Shards;
+use self::work_done::{PER_COMMAND, PER_ITEM_GONE, PER_KEY, WorkDone};
 use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
 use crate::redis::Resp;
 use crate::{
@@ -51,6 +54,7 @@ pub struct Store {
     memory: Memory,
     counts: Counts,
     changes: Changes,
+    work_done: WorkDone,
 }
 
 /// What [`Store::take_changes`] tells.
@@ -131,6 +135,7 @@ impl Default for Store {
             memory: Memory::default(),
             counts: Counts::default(),
             changes: Changes::default(),
+            work_done: WorkDone::default(),
         }
     }
 }
@@ -146,18 +151,21 @@ impl StateMachine for Store {
             now_ms: self.log_time_ms,
             awaits_time: entry.awaits_time,
         };
+        let before = reply.len();
         match Command::decode(entry.command) {
             Ok(command) => {
                 self.note_changes(&command);
-                let before = reply.len();
                 self.run(&command, at, reply);
                 self.counts.outcomes.note(&command, &reply[before..]);
             }
             Err(_) => reply.extend_from_slice(bad_command(entry.command)),
         }
+        let moved = entry.command.len() + reply.len() - before;
+        self.work_done.add(PER_COMMAND + moved);
     }
 
     fn advance(&mut self, log_time: LogTime) {
+        self.work_done.add(PER_COMMAND);
         self.move_time(log_time);
         self.tidy();
     }
@@ -235,6 +243,14 @@ impl Store {
     /// Answers a read as `query` does. What time is left is counted from the log's time: where an answer shows
     /// it ([`reads_time`](crate::memcached::reads_time)), the log is to say first what time it is.
     pub fn answer(&self, read: &Read<'_>, reply: &mut Vec<u8>) {
+        let before = reply.len();
+        self.answer_asked(read, reply);
+        let moved = reply.len() - before;
+        let work = PER_COMMAND + read.key_count() * PER_KEY + moved;
+        self.work_done.add(work);
+    }
+
+    fn answer_asked(&self, read: &Read<'_>, reply: &mut Vec<u8>) {
         match read.asked() {
             Asked::Items { keys, with_unique } => {
                 if !self.fits_in_reply(keys) {
@@ -311,7 +327,8 @@ impl Store {
         let before_ms = self.log_time_ms;
         self.log_time_ms = before_ms.max(point_of_time(log_time));
         self.begin_lives(self.log_time_ms - before_ms);
-        self.memory.move_time(self.log_time_ms);
+        let passed = self.memory.move_time(self.log_time_ms);
+        self.work_done.add(passed * PER_KEY);
         if self.flush_at_ms <= self.log_time_ms {
             self.flush();
         }
@@ -325,6 +342,7 @@ impl Store {
             self.flush_at_ms = later(self.flush_at_ms);
         }
         for hash in self.awaiting.take() {
+            self.work_done.add(PER_KEY);
             while let Some(slot) = self.items.awaiting_mut(hash) {
                 // Its alarm stays: it may be earlier than the end.
                 let before = Footprint::of(slot);
@@ -338,13 +356,15 @@ impl Store {
 
     /// Removes some of what is gone.
     fn tidy(&mut self) {
-        self.items.drop_discarded();
+        let freed = self.items.drop_discarded();
+        self.work_done.add(freed * PER_ITEM_GONE);
         self.alarms.drop_discarded();
-        self.memory.order.drop_discarded();
+        self.memory.drop_discarded();
         for _ in 0..EXPIRED_PER_COMMAND_MAX {
             if !self.remove_one_expired() {
                 break;
             }
+            self.work_done.add(PER_ITEM_GONE);
         }
         self.make_room();
     }
@@ -529,6 +549,7 @@ impl Store {
             return reply::REPLY_TOO_LARGE;
         }
         for key in keys.iter() {
+            self.work_done.add(PER_KEY);
             if let Some(item) = self.get(key) {
                 reply::push_item(reply, key, &item, with_unique);
             }

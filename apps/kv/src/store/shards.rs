@@ -234,9 +234,9 @@ impl Shards {
         self.count = 0;
     }
 
-    /// Frees one shard that was thrown away.
-    pub(super) fn drop_discarded(&mut self) {
-        drop(self.discarded.pop());
+    /// Frees one shard that was thrown away; how many items it held.
+    pub(super) fn drop_discarded(&mut self) -> usize {
+        self.discarded.pop().map_or(0, |shard| shard.len())
     }
 
     /// All items.

@@ -8,6 +8,7 @@ mod lives;
 mod memory;
 mod meta;
 mod redis;
+mod work;
 
 /// Log time at which the tests start, in ms.
 const START_MS: u64 = 1_700_000_000_000;
@@ -366,12 +367,16 @@ fn what_a_flush_throws_away_is_freed_little_by_little() {
     for number in 0..1000 {
         log.set(&format!("{number}"), 100, "1");
     }
+    log.pass(7);
+    log.set("later", 100, "1");
     log.ask("flush_all\r\n");
     assert!(log.store.items.discarded_count() > 100);
+    assert_eq!(log.store.memory.discarded_count(), 1);
     for _ in 0..1000 {
         log.pass(0);
     }
     assert_eq!(log.store.items.discarded_count(), 0);
+    assert_eq!(log.store.memory.discarded_count(), 0);
     assert_eq!(log.store.alarms.discarded_count(), 0);
 }
 

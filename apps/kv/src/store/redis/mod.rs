@@ -12,7 +12,7 @@ mod numbers;
 mod options;
 mod scan;
 mod strings;
-mod work;
+pub(super) mod work;
 
 pub(super) use scan::take_page;
 
@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 
 use super::item::{self, Contents, Item, NEVER, Recache};
 use super::memory::Footprint;
+use super::work_done::PER_COMMAND;
 use super::{At, Store};
 use crate::redis::{
     Answer, Fault, Kind, Outcome, Resp, Script, Spec, VERSIONS, Words, answer_in_transaction, find,
@@ -68,6 +69,14 @@ impl Store {
             work_left: WORK_MAX,
             chance: RandomState::new().hash_one(()),
         };
+        let before = answer.out.len();
+        self.answer_read(words, &mut answer);
+        let moved = words.text().len() + answer.out.len() - before;
+        let work = WORK_MAX - answer.work_left;
+        self.work_done.add(PER_COMMAND + moved + work);
+    }
+
+    fn answer_read(&self, words: &Words<'_>, answer: &mut Answer<'_>) {
         if words.get(0) == Some(VERSIONS) {
             answer.or_fault(|answer| self.show_versions(words, answer));
             return;
@@ -136,11 +145,22 @@ impl Store {
     }
 
     pub(super) fn run_script(&mut self, script: &Script<'_>, at: At, out: &mut Vec<u8>) {
-        let end_max = out.len() + REPLY_BYTES_MAX;
         let mut work_left = WORK_MAX;
+        self.run_within(script, at, out, &mut work_left);
+        self.work_done.add(WORK_MAX - work_left);
+    }
+
+    fn run_within(
+        &mut self,
+        script: &Script<'_>,
+        at: At,
+        out: &mut Vec<u8>,
+        work_left: &mut usize,
+    ) {
+        let end_max = out.len() + REPLY_BYTES_MAX;
         if !script.is_transaction {
             for words in script.each_command() {
-                self.run_command(script, &words, at, (out, end_max), &mut work_left);
+                self.run_command(script, &words, at, (out, end_max), work_left);
             }
             return;
         }
@@ -154,7 +174,7 @@ impl Store {
         for words in script.each_command() {
             to_come -= 1;
             let kept = to_come * ANSWER_BYTES_LEAST;
-            self.run_command(script, &words, at, (out, end_max - kept), &mut work_left);
+            self.run_command(script, &words, at, (out, end_max - kept), work_left);
         }
     }
 

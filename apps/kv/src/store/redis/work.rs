@@ -6,10 +6,10 @@ use crate::redis::{Kind, Spec};
 pub(super) const PER_WORD: usize = 128;
 
 /// Work for each key that is looked at to find some.
-pub(super) const PER_KEY_SEEN: usize = 256;
+pub(in crate::store) const PER_KEY_SEEN: usize = 256;
 
 /// Work to look through a piece of the table: it holds four times as many keys at most, but is in memory at once.
-pub(super) const PER_PIECE: usize = 1024 * PER_KEY_SEEN;
+pub(in crate::store) const PER_PIECE: usize = 1024 * PER_KEY_SEEN;
 
 /// Work for each step of comparing a key with a pattern.
 pub(super) const PER_PATTERN_STEP: usize = 8;

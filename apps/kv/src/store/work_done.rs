@@ -1,0 +1,41 @@
+//! How much work a replica's store has done, for whoever must divide its time. Not part of the state: replicas that
+//! are equal may have done more or less.
+use std::cell::Cell;
+
+use super::Store;
+
+/// Work of any command or question, in the measure of [`WORK_MAX`](crate::WORK_MAX).
+pub(super) const PER_COMMAND: usize = 256;
+
+/// Work for each key that a command of memcached names.
+pub(super) const PER_KEY: usize = 128;
+
+/// Work for each item that goes because its time has passed, or that is freed after everything was thrown away.
+pub(super) const PER_ITEM_GONE: usize = 256;
+
+/// Work for each item that is evicted, or put into the order of those to be evicted.
+pub(super) const PER_ITEM_RANKED: usize = 512;
+
+/// Work done since the process started. Counted by those who only look, too, so behind a cell.
+#[derive(Debug, Default)]
+pub(super) struct WorkDone(Cell<u64>);
+
+impl WorkDone {
+    pub(super) fn add(&self, work: usize) {
+        self.0.set(self.0.get().wrapping_add(work as u64));
+    }
+}
+
+impl Store {
+    /// Work done here since the process started, in the measure of [`WORK_MAX`](crate::WORK_MAX): bytes that were looked
+    /// at or moved. It counts what commands, questions and the log's time made the store do, also what was refused.
+    #[must_use]
+    pub fn work_done(&self) -> u64 {
+        self.work_done.0.get()
+    }
+
+    /// Counts work that somebody else did for a client.
+    pub fn add_work(&self, work: usize) {
+        self.work_done.add(work);
+    }
+}
