@@ -226,6 +226,22 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "How long those times were together",
     ),
     (
+        "turns_out_of_time_for_clients",
+        "Turns of the event loop that left clients' requests to the next one because their time was over",
+    ),
+    (
+        "turns_out_of_time_for_followers",
+        "Turns of the event loop that left reads passed on by followers to the next one because their time was over",
+    ),
+    (
+        "turns_out_of_time_for_applying",
+        "Turns of the event loop that left committed entries to the next one because their time was over",
+    ),
+    (
+        "client_shares_used_up",
+        "Times a client's connection had had its share of a turn and waited behind the others",
+    ),
+    (
         "busy_polls",
         "Waits for others or the disk that began with looking, without sleep (option `busy-poll-us`)",
     ),

@@ -1,5 +1,6 @@
 //! Carries out what the replica asks for: persist, send, apply, answer. In the order it asks.
 use super::apply::{apply, commands_of};
+use super::budget::Purpose;
 use super::clients::Said;
 use super::core::{Core, Origin, Proposal, Reader};
 use super::reads;
@@ -10,8 +11,8 @@ use quorumwire_interfaces::Index;
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
 use quorumwire_wire::peer::ForwardOutcome;
 
-/// Commands applied in one turn (and those of an entry that it began), and their bytes, so that heartbeats
-/// and clients are not kept waiting by a long backlog.
+/// Commands applied at once (and those of an entry that it began), and their bytes, so that heartbeats
+/// and clients are not kept waiting by a long backlog. How long they may take together is the budget's business.
 const APPLY_COMMANDS_PER_TURN: usize = 4096;
 /// See [`APPLY_COMMANDS_PER_TURN`].
 const APPLY_BYTES_PER_TURN: usize = 4 << 20;
@@ -109,10 +110,11 @@ impl Server {
                 .0
                 .min(self.core.applied.0 + APPLY_COMMANDS_PER_TURN as u64),
         );
-        if last < first {
-            return;
+        if last < first || !self.core.budget.may_go_on(Purpose::Applying) {
+            return; // the next turn goes on
         }
         self.core.now = clock::now();
+        self.core.begin_work(self.core.now);
         let mut batch = std::mem::take(&mut self.applying);
         let mut bytes = 0;
         for entry in self.core.replica.entries(first, last) {
@@ -124,20 +126,26 @@ impl Server {
         }
         let mut commands = 0;
         for entry in batch.drain(..) {
-            if commands >= APPLY_COMMANDS_PER_TURN {
+            let has_time = self.core.budget.may_go_on(Purpose::Applying);
+            if commands >= APPLY_COMMANDS_PER_TURN || !has_time {
                 break; // what is left of them is taken again
             }
             commands += self.apply_entry(&entry);
             self.core.counters.entries_applied += 1;
             self.bytes_since_snapshot += entry.record().len() as u64;
+            self.core.did_work(Purpose::Applying);
         }
         self.applying = batch;
+        self.core.now = clock::now();
+        self.core.took_time(Purpose::Applying, self.core.now);
         self.core.step(Input::Applied(self.core.applied));
         self.serve_waiting_reads();
     }
 
     /// Applies an entry and answers who waits for it; how many commands it held.
     fn apply_entry(&mut self, entry: &Entry) -> usize {
+        let orphans = self.core.orphans.len(); // each is looked at
+        self.core.store.inner().add_work(orphans);
         // All of it at once: answers below may begin a term, which takes what waits for another one.
         let mut settled = std::mem::take(&mut self.core.settled);
         let Core {
@@ -300,7 +308,8 @@ impl Server {
         }
     }
 
-    fn serve_waiting_reads(&mut self) {
+    pub(super) fn serve_waiting_reads(&mut self) {
+        self.core.has_late_reads = false;
         if self.core.waiting_for_apply.is_empty() {
             return;
         }

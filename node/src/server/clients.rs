@@ -21,6 +21,7 @@ use std::sync::Arc;
 mod arrivals;
 mod askers;
 mod memory;
+mod overdrawn;
 mod slots;
 mod waits;
 
@@ -120,6 +121,8 @@ pub struct Connection {
     answers_bytes: usize,
     /// Lines of the reads in `slots`, one behind the other.
     lines: VecDeque<u8>,
+    /// What those in `slots` are likely to cost that are on their way.
+    work_waiting: usize,
     /// Writes and reads among `slots`.
     pub writes_waiting: usize,
     /// See `writes_waiting`.
@@ -145,6 +148,8 @@ pub struct Connection {
     /// Something it asked of the whole server is not answered yet.
     pub is_asking: bool,
     queued: bool,
+    /// It has used up its share of a turn, and waits for those who have not.
+    is_overdrawn: bool,
     /// What it held when it was last looked at.
     held: HeldByOne,
     /// Since when it has had time to say who it is: the end of its handshake, or when it came without one.
@@ -201,20 +206,23 @@ impl Connection {
             answer,
             said: Said::Refusal,
             quiet,
+            work: 0,
         });
     }
 
-    /// Adds a write that is on its way; `quiet`: its client wants no answer.
-    pub fn push_write(&mut self, answer: Option<Box<[u8]>>, quiet: bool) {
+    /// Adds a write that is on its way and likely to cost so much; `quiet`: its client wants no answer.
+    pub fn push_write(&mut self, answer: Option<Box<[u8]>>, quiet: bool, work: usize) {
         self.push_slot(Slot {
             kind: SlotKind::Write,
             answer,
             said: Said::Refusal,
             quiet,
+            work: u32::try_from(work).unwrap_or(u32::MAX),
         });
     }
 
     fn push_slot(&mut self, slot: Slot) {
+        self.work_waiting += slot.work as usize;
         self.writes_waiting += usize::from(slot.kind == SlotKind::Write);
         self.answers_bytes += slot.answer.as_ref().map_or(0, |answer| answer.len());
         if let Some(own) = &mut self.own {
@@ -299,6 +307,7 @@ impl Connection {
             answer: slot.answer.take(),
             said: slot.said,
             quiet: slot.quiet,
+            work: slot.work,
         };
         self.answers_bytes -= taken.answer.as_ref().map_or(0, |answer| answer.len());
         Some(taken)
@@ -310,6 +319,7 @@ impl Connection {
             return;
         };
         self.first_slot += 1;
+        self.work_waiting -= slot.work as usize;
         self.answers_bytes -= slot.answer.map_or(0, |answer| answer.len());
         if let Some(own) = &mut self.own {
             own.done_with_front();
@@ -560,6 +570,8 @@ pub struct Clients {
     askers: Askers,
     /// Connections to look at before the turn ends: something to read, an answer to send.
     queue: VecDeque<u32>,
+    /// Those that used up their share of a turn: they come behind who asks in the next one.
+    overdrawn: Vec<ConnectionId>,
     pub counters: ClientCounters,
     /// Of the own protocol.
     pub own_counters: OwnCounters,
@@ -591,6 +603,7 @@ impl Clients {
             open_count: 0,
             askers: Askers::default(),
             queue: VecDeque::new(),
+            overdrawn: Vec::new(),
             counters: ClientCounters::default(),
             own_counters: OwnCounters::default(),
         }
@@ -656,6 +669,7 @@ impl Clients {
     fn enqueue(&mut self, slot: u32) {
         if let Some(Some(connection)) = self.connections.get_mut(slot as usize)
             && !connection.queued
+            && !connection.is_overdrawn
         {
             connection.queued = true;
             self.queue.push_back(slot);

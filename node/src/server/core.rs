@@ -2,6 +2,7 @@
 //! client connections only by name.
 use super::answers;
 use super::asks::Asks;
+use super::budget::{Budget, Purpose};
 use super::clients::ConnectionId;
 use super::clock;
 use super::counters::Counters;
@@ -178,6 +179,12 @@ pub struct Core {
     /// Reads that wait for a read index round, and what else they must show.
     pub asked: BTreeMap<Ticket, (Index, Reader)>,
     pub waiting_for_apply: Vec<(Index, Reader)>,
+    /// Some of those that wait could be answered, and wait for time.
+    pub has_late_reads: bool,
+    /// How much may be done in this turn.
+    pub budget: Budget,
+    /// Of the store's work: the connection that is looked at may go on until there.
+    pub share_ends: u64,
     /// Connections to look at again in the next turn.
     pub attend_later: Vec<ConnectionId>,
     /// Who may be a client; none: everybody.
@@ -236,6 +243,9 @@ impl Core {
             next_ticket: 0,
             asked: BTreeMap::new(),
             waiting_for_apply: Vec::new(),
+            has_late_reads: false,
+            budget: Budget::new(Duration::MAX),
+            share_ends: u64::MAX,
             attend_later: Vec::new(),
             accounts: None,
             asks: Asks::default(),
@@ -568,7 +578,7 @@ impl Core {
                 return self.reply_forward(from, request, Outcome::Busy, Bytes::new());
             }
             return match self.gate(must_apply, true) {
-                Gate::Open => self.answer_peer_read(reader),
+                Gate::Open => self.answer_peer_read_if_time(must_apply, reader),
                 Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
                 Gate::NoLease => {
                     let ticket = self.next_ticket();
@@ -615,8 +625,26 @@ impl Core {
     pub fn answer_peer_read_at(&mut self, index: Index, reader: Reader) {
         match self.gate_granted(index, true) {
             Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
-            Gate::Open | Gate::NoLease | Gate::NotLeader => self.answer_peer_read(reader),
+            Gate::Open | Gate::NoLease | Gate::NotLeader => {
+                self.answer_peer_read_if_time(index, reader);
+            }
         }
+    }
+
+    /// Answers a forwarded read in this turn or a later one; in either the state machine shows what it must.
+    fn answer_peer_read_if_time(&mut self, index: Index, reader: Reader) {
+        if self.budget.may_go_on(Purpose::Followers) {
+            self.answer_peer_read(reader);
+            self.did_work(Purpose::Followers);
+        } else {
+            self.answer_later(index, reader);
+        }
+    }
+
+    /// A read that could be answered waits for time.
+    pub fn answer_later(&mut self, index: Index, reader: Reader) {
+        self.waiting_for_apply.push((index, reader));
+        self.has_late_reads = true;
     }
 
     /// Answers a forwarded read out of the store as it is now.

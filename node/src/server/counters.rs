@@ -44,6 +44,8 @@ pub struct Counters {
     pub pauses: u64,
     /// How long they were together.
     pub pauses_ms: u64,
+    /// Times a connection had used up its share of a turn and waited behind the others.
+    pub shares_used_up: u64,
     /// Waits that began with looking, without sleep.
     pub busy_polls: u64,
     /// Those of them that ended with sleep.

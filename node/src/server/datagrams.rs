@@ -6,8 +6,10 @@
 //! Whoever sends a datagram can name somebody else as its sender, who then gets the answer. So an answer
 //! is never much longer than its request, and what could be another server's answer is not answered.
 use super::Server;
+use super::budget::Purpose;
 use super::core::{Core, Gate, Origin, REQUEST_TIMEOUT, Reader, Routed};
 use super::meta_reads::MetaRead;
+use super::reads::KEY_WORK;
 use super::{answers, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
@@ -214,7 +216,12 @@ impl Server {
         let mut scratch = std::mem::take(&mut self.scratch);
         let buffer = &mut scratch[..DATAGRAM_BYTES_MAX];
         datagrams.has_more = true;
+        self.core.begin_work(super::clock::now());
         for _ in 0..DATAGRAMS_PER_TURN {
+            if !self.core.budget.may_go_on(Purpose::Clients) {
+                break;
+            }
+            self.core.did_work(Purpose::Clients);
             if let Some(next) = datagrams.following.pop_front() {
                 datagrams.rest_bytes -= next.body.held_bytes;
                 self.core.now = super::clock::now();
@@ -257,7 +264,12 @@ impl Server {
                     self.core.waiting_for_apply.push((index, reader));
                 }
                 Gate::Open | Gate::NoLease | Gate::NotLeader => {
-                    answer_read(&mut self.core, datagrams, id);
+                    if self.core.budget.may_go_on(Purpose::Clients) {
+                        answer_read(&mut self.core, datagrams, id);
+                        self.core.did_work(Purpose::Clients);
+                    } else {
+                        self.core.answer_later(index, Reader::Datagram(id));
+                    }
                 }
             }
         }
@@ -437,6 +449,8 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
         }
     }
     answer.extend_from_slice(reply::END);
+    let work = read.key_count() * KEY_WORK + answer.len();
+    core.store.inner().add_work(work);
     core.keep_in_plane(&read);
     datagrams.answer(id, &answer);
 }

@@ -7,6 +7,7 @@ mod apply;
 mod asks;
 mod attention;
 mod backups;
+mod budget;
 mod busy_poll;
 mod carry_out;
 mod choose_plane;
@@ -227,6 +228,7 @@ impl Server {
     fn turn(&mut self, events: &Events) -> anyhow::Result<()> {
         let begun = clock::now();
         self.core.now = begun;
+        self.core.budget.begin_turn();
         self.core.links.begin_turn(begun);
         self.clients.begin_turn(begun);
         let (mut woken, mut asked) = (false, false);
@@ -252,11 +254,13 @@ impl Server {
         // a voter's loyalty from after it heard.
         self.core.now = clock::now();
         self.note_own_pause();
+        self.core.begin_work(self.core.now);
         self.core.poll_plane();
         self.take_link_events();
         if self.clients.has_askers() {
             self.let_askers_in()?;
         }
+        self.clients.let_overdrawn_in();
         self.ask_read_indexes();
         if self.core.replica.next_wake() <= self.core.now {
             self.core.step(Input::Timeout);
@@ -265,6 +269,9 @@ impl Server {
         self.poll_datagrams();
         if self.has_backlog() {
             self.apply_some();
+        }
+        if self.core.has_late_reads {
+            self.serve_waiting_reads();
         }
         self.core.tick_if_time_is_awaited();
         self.submit_to_plane();
@@ -316,7 +323,9 @@ impl Server {
     fn time_to_wait(&self) -> Duration {
         let busy = self.clients.queue_len() > 0
             || self.clients.has_askers()
+            || self.clients.has_overdrawn()
             || self.clients.has_arrivals()
+            || self.core.has_late_reads
             || self.core.asks.are_due()
             || self.has_backlog()
             || !self.link_events.is_empty()

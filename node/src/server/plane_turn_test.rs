@@ -250,6 +250,25 @@ fn plane_of(alone: &Alone, held: bool) -> Plane {
     Plane::new(place, "alone", address, GroupId(0), held, 0)
 }
 
+/// A group of one that leads a software term, and has applied the beginning of it.
+pub fn leader_of_one() -> Core {
+    let mut core = core_with(Config {
+        plane: false,
+        ..config()
+    });
+    for _ in 0..BEGINNING_HEARTBEATS_MAX {
+        core.now.0 += HEARTBEAT;
+        core.step(Input::Timeout);
+        core.applied = carry_out(&mut core).max(core.applied);
+        core.step(Input::Applied(core.applied));
+        if core.leads() && core.applied > Index(0) {
+            core.begin_term();
+            return core;
+        }
+    }
+    panic!("no leader");
+}
+
 /// A group of one that leads a fast term.
 fn fast_leader() -> (Core, Alone) {
     let mut core = core_of_one();

@@ -8,6 +8,9 @@ use quorumwire_interfaces::Index;
 use quorumwire_kv::Key;
 use quorumwire_kv::memcached::{Asked, Read, reply};
 
+/// What looking for a key is in work.
+pub const KEY_WORK: usize = 128;
+
 /// Where in a read its answer has come to.
 #[derive(Clone, Copy)]
 pub struct Place {
@@ -50,21 +53,25 @@ impl Server {
             return;
         }
         if let Some(mut connection) = self.clients.take(id) {
-            keep_answers_before(&mut self.core, &mut connection, slot_number);
+            let kept_bytes = keep_answers_before(&mut self.core, &mut connection, slot_number);
             self.clients.put_back(connection);
+            self.clients.count_answer(id, kept_bytes);
+            self.shed_clients();
         }
     }
 }
 
-/// Answers the reads in front of a slot out of the store as it is now.
-fn keep_answers_before(core: &mut Core, connection: &mut Connection, slot_number: u64) {
+/// Answers the reads in front of a slot out of the store as it is now; how long their answers are.
+fn keep_answers_before(core: &mut Core, connection: &mut Connection, slot_number: u64) -> usize {
+    let mut kept_bytes = 0;
     for number in connection.first_slot..slot_number {
         let Some((slot, _)) = connection.slot_mut(number) else {
-            return;
+            return kept_bytes;
         };
         match (slot.kind, slot.answer.is_some()) {
             (SlotKind::Read { keys_done, .. }, false) => {
                 let answer = answer_now(core, connection, number, keys_done);
+                kept_bytes += answer.len();
                 connection.keep_answer(number, Said::Answer, &answer);
             }
             (
@@ -78,6 +85,7 @@ fn keep_answers_before(core: &mut Core, connection: &mut Connection, slot_number
             ) => {}
         }
     }
+    kept_bytes
 }
 
 /// The answer of a read that need not be at the front, without its first keys.
@@ -115,6 +123,7 @@ fn push_items<'a>(
     limit: usize,
 ) -> u32 {
     let mut done = 0;
+    let before = output.len();
     while output.len() < limit
         && let Some(key) = keys.next()
     {
@@ -125,6 +134,10 @@ fn push_items<'a>(
             reply::push_item(output, key, &item, with_unique);
         }
     }
+    let moved = output.len() - before;
+    core.store
+        .inner()
+        .add_work(done as usize * KEY_WORK + moved);
     done
 }
 
@@ -148,6 +161,10 @@ pub fn advance_read(
         ReadState::Asked(_) | ReadState::Forwarded(_) => return false,
     };
     match gate {
+        Gate::Open if !core.has_share() => {
+            connection.cut = true; // goes on in a later turn
+            false
+        }
         Gate::Open => answer_read(core, connection, place),
         Gate::Wait(index) => {
             if connection.awaited != index {

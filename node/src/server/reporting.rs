@@ -1,5 +1,6 @@
 //! What the replica tells about itself, made when somebody asks.
 use super::Server;
+use super::budget::Purpose;
 use super::datagrams::{AssemblyCounters, DatagramCounters};
 use super::plane::Plane;
 use super::term_keys::{KeyRefusal, TermKeyCounters};
@@ -247,6 +248,19 @@ impl Server {
             ("elections_upon_silence", raft.elections_upon_silence),
             ("process_pauses", own.pauses),
             ("process_pauses_milliseconds", own.pauses_ms),
+            (
+                "turns_out_of_time_for_clients",
+                self.core.budget.cut(Purpose::Clients),
+            ),
+            (
+                "turns_out_of_time_for_followers",
+                self.core.budget.cut(Purpose::Followers),
+            ),
+            (
+                "turns_out_of_time_for_applying",
+                self.core.budget.cut(Purpose::Applying),
+            ),
+            ("client_shares_used_up", own.shares_used_up),
             ("busy_polls", own.busy_polls),
             ("busy_polls_in_vain", own.busy_polls_in_vain),
             (

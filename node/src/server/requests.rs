@@ -4,6 +4,7 @@
 //! when many are sent ahead: a read waits for the writes before it, and the writes behind it do not
 //! show in it (but for those whose clients are told that nobody knows what became of them).
 use super::asks::{self, Ask};
+use super::budget::Purpose;
 use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, SlotKind};
 use super::core::{Core, Origin, Routed};
 use super::reads::{Place, advance_read, put_read_answer, take_one_of_many};
@@ -12,44 +13,42 @@ use super::{Server, answers, clock, memory, own, redis};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
 use quorumwire_kv::{Command, WhyRefused};
-use std::time::Duration;
 
 /// Keys of reads that may wait on a connection when a write behind them is put into the log: they will
 /// have to be answered in one go, with or without room, before that write is applied.
 const KEYS_BEFORE_WRITE_MAX: usize = 16;
 
+/// What a read counts for, in keys, that looks for keys: no write is put behind it, and no other read passed on, before it
+/// is answered.
+pub const KEYS_OF_A_SEARCH: u32 = 1 << 20;
 /// Reads of one connection that may be on their way to the leader.
 const FORWARDED_READS_MAX: usize = 16;
-/// Clients are served for this long, then replicas and timers have their turn.
-const SERVING_TIME_MAX: Duration = Duration::from_millis(5);
+const _: () = assert!(KEYS_OF_A_SEARCH as usize > KEYS_BEFORE_WRITE_MAX);
+/// What taking a request on is in work, beside its bytes.
+const REQUEST_WORK: usize = 256;
+/// What statistics are in work for each byte of them: they are made of hundreds of numbers.
+const WORK_PER_BYTE_OF_STATISTICS: usize = 16;
 
 impl Server {
-    /// Looks at every connection that asked for it: takes requests in, answers, sends.
+    /// Looks at every connection that asked for it: takes requests in, answers, sends. As long as this turn has time
+    /// for it; the rest keeps its place in the queue.
     pub fn serve_clients(&mut self) {
-        let begun = self.core.now;
         self.count_clients();
-        for _ in 0..self.clients.queue_len() {
-            if self.core.now.0.saturating_sub(begun.0) > SERVING_TIME_MAX {
-                return; // the rest keeps its place in the queue
+        let waiting = self.clients.queue_len();
+        if waiting == 0 {
+            return;
+        }
+        self.core.now = clock::now();
+        self.core.begin_work(self.core.now);
+        for _ in 0..waiting {
+            if !self.core.budget.may_go_on(Purpose::Clients) {
+                return;
             }
             let Some(mut connection) = self.clients.take_next() else {
                 return;
             };
-            let core = &mut self.core;
-            core.now = clock::now();
-            own::tell_leader(core, &mut connection);
             let handshake_began = connection.is_in_handshake().then(clock::worked);
-            advance(core, &mut connection);
-            let intake = connection.take_in(&mut self.scratch, |connection, bytes| {
-                core.now = clock::now(); // after the bytes came: a lease is judged by this
-                if connection.redis.is_some() {
-                    redis::take_requests(core, connection, bytes)
-                } else if connection.own.is_some() {
-                    own::take_requests(core, connection, bytes)
-                } else {
-                    take_requests(core, connection, bytes)
-                }
-            });
+            let intake = serve(&mut self.core, &mut connection, &mut self.scratch);
             if let Some(began) = handshake_began {
                 let took = clock::worked().saturating_sub(began);
                 self.clients.use_up_handshake(took);
@@ -60,15 +59,20 @@ impl Server {
             if !is_open {
                 self.core.forget_reads_of(id);
             }
-            while let Some(id) = self.clients.shed(self.core.now) {
-                self.core.forget_reads_of(id);
-            }
+            self.shed_clients();
             let again = |connection: &mut Connection| {
                 connection.wants_intake() || connection.wants_output()
             };
             if self.clients.get(id).is_some_and(again) {
-                self.clients.attend(id);
+                if self.core.has_share() {
+                    self.clients.attend(id);
+                } else {
+                    self.core.counters.shares_used_up += 1;
+                    self.clients.attend_behind_others(id);
+                }
             }
+            self.core.now = clock::now();
+            self.core.took_time(Purpose::Clients, self.core.now);
         }
     }
 
@@ -118,12 +122,49 @@ impl Server {
         if is_next_due && connection.writes_waiting > 0 {
             // The next entry may be a write behind a read: answer the read before it is applied.
             if let Some(mut connection) = self.clients.take(id) {
+                self.core.begin_share();
                 advance(&mut self.core, &mut connection);
                 self.clients.put_back(connection);
             }
         }
+        self.clients.count_answer(id, answer.len());
+        self.shed_clients();
         self.clients.attend(id);
     }
+
+    /// Closes connections as long as all of them hold too much.
+    pub fn shed_clients(&mut self) {
+        while let Some(id) = self.clients.shed(self.core.now) {
+            self.core.forget_reads_of(id);
+        }
+    }
+}
+
+/// Looks at one connection: answers what can be answered and takes requests in, as far as its share goes.
+pub fn serve(core: &mut Core, connection: &mut Connection, scratch: &mut [u8]) -> Intake {
+    core.begin_share();
+    own::tell_leader(core, connection);
+    advance(core, connection);
+    connection.take_in(scratch, |connection, bytes| {
+        core.now = clock::now(); // after the bytes came: a lease is judged by this
+        if connection.redis.is_some() {
+            redis::take_requests(core, connection, bytes)
+        } else if connection.own.is_some() {
+            own::take_requests(core, connection, bytes)
+        } else {
+            take_requests(core, connection, bytes)
+        }
+    })
+}
+
+/// Whether the connection's next request may be looked at now. If not, it is looked at again when that changes.
+pub fn may_take_next(core: &Core, connection: &Connection) -> bool {
+    connection.has_room() && !connection.stalled && core.has_share()
+}
+
+/// A request of so many bytes was taken on.
+pub fn count_request(core: &Core, bytes: usize) {
+    core.store.inner().add_work(REQUEST_WORK + bytes);
 }
 
 /// Most bytes that a client may have on their way here before it has said who it is.
@@ -211,7 +252,7 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
             }
             continue;
         }
-        if rest.is_empty() || !connection.has_room() || connection.stalled {
+        if rest.is_empty() || !may_take_next(core, connection) {
             return (used, 0);
         }
         if !connection.is_let_in {
@@ -230,6 +271,7 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
                     return (used, 0);
                 }
                 used += consumed;
+                count_request(core, consumed);
             }
             Parsed::Refused {
                 consumed,
@@ -284,7 +326,8 @@ pub fn take_write(
     command: &Command<'_>,
     noreply: bool,
 ) -> bool {
-    if !has_room_for_write(core, connection) {
+    let work = core.store.inner().expected_work(command);
+    if !has_room_for_write(core, connection, work) {
         return false;
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
@@ -295,18 +338,19 @@ pub fn take_write(
         Routed::Answer(text) => Some(text.as_bytes().into()),
     };
     core.counters.count_command(command);
-    connection.push_write(answer, noreply);
+    connection.push_write(answer, noreply, work);
     true
 }
 
-/// Whether a write may be put behind the reads that wait. If not, it is offered again once some are answered.
-pub fn has_room_for_write(core: &Core, connection: &Connection) -> bool {
+/// Whether a write that is likely to cost so much may be put behind what waits. If not, it is offered again once some of
+/// that is answered.
+pub fn has_room_for_write(core: &Core, connection: &Connection, work: usize) -> bool {
     let keys_max = if core.leads() {
         KEYS_BEFORE_WRITE_MAX
     } else {
         0
     };
-    connection.keys_waiting <= keys_max
+    connection.keys_waiting <= keys_max && connection.has_room_for_work(work)
 }
 
 fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
@@ -333,6 +377,13 @@ pub fn take_read_line(
     if connection.reads_waiting >= FORWARDED_READS_MAX {
         return false; // each may be answered by as much as a message holds
     }
+    if connection.keys_waiting >= KEYS_OF_A_SEARCH as usize {
+        return false; // it keeps the leader busy; other connections here go on meanwhile
+    }
+    let work = core.store.inner().expected_work_of_query(line);
+    if !connection.has_room_for_work(work) {
+        return false; // so long may their answers be, nearly
+    }
     // A read of the other protocols shows the connection's writes before it, so it waits here until they are
     // answered. The own protocol promises no such order: its requests have numbers, and who wants a query to show a
     // command waits for the answer, as it must where the two go over different connections.
@@ -343,7 +394,7 @@ pub fn take_read_line(
     let routed = match core.forward_read(Origin::Client(connection.id, slot_number), line) {
         Ok(request) => {
             connection.must_refuse = false;
-            connection.push_read(line, keys, ReadState::Forwarded(request));
+            connection.push_forwarded_read(line, keys, request, work);
             return true;
         }
         Err(routed) => refused_if_late(connection, routed),
@@ -433,6 +484,7 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
         answer,
         said,
         quiet,
+        work: _,
     }) = connection.take_front()
     {
         match (kind, answer) {
@@ -469,7 +521,13 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
                 }
             }
             (SlotKind::Fixed(text), _) => connection.output.extend_from_slice(text),
-            (SlotKind::Stats(asked), _) => core.write_stats(asked, &mut connection.output),
+            (SlotKind::Stats(asked), _) => {
+                let before = connection.output.len();
+                core.write_stats(asked, &mut connection.output);
+                let bytes = connection.output.len() - before;
+                let work = bytes * WORK_PER_BYTE_OF_STATISTICS;
+                core.store.inner().add_work(work);
+            }
             (SlotKind::Quit, _) => {
                 while !connection.slots.is_empty() {
                     connection.pop_slot();
@@ -481,3 +539,7 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
         connection.pop_slot();
     }
 }
+
+#[cfg(test)]
+#[path = "requests_test.rs"]
+mod tests;

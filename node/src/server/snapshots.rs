@@ -43,6 +43,8 @@ enum Event {
     Read(Input),
     Stored(Input),
     Installed(Index, Result<(SnapshotMeta, Box<Application>), String>),
+    /// Something was freed.
+    Discarded,
     Digest(
         u64,
         Result<String, String>,
@@ -197,6 +199,15 @@ impl Snapshots {
         self.piece(job, Event::Installed(last_index, Err(busy())));
     }
 
+    /// Frees a store elsewhere: with many items it takes seconds.
+    fn discard(&mut self, store: Box<Application>) {
+        let job: Job = Box::new(move || {
+            drop(store);
+            Event::Discarded
+        });
+        self.piece(job, Event::Discarded); // freed here if too much waits for that thread
+    }
+
     /// Hashes a state: the same state has the same hash on every replica.
     pub fn digest(
         &mut self,
@@ -237,6 +248,7 @@ impl Server {
                 Event::Installed(last_index, result) => {
                     self.snapshot_installed(last_index, result)?;
                 }
+                Event::Discarded => {}
                 Event::Digest(applied, result, reply) => {
                     let answer = result
                         .map(|hash| (applied, hash))
@@ -290,7 +302,8 @@ impl Server {
                 );
                 tracing::info!(last_index = last_index.0, "snapshot installed");
                 self.core.journal.begin_behind(last_index, meta.last_term)?;
-                self.core.store = store;
+                let before = std::mem::replace(&mut self.core.store, store);
+                self.snapshots.discard(before);
                 self.core.applied = last_index;
                 self.committed = self.committed.max(last_index);
                 self.log_time = self.log_time.max(meta.log_time);

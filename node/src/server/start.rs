@@ -1,5 +1,6 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
 use super::attention::Attention;
+use super::budget::Budget;
 use super::busy_poll::BusyPoll;
 use super::choose_plane::{EarlierPlaneOff, choose_plane};
 use super::clients::{Clients, Protocol};
@@ -417,6 +418,7 @@ fn join(
     clients.held.bytes_max = options.client_buffers_bytes_max;
     let commit_index = replica.commit_index();
     let mut core = Core::new(replica, memory.journal, links, GROUP, now);
+    core.budget = Budget::new(options.election_timeout);
     core.store = memory.store;
     core.applied = applied;
     core.plane = data_plane;

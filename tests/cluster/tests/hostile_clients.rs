@@ -202,6 +202,64 @@ fn who_is_gone_does_not_go_on_waiting() {
     });
 }
 
+/// Each of these requests is milliseconds of work, and hundreds come at once: neither the leader nor its followers stop
+/// for them, and others are served in between.
+#[test]
+fn expensive_requests_keep_nobody_from_leading_and_others_are_served_meanwhile() {
+    run_started(plan(), |cluster| {
+        let leader = cluster.wait_for_leader()?;
+        let mut client = cluster.client(leader)?;
+        let mut other = connect(cluster.redis(leader))?;
+        for first in (0..50_000).step_by(1000) {
+            let pairs = (first..first + 1000).map(|number| format!(" k{number} 1"));
+            let said = ask(
+                &mut other,
+                &format!("MSET{}\r\n", pairs.collect::<String>()),
+            )?;
+            ensure!(said == "+OK", "{said}");
+        }
+        let mut bitop = "BITOP OR to".to_owned();
+        for number in 0..20 {
+            ask(&mut other, &format!("SETRANGE v{number} 1048575 x\r\n"))?;
+            write!(bitop, " v{number}").expect("strings take everything");
+        }
+        bitop.push_str("\r\n");
+        let term = cluster.status(leader)?.term;
+        let elections = |cluster: &Cluster<'_>| -> Result<u64> {
+            let each = (0..3).map(|id| cluster.counter(id, "elections_started"));
+            each.sum()
+        };
+        let before = elections(cluster)?;
+        let mut greedy = Vec::new();
+        for id in [leader, (leader + 1) % 3] {
+            for asks in ["KEYS zz*\r\n".repeat(1000), bitop.repeat(500)] {
+                let mut socket = connect(cluster.redis(id))?;
+                say(&mut socket, asks.as_bytes())?;
+                greedy.push(socket);
+            }
+        }
+        let (slowest, _) = write(cluster, &mut client, 10)?;
+        println!("slowest write: {slowest:?}");
+        for (counter, of) in [
+            ("client_shares_used_up", leader),
+            ("turns_out_of_time_for_clients", leader),
+        ] {
+            let count = cluster.counter(of, counter)?;
+            println!("{counter}: {count}");
+            ensure!(count > 0, "{counter}");
+        }
+        ensure!(cluster.status(leader)?.term == term);
+        ensure!(elections(cluster)? == before, "somebody stood for election");
+        // They are still at it, or this has shown nothing.
+        let shares = cluster.counter(leader, "client_shares_used_up")?;
+        cluster.wait_for("more searches", || {
+            Ok(cluster.counter(leader, "client_shares_used_up")? > shares)
+        })?;
+        drop(greedy);
+        Ok(())
+    });
+}
+
 /// Each may hold some megabytes of answers; together they may not hold all that there is.
 #[test]
 fn those_who_take_nothing_hold_no_more_together_than_they_may() {

@@ -7,6 +7,12 @@ use std::mem::size_of;
 /// Who holds less than this is not closed for it.
 const MUCH_BYTES: usize = 64 << 10;
 
+/// A longer answer is counted when it comes. Of shorter ones a connection can have no more at once than it may have in
+/// its buffer.
+const COUNTED_AT_ONCE_BYTES: usize = 2 << 10;
+
+const _: () = assert!(COUNTED_AT_ONCE_BYTES * super::SLOTS_MAX <= super::OUTPUT_BYTES_MAX);
+
 /// What connections hold together.
 pub struct Held {
     /// Now, as of when each was last looked at.
@@ -101,6 +107,17 @@ impl Clients {
 
     pub(super) fn forget_held(&mut self, connection: &Connection) {
         self.held.bytes = self.held.bytes.saturating_sub(connection.held.bytes);
+    }
+
+    /// The same at once for a connection that an answer of so many bytes came for: many may come before it is looked at.
+    pub fn count_answer(&mut self, id: ConnectionId, answer_bytes: usize) {
+        if answer_bytes < COUNTED_AT_ONCE_BYTES {
+            return;
+        }
+        if let Some(mut connection) = self.take(id) {
+            self.count_held(&mut connection);
+            self.put_back(connection);
+        }
     }
 
     /// Closes, if all hold too much together, whoever has held the most for the longest.

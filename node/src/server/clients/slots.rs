@@ -15,6 +15,8 @@ pub struct Slot {
     pub said: Said,
     /// The client wants no answer.
     pub quiet: bool,
+    /// What it is likely to cost others; see `clients/overdrawn.rs`.
+    pub work: u32,
 }
 
 /// What a waiting request is.

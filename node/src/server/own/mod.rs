@@ -15,7 +15,7 @@ pub use hello::too_many_connections;
 use super::clients::{Connection, Said, SlotKind};
 use super::core::{Core, Routed};
 use super::redis;
-use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use counters::Closed;
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, Read};
@@ -99,7 +99,7 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
     let mut used = 0;
     loop {
         let rest = &bytes[used..];
-        if rest.is_empty() || !connection.has_room() || connection.stalled {
+        if rest.is_empty() || !requests::may_take_next(core, connection) {
             return (used, 0);
         }
         let is_welcome = state(connection).is_welcome;
@@ -129,6 +129,7 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                     return (used, 0);
                 }
                 used += consumed;
+                requests::count_request(core, consumed);
             }
             Err(error) => {
                 hello::close(connection, Closed::Malformed, error.to_string());
@@ -187,10 +188,11 @@ fn take_submit(
     }
     if asks_for_too_many(command) {
         let text = b"SERVER_ERROR not executed: more keys than a request may ask for\r\n";
-        connection.push_write(Some(text[..].into()), false);
+        connection.push_write(Some(text[..].into()), false, 0);
         return true;
     }
-    if !requests::has_room_for_write(core, connection) {
+    let work = Command::decode(command).map_or(0, |it| core.store.inner().expected_work(&it));
+    if !requests::has_room_for_write(core, connection, work) {
         return false;
     }
     let name = (submit.session, submit.sequence);
@@ -202,17 +204,22 @@ fn take_submit(
         Routed::Answer(text) => Some(text.as_bytes().into()),
     };
     state(connection).counters.submits += 1;
-    connection.push_write(answer, false);
+    connection.push_write(answer, false, work);
     true
 }
 
 fn take_query(core: &mut Core, connection: &mut Connection, query: &[u8]) -> bool {
     if !is_query(query) {
         let text = b"SERVER_ERROR not executed: not a read that is served here\r\n";
-        connection.push_write(Some(text[..].into()), false);
+        connection.push_write(Some(text[..].into()), false, 0);
         return true;
     }
-    let taken = requests::take_read_line(core, connection, query, KEYS_OF_A_QUERY);
+    let keys = if redis::is_read(query) && redis::is_search(query) {
+        KEYS_OF_A_SEARCH
+    } else {
+        KEYS_OF_A_QUERY
+    };
+    let taken = requests::take_read_line(core, connection, query, keys);
     state(connection).counters.queries += u64::from(taken);
     taken
 }

@@ -12,10 +12,10 @@ mod transactions;
 
 use super::clients::{Connection, Said, SlotKind};
 use super::core::Core;
-use super::requests::{self, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use crate::accounts::DEFAULT_NAME;
 use quorumwire_control::Now;
-use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Words, find, parse, why_refused};
+use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Spec, Words, find, parse, why_refused};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command, WhyRefused};
 use std::net::SocketAddr;
 
@@ -25,6 +25,8 @@ use transactions::{Transaction, Watched};
 
 /// A read's answer may be as long as several items; so many keys it stands for at least.
 const KEYS_OF_A_READ_MIN: usize = 4;
+/// What it is in work to make a byte of what is said about the server or the connection.
+const WORK_PER_BYTE_MADE: usize = 16;
 /// Longest name that a client gives itself or its library, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 /// Most words of a command that is carried out here: it may look at each for each of them, or for each connection.
@@ -50,6 +52,8 @@ pub struct RedisClient {
     skips_next: bool,
     /// The command that is being looked at is not answered.
     is_quiet: bool,
+    /// Bytes of answers that were made here, said or not, and are not counted as work yet.
+    made_bytes: usize,
 }
 
 impl RedisClient {
@@ -68,6 +72,7 @@ impl RedisClient {
             replies_off: false,
             skips_next: false,
             is_quiet: false,
+            made_bytes: 0,
         }
     }
 
@@ -105,7 +110,7 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
     let mut used = 0;
     loop {
         let rest = &bytes[used..];
-        if rest.is_empty() || !connection.has_room() || connection.stalled {
+        if rest.is_empty() || !requests::may_take_next(core, connection) {
             return (used, 0);
         }
         let parsed = parse(rest);
@@ -126,6 +131,8 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                     return (used, 0);
                 }
                 used += consumed;
+                let made_bytes = std::mem::take(&mut state(connection).made_bytes);
+                requests::count_request(core, consumed + made_bytes * WORK_PER_BYTE_MADE);
             }
             Parsed::Refused {
                 consumed,
@@ -160,6 +167,7 @@ fn state(connection: &mut Connection) -> &mut RedisClient {
 
 /// Answers on the spot, in the order of requests.
 fn answer(connection: &mut Connection, text: Vec<u8>) {
+    state(connection).made_bytes += text.len();
     connection.push(SlotKind::Asked, Some(text.into()));
 }
 
@@ -181,8 +189,8 @@ fn take_request(core: &mut Core, connection: &mut Connection, words: &Words<'_>)
 fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
     let found = find(words);
     state(connection).last_command = found.as_ref().ok().map(|spec| spec.name);
-    let kind = match found {
-        Ok(spec) => spec.kind,
+    let spec = match found {
+        Ok(spec) => spec,
         Err(text) => {
             core.counters.refused.count(why_refused(words));
             if let Some(transaction) = &mut state(connection).transaction {
@@ -192,6 +200,7 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
             return true;
         }
     };
+    let kind = spec.kind;
     if !connection.is_let_in && !connection::is_for_unknown(words) {
         core.counters.refused.count(WhyRefused::Unauthenticated);
         answer(connection, errors::NOT_LET_IN.to_vec());
@@ -211,7 +220,7 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
     }
     match kind {
         Kind::Write => take_single(core, connection, words),
-        Kind::Read => take_read(core, connection, words),
+        Kind::Read => take_read(core, connection, spec, words),
         Kind::Connection => connection::take(core, connection, words),
     }
 }
@@ -248,6 +257,12 @@ fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>)
     }
     let quiet = state(connection).is_quiet;
     requests::take_write(core, connection, &command, quiet)
+}
+
+/// Whether such a read looks for keys: it names none, and may look at any number.
+pub fn is_search(line: &[u8]) -> bool {
+    let words = line.get(1..).and_then(Words::from_text);
+    words.is_some_and(|words| find(&words).is_ok_and(|spec| spec.keys.is_empty()))
 }
 
 /// Whether a read is one of a Redis client: memcached has no request that begins so.
@@ -299,10 +314,13 @@ pub fn put_read_answer(connection: &mut Connection, line_bytes: u32, quiet: bool
 }
 
 /// Takes a read on.
-fn take_read(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+fn take_read(core: &mut Core, connection: &mut Connection, spec: &Spec, words: &Words<'_>) -> bool {
     let line = read_line(state(connection).resp, words.text());
-    let keys = u32::try_from((words.len() - 1).max(KEYS_OF_A_READ_MIN));
-    let keys = keys.unwrap_or(u32::MAX);
+    let keys = if spec.keys.is_empty() {
+        KEYS_OF_A_SEARCH
+    } else {
+        u32::try_from((words.len() - 1).max(KEYS_OF_A_READ_MIN)).unwrap_or(u32::MAX)
+    };
     let taken = requests::take_read_line(core, connection, &line, keys);
     core.counters.redis_reads += u64::from(taken);
     taken

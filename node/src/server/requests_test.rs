@@ -1,0 +1,311 @@
+//! What one connection may have done before the others have their turn. Connections are real sockets; no event loop
+//! goes round, so that nothing depends on how long anything takes.
+use super::*;
+use crate::server::clients::{Clients, Protocol};
+use crate::server::core::Reader;
+use crate::server::plane_turn::tests::leader_of_one;
+use mio::net::TcpListener;
+use mio::{Events, Poll};
+use quorumwire_control::Now;
+use quorumwire_interfaces::LogTime;
+use quorumwire_kv::VALUE_BYTES_MAX;
+use quorumwire_kv::redis::{Resp, Script, Words, reply};
+use quorumwire_sessions::Place as LogPlace;
+use quorumwire_wire::peer;
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+
+const FIRST_TOKEN: usize = 10;
+/// A search through all of them is more than a connection's share.
+const KEYS: usize = 20_000;
+const TURNS_MAX: usize = 100;
+
+/// A server without its loop.
+struct Host {
+    poll: Poll,
+    clients: Clients,
+    core: Core,
+    redis: SocketAddr,
+    scratch: Vec<u8>,
+}
+
+impl Host {
+    fn start() -> Self {
+        let poll = Poll::new().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let redis = listener.local_addr().unwrap();
+        let clients = Clients::new(
+            vec![(listener, Protocol::Redis)],
+            poll.registry().try_clone().unwrap(),
+            FIRST_TOKEN,
+            10,
+        );
+        Self {
+            poll,
+            clients,
+            core: leader_of_one(),
+            redis,
+            scratch: vec![0; 1 << 20],
+        }
+    }
+
+    fn connect(&mut self) -> (TcpStream, ConnectionId) {
+        let socket = TcpStream::connect(self.redis).unwrap();
+        let before = self.clients.count();
+        for _ in 0..TURNS_MAX {
+            self.clients.begin_turn(Now::default());
+            self.clients.accept(Now::default());
+            if self.clients.count() > before {
+                let newest = self.clients.iter().max_by_key(|it| it.id.number());
+                let id = newest.unwrap().id;
+                return (socket, id);
+            }
+            self.wait();
+        }
+        panic!("not accepted");
+    }
+
+    /// Until something happens; who has something to read asks.
+    fn wait(&mut self) {
+        let mut events = Events::with_capacity(256);
+        let some = std::time::Duration::from_millis(100);
+        self.poll.poll(&mut events, Some(some)).unwrap();
+        for event in events.iter().filter(|it| it.token().0 >= FIRST_TOKEN) {
+            self.clients.ready(event);
+        }
+    }
+
+    /// Until this connection has something to read.
+    fn wait_for(&mut self, id: ConnectionId) {
+        for _ in 0..TURNS_MAX {
+            self.wait();
+            if self.clients.get(id).unwrap().wants_intake() {
+                return;
+            }
+        }
+        panic!("nothing came");
+    }
+
+    /// Looks at this connection once, as a turn does.
+    fn serve(&mut self, id: ConnectionId) {
+        let mut connection = self.clients.take(id).unwrap();
+        serve(&mut self.core, &mut connection, &mut self.scratch);
+        self.clients.put_back(connection);
+    }
+
+    /// Looks at it until it has sent nothing new that can be taken on; how often that was.
+    fn serve_all(&mut self, id: ConnectionId) -> usize {
+        for turn in 1..TURNS_MAX {
+            self.serve(id);
+            let connection = self.clients.get(id).unwrap();
+            if !connection.wants_intake() && !connection.wants_output() {
+                return turn;
+            }
+        }
+        panic!("it never ends");
+    }
+
+    fn apply(&mut self, command: &str) {
+        let text = text(command);
+        let words = Words::from_text(&text).unwrap();
+        let mut encoded = Vec::new();
+        Command::Redis(Script::single(Resp::V2, &words)).encode(&mut encoded);
+        let place = LogPlace {
+            index: self.core.applied,
+            log_time: LogTime(1),
+        };
+        self.core.store.command(place, &encoded, &mut Vec::new());
+    }
+}
+
+fn text(command: &str) -> Vec<u8> {
+    let words: Vec<&str> = command.split(' ').collect();
+    let mut text = Vec::new();
+    reply::array_header(&mut text, words.len());
+    for word in words {
+        reply::bulk(&mut text, word.as_bytes());
+    }
+    text
+}
+
+/// A server with many keys.
+fn with_keys() -> Host {
+    let mut host = Host::start();
+    for number in 0..KEYS {
+        host.apply(&format!("SET k{number} 1"));
+    }
+    host
+}
+
+/// Ten thousand bytes of them once stopped a leader for thirteen seconds.
+#[test]
+fn searches_of_one_connection_are_answered_share_by_share() {
+    let mut host = with_keys();
+    let (mut socket, id) = host.connect();
+    socket.write_all(&b"KEYS zz*\r\n".repeat(30)).unwrap();
+    host.wait_for(id);
+    let answered = |host: &mut Host| host.clients.get(id).unwrap().output_waiting() / 4;
+    for turn in 1..=30 {
+        host.serve(id);
+        assert_eq!(answered(&mut host), turn, "one in a turn");
+        let connection = host.clients.get(id).unwrap();
+        let is_left = connection.wants_intake() || connection.wants_output();
+        assert_eq!(is_left, turn < 30);
+    }
+}
+
+#[test]
+fn what_is_cheap_is_answered_at_once() {
+    let mut host = with_keys();
+    let (mut socket, id) = host.connect();
+    socket.write_all(&b"GET k1\r\n".repeat(500)).unwrap();
+    host.wait_for(id);
+    assert_eq!(host.serve_all(id), 1);
+    assert!(host.core.has_share());
+    let output = host.clients.get(id).unwrap().output_waiting();
+    assert_eq!(output, 500 * b"$1\r\n1\r\n".len());
+}
+
+/// Nobody sees these answers, so nothing else stops whoever asks for them.
+#[test]
+fn what_is_said_about_the_server_is_work_too() {
+    let mut host = Host::start();
+    let (mut socket, id) = host.connect();
+    let quiet = [&b"CLIENT REPLY OFF\r\n"[..], &b"COMMAND\r\n".repeat(100)].concat();
+    socket.write_all(&quiet).unwrap();
+    host.wait_for(id);
+    let turns = host.serve_all(id);
+    assert!(turns > 10, "{turns} turns");
+}
+
+#[test]
+fn who_has_used_up_its_share_waits_behind_those_who_ask() {
+    let mut host = with_keys();
+    let (mut greedy, greedy_id) = host.connect();
+    greedy.write_all(&b"KEYS zz*\r\n".repeat(30)).unwrap();
+    host.wait_for(greedy_id);
+    host.clients.let_askers_in(false);
+    let connection = host.clients.take_next().unwrap();
+    assert_eq!(connection.id, greedy_id);
+    host.clients.put_back(connection);
+    host.clients.attend_behind_others(greedy_id);
+    let (mut modest, modest_id) = host.connect();
+    // It goes on sending, and is answered: that is no reason to be looked at before.
+    greedy.write_all(b"KEYS zz*\r\n").unwrap();
+    modest.write_all(b"PING\r\n").unwrap();
+    host.wait_for(modest_id);
+    host.clients.attend(greedy_id);
+    host.clients.let_askers_in(false);
+    host.clients.let_overdrawn_in();
+    let next = |host: &mut Host| {
+        let connection = host.clients.take_next()?;
+        let id = connection.id;
+        host.clients.put_back(connection);
+        Some(id)
+    };
+    assert_eq!(next(&mut host), Some(modest_id));
+    assert_eq!(next(&mut host), Some(greedy_id));
+    assert_eq!(next(&mut host), None);
+    assert!(!host.clients.has_overdrawn());
+}
+
+/// All of them at once would stand in the log before whatever others write.
+#[test]
+fn expensive_writes_of_one_connection_go_into_the_log_one_by_one() {
+    let mut host = Host::start();
+    for number in 0..12 {
+        host.apply(&format!("SETRANGE v{number} {} x", VALUE_BYTES_MAX - 1));
+    }
+    let sources = (0..12).fold(String::new(), |keys, number| format!("{keys} v{number}"));
+    let bitop = text(&format!("BITOP OR to{sources}"));
+    let (mut greedy, greedy_id) = host.connect();
+    greedy.write_all(&bitop.repeat(50)).unwrap();
+    host.wait_for(greedy_id);
+    host.serve_all(greedy_id);
+    assert_eq!(host.core.proposals.len(), 1);
+    assert!(host.clients.get(greedy_id).unwrap().stalled);
+    // Others go on.
+    let (mut modest, modest_id) = host.connect();
+    modest.write_all(&text("SET k 1").repeat(100)).unwrap();
+    host.wait_for(modest_id);
+    host.serve_all(modest_id);
+    assert_eq!(host.core.proposals.len(), 1 + 100);
+    // Once it is answered, the next one goes.
+    let mut connection = host.clients.take(greedy_id).unwrap();
+    connection.pop_slot();
+    host.clients.put_back(connection);
+    host.serve_all(greedy_id);
+    assert_eq!(host.core.proposals.len(), 1 + 100 + 1);
+}
+
+/// Else it would have to be answered in one go, together with others, before that write is applied.
+#[test]
+fn no_write_is_put_behind_a_search_that_waits() {
+    let mut host = with_keys();
+    let (mut socket, id) = host.connect();
+    socket
+        .write_all(b"SET a 1\r\nKEYS zz*\r\nSET b 1\r\n")
+        .unwrap();
+    host.wait_for(id);
+    host.serve_all(id);
+    assert_eq!(host.core.proposals.len(), 1);
+    let connection = host.clients.get(id).unwrap();
+    assert_eq!((connection.slots.len(), connection.stalled), (2, true));
+}
+
+#[test]
+fn a_read_that_a_follower_passed_on_waits_for_time() {
+    let mut host = with_keys();
+    let from = host
+        .core
+        .member(quorumwire_interfaces::ReplicaId(0))
+        .unwrap();
+    let line = [&b"2"[..], &text("KEYS zz*")].concat();
+    let ask = |core: &mut Core| {
+        let forward = peer::Forward {
+            request: 1,
+            read: true,
+        };
+        let term = core.replica.term();
+        core.take_forward(from, term, forward, line.clone().into());
+    };
+    let work = host.core.store.inner().work_done();
+    ask(&mut host.core);
+    let cost = host.core.store.inner().work_done() - work;
+    assert!(cost > KEYS as u64 * 256, "answered at once");
+    assert!(!host.core.has_late_reads);
+    host.core.budget = crate::server::budget::Budget::new(std::time::Duration::ZERO);
+    ask(&mut host.core);
+    assert_eq!(host.core.store.inner().work_done(), work + cost);
+    assert!(host.core.has_late_reads);
+    let waiting = host.core.waiting_for_apply.pop();
+    let Some((index, reader @ Reader::Peer(_))) = waiting else {
+        panic!("it does not wait");
+    };
+    assert!(index <= host.core.applied);
+    host.core.budget = crate::server::budget::Budget::new(std::time::Duration::MAX);
+    host.core.answer_peer_read_at(index, reader);
+    assert_eq!(host.core.store.inner().work_done(), work + 2 * cost);
+}
+
+/// Many may come before the connection is looked at.
+#[test]
+fn a_long_answer_counts_as_soon_as_it_has_come() {
+    let mut host = Host::start();
+    host.clients.held.bytes_max = 2 << 20;
+    let (_socket, id) = host.connect();
+    for count in 1..=3 {
+        let connection = host.clients.get(id).unwrap();
+        connection.push_write(None, false, 0);
+        let number = connection.next_slot() - 1;
+        connection.keep_answer(number, Said::Answer, &vec![b'x'; VALUE_BYTES_MAX]);
+        host.clients.count_answer(id, VALUE_BYTES_MAX);
+        assert!(host.clients.held.bytes >= count * VALUE_BYTES_MAX);
+        let closed = host.clients.shed(Now::default());
+        assert_eq!(closed.is_some(), count > 1);
+        if closed.is_some() {
+            return;
+        }
+    }
+    panic!("nobody was closed");
+}
