@@ -1,5 +1,9 @@
 //! The `quorumwire` binary: one server, or the tools around a cluster of them. Only reads the command
-//! line and turns outcomes into exit codes: 0 done, 1 failed, 2 asked for something that makes no sense.
+//! line and turns outcomes into exit codes: 0 done, 1 failed, 2 asked for something that makes no sense, 141 answered
+//! and nobody read it.
+#![warn(clippy::print_stdout, clippy::print_stderr)] // these panic where nobody reads: `output` does not
+#[macro_use]
+mod output;
 mod accounts;
 mod admin;
 mod commands;
@@ -22,16 +26,38 @@ mod stage;
 mod tls;
 
 use clap::Parser as _;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = commands::run(commands::Cli::parse());
-    outcome.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        if error.is::<options::Refused>() {
-            ExitCode::from(2)
-        } else {
-            ExitCode::FAILURE
-        }
-    })
+    let outcome = match commands::Cli::try_parse() {
+        Ok(cli) => commands::run(cli),
+        Err(usage) => show_usage(&usage),
+    };
+    let code = outcome.unwrap_or_else(|error| code_of(&error));
+    logging::end();
+    code
+}
+
+/// What somebody asked for, such as the version, is an answer; anything else a complaint.
+fn show_usage(usage: &clap::Error) -> anyhow::Result<ExitCode> {
+    let shown = usage.print().and_then(|()| io::stdout().flush());
+    if !usage.use_stderr() {
+        shown.map_err(output::Unwritten::from)?;
+    }
+    Ok(ExitCode::from(u8::try_from(usage.exit_code())?))
+}
+
+/// Says what went wrong.
+fn code_of(error: &anyhow::Error) -> ExitCode {
+    let unwritten = error.downcast_ref::<output::Unwritten>();
+    if let Some(code) = unwritten.and_then(output::Unwritten::quiet_exit_code) {
+        return code;
+    }
+    logging::last_words(&format!("error: {error:#}\n"));
+    if error.is::<options::Refused>() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::FAILURE
+    }
 }

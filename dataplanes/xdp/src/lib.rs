@@ -2,6 +2,7 @@
 //! (`bpf/`), this is its host. What the program leaves to software comes to a UDP socket of the same address;
 //! what the host has to say leaves through it.
 mod clock;
+mod complaints;
 mod copies;
 mod ffi;
 mod groups;
@@ -18,6 +19,7 @@ mod slot;
 mod steer;
 
 use clock::KernelsClock;
+pub use complaints::take_complaints;
 use groups::Shared;
 pub use groups::XdpInterface;
 use interface::{Found, State, Wanted, Watch};

@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(path) = &arguments.verify {
         let (head, store) = during(|stage| read(path, stage))?;
         std::mem::forget(store); // the process ends and its memory with it: no item is freed by itself
-        println!("{}: whole: {}", path.display(), described(&head));
+        outln!("{}: whole: {}", path.display(), described(&head))?;
         return Ok(ExitCode::SUCCESS);
     }
     let to = arguments.to.as_ref().context("clap asks for it")?;
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Err(Refused::flag("to", to.display().to_string(), allowed).into());
     }
     let head = take(arguments, to)?;
-    println!("{}: {}", to.display(), described(&head));
+    outln!("{}: {}", to.display(), described(&head))?;
     Ok(ExitCode::SUCCESS)
 }
 

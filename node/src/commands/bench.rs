@@ -221,9 +221,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         with_cdf: arguments.cdf,
     };
     if arguments.json {
-        println!("{}", summary.as_json());
+        outln!("{}", summary.as_json())?;
     } else {
-        print!("{}", summary.as_text());
+        out!("{}", summary.as_text())?;
     }
     Ok(if summary.measured.latencies_ns.is_empty() {
         ExitCode::FAILURE

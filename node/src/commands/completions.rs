@@ -1,9 +1,9 @@
 //! `quorumwire completions`: what a shell needs to complete this command's arguments.
 use crate::options::{Kind, TABLE};
+use crate::output;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::Shell;
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// Write completions for a shell to standard output.
@@ -22,7 +22,7 @@ pub struct Arguments {
 
 /// Writes them.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    io::stdout().write_all(&script(arguments.shell))?;
+    output::answer_bytes(&script(arguments.shell))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -36,8 +36,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::Check(flags) => check(flags)?,
         Command::Docs { page } => match page {
-            Page::Configuration => print!("{}", documentation()),
-            Page::Metrics => print!("{}", metrics_documentation()?),
+            Page::Configuration => out!("{}", documentation())?,
+            Page::Metrics => out!("{}", metrics_documentation()?)?,
         },
     }
     Ok(ExitCode::SUCCESS)
@@ -49,7 +49,7 @@ fn check(flags: &Flags) -> anyhow::Result<()> {
     for value in &values {
         let text = value.text.as_deref();
         let shown = text.map_or_else(|| format!("({})", value.spec.unset_text()), str::to_owned);
-        println!("{:<22} {:<44} {}", value.spec.name, shown, value.origin);
+        outln!("{:<22} {:<44} {}", value.spec.name, shown, value.origin)?;
     }
     Ok(())
 }

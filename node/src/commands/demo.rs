@@ -7,6 +7,7 @@ use super::memcached::Client;
 use super::progress::Progress;
 use crate::http::DigestBody;
 use crate::options::Durability;
+use crate::output::Unwritten;
 use anyhow::{Context as _, bail, ensure};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +50,7 @@ pub fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
     match demo.play() {
         Err(error) if error.is::<Interrupted>() => {
             demo.cluster.stop()?;
-            eprintln!("interrupted");
+            errln!("interrupted");
             Ok(ExitCode::FAILURE)
         }
         played => played.map(|()| ExitCode::SUCCESS),
@@ -89,11 +90,11 @@ struct Demo {
 
 impl Demo {
     fn play(&mut self) -> anyhow::Result<()> {
-        println!(
+        outln!(
             "Three replicas, each a process of its own. {} A write is acknowledged once a majority has \
              it on disk.",
             self.planes
-        );
+        )?;
         let leader = self.start()?;
         let leader = self.wait_for_plane(leader)?;
         let follower = self.other_than(leader)?;
@@ -105,18 +106,18 @@ impl Demo {
         self.verify("after the death of all")?;
         self.compare_replicas()?;
         self.cluster.stop()?;
-        self.say("all replicas stopped in good order");
-        println!(
+        self.say("all replicas stopped in good order")?;
+        outln!(
             "\n{} writes acknowledged, {} there at the end, 0 lost. Without a leader for {} ms.",
             self.acknowledged.len(),
             self.acknowledged.len(),
             gap.as_millis()
-        );
+        )?;
         Ok(())
     }
 
-    fn say(&self, text: &str) {
-        println!("{:6.2} s  {text}", self.since.elapsed().as_secs_f64());
+    fn say(&self, text: &str) -> Result<(), Unwritten> {
+        outln!("{:6.2} s  {text}", self.since.elapsed().as_secs_f64())
     }
 
     /// Starts those that do not run, and waits for a leader.
@@ -129,7 +130,7 @@ impl Demo {
             leader.id,
             leader.term,
             begun.elapsed().as_millis()
-        ));
+        ))?;
         Ok(leader.id)
     }
 
@@ -143,7 +144,7 @@ impl Demo {
                 self.say(&format!(
                     "term {} is a fast one: replica {}'s data plane replicates from now on",
                     fast.term, report.id
-                ));
+                ))?;
                 return Ok(report.id);
             }
             ensure!(
@@ -199,12 +200,12 @@ impl Demo {
             self.say(&format!(
                 "{count} values written through {whom}, replica {id}, in {} ms",
                 begun.elapsed().as_millis()
-            ));
+            ))?;
         }
         self.say(&format!(
             "the leader's data plane has moved {} entries so far",
             self.stored_by_plane(leader)
-        ));
+        ))?;
         Ok(())
     }
 
@@ -246,7 +247,7 @@ impl Demo {
         let mut client = Some(self.client(follower)?);
         let killed = Instant::now();
         self.cluster.kill(leader)?;
-        self.say(&format!("kill -9: the leader, replica {leader}, is gone"));
+        self.say(&format!("kill -9: the leader, replica {leader}, is gone"))?;
         let mut refused = 0;
         loop {
             self.interrupt.check()?;
@@ -274,7 +275,7 @@ impl Demo {
             "the next write succeeded {} ms later, through the same follower ({refused} failed \
              meanwhile)",
             gap.as_millis()
-        ));
+        ))?;
         Ok(gap)
     }
 
@@ -301,7 +302,7 @@ impl Demo {
         self.say(&format!(
             "all {} acknowledged values are there {when} (asked replica {leader})",
             self.acknowledged.len()
-        ));
+        ))?;
         Ok(())
     }
 
@@ -331,7 +332,7 @@ impl Demo {
         self.say(&format!(
             "replica {id} is back and has caught up, {} ms after its start",
             begun.elapsed().as_millis()
-        ));
+        ))?;
         Ok(())
     }
 
@@ -363,7 +364,7 @@ impl Demo {
         for id in ids {
             self.cluster.kill(id)?;
         }
-        self.say("kill -9: all three replicas are gone; they start again");
+        self.say("kill -9: all three replicas are gone; they start again")?;
         self.start()?;
         Ok(())
     }
@@ -388,7 +389,7 @@ impl Demo {
                 self.say(&format!(
                     "all three hold the same state at index {}: {}",
                     first.applied_index, first.digest
-                ));
+                ))?;
                 return Ok(());
             }
             if progress.elapsed() > START_TIMEOUT {

@@ -73,8 +73,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     cluster.has_tls = !arguments.insecure;
     match opened {
         Opened::New => {}
-        Opened::Again => eprintln!("starting the cluster in {} again", dir.display()),
-        Opened::Emptied => eprintln!(
+        Opened::Again => errln!("starting the cluster in {} again", dir.display()),
+        Opened::Emptied => errln!(
             "{}: the data of the last run was in memory and is gone; a new cluster begins",
             dir.display()
         ),
@@ -89,13 +89,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Err(error) => return Err(error),
     };
     if arguments.json {
-        println!("{}", as_json(&cluster, leader));
+        outln!("{}", as_json(&cluster, leader))?;
     } else {
-        print!("{}", as_text(&cluster, leader, &dir));
+        out!("{}", as_text(&cluster, leader, &dir))?;
     }
     let all_died = watch(&mut cluster, &interrupt)?;
     if all_died {
-        eprintln!("no replica is left");
+        errln!("no replica is left");
         return Ok(ExitCode::FAILURE);
     }
     cluster.stop()?;
@@ -117,9 +117,9 @@ fn server_options(arguments: &Arguments) -> Vec<String> {
 fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt) -> anyhow::Result<bool> {
     while !interrupt.has_come() {
         for (id, status) in cluster.ended()? {
-            eprintln!("replica {id} {}", ending(status));
+            errln!("replica {id} {}", ending(status));
             if status.code().is_some() {
-                eprintln!("{}", cluster.log_tail(id));
+                errln!("{}", cluster.log_tail(id));
             }
         }
         if !cluster.any_runs() {

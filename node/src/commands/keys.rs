@@ -272,12 +272,12 @@ fn write_clients(arguments: &PlaneClients) -> anyhow::Result<()> {
 
 #[allow(clippy::unnecessary_wraps)] // as its siblings have it
 fn show_file(file: &Path, secrets: &SecretFile) -> anyhow::Result<()> {
-    println!("{}: {}", file.display(), secrets.describe());
+    outln!("{}: {}", file.display(), secrets.describe())?;
     Ok(())
 }
 
 fn show_folder(folder: &KeyFolder) -> anyhow::Result<()> {
-    println!("{}", folder.describe()?);
+    outln!("{}", folder.describe()?)?;
     Ok(())
 }
 

@@ -514,7 +514,7 @@ impl LocalCluster {
         while self.any_runs() && progress.elapsed() < STOP_TIMEOUT {
             for (id, status) in self.ended()? {
                 if !status.success() {
-                    eprintln!("replica {id} {}; {}", ending(status), self.log_tail(id));
+                    errln!("replica {id} {}; {}", ending(status), self.log_tail(id));
                 }
             }
             progress.say(&format!(
@@ -524,7 +524,7 @@ impl LocalCluster {
             thread::sleep(POLL_INTERVAL);
         }
         for id in self.running.keys().copied().collect::<Vec<_>>() {
-            eprintln!(
+            errln!(
                 "replica {id} has not stopped after {} s and is killed",
                 STOP_TIMEOUT.as_secs()
             );

@@ -1,10 +1,11 @@
 //! `quorumwire man`: manual pages, of the command itself and of each command below it.
+use crate::output;
 use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -29,7 +30,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let pages = pages();
     let Some(dir) = &arguments.dir else {
         let (_, page) = pages.first().context("the command itself has a page")?;
-        io::stdout().write_all(page)?;
+        output::answer_bytes(page)?;
         return Ok(ExitCode::SUCCESS);
     };
     fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;

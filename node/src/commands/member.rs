@@ -91,21 +91,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 try_again(error) || is_not_connected_yet(error)
             })?;
             if *learner {
-                println!("replica {id} is a learner");
+                outln!("replica {id} is a learner")?;
             } else {
                 wait_until_voter(target, *id, Duration::from_secs(*timeout_s))?;
-                println!("replica {id} is a voter");
+                outln!("replica {id} is a voter")?;
             }
         }
         Command::Promote { id, target } => {
             let request = MembersRequest::Promote { id: *id };
             let _: Value = ask_leader(target, "/v1/members", &request)?;
-            println!("replica {id} is a voter");
+            outln!("replica {id} is a voter")?;
         }
         Command::Remove { id, target } => {
             let request = MembersRequest::Remove { id: *id };
             let _: Value = ask_leader(target, "/v1/members", &request)?;
-            println!("replica {id} is no member any more");
+            outln!("replica {id} is no member any more")?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -128,7 +128,7 @@ fn list(target: &Target, json: bool) -> anyhow::Result<()> {
             "leader": leader, "quorum": report.quorum, "members": report.members,
             "followers": report.followers,
         });
-        println!("{answer}");
+        outln!("{answer}")?;
         return Ok(());
     }
     let headings = ["ID", "ROLE", "INCARNATION", "PEER", "MEMCACHED", "HTTP"];
@@ -144,11 +144,11 @@ fn list(target: &Target, json: bool) -> anyhow::Result<()> {
             or_dash(&member.http),
         ]);
     }
-    print!("{}", columns(&rows));
-    println!("quorum: {}", as_text(&report.quorum));
+    out!("{}", columns(&rows))?;
+    outln!("quorum: {}", as_text(&report.quorum))?;
     for of in view.reports() {
         if let Some(line) = status::snapshot(of, view.leader()) {
-            println!("replica {}: {}", of.id, as_text(&line));
+            outln!("replica {}: {}", of.id, as_text(&line))?;
         }
     }
     Ok(())

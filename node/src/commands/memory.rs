@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let view = ClusterView::gather(&arguments.target)?;
     let leader = view.leader().with_context(|| view.why_no_leader())?;
-    println!("{}", leader.memory_in_words());
+    outln!("{}", leader.memory_in_words())?;
     Ok(ExitCode::SUCCESS)
 }
 

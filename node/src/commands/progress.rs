@@ -51,7 +51,7 @@ impl Progress {
             bar.set_message(format!("{text} ({} s)", self.elapsed().as_secs()));
             bar.tick();
         } else if self.last != text {
-            eprintln!("{text}");
+            errln!("{text}");
         }
         text.clone_into(&mut self.last);
     }

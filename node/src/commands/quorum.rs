@@ -23,8 +23,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let request = MembersRequest::Quorum { quorum };
     let _: Value = ask_leader(&arguments.target, "/v1/members", &request)?;
     match quorum {
-        QuorumWord::Majority => println!("a majority of the voters must hold a write"),
-        QuorumWord::All => println!("every voter must hold a write"),
+        QuorumWord::Majority => outln!("a majority of the voters must hold a write")?,
+        QuorumWord::All => outln!("every voter must hold a write")?,
     }
     Ok(ExitCode::SUCCESS)
 }

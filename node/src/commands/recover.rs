@@ -3,6 +3,7 @@
 use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
 use super::progress::during;
 use crate::options::{Refused, reachable_argument};
+use crate::output;
 use crate::server::{Application, apply, commands_of, random_number};
 use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail, ensure};
@@ -81,8 +82,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         None => new_name(&owner.cluster)?,
     };
     new_cluster::check_name(&cluster, &owner.cluster)?;
-    print!("{}", survivor.described(&owner));
-    println!("{}", consequences(&survivor, &cluster));
+    out!("{}", survivor.described(&owner))?;
+    outln!("{}", consequences(&survivor, &cluster))?;
     if !arguments.yes {
         confirm(&owner.cluster)?;
     }
@@ -97,12 +98,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let kept = during(|stage| replace(dir, &owner, &begins, &survivor.store, stage))?;
     std::mem::forget(survivor); // the process ends and its memory with it: no item is freed by itself
-    println!(
+    outln!(
         "replica {} is the cluster {cluster:?} now: start its server with --cluster {cluster}. What was there is \
          kept in {}; remove it once nothing of it is missed",
         owner.replica,
         kept.display()
-    );
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -297,7 +298,7 @@ fn new_name(old: &str) -> anyhow::Result<String> {
 }
 
 fn confirm(name: &str) -> anyhow::Result<()> {
-    eprint!("To do it, type the old cluster's name: ");
+    output::complain("To do it, type the old cluster's name: ");
     let mut answer = String::new();
     let mut line = std::io::BufReader::new(std::io::stdin().take(ANSWER_BYTES_MAX));
     std::io::BufRead::read_line(&mut line, &mut answer)?;

@@ -53,10 +53,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     make_folder(dir)?;
     if id != holder {
         mark_as_member(dir, None)?;
-        println!(
+        outln!(
             "{}: replica {id} of the new cluster {cluster:?} waits for replica {holder}, which brings the data",
             dir.display(),
-        );
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     let begins = Beginning {
@@ -75,12 +75,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     fs::rename(&unfinished, group_folder(dir)).context("naming the folder")?;
     sync_folder(dir)?;
     std::mem::forget(store); // the process ends and its memory with it: no item is freed by itself
-    println!("{}: {}", arguments.from.display(), backup::described(&head));
-    println!(
+    outln!("{}: {}", arguments.from.display(), backup::described(&head))?;
+    outln!(
         "{}: replica {id} of the new cluster {cluster:?} holds all of it; until `quorumwire status` shows the other \
          members as voters, it alone does",
         dir.display(),
-    );
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

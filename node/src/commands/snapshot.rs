@@ -23,9 +23,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let take = || ask::post::<SnapshotBody>(&address, "/v1/snapshot", &nothing);
         let waits = || format!("{address}: a snapshot is being written");
         match while_doing(waits, take) {
-            Ok(taken) => println!("{address}: snapshot up to index {}", taken.last_index),
+            Ok(taken) => outln!("{address}: snapshot up to index {}", taken.last_index)?,
             Err(error) => {
-                eprintln!("error: {error}");
+                errln!("error: {error}");
                 outcome = ExitCode::FAILURE;
             }
         }

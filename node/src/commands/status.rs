@@ -24,15 +24,15 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let view = ClusterView::gather_patiently(&arguments.target)?;
     if arguments.json {
-        println!("{}", as_json(&view));
+        outln!("{}", as_json(&view))?;
     } else {
-        print!("{}", as_table(&view));
+        out!("{}", as_table(&view))?;
     }
     if view.leader().is_some() {
         return Ok(ExitCode::SUCCESS);
     }
     if !arguments.json {
-        println!("{}", view.why_no_leader());
+        outln!("{}", view.why_no_leader())?;
     }
     Ok(ExitCode::FAILURE)
 }

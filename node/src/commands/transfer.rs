@@ -29,7 +29,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(leader) = ClusterView::gather(&arguments.target)?.leader()
         && arguments.to == Some(leader.id)
     {
-        println!("replica {} leads", leader.id);
+        outln!("replica {} leads", leader.id)?;
         return Ok(ExitCode::SUCCESS);
     }
     let request = TransferRequest { to: arguments.to };
@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let view = ClusterView::gather(&arguments.target)?;
         let why = match view.leader() {
             Some(leader) if arguments.to.is_none_or(|to| to == leader.id) => {
-                println!("replica {} leads", leader.id);
+                outln!("replica {} leads", leader.id)?;
                 return Ok(ExitCode::SUCCESS);
             }
             Some(leader) => format!("replica {} leads", leader.id),

@@ -577,6 +577,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     ("log_jobs", "Writes to the log"),
     (
+        "log_lines_dropped",
+        "Lines of this server's own log, on standard error, that could not be written: whoever reads them is too slow or has gone, or the disk is full",
+    ),
+    (
         "log_removals_failed",
         "Old log files that could not be removed",
     ),

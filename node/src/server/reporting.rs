@@ -4,6 +4,7 @@ use super::budget::Purpose;
 use super::datagrams::{AssemblyCounters, DatagramCounters};
 use super::plane::Plane;
 use super::term_keys::{KeyRefusal, TermKeyCounters};
+use crate::logging;
 use crate::options::Durability;
 use crate::report::{FastTermReport, FollowerReport, IncomingReport, MemberReport, Report};
 use crate::tls::TlsRefusal;
@@ -214,6 +215,7 @@ impl Server {
                 "peer_accepts_without_descriptor",
                 self.core.links.starvation.count,
             ),
+            ("log_lines_dropped", logging::lines_dropped()),
             ("command_get_keys", own.get_keys),
             ("command_get_hits", own.get_hits),
             ("command_set", own.set_commands),

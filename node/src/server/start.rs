@@ -20,6 +20,7 @@ use super::{
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
 use crate::descriptors;
 use crate::http::{self, HttpTls};
+use crate::logging;
 use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use crate::privileges;
 use crate::service_manager::ServiceManager;
@@ -80,6 +81,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     let options = &descriptors::fit(options)?;
     priority::raise(options.raise_priority);
     privileges::give_up(options)?; // before there is another thread, which would keep them
+    logging::start_writing()?;
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
     let memory = open(options, &waker)?;

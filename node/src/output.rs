@@ -1,0 +1,101 @@
+//! What a command says: answers on standard output, complaints on standard error. An answer that cannot be written is
+//! an error, a complaint that cannot be written is forgotten; neither panics, as `println!` and `eprintln!` do. Both
+//! wait for a reader that is slow. A server's log is not written here.
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::fmt::Display;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ExitCode;
+
+/// What shells show for a program that SIGPIPE has ended: nobody read the rest.
+const READER_GONE: u8 = 141;
+
+/// An answer that is not, or not all, written.
+#[derive(Debug, thiserror::Error)]
+#[error("standard output: {0}")]
+pub struct Unwritten(#[from] io::Error);
+
+impl Unwritten {
+    /// With what the command ends; where the reader has gone there is nobody to complain to.
+    #[must_use]
+    pub fn quiet_exit_code(&self) -> Option<ExitCode> {
+        let is_unread = self.0.kind() == io::ErrorKind::BrokenPipe;
+        is_unread.then(|| ExitCode::from(READER_GONE))
+    }
+}
+
+/// Answers with a text, as `print!` has it.
+macro_rules! out {
+    ($($argument:tt)*) => { $crate::output::answer(format_args!($($argument)*)) };
+}
+
+/// Answers with a line, as `println!` has it.
+macro_rules! outln {
+    ($($argument:tt)*) => { $crate::output::answer(format_args!("{}\n", format_args!($($argument)*))) };
+}
+
+/// Complains in a line, as `eprintln!` has it.
+macro_rules! errln {
+    ($($argument:tt)*) => { $crate::output::complain(format_args!("{}\n", format_args!($($argument)*))) };
+}
+
+/// Answers with a text.
+pub fn answer(text: impl Display) -> Result<(), Unwritten> {
+    answer_bytes(text.to_string().as_bytes())
+}
+
+/// Answers with what need not be text.
+pub fn answer_bytes(bytes: &[u8]) -> Result<(), Unwritten> {
+    Ok(write_all(io::stdout().as_fd(), bytes)?)
+}
+
+/// Complains as well as it can be done.
+pub fn complain(text: impl Display) {
+    write_all(io::stderr().as_fd(), text.to_string().as_bytes()).ok();
+}
+
+fn write_all(stream: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match rustix::io::write(stream, rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(Errno::INTR) => {}
+            // Whoever shares it has made it so.
+            Err(Errno::AGAIN) => drop(poll(&mut [PollFd::new(&stream, PollFlags::OUT)], None)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{Read as _, pipe};
+
+    #[test]
+    fn what_is_longer_than_a_pipe_comes_whole() {
+        let (mut reader, writer) = pipe().unwrap();
+        let text = "0123456789\n".repeat(20_000);
+        let sent = text.clone();
+        let sends = std::thread::spawn(move || write_all(writer.as_fd(), sent.as_bytes()));
+        let mut come = String::new();
+        reader.read_to_string(&mut come).unwrap();
+        sends.join().unwrap().unwrap();
+        assert!(come == text, "{} of {} bytes", come.len(), text.len());
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_told_apart_from_a_full_disk() {
+        let (reader, writer) = pipe().unwrap();
+        drop(reader);
+        let gone = Unwritten(write_all(writer.as_fd(), b"text").unwrap_err());
+        assert!(gone.quiet_exit_code().is_some(), "{gone}");
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let full = Unwritten(write_all(full.as_fd(), b"text").unwrap_err());
+        assert!(full.quiet_exit_code().is_none(), "{full}");
+        assert!(full.to_string().contains("No space left"), "{full}");
+    }
+}
