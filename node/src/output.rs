@@ -1,15 +1,25 @@
 //! What a command says: answers on standard output, complaints on standard error. An answer that cannot be written is
 //! an error, a complaint that cannot be written is forgotten; neither panics, as `println!` and `eprintln!` do. Both
-//! wait for a reader that is slow. A server's log is not written here.
+//! wait for a reader that is slow, until the command is told to end. A server's log is not written here.
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::time::Timespec;
 use std::fmt::Display;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// What shells show for a program that SIGPIPE has ended: nobody read the rest.
 const READER_GONE: u8 = 141;
+/// Written at once: a pipe that has any room has as much as this.
+const CHUNK_BYTES: usize = 1024;
+/// While a reader is slow, this often it is looked whether to go on waiting for it.
+const READER_WAIT: Duration = Duration::from_millis(50);
+
+/// Set once the command is to end: nobody is waited for any more.
+static NOBODY_IS_WAITED_FOR: AtomicBool = AtomicBool::new(false);
 
 /// An answer that is not, or not all, written.
 #[derive(Debug, thiserror::Error)]
@@ -55,18 +65,42 @@ pub fn complain(text: impl Display) {
     write_all(io::stderr().as_fd(), text.to_string().as_bytes()).ok();
 }
 
+/// From now on what a reader does not take at once is not written.
+pub fn wait_for_nobody() {
+    NOBODY_IS_WAITED_FOR.store(true, Ordering::Relaxed);
+}
+
+/// Whether there is room for something short at this moment.
+pub fn is_writable(stream: BorrowedFd<'_>) -> bool {
+    has_room(stream, Duration::ZERO).unwrap_or(false)
+}
+
 fn write_all(stream: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
-        match rustix::io::write(stream, rest) {
+        while !has_room(stream, READER_WAIT)? {
+            if NOBODY_IS_WAITED_FOR.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        match rustix::io::write(stream, &rest[..rest.len().min(CHUNK_BYTES)]) {
             Ok(count) => rest = &rest[count..],
-            Err(Errno::INTR) => {}
-            // Whoever shares it has made it so.
-            Err(Errno::AGAIN) => drop(poll(&mut [PollFd::new(&stream, PollFlags::OUT)], None)),
+            Err(Errno::INTR | Errno::AGAIN) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Ok(())
+}
+
+/// Waits for room; also true if there will never be any, as whoever writes then is told.
+fn has_room(stream: BorrowedFd<'_>, at_most: Duration) -> io::Result<bool> {
+    let mut asked = [PollFd::new(&stream, PollFlags::OUT)];
+    let at_most = Timespec::try_from(at_most).map_err(|_| io::ErrorKind::InvalidInput)?;
+    match poll(&mut asked, Some(&at_most)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]
@@ -97,5 +131,14 @@ mod tests {
         let full = Unwritten(write_all(full.as_fd(), b"text").unwrap_err());
         assert!(full.quiet_exit_code().is_none(), "{full}");
         assert!(full.to_string().contains("No space left"), "{full}");
+    }
+
+    #[test]
+    fn who_has_no_room_is_seen() {
+        let (_reader, writer) = pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        assert!(is_writable(writer.as_fd()));
+        while rustix::io::write(&writer, &[0; CHUNK_BYTES]).is_ok() {}
+        assert!(!is_writable(writer.as_fd()));
     }
 }

@@ -1,5 +1,6 @@
 //! `quorumwire backup`: a cluster's data in a file, taken while it serves; and whether such a file is whole.
 use super::ask::{self, AskError};
+use super::interrupt::{Cause, Input, Interrupt};
 use super::progress::during;
 use super::view::{ClusterView, Target, ask_leader_at, try_again};
 use crate::http::ReadIndexBody;
@@ -8,11 +9,13 @@ use crate::server::Application;
 use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_wire::{BackupError, BackupHead, BackupReader};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 
 /// Bytes copied or read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -53,6 +56,9 @@ pub struct Arguments {
 
 /// Takes one, or checks one.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let aside = Aside::default();
+    let left = aside.clone();
+    Interrupt::listen_and(Input::Ignored, move |cause| left.remove_and_end(cause))?;
     if let Some(path) = &arguments.verify {
         let (head, store) = during(|stage| read(path, stage))?;
         std::mem::forget(store); // the process ends and its memory with it: no item is freed by itself
@@ -65,7 +71,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let allowed = "a file that is not there yet; --force replaces it";
         return Err(Refused::flag("to", to.display().to_string(), allowed).into());
     }
-    let head = take(arguments, to)?;
+    let head = take(arguments, to, &aside)?;
     outln!("{}: {}", to.display(), described(&head))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -109,8 +115,39 @@ pub fn read(path: &Path, stage: &Stage) -> anyhow::Result<(BackupHead, Applicati
     Ok((reader.head().clone(), store))
 }
 
+/// The file that is being written, as long as it has no name of its own. It must not stay.
+#[derive(Clone, Debug, Default)]
+struct Aside(Arc<Mutex<Option<PathBuf>>>);
+
+impl Aside {
+    /// Makes it in the folder of the file that it is to become.
+    fn make(&self, to: &Path, folder: &Path) -> anyhow::Result<NamedTempFile> {
+        let name = to.file_name().context("option to: it names no file")?;
+        let mut path = self.lock(); // whoever ends the command waits until it can be removed
+        let made = tempfile::Builder::new()
+            .prefix(&format!(".{}.", name.to_string_lossy()))
+            .suffix(".tmp")
+            .tempfile_in(folder)
+            .with_context(|| format!("option to: writing into {}", folder.display()))?;
+        *path = Some(made.path().to_owned());
+        Ok(made)
+    }
+
+    fn remove_and_end(&self, cause: Cause) {
+        let path = self.lock(); // to the end, so that none is made meanwhile
+        if let Some(path) = &*path {
+            fs::remove_file(path).ok(); // it may have got its name
+        }
+        cause.end_process()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Writes it aside, checks it, and gives it its name.
-fn take(arguments: &Arguments, to: &Path) -> anyhow::Result<BackupHead> {
+fn take(arguments: &Arguments, to: &Path, made: &Aside) -> anyhow::Result<BackupHead> {
     let end = Instant::now() + Duration::from_secs(arguments.timeout_s);
     let get_index =
         |http: &str| ask::get::<ReadIndexBody>(http, "/v1/read-index", ask::CHANGE_TIMEOUT);
@@ -126,12 +163,7 @@ fn take(arguments: &Arguments, to: &Path) -> anyhow::Result<BackupHead> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) | None => Path::new("."),
     };
-    let name = to.file_name().context("option to: it names no file")?;
-    let mut aside = tempfile::Builder::new()
-        .prefix(&format!(".{}.", name.to_string_lossy()))
-        .suffix(".tmp")
-        .tempfile_in(folder)
-        .with_context(|| format!("option to: writing into {}", folder.display()))?;
+    let mut aside = made.make(to, folder)?;
     let head = during(|stage| {
         fetch(arguments, index, end, aside.as_file_mut(), stage)?;
         stage.begins("syncing the backup");

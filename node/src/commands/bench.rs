@@ -11,6 +11,7 @@ mod protocol;
 mod summary;
 mod timer;
 
+use super::interrupt::{Input, Interrupt};
 use super::progress::while_doing;
 use crate::options::{Refused, reachable_argument};
 use anyhow::{Context as _, bail};
@@ -204,6 +205,7 @@ impl Arguments {
 /// Runs the load and shows what it measured; exit code 1 if no request succeeded.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.check()?;
+    Interrupt::listen_and(Input::Ignored, |cause| cause.end_process())?;
     let addresses = resolve(&arguments.addr)?;
     if arguments.write_percent < 100 {
         fill(arguments, &addresses)?;

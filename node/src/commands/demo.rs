@@ -2,7 +2,8 @@
 //! Every step is what an operator or a client could do; nothing is simulated.
 use super::ask;
 use super::demo_network::DemoNetwork;
-use super::local_cluster::{Interrupt, Interrupted, LocalCluster, START_TIMEOUT};
+use super::interrupt::{Input, Interrupt, Interrupted};
+use super::local_cluster::{LocalCluster, START_TIMEOUT};
 use super::memcached::Client;
 use super::progress::Progress;
 use crate::http::DigestBody;
@@ -34,7 +35,7 @@ pub struct Arguments {}
 
 /// Shows it.
 pub fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
-    let interrupt = Interrupt::listen()?;
+    let interrupt = Interrupt::listen(Input::Ends)?;
     let dir = tempfile::Builder::new()
         .prefix("quorumwire-demo-")
         .tempdir()?;
@@ -48,8 +49,8 @@ pub fn run(_: &Arguments) -> anyhow::Result<ExitCode> {
         since: Instant::now(),
     };
     match demo.play() {
-        Err(error) if error.is::<Interrupted>() => {
-            demo.cluster.stop()?;
+        Err(error) if error.is::<Interrupted>() || demo.interrupt.has_come() => {
+            demo.cluster.stop(&demo.interrupt)?;
             errln!("interrupted");
             Ok(ExitCode::FAILURE)
         }
@@ -105,7 +106,7 @@ impl Demo {
         self.kill_all()?;
         self.verify("after the death of all")?;
         self.compare_replicas()?;
-        self.cluster.stop()?;
+        self.cluster.stop(&self.interrupt)?;
         self.say("all replicas stopped in good order")?;
         outln!(
             "\n{} writes acknowledged, {} there at the end, 0 lost. Without a leader for {} ms.",

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 /// Where namespaces have names.
@@ -133,7 +134,9 @@ fn ip(arguments: &[&str], script: &str) -> anyhow::Result<()> {
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+        .stderr(Stdio::piped())
+        // Ctrl-C is for the demonstration, which then removes what it made.
+        .process_group(0);
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) if error.kind() == ErrorKind::NotFound => {

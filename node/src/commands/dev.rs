@@ -1,8 +1,9 @@
 //! `quorumwire dev`: a cluster on this machine in one command, until it is told to stop.
-use super::local_cluster::{Interrupt, Interrupted, LocalCluster, Opened, ending};
+use super::interrupt::{Input, Interrupt, Interrupted};
+use super::local_cluster::{LocalCluster, Opened, ending};
 use crate::options::{Durability, PLANES_ON_LOOPBACK};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -10,7 +11,8 @@ use std::time::Duration;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Starts replicas as processes of their own on loopback, waits until one leads, and stops them all on
-/// Ctrl-C or SIGTERM. A replica that dies is reported and not restarted.
+/// Ctrl-C or SIGTERM, and when its terminal, the reader of its output or the pipe on its input has gone. A replica
+/// that dies is reported and not restarted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -54,7 +56,7 @@ enum DurabilityWord {
 
 /// Runs the cluster.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let interrupt = Interrupt::listen()?;
+    let interrupt = Interrupt::listen(Input::Ends)?;
     let count = arguments.replicas.as_deref().map(str::parse).transpose()?;
     let durability = match arguments.durability {
         DurabilityWord::Sync => Durability::Sync,
@@ -79,27 +81,34 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             dir.display()
         ),
     }
-    cluster.start_all()?;
-    let leader = match cluster.wait_for_leader(&interrupt) {
-        Ok(report) => report.id,
-        Err(error) if error.is::<Interrupted>() => {
-            cluster.stop()?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        Err(error) => return Err(error),
+    let all_died = match serve(&mut cluster, arguments, &dir, &interrupt) {
+        // What is not read, or waited for, any more is no reason for a disorderly end.
+        Err(error) if error.is::<Interrupted>() || interrupt.has_come() => false,
+        served => served?,
     };
-    if arguments.json {
-        outln!("{}", as_json(&cluster, leader))?;
-    } else {
-        out!("{}", as_text(&cluster, leader, &dir))?;
-    }
-    let all_died = watch(&mut cluster, &interrupt)?;
     if all_died {
         errln!("no replica is left");
         return Ok(ExitCode::FAILURE);
     }
-    cluster.stop()?;
+    cluster.stop(&interrupt)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the replicas until something ends them; whether it was their own death.
+fn serve(
+    cluster: &mut LocalCluster,
+    arguments: &Arguments,
+    dir: &Path,
+    interrupt: &Interrupt,
+) -> anyhow::Result<bool> {
+    cluster.start_all()?;
+    let leader = cluster.wait_for_leader(interrupt)?.id;
+    if arguments.json {
+        outln!("{}", as_json(cluster, leader))?;
+    } else {
+        out!("{}", as_text(cluster, leader, dir))?;
+    }
+    watch(cluster, interrupt)
 }
 
 /// What each server is told besides its own addresses.
@@ -148,7 +157,7 @@ fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
     json!({ "replicas": replicas, "leader": leader })
 }
 
-fn as_text(cluster: &LocalCluster, leader: u16, dir: &std::path::Path) -> String {
+fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
     let headings = ["ID", "PID", "MEMCACHED", "REDIS", "CLIENT", "HTTP", ""];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
     for place in cluster.places() {

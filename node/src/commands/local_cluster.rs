@@ -2,6 +2,7 @@
 //! nothing by itself.
 use super::ask;
 use super::demo_network::DemoNetwork;
+use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::view::{ClusterView, Seen};
 use crate::key_folder::KeyFolder;
@@ -19,8 +20,6 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -78,42 +77,6 @@ pub struct Place {
     pub client: String,
     /// For status and administration.
     pub http: String,
-}
-
-/// SIGTERM or Ctrl-C has come.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-pub struct Interrupted;
-
-/// Set once by SIGTERM or Ctrl-C; the second one ends the process at once.
-#[derive(Clone, Debug)]
-pub struct Interrupt(Arc<AtomicBool>);
-
-impl Interrupt {
-    /// Begins to listen for both signals.
-    pub fn listen() -> anyhow::Result<Self> {
-        let flag = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&flag))?;
-            signal_hook::flag::register(signal, Arc::clone(&flag))?;
-        }
-        Ok(Self(flag))
-    }
-
-    /// Whether one has come.
-    #[must_use]
-    pub fn has_come(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    /// An error if one has come.
-    pub fn check(&self) -> Result<(), Interrupted> {
-        if self.has_come() {
-            Err(Interrupted)
-        } else {
-            Ok(())
-        }
-    }
 }
 
 impl Recorded {
@@ -504,14 +467,15 @@ impl LocalCluster {
         format!("the end of {}:\n{}", path.display(), tail.trim_end())
     }
 
-    /// SIGTERM to all, so that they finish what they began; SIGKILL to those that take too long.
-    pub fn stop(&mut self) -> anyhow::Result<()> {
+    /// SIGTERM to all, so that they finish what they began; SIGKILL to those that take too long, also for whoever
+    /// interrupts.
+    pub fn stop(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
         for child in self.running.values() {
             let pid = Pid::from_raw(i32::try_from(child.id())?).context("a process has an id")?;
             kill_process(pid, Signal::TERM)?;
         }
         let mut progress = Progress::start();
-        while self.any_runs() && progress.elapsed() < STOP_TIMEOUT {
+        while self.any_runs() && progress.elapsed() < STOP_TIMEOUT && !interrupt.is_impatient() {
             for (id, status) in self.ended()? {
                 if !status.success() {
                     errln!("replica {id} {}; {}", ending(status), self.log_tail(id));
@@ -524,10 +488,8 @@ impl LocalCluster {
             thread::sleep(POLL_INTERVAL);
         }
         for id in self.running.keys().copied().collect::<Vec<_>>() {
-            errln!(
-                "replica {id} has not stopped after {} s and is killed",
-                STOP_TIMEOUT.as_secs()
-            );
+            let waited = progress.elapsed().as_secs();
+            errln!("replica {id} has not stopped after {waited} s and is killed");
             self.kill(id)?;
         }
         Ok(())

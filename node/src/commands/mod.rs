@@ -10,6 +10,7 @@ mod demo_network;
 mod dev;
 #[cfg(test)]
 mod fuzz_test;
+mod interrupt;
 mod keys;
 mod local_cluster;
 mod man;

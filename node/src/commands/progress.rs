@@ -1,8 +1,10 @@
 //! Says what a command waits for, once it has waited long enough for people to wonder. On a terminal a
 //! line that changes, elsewhere a line per new text.
+use crate::output;
 use crate::stage::{Pace, SILENT_FOR, Stage};
-use indicatif::ProgressBar;
-use std::io::IsTerminal as _;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use std::io::{IsTerminal as _, stderr};
+use std::os::fd::AsFd as _;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -28,9 +30,7 @@ impl Progress {
     pub fn start() -> Self {
         Self {
             since: Instant::now(),
-            bar: std::io::stderr()
-                .is_terminal()
-                .then(ProgressBar::new_spinner),
+            bar: stderr().is_terminal().then(ProgressBar::new_spinner),
             last: String::new(),
             lines: Pace::every(LINE_INTERVAL),
         }
@@ -48,6 +48,9 @@ impl Progress {
             return;
         }
         if let Some(bar) = &self.bar {
+            if !output::is_writable(stderr().as_fd()) {
+                return; // a terminal that stands still would be waited for
+            }
             bar.set_message(format!("{text} ({} s)", self.elapsed().as_secs()));
             bar.tick();
         } else if self.last != text {
@@ -68,6 +71,9 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
+            if !output::is_writable(stderr().as_fd()) {
+                bar.set_draw_target(ProgressDrawTarget::hidden());
+            }
             bar.finish_and_clear();
         }
     }

@@ -2,24 +2,35 @@
 //! draws and reads keys, so that a replica that does not answer delays neither.
 pub mod screen;
 
+use super::interrupt::{Input, Interrupt, has_gone};
 use super::view::{ClusterView, Seen, Target};
 use crate::live::{LiveCluster, LiveDocument, Observation, REPORT_TIMEOUT, TICK};
+use crate::output;
 use anyhow::{Context as _, bail};
+use crossterm::Command as _;
+use crossterm::cursor::Show;
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use crossterm::terminal::{LeaveAlternateScreen, disable_raw_mode};
 use ratatui::DefaultTerminal;
 use ratatui::layout::Rect;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 use screen::Screen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, stdin, stdout};
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::mem::ManuallyDrop;
+use std::os::fd::AsFd as _;
+use std::process::{self, ExitCode};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a wait for keys may take until signals and documents are looked at again.
 const KEY_WAIT: Duration = Duration::from_millis(100);
+/// Keys and sizes taken in until the screen is drawn again.
+const EVENTS_MAX: usize = 64;
+/// How long an end in good order may take.
+const END_WAIT_MAX: Duration = Duration::from_secs(1);
 /// Documents that may wait to be shown.
 const DOCUMENTS_WAITING_MAX: usize = 2;
 
@@ -42,34 +53,54 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         bail!("top needs a terminal for keys and screen; without one: `quorumwire status`");
     }
     let first = arguments.target.addresses()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGHUP,
-    ] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let interrupt = Interrupt::listen_and(Input::Ends, |_| end_by_force())?;
     let (documents_in, documents) = sync_channel(DOCUMENTS_WAITING_MAX);
     thread::Builder::new()
         .name("asker".to_owned())
         .spawn(move || watch(&first, &documents_in))?;
     // Also puts the terminal back when something panics.
     let terminal = ratatui::try_init().context("preparing the terminal")?;
-    let shown = show(terminal, &documents, &stop);
-    let restored = ratatui::try_restore().context("putting the terminal back");
-    shown.and(restored)?;
+    // Dropped it would show the cursor, and panic where that cannot be.
+    let mut terminal = ManuallyDrop::new(terminal);
+    let shown = show(&mut terminal, &documents, &interrupt);
+    let restored = terminal
+        .show_cursor()
+        .and_then(|()| ratatui::try_restore())
+        .context("putting the terminal back");
+    if !interrupt.has_come() && !has_gone(&stdin()) {
+        shown.and(restored)?; // else there may be nothing to draw on, and nothing to put back
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the process if it does not end by itself: a terminal that stands still is waited for, and `crossterm` reads
+/// one that has gone for ever.
+fn end_by_force() {
+    thread::sleep(END_WAIT_MAX);
+    disable_raw_mode().ok();
+    let mut restored = String::new();
+    for written in [
+        LeaveAlternateScreen.write_ansi(&mut restored),
+        Show.write_ansi(&mut restored),
+    ] {
+        written.ok(); // a String takes everything
+    }
+    // Not by `stdout()`, which whoever waits for the terminal has locked.
+    let out = stdout();
+    if output::is_writable(out.as_fd()) {
+        rustix::io::write(out.as_fd(), restored.as_bytes()).ok();
+    }
+    process::exit(0)
 }
 
 /// Draws whenever there is something new, until a key or a signal says to stop.
 fn show(
-    mut terminal: DefaultTerminal,
+    terminal: &mut DefaultTerminal,
     documents: &Receiver<LiveDocument>,
-    stop: &AtomicBool,
+    interrupt: &Interrupt,
 ) -> anyhow::Result<()> {
     let mut screen = Screen::default();
-    while !stop.load(Ordering::Relaxed) {
+    while !interrupt.has_come() && !has_gone(&stdin()) {
         loop {
             match documents.try_recv() {
                 Ok(document) => screen.take(document),
@@ -78,19 +109,45 @@ fn show(
             }
         }
         terminal.draw(|frame| screen.draw(frame))?; // writes what has changed only
-        if event::poll(KEY_WAIT)? {
-            let event = event::read()?;
-            if matches!(event, Event::Resize(..)) {
-                // What a terminal leaves of the old size is its own choice, also if that size is back by now.
-                let size = terminal.size()?;
-                terminal.resize(Rect::new(0, 0, size.width, size.height))?;
-            }
-            if !screen.goes_on(&event) {
-                break;
-            }
+        if !take_events(&mut screen, terminal)? {
+            break;
         }
     }
     Ok(())
+}
+
+/// Waits a moment for keys and new sizes, and takes them in; whether to go on.
+fn take_events(screen: &mut Screen, terminal: &mut DefaultTerminal) -> anyhow::Result<bool> {
+    if !wait_for_input(KEY_WAIT) {
+        return Ok(true); // what `crossterm` would read is nothing, again and again
+    }
+    for _ in 0..EVENTS_MAX {
+        if !event::poll(Duration::ZERO)? {
+            break;
+        }
+        let event = event::read()?;
+        if matches!(event, Event::Resize(..)) {
+            // What a terminal leaves of the old size is its own choice, also if that size is back by now.
+            let size = terminal.size()?;
+            terminal.resize(Rect::new(0, 0, size.width, size.height))?;
+        }
+        if !screen.goes_on(&event) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Waits for a key, or for a signal, such as that of a new size; false if the terminal has gone.
+fn wait_for_input(at_most: Duration) -> bool {
+    let keys = stdin();
+    let mut asked = [PollFd::new(&keys, PollFlags::IN)];
+    let at_most = Timespec::try_from(at_most).unwrap_or_default();
+    // Fails when a signal comes.
+    poll(&mut asked, Some(&at_most)).ok();
+    !asked[0]
+        .revents()
+        .intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 impl Screen {
