@@ -1,5 +1,6 @@
 //! Hunts planted bugs on all threads and prints what became of each. It decides no verdict on a seed.
 use crate::Options;
+use crate::output::{answer, complain};
 use quorumwire_sim::mutants::{Effort, Hunted, OtherTests, SEEDS_MAX, all, hunt, is_sound};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,18 +23,22 @@ pub fn hunt_all(name: &str, options: &Options) -> ExitCode {
         match std::fs::read_to_string(path) {
             Ok(printed) => others.read(&printed),
             Err(error) => {
-                eprintln!("{}: {error}", path.display());
+                complain(format_args!("{}: {error}", path.display()));
                 return ExitCode::from(2);
             }
         }
     }
     let at_odds = others.at_odds();
     if !options.noticed_by.is_empty() && !at_odds.is_empty() {
-        eprintln!("not in both the simulator's list and the tests' lists: {at_odds:?}");
+        complain(format_args!(
+            "not in both the simulator's list and the tests' lists: {at_odds:?}"
+        ));
         return ExitCode::FAILURE;
     }
     if let Some(seed) = (1..=options.mutant_seeds).find(|seed| !is_sound(*seed)) {
-        eprintln!("seed {seed} fails without any planted bug: it cannot count");
+        complain(format_args!(
+            "seed {seed} fails without any planted bug: it cannot count"
+        ));
         return ExitCode::FAILURE;
     }
     let names: Vec<_> = all()
@@ -57,10 +62,10 @@ pub fn hunt_all(name: &str, options: &Options) -> ExitCode {
     });
     let [here, elsewhere, survivors] = [&tally.here, &tally.elsewhere, &tally.survivors]
         .map(|count| count.load(Ordering::Relaxed));
-    println!(
+    answer(format_args!(
         "{} planted bugs: {here} noticed here, {elsewhere} by another test only, {survivors} survive",
         names.len()
-    );
+    ));
     if survivors == 0 && !names.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -81,16 +86,22 @@ fn show(hunted: &Hunted, noticed: Option<&str>, tally: &Tally) {
         (Some((seed, violation)), _) => {
             let one_line = violation.replace('\n', " ");
             let what: String = one_line.chars().take(SHOWN_CHARS).collect();
-            println!("{name:<33} {kills:>3} of {seeds:>4} seeds, first {seed:>4}: {what}");
+            answer(format_args!(
+                "{name:<33} {kills:>3} of {seeds:>4} seeds, first {seed:>4}: {what}"
+            ));
             &tally.here
         }
         (None, Some(test)) => {
             let place = if *reached { "reached" } else { "not reached" };
-            println!("{name:<33}   0 of {seeds:>4} seeds, {place}; {test}");
+            answer(format_args!(
+                "{name:<33}   0 of {seeds:>4} seeds, {place}; {test}"
+            ));
             &tally.elsewhere
         }
         (None, None) => {
-            println!("{name:<33} SURVIVES {seeds} seeds, reached: {reached}");
+            answer(format_args!(
+                "{name:<33} SURVIVES {seeds} seeds, reached: {reached}"
+            ));
             &tally.survivors
         }
     };

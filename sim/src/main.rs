@@ -1,8 +1,10 @@
 //! The command line of the simulator.
 #[cfg(feature = "mutants")]
 mod hunting;
+mod output;
 
 use clap::Parser;
+use output::{answer, complain};
 use quorumwire_sim::plan::Plan;
 use quorumwire_sim::report::Report;
 use quorumwire_sim::run::{Verdict, catch_panics, run};
@@ -95,7 +97,7 @@ fn one(seed: u64, options: &Options) -> ExitCode {
     }
     let verdict = run(plan, options.trace);
     for line in &verdict.trace {
-        println!("{line}");
+        answer(line);
     }
     let mut report = Report::default();
     report.add(&verdict);
@@ -112,17 +114,17 @@ fn one(seed: u64, options: &Options) -> ExitCode {
 }
 
 fn print_plan(plan: &Plan) {
-    println!("{:#?}", plan.settings);
+    answer(format_args!("{:#?}", plan.settings));
     for (number, fault) in plan.faults.iter().enumerate() {
-        println!("{number:>4} {fault}");
+        answer(format_args!("{number:>4} {fault}"));
     }
 }
 
 fn print(report: &Report, json: bool) {
     if json {
-        println!("{}", report.to_json());
+        answer(report.to_json());
     } else {
-        println!("{}", report.to_text());
+        answer(report.to_text());
     }
 }
 
@@ -136,17 +138,22 @@ fn explain(seed: u64, verdict: Verdict) {
         text.join(",")
     };
     let plan = Plan::new(seed).keep(&kept);
-    println!("\nseed {seed} still fails with {} faults:", kept.len());
+    answer(format_args!(
+        "\nseed {seed} still fails with {} faults:",
+        kept.len()
+    ));
     for fault in &plan.faults {
-        println!("  {fault}");
+        answer(format_args!("  {fault}"));
     }
     let loud = run(plan, true);
     let from = loud.trace.len().saturating_sub(TRACE_TAIL);
     for line in &loud.trace[from..] {
-        println!("{line}");
+        answer(line);
     }
-    println!("{}", smaller.violation.unwrap_or_default());
-    println!("again: quorumwire-sim --seed {seed} --keep {keep} --trace");
+    answer(smaller.violation.unwrap_or_default());
+    answer(format_args!(
+        "again: quorumwire-sim --seed {seed} --keep {keep} --trace"
+    ));
 }
 
 fn many(options: &Options) -> ExitCode {
@@ -155,7 +162,10 @@ fn many(options: &Options) -> ExitCode {
         .split_once("..")
         .and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)))
     else {
-        eprintln!("option seeds: given {:?}, allowed: A..B", options.seeds);
+        complain(format_args!(
+            "option seeds: given {:?}, allowed: A..B",
+            options.seeds
+        ));
         return ExitCode::from(2);
     };
     let next = AtomicU64::new(first);
@@ -178,7 +188,7 @@ fn many(options: &Options) -> ExitCode {
                         enough.store(true, Ordering::Relaxed);
                     }
                     if let Some(violation) = &verdict.violation {
-                        eprintln!("seed {seed}: {violation}");
+                        complain(format_args!("seed {seed}: {violation}"));
                     }
                 }
             });

@@ -12,7 +12,7 @@ use quorumwire_fastpath::{TagKey, window_max};
 use quorumwire_interfaces::PlaneKeyPair;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _, stdin, stdout};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::PathBuf;
@@ -207,10 +207,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         alone.attach(&arguments.interface)?;
         all.push(alone);
     }
-    println!("ready");
+    writeln!(stdout(), "ready")?;
     let (ended, end) = channel();
     thread::spawn(move || {
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        let _ = stdin().read_to_end(&mut Vec::new());
         let _ = ended.send(());
     });
     while end.recv_timeout(RELEASE_EVERY) == Err(RecvTimeoutError::Timeout) {

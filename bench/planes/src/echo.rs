@@ -1,7 +1,7 @@
 //! `echo`: the least that an answer from the kernel can cost.
 use crate::programs::Programs;
 use anyhow::Result;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _, stdin, stdout};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -16,7 +16,7 @@ pub struct Arguments {
 /// Echoes until standard input ends.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let _programs = Programs::attach("load_echo", &arguments.interface, arguments.port, None)?;
-    println!("ready");
-    std::io::stdin().read_to_end(&mut Vec::new())?;
+    writeln!(stdout(), "ready")?;
+    stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }

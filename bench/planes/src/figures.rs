@@ -1,6 +1,7 @@
 //! What was measured, as one JSON object.
 use hdrhistogram::Histogram;
 use serde_json::json;
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 /// Longer answers count as this long.
@@ -26,7 +27,12 @@ pub struct Failures {
 pub type Look = (u64, u64, Vec<u64>);
 
 /// Prints a run.
-pub fn print(latencies: &Histogram<u64>, elapsed: Duration, failures: Failures, trace: &[Look]) {
+pub fn print(
+    latencies: &Histogram<u64>,
+    elapsed: Duration,
+    failures: Failures,
+    trace: &[Look],
+) -> io::Result<()> {
     let us = |quantile: f64| {
         let nanoseconds = latencies.value_at_quantile(quantile);
         Duration::from_nanos(nanoseconds).as_secs_f64() * 1e6
@@ -45,5 +51,5 @@ pub fn print(latencies: &Histogram<u64>, elapsed: Duration, failures: Failures, 
         "not_awaited": failures.not_awaited,
         "trace": trace,
     });
-    println!("{printed}");
+    writeln!(io::stdout(), "{printed}")
 }

@@ -109,7 +109,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         refused: totals.refused - totals_before.refused,
         not_awaited: totals.stale - totals_before.stale,
     };
-    figures::print(&latencies, elapsed, failures, &client.trace);
+    figures::print(&latencies, elapsed, failures, &client.trace)?;
     Ok(())
 }
 

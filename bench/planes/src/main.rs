@@ -14,6 +14,7 @@ mod watched;
 mod wire;
 
 use clap::{Args, Parser, Subcommand};
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -80,7 +81,7 @@ fn main() -> ExitCode {
         Command::Steps(arguments) => steps::run(&arguments),
     };
     if let Err(error) = done {
-        eprintln!("{error:#}");
+        writeln!(io::stderr(), "{error:#}").ok();
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

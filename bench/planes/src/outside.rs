@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     client.failures = Failures::default();
     let begun = Instant::now();
     client.go_on_for(measured, &mut received)?;
-    figures::print(&client.latencies, begun.elapsed(), client.failures, &[]);
+    figures::print(&client.latencies, begun.elapsed(), client.failures, &[])?;
     Ok(())
 }
 

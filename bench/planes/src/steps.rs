@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use libbpf_rs::ProgramInput;
 use quorumwire_interfaces::PlaneKeyPair;
 use serde_json::json;
+use std::io::{Write as _, stdout};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 #[derive(clap::Args)]
@@ -191,7 +192,7 @@ impl<'a> Pair<'a> {
             "what": what, "payload_bytes": bytes, "without": without,
             "ns": all.saturating_sub(nothing), "measuring_ns": nothing,
         });
-        println!("{printed}");
+        writeln!(stdout(), "{printed}")?;
         Ok(seen)
     }
 
