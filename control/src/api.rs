@@ -281,6 +281,13 @@ pub enum MemberChange {
     Remove(ReplicaId),
     /// How many voters must hold an entry to commit it.
     Quorum(CommitQuorum),
+    /// A member is elsewhere than the list says. Nothing else about it changes.
+    Move {
+        /// The life of it that was found there. Refused for any other: nobody may be sent to where another one is.
+        peer: Peer,
+        /// Where it was found.
+        peer_address: String,
+    },
 }
 
 /// What a replica asks its surroundings to do, in this order.

@@ -1,5 +1,6 @@
 //! The memberships in the log, newest in force at once; and what a wished-for change makes of one.
 //! Does not append or count anything.
+use crate::mutants::mutant;
 use crate::{MemberChange, Peer};
 use quorumwire_interfaces::{Incarnation, Index, ReplicaId};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
@@ -128,8 +129,27 @@ pub(crate) fn changed(
             }
             next.quorum = *quorum;
         }
+        MemberChange::Move { peer, peer_address } => {
+            let member = member_mut(&mut next, peer.id)?;
+            if peer_of(member) != *peer && !mutant("move-of-another-life") {
+                let id = peer.id;
+                return Err(format!("another life of replica {id} is the member"));
+            }
+            fits_address(peer_address)?;
+            if member.peer_address == *peer_address {
+                return Err(format!("replica {} is there already", peer.id));
+            }
+            member.peer_address.clone_from(peer_address);
+        }
     }
     Ok(next)
+}
+
+fn fits_address(peer_address: &str) -> Result<(), String> {
+    if peer_address.len() > ADDRESS_BYTES_MAX {
+        return Err(format!("an address has at most {ADDRESS_BYTES_MAX} bytes"));
+    }
+    Ok(())
 }
 
 /// The membership in which a replica's old life gives way to its new one, as a learner. For a voter
@@ -169,9 +189,7 @@ fn add(
     if next.members.len() >= MEMBERS_MAX {
         return Err(format!("at most {MEMBERS_MAX} members"));
     }
-    if peer_address.len() > ADDRESS_BYTES_MAX {
-        return Err(format!("an address has at most {ADDRESS_BYTES_MAX} bytes"));
-    }
+    fits_address(peer_address)?;
     let Some(incarnation) = connected else {
         return Err(format!(
             "replica {id} is not connected; start it first, with the leader among its peers"

@@ -52,6 +52,7 @@ const CONTROL: &[&str] = &[
     "lease-though-not-wanted",
     "lost-connection-breaks-promise",
     "membership-not-rolled-back",
+    "move-of-another-life",
     "no-check-quorum",
     "no-pre-vote",
     "old-life-heard",

@@ -74,6 +74,7 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         http_address: String::new(),
         redis_address: String::new(),
         own_address: String::new(),
+        peer_address: String::new(),
         plane_address: String::new(),
         promise_us: 0,
         clock_drift_ppm: 0,
@@ -88,6 +89,7 @@ pub fn check_hello(ours: &peer::Hello, theirs: &peer::Hello) -> Result<u32, (Goo
         &theirs.http_address,
         &theirs.redis_address,
         &theirs.own_address,
+        &theirs.peer_address,
         &theirs.plane_address,
     ]
     .iter()

@@ -133,6 +133,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "membership-not-rolled-back",
         "counting over a membership that never was",
     ),
+    (
+        "move-of-another-life",
+        "a member that others are sent to a stranger for",
+    ),
     ("no-check-quorum", "a leader alone that never notices"),
     ("no-pre-vote", "a returning replica that deposes the leader"),
     ("old-life-heard", "answers to a life that is gone"),

@@ -433,6 +433,10 @@ impl Script {
                 },
                 peer_address: format!("host{}:7400", target()?),
             },
+            Some("move") => MemberChange::Move {
+                peer: named(words.get(2).ok_or("whom?")?)?,
+                peer_address: (*words.get(3).ok_or("where to?")?).to_owned(),
+            },
             Some("promote") => MemberChange::Promote(target()?),
             Some("remove") => MemberChange::Remove(target()?),
             Some("quorum") => MemberChange::Quorum(match words.get(2).copied() {
@@ -507,8 +511,7 @@ impl Script {
             .first()
             .and_then(|w| w.split_once("->"))
             .ok_or("from whom to whom?")?;
-        let (id, life) = from.split_once('/').unwrap_or((from, "1"));
-        let from = peer(parse(id)?, parse(life)?);
+        let from = named(from)?;
         let to: u16 = parse(to)?;
         let body = match words.get(1).copied() {
             Some("vote") => quorumwire_control::Body::VoteReply {
@@ -685,6 +688,12 @@ fn link(words: &[&str]) -> Result<(Option<u16>, Option<u16>), String> {
 
 fn numbers(words: &[&str]) -> Result<Vec<u16>, String> {
     words.iter().map(|word| parse(word)).collect()
+}
+
+/// `ID/LIFE`, or `ID` in its first life.
+fn named(word: &str) -> Result<Peer, String> {
+    let (id, life) = word.split_once('/').unwrap_or((word, "1"));
+    Ok(peer(parse(id)?, parse(life)?))
 }
 
 fn number(words: &[&str], place: usize) -> Result<u16, String> {

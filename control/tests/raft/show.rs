@@ -76,7 +76,13 @@ pub fn membership(membership: &Membership) -> String {
                 MemberRole::Learner => "(learner)",
                 MemberRole::Joining => "(joining)",
             };
-            format!("{}{life}{mark}", m.id)
+            let usual = format!("host{}:7400", m.id);
+            let elsewhere = if m.peer_address == usual {
+                String::new()
+            } else {
+                format!("@{}", m.peer_address)
+            };
+            format!("{}{life}{elsewhere}{mark}", m.id)
         })
         .collect();
     let quorum = match membership.quorum {

@@ -42,6 +42,9 @@ pub struct Hello {
     /// Where clients of the speaker connect that speak client.proto.
     #[prost(string, tag = "14")]
     pub own_address: ::prost::alloc::string::String,
+    /// Where other replicas connect to the speaker. Empty: its code is from before this field.
+    #[prost(string, tag = "18")]
+    pub peer_address: ::prost::alloc::string::String,
 }
 /// Sent before a connection is closed on purpose.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

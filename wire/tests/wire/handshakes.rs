@@ -65,6 +65,7 @@ fn what_makes_no_sense_is_refused() {
         theirs(),
         theirs(),
         theirs(),
+        theirs(),
     ];
     cases[1].replica = 65_536;
     cases[2].client_address = "a".repeat(ADDRESS_BYTES_MAX + 1);
@@ -72,6 +73,7 @@ fn what_makes_no_sense_is_refused() {
     cases[4].cluster = "a".repeat(CLUSTER_NAME_BYTES_MAX + 1);
     cases[5].redis_address = "a".repeat(ADDRESS_BYTES_MAX + 1);
     cases[6].own_address = "a".repeat(ADDRESS_BYTES_MAX + 1);
+    cases[7].peer_address = "a".repeat(ADDRESS_BYTES_MAX + 1);
     for case in cases {
         assert_eq!(refused(&case).0.name(), "malformed", "{case:?}");
     }
@@ -80,6 +82,7 @@ fn what_makes_no_sense_is_refused() {
     longest.http_address = "a".repeat(ADDRESS_BYTES_MAX);
     longest.redis_address = "a".repeat(ADDRESS_BYTES_MAX);
     longest.own_address = "a".repeat(ADDRESS_BYTES_MAX);
+    longest.peer_address = "a".repeat(ADDRESS_BYTES_MAX);
     longest.replica = 65_535;
     assert!(check_hello(&ours(), &longest).is_ok());
 }

@@ -141,6 +141,14 @@ fn own_clients_bodies() -> Vec<(&'static str, Body)> {
             }),
         ),
         (
+            "hello_with_peer_address",
+            Body::Hello(peer::Hello {
+                cluster: "trunk".to_owned(),
+                peer_address: "127.0.0.1:9061".to_owned(),
+                ..peer::Hello::default()
+            }),
+        ),
+        (
             "forward_session",
             Body::ForwardSession(peer::ForwardSession { request: 42 }),
         ),
@@ -265,6 +273,7 @@ fn vector_name(body: &Body) -> &'static str {
         Body::Hello(hello) if hello.promise_us > 0 => "hello_with_promise",
         Body::Hello(hello) if !hello.redis_address.is_empty() => "hello_with_redis",
         Body::Hello(hello) if !hello.own_address.is_empty() => "hello_with_own_address",
+        Body::Hello(hello) if !hello.peer_address.is_empty() => "hello_with_peer_address",
         Body::Hello(_) => "hello",
         Body::Goodbye(_) => "goodbye",
         Body::Fresh(_) => "fresh",
