@@ -1,5 +1,6 @@
 //! Gives the machine a clock and sockets: one task that turns it, one for each connection. What to do when is
 //! decided in `machine/`.
+use crate::addresses::{connect_to_any, look_up};
 use crate::machine::{Action, Done, LinkId, Machine, Ticket};
 use crate::settings::Settings;
 use crate::tls::Tls;
@@ -9,7 +10,6 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::AbortHandle;
@@ -205,7 +205,7 @@ impl Driver {
         let (tls, events, patience) = (self.tls.clone(), self.events.clone(), self.patience);
         let task = tokio::spawn(async move {
             let limit = Instant::now() + patience;
-            let why = match timeout_at(limit, connect(&address, tls)).await {
+            let why = match timeout_at(limit, connect(&address, tls, limit)).await {
                 Err(_) => format!("{address}: no connection within {patience:?}"),
                 Ok(Err(error)) => format!("{address}: {error}"),
                 Ok(Ok(stream)) => {
@@ -228,8 +228,11 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-async fn connect(address: &str, tls: Option<Tls>) -> io::Result<Box<dyn Stream>> {
-    let stream = TcpStream::connect(address).await?;
+async fn connect(address: &str, tls: Option<Tls>, limit: Instant) -> io::Result<Box<dyn Stream>> {
+    let text = address.to_owned();
+    let found = tokio::task::spawn_blocking(move || look_up(&text)).await;
+    let found = found.map_err(io::Error::other)??;
+    let stream = connect_to_any(&found, limit).await?;
     stream.set_nodelay(true)?;
     let Some(tls) = tls else {
         return Ok(Box::new(stream));

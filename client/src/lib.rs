@@ -68,6 +68,7 @@
 //! let client = Client::connect(&settings)?;
 //! # Ok::<(), quorumwire_client::Error>(())
 //! ```
+pub mod addresses;
 mod asynchronous;
 mod blocking;
 mod driver;

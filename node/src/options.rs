@@ -1,9 +1,13 @@
 //! What a server is told at its start: every option checked, with its unit. Wrong ones are refused by
 //! name; nothing is opened or connected here.
+mod address_rules;
 mod resolve;
 mod table;
 mod xdp_words;
 
+pub use address_rules::{
+    members_at_one_address, parse_members, parse_reachable, reachable_argument,
+};
 #[cfg(test)]
 pub use resolve::resolve_in;
 pub use resolve::{Flags, Origin, Value, resolve};
@@ -17,7 +21,7 @@ use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::MemoryPolicy;
 use quorumwire_plane_xdp::{Attachment, XdpLock};
-use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
+use quorumwire_wire::limits::VOTERS_MAX;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -411,6 +415,7 @@ impl ServerOptions {
             return Err(given.refused("members", Kind::Members.allowed()));
         }
         self.check_exposed(given)?;
+        self.check_different(given)?;
         if self.plane != PlaneKind::None && self.secret_file.is_none() {
             let allowed = "a file made by `quorumwire keys new`: a data plane needs one";
             return Err(given.refused("secret-file", allowed.to_owned()));
@@ -496,6 +501,30 @@ impl ServerOptions {
         ]
     }
 
+    /// Each port of one server needs an address of its own.
+    fn check_different(&self, given: &Given<'_>) -> Result<(), Refused> {
+        let plane_runs = self.plane != PlaneKind::None;
+        let is_udp = |name: &str| match name {
+            "listen-plane" => plane_runs,
+            "listen-memcached" => self.memcached_udp,
+            _ => false,
+        };
+        let all = self.listen_addresses();
+        for (place, (name, address)) in all.iter().enumerate() {
+            let shares = |(other, _): &&(&str, SocketAddr)| {
+                let by_tcp = *name != "listen-plane" && *other != "listen-plane";
+                by_tcp || (is_udp(name) && is_udp(other))
+            };
+            let mut before = all[..place].iter().filter(shares);
+            let taken = before.find(|(_, other)| address_rules::collide(*address, *other));
+            if let Some((other, taken)) = taken {
+                let allowed = format!("an address of its own: `{other}` is {taken}");
+                return Err(given.refused(name, allowed));
+            }
+        }
+        Ok(())
+    }
+
     /// Beyond loopback, what is not encrypted and authenticated must be asked for by name.
     fn check_exposed(&self, given: &Given<'_>) -> Result<(), Refused> {
         if given.switch("insecure")? {
@@ -567,43 +596,6 @@ impl ServerOptions {
         }
         Ok(())
     }
-}
-
-/// Where a cluster's members are: `0=HOST:PORT,1=HOST:PORT`.
-pub fn parse_members(text: &str) -> Option<BTreeMap<ReplicaId, String>> {
-    let mut members = BTreeMap::new();
-    for part in text.split(',') {
-        let (id, address) = part.trim().split_once('=')?;
-        let id = ReplicaId(id.parse().ok()?);
-        let fresh = members.insert(id, parse_reachable(address)?).is_none();
-        if !fresh || members.len() > MEMBERS_MAX {
-            return None;
-        }
-    }
-    Some(members)
-}
-
-/// A `HOST:PORT` that one can connect to: not port 0, not an unspecified address.
-pub fn parse_reachable(text: &str) -> Option<String> {
-    let (host, port) = text.rsplit_once(':')?;
-    let port: u16 = port.parse().ok()?;
-    let unspecified = text
-        .parse::<SocketAddr>()
-        .is_ok_and(|address| address.ip().is_unspecified());
-    let strange = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '=' | ',');
-    let bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
-    let refused = host.is_empty()
-        || port == 0
-        || unspecified
-        || bare_v6
-        || host.contains(strange)
-        || text.len() > ADDRESS_BYTES_MAX;
-    (!refused).then(|| text.to_owned())
-}
-
-/// The same for the arguments of other commands.
-pub fn reachable_argument(text: &str) -> Result<String, &'static str> {
-    parse_reachable(text).ok_or("allowed: HOST:PORT to connect to")
 }
 
 /// The lowest multicast address that anybody may use.
@@ -706,8 +698,14 @@ impl Given<'_> {
     }
 
     fn listen(&self, name: &str) -> Result<SocketAddr, Refused> {
-        let parsed = self.text(name)?.parse();
-        parsed.map_err(|_| self.refused_value(name))
+        let parsed = address_rules::parse_listen(self.text(name)?);
+        parsed.map_err(|why| match why {
+            None => self.refused_value(name),
+            Some(why) => {
+                let allowed = self.value(name).spec.kind.allowed();
+                self.refused(name, format!("{allowed}; {why}"))
+            }
+        })
     }
 
     fn reachable(&self, name: &str) -> Result<Option<String>, Refused> {
@@ -772,7 +770,15 @@ impl Given<'_> {
     }
 
     fn members(&self, name: &str) -> Result<BTreeMap<ReplicaId, String>, Refused> {
-        parse_members(self.text(name)?).ok_or_else(|| self.refused_value(name))
+        let members = parse_members(self.text(name)?).ok_or_else(|| self.refused_value(name))?;
+        match members_at_one_address(&members) {
+            None => Ok(members),
+            Some((one, other)) => {
+                let allowed =
+                    format!("each address once; replicas {one} and {other} are given the same");
+                Err(self.refused(name, allowed))
+            }
+        }
     }
 }
 

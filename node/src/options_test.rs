@@ -304,11 +304,14 @@ fn members_are_checked() {
         "1=a:1,",
         "1=a b:1",
         "0=a:1,2=c:1",
+        "0=host:1,1=HOST:1",
+        "1=127.0.0.1:1,2=127.0.0.1:1",
+        "1=127.0.0.1:1,2=[::ffff:127.0.0.1]:1",
     ] {
         assert_eq!(refused(&[("members", text)]).option, "members", "{text:?}");
     }
     let many = |count: u16| {
-        let members: Vec<String> = (0..count).map(|id| format!("{id}=a:1")).collect();
+        let members: Vec<String> = (0..count).map(|id| format!("{id}=a:{}", id + 1)).collect();
         members.join(",")
     };
     load(&[("members", &many(7))], &[]).unwrap();
@@ -318,6 +321,59 @@ fn members_are_checked() {
     assert_eq!(error.option, "members");
     // A replica that joins need not be among those it contacts.
     load(&[("members", "0=a:1"), ("join", "true")], &[]).unwrap();
+}
+
+#[test]
+fn one_address_given_twice_is_refused_with_both_names() {
+    let error = refused(&[("members", "0=a:1,1=b:1,2=a:1")]).to_string();
+    assert!(error.contains("replicas 0 and 2"), "{error}");
+    let secret = ("secret-file", "secret.toml");
+    let (socket, udp) = (("plane", "socket"), ("memcached-udp", "true"));
+    let cases: [(&str, &str, &str, Pairs<'_>); 4] = [
+        ("listen-redis", "127.0.0.1:11211", "listen-memcached", &[]),
+        ("listen-http", "127.0.0.1:7400", "listen-peer", &[]),
+        (
+            "listen-client",
+            "0.0.0.0:6379",
+            "listen-redis",
+            &[("insecure", "true")],
+        ),
+        (
+            "listen-plane",
+            "127.0.0.1:11211",
+            "listen-memcached",
+            &[socket, secret, udp],
+        ),
+    ];
+    for (name, given, other, with) in cases {
+        let flags = [with, &[(name, given)]].concat();
+        let error = refused(&flags);
+        let later = if name == "listen-plane" { other } else { name };
+        assert_eq!(error.option, later);
+        assert!(
+            error
+                .to_string()
+                .contains(if later == name { other } else { name }),
+            "{error}"
+        );
+    }
+    // Datagrams and connections do not meet, and a plane that does not run listens nowhere.
+    let at_clients = ("listen-plane", "127.0.0.1:11211");
+    load(&[at_clients, socket, secret], &[]).unwrap();
+    load(&[at_clients, udp], &[]).unwrap();
+    let any = ["listen-peer", "listen-memcached", "listen-redis"].map(|it| (it, "127.0.0.1:0"));
+    load(&any, &[]).unwrap();
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_said() {
+    let options = load(
+        &[("listen-peer", "[fe80::1%lo]:7400"), ("insecure", "true")],
+        &[],
+    );
+    assert_eq!(options.unwrap().listen_peer.to_string(), "[fe80::1%1]:7400");
+    let error = refused(&[("listen-peer", "[fe80::1%nowhere]:7400")]).to_string();
+    assert!(error.contains("no interface \"nowhere\""), "{error}");
 }
 
 const PEER_TLS: [(&str, &str); 3] = [("tls-ca", "a"), ("tls-cert", "c"), ("tls-key", "k")];

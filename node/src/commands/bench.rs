@@ -18,12 +18,13 @@ use anyhow::{Context as _, bail};
 use clock::Clock;
 use cpu::CpuTime;
 use gaps::WriteGaps;
-use load::{Load, Opened, Phase};
+use load::{CONNECT_TIMEOUT, Load, Opened, Phase};
 use measured::Measured;
 use pace::Pace;
 use protocol::Protocol;
+use quorumwire_client::addresses::look_up;
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{SocketAddr, TcpStream};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -253,14 +254,14 @@ fn fill(arguments: &Arguments, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     bail!("storing the keys to read failed {FILL_TRIES_MAX} times: {errors:?}")
 }
 
+/// Of each name the address at which somebody takes connections: servers often listen at one of them only.
 fn resolve(addresses: &[String]) -> anyhow::Result<Vec<SocketAddr>> {
     let resolved = addresses.iter().map(|text| {
-        let mut found = text
-            .to_socket_addrs()
-            .with_context(|| format!("looking up {text}"))?;
-        found
-            .next()
-            .with_context(|| format!("{text} has no address"))
+        let found = look_up(text).with_context(|| format!("looking up {text}"))?;
+        let is_open = |address: &&SocketAddr| {
+            found.len() == 1 || TcpStream::connect_timeout(address, CONNECT_TIMEOUT).is_ok()
+        };
+        Ok(*found.iter().find(is_open).unwrap_or(&found[0]))
     });
     resolved.collect()
 }

@@ -2,7 +2,7 @@
 use super::backup;
 use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
 use super::progress::during;
-use crate::options::{Refused, parse_members};
+use crate::options::{Refused, members_at_one_address, parse_members};
 use crate::server::mark_as_member;
 use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
@@ -91,6 +91,10 @@ fn check_members(arguments: &Arguments) -> Result<BTreeMap<ReplicaId, String>, R
         let allowed = format!("ID=HOST:PORT,... with 1 to {VOTERS_MAX} different ids");
         Refused::flag("members", given, allowed)
     })?;
+    if let Some((one, other)) = members_at_one_address(&members) {
+        let allowed = format!("each address once; replicas {one} and {other} are given the same");
+        return Err(Refused::flag("members", given, allowed));
+    }
     if !members.contains_key(&ReplicaId(arguments.id)) {
         let ids: Vec<String> = members.keys().map(ToString::to_string).collect();
         let allowed = format!("an id among the members: {}", ids.join(", "));

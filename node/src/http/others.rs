@@ -5,18 +5,18 @@ use axum::body::{Body, to_bytes};
 use hyper::client::conn::http1;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use quorumwire_client::addresses::{connect_to_any, look_up};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 /// Largest report taken.
@@ -44,7 +44,7 @@ pub struct Lookups {
 
 impl Default for Lookups {
     fn default() -> Self {
-        Self::by(|address| Ok(address.to_socket_addrs()?.collect()))
+        Self::by(look_up)
     }
 }
 
@@ -103,7 +103,8 @@ pub async fn report(
     lookups: &Lookups,
     within: Duration,
 ) -> Result<Report, String> {
-    let answer = timeout(within, ask(address, transport, lookups)).await;
+    let until = Instant::now() + within;
+    let answer = timeout(within, ask(address, transport, lookups, until)).await;
     answer.unwrap_or_else(|_| {
         Err(format!(
             "no answer from {address} within {} ms",
@@ -112,12 +113,17 @@ pub async fn report(
     })
 }
 
-async fn ask(address: &str, transport: &Transport, lookups: &Lookups) -> Result<Report, String> {
+async fn ask(
+    address: &str,
+    transport: &Transport,
+    lookups: &Lookups,
+    until: Instant,
+) -> Result<Report, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{address}: {error}");
     let connect = async || {
         let addresses = lookups.addresses(address).await;
         let addresses = addresses.map_err(|error| failed(&error))?;
-        let stream = TcpStream::connect(&addresses[..]).await;
+        let stream = connect_to_any(&addresses, until).await;
         stream.map_err(|error| failed(&error))
     };
     match transport {

@@ -575,7 +575,7 @@ impl Kind {
             Self::Address => "IP:PORT that others can send to".to_owned(),
             Self::Multicast => "224.0.1.0 to 239.255.255.255".to_owned(),
             Self::Members => format!(
-                "ID=HOST:PORT,ID=HOST:PORT,... with 1 to {VOTERS_MAX} replicas, each id once \
+                "ID=HOST:PORT,ID=HOST:PORT,... with 1 to {VOTERS_MAX} replicas, each id and each address once \
                  (with `join`: up to {MEMBERS_MAX})"
             ),
         }

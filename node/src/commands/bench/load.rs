@@ -28,7 +28,8 @@ const SURVIVE_PAUSE: Duration = Duration::from_millis(5);
 const TRY_TIMEOUT: Duration = Duration::from_millis(250);
 /// Longest sleep without looking at the clock.
 const POLL_TIMEOUT: Duration = Duration::from_millis(50);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection may take to come about.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const EVENTS_MAX: usize = 1024;
 const TIMER: Token = Token(usize::MAX);
 
