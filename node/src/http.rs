@@ -18,6 +18,7 @@ use self::pages::Names;
 use crate::admin::{AdminError, AdminHandle, AdminRequest};
 use crate::descriptors::{LOOKUP_DESCRIPTORS_MAX, Starvation};
 use crate::report::Report;
+use crate::sparing::Sparing;
 use crate::tls::{ClientTls, People, Standing};
 use anyhow::Context as _;
 use axum::extract::rejection::JsonRejection;
@@ -78,6 +79,7 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 const LOOKUP_THREADS_MAX: usize = 4;
 /// How long requests that are under way, and lookups of names, may go on when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+static ACCEPT_FAILED: Sparing = Sparing::new();
 /// Pause after a failed accept, such as for want of a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -250,7 +252,8 @@ async fn accept(
     match listener.accept().await {
         Ok((stream, _)) => Some((stream, slot)),
         Err(error) => {
-            if !starvation.note(&error, listener, "http") {
+            if !starvation.note(&error, listener, "http") && ACCEPT_FAILED.says(&error.to_string())
+            {
                 tracing::warn!(%error, "accepting an HTTP connection failed");
             }
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -444,7 +447,11 @@ async fn readiness(State(handle): State<AdminHandle>) -> Response {
             } else {
                 ", and it does not vote yet"
             };
-            let error = format!("not ready: {}, {leader}{member}", report.role);
+            let mut error = format!("not ready: {}, {leader}{member}", report.role);
+            for fault in &report.faults {
+                error.push_str("; ");
+                error.push_str(fault);
+            }
             plain_error(StatusCode::SERVICE_UNAVAILABLE, &error)
         }
         Err(error) => plain_error(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),

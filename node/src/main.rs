@@ -22,6 +22,7 @@ mod privileges;
 mod report;
 mod server;
 mod service_manager;
+mod sparing;
 mod stage;
 mod tls;
 

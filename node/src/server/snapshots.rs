@@ -5,6 +5,7 @@ use super::backups::Backups;
 use super::clock;
 use super::core::Application;
 use crate::admin::AdminError;
+use crate::sparing::Sparing;
 use crate::stage::{Far, Stage, Told};
 use anyhow::{Context, ensure};
 use bytes::Bytes;
@@ -25,6 +26,13 @@ const PIECES_WAITING_MAX: usize = 64;
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// People who may wait for a snapshot or a digest.
 const WAITING_MAX: usize = 16;
+
+// What is tried again at once, or every second, is not said each time.
+static READ_FAILED: Sparing = Sparing::new();
+static STORE_FAILED: Sparing = Sparing::new();
+static TOO_MANY: Sparing = Sparing::new();
+static TAKING_FAILED: Sparing = Sparing::new();
+static INSTALLING_FAILED: Sparing = Sparing::new();
 
 /// How much log a replica counts at its start towards its first snapshot: all apply the same, and with nothing to
 /// tell them apart all would take every snapshot at the same moment. Multiples of the golden ratio are far apart
@@ -160,7 +168,9 @@ impl Snapshots {
             let chunk = files
                 .read_chunk(last_index, offset, bytes_max)
                 .unwrap_or_else(|error| {
-                    tracing::error!(%error, "a snapshot cannot be read; a new one is needed");
+                    if READ_FAILED.says(&error.to_string()) {
+                        tracing::error!(%error, "a snapshot cannot be read; a new one is needed");
+                    }
                     None
                 });
             read(chunk)
@@ -179,7 +189,9 @@ impl Snapshots {
         };
         let job: Job = Box::new(move || {
             let result = files.store_chunk(last_index, offset, bytes);
-            if let Err(error) = &result {
+            if let Err(error) = &result
+                && STORE_FAILED.says(&error.to_string())
+            {
                 tracing::warn!(%error, "a piece of a snapshot could not be stored");
             }
             stored(result.ok())
@@ -229,7 +241,11 @@ impl Snapshots {
         match self.pieces.try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
-                tracing::warn!("too many pieces of snapshots wait for the disk; one begins anew");
+                if TOO_MANY.says("") {
+                    tracing::warn!(
+                        "too many pieces of snapshots wait for the disk; one begins anew"
+                    );
+                }
                 self.refusals.send(refused).ok(); // received by itself
                 self.wake.wake().ok(); // the event loop is gone
             }
@@ -276,7 +292,9 @@ impl Server {
                 Ok(last_index.0)
             }
             Err(problem) => {
-                tracing::error!(problem, "no snapshot could be taken; the log keeps growing");
+                if TAKING_FAILED.says(&problem) {
+                    tracing::error!(problem, "no snapshot could be taken; the log keeps growing");
+                }
                 self.core.counters.snapshots_failed += 1;
                 self.snapshots.fault = Some(format!("no snapshot could be taken: {problem}"));
                 self.snapshot_retry_at = Some(Now(self.core.now.0 + RETRY_PAUSE));
@@ -312,7 +330,9 @@ impl Server {
                 Some(meta)
             }
             Err(problem) => {
-                tracing::error!(problem, "a received snapshot could not be installed");
+                if INSTALLING_FAILED.says(&problem) {
+                    tracing::error!(problem, "a received snapshot could not be installed");
+                }
                 self.core.counters.snapshots_failed += 1;
                 None
             }
