@@ -2,7 +2,7 @@
 use super::Server;
 use crate::admin::{AdminError, AdminRequest};
 use quorumwire_control::{Input, Ticket};
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, ReplicaId};
 use tokio::sync::oneshot;
 
 /// Who waits for a ticket.
@@ -13,6 +13,8 @@ pub enum Waiting {
     ReadIndex(oneshot::Sender<Result<u64, AdminError>>),
     /// The process itself, which is stopping.
     Drain,
+    /// The process itself, which corrects the address of this member in the list.
+    Correction(ReplicaId),
 }
 
 impl Server {
@@ -24,7 +26,7 @@ impl Server {
             AdminRequest::ChangeMembers(change, reply) => {
                 let ticket = self.core.next_ticket();
                 self.waiting.insert(ticket, Waiting::Plain(reply));
-                self.core.step(Input::ChangeMembers(ticket, change));
+                self.change_members(ticket, change);
             }
             AdminRequest::Transfer(to, reply) => {
                 let ticket = self.core.next_ticket();
@@ -67,6 +69,7 @@ impl Server {
             }
             // Not handed over in time: the next turn tries again.
             Some(Waiting::Drain) => self.core.draining = result.is_ok(),
+            Some(Waiting::Correction(id)) => self.address_book.note_correction(id, result.is_ok()),
             None => {} // nobody waits for it
         }
     }

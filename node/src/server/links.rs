@@ -1,7 +1,7 @@
 //! Connections between replicas: who dials whom, handshake, frames in and out. Knows no protocol
 //! beyond the handshake; messages are handed up and taken down as they are.
 use super::clock;
-use super::dial::{Dial, Resolved};
+use super::dial::Dial;
 use super::handshakes::TimeBudget;
 use super::outbox::Outbox;
 use super::stream::Stream;
@@ -10,7 +10,7 @@ use crate::tls::{PeerTls, TlsRefusal};
 use bytes::{Bytes, BytesMut};
 use mio::Registry;
 use mio::event::Event;
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpListener;
 use quorumwire_control::{Now, Peer, Promise};
 use quorumwire_interfaces::{Incarnation, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;
@@ -22,6 +22,8 @@ use std::io::{self, Read, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+mod dialing;
+mod proofs;
 mod secrets;
 mod strangers;
 
@@ -29,7 +31,8 @@ mod strangers;
 pub const LINKS_MAX: usize = 64;
 /// Descriptors that all of this may need: one for each connection, the listener and one that is closed at once, and
 /// those of lookups of the replicas' names.
-pub const DESCRIPTORS_MAX: usize = LINKS_MAX + 2 + MEMBERS_MAX * LOOKUP_DESCRIPTORS_MAX;
+pub const DESCRIPTORS_MAX: usize =
+    LINKS_MAX + 2 + (MEMBERS_MAX + proofs::PROOFS_MAX) * LOOKUP_DESCRIPTORS_MAX;
 /// Those of them that may be strangers from an address at which no replica is, and as many that come from such
 /// an address: neither find room of the others, or of those that we dial.
 const STRANGERS_MAX: usize = LINKS_MAX / 4;
@@ -44,11 +47,9 @@ const NEIGHBOURS_TIME: Duration = Duration::from_millis(150);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A dial that has not connected by then is given up.
 const DIAL_TIMEOUT: Duration = Duration::from_millis(500);
-/// Pause between two dials of the same replica.
-const DIAL_PAUSE: Duration = Duration::from_millis(100);
 /// Bytes on their way to one replica; further messages are dropped (and counted) until it drains.
 const LINK_QUEUE_BYTES_MAX: usize = 32 << 20;
-/// A refused connection is shown to people for this long.
+/// A refused connection is shown to people for this long, and the log says it again after as long.
 const REFUSAL_SHOWN: Duration = Duration::from_secs(30);
 /// Characters of a foreign text that are shown to people.
 const FOREIGN_TEXT_MAX: usize = 200;
@@ -74,11 +75,22 @@ pub enum LinkEvent {
         /// What was attached.
         attachment: Bytes,
     },
+    /// Answer to [`Links::prove`].
+    Proved {
+        /// Which replica was looked for.
+        id: ReplicaId,
+        /// Where.
+        address: String,
+        /// The life of it that is there, or what was found instead.
+        outcome: Result<Peer, String>,
+    },
 }
 
 /// Addresses that a connected replica said it has.
 #[derive(Clone, Debug)]
 pub struct PeerInfo {
+    /// Where other replicas connect; empty: it did not say.
+    pub peer: String,
     /// Where memcached clients connect; the others have ports of their own.
     pub client: String,
     /// Where Redis clients connect.
@@ -115,6 +127,8 @@ pub struct LinkCounters {
 struct Link {
     stream: Stream,
     dialed: Option<ReplicaId>,
+    /// It was dialed to see who is there, and says nothing.
+    proves: bool,
     /// Where it came from.
     from: IpAddr,
     /// That is a replica's address, too.
@@ -125,6 +139,8 @@ struct Link {
     /// Whom its certificate names.
     certified: Option<ReplicaId>,
     peer: Option<Peer>,
+    /// The other side has gone on behind its hello: it takes us for who we are.
+    let_in: bool,
     info: PeerInfo,
     input: BytesMut,
     output: Outbox,
@@ -158,6 +174,9 @@ pub struct Links {
     pub starvation: Starvation,
     up: BTreeMap<ReplicaId, usize>,
     dials: BTreeMap<ReplicaId, Dial>,
+    proofs: BTreeMap<ReplicaId, proofs::Proof>,
+    /// What came of those that are done.
+    proved: Vec<LinkEvent>,
     /// The lives that are members.
     pub members: BTreeMap<ReplicaId, Incarnation>,
     /// Dial every address, also those of replicas that would dial us.
@@ -165,8 +184,8 @@ pub struct Links {
     keepalive: Duration,
     silence_max: Duration,
     scratch: Box<[u8]>,
-    /// Why peers are not connected, for people, and since when.
-    refused: BTreeMap<String, (Now, String)>,
+    /// Who is not connected, and why, for people.
+    refused: BTreeMap<(String, String), strangers::Refusal>,
     now: Now,
     pub counters: LinkCounters,
 }
@@ -195,6 +214,8 @@ impl Links {
             starvation: Starvation::default(),
             up: BTreeMap::new(),
             dials: BTreeMap::new(),
+            proofs: BTreeMap::new(),
+            proved: Vec::new(),
             members: BTreeMap::new(),
             dial_all: false,
             keepalive,
@@ -219,19 +240,6 @@ impl Links {
         outdated
     }
 
-    /// Sets where replicas are dialed. Addresses not named any more are dialed no more.
-    pub fn set_addresses(&mut self, addresses: &BTreeMap<ReplicaId, String>) {
-        self.dials
-            .retain(|id, dial| addresses.get(id) == Some(&dial.address));
-        for (id, address) in addresses {
-            if u32::from(id.0) != self.hello.replica {
-                self.dials
-                    .entry(*id)
-                    .or_insert_with(|| Dial::new(address.clone()));
-            }
-        }
-    }
-
     /// What this replica says about itself.
     pub fn own_hello(&self) -> &peer::Hello {
         &self.hello
@@ -246,8 +254,8 @@ impl Links {
     /// Replicas refused, or that refused us, and why: for people.
     pub fn refusals(&self) -> impl Iterator<Item = String> {
         self.refused
-            .iter()
-            .map(|(who, (_, why))| format!("{who}: {why}"))
+            .keys()
+            .map(|(who, why)| format!("{who}: {why}"))
     }
 
     /// Whether this life of a replica is connected.
@@ -365,8 +373,10 @@ impl Links {
         }
         self.now = now;
         self.refused
-            .retain(|_, (at, _)| now.0.saturating_sub(at.0) < REFUSAL_SHOWN);
+            .retain(|_, refusal| now.0.saturating_sub(refusal.at.0) < REFUSAL_SHOWN);
         self.dial_due(now);
+        self.tell_missing(now);
+        self.go_on_proving(now, sink);
     }
 
     /// Writes what is queued.
@@ -406,64 +416,6 @@ impl Links {
         self.write(now, &mut Vec::new());
     }
 
-    fn dial_due(&mut self, now: Now) {
-        let me = self.hello.replica;
-        let due: Vec<ReplicaId> = self
-            .dials
-            .iter()
-            .filter(|(id, dial)| {
-                dial.link.is_none()
-                    && dial.next <= now
-                    && !self.up.contains_key(id)
-                    // Each pair's higher id dials. Once the other does, too: who was just started is
-                    // not found before the next dial otherwise.
-                    && (self.dial_all || u32::from(id.0) < me || !dial.tried)
-            })
-            .map(|(id, _)| *id)
-            .collect();
-        for id in due {
-            let Some(dial) = self.dials.get_mut(&id) else {
-                continue;
-            };
-            dial.next = Now(now.0 + DIAL_PAUSE);
-            let address = match dial.resolve() {
-                Resolved::Address(address) => address,
-                Resolved::NotYet => continue,
-                Resolved::Unknown => {
-                    let text = format!("{:?} does not resolve", dial.address);
-                    self.refused.insert(format!("replica {id}"), (now, text));
-                    continue;
-                }
-            };
-            dial.tried = true;
-            if let Ok(stream) = TcpStream::connect(address) {
-                let slot = self.open(stream, Some(id), address.ip(), now);
-                if let Some(dial) = self.dials.get_mut(&id) {
-                    dial.link = slot;
-                }
-            }
-        }
-    }
-
-    /// A dialed socket became writable: it is connected, or it failed.
-    fn finish_dial(&mut self, slot: usize, now: Now) {
-        let Some(link) = self.slots[slot].as_mut() else {
-            return;
-        };
-        match link.stream.socket().take_error() {
-            Ok(None) => {}
-            Ok(Some(error)) | Err(error) => {
-                return self.close(slot, &error.to_string(), &mut Vec::new());
-            }
-        }
-        if link.stream.socket().peer_addr().is_ok() {
-            link.connected = true;
-            link.last_heard = now;
-            link.stream.socket().set_nodelay(true).ok();
-            self.greet(slot).ok(); // under TLS it is not time yet
-        }
-    }
-
     /// Says hello, once it is known that the other side may hear it.
     fn greet(&mut self, slot: usize) -> Result<(), String> {
         let Some(link) = self.slots[slot].as_mut() else {
@@ -482,7 +434,9 @@ impl Links {
             }
         }
         link.greeted = true;
-        link.say_hello(&self.hello);
+        if !link.proves {
+            link.say_hello(&self.hello);
+        }
         Ok(())
     }
 
@@ -594,9 +548,13 @@ impl Links {
                 Err(text)
             }
             (Some(Body::Hello(hello)), None) => self.take_hello(slot, hello, sink),
-            (None, Some(_)) => Ok(()),
+            (None, Some(_)) => {
+                self.note_let_in(slot);
+                Ok(())
+            }
             (Some(Body::FastTermKey(_)), Some(_)) if !self.may_hold_secrets(slot) => Ok(()),
             (Some(body), Some(from)) => {
+                self.note_let_in(slot);
                 let message = peer::PeerMessage {
                     body: Some(body),
                     ..message
@@ -621,6 +579,9 @@ impl Links {
         hello: peer::Hello,
         sink: &mut Vec<LinkEvent>,
     ) -> Result<(), String> {
+        if self.slots[slot].as_ref().is_some_and(|link| link.proves) {
+            return Err(self.take_proof(slot, &hello));
+        }
         if let Err((reason, detail)) = check_hello(&self.hello, &hello) {
             return Err(self.refuse(slot, reason, detail));
         }
@@ -655,15 +616,15 @@ impl Links {
         let link = self.slots[slot].as_mut().expect("open: it just read");
         link.peer = Some(peer);
         link.info = PeerInfo {
+            peer: hello.peer_address,
             client: hello.client_address,
             redis: hello.redis_address,
             own: hello.own_address,
             http: hello.http_address,
             plane: hello.plane_address.parse().ok(),
         };
+        link.queue(&peer::PeerMessage::default(), &[]); // it is let in
         self.up.insert(peer.id, slot);
-        self.refused.remove(&format!("replica {}", peer.id));
-        tracing::info!(replica = peer.id.0, incarnation = %peer.incarnation, "peer connected");
         sink.push(LinkEvent::Up(peer, promise));
         Ok(())
     }
@@ -706,19 +667,20 @@ impl Links {
         };
         link.stream.say_end();
         self.registry.deregister(&mut link.stream).ok();
-        for dial in self
-            .dials
-            .values_mut()
-            .filter(|dial| dial.link == Some(slot))
-        {
-            dial.link = None;
+        if link.proves {
+            self.proof_link_ended(slot, reason);
+        } else {
+            self.dial_ended(slot, (!link.let_in).then_some(reason));
         }
         if let Some(peer) = link.peer {
             if self.up.get(&peer.id) == Some(&slot) {
                 self.up.remove(&peer.id);
             }
-            tracing::info!(replica = peer.id.0, reason, "peer disconnected");
             sink.push(LinkEvent::Down(peer));
+        }
+        if let Some(peer) = link.peer.filter(|_| link.let_in) {
+            tracing::info!(replica = peer.id.0, reason, "peer disconnected");
+            self.note_lost(peer.id);
         } else {
             tracing::debug!(reason, dialed = ?link.dialed, "peer connection closed");
         }

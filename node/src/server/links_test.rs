@@ -1,5 +1,7 @@
 //! Who is let in, over real sockets.
+use super::dialing::{LOWER_DIALS_AFTER, MISSED_AFTER};
 use super::*;
+use crate::server::dial::Source;
 use mio::{Events, Interest, Poll, Token};
 use rustls::pki_types::CertificateDer;
 use std::net::SocketAddr;
@@ -86,6 +88,37 @@ impl Host {
     }
 }
 
+/// The list of members says that this replica is there.
+pub fn only_at(id: ReplicaId, address: String) -> BTreeMap<ReplicaId, Vec<(Source, String)>> {
+    BTreeMap::from([(id, vec![(Source::List, address)])])
+}
+
+/// What comes of asking whether this replica is there.
+pub fn proof(host: &mut Host, id: ReplicaId, address: &str) -> Result<Peer, String> {
+    let begun = Instant::now();
+    assert!(host.links.prove(id, address, Now::default()));
+    assert!(
+        !host.links.prove(id, address, Now::default()),
+        "one at a time"
+    );
+    loop {
+        let (now, mut told) = (Now(begun.elapsed()), Vec::new());
+        host.links.housekeeping(now, &mut told);
+        if let Some(LinkEvent::Proved { outcome, .. }) = told.pop() {
+            host.turn_while(|links, told| {
+                assert!(told.is_empty(), "whoever asks is nobody");
+                links.slots.iter().flatten().count() > 0
+            });
+            return outcome;
+        }
+        assert!(told.is_empty(), "nobody is connected");
+        host.turn_while(|_, told| {
+            assert!(told.is_empty(), "whoever asks is nobody");
+            false
+        });
+    }
+}
+
 fn peer_1(incarnation: u64) -> Peer {
     Peer {
         id: ReplicaId(1),
@@ -120,7 +153,7 @@ fn without_tls_keys_are_neither_taken_nor_sent() {
     member.write_all(&frames).unwrap();
     let body_of = |event: &LinkEvent| match event {
         LinkEvent::Message { message, .. } => message.body.clone(),
-        LinkEvent::Up(..) | LinkEvent::Down(_) => None,
+        LinkEvent::Up(..) | LinkEvent::Down(_) | LinkEvent::Proved { .. } => None,
     };
     host.turn_while(|_, told| {
         let bodies: Vec<_> = told.iter().filter_map(body_of).collect();
@@ -168,25 +201,128 @@ fn another_life_is_let_in_only_once_the_member_is_gone() {
     host.turn_until(|event| matches!(event, LinkEvent::Up(peer, _) if *peer == peer_1(6)));
 }
 
-/// Replica 1 dials replica 0; but it may not look for it again for a while when that was just started.
+/// Replica 1 dials replica 0; but it may not look for it again for a while when that was just started, and it may look for it
+/// where it is not any more.
 #[test]
-fn who_was_just_started_dials_also_those_who_would_dial_it() {
+fn the_lower_id_dials_at_once_and_when_there_has_been_no_connection_for_a_while() {
     let mut host = Host::start();
     let member = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = member.local_addr().unwrap().to_string();
-    let known = BTreeMap::from([(ReplicaId(1), address)]);
-    host.links.set_addresses(&known);
+    host.links
+        .set_addresses(&only_at(ReplicaId(1), address), Now::default());
     let dials = |host: &Host| host.links.slots.iter().flatten().count();
     host.links.housekeeping(Now::default(), &mut Vec::new());
     assert_eq!(dials(&host), 1, "at once");
     member.accept().unwrap();
 
-    // Nobody said anything; from now on it is left to the other.
-    for turn in 1..4 {
-        let later = Now(turn * 10 * DIAL_TIMEOUT);
-        host.links.housekeeping(later, &mut Vec::new());
-        assert_eq!(dials(&host), 0, "again");
+    // Nobody said anything. It is left to the other, until it has been too long.
+    let after = DIAL_TIMEOUT + Duration::from_millis(1);
+    for later in [after, LOWER_DIALS_AFTER.mul_f32(0.99)] {
+        host.links.housekeeping(Now(later), &mut Vec::new());
+        assert_eq!(dials(&host), 0, "{later:?}");
     }
+    host.links
+        .housekeeping(Now(LOWER_DIALS_AFTER), &mut Vec::new());
+    assert_eq!(dials(&host), 1, "again");
+    assert_eq!(host.links.missing().count(), 0);
+    host.links.housekeeping(Now(MISSED_AFTER), &mut Vec::new());
+    let missing: Vec<_> = host.links.missing().collect();
+    assert_eq!(missing[0].0, ReplicaId(1));
+    assert!(
+        missing[0]
+            .1
+            .contains("(the list of members): dial timed out"),
+        "{missing:?}"
+    );
+}
+
+#[test]
+fn whether_a_replica_is_at_an_address_is_found_out_by_its_hello() {
+    let mut host = Host::start();
+    let own = host.address.to_string();
+    let found = proof(&mut host, ReplicaId(0), &own).unwrap();
+    assert_eq!(
+        (found.id, found.incarnation),
+        (ReplicaId(0), Incarnation(1))
+    );
+    // By a name that may mean another address first, at which nobody listens.
+    let by_name = format!("localhost:{}", host.address.port());
+    assert_eq!(proof(&mut host, ReplicaId(0), &by_name), Ok(found));
+    let error = proof(&mut host, ReplicaId(1), &own).unwrap_err();
+    assert!(error.contains("replica 0 is there"), "{error}");
+    host.links.hello.cluster = "other".to_owned();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = closed.local_addr().unwrap().to_string();
+    drop(closed);
+    let error = proof(&mut host, ReplicaId(1), &nobody).unwrap_err();
+    assert!(error.contains("refused"), "{error}");
+    let error = proof(&mut host, ReplicaId(1), "[fe80::1%nowhere]:1").unwrap_err();
+    assert!(error.contains("no interface"), "{error}");
+}
+
+/// A port that says hello as replica 1, and goodbye: another life of it is there.
+fn refuses_all() -> (std::net::TcpListener, Vec<u8>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut frames = BytesMut::new();
+    let said = [
+        Body::Hello(quorumwire_wire::hello("test", 1, 5)),
+        Body::Goodbye(Goodbye::IdInUse.message("replica 0 is connected and a member".to_owned())),
+    ];
+    for body in said {
+        let message = peer::PeerMessage {
+            body: Some(body),
+            ..peer::PeerMessage::default()
+        };
+        encode_frame(&mut frames, &message, &[]);
+    }
+    (listener, frames.to_vec())
+}
+
+/// The other side's hello comes first; whether it takes ours shows behind that.
+#[test]
+fn who_is_refused_behind_a_hello_is_not_connected_and_the_reason_stays() {
+    let mut host = Host::start();
+    let (listener, frames) = refuses_all();
+    let address = listener.local_addr().unwrap().to_string();
+    host.links.dial_all = true;
+    host.links
+        .set_addresses(&only_at(ReplicaId(1), address), Now::default());
+    for round in 0..3 {
+        let now = Now(Duration::from_secs(2 * round));
+        host.links.housekeeping(now, &mut Vec::new());
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&frames).unwrap();
+        host.turn_until(|event| matches!(event, LinkEvent::Down(peer) if *peer == peer_1(5)));
+        let said: Vec<_> = host.links.refusals().collect();
+        assert!(said.len() == 1 && said[0].contains("id_in_use"), "{said:?}");
+    }
+    host.links.housekeeping(Now(MISSED_AFTER), &mut Vec::new());
+    assert_eq!(host.links.missing().count(), 1, "it never was connected");
+}
+
+#[test]
+fn the_log_says_each_reason_once_in_half_a_minute_and_again_if_it_goes_on() {
+    let mut host = Host::start();
+    let mut said = Vec::new();
+    for tenth in 0..650 {
+        host.links
+            .begin_turn(Now(Duration::from_millis(100 * tenth)));
+        for why in ["id_in_use replica 1", "id_in_use replica 2"] {
+            if host
+                .links
+                .note_refused("127.0.0.1".to_owned(), why.to_owned())
+            {
+                said.push(tenth);
+            }
+        }
+    }
+    assert_eq!(said, [0, 0, 300, 300, 600, 600]);
+    // Whoever makes up reasons fills neither the log nor the page.
+    for number in 0..100 {
+        host.links
+            .note_refused("192.0.2.1".to_owned(), format!("cluster {number}"));
+    }
+    assert_eq!(host.links.refusals().count(), 2 + 4);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Who is let in under TLS, over real sockets: strangers of every kind speak from threads of their own, with
 //! the same library and certificates made for it.
-use super::tests::{DEADLINE, Host, a_key};
+use super::tests::{DEADLINE, Host, a_key, only_at, proof};
 use super::*;
 use crate::key_folder::KeyFolder;
 use crate::tls::{
@@ -141,7 +141,7 @@ fn a_key_passes_between_those_whom_certificates_name() {
     let heard = speaker(&host, Some(&shows), ("test", 1), &[a_key()]);
     let is_key = |event: &LinkEvent| match event {
         LinkEvent::Message { from, message, .. } => *from == replica_1 && *message == a_key(),
-        LinkEvent::Up(..) | LinkEvent::Down(_) => false,
+        LinkEvent::Up(..) | LinkEvent::Down(_) | LinkEvent::Proved { .. } => false,
     };
     host.turn_while(|_, told| !told.iter().any(is_key));
     assert!(host.links.send_secret(replica_1, &a_key()));
@@ -282,7 +282,7 @@ fn a_dialed_host_that_is_not_that_replica_hears_nothing() {
     // Replica 0 is at the address at which replica 1 should be.
     let address = wrong.address.to_string();
     host.links
-        .set_addresses(&BTreeMap::from([(ReplicaId(1), address)]));
+        .set_addresses(&only_at(ReplicaId(1), address), Now::default());
     host.links.housekeeping(Now::default(), &mut Vec::new());
     let end = std::time::Instant::now() + Duration::from_secs(10);
     while refused(&host.links, TlsRefusal::WrongName) == 0 {
@@ -294,6 +294,19 @@ fn a_dialed_host_that_is_not_that_replica_hears_nothing() {
             });
         }
     }
+}
+
+#[test]
+fn a_replica_is_found_at_an_address_by_its_certificate_and_hello() {
+    let mut host = cluster("test").host();
+    let own = host.address.to_string();
+    let found = proof(&mut host, ReplicaId(0), &own).unwrap();
+    assert_eq!(
+        (found.id, found.incarnation),
+        (ReplicaId(0), Incarnation(1))
+    );
+    let error = proof(&mut host, ReplicaId(1), &own).unwrap_err();
+    assert!(error.contains("replica-0.test"), "{error}");
 }
 
 #[test]
@@ -348,8 +361,8 @@ fn from_elsewhere(host: &Host, last_byte: u8) -> std::net::TcpStream {
 /// A host that knows that replica 1 is at 127.0.0.1.
 fn with_neighbour(ours: &Cluster) -> Host {
     let mut host = ours.host();
-    let known = BTreeMap::from([(ReplicaId(1), "127.0.0.1:1".to_owned())]);
-    host.links.set_addresses(&known);
+    let known = only_at(ReplicaId(1), "127.0.0.1:1".to_owned());
+    host.links.set_addresses(&known, Now::default());
     host
 }
 

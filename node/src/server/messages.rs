@@ -34,6 +34,11 @@ impl Server {
                 } => {
                     self.take_message(from, message, attachment);
                 }
+                LinkEvent::Proved {
+                    id,
+                    address,
+                    outcome,
+                } => self.take_proof(id, &address, outcome),
             }
         }
         self.link_events = events;

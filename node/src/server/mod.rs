@@ -1,6 +1,7 @@
 //! The server: one event loop that joins consensus, state machine, disk, replicas and clients. The
 //! rare heavy work (snapshots, syncing the log, HTTP) has threads of its own; what they say arrives
 //! between two turns.
+mod addresses;
 mod administration;
 mod answers;
 mod apply;
@@ -46,6 +47,7 @@ mod stats;
 mod stream;
 mod term_keys;
 
+use self::addresses::AddressBook;
 use self::administration::Waiting;
 use self::attention::Attention;
 use self::busy_poll::{Awaited, BusyPoll};
@@ -115,6 +117,7 @@ struct Server {
     snapshots: Snapshots,
     admin: Receiver<AdminRequest>,
     waiting: BTreeMap<Ticket, Waiting>,
+    address_book: AddressBook,
     link_events: Vec<LinkEvent>,
     scratch: Box<[u8]>,
     /// Buffers kept from turn to turn.
@@ -366,6 +369,7 @@ impl Server {
         self.next_housekeeping = Now(now.0 + HOUSEKEEPING_INTERVAL);
         self.core.links.housekeeping(now, &mut self.link_events);
         self.take_link_events();
+        self.look_where_members_are();
         self.core.journal.retry()?;
         self.tell_service_manager();
         if self.reload.swap(false, Ordering::Relaxed) {

@@ -152,6 +152,9 @@ impl Server {
 
     fn faults(&self) -> Vec<String> {
         let mut faults: Vec<String> = self.core.links.refusals().collect();
+        let missing = self.core.links.missing();
+        faults.extend(missing.map(|(id, tried)| format!("no connection to replica {id}: {tried}")));
+        faults.extend(self.address_faults());
         faults.extend(self.core.journal.fault());
         let plane_fault = self.core.plane.as_ref().and_then(Plane::fault);
         faults.extend(plane_fault.map(|fault| format!("the data plane cannot run: {fault}")));

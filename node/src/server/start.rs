@@ -1,4 +1,5 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
+use super::addresses::{AddressBook, addresses_to_dial};
 use super::attention::Attention;
 use super::budget::Budget;
 use super::busy_poll::BusyPoll;
@@ -354,6 +355,7 @@ fn hello(
     promise: &Promise,
 ) -> peer::Hello {
     peer::Hello {
+        peer_address: addresses.peer.clone(),
         client_address: addresses.memcached.clone(),
         redis_address: addresses.redis.clone(),
         own_address: addresses.own.clone(),
@@ -441,6 +443,7 @@ fn join(
         snapshots: memory.snapshots,
         admin: mpsc::sync_channel(0).1,
         waiting: BTreeMap::new(),
+        address_book: AddressBook::default(),
         link_events: Vec::new(),
         scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
         carrying: Vec::new(),
@@ -555,20 +558,15 @@ impl Server {
         let own = membership
             .member(me)
             .filter(|own| own.incarnation == self.incarnation);
-        let mut addresses = self.options.members.clone();
-        if own.is_some() {
-            addresses.clear();
-        }
-        for member in &membership.members {
-            addresses.insert(member.id, member.peer_address.clone());
-        }
+        let addresses = addresses_to_dial(membership, &self.options.members, own.is_some());
         self.core.links.members = membership
             .members
             .iter()
             .map(|member| (member.id, member.incarnation))
             .collect();
         self.core.links.dial_all = own.is_none();
-        self.core.links.set_addresses(&addresses);
+        let now = self.core.now;
+        self.core.links.set_addresses(&addresses, now);
         if own.is_some() {
             mark_as_member(&self.options.dir, Some(self.incarnation))?;
         }

@@ -91,6 +91,8 @@ pub struct Cluster<'n> {
     plan: Plan,
     /// What servers that start from now on call their cluster.
     name: String,
+    /// Where servers that start from now on listen for their peers.
+    peer_port: u16,
     binary: PathBuf,
     scratch: Scratch,
 }
@@ -102,7 +104,8 @@ impl<'n> Cluster<'n> {
             paused: BTreeSet::new(),
             network,
             name: CLUSTER_NAME.into(),
-            binary: binary()?,
+            peer_port: PEER_PORT,
+            binary: process::binary(BINARY_VARIABLE)?,
             scratch: Scratch::new(network.name())?,
             plan,
         };
@@ -205,7 +208,7 @@ impl<'n> Cluster<'n> {
     /// Where the replica talks to its peers.
     #[must_use]
     pub fn peer(&self, id: u16) -> SocketAddr {
-        (self.ip(id), PEER_PORT).into()
+        (self.ip(id), self.peer_port).into()
     }
 
     /// Where the replica's data plane listens.
@@ -275,6 +278,11 @@ impl<'n> Cluster<'n> {
     /// Servers that start from now on call their cluster so; what they did before.
     pub fn set_name(&mut self, name: &str) -> String {
         std::mem::replace(&mut self.name, name.into())
+    }
+
+    /// Servers that start from now on are at this port for each other, and are told so.
+    pub fn move_peers(&mut self, port: u16) {
+        self.peer_port = port;
     }
 
     /// Tries to start a founder that ends by itself, and gives what it said.
@@ -768,33 +776,4 @@ impl Drop for Cluster<'_> {
             }
         }
     }
-}
-
-/// The server's binary: the one named in the environment, else the one built beside this test.
-fn binary() -> Result<PathBuf> {
-    if let Some(given) = env::var_os(BINARY_VARIABLE) {
-        let path = PathBuf::from(given);
-        ensure!(
-            path.is_file(),
-            "{BINARY_VARIABLE}: {} is no file",
-            path.display()
-        );
-        return Ok(path);
-    }
-    let test = env::current_exe()?;
-    let found = test.ancestors().skip(1).find_map(|dir| {
-        let own = dir.join("quorumwire");
-        let siblings = ["debug", "release"].map(|kind| dir.join(kind).join("quorumwire"));
-        [own]
-            .into_iter()
-            .chain(siblings)
-            .find(|path| path.is_file())
-    });
-    found.with_context(|| {
-        format!(
-            "no `quorumwire` binary beside {}: `cargo build -p quorumwire-node` makes it, or name one \
-             in {BINARY_VARIABLE}",
-            test.display()
-        )
-    })
 }

@@ -119,6 +119,8 @@ pub struct Member {
     pub incarnation: String,
     /// Whether it votes.
     pub voter: bool,
+    /// Where the list says that other replicas connect to it.
+    pub peer: String,
 }
 
 /// A member as its leader sees it.

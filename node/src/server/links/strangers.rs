@@ -2,7 +2,7 @@
 //! them give way. Whoever comes from a replica's address has room and time of its own, so a flood from elsewhere
 //! keeps no replica out; whom we dial is bounded by how often we dial.
 use super::{LINKS_MAX, Outbox, TimeBudget, clock};
-use super::{Link, LinkEvent, Links, PeerInfo, STRANGERS_MAX, Stream};
+use super::{Link, LinkEvent, Links, PeerInfo, REFUSAL_SHOWN, STRANGERS_MAX, Stream};
 use bytes::BytesMut;
 use mio::net::TcpStream;
 use mio::{Interest, Token};
@@ -10,6 +10,9 @@ use quorumwire_control::Now;
 use quorumwire_interfaces::ReplicaId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+
+/// Reasons kept for one who is refused: foreign texts may all differ.
+const REASONS_MAX: usize = 4;
 
 impl Link {
     /// It came in, and has not said yet who it is.
@@ -21,6 +24,7 @@ impl Link {
 impl Links {
     /// Whoever waits to be accepted may be looked at again.
     pub fn begin_turn(&mut self, now: Now) {
+        self.now = now;
         for budget in [&mut self.accepts, &mut self.strangers, &mut self.neighbours] {
             budget.begin_turn(now);
         }
@@ -112,13 +116,16 @@ impl Links {
         let link = Link {
             stream,
             dialed,
+            proves: false,
             from,
             is_neighbour: dialed.is_some() || self.is_neighbour(from),
             connected: dialed.is_none(),
             greeted: false,
             certified: None,
             peer: None,
+            let_in: false,
             info: PeerInfo {
+                peer: String::new(),
                 client: String::new(),
                 redis: String::new(),
                 own: String::new(),
@@ -171,8 +178,8 @@ impl Links {
 
     /// Keeps, for people, why a peer is not connected.
     pub(super) fn note_refusal(&mut self, slot: usize, text: String) {
-        let Some(link) = self.slots[slot].as_ref() else {
-            return;
+        let Some(link) = self.slots[slot].as_ref().filter(|link| !link.proves) else {
+            return; // who asks is told
         };
         let who = match link.dialed {
             Some(id) => format!("replica {id}"),
@@ -181,15 +188,51 @@ impl Links {
         self.note_refused(who, text);
     }
 
-    /// The log says it once for as long as it is shown: strangers come as often as they like.
-    fn note_refused(&mut self, who: String, text: String) {
-        let is_known = self.refused.get(&who).is_some_and(|(_, old)| *old == text);
-        let is_room = self.refused.contains_key(&who) || self.refused.len() < LINKS_MAX;
-        if is_room && !is_known {
+    /// The log says it once for as long as it is shown, and again if it goes on: strangers come as often as they like,
+    /// several from one address for different reasons. Whether it says it now.
+    pub(super) fn note_refused(&mut self, who: String, text: String) -> bool {
+        let now = self.now;
+        let of_whom = self.refused.keys().filter(|(other, _)| *other == who);
+        let is_room = of_whom.count() < REASONS_MAX && self.refused.len() < LINKS_MAX;
+        let key = (who, text);
+        let known = self.refused.get_mut(&key);
+        let is_due = |refusal: &Refusal| now.0.saturating_sub(refusal.said_at.0) >= REFUSAL_SHOWN;
+        let is_said = known.as_ref().map_or(is_room, |refusal| is_due(refusal));
+        if is_said {
+            let (who, text) = &key;
             tracing::warn!(peer = who, text, "no connection");
         }
-        if is_room {
-            self.refused.insert(who, (self.now, text));
+        match known {
+            Some(refusal) => {
+                refusal.at = now;
+                if is_said {
+                    refusal.said_at = now;
+                }
+            }
+            None if is_room => {
+                let refusal = Refusal {
+                    at: now,
+                    said_at: now,
+                };
+                self.refused.insert(key, refusal);
+            }
+            None => {}
         }
+        is_said
     }
+
+    /// It is refused no more.
+    pub(super) fn forget_refusals_of(&mut self, id: ReplicaId) {
+        let name = format!("replica {id}");
+        self.refused.retain(|(who, _), _| *who != name);
+    }
+}
+
+/// One who is refused, and why.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refusal {
+    /// When that happened last.
+    pub at: Now,
+    /// When the log said it last.
+    said_at: Now,
 }
