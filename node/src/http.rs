@@ -5,6 +5,7 @@ mod backup;
 mod counter_help;
 mod counters;
 mod dashboard;
+mod exposition;
 mod live;
 mod metrics;
 mod others;
@@ -13,6 +14,7 @@ mod standing;
 
 use self::arrivals::{Arrival, Arrivals, GivesWay};
 use self::backup::HandedOver;
+use self::exposition::Format;
 use self::live::Live;
 use self::pages::Names;
 use crate::admin::{AdminError, AdminHandle, AdminRequest};
@@ -23,7 +25,7 @@ use crate::tls::{ClientTls, People, Standing};
 use anyhow::Context as _;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Extension, Json, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Router, middleware};
@@ -458,13 +460,20 @@ async fn readiness(State(handle): State<AdminHandle>) -> Response {
     }
 }
 
-async fn metrics_text(State(handle): State<AdminHandle>) -> Response {
+async fn metrics_text(State(handle): State<AdminHandle>, headers: HeaderMap) -> Response {
     let text = match report(&handle).await {
         Ok(report) => metrics::text(report),
         Err(error) => return plain_error(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
     };
     match text {
-        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+        Ok(text) => {
+            let format = Format::asked_for(&headers);
+            let told = [
+                (header::CONTENT_TYPE, format.content_type()),
+                (header::VARY, "accept".to_owned()),
+            ];
+            (told, format.of(&text).into_owned()).into_response()
+        }
         Err(error) => plain_error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }
 }

@@ -102,7 +102,8 @@ fn serve_with(
 }
 
 impl Served {
-    fn exchange(&self, request: &str) -> (u16, String) {
+    /// The whole answer.
+    fn hear(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(10)))
@@ -110,6 +111,12 @@ impl Served {
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Its status and its body.
+    fn exchange(&self, request: &str) -> (u16, String) {
+        let answer = self.hear(request);
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
         let body = answer.split_once("\r\n\r\n").unwrap().1;
         (status, body.to_owned())
@@ -144,6 +151,33 @@ fn a_ready_replica_says_so() {
     let (status, body) = served.get("/metrics");
     assert_eq!(status, 200);
     assert!(body.contains("quorumwire_ready 1\n"), "{body}");
+}
+
+#[test]
+fn metrics_are_told_in_the_format_that_is_asked_for() {
+    let served = serve(Some(report()), Ok(()));
+    let ask = |accept: &str| {
+        let head = format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\n{accept}\r\n");
+        served.hear(&head)
+    };
+    let plain = ask("");
+    assert!(
+        plain.contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+        "{plain}"
+    );
+    assert!(
+        plain.contains("\n# TYPE quorumwire_replica_info gauge\n"),
+        "{plain}"
+    );
+    assert!(!plain.contains("# EOF"), "{plain}");
+    let open = ask("accept: application/openmetrics-text; version=1.0.0, */*;q=0.1\r\n");
+    let named = "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n";
+    assert!(open.contains(named), "{open}");
+    assert!(
+        open.contains("\n# TYPE quorumwire_replica info\n"),
+        "{open}"
+    );
+    assert!(open.ends_with("# EOF\n"), "{open}");
 }
 
 #[test]

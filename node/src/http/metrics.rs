@@ -1,4 +1,4 @@
-//! A replica's report as Prometheus text. Every name and its help text stands here.
+//! A replica's report as text in `OpenMetrics`. Every name and its help text stands here.
 use super::counter_help::{self, COUNTER_HELP};
 use crate::report::{DURATION_BOUNDS_US, Durations, FollowerReport, Report};
 use prometheus_client::collector::Collector;
@@ -10,15 +10,12 @@ use prometheus_client::registry::{Registry, Unit};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-/// What `/metrics` says it is.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 const PREFIX: &str = "quorumwire";
 /// Of a report's durations.
 const DURATIONS: [&str; 2] = ["commit", "turn"];
 const ROLES: [&str; 5] = ["joining", "learner", "follower", "candidate", "leader"];
 
-/// The text of `/metrics`.
+/// The text of `/metrics`, in `OpenMetrics`.
 pub fn text(report: Report) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(ReportCollector(report)));
@@ -43,10 +40,10 @@ pub fn documentation() -> Result<String, fmt::Error> {
     let page = text(all)?;
     let mut told = String::from(
         "# Metrics\n\n\
-         What a replica says at `GET /metrics`, in OpenMetrics. Counters count since the process started and bear \
-         `_total`\non the page; of a histogram the page shows `_bucket`, `_sum` and `_count`; an info bears \
-         `_info`. The figures of\nfollowers are there on the leader only, those of a data plane where there is \
-         one. What to watch:\n[operating.md](operating.md).\n\n\
+         What a replica says at `GET /metrics`: as Prometheus' text (0.0.4), or as OpenMetrics if that is preferred.\n\
+         Counters count since the process started and bear `_total` on the page; of a histogram the page shows \
+         `_bucket`,\n`_sum` and `_count`; an info bears `_info`. The figures of followers are there on the leader \
+         only, those of a data\nplane where there is one. What to watch: [operating.md](operating.md).\n\n\
          Written by `quorumwire config docs metrics`; do not edit.\n\n\
          | metric | type | what it says |\n|---|---|---|\n",
     );
