@@ -366,7 +366,11 @@ impl Server {
                     .reply_forward(read.from, read.request, outcome, nothing);
             }
             Some((_, Reader::Datagram(id))) => {
-                self.complete_datagram(id, answers::BUSY.as_bytes());
+                let why = match refusal {
+                    Refusal::Busy { .. } => answers::BUSY,
+                    _ => self.core.why_stalled(),
+                };
+                self.complete_datagram(id, why.as_bytes());
             }
             None => self.answer_admin(ticket, Err(AdminError::Refused(refusal))),
         }
@@ -380,8 +384,9 @@ impl Server {
             "role changed"
         );
         self.core.role_changed(&change);
-        // Reads are asked anew of whoever leads now. Writes wait: the old leader still finds out.
+        // Reads are asked anew of whoever leads now. Writes wait as long as the old leader may still find out.
         self.fail_forwards(|forward| forward.is_read && Some(forward.to.id) != change.leader);
+        self.give_up_left_behind();
         self.clients.attend_all();
     }
 

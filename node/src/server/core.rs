@@ -14,6 +14,7 @@ use super::meta_reads::MetaRead;
 use super::plane::Plane;
 use super::plane_reads::Lent;
 use super::redis;
+use super::replaced::Succession;
 use super::settling::Settled;
 use super::stats::Serving;
 use super::term_keys::TermKeys;
@@ -196,6 +197,8 @@ pub struct Core {
     /// Connections have stalled: look at all when leadership or room changes.
     pub stalled: bool,
     pub leaderless_since: Option<Now>,
+    /// Since when the leader has been known.
+    pub succession: Succession,
     /// The supposed leader has said that it is none: nothing more is sent to it until that changes.
     pub not_leader: Option<Peer>,
     /// Leader: the first entry of its term.
@@ -252,6 +255,7 @@ impl Core {
             stalled_for_plane: false,
             stalled: false,
             leaderless_since: Some(now),
+            succession: Succession::default(),
             not_leader: None,
             term_start: Index(0),
             led_since: Term(0),
@@ -459,9 +463,7 @@ impl Core {
 
     /// The leader to send to; the error is what to do with the request instead.
     pub fn route(&mut self) -> Result<Peer, Routed> {
-        let leader = self.replica.leader().and_then(|id| self.member(id));
-        let serves = |leader: &Peer| self.links.is_up(*leader) && self.not_leader != Some(*leader);
-        match leader.filter(serves) {
+        match self.serving_leader() {
             Some(leader) if self.refuse_on_follower => {
                 let address = self.links.info(leader.id).map(|info| info.client.clone());
                 let text = format!(
@@ -482,6 +484,29 @@ impl Core {
                 }
                 Err(self.stall())
             }
+        }
+    }
+
+    /// Another replica that leads and can be asked.
+    fn serving_leader(&self) -> Option<Peer> {
+        let leader = self.replica.leader().and_then(|id| self.member(id));
+        leader.filter(|it| self.links.is_up(*it) && self.not_leader != Some(*it))
+    }
+
+    /// What is answered instead of waiting, to whom nothing can be kept for: why it would have to wait.
+    pub fn why_stalled(&self) -> &'static str {
+        if self.leads() || self.serving_leader().is_some() {
+            answers::BUSY
+        } else {
+            answers::NO_LEADER
+        }
+    }
+
+    /// The same for a read that was on its way to this replica.
+    pub fn why_not_read(&self, by: Peer) -> &'static str {
+        match self.replica.leader() {
+            Some(leader) if leader != by.id => answers::NOT_LEADER,
+            Some(_) | None => self.why_stalled(),
         }
     }
 
@@ -711,6 +736,7 @@ impl Core {
             self.begin_term();
         }
         self.not_leader = None;
+        self.succession.note(change, self.now);
         if change.leader.is_some() {
             self.leaderless_since = None;
         } else {

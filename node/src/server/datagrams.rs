@@ -387,13 +387,13 @@ fn write(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting, command: 
     let origin = Origin::Datagram(id);
     core.counters.count_command(command);
     let routed = core.write_or_limit(origin, command);
-    settle(datagrams, id, routed);
+    settle(core, datagrams, id, routed);
 }
 
-fn settle(datagrams: &mut Datagrams, id: u64, routed: Routed) {
+fn settle(core: &Core, datagrams: &mut Datagrams, id: u64, routed: Routed) {
     match routed {
         Routed::Pending => {}
-        Routed::Stalled => datagrams.answer(id, answers::BUSY.as_bytes()),
+        Routed::Stalled => datagrams.answer(id, core.why_stalled().as_bytes()),
         Routed::Answer(text) => datagrams.answer(id, text.as_bytes()),
     }
 }
@@ -404,7 +404,7 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
     if !core.leads() {
         return match core.forward_read(Origin::Datagram(id), &line) {
             Ok(_) => {}
-            Err(routed) => settle(datagrams, id, routed),
+            Err(routed) => settle(core, datagrams, id, routed),
         };
     }
     let must_apply = core.read_barrier_for(&line);
@@ -435,7 +435,7 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
         let origin = Origin::Datagram(id);
         return match core.answer_meta_read(origin, &read, true, &mut answer) {
             MetaRead::Answered => datagrams.answer(id, &answer),
-            MetaRead::Written(routed) => settle(datagrams, id, routed),
+            MetaRead::Written(routed) => settle(core, datagrams, id, routed),
         };
     };
     for key in keys.iter() {

@@ -49,6 +49,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 const DIAL_TIMEOUT: Duration = Duration::from_millis(500);
 /// Bytes on their way to one replica; further messages are dropped (and counted) until it drains.
 const LINK_QUEUE_BYTES_MAX: usize = 32 << 20;
+/// A replica that has left out so many of its words hangs, or is cut off.
+const QUIET_KEEPALIVES: u32 = 2;
 /// A refused connection is shown to people for this long, and the log says it again after as long.
 const REFUSAL_SHOWN: Duration = Duration::from_secs(30);
 /// Characters of a foreign text that are shown to people.
@@ -264,6 +266,19 @@ impl Links {
             .get(&peer.id)
             .and_then(|slot| self.slots[*slot].as_ref())
             .is_some_and(|link| link.peer == Some(peer))
+    }
+
+    /// Whether nothing has come from this life of a replica for longer than it leaves between two words, if only to say
+    /// that it is there.
+    pub fn is_quiet(&self, peer: Peer, now: Now) -> bool {
+        let link = self
+            .up
+            .get(&peer.id)
+            .and_then(|slot| self.slots[*slot].as_ref());
+        let heard = link.filter(|link| link.peer == Some(peer));
+        heard.is_none_or(|link| {
+            now.0.saturating_sub(link.last_heard.0) > self.keepalive * QUIET_KEEPALIVES
+        })
     }
 
     /// Bytes on their way to this life of a replica.

@@ -143,6 +143,11 @@ impl Server {
             .filter(|(_, forward)| is_lost(forward))
             .map(|(request, _)| *request)
             .collect();
+        self.give_up_forwards(lost);
+    }
+
+    /// See [`Server::fail_forwards`].
+    pub fn give_up_forwards(&mut self, lost: Vec<u64>) {
         for request in lost {
             let Some(forward) = self.core.forwards.remove(&request) else {
                 continue;
@@ -161,7 +166,8 @@ impl Server {
     fn send_read_again(&mut self, request: u64, forward: &Forward) {
         let Origin::Client(id, _) = forward.origin else {
             // A client that speaks UDP asks again by itself.
-            return self.complete_origin(forward.origin, answers::BUSY.as_bytes());
+            let why = self.core.why_not_read(forward.to);
+            return self.complete_origin(forward.origin, why.as_bytes());
         };
         if let Some(connection) = self.clients.get(id) {
             reads::forward_again(connection, request);
@@ -194,6 +200,7 @@ impl Server {
     pub fn time_out_requests(&mut self) {
         let now = self.core.now;
         self.core.forget_late_reads();
+        self.give_up_left_behind();
         for id in self.clients.take_late(now, REQUEST_TIMEOUT) {
             if let Some(connection) = self.clients.get(id)
                 && reads::refuse_waiting(connection)

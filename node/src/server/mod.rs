@@ -36,6 +36,7 @@ mod priority;
 mod reads;
 mod redis;
 mod refusals;
+mod replaced;
 mod reporting;
 mod requests;
 mod security;
