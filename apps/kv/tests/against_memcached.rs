@@ -7,6 +7,7 @@ mod seeds;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,6 +29,7 @@ const MARK: &[u8] = b"MN\r\n";
 struct Memcached {
     process: Child,
     stream: UnixStream,
+    socket: PathBuf,
     _directory: TempDir,
 }
 
@@ -39,16 +41,18 @@ impl Drop for Memcached {
     }
 }
 
+/// Without threads that hold items for a moment: while one does, `incr` fills no blanks up.
+const QUIET: [&str; 2] = ["-o", "no_lru_maintainer,no_lru_crawler"];
+
 impl Memcached {
-    fn start() -> Self {
+    fn start(options: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("memcached");
         let process = Command::new("memcached")
             .arg("-s")
             .arg(&socket)
             .args(["-m", "256", "-M", "-t", "1", "-u", "root"])
-            // Without threads that hold items for a moment: while one does, `incr` fills no blanks up.
-            .args(["-o", "no_lru_maintainer,no_lru_crawler"])
+            .args(options)
             .stdin(Stdio::null())
             .spawn()
             .expect("this test needs the program memcached: run `make setup`");
@@ -67,8 +71,29 @@ impl Memcached {
         Self {
             process,
             stream,
+            socket,
             _directory: directory,
         }
+    }
+
+    /// What it says on a connection of its own, and whether it then hangs up by itself.
+    fn hear(&self, request: &[u8]) -> (Vec<u8>, bool) {
+        let mut stream = UnixStream::connect(&self.socket).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(&[request, MARKER].concat()).unwrap();
+        let mut answer = Vec::new();
+        let mut buffer = [0; 8192];
+        while !answer.ends_with(MARK) {
+            match stream.read(&mut buffer) {
+                Ok(0) => return (answer, true),
+                Ok(bytes) => answer.extend_from_slice(&buffer[..bytes]),
+                // It has closed without having read all of it.
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return (answer, true),
+                Err(error) => panic!("{error} after {}", request.escape_ascii()),
+            }
+        }
+        answer.truncate(answer.len() - MARK.len());
+        (answer, false)
     }
 
     fn ask(&mut self, request: &[u8]) -> Vec<u8> {
@@ -103,7 +128,10 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let memcached = Memcached::start();
+        Self::with(Memcached::start(&QUIET))
+    }
+
+    fn with(memcached: Memcached) -> Self {
         Self {
             memcached,
             ours: Server::new(now_ms()),
@@ -544,8 +572,172 @@ fn large_values_are_answered_as_by_memcached() {
             ""
         );
     }
-    let keys = "key ".repeat(10_000);
-    assert_eq!(pair.ask(&format!("get {keys}\r\n")), "END\r\n");
+    for keys in [
+        "key ".repeat(10_000),
+        "a-key-of-some-length-0123456789 ".repeat(30_000),
+    ] {
+        for how in ["get", "gets"] {
+            assert_eq!(pair.ask(&format!("{how} {keys}\r\n")), "END\r\n");
+        }
+    }
+}
+
+/// What tunes memcached is answered in the same words, although there is nothing to be tuned.
+const TUNING: &[&str] = &[
+    "stats cachedump",
+    "stats cachedump 1",
+    "stats cachedump 1 1",
+    "stats cachedump 63 0",
+    "stats cachedump 64 1",
+    "stats cachedump x 1",
+    "stats cachedump 1 x",
+    "stats cachedump 1 -1",
+    "stats cachedump 1 1 1",
+    "cache_memlimit",
+    "cache_memlimit 50",
+    "cache_memlimit 50 noreply",
+    "cache_memlimit 7",
+    "cache_memlimit x",
+    "cache_memlimit 4000000000",
+    "cache_memlimit 1 2 3",
+    "verbosity",
+    "verbosity x",
+    "verbosity x noreply",
+    "verbosity -1",
+    "verbosity 1 2",
+    "slabs",
+    "slabs automove",
+    "slabs automove x",
+    "slabs automove x noreply",
+    "slabs automove 0",
+    "slabs automove 1",
+    "slabs automove 2",
+    "slabs automove 3",
+    "slabs automove -1",
+    "slabs automove 1 noreply",
+    "slabs automove 1 2",
+    "slabs automove noreply",
+    "slabs automove ratio",
+    "slabs automove ratio x",
+    "slabs automove ratio 0.5",
+    "slabs automove ratio 0.5 noreply",
+    "slabs automove ratio noreply",
+    "slabs automove window 10",
+    "slabs reassign",
+    "slabs reassign 1",
+    "slabs reassign 1 2",
+    "slabs reassign 1 1",
+    "slabs reassign 39 0",
+    "slabs reassign 40 1",
+    "slabs reassign -1 2",
+    "slabs reassign x y",
+    "slabs reassign 1 2 noreply",
+    "slabs x",
+    "slabs x y",
+    "slabs noreply",
+    "lru",
+    "lru x",
+    "lru noreply",
+    "lru mode",
+    "lru mode flat",
+    "lru mode segmented",
+    "lru mode flat noreply",
+    "lru mode x",
+    "lru tune",
+    "lru tune 10 25",
+    "lru tune 10 25 0.1 2.0",
+    "lru tune 10 71 0.1 2.0",
+    "lru tune 10 25 0 1",
+    "lru tune 10 25 x 1",
+    "lru tune x y z a",
+    "lru tune -1 25 1 1",
+    "lru temp_ttl",
+    "lru temp_ttl 0",
+    "lru temp_ttl -1",
+    "lru temp_ttl x",
+    "lru_crawler",
+    "lru_crawler x",
+    "lru_crawler noreply",
+    "lru_crawler crawl",
+    "lru_crawler crawl all",
+    "lru_crawler crawl 1",
+    "lru_crawler crawl 1,63",
+    "lru_crawler crawl 0",
+    "lru_crawler crawl 64",
+    "lru_crawler crawl x",
+    "lru_crawler crawl ,",
+    "lru_crawler crawl 1 2",
+    "lru_crawler crawl noreply",
+    "lru_crawler metadump",
+    "lru_crawler metadump all",
+    "lru_crawler metadump x",
+    "lru_crawler sleep",
+    "lru_crawler sleep 100",
+    "lru_crawler sleep 1000001",
+    "lru_crawler sleep x",
+    "lru_crawler tocrawl",
+    "lru_crawler tocrawl 100",
+    "lru_crawler tocrawl x",
+    "lru_crawler tocrawl 5 noreply",
+    "lru_crawler mgdump all",
+    "lru_crawler disable x",
+    "lru_crawler disable",
+    "lru_crawler enable",
+    "watch",
+    "watch x",
+    "watch fetchers mutations",
+    "watch noreply",
+    "shutdown",
+    "shutdown x",
+    "misbehave",
+    "extstore",
+    "extstore x y",
+    "no_such_thing x",
+];
+
+/// Beside a memcached that lets nobody watch, and one that lets nobody list its keys: so do we.
+#[test]
+fn what_tunes_memcached_is_answered_as_by_memcached() {
+    let mut open = Pair::with(Memcached::start(&["-W"]));
+    let mut closed = Pair::with(Memcached::start(&["-W", "-X"]));
+    let mut kinds = std::collections::BTreeSet::new();
+    for line in TUNING {
+        let lists_keys = line.starts_with("lru_crawler metadump");
+        let pair = if lists_keys { &mut closed } else { &mut open };
+        let answer = pair.ask(&format!("{line}\r\n"));
+        kinds.insert(answer);
+    }
+    assert!(kinds.len() > 15, "{kinds:?}");
+}
+
+/// A browser's request ends its connection, before what stands in its body could be run.
+#[test]
+fn browsers_are_hung_up_on_as_by_memcached() {
+    let memcached = Memcached::start(&QUIET);
+    for (line, hangs_up) in [
+        ("POST / HTTP/1.1", true),
+        ("GET / HTTP/1.1", true),
+        ("PUT /a HTTP/1.0", true),
+        ("POST HTTP/", true),
+        ("HTTP/1.1", true),
+        ("prefix a HTTP/1.1  ", true),
+        ("get HTTP/1.1", false),
+        ("mg HTTP/1.1", false),
+        ("POST / HTTP/1.1 x", false),
+        ("POST / HTTP", false),
+        ("POST / http/1.1", false),
+    ] {
+        let request = format!("{line}\r\nset viacurl 0 0 5\r\nowned\r\n");
+        let mut connection = Connection::default();
+        let mut server = Server::new(now_ms());
+        let ours = server.receive(&mut connection, request.as_bytes());
+        assert_eq!(connection.closed, hangs_up, "{line}");
+        assert_eq!(
+            (ours, hangs_up),
+            memcached.hear(request.as_bytes()),
+            "{line}"
+        );
+    }
 }
 
 /// Waits for memcached's clock, by asking it, and moves ours.

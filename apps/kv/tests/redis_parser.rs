@@ -8,7 +8,8 @@ use std::net::Shutdown;
 
 use quorumwire_kv::VALUE_BYTES_MAX;
 use quorumwire_kv::redis::{
-    INLINE_BYTES_MAX, Kind, Parsed, REQUEST_BYTES_MAX, WORDS_MAX, Words, classify, parse,
+    INLINE_BYTES_MAX, Kind, Parsed, REQUEST_BYTES_MAX, Skip, Skipped, WORD_BYTES_SKIPPED_MAX,
+    WORDS_BYTES_SKIPPED_MAX, WORDS_MAX, WORDS_SKIPPED_MAX, Words, classify, parse,
 };
 use rand::RngExt;
 use redis_oracle::{Redis, array};
@@ -19,6 +20,7 @@ fn cut(stream: &[u8], pieces: &mut dyn FnMut() -> usize, is_eager: bool) -> (Vec
     let mut seen = Vec::new();
     let (mut start, mut arrived, mut looks) = (0, 0, 0);
     let mut needed = 1;
+    let mut skip: Option<Skip> = None;
     loop {
         while arrived < stream.len() && arrived - start < needed {
             arrived = (arrived + pieces()).min(stream.len());
@@ -28,6 +30,28 @@ fn cut(stream: &[u8], pieces: &mut dyn FnMut() -> usize, is_eager: bool) -> (Vec
         }
         looks += 1;
         let buffer = &stream[start..arrived];
+        if let Some(rest) = &mut skip {
+            match rest.take(buffer) {
+                Skipped::Some {
+                    consumed,
+                    needed: more,
+                } => {
+                    start += consumed;
+                    assert!(more > arrived - start, "it takes what it can");
+                    needed = more;
+                }
+                Skipped::All { consumed } => {
+                    start += consumed;
+                    needed = 1;
+                    skip = None;
+                }
+                Skipped::Broken(broken) => {
+                    seen.push(broken.reply.escape_ascii().to_string());
+                    return (seen, looks);
+                }
+            }
+            continue;
+        }
         match parse(buffer) {
             Parsed::Incomplete { needed: more } => {
                 assert!(more > buffer.len() && more <= REQUEST_BYTES_MAX);
@@ -46,8 +70,18 @@ fn cut(stream: &[u8], pieces: &mut dyn FnMut() -> usize, is_eager: bool) -> (Vec
                 start += consumed;
                 needed = 1;
             }
-            Parsed::Refused { reply, .. } => {
+            Parsed::TooLong {
+                consumed,
+                skip: rest,
+                reply,
+            } => {
                 seen.push(reply.escape_ascii().to_string());
+                start += consumed;
+                needed = 1;
+                skip = Some(rest);
+            }
+            Parsed::Refused(broken) => {
+                seen.push(broken.reply.escape_ascii().to_string());
                 return (seen, looks);
             }
         }
@@ -75,7 +109,7 @@ const REFUSED: &[(&[u8], &str)] = &[
     (b"*1\r\n$x\r\n", "invalid bulk length"),
     (b"*1\r\n$\r\n", "invalid bulk length"),
     (b"*1\r\n$+4\r\nPING\r\n", "invalid bulk length"),
-    (b"*1\r\n$1048577\r\n", "invalid bulk length"),
+    (b"*1\r\n$536870913\r\n", "invalid bulk length"),
     (b"*1\r\n$9223372036854775808\r\n", "invalid bulk length"),
     (b"PING\r\nGET \"a\r\n", "unbalanced quotes in request"),
     (b"GET 'a'b\r\n", "unbalanced quotes in request"),
@@ -140,9 +174,9 @@ fn lines_are_split_as_by_redis() {
                 reached.count("words");
                 classify(&words).unwrap_err()
             }
-            Parsed::Refused { reply, .. } => {
+            Parsed::Refused(broken) => {
                 reached.count("unbalanced");
-                reply.into_owned()
+                broken.reply.into_owned()
             }
             other => panic!("{other:?}"),
         };
@@ -161,24 +195,117 @@ fn what_redis_would_wait_for_or_believe_is_refused() {
     let long_line = vec![b'a'; INLINE_BYTES_MAX];
     let long_count = [b"*".to_vec(), vec![b'1'; 40]].concat();
     let long_length = [b"*1\r\n$".to_vec(), vec![b'1'; 40]].concat();
-    let many_words = format!("*{}\r\n", WORDS_MAX + 1).into_bytes();
-    let mut too_long = b"*3\r\n$4\r\nMSET\r\n".to_vec();
-    too_long.extend(format!("${VALUE_BYTES_MAX}\r\n").bytes());
-    too_long.extend(vec![b'v'; VALUE_BYTES_MAX]);
-    too_long.extend(b"\r\n$4000\r\n");
+    let many_words = format!("*{}\r\n", WORDS_SKIPPED_MAX + 1).into_bytes();
+    let long_word = format!("*2\r\n$3\r\nGET\r\n${}\r\n", WORD_BYTES_SKIPPED_MAX + 1);
     for (stream, why) in [
         (long_line, "too big inline request"),
         (long_count, "too big mbulk count string"),
         (long_length, "too big bulk count string"),
         (many_words, "invalid multibulk length"),
-        (too_long, "too long request"),
+        (long_word.into_bytes(), "invalid bulk length"),
+        (b"GET /key HTTP/1.1\r\n".to_vec(), ""),
+        (b"SET /key HTTP/1.0\r\n".to_vec(), ""),
         (b"*1\r\n$1\r\nabc".to_vec(), "expected the end of a string"),
         (b"*1\rx".to_vec(), "invalid multibulk length"),
         (b"*1\r\n$1\rx".to_vec(), "invalid bulk length"),
     ] {
         let refused = whole(&stream);
-        assert_eq!(refused, [format!("-ERR Protocol error: {why}\\r\\n")]);
+        let expected = if why.is_empty() {
+            String::new()
+        } else {
+            format!("-ERR Protocol error: {why}\\r\\n")
+        };
+        assert_eq!(refused, [expected]);
     }
+    // No line of a browser has so many words, or so few.
+    for line in ["SET k HTTP/1.1 GET\r\n", "GET HTTP/1.1\r\n"] {
+        assert!(whole(line.as_bytes())[0].starts_with('['), "{line}");
+    }
+}
+
+/// Redis would close the connection at such a string if its limit were ours; we find the next request behind it.
+#[test]
+fn a_request_that_is_too_long_is_answered_and_passed_over() {
+    let long = vec![b'\n'; VALUE_BYTES_MAX + 1];
+    let longest = vec![b'v'; VALUE_BYTES_MAX];
+    let words =
+        |words: &[&[u8]]| array(&words.iter().map(|word| word.to_vec()).collect::<Vec<_>>());
+    let string = format!(
+        "string of {} bytes is longer than {VALUE_BYTES_MAX} bytes (proto-max-bulk-len)",
+        VALUE_BYTES_MAX + 1
+    );
+    let request = format!("request is longer than {REQUEST_BYTES_MAX} bytes");
+    let many = format!(
+        "request of {} words is longer than {WORDS_MAX} words",
+        WORDS_MAX + 1
+    );
+    for (stream, text) in [
+        (words(&[b"SET", b"k", &long]), &string),
+        (words(&[b"SET", &long, b"v", b"EX", b"10"]), &string),
+        (words(&[&long]), &string),
+        (
+            words(&[b"MSET", b"a", &longest, b"b", &longest, b"c", b"d"]),
+            &request,
+        ),
+        (
+            words(&[b"MSET", b"a", &longest, b"b", &[b'v'; 5000]]),
+            &request,
+        ),
+        (array(&vec![b"w".to_vec(); WORDS_MAX + 1]), &many),
+    ] {
+        let stream = [stream, b"*1\r\n$4\r\nPING\r\nECHO a\r\n".to_vec()].concat();
+        let expected = [
+            format!("-ERR {text}\\r\\n"),
+            "[\"PING\"]".to_owned(),
+            "[\"ECHO\", \"a\"]".to_owned(),
+        ];
+        assert_eq!(whole(&stream), expected);
+        for piece_bytes in [1_009, 65_536] {
+            let (seen, _) = cut(&stream, &mut || piece_bytes, false);
+            assert_eq!(seen, expected, "{piece_bytes}");
+        }
+    }
+}
+
+#[test]
+fn what_is_passed_over_must_be_words_and_has_a_limit() {
+    let begun = |tail: &str| format!("*9\r\n$1048577\r\n{}\r\n{tail}", "v".repeat(1_048_577));
+    for (tail, why) in [
+        ("x", "expected '$', got 'x'"),
+        ("$1\r\nvv\r\n", "expected '$', got ' '"),
+        ("$-1\r\n", "invalid bulk length"),
+        ("$536870913\r\n", "invalid bulk length"),
+    ] {
+        let seen = whole(begun(tail).as_bytes());
+        assert_eq!(seen.len(), 2, "{tail}");
+        let expected = format!("-ERR Protocol error: {why}\r\n");
+        assert_eq!(seen[1], expected.as_bytes().escape_ascii().to_string());
+    }
+    let Parsed::TooLong { mut skip, .. } = parse(b"*9\r\n$536870912\r\n") else {
+        panic!("so long a string is passed over");
+    };
+    // Nothing is kept, so the bytes need not be there to be counted.
+    let piece = vec![b'v'; 1 << 20];
+    let mut passed_over = 0;
+    let broken = loop {
+        match skip.take(&piece) {
+            Skipped::Some { consumed, .. } => passed_over += consumed,
+            Skipped::All { .. } => panic!("words are missing"),
+            Skipped::Broken(broken) => break broken,
+        }
+        if passed_over == WORD_BYTES_SKIPPED_MAX {
+            assert!(matches!(
+                skip.take(b"\r\n$536870912\r\n"),
+                Skipped::Some { .. }
+            ));
+        }
+    };
+    assert!(passed_over <= WORDS_BYTES_SKIPPED_MAX);
+    assert!(passed_over + 2 * piece.len() > WORDS_BYTES_SKIPPED_MAX);
+    assert_eq!(
+        broken.reply[..],
+        *b"-ERR Protocol error: too long request\r\n"
+    );
 }
 
 #[test]

@@ -20,6 +20,7 @@ use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 mod arrivals;
 mod askers;
+mod linger;
 mod memory;
 mod overdrawn;
 mod slots;
@@ -27,6 +28,7 @@ mod waits;
 
 use self::arrivals::Handshakes;
 use self::askers::Askers;
+use self::linger::Linger;
 use self::memory::{Held, HeldByOne};
 pub use self::slots::{ReadState, Slot, SlotKind};
 use self::waits::Wait;
@@ -110,6 +112,8 @@ pub struct Connection {
     filled: usize,
     /// Nothing new can be found before this many bytes are there.
     needed: usize,
+    /// So many of them hold no end of a line.
+    pub searched: usize,
     /// Bytes to throw away before the next request.
     pub swallow: usize,
     pub output: Vec<u8>,
@@ -145,6 +149,8 @@ pub struct Connection {
     ended: bool,
     /// Nothing more is read; closed once all is answered and taken.
     pub closing: bool,
+    /// It is hung up on, and told why.
+    linger: Option<Linger>,
     /// Something it asked of the whole server is not answered yet.
     pub is_asking: bool,
     queued: bool,
@@ -380,6 +386,9 @@ impl Connection {
         scratch: &mut [u8],
         mut parse: impl FnMut(&mut Self, &[u8]) -> (usize, usize),
     ) -> Intake {
+        if self.has_to_drain() {
+            return self.drain(scratch);
+        }
         self.stalled = false;
         self.reparse(&mut parse);
         let mut taken = 0;
@@ -432,7 +441,8 @@ impl Connection {
 
     /// Whether `take_in` has something to do, and room to do it.
     pub fn wants_intake(&self) -> bool {
-        self.has_room() && !self.stalled && (self.readable || self.has_unparsed())
+        let may_parse = self.has_room() && !self.stalled && (self.readable || self.has_unparsed());
+        may_parse || self.has_to_drain()
     }
 
     /// Whether an answer was cut for want of room and there is room again.
@@ -500,10 +510,10 @@ impl Connection {
         self.ending || self.ended
     }
 
-    fn is_done(&self) -> bool {
+    fn is_done(&mut self) -> bool {
         let takes_no_more = self.closing || (self.ended && !self.has_unparsed());
         let is_sent = self.output_waiting() == 0 && !self.stream.has_unsent();
-        takes_no_more && self.slots.is_empty() && is_sent
+        takes_no_more && self.slots.is_empty() && is_sent && !self.lingers()
     }
 
     /// Whether a read that came to little may have left something.
@@ -513,7 +523,8 @@ impl Connection {
 
     /// Whether a request has begun to come and its end has not.
     fn is_within_request(&self) -> bool {
-        self.swallow > 0 || (self.filled > 0 && self.filled < self.needed)
+        let is_skipping = self.redis.as_ref().is_some_and(|it| it.is_skipping());
+        self.swallow > 0 || is_skipping || (self.filled > 0 && self.filled < self.needed)
     }
 
     /// Whether something came that has not been looked at in full.

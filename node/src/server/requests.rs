@@ -9,9 +9,9 @@ use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, Sl
 use super::core::{Core, Origin, Routed};
 use super::reads::{Place, advance_read, put_read_answer, take_one_of_many};
 use super::stats::Statistics;
-use super::{Server, answers, clock, memory, own, redis};
+use super::{Server, clock, memory, own, redis};
 use quorumwire_interfaces::Index;
-use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, reply};
+use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, parse_on, reply};
 use quorumwire_kv::{Command, WhyRefused};
 
 /// Keys of reads that may wait on a connection when a write behind them is put into the log: they will
@@ -198,12 +198,12 @@ pub fn is_account(core: &mut Core, name: &[u8], password: &[u8]) -> bool {
 /// The first request of a memcached client that must say who it is: a `set` of any key to name and password.
 fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
     let (consumed, reply, is_over) = match parse(bytes) {
-        Parsed::Incomplete { needed: long } | Parsed::Request { consumed: long, .. }
+        Parsed::Incomplete { needed: long, .. } | Parsed::Request { consumed: long, .. }
             if long > UNKNOWN_CLIENT_BYTES_MAX =>
         {
             (bytes.len(), reply::NOT_LET_IN, true)
         }
-        Parsed::Incomplete { needed } => return (0, needed),
+        Parsed::Incomplete { needed, .. } => return (0, needed),
         Parsed::Request { consumed, request } => match request {
             Request::Write {
                 command: Command::Set(item),
@@ -222,16 +222,18 @@ fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize,
             }
         },
         Parsed::Refused {
-            consumed, swallow, ..
-        } => (consumed, reply::NOT_LET_IN, swallow > 0),
+            consumed,
+            swallow,
+            close,
+            ..
+        } => (consumed, reply::NOT_LET_IN, close || swallow > 0),
     };
     if reply == reply::NOT_LET_IN {
         core.counters.refused.count(WhyRefused::Unauthenticated);
     }
     connection.push(SlotKind::Fixed(reply), None);
     if is_over {
-        connection.push(SlotKind::Quit, None);
-        connection.closing = true;
+        connection.hang_up(!reply.is_empty());
     }
     advance(core, connection);
     (consumed, 0)
@@ -241,6 +243,7 @@ fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize,
 /// before it is worth looking again.
 fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
     let mut used = 0;
+    let searched = std::mem::take(&mut connection.searched);
     loop {
         let rest = &bytes[used..];
         if connection.swallow > 0 {
@@ -263,8 +266,11 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
             }
             continue;
         }
-        match parse(rest) {
-            Parsed::Incomplete { needed } => return (used, needed),
+        match parse_on(rest, if used == 0 { searched } else { 0 }) {
+            Parsed::Incomplete { needed, searched } => {
+                connection.searched = searched;
+                return (used, needed);
+            }
             Parsed::Request { consumed, request } => {
                 if !take_request(core, connection, request) {
                     connection.stalled = true;
@@ -283,11 +289,11 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
                 core.counters.refused.count(why);
                 core.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
                 used += consumed;
+                count_request(core, consumed);
                 connection.swallow = swallow;
                 connection.push(SlotKind::Fixed(reply), None);
                 if close {
-                    connection.push(SlotKind::Quit, None);
-                    connection.closing = true;
+                    connection.hang_up(!reply.is_empty());
                 }
                 advance(core, connection);
             }
@@ -332,7 +338,7 @@ pub fn take_write(
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
     let routed = core.write_or_limit(origin, command);
-    let answer = match refused_if_late(connection, routed) {
+    let answer = match refused_if_late(core, connection, routed) {
         Routed::Pending => None,
         Routed::Stalled => return false,
         Routed::Answer(text) => Some(text.as_bytes().into()),
@@ -354,7 +360,7 @@ pub fn has_room_for_write(core: &Core, connection: &Connection, work: usize) -> 
 }
 
 fn take_read(core: &mut Core, connection: &mut Connection, read: &Read<'_>) -> bool {
-    let keys = u32::try_from(read.key_count()).expect("a line is at most 64 KiB");
+    let keys = u32::try_from(read.key_count()).expect("a read has a limit of keys");
     take_read_line(core, connection, read.line(), keys)
 }
 
@@ -397,7 +403,7 @@ pub fn take_read_line(
             connection.push_forwarded_read(line, keys, request, work);
             return true;
         }
-        Err(routed) => refused_if_late(connection, routed),
+        Err(routed) => refused_if_late(core, connection, routed),
     };
     let Routed::Answer(text) = routed else {
         return false;
@@ -408,10 +414,12 @@ pub fn take_read_line(
 }
 
 /// What becomes of a request: one that can go nowhere is refused if the connection has waited for long enough.
-pub fn refused_if_late(connection: &mut Connection, routed: Routed) -> Routed {
+pub fn refused_if_late(core: &Core, connection: &mut Connection, routed: Routed) -> Routed {
     match routed {
         Routed::Pending => connection.must_refuse = false,
-        Routed::Stalled if connection.must_refuse => return Routed::Answer(answers::BUSY.into()),
+        Routed::Stalled if connection.must_refuse => {
+            return Routed::Answer(core.why_stalled().into());
+        }
         Routed::Stalled | Routed::Answer(_) => {}
     }
     routed
@@ -456,8 +464,8 @@ pub fn local_answer(local: Local<'_>) -> LocalAnswer {
             "\r\n"
         )
         .as_bytes(), // as `stats::VERSION`
-        Local::Verbosity { noreply: true } => return LocalAnswer::Nothing,
-        Local::Verbosity { noreply: false } => reply::OK,
+        Local::Tuning { noreply: true } => return LocalAnswer::Nothing,
+        Local::Tuning { noreply: false } => reply::OK,
         Local::Stats { argument } => {
             return LocalAnswer::Stats(match argument {
                 None => Statistics::General,
@@ -467,7 +475,7 @@ pub fn local_answer(local: Local<'_>) -> LocalAnswer {
                 Some(b"conns") => return LocalAnswer::Connections,
                 Some(b"reset") => Statistics::Reset,
                 // There are no classes of items.
-                Some(b"items") => return LocalAnswer::Text(reply::END),
+                Some(b"items" | b"cachedump") => return LocalAnswer::Text(reply::END),
                 Some(_) => return LocalAnswer::Text(reply::ERROR),
             });
         }

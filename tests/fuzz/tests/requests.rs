@@ -3,7 +3,7 @@
 use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, fuzz, grown};
 use quorumwire_interfaces::{Applied, LogTime, StateMachine as _};
 use quorumwire_kv::memcached::{self, Request};
-use quorumwire_kv::redis::{self, Kind, Resp, Script, Words};
+use quorumwire_kv::redis::{self, Broken, Kind, Resp, Script, Skipped, Words};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command, REPLY_BYTES_MAX, Store};
 
 /// Runs a command as the log would bring it; its answer.
@@ -25,7 +25,7 @@ fn apply(store: &mut Store, index: u64, command: &Command<'_>) -> Vec<u8> {
     reply
 }
 
-const MEMCACHED: [&[u8]; 44] = [
+const MEMCACHED: [&[u8]; 50] = [
     b"get k\r\n",
     b"gets k l\r\n",
     b"set k 0 0 1\r\n1\r\n",
@@ -49,6 +49,12 @@ const MEMCACHED: [&[u8]; 44] = [
     b"ma k N0 J13 v\r\n",
     b"me k\r\n",
     b"quit\r\n",
+    b"slabs automove ",
+    b"lru tune 10 25 0.1 2.0\r\n",
+    b"lru_crawler crawl ",
+    b"stats cachedump 1 1\r\n",
+    b"watch\r\n",
+    b"POST / HTTP/1.1\r\n",
     b"set ",
     b"get ",
     b"mg ",
@@ -86,7 +92,7 @@ fn memcached_requests() {
             for index in 1.. {
                 let parsed = memcached::parse(rest);
                 let consumed = match parsed {
-                    memcached::Parsed::Incomplete { needed } => {
+                    memcached::Parsed::Incomplete { needed, .. } => {
                         assert!(
                             needed > rest.len()
                                 && needed
@@ -134,7 +140,7 @@ fn memcached_requests() {
     outcomes.must_be(&["incomplete", "write", "read", "local", "refused", "hung up"]);
 }
 
-const REDIS: [&[u8]; 60] = [
+const REDIS: [&[u8]; 63] = [
     b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\n5\r\n",
     b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n",
     b"*1\r\n$4\r\nPING\r\n",
@@ -188,6 +194,9 @@ const REDIS: [&[u8]; 60] = [
     b"99999999999",
     b" ",
     b"*1000000000\r\n",
+    b"*200000\r\n",
+    b"*3\r\n$1048577\r\n",
+    b"POST / HTTP/1.1\r\n",
     b"GET",
     b"SET",
     b"\n",
@@ -271,6 +280,11 @@ fn carry_out(
     }
 }
 
+fn hang_up(broken: &Broken, outcomes: &Outcomes) {
+    outcomes.count("hung up");
+    assert!(broken.reply.is_empty() || broken.reply.starts_with(b"-ERR Protocol error"));
+}
+
 #[test]
 fn redis_requests() {
     let outcomes = Outcomes::default();
@@ -290,10 +304,25 @@ fn redis_requests() {
                         return;
                     }
                     redis::Parsed::Nothing { consumed } => consumed,
-                    redis::Parsed::Refused { reply, .. } => {
-                        outcomes.count("hung up");
-                        assert!(reply.starts_with(b"-ERR Protocol error"));
-                        return;
+                    redis::Parsed::Refused(broken) => return hang_up(&broken, &outcomes),
+                    redis::Parsed::TooLong {
+                        consumed,
+                        mut skip,
+                        reply,
+                    } => {
+                        outcomes.count("passed over");
+                        assert!(reply.starts_with(b"-ERR ") && reply.ends_with(b"\r\n"));
+                        match skip.take(&rest[consumed..]) {
+                            Skipped::Some {
+                                consumed: more,
+                                needed,
+                            } => {
+                                assert!(needed > rest.len() - consumed - more);
+                                return;
+                            }
+                            Skipped::All { consumed: more } => consumed + more,
+                            Skipped::Broken(broken) => return hang_up(&broken, &outcomes),
+                        }
                     }
                     redis::Parsed::Request { consumed, words } => {
                         let again = Words::from_text(words.text()).expect("its own text");
@@ -316,6 +345,7 @@ fn redis_requests() {
         "read",
         "connection",
         "no command",
+        "passed over",
         "hung up",
     ]);
 }

@@ -11,17 +11,26 @@ use crate::{Command, Key, Keys, WhyRefused};
 pub(crate) use meta::{Flags, NO_KEY};
 pub use meta::{Meta, MetaDebug, MetaKind};
 pub(crate) use number::unsigned;
-pub use parse::parse;
+pub use parse::{parse, parse_on};
 
-/// Longest request line in bytes, its end included; only `get` and `gets` may use all of it. This is
-/// also what bounds the keys of one read: 32,766.
-pub const LINE_BYTES_MAX: usize = 64 << 10;
+/// Longest request line in bytes, its end included; only `get` and `gets` may use all of it.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Most keys of one `get` or `gets`.
+pub const READ_KEYS_MAX: usize = 32 << 10;
 
 /// Longest line of any other request in bytes, its end included.
 pub const COMMAND_LINE_BYTES_MAX: usize = 2048;
 
 /// Longest request in bytes: what a connection must be able to buffer.
 pub const REQUEST_BYTES_MAX: usize = COMMAND_LINE_BYTES_MAX + crate::VALUE_BYTES_MAX + 2;
+
+/// Whether one request may ask for so many.
+#[must_use]
+pub fn are_few(keys: Keys<'_>) -> bool {
+    let is_short = keys.text().len() < 2 * READ_KEYS_MAX; // with a blank before each, it holds no more
+    is_short || keys.iter().count() <= READ_KEYS_MAX
+}
 
 /// Whether the answer to a read depends on what time it is: `mg` with `t`, and `me`.
 #[must_use]
@@ -41,6 +50,8 @@ pub enum Parsed<'a> {
         /// There is nothing new to find before the buffer holds this many bytes; more than it holds,
         /// at most [`REQUEST_BYTES_MAX`].
         needed: usize,
+        /// So many bytes at its start hold no end of a line: what [`parse_on`] need not search again.
+        searched: usize,
     },
     /// A request.
     Request {
@@ -109,7 +120,7 @@ impl<'a> Read<'a> {
     pub fn from_line(line: &'a [u8]) -> Option<Self> {
         let asked = match meta::split_line(line) {
             (name @ (b"get" | b"gets"), _, _) => {
-                let keys = Keys::new(line.strip_prefix(name)?)?;
+                let keys = Keys::new(line.strip_prefix(name)?).filter(|keys| are_few(*keys))?;
                 keys.iter().next()?;
                 let with_unique = name == b"gets";
                 Asked::Items { keys, with_unique }
@@ -173,8 +184,8 @@ impl<'a> Read<'a> {
 pub enum Local<'a> {
     /// `version`: answer `VERSION ...`.
     Version,
-    /// `verbosity`: answer [`reply::OK`].
-    Verbosity {
+    /// `verbosity` and what else tunes that which is not here: answer [`reply::OK`].
+    Tuning {
         /// Whether the client wants no answer.
         noreply: bool,
     },

@@ -2,10 +2,12 @@
 //! bytes were split on their way. Executes nothing.
 use super::number::{signed, unsigned};
 use super::{
-    Asked, COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, Request, reply,
+    Asked, COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, Request, are_few,
+    reply,
 };
-use crate::{Command, Exptime, Key, Keys, MemoryChange, VALUE_BYTES_MAX, WhyRefused, Written};
+use crate::{Command, Exptime, Key, Keys, VALUE_BYTES_MAX, WhyRefused, Written};
 
+mod administration;
 mod meta;
 
 /// Longest data block, in bytes, that memcached would read and throw away.
@@ -18,15 +20,23 @@ const BINARY_MAGIC: u8 = 0x80;
 /// constant time in its data block.
 #[must_use]
 pub fn parse(buffer: &[u8]) -> Parsed<'_> {
+    parse_on(buffer, 0)
+}
+
+/// The same for a buffer that has grown: so many of its first bytes were searched in vain for the end of a line. A long
+/// line that comes byte by byte is searched once, not once for each byte.
+#[must_use]
+pub fn parse_on(buffer: &[u8], searched: usize) -> Parsed<'_> {
     if buffer.first() == Some(&BINARY_MAGIC) {
         return hang_up(buffer, WhyRefused::NotServed, reply::BINARY_PROTOCOL);
     }
-    match find_line(buffer) {
+    match find_line(buffer, searched) {
         Line::Whole { bytes } => Cut::new(buffer, bytes).request(),
         Line::Incomplete => Parsed::Incomplete {
             needed: buffer.len() + 1,
+            searched: buffer.len(),
         },
-        Line::TooLong => hang_up(buffer, WhyRefused::TooLong, reply::LINE_TOO_LONG),
+        Line::TooLong { reply } => hang_up(buffer, WhyRefused::TooLong, reply),
     }
 }
 
@@ -46,10 +56,13 @@ enum Line {
         bytes: usize,
     },
     Incomplete,
-    TooLong,
+    TooLong {
+        /// What its sender is told.
+        reply: &'static [u8],
+    },
 }
 
-fn find_line(buffer: &[u8]) -> Line {
+fn find_line(buffer: &[u8], searched: usize) -> Line {
     let near = &buffer[..buffer.len().min(COMMAND_LINE_BYTES_MAX)];
     if let Some(end) = memchr::memchr(b'\n', near) {
         return Line::Whole { bytes: end + 1 };
@@ -59,15 +72,19 @@ fn find_line(buffer: &[u8]) -> Line {
     }
     let start = near.trim_ascii_start();
     if !start.starts_with(b"get ") && !start.starts_with(b"gets ") {
-        return Line::TooLong;
+        let reply = reply::LINE_TOO_LONG;
+        return Line::TooLong { reply };
     }
-    let far = &buffer[near.len()..buffer.len().min(LINE_BYTES_MAX)];
-    match memchr::memchr(b'\n', far) {
+    let far_end = buffer.len().min(LINE_BYTES_MAX);
+    let far_start = searched.clamp(near.len(), far_end);
+    match memchr::memchr(b'\n', &buffer[far_start..far_end]) {
         Some(end) => Line::Whole {
-            bytes: near.len() + end + 1,
+            bytes: far_start + end + 1,
         },
         None if buffer.len() < LINE_BYTES_MAX => Line::Incomplete,
-        None => Line::TooLong,
+        None => Line::TooLong {
+            reply: reply::GET_TOO_LONG,
+        },
     }
 }
 
@@ -122,6 +139,28 @@ impl<'a> Cut<'a> {
     }
 
     fn request(&self) -> Parsed<'a> {
+        match self.any_request() {
+            Parsed::Refused { .. } if self.is_of_browser() => {
+                hang_up(self.buffer, WhyRefused::NotServed, b"")
+            }
+            parsed => parsed,
+        }
+    }
+
+    /// Whether it is a line at the head of an HTTP request: a browser can be made to send one here by somebody else's
+    /// page, with requests for us in its body. Memcached, too, looks for the version at its end; the host is named in
+    /// each, whatever its first line.
+    fn is_of_browser(&self) -> bool {
+        let words = self.line.split(|&byte| byte == b' ');
+        let mut words = words.filter(|word| !word.is_empty());
+        let is_host = self.words[0].eq_ignore_ascii_case(b"host:");
+        is_host
+            || words
+                .next_back()
+                .is_some_and(|last| last.starts_with(b"HTTP/"))
+    }
+
+    fn any_request(&self) -> Parsed<'a> {
         match self.words[0] {
             b"get" => self.read(b"get".len(), false),
             b"gets" => self.read(b"gets".len(), true),
@@ -141,10 +180,7 @@ impl<'a> Cut<'a> {
             b"version" => self.local(Local::Version),
             b"verbosity" => self.verbosity(),
             b"cache_memlimit" => self.memory_limit(),
-            b"stats" => {
-                let argument = (self.word_count > 1).then_some(self.words[1]);
-                self.local(Local::Stats { argument })
-            }
+            b"stats" => self.stats(),
             b"quit" => self.local(Local::Quit),
             b"mn" => self.local(Local::MetaNoop),
             b"mg" => self.meta_get(),
@@ -152,6 +188,10 @@ impl<'a> Cut<'a> {
             b"md" => self.meta_write(MetaKind::Delete),
             b"ma" => self.meta_write(MetaKind::Arithmetic),
             b"me" => self.meta_debug(),
+            b"slabs" => self.slabs(),
+            b"lru" => self.lru(),
+            b"lru_crawler" => self.lru_crawler(),
+            b"watch" => self.watch(),
             b"shutdown" => self.refuse(reply::SHUTDOWN_NOT_ENABLED),
             _ => Parsed::Refused {
                 consumed: self.line_bytes,
@@ -169,6 +209,7 @@ impl<'a> Cut<'a> {
             return self.refuse(reply::ERROR);
         }
         match Keys::new(&self.line[name_bytes..]) {
+            Some(keys) if !are_few(keys) => self.refuse(reply::GET_TOO_LONG),
             Some(keys) => self.accept(Request::Read(Read {
                 line: self.line,
                 asked: Asked::Items { keys, with_unique },
@@ -202,7 +243,7 @@ impl<'a> Cut<'a> {
         }
         let consumed = self.line_bytes + block_bytes;
         let Some(block) = self.buffer.get(self.line_bytes..consumed) else {
-            return Parsed::Incomplete { needed: consumed };
+            return self.incomplete(consumed);
         };
         let Some(value) = block.strip_suffix(b"\r\n") else {
             let reply: &[u8] = if noreply { b"" } else { reply::BAD_CHUNK };
@@ -333,42 +374,18 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// `verbosity level [noreply]`
-    fn verbosity(&self) -> Parsed<'a> {
-        if !(2..=3).contains(&self.word_count) {
-            return self.refuse(reply::ERROR);
-        }
-        let noreply = self.noreply();
-        match unsigned(self.words[1]) {
-            Some(_) => self.local(Local::Verbosity { noreply }),
-            None => self.refuse_unless(noreply, reply::BAD_FORMAT),
-        }
-    }
-
-    /// `cache_memlimit megabytes [noreply]`
-    fn memory_limit(&self) -> Parsed<'a> {
-        if !(2..=3).contains(&self.word_count) {
-            return self.refuse(reply::ERROR);
-        }
-        let noreply = self.noreply();
-        match unsigned(self.words[1]) {
-            Some(0..MEGABYTES_LEAST) => self.refuse_unless(noreply, reply::MEMORY_TOO_SMALL),
-            Some(megabytes @ ..=MEGABYTES_MAX) => {
-                let change = MemoryChange {
-                    limit_bytes: Some(megabytes << 20),
-                    ..MemoryChange::default()
-                };
-                self.write(Command::Memory(change), noreply)
-            }
-            Some(0..=U32_MAX) => self.refuse_unless(noreply, reply::MEMORY_TOO_LARGE),
-            Some(_) | None => self.refuse_unless(noreply, reply::ERROR),
-        }
-    }
-
     /// Whether the last word asks for silence. Memcached looks at the last word whatever its place,
     /// and so do we.
     fn noreply(&self) -> bool {
         self.words[self.word_count - 1] == b"noreply"
+    }
+
+    /// The line is there, but not all of its data block.
+    fn incomplete(&self, needed: usize) -> Parsed<'a> {
+        Parsed::Incomplete {
+            needed,
+            searched: 0,
+        }
     }
 
     fn accept(&self, request: Request<'a>) -> Parsed<'a> {
@@ -411,18 +428,17 @@ impl<'a> Cut<'a> {
 fn why(reply: &[u8]) -> WhyRefused {
     match reply {
         reply::TOO_LARGE
+        | reply::GET_TOO_LONG
         | reply::TOO_MANY_FLAGS
         | reply::TOO_MANY_FLAGS_OF_GET
         | reply::OPAQUE_TOO_LONG => WhyRefused::TooLong,
-        reply::SHUTDOWN_NOT_ENABLED => WhyRefused::NotServed,
+        reply::SHUTDOWN_NOT_ENABLED
+        | reply::NO_DUMP
+        | reply::NO_WATCHING
+        | reply::NO_SPARE_MEMORY => WhyRefused::NotServed,
         _ => WhyRefused::Malformed,
     }
 }
-
-/// What memcached takes as a memory limit, at least and at most, and the largest number that it understands there.
-const MEGABYTES_LEAST: u64 = 8;
-const MEGABYTES_MAX: u64 = 1_000_000_000;
-const U32_MAX: u64 = 0xffff_ffff;
 
 /// How long a data block is, without its end; `None` for what memcached refuses without reading it.
 fn value_bytes(word: &[u8]) -> Option<usize> {

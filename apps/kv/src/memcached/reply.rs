@@ -38,6 +38,8 @@ replies! {
     WRONG_ACCOUNT = "CLIENT_ERROR authentication failure";
     /// A word of the command is not what it must be.
     BAD_FORMAT = "CLIENT_ERROR bad command line format";
+    /// A line has too few words.
+    BAD_LINE = "CLIENT_ERROR bad command line";
     /// A `delete` with an argument that is neither 0 nor `noreply`.
     BAD_DELETE = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
     /// The data block does not end where the command says.
@@ -50,6 +52,8 @@ replies! {
     NOT_NUMERIC = "CLIENT_ERROR cannot increment or decrement non-numeric value";
     /// A line is longer than a line may be.
     LINE_TOO_LONG = "CLIENT_ERROR line too long";
+    /// A `get` or `gets` is longer, or asks for more keys, than one may.
+    GET_TOO_LONG = "CLIENT_ERROR a get has at most 1048576 bytes and 32768 keys";
     /// The first byte is that of memcached's binary protocol.
     BINARY_PROTOCOL = "CLIENT_ERROR the binary protocol is not served";
     /// A flag of `mg` or `ms` that there is not.
@@ -97,6 +101,28 @@ replies! {
     MEMORY_TOO_SMALL = "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m";
     /// `cache_memlimit` is given more than can be meant.
     MEMORY_TOO_LARGE = "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes";
+    /// `stats cachedump` of a class that cannot be.
+    BAD_SLAB = "CLIENT_ERROR Illegal slab id";
+    /// `lru_crawler` with such a class.
+    BAD_CLASS = "BADCLASS invalid class id";
+    /// `slabs reassign` with one.
+    BAD_CLASS_OF_TWO = "BADCLASS invalid src or dst class id";
+    /// `slabs reassign` of a class to itself.
+    SAME_CLASS = "SAME src and dst class are identical";
+    /// `slabs reassign`: no class has memory of its own.
+    NO_SPARE_MEMORY = "NOSPARE source class has no spare pages";
+    /// `lru tune` with more than memcached gives.
+    TOO_MUCH_HOT_AND_WARM = "ERROR hot and warm pcts must not exceed 80";
+    /// `lru tune` with a factor that is 0 or less.
+    NO_AGE_FACTOR = "ERROR hot/warm age factors must be greater than 0";
+    /// `lru_crawler crawl` of no class.
+    NOTHING_TO_CRAWL = "NOTSTARTED no items to crawl";
+    /// `lru_crawler sleep` for longer than memcached does.
+    LONG_SLEEP = "CLIENT_ERROR sleep must be one second or less";
+    /// The answer to `lru_crawler metadump`.
+    NO_DUMP = "ERROR metadump not allowed";
+    /// The answer to `watch`.
+    NO_WATCHING = "CLIENT_ERROR watch commands not allowed";
     /// The log carried something that is not a command.
     BAD_COMMAND = "SERVER_ERROR not a command of this version";
 }
@@ -172,6 +198,14 @@ mod tests {
             push_decimal(&mut reply, number);
             assert_eq!(reply, number.to_string().into_bytes());
         }
+    }
+
+    #[test]
+    fn the_limits_of_a_get_are_named_as_they_are() {
+        use crate::memcached::{LINE_BYTES_MAX, READ_KEYS_MAX};
+        let text = String::from_utf8_lossy(GET_TOO_LONG);
+        let named = format!("{LINE_BYTES_MAX} bytes and {READ_KEYS_MAX} keys");
+        assert!(text.contains(&named), "{text}");
     }
 
     #[test]

@@ -17,14 +17,16 @@ mod inline;
 mod parse;
 pub mod reply;
 mod script;
+mod skip;
 mod spec;
 mod table;
 mod words;
 
 pub use arithmetic::integer;
 pub use command::answer_command;
-pub use parse::{Parsed, parse};
+pub use parse::{Broken, Parsed, parse};
 pub use script::Script;
+pub use skip::{Skip, Skipped};
 pub use spec::{KeySpec, Kind, Spec, classify, find, spec, why_refused};
 pub use words::Words;
 
@@ -53,6 +55,16 @@ pub const REQUEST_BYTES_MAX: usize = crate::COMMAND_BYTES_MAX - script::HEADER_B
 
 /// Most words of one request.
 pub const WORDS_MAX: usize = 1 << 17;
+
+/// Words of a request that is refused for its length, thrown away to find the next one; with more of them the connection
+/// ends. So many Redis took of one request up to version 6.
+pub const WORDS_SKIPPED_MAX: usize = 1 << 20;
+
+/// Longest of these words, in bytes: the longest string that Redis takes unless it is told otherwise.
+pub const WORD_BYTES_SKIPPED_MAX: usize = 512 << 20;
+
+/// All of these words together, in bytes: as much as Redis lets a client send at once.
+pub const WORDS_BYTES_SKIPPED_MAX: usize = 1 << 30;
 
 /// Longest request in bytes that is a line and no array, its end included.
 pub const INLINE_BYTES_MAX: usize = 64 << 10;

@@ -2,7 +2,7 @@
 use bytes::BytesMut;
 use quorumwire_interfaces::{Applied, LogTime, StateMachine};
 use quorumwire_kv::Store;
-use quorumwire_kv::memcached::{Local, Parsed, REQUEST_BYTES_MAX, Request, parse, reply};
+use quorumwire_kv::memcached::{Local, Parsed, REQUEST_BYTES_MAX, Request, parse_on, reply};
 
 /// The server's side of one or more connections.
 pub struct Server {
@@ -17,6 +17,7 @@ pub struct Server {
 #[derive(Default)]
 pub struct Connection {
     buffer: Vec<u8>,
+    searched: usize,
     swallow: usize,
     pub closed: bool,
 }
@@ -37,13 +38,15 @@ impl Server {
         connection.buffer.extend_from_slice(bytes);
         let buffer = std::mem::take(&mut connection.buffer);
         let mut rest = buffer.as_slice();
+        let mut searched = std::mem::take(&mut connection.searched);
         while !connection.closed {
             let skip = connection.swallow.min(rest.len());
             connection.swallow -= skip;
             rest = &rest[skip..];
-            match parse(rest) {
-                Parsed::Incomplete { needed } => {
+            match parse_on(rest, std::mem::take(&mut searched)) {
+                Parsed::Incomplete { needed, searched } => {
                     assert!((rest.len() + 1..=REQUEST_BYTES_MAX).contains(&needed));
+                    connection.searched = searched;
                     break;
                 }
                 Parsed::Request { consumed, request } => {
@@ -91,8 +94,8 @@ impl Server {
                 }
             }
             Request::Local(Local::Version) => out.extend_from_slice(b"VERSION 1.6.18\r\n"),
-            Request::Local(Local::Verbosity { noreply: true }) => {}
-            Request::Local(Local::Verbosity { noreply: false }) => out.extend_from_slice(reply::OK),
+            Request::Local(Local::Tuning { noreply: true }) => {}
+            Request::Local(Local::Tuning { noreply: false }) => out.extend_from_slice(reply::OK),
             Request::Local(Local::Stats { argument: None }) => {
                 out.extend_from_slice(b"STAT curr_items ");
                 reply::push_decimal(out, self.store.stats().curr_items);
@@ -104,6 +107,9 @@ impl Server {
             }) => {
                 out.extend_from_slice(reply::RESET);
             }
+            Request::Local(Local::Stats {
+                argument: Some(b"cachedump"),
+            }) => out.extend_from_slice(reply::END),
             Request::Local(Local::Stats { argument: Some(_) }) => {
                 out.extend_from_slice(reply::ERROR);
             }

@@ -274,6 +274,8 @@ impl Clients {
             input: Vec::new(),
             filled: 0,
             needed: 0,
+            searched: 0,
+            linger: None,
             swallow: 0,
             output: Vec::new(),
             written: 0,

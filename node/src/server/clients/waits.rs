@@ -63,7 +63,7 @@ impl Clients {
         }
     }
 
-    /// Those that have waited for the same thing for longer than this.
+    /// Those that have waited for the same thing for longer than this, and those that are to be closed.
     pub fn take_late(&mut self, now: Now, limit: Duration) -> Vec<ConnectionId> {
         if now.0.saturating_sub(self.waits_looked_at.0) < LOOKED_AT {
             return Vec::new();
@@ -72,7 +72,8 @@ impl Clients {
         let mut late = Vec::new();
         for connection in self.connections.iter_mut().flatten() {
             let since = connection.waits_since(now);
-            if since.is_some_and(|since| now.0.saturating_sub(since.0) > limit) {
+            let is_late = since.is_some_and(|since| now.0.saturating_sub(since.0) > limit);
+            if is_late || connection.has_lingered(now) {
                 late.push(connection.id);
             }
         }

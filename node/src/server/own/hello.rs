@@ -1,5 +1,5 @@
 //! The beginning and the end of a connection: who is there, and why it is closed.
-use super::super::clients::{Clients, Connection, SlotKind};
+use super::super::clients::{Clients, Connection};
 use super::super::core::Core;
 use super::super::requests::is_account;
 use super::counters::Closed;
@@ -39,8 +39,7 @@ pub fn close(connection: &mut Connection, why: Closed, detail: String) {
     client.counters.count_closed(why);
     client.request = 0;
     push_frame(connection, goodbye(why.reason(), detail));
-    connection.push(SlotKind::Quit, None);
-    connection.closing = true;
+    connection.hang_up(true);
 }
 
 /// The client's first message.

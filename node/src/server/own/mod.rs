@@ -18,7 +18,7 @@ use super::redis;
 use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use counters::Closed;
 use quorumwire_kv::Command;
-use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, Read};
+use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, READ_KEYS_MAX, Read, are_few};
 use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
 use quorumwire_wire::limits::SESSION_COMMAND_BYTES_MAX;
 use quorumwire_wire::{ClientFrame, take_client_frame, write_client_frame};
@@ -198,7 +198,7 @@ fn take_submit(
     let name = (submit.session, submit.sequence);
     let origin = super::core::Origin::Client(connection.id, connection.next_slot());
     let routed = core.write_in_session(origin, name, command);
-    let answer = match requests::refused_if_late(connection, routed) {
+    let answer = match requests::refused_if_late(core, connection, routed) {
         Routed::Pending => None,
         Routed::Stalled => return false,
         Routed::Answer(text) => Some(text.as_bytes().into()),
@@ -236,11 +236,14 @@ fn is_query(query: &[u8]) -> bool {
     read.is_some_and(|read| matches!(read.asked(), Asked::Items { .. }))
 }
 
-/// Whether a command reads more keys than a line of memcached's holds: each may be an item, and all are answered at
+/// Whether a command reads more keys than a request of memcached's: each may be an item, and all are answered at
 /// once. It is refused before it is in the log, where all replicas must take it alike, whatever their limits.
 fn asks_for_too_many(command: &[u8]) -> bool {
-    let is_read = || matches!(Command::decode(command), Ok(Command::GetAndTouch { .. }));
-    command.len() > LINE_BYTES_MAX && is_read()
+    let reads_many = || match Command::decode(command) {
+        Ok(Command::GetAndTouch { keys, .. }) => !are_few(keys),
+        Ok(_) | Err(_) => false,
+    };
+    command.len() > READ_KEYS_MAX && reads_many()
 }
 
 /// Writes the answer of the query at the front, if there is room for one; see [`requests::advance`].

@@ -1,7 +1,8 @@
 //! What could not be carried out, in the words of Redis' protocol. The replica's own texts are those of
 //! `answers.rs`; the first word tells clients of Redis what kind of trouble it is.
 
-use quorumwire_kv::redis::Words;
+use quorumwire_kv::redis::{Broken, TRANSACTION_COMMANDS_MAX, Words};
+use quorumwire_kv::{COMMAND_BYTES_MAX, WhyRefused};
 
 /// How the replica's own texts begin.
 const OWN: &[u8] = b"SERVER_ERROR ";
@@ -42,7 +43,12 @@ pub const NO_ACCOUNTS: &[u8] =
     b"-ERR AUTH <password> called without any password configured for the default \
     user. Are you sure your configuration is correct?\r\n";
 /// More than a client may send before it has said who it is.
-pub const UNKNOWN_CLIENT_TOO_LONG: &[u8] = b"-ERR Protocol error: unauthenticated bulk length\r\n";
+pub fn unknown_client_too_long() -> Broken {
+    Broken {
+        reply: b"-ERR Protocol error: unauthenticated bulk length\r\n".into(),
+        why: WhyRefused::Unauthenticated,
+    }
+}
 
 pub const SYNTAX: &[u8] = b"ERR syntax error";
 pub const NOT_AN_INTEGER: &[u8] = b"ERR value is not an integer or out of range";
@@ -65,13 +71,15 @@ pub fn no_such_form(words: &Words<'_>) -> Vec<u8> {
     quoting(before, word, &format!("'. Try {container} HELP."))
 }
 
-/// A transaction, or a command, that the log cannot hold.
-pub fn too_long() -> Vec<u8> {
-    format!(
-        "-ERR command is longer than {} bytes\r\n",
-        quorumwire_kv::COMMAND_BYTES_MAX
-    )
-    .into_bytes()
+/// A transaction, or one command, that the log cannot hold.
+pub fn too_long(is_one: bool) -> Vec<u8> {
+    let what = if is_one { "command" } else { "transaction" };
+    format!("-ERR {what} is longer than {COMMAND_BYTES_MAX} bytes\r\n").into_bytes()
+}
+
+/// One command too many of a transaction.
+pub fn too_many_commands() -> Vec<u8> {
+    format!("-ERR transaction has more than {TRANSACTION_COMMANDS_MAX} commands\r\n").into_bytes()
 }
 
 /// A command about the connection or the server with more words than any needs.

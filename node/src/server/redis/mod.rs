@@ -15,7 +15,9 @@ use super::core::Core;
 use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use crate::accounts::DEFAULT_NAME;
 use quorumwire_control::Now;
-use quorumwire_kv::redis::{Kind, Parsed, Resp, Script, Spec, Words, find, parse, why_refused};
+use quorumwire_kv::redis::{
+    Broken, Kind, Parsed, Resp, Script, Skip, Skipped, Spec, Words, find, parse, why_refused,
+};
 use quorumwire_kv::{COMMAND_BYTES_MAX, Command, WhyRefused};
 use std::net::SocketAddr;
 
@@ -54,6 +56,8 @@ pub struct RedisClient {
     is_quiet: bool,
     /// Bytes of answers that were made here, said or not, and are not counted as work yet.
     made_bytes: usize,
+    /// What is still to come of a request that was too long.
+    skip: Option<Skip>,
 }
 
 impl RedisClient {
@@ -73,7 +77,20 @@ impl RedisClient {
             skips_next: false,
             is_quiet: false,
             made_bytes: 0,
+            skip: None,
         }
+    }
+
+    /// Whether the rest of a request is still to come, to be thrown away.
+    pub const fn is_skipping(&self) -> bool {
+        self.skip.is_some()
+    }
+
+    /// Another request: whether `CLIENT REPLY SKIP` was for it.
+    fn begin_request(&mut self) -> bool {
+        let is_skipped = std::mem::take(&mut self.skips_next);
+        self.is_quiet = self.replies_off || is_skipped;
+        is_skipped
     }
 
     /// Whether the client wants no answer to what it asks now.
@@ -113,6 +130,19 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
         if rest.is_empty() || !requests::may_take_next(core, connection) {
             return (used, 0);
         }
+        if let Some(skip) = &mut state(connection).skip {
+            match skip.take(rest) {
+                Skipped::Some { consumed, needed } => return (used + consumed, needed),
+                Skipped::All { consumed } => used += consumed,
+                Skipped::Broken(broken) => {
+                    used += rest.len();
+                    refuse(core, connection, broken);
+                    advance(core, connection);
+                }
+            }
+            state(connection).skip = None;
+            continue;
+        }
         let parsed = parse(rest);
         match parsed {
             Parsed::Incomplete { needed: bytes }
@@ -120,8 +150,11 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 consumed: bytes, ..
             } if !connection.is_let_in && bytes > UNKNOWN_CLIENT_BYTES_MAX => {
                 used += rest.len();
-                let text = errors::UNKNOWN_CLIENT_TOO_LONG.to_vec();
-                refuse(core, connection, WhyRefused::Unauthenticated, text);
+                refuse(core, connection, errors::unknown_client_too_long());
+            }
+            Parsed::TooLong { .. } if !connection.is_let_in => {
+                used += rest.len();
+                refuse(core, connection, errors::unknown_client_too_long());
             }
             Parsed::Incomplete { needed } => return (used, needed),
             Parsed::Nothing { consumed } => used += consumed,
@@ -134,27 +167,43 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 let made_bytes = std::mem::take(&mut state(connection).made_bytes);
                 requests::count_request(core, consumed + made_bytes * WORK_PER_BYTE_MADE);
             }
-            Parsed::Refused {
+            Parsed::TooLong {
                 consumed,
+                skip,
                 reply,
-                why,
             } => {
                 used += consumed;
-                refuse(core, connection, why, reply.to_vec());
+                pass_over(core, connection, skip, reply);
+            }
+            Parsed::Refused(broken) => {
+                used += rest.len();
+                refuse(core, connection, broken);
             }
         }
         advance(core, connection);
     }
 }
 
+/// Answers a request that is longer than it may be; what is still to come of it is thrown away.
+fn pass_over(core: &mut Core, connection: &mut Connection, skip: Skip, text: Vec<u8>) {
+    core.counters.refused.count(WhyRefused::TooLong);
+    let client = state(connection);
+    client.begin_request();
+    client.skip = Some(skip);
+    if let Some(transaction) = &mut client.transaction {
+        transaction.fail();
+    }
+    answer(connection, text);
+}
+
 /// What follows cannot be understood: says why, and closes.
-fn refuse(core: &mut Core, connection: &mut Connection, why: WhyRefused, text: Vec<u8>) {
-    core.counters.refused.count(why);
+fn refuse(core: &mut Core, connection: &mut Connection, broken: Broken) {
+    core.counters.refused.count(broken.why);
     let client = state(connection);
     client.is_quiet = client.replies_off;
-    answer(connection, text);
-    connection.push(SlotKind::Quit, None);
-    connection.closing = true;
+    let is_told = !broken.reply.is_empty();
+    answer(connection, broken.reply.into_owned());
+    connection.hang_up(is_told);
 }
 
 /// The client's state: a connection that came here has one.
@@ -173,9 +222,7 @@ fn answer(connection: &mut Connection, text: Vec<u8>) {
 
 /// Takes one request on. False: it can go nowhere now and must be offered again.
 fn take_request(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
-    let client = state(connection);
-    let is_skipped = std::mem::take(&mut client.skips_next);
-    client.is_quiet = client.replies_off || is_skipped;
+    let is_skipped = state(connection).begin_request();
     let taken = dispatch(core, connection, words);
     let client = state(connection);
     if taken {
@@ -249,10 +296,11 @@ fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>)
     if connection.is_asking {
         return false; // what was asked before it must not be told of it
     }
+    let is_one = !script.is_transaction;
     let command = Command::Redis(script);
     if command.encoded_bytes() > COMMAND_BYTES_MAX {
         core.counters.refused.count(WhyRefused::TooLong);
-        answer(connection, errors::too_long());
+        answer(connection, errors::too_long(is_one));
         return true;
     }
     let quiet = state(connection).is_quiet;

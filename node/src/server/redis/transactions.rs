@@ -4,7 +4,7 @@
 use super::super::clients::Connection;
 use super::super::core::Core;
 use super::super::requests;
-use super::{answer, read_line, state, take_script};
+use super::{answer, errors, read_line, state, take_script};
 use quorumwire_kv::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, VERSIONS, Words, reply};
 use quorumwire_kv::{COMMAND_BYTES_MAX, KEY_BYTES_MAX, WhyRefused};
 
@@ -87,21 +87,27 @@ pub fn queue(core: &mut Core, connection: &mut Connection, kind: Kind, words: &W
     let Some(transaction) = &mut state(connection).transaction else {
         return;
     };
+    let text = words.text();
     let refusal = match kind {
         Kind::Connection if !may_be_kept(words) => {
-            Some(&b"-ERR Command not allowed inside a transaction\r\n"[..])
+            Some(b"-ERR Command not allowed inside a transaction\r\n".to_vec())
+        }
+        Kind::Write | Kind::Read | Kind::Connection
+            if transaction.count >= TRANSACTION_COMMANDS_MAX =>
+        {
+            core.counters.refused.count(WhyRefused::TooLong);
+            Some(errors::too_many_commands())
+        }
+        Kind::Write | Kind::Read | Kind::Connection
+            if transaction.commands.len() + text.len() > COMMAND_BYTES_MAX =>
+        {
+            core.counters.refused.count(WhyRefused::TooLong);
+            Some(errors::too_long(false))
         }
         Kind::Write | Kind::Read | Kind::Connection => None,
     };
-    let text = words.text();
-    let is_too_long = transaction.commands.len() + text.len() > COMMAND_BYTES_MAX
-        || transaction.count >= TRANSACTION_COMMANDS_MAX;
-    if refusal.is_some() || is_too_long {
+    if let Some(text) = refusal {
         transaction.fail();
-        if refusal.is_none() {
-            core.counters.refused.count(WhyRefused::TooLong);
-        }
-        let text = refusal.map_or_else(super::errors::too_long, <[u8]>::to_vec);
         return answer(connection, text);
     }
     if !transaction.has_failed {

@@ -1,8 +1,8 @@
 //! The parser line by line. That the answers are memcached's is tested against memcached itself, in
 //! `tests/against_memcached.rs`; that splitting changes nothing, in `tests/parser.rs`.
 use super::*;
-use crate::KEY_BYTES_MAX;
-use crate::memcached::REQUEST_BYTES_MAX;
+use crate::memcached::{READ_KEYS_MAX, REQUEST_BYTES_MAX};
+use crate::{KEY_BYTES_MAX, MemoryChange};
 
 fn key(bytes: &[u8]) -> Key<'_> {
     Key::new(bytes).unwrap()
@@ -189,11 +189,8 @@ fn a_read_gives_its_line_and_its_keys() {
 fn local_requests_are_told_apart() {
     for (request, local) in [
         (&b"version\r\n"[..], Local::Version),
-        (b"verbosity 1\r\n", Local::Verbosity { noreply: false }),
-        (
-            b"verbosity 1 noreply\r\n",
-            Local::Verbosity { noreply: true },
-        ),
+        (b"verbosity 1\r\n", Local::Tuning { noreply: false }),
+        (b"verbosity 1 noreply\r\n", Local::Tuning { noreply: true }),
         (b"stats\r\n", Local::Stats { argument: None }),
         (
             b"stats reset\r\n",
@@ -218,7 +215,7 @@ fn local_requests_are_told_apart() {
 #[test]
 fn what_is_missing_is_known_as_early_as_can_be() {
     let needed = |buffer: &[u8]| match parse(buffer) {
-        Parsed::Incomplete { needed } => needed,
+        Parsed::Incomplete { needed, .. } => needed,
         other => panic!("{} is {other:?}", buffer.escape_ascii()),
     };
     assert_eq!(needed(b""), 1);
@@ -430,6 +427,93 @@ fn keys_with_control_characters_are_refused_everywhere() {
 }
 
 #[test]
+fn a_line_at_the_head_of_a_browsers_request_ends_the_connection() {
+    let hangs_up = |buffer: &[u8]| match parse(buffer) {
+        Parsed::Refused {
+            consumed,
+            reply: b"",
+            why: WhyRefused::NotServed,
+            close: true,
+            ..
+        } => consumed == buffer.len(),
+        Parsed::Refused { .. } | Parsed::Request { .. } | Parsed::Incomplete { .. } => false,
+    };
+    for line in [
+        "POST / HTTP/1.1",
+        "GET / HTTP/1.1",
+        "OPTIONS * HTTP/1.1",
+        "POST /a HTTP/1.0  ",
+        "POST / HTTP/",
+        "HTTP/1.1",
+        // Methods that a page may choose at a name that it has made ours.
+        "set /key HTTP/1.1",
+        "delete /key HTTP/1.1",
+        "incr /key HTTP/1.1",
+        "flush_all / HTTP/1.1",
+        "ms /key HTTP/1.1",
+        "Host: 127.0.0.1:11211",
+        "host:",
+        "a b c d e f g h i j HTTP/1.1",
+    ] {
+        let request = format!("{line}\r\n\r\nset viacurl 0 0 5\r\nowned\r\n");
+        assert!(hangs_up(request.as_bytes()), "{line}");
+    }
+    for line in [
+        "get HTTP/1.1",
+        "get HTTP/ a",
+        "x HTTP",
+        "x http/1.1",
+        "x HTTP/1.1 y",
+        "Hosts: a",
+    ] {
+        assert!(!hangs_up(format!("{line}\r\n").as_bytes()), "{line}");
+    }
+}
+
+#[test]
+fn a_read_asks_for_so_many_keys_and_no_more() {
+    let line = |keys: usize| format!("get{}\r\n", " k".repeat(keys));
+    let most = line(READ_KEYS_MAX);
+    let Parsed::Request {
+        request: Request::Read(read),
+        ..
+    } = parse(most.as_bytes())
+    else {
+        panic!("the longest is none");
+    };
+    assert_eq!(read.key_count(), READ_KEYS_MAX);
+    let more = line(READ_KEYS_MAX + 1);
+    let refused = Parsed::Refused {
+        consumed: more.len(),
+        swallow: 0,
+        reply: reply::GET_TOO_LONG,
+        why: WhyRefused::TooLong,
+        close: false,
+    };
+    assert_eq!(parse(more.as_bytes()), refused);
+    assert_eq!(Read::from_line(more.trim_end().as_bytes()), None);
+}
+
+#[test]
+fn a_long_line_is_searched_for_its_end_where_it_was_not_before() {
+    let mut line = b"get ".to_vec();
+    line.resize(100_000, b'k');
+    let Parsed::Incomplete { needed, searched } = parse_on(&line, 0) else {
+        panic!("it has no end");
+    };
+    assert_eq!((needed, searched), (line.len() + 1, line.len()));
+    // What is said to be searched is not looked at again, so an end put there is not found.
+    line[50_000] = b'\n';
+    assert!(matches!(
+        parse_on(&line, searched),
+        Parsed::Incomplete { .. }
+    ));
+    assert!(matches!(parse_on(&line, 0), Parsed::Refused { .. }));
+    let block = parse(b"set k 0 0 5\r\nabc");
+    assert!(matches!(block, Parsed::Incomplete { searched: 0, .. }));
+}
+
+#[test]
 fn a_line_has_a_limit_and_then_the_connection_ends() {
     let closes = |buffer: &[u8]| match parse(buffer) {
         Parsed::Refused {
@@ -440,7 +524,9 @@ fn a_line_has_a_limit_and_then_the_connection_ends() {
             close: true,
         } => {
             assert_eq!(consumed, buffer.len());
-            assert_eq!(reply, reply::LINE_TOO_LONG);
+            let names_limit = reply == reply::GET_TOO_LONG;
+            assert!(names_limit || reply == reply::LINE_TOO_LONG);
+            assert_eq!(names_limit, buffer.len() >= LINE_BYTES_MAX);
             true
         }
         Parsed::Refused { .. } | Parsed::Request { .. } | Parsed::Incomplete { .. } => false,
