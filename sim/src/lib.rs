@@ -34,6 +34,7 @@ pub mod queue;
 pub mod random;
 pub mod report;
 pub mod run;
+mod sever;
 mod show;
 pub mod shrink;
 pub mod spelling;

@@ -244,70 +244,6 @@ impl World {
         }
     }
 
-    fn isolate(&mut self, place: usize, lasts: Nanos, luck: u64) {
-        let others = (0..self.machines.len()).filter(|other| *other != place);
-        let links: Vec<Link> = others.flat_map(|o| [(place, o), (o, place)]).collect();
-        let mut luck = Random::new(luck);
-        if luck.permille(400) {
-            let peer = self.machines[place].peer;
-            self.network.lose_from(peer);
-        }
-        self.network.cut(&links);
-        // It ends as a fault of its own, behind those of the plan.
-        let number = u16::try_from(self.plan.faults.len()).unwrap_or(u16::MAX);
-        self.plan.faults.push(Fault {
-            at: self.now,
-            lasts,
-            what: Kind::Partition(Shape::LeaderAlone),
-            luck: 0,
-        });
-        self.queue.set(self.now + lasts, Event::Over(number));
-        self.cuts.push((number, links));
-    }
-
-    fn sever(&mut self, place: usize, lasts: Nanos, luck: u64) {
-        let planes_stay = self.plan.settings.plane_outlives;
-        if planes_stay && Random::new(luck ^ 2).permille(500) {
-            return self.sever_when_read(place, lasts, luck);
-        }
-        self.isolate(place, lasts, luck);
-        let peer = self.machines[place].peer;
-        self.leave_all(place, peer);
-        let mut luck = Random::new(luck ^ 1);
-        let others: Vec<usize> = (0..self.machines.len())
-            .filter(|other| *other != place)
-            .collect();
-        let spared = luck.pick(&others);
-        for other in others {
-            let back = luck.between(10, 50) * MILLISECOND;
-            if Some(other) != spared && self.may_die(other) {
-                self.crash(other, false, back);
-            }
-        }
-        self.counts.see("severed");
-    }
-
-    /// All others are killed, and their planes go on answering this one while their next processes read their
-    /// folders. When the first of these has read its own, this one is cut off.
-    fn sever_when_read(&mut self, place: usize, lasts: Nanos, luck: u64) {
-        let mut chance = Random::new(luck ^ 3);
-        for other in (0..self.machines.len()).filter(|other| *other != place) {
-            let back = chance.between(1, 10) * MILLISECOND;
-            if self.may_die(other) {
-                self.crash(other, false, back);
-            }
-        }
-        self.severs_when_read = Some((place, lasts, luck));
-        self.counts.see("severed when a folder is read");
-    }
-
-    /// A process has read its folder, while the plane of the one before it went on.
-    pub fn has_read(&mut self, place: usize) {
-        if let Some((other, lasts, luck)) = self.severs_when_read.take_if(|it| it.0 != place) {
-            self.isolate(other, lasts, luck);
-        }
-    }
-
     /// In `memory` mode a process that dies has lost its memory.
     pub fn may_die(&mut self, place: usize) -> bool {
         match self.plan.settings.durability {
@@ -400,7 +336,8 @@ impl World {
         self.queue.set(self.now + lasts, Event::Boot(place));
     }
 
-    fn leave_all(&mut self, place: usize, peer: Peer) {
+    /// The others notice, one after the other, that a process is not there any more.
+    pub fn leave_all(&mut self, place: usize, peer: Peer) {
         for other in 0..self.machines.len() {
             if other == place || !self.network.is_connected(place, other) {
                 continue;

@@ -12,6 +12,7 @@ use crate::plan::{ClusterShape, Plan};
 use crate::plane_clients::PlaneClient;
 use crate::queue::{MILLISECOND, Nanos, Queue, SECOND};
 use crate::random::{Random, mix};
+use crate::sever::SeversWhenRead;
 use quorumwire_control::{Entry, Message, Output, Peer};
 use quorumwire_interfaces::{Index, ReplicaId};
 
@@ -124,8 +125,8 @@ pub struct World {
     pub cuts: Vec<(u16, Vec<crate::network::Link>)>,
     /// The machine whose replica has lost its memory, or will, and is no voter again yet.
     pub forgetful: Option<usize>,
-    /// Who is cut off, for how long, by which chance, when another one has read its folder.
-    pub severs_when_read: Option<(usize, Nanos, u64)>,
+    /// Who is cut off when another one has read its folder.
+    pub severs_when_read: Option<SeversWhenRead>,
     /// How far it is with the voter that takes part late.
     pub latecomer: Stage,
     /// Nothing goes wrong any more.
@@ -454,12 +455,14 @@ impl World {
             return false;
         }
         machine.reads_since = Some(machine.clock(self.now));
-        let lasts = self.random.between(
-            MILLISECOND,
-            longest
-                .unwrap_or_default()
-                .clamp(2 * MILLISECOND, READS_MAX),
-        );
+        let promise = u64::try_from(machine.promise(&self.plan.settings).lasts.as_nanos());
+        let promise = promise.unwrap_or(READS_MAX).min(READS_MAX);
+        // Where one is to be cut off then: nearly for as long as is promised.
+        let (shortest, longest) = match self.severs_when_read {
+            Some(_) => (promise / 4 * 3, promise),
+            None => (0, longest.unwrap_or_default().min(READS_MAX)),
+        };
+        let lasts = self.random.between(shortest, longest).max(MILLISECOND);
         self.counts.see("plane went on while its folder was read");
         self.queue.set(self.now + lasts, Event::Boot(place));
         true
