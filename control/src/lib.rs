@@ -31,6 +31,7 @@ mod follower;
 mod handover;
 mod leader;
 mod log;
+mod log_clock;
 mod members;
 mod mutants;
 mod patience;
@@ -47,6 +48,7 @@ mod stored;
 pub use api::*;
 pub use bundles::{NextEntry, next_entries};
 pub use fast_term::*;
+pub use log_clock::*;
 pub use records::{append_record, put_payload, record_kind};
 
 use blocks::Building;

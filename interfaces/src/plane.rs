@@ -113,7 +113,7 @@ pub enum EntryKind {
     Command,
     /// A piece of one: number and count of pieces (32 bits each, big-endian), then bytes.
     Fragment,
-    /// The log's time: 8 bytes, milliseconds since 1970, big-endian.
+    /// The log's time: at most 16 bytes, as records have it.
     Tick,
     /// Several commands of the host's, each carried out by itself, in this order. Only hosts submit them.
     Bundle,

@@ -435,7 +435,10 @@ async fn health(State(handle): State<AdminHandle>) -> Response {
 
 async fn readiness(State(handle): State<AdminHandle>) -> Response {
     match report(&handle).await {
-        Ok(report) if report.ready => "ready\n".into_response(),
+        Ok(report) if report.ready => match report.writes_refused {
+            None => "ready\n".into_response(),
+            Some(why) => format!("ready for reads: {why}\n").into_response(),
+        },
         Ok(report) => {
             let leader = report.leader.map_or_else(
                 || "no leader is known".to_owned(),

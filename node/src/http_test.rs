@@ -181,6 +181,19 @@ fn metrics_are_told_in_the_format_that_is_asked_for() {
 }
 
 #[test]
+fn a_ready_replica_says_that_writes_are_refused() {
+    let full = Report {
+        writes_refused: Some("disk full".to_owned()),
+        ..report()
+    };
+    let served = serve(Some(full), Ok(()));
+    let said = "ready for reads: disk full\n".to_owned();
+    assert_eq!(served.get("/readyz"), (200, said));
+    let (_, body) = served.get("/metrics");
+    assert!(body.contains("quorumwire_writes_refused 1\n"), "{body}");
+}
+
+#[test]
 fn a_replica_that_is_not_ready_is_healthy() {
     let unready = Report {
         role: "candidate".to_owned(),

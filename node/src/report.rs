@@ -69,6 +69,9 @@ pub struct Report {
     pub peer: String,
     /// Whether a client's request would be served now, and this replica votes or is a learner for good.
     pub ready: bool,
+    /// Why no write is carried out now, as far as this replica knows; none: they are.
+    #[serde(default)]
+    pub writes_refused: Option<String>,
     /// Whether the leader may answer reads from its lease.
     pub lease: bool,
     /// The members in force.
@@ -84,6 +87,10 @@ pub struct Report {
     pub uptime_ms: u64,
     /// The log's time, milliseconds since 1970-01-01.
     pub log_time_ms: u64,
+    /// By how much that is ahead of this replica's clock, in milliseconds. Of a leader it is less than 0 where the log's
+    /// time is behind.
+    #[serde(default)]
+    pub log_time_ahead_ms: i64,
     /// Items in the store and the bytes of their keys and values.
     pub items: u64,
     /// See `items`.

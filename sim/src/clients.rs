@@ -8,7 +8,7 @@ use crate::turn::Applying;
 use crate::world::{Event, World};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, Refusal, Role};
-use quorumwire_interfaces::{EntryKind, Index};
+use quorumwire_interfaces::{EntryKind, Index, LogTime};
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
 use quorumwire_sessions::Outcome;
@@ -24,7 +24,7 @@ const PATIENCE: Nanos = 700 * MILLISECOND;
 /// Of three operations one is asked for in each protocol's words.
 const SPELLINGS: [Spelling; 3] = [Spelling::Classic, Spelling::Meta, Spelling::Redis];
 /// The operation of commands whose client does not wait.
-const NOBODY: u32 = u32::MAX;
+pub const NOBODY: u32 = u32::MAX;
 
 /// One operation, as its client knows it.
 #[derive(Clone, Copy, Debug)]
@@ -358,9 +358,31 @@ impl World {
         process.clock.awaited = process.propose_tick(clock).unwrap_or(last);
     }
 
+    /// The entry that a read waits for, if what it would show may be over by the leader's clock while the log has not
+    /// said so.
+    pub fn overdue(&mut self, place: usize, query: &[u8]) -> Option<Index> {
+        let clock = self.machines[place].clock(self.now);
+        let process = self.machines[place].process.as_mut()?;
+        let tells =
+            process.replica.role() == Role::Leader && process.clock.term == process.replica.term();
+        let time_ms = if tells {
+            process.leader_time_ms(clock)
+        } else {
+            0
+        };
+        process.store.inner_mut().set_clock(LogTime(time_ms));
+        if !tells || !process.store.inner().is_overdue(query) {
+            return None;
+        }
+        if process.clock.barrier <= process.applied {
+            let last = process.last_index();
+            process.clock.barrier = process.propose_tick(clock).unwrap_or(last);
+        }
+        (process.clock.barrier > process.applied).then_some(process.clock.barrier)
+    }
+
     fn serve_read(&mut self, place: usize, operation: u32) {
         self.begin_term(place);
-        self.tick_if_deadline_passed(place);
         let needed = self.checks.committed_upto();
         self.asked[operation as usize].needed = needed;
         let machine = &mut self.machines[place];
@@ -372,8 +394,7 @@ impl World {
         // The plane may have committed what consensus does not know of yet.
         let in_plane = process.plane_registers();
         let in_plane = in_plane.map_or(Index(0), |it| it.commit_index);
-        let committed = replica.commit_index().max(in_plane);
-        let must_apply = committed.max(process.clock.barrier);
+        let must_apply = replica.commit_index().max(in_plane);
         let has_begun = process.clock.term == replica.term();
         if has_begun && replica.lease_read(clock).is_some() {
             self.counts.see("lease read");
@@ -405,6 +426,16 @@ impl World {
             return;
         };
         let key = format!("key{}", asked.key);
+        if let Some(index) = self.overdue(place, &spelling::query(&asked, &key, operation)) {
+            self.counts.see("read of what the clock is past the end of");
+            if let Some(process) = &mut self.machines[place].process {
+                process.waiting.push((index, operation));
+            }
+            return;
+        }
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
         let read = spelling::read(process.store.inner(), &asked, &key, operation);
         let applied = process.applied;
         self.checks.answers_read(peer, applied, asked.needed);
@@ -509,10 +540,8 @@ impl crate::machine::Process {
                 .is_empty()
                 .then(|| plane.registers().last_index);
         }
-        let time_ms = self.leader_time_ms(clock);
-        let payload = |buffer: &mut bytes::BytesMut| {
-            buffer.extend_from_slice(&time_ms.to_be_bytes());
-        };
+        let tick = self.clock.time.tick(clock).encode();
+        let payload = |buffer: &mut bytes::BytesMut| buffer.extend_from_slice(tick.as_ref());
         let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
         self.clock.last_tick = Some(clock);
         Some(index)
@@ -521,9 +550,8 @@ impl crate::machine::Process {
     /// The log's time as this leader tells it.
     #[must_use]
     pub fn leader_time_ms(&self, clock: Now) -> u64 {
-        let elapsed = clock.0.saturating_sub(self.clock.base.0).as_millis();
-        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
-        self.clock.base_wall_ms.saturating_add(elapsed)
+        let told_ms = self.store.inner().log_time().0;
+        self.clock.time.time_ms(clock).max(told_ms)
     }
 }
 

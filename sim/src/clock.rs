@@ -53,10 +53,11 @@ impl Machine {
 
     /// The time of day as it believes.
     #[must_use]
-    pub fn wall_ms(&self, time: Nanos) -> u64 {
+    pub fn wall(&self, time: Nanos) -> Duration {
         /// The day of the first simulated second.
         const DAY_MS: u64 = 1_700_000_000_000;
         let time = self.clock_stopped_at.map_or(time, |at| time.min(at));
-        (DAY_MS + time / 1_000_000).saturating_add_signed(self.wall_offset_ms)
+        let wall_ms = (DAY_MS + time / 1_000_000).saturating_add_signed(self.wall_offset_ms);
+        Duration::from_millis(wall_ms)
     }
 }

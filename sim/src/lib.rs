@@ -20,6 +20,7 @@ mod disk;
 pub mod fault;
 pub mod journal;
 mod latecomer;
+pub mod lives;
 pub mod machine;
 #[cfg(feature = "mutants")]
 pub mod mutants;

@@ -9,8 +9,8 @@ use crate::planted::mutant;
 use crate::queue::{MILLISECOND, Nanos};
 use crate::random::mix;
 use quorumwire_control::{
-    Config, Entry, HardState, Message, Now, Output, Peer, Promise, Replica, SnapshotMeta, Stored,
-    Ticket,
+    Config, Entry, HardState, LogClock, Message, Now, Output, Peer, Promise, Replica, SnapshotMeta,
+    Stored, Ticket,
 };
 use quorumwire_interfaces::{Frozen, GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_kv::Store;
@@ -186,10 +186,8 @@ pub enum Origin {
 pub struct LeaderClock {
     /// Of this term.
     pub term: Term,
-    /// The time of day when the term began here.
-    pub base_wall_ms: u64,
-    /// The clock then.
-    pub base: Now,
+    /// The log's time.
+    pub time: LogClock,
     /// When the last tick was proposed.
     pub last_tick: Option<Now>,
     /// Index of the last tick proposed because something's time had come.

@@ -20,6 +20,8 @@ const ADDED_PER_VOTER: u64 = 4;
 const REMOVALS: u64 = 60;
 /// Where clocks drift within their bound: how often a time daemon changes the speed of one.
 const SLEWS: u64 = 40;
+/// By how much some clocks are wrong.
+pub const A_YEAR_S: i32 = 31_536_000;
 /// Between two heartbeats, in milliseconds. The short ones take most of the processor's time, the long
 /// ones leave gaps for everything else.
 const HEARTBEATS_MS: [u64; 16] = [
@@ -535,7 +537,10 @@ fn kind(dish: Dish, random: &mut Random) -> Kind {
         Dish::RollBack => Kind::RollBack,
         Dish::StopClock => Kind::StopClock,
         Dish::Clock => Kind::WallClock {
-            seconds: i32::try_from(random.below(7_200)).unwrap_or(0) - 3_600,
+            seconds: match i32::try_from(random.below(7_200)).unwrap_or(0) {
+                0..600 => A_YEAR_S,
+                seconds => seconds - 3_600,
+            },
         },
         Dish::Members => Kind::Members(
             random

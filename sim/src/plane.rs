@@ -11,6 +11,7 @@ use quorumwire_interfaces::{
     Answer, Command, EntryKind, Grant, Index, PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys,
     PlanePeer, Registers, ReplicaId, Term,
 };
+use quorumwire_wire::Tick;
 use quorumwire_wire::packet::{FLAG_BLIND, HEADER_BYTES, Header, Kind};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -387,12 +388,12 @@ impl Plane {
     /// which command of that entry it is.
     pub fn submit(
         &mut self,
-        time_ms: u64,
+        tick: Tick,
         mut submitted: impl FnMut(Index, u16, &Submission),
     ) -> Result<(), PlaneError> {
-        let time = time_ms.to_be_bytes();
+        let tick = tick.encode();
         while !self.waiting.is_empty() {
-            let waiting = self.waiting.iter().map(|it| it.command(&time));
+            let waiting = self.waiting.iter().map(|it| it.command(tick.as_ref()));
             let most = self.engine.limits().payload_bytes_max;
             let mut entries = next_entries(waiting, most, 1);
             let Some(entry) = entries.pop() else {
@@ -417,15 +418,15 @@ impl Plane {
 }
 
 impl Submission {
-    /// It as a command; a tick says this time.
+    /// It as a command; what a tick says.
     #[must_use]
-    pub fn command<'a>(&'a self, time: &'a [u8; 8]) -> Command<'a> {
+    pub fn command<'a>(&'a self, tick: &'a [u8]) -> Command<'a> {
         Command {
             kind: self.kind,
             session: self.session,
             sequence: self.sequence,
             payload: if self.kind == EntryKind::Tick {
-                time
+                tick
             } else {
                 &self.payload
             },

@@ -433,7 +433,7 @@ impl World {
             if next.kind == EntryKind::Tick {
                 continue; // the next write takes one along
             }
-            let command = next.command(&[0; 8]); // it is no tick
+            let command = next.command(&[]); // it is no tick
             let kind = record_kind(&command);
             let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &command);
             if let Ok((index, term)) = process.replica.propose(kind, put) {
@@ -529,11 +529,11 @@ impl Process {
     /// Hands waiting commands over to the plane.
     pub fn submit_waiting(&mut self, clock: Now) -> Result<(), PlaneError> {
         let term = self.replica.term();
-        let time_ms = self.leader_time_ms(clock);
+        let tick = self.clock.time.tick(clock);
         let (Some(plane), proposals) = (&mut self.plane, &mut self.proposals) else {
             return Ok(());
         };
-        plane.submit(time_ms, |index, position, submission| {
+        plane.submit(tick, |index, position, submission| {
             if submission.kind != EntryKind::Tick {
                 proposals.push(Proposal {
                     index,

@@ -52,6 +52,7 @@ const OUTCOMES: &[&str] = &[
     "snapshot installed",
     "snapshot not installed",
     "straggler joined",
+    "a life watched to its end",
     "time awaited",
 ];
 

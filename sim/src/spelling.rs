@@ -185,6 +185,22 @@ pub fn value_stored(command: &Command<'_>) -> Option<u64> {
     }
 }
 
+/// What the store is asked with this read.
+#[must_use]
+pub fn query(asked: &Asked, key: &str, id: u32) -> Vec<u8> {
+    let text = request(asked, key, id);
+    match asked.spelling {
+        Spelling::Redis => [&[Resp::V2.byte()], parsed(&text).text()].concat(),
+        Spelling::Classic | Spelling::Meta => match memcached::parse(&text) {
+            memcached::Parsed::Request {
+                request: Request::Read(read),
+                ..
+            } => read.line().to_vec(),
+            other => panic!("not a read: {other:?}"),
+        },
+    }
+}
+
 /// What the store answers to a read, and the number for a cas; an answer that makes no sense is given back.
 pub fn read(
     store: &Store,

@@ -11,6 +11,9 @@ use quorumwire_control::{Peer, Role};
 use quorumwire_storage::{Disk, DiskFile, FaultyDisk, MemoryDisk};
 use std::io::IoSlice;
 
+/// A clock that is ahead by more is set right when it is set again.
+const DAY_MS: i64 = 86_400_000;
+
 impl World {
     /// A fault of the plan begins.
     pub fn fault_begins(&mut self, number: u16) {
@@ -56,7 +59,12 @@ impl World {
             | Kind::NoHandles { .. }
             | Kind::Wipe => self.break_disk(anyone, &fault, &mut luck),
             Kind::WallClock { seconds } => {
-                self.machines[anyone].wall_offset_ms += i64::from(seconds) * 1_000;
+                // A clock that is far ahead is set right the next time.
+                let machine = &mut self.machines[anyone];
+                machine.wall_offset_ms = match machine.wall_offset_ms {
+                    DAY_MS.. => 0,
+                    offset_ms => offset_ms + i64::from(seconds) * 1_000,
+                };
                 self.counts.hit(Class::F19Clock);
             }
             Kind::NoMemory { after } => self.starve_of_memory(anyone, after, &mut luck),

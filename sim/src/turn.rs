@@ -4,11 +4,11 @@ use crate::machine::{Arrival, LeaderClock, Process, SnapshotJob};
 use crate::queue::MILLISECOND;
 use crate::spelling::value_stored;
 use crate::world::{Event, World};
-use quorumwire_control::{Body, Entry, Input, Output, Role};
+use quorumwire_control::{Body, Entry, Input, LogClock, Output, Role};
 use quorumwire_interfaces::{Index, LogTime, Term};
 use quorumwire_kv::Command;
 use quorumwire_sessions::Outcome;
-use quorumwire_wire::{RecordKind, commands_of};
+use quorumwire_wire::{RecordKind, Tick, commands_of};
 
 /// A command of an entry that is being applied.
 pub struct Applying<'a> {
@@ -410,23 +410,27 @@ impl World {
         self.settle_proposals(place, &after, Outcome::Applied);
     }
 
-    /// What a term that it leads begins with.
+    /// What a term that it leads begins with; later, what time its clocks show.
     pub fn begin_term(&mut self, place: usize) {
         let now = self.now;
         let machine = &mut self.machines[place];
-        let (clock, wall_ms) = (machine.clock(now), machine.wall_ms(now));
+        let (clock, wall) = (machine.clock(now), machine.wall(now));
         let Some(process) = &mut machine.process else {
             return;
         };
         let term = process.replica.term();
-        if process.clock.term == term || process.replica.role() != Role::Leader {
+        if process.replica.role() != Role::Leader {
+            return;
+        }
+        let told_ms = process.store.inner().log_time().0;
+        if process.clock.term == term {
+            process.clock.time.look(clock, wall, told_ms);
             return;
         }
         process.term_start = process.replica.last_index();
         process.clock = LeaderClock {
             term,
-            base_wall_ms: wall_ms.max(process.store.inner().log_time().0),
-            base: clock,
+            time: LogClock::begin(clock, wall, told_ms),
             last_tick: None,
             barrier: Index(0),
             awaited: Index(0),
@@ -438,6 +442,7 @@ impl World {
         let now = self.now;
         self.tick_if_deadline_passed(place);
         self.tick_if_time_is_awaited(place);
+        self.look_at_a_life(place);
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
@@ -495,8 +500,9 @@ impl World {
 
 impl Process {
     fn tick(&mut self, payload: &[u8]) {
-        if let Some(time) = payload.first_chunk::<8>() {
-            self.log_time = self.log_time.max(LogTime(u64::from_be_bytes(*time)));
+        if let Some(tick) = Tick::decode(payload) {
+            self.log_time = self.log_time.max(LogTime(tick.log_time_ms));
+            self.store.set_ahead(tick.ahead_ms(self.log_time.0));
             self.store.advance(self.log_time);
         }
     }

@@ -6,6 +6,7 @@ use crate::counts::Counts;
 use crate::datagrams::Datagrams;
 use crate::fault::{Moment, Strike};
 use crate::latecomer::Stage;
+use crate::lives::Lives;
 use crate::machine::{Arrival, Machine, Start};
 use crate::network::{Envelope, Network, notice_delay};
 use crate::plan::{ClusterShape, Plan};
@@ -117,6 +118,8 @@ pub struct World {
     pub asked: Vec<Asked>,
     /// The judge.
     pub checks: Checks,
+    /// Items with an end.
+    pub lives: Lives,
     /// What was reached.
     pub counts: Counts,
     /// Faults that wait for their moment.
@@ -187,6 +190,7 @@ impl World {
             clients_stop_at: Nanos::MAX,
             asked: Vec::new(),
             checks: Checks::default(),
+            lives: Lives::default(),
             counts: Counts::default(),
             armed: Vec::new(),
             cuts: Vec::new(),

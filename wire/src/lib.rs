@@ -11,6 +11,7 @@ mod membership;
 mod record;
 mod secret;
 mod snapshot;
+mod tick;
 
 /// The messages of `peer.proto`, as generated.
 #[allow(missing_docs, clippy::pedantic)]
@@ -47,6 +48,7 @@ pub use record::{
     finish_record,
 };
 pub use snapshot::{SnapshotError, SnapshotHead, SnapshotReader, SnapshotWriter};
+pub use tick::{LOG_TIME_AGREES_MS, TICK_BYTES_MAX, Tick, TickBytes};
 
 /// The bytes are not what they claim to be; the text says which field is wrong.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

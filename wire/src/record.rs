@@ -24,7 +24,7 @@ pub enum RecordKind {
     NoOp = 1,
     /// Log entry with a command for the state machine.
     Command = 2,
-    /// Log entry that moves the log's time: 8 bytes, milliseconds since 1970.
+    /// Log entry that moves the log's time: see [`Tick`](crate::Tick).
     Tick = 3,
     /// Log entry with a new membership.
     Membership = 4,

@@ -24,7 +24,7 @@
 use bytes::BufMut;
 
 use crate::memcached::{COMMAND_LINE_BYTES_MAX, Meta, MetaKind};
-use crate::redis::Script;
+use crate::redis::{Script, shows_time};
 use crate::{COMMAND_BYTES_MAX, Key, Keys, MemoryPolicy, VALUE_BYTES_MAX};
 
 /// The most bytes that stand around a value: those of `ms`, whose line is not longer than a line may be.
@@ -358,6 +358,28 @@ impl<'a> Command<'a> {
         };
         fields.end()?;
         Ok(command)
+    }
+
+    /// Whether the answer may show what time it is, or what time is left: then the log says it just before.
+    #[must_use]
+    pub fn shows_time(&self) -> bool {
+        match self {
+            Self::Meta { meta, .. } => meta.flags().has(b't'),
+            Self::Redis(script) => script.each_command().any(|words| shows_time(&words)),
+            Self::Set(_)
+            | Self::Add(_)
+            | Self::Replace(_)
+            | Self::Append { .. }
+            | Self::Prepend { .. }
+            | Self::Cas { .. }
+            | Self::Increment { .. }
+            | Self::Decrement { .. }
+            | Self::Touch { .. }
+            | Self::Delete { .. }
+            | Self::GetAndTouch { .. }
+            | Self::FlushAll { .. }
+            | Self::Memory(_) => false,
+        }
     }
 
     /// Whether these bytes are a [`Memory`](Self::Memory) command, well formed or not.

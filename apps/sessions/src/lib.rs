@@ -229,6 +229,11 @@ impl<S: StateMachine> Sessions<S> {
         self.inner.advance(log_time);
     }
 
+    /// As [`StateMachine::set_ahead`].
+    pub fn set_ahead(&mut self, ahead_ms: i64) {
+        self.inner.set_ahead(ahead_ms);
+    }
+
     /// As [`StateMachine::awaits_time`].
     pub fn awaits_time(&self) -> bool {
         self.wants_idle || self.table.awaits_time() || self.inner.awaits_time()

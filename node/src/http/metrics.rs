@@ -130,7 +130,7 @@ fn encode_identity(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt:
 
 fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
     let leader = report.leader.map_or(-1, i64::from);
-    let plain: [(&str, &str, u64); 15] = [
+    let plain: [(&str, &str, u64); 16] = [
         ("term", "Raft term", report.term),
         (
             "commit_index",
@@ -162,6 +162,11 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
             "ready",
             "1 if a client's request would be served now and this replica votes, or is a learner for good",
             u64::from(report.ready),
+        ),
+        (
+            "writes_refused",
+            "1 if this replica knows that no write is carried out now; /v1/status says why",
+            u64::from(report.writes_refused.is_some()),
         ),
         (
             "lease",
@@ -210,18 +215,28 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
         report.log_bytes,
     )?;
     encode_memory(encoder, report)?;
-    encode_seconds(
-        encoder,
-        "uptime",
-        "Time since the process started",
-        report.uptime_ms,
-    )?;
-    encode_seconds(
-        encoder,
-        "log_time",
-        "The log's time since 1970-01-01",
-        report.log_time_ms,
-    )
+    encode_times(encoder, report)
+}
+
+fn encode_times(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
+    let ahead = "By how much the log's time is ahead of this replica's clock; less than 0 where a leader's is behind";
+    let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    for (name, help, ms) in [
+        (
+            "uptime",
+            "Time since the process started",
+            signed(report.uptime_ms),
+        ),
+        (
+            "log_time",
+            "The log's time since 1970-01-01",
+            signed(report.log_time_ms),
+        ),
+        ("log_time_ahead", ahead, report.log_time_ahead_ms),
+    ] {
+        encode_seconds(encoder, name, help, ms)?;
+    }
+    Ok(())
 }
 
 fn encode_memory(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
@@ -261,7 +276,7 @@ fn encode_seconds(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    milliseconds: u64,
+    milliseconds: i64,
 ) -> fmt::Result {
     let gauge = ConstGauge::new(milliseconds as f64 / 1e3);
     let unit = Some(&Unit::Seconds);

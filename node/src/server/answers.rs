@@ -22,6 +22,9 @@ pub const NOT_COMMITTED: &str =
 pub const BUSY: &str = "SERVER_ERROR busy: too many requests under way, nothing was changed\r\n";
 /// The leader cannot store entries.
 pub const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until space returns\r\n";
+/// What is asked for is over by the leader's clock, and the log cannot say so.
+pub const OVERDUE: &str = "SERVER_ERROR no answer: this key's time is over by the clock, and the log cannot say \
+                           so while writes are refused or too few replicas answer\r\n";
 /// The answer of a client of the data plane is longer than a packet.
 pub const DOES_NOT_FIT: &str = "SERVER_ERROR executed: the answer does not fit a packet\r\n";
 /// The answer was too long for a connection between replicas on which much waits already.
@@ -62,6 +65,7 @@ mod tests {
             (STOPPING, Verdict::TryAgain),
             (DROPPED, Verdict::NotExecuted),
             (DISK_FULL, Verdict::TryAgain),
+            (OVERDUE, Verdict::NotExecuted),
             (DOES_NOT_FIT, Verdict::AnswerGone),
             (NO_WAY_BACK, Verdict::AnswerGone),
         ] {

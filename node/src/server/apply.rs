@@ -3,7 +3,7 @@
 use super::core::Application;
 use quorumwire_interfaces::{Index, LogTime};
 use quorumwire_sessions::{Outcome, Place, Refusal};
-use quorumwire_wire::RecordKind;
+use quorumwire_wire::{RecordKind, Tick};
 
 /// A command of an entry, or an entry that is none. Only [`commands_of`] makes one, so nothing is applied that
 /// was not split.
@@ -43,8 +43,9 @@ pub fn apply(
         RecordKind::SessionCommand => store.in_session(place, payload, reply),
         RecordKind::Fragment => store.fragment(place, payload, reply),
         RecordKind::Tick => {
-            if let Some(time) = payload.first_chunk::<8>() {
-                *log_time = (*log_time).max(LogTime(u64::from_be_bytes(*time)));
+            if let Some(tick) = Tick::decode(payload) {
+                *log_time = (*log_time).max(LogTime(tick.log_time_ms));
+                store.set_ahead(tick.ahead_ms(log_time.0));
                 store.advance(*log_time);
             }
             Outcome::Applied

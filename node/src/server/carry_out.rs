@@ -327,6 +327,23 @@ impl Server {
         }
     }
 
+    /// The log's time stands still: reads that wait for it are refused, by themselves.
+    pub fn refuse_overdue_reads(&mut self) {
+        if !self.core.time_stands_still() {
+            return;
+        }
+        let barrier = self.core.clock.barrier;
+        let waiting = std::mem::take(&mut self.core.waiting_for_apply);
+        for (index, reader) in waiting {
+            match reader {
+                _ if index != barrier => self.core.waiting_for_apply.push((index, reader)),
+                Reader::Client(id) => self.clients.attend(id), // its gate says so
+                Reader::Peer(read) => self.core.refuse_overdue(read.from, read.request),
+                Reader::Datagram(id) => self.complete_datagram(id, answers::OVERDUE.as_bytes()),
+            }
+        }
+    }
+
     fn grant_read(&mut self, ticket: Ticket, index: Index) {
         let Some((must_apply, reader)) = self.core.asked.remove(&ticket) else {
             self.answer_read_index(ticket, index);

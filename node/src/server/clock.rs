@@ -10,9 +10,14 @@ pub fn now() -> Now {
     Now(duration(clock_gettime(ClockId::Boottime)))
 }
 
-/// Milliseconds since 1970-01-01; may jump when somebody sets the clock.
+/// Time since 1970-01-01; may jump when somebody sets the clock.
+pub fn wall() -> Duration {
+    duration(clock_gettime(ClockId::Realtime))
+}
+
+/// The same in milliseconds.
 pub fn wall_ms() -> u64 {
-    u64::try_from(duration(clock_gettime(ClockId::Realtime)).as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(wall().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Processor time that this thread has used.

@@ -8,7 +8,7 @@ use super::clock;
 use super::counters::Counters;
 use super::journal::Journal;
 use super::links::Links;
-use super::log_time::LeaderClock;
+use super::log_time::{LeaderClock, Overdue};
 use super::memory::MemoryNotes;
 use super::meta_reads::MetaRead;
 use super::plane::Plane;
@@ -16,14 +16,14 @@ use super::plane_reads::Lent;
 use super::redis;
 use super::replaced::Succession;
 use super::settling::Settled;
+use super::standstill::LastCommit;
 use super::stats::Serving;
 use super::term_keys::TermKeys;
 use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
-use quorumwire_kv::memcached::{Asked, Read, reads_time, reply};
-use quorumwire_kv::redis::reads_time as redis_reads_time;
+use quorumwire_kv::memcached::{Asked, Read, reply};
 use quorumwire_kv::{Command, REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
@@ -85,6 +85,8 @@ pub enum Routed {
 pub enum Gate {
     /// Yes.
     Open,
+    /// No: only the log's time decides what it would show, and that stands still.
+    Overdue,
     /// Once this index is applied.
     Wait(Index),
     /// Not under a lease: a read index round is needed.
@@ -209,6 +211,8 @@ pub struct Core {
     pub draining: bool,
     /// Something was proposed, or a read was asked for, since the replica was last flushed.
     pub wants_flush: bool,
+    /// Whether writes get on.
+    pub last_commit: LastCommit,
     /// How the leader tells the log's time.
     pub clock: LeaderClock,
     pub counters: Counters,
@@ -262,6 +266,7 @@ impl Core {
             refuse_on_follower: false,
             draining: false,
             wants_flush: false,
+            last_commit: LastCommit::default(),
             clock: LeaderClock::default(),
             counters: Counters::default(),
             memory: MemoryNotes::default(),
@@ -389,25 +394,18 @@ impl Core {
 
     /// A read that arrives now must show everything up to here.
     pub fn read_barrier(&mut self) -> Index {
-        self.tick_if_deadline_passed();
+        if self.leads() {
+            self.begin_term();
+        }
         // The plane may have answered a write that is not known here yet.
         let in_plane = self
             .plane_registers()
             .map_or(Index(0), |it| it.commit_index);
-        let committed = self.replica.commit_index().max(in_plane);
-        committed.max(self.clock.barrier)
+        self.replica.commit_index().max(in_plane)
     }
 
-    /// The same for a read whose answer may depend on the time: the log then says first what time it is.
-    pub fn read_barrier_for(&mut self, line: &[u8]) -> Index {
-        if redis_reads_time(line) || reads_time(line) {
-            self.tick_for_reader();
-        }
-        self.read_barrier()
-    }
-
-    /// Whether a read that arrived when `must_apply` was the barrier may be answered.
-    pub fn gate(&mut self, must_apply: Index, may_wait: bool) -> Gate {
+    /// Whether a read of this line that arrived when `must_apply` was the barrier may be answered.
+    pub fn gate(&mut self, must_apply: Index, may_wait: bool, line: &[u8]) -> Gate {
         if !self.leads() {
             return Gate::NotLeader;
         }
@@ -416,23 +414,21 @@ impl Core {
             return Gate::NoLease;
         }
         // What earlier leaders answered lies before our term's first entry; what we answered is applied.
-        self.gate_granted(must_apply.max(self.term_start), may_wait)
+        self.gate_granted(must_apply.max(self.term_start), may_wait, line)
     }
 
-    /// Whether a read that has leave to be answered at `index` may be answered now. What has been
-    /// applied since it came may be past its time already: then the log says so first. Not for a read
-    /// that may not wait, because a write behind it is next: it shows what stands before that write.
-    pub fn gate_granted(&mut self, index: Index, may_wait: bool) -> Gate {
+    /// Whether a read that has leave to be answered at `index` may be answered now. What it would show
+    /// may be past its time already: then the log says so first. Not for a read that may not wait,
+    /// because a write behind it is next: it shows what stands before that write.
+    pub fn gate_granted(&mut self, index: Index, may_wait: bool, line: &[u8]) -> Gate {
         if index > self.applied {
             return Gate::Wait(index);
         }
-        if may_wait {
-            self.tick_if_deadline_passed();
+        match self.overdue(line) {
+            Some(Overdue::Until(index)) if may_wait => Gate::Wait(index),
+            Some(Overdue::Refused) if may_wait => Gate::Overdue,
+            Some(_) | None => Gate::Open,
         }
-        if may_wait && self.leads() && self.clock.barrier > self.applied {
-            return Gate::Wait(self.clock.barrier);
-        }
-        Gate::Open
     }
 
     pub fn wait_for_apply(&mut self, index: Index, connection: ConnectionId) {
@@ -591,7 +587,8 @@ impl Core {
             return self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
         }
         if is_read {
-            let must_apply = self.read_barrier_for(&bytes);
+            let must_apply = self.read_barrier();
+            let line = bytes.clone();
             let reader = Reader::Peer(PeerRead {
                 from,
                 request,
@@ -602,8 +599,9 @@ impl Core {
             if self.asked.len() + self.waiting_for_apply.len() >= PEER_READS_MAX {
                 return self.reply_forward(from, request, Outcome::Busy, Bytes::new());
             }
-            return match self.gate(must_apply, true) {
+            return match self.gate(must_apply, true, &line) {
                 Gate::Open => self.answer_peer_read_if_time(must_apply, reader),
+                Gate::Overdue => self.refuse_overdue(from, request),
                 Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
                 Gate::NoLease => {
                     let ticket = self.next_ticket();
@@ -622,6 +620,9 @@ impl Core {
             return self.reply_forward(from, request, Outcome::DiskFull, Bytes::new());
         }
         let origin = Origin::Peer(from, request);
+        if Command::decode(&bytes).is_ok_and(|command| command.shows_time()) {
+            self.want_exact_time();
+        }
         if Command::is_memory(&bytes) {
             self.limit_is_on_its_way();
         }
@@ -648,8 +649,19 @@ impl Core {
 
     /// Answers a forwarded read that has leave to be answered at `index`, now or later.
     pub fn answer_peer_read_at(&mut self, index: Index, reader: Reader) {
-        match self.gate_granted(index, true) {
+        let Reader::Peer(PeerRead {
+            from,
+            request,
+            line,
+            ..
+        }) = &reader
+        else {
+            return;
+        };
+        let (from, request, line) = (*from, *request, line.clone());
+        match self.gate_granted(index, true, &line) {
             Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
+            Gate::Overdue => self.refuse_overdue(from, request),
             Gate::Open | Gate::NoLease | Gate::NotLeader => {
                 self.answer_peer_read_if_time(index, reader);
             }
@@ -670,6 +682,12 @@ impl Core {
     pub fn answer_later(&mut self, index: Index, reader: Reader) {
         self.waiting_for_apply.push((index, reader));
         self.has_late_reads = true;
+    }
+
+    /// Tells a follower that only the log's time decides what its read would show.
+    pub fn refuse_overdue(&mut self, from: Peer, request: u64) {
+        let text = Bytes::from_static(answers::OVERDUE.as_bytes());
+        self.reply_forward(from, request, peer::ForwardOutcome::Refused, text);
     }
 
     /// Answers a forwarded read out of the store as it is now.

@@ -258,7 +258,11 @@ impl Server {
     /// Answers a read that has leave to be answered at `index`, now or later.
     pub fn answer_datagram_at(&mut self, index: Index, id: u64) {
         if let Some(datagrams) = &mut self.datagrams {
-            match self.core.gate_granted(index, true) {
+            let Some(waiting) = datagrams.waiting.get(&id) else {
+                return; // given up
+            };
+            match self.core.gate_granted(index, true, &waiting.line) {
+                Gate::Overdue => datagrams.answer(id, answers::OVERDUE.as_bytes()),
                 Gate::Wait(index) => {
                     let reader = Reader::Datagram(id);
                     self.core.waiting_for_apply.push((index, reader));
@@ -407,9 +411,10 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
             Err(routed) => settle(core, datagrams, id, routed),
         };
     }
-    let must_apply = core.read_barrier_for(&line);
-    match core.gate(must_apply, true) {
+    let must_apply = core.read_barrier();
+    match core.gate(must_apply, true, &line) {
         Gate::Open => answer_read(core, datagrams, id),
+        Gate::Overdue => datagrams.answer(id, answers::OVERDUE.as_bytes()),
         Gate::Wait(index) => core.waiting_for_apply.push((index, Reader::Datagram(id))),
         Gate::NoLease => {
             let ticket = core.next_ticket();

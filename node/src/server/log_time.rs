@@ -3,35 +3,53 @@
 use super::clock;
 use super::core::Core;
 use bytes::BytesMut;
-use quorumwire_control::Now;
+use quorumwire_control::{LogClock, Now};
 use quorumwire_interfaces::{Index, LogTime, Term};
-use quorumwire_wire::RecordKind;
+use quorumwire_wire::{RecordKind, Tick};
 use std::time::Duration;
 
 /// A write takes the log's time with it if that is older than this; no tick follows another sooner.
 const TICK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The log's time as this leader tells it: the wall clock when its term began, or what the log had come
-/// to if that is later; from then on the clock that nobody sets.
+/// A read whose answer only the log's time decides waits this long for it, then it is refused.
+const STANDSTILL: Duration = Duration::from_secs(1);
+/// The same where this replica's disk is full: the others may have room.
+const STANDSTILL_FULL: Duration = Duration::from_millis(100);
+
+/// The log's time as this leader tells it.
 #[derive(Clone, Copy, Default)]
 pub struct LeaderClock {
     /// What it tells the time of.
     pub term: Term,
-    base_wall_ms: u64,
-    base: Now,
+    time: LogClock,
     last_tick: Option<Now>,
     /// Index of the last tick proposed because something's time had come.
     pub barrier: Index,
+    /// When that was.
+    barrier_since: Now,
     /// Index of the last tick proposed because something applied counts from it.
     awaited: Index,
 }
 
 impl LeaderClock {
-    /// The moment at which the log's time comes to this, since the system was started.
-    pub fn when(&self, time: LogTime) -> Duration {
-        let left = time.0.saturating_sub(self.base_wall_ms);
-        self.base.0.saturating_add(Duration::from_millis(left))
+    /// By how much the log's time is ahead of the wall clock.
+    pub fn ahead_ms(&self, now: Now) -> i64 {
+        self.time.ahead_ms(now)
     }
+
+    /// The log's time does not come to this before then, in time since the system was started.
+    pub fn earliest(&self, time: LogTime) -> Duration {
+        self.time.earliest(time.0).0
+    }
+}
+
+/// What becomes of a read whose answer only the log's time decides.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Overdue {
+    /// It waits for this entry.
+    Until(Index),
+    /// The log's time stands still.
+    Refused,
 }
 
 impl Core {
@@ -48,14 +66,26 @@ impl Core {
         self.forget_limit_on_its_way();
         self.clock = LeaderClock {
             term,
-            base_wall_ms: clock::wall_ms().max(self.store.inner().log_time().0),
-            base: self.now,
-            last_tick: None,
-            barrier: Index(0),
-            awaited: Index(0),
+            time: LogClock::begin(self.now, clock::wall(), self.store.inner().log_time().0),
+            ..LeaderClock::default()
         };
         // What an earlier term proposed may stand at the same indexes as what this one will.
         self.orphans.extend(self.proposals.drain(..));
+    }
+
+    /// Looks at the wall clock: the log's time follows it, slowly.
+    pub fn look_at_wall_clock(&mut self) {
+        if self.leads() && self.clock.term == self.replica.term() {
+            let log_time_ms = self.store.inner().log_time().0;
+            self.clock.time.look(self.now, clock::wall(), log_time_ms);
+        }
+    }
+
+    /// Has the store answer reads as of now, if we lead; else as of the log's time.
+    pub fn set_read_clock(&mut self) {
+        let tells = self.leads() && self.clock.term == self.replica.term();
+        let time_ms = if tells { self.leader_time_ms() } else { 0 };
+        self.store.inner_mut().set_clock(LogTime(time_ms));
     }
 
     /// Takes the log's time along before a write, so that a life span counts from now.
@@ -85,57 +115,86 @@ impl Core {
             self.clock.last_tick = Some(self.now);
             return self.submit_tick();
         }
-        let time_ms = self.leader_time_ms();
-        let payload = |buffer: &mut BytesMut| buffer.extend_from_slice(&time_ms.to_be_bytes());
+        let tick = self.tick().encode();
+        let payload = |buffer: &mut BytesMut| buffer.extend_from_slice(tick.as_ref());
         let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
         self.clock.last_tick = Some(self.now);
         self.wants_flush = true;
         Some(index)
     }
 
-    pub fn leader_time_ms(&self) -> u64 {
-        let elapsed = self.now.0.saturating_sub(self.clock.base.0).as_millis();
-        self.clock
-            .base_wall_ms
-            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
+    /// What a tick says that leaves now.
+    pub fn tick(&self) -> Tick {
+        self.clock.time.tick(self.now)
     }
 
-    /// If the time of something in the store has come, has the log say so: no read may show it.
+    pub fn leader_time_ms(&self) -> u64 {
+        let told_ms = self.store.inner().log_time().0;
+        self.clock.time.time_ms(self.now).max(told_ms)
+    }
+
+    /// A write shows what time is left, or what time it is: the log says so just before it, however new its last tick
+    /// is. Only where we lead.
+    pub fn want_exact_time(&mut self) {
+        let is_past = |last: Now| self.now.0.saturating_sub(last.0) >= Duration::from_millis(1);
+        if self.clock.last_tick.is_some_and(is_past) {
+            self.clock.last_tick = None;
+        }
+    }
+
+    /// If the time of something in the store has come, has the log say so.
     pub fn tick_if_deadline_passed(&mut self) {
         if !self.leads() {
             return;
         }
         self.begin_term();
-        if self.clock.barrier > self.applied {
-            return;
-        }
-        let Some(deadline) = self.store.next_deadline() else {
-            return;
-        };
-        let since = self
-            .clock
-            .last_tick
-            .map(|last| self.now.0.saturating_sub(last.0));
-        if deadline.0 <= self.leader_time_ms() && since.is_none_or(|since| since >= TICK_INTERVAL) {
-            // Without room for a tick a read waits for what is under way, which the tick follows.
-            let last = self.last_index();
-            self.clock.barrier = self.propose_tick().unwrap_or(last);
+        if self.is_tick_due() && self.is_end_past() {
+            self.tick_as_barrier();
         }
     }
 
-    /// A read shows how long something still lives: the log says what time it is, if the store has not just been
-    /// told. A tick that went out before a write and is not applied yet has told it nothing.
-    pub fn tick_for_reader(&mut self) {
-        if !self.leads() {
-            return;
-        }
-        self.begin_term();
-        let told_ms = self.store.inner().log_time().0;
-        let passed = Duration::from_millis(self.leader_time_ms().saturating_sub(told_ms));
-        if self.clock.barrier <= self.applied && passed >= TICK_INTERVAL {
+    fn is_end_past(&self) -> bool {
+        let next = self.store.next_deadline();
+        next.is_some_and(|deadline| deadline.0 <= self.leader_time_ms())
+    }
+
+    /// One at a time: the next one when that is applied.
+    fn tick_as_barrier(&mut self) {
+        if self.clock.barrier <= self.applied {
+            // Without room for a tick a read waits for what is under way, which the tick follows.
             let last = self.last_index();
             self.clock.barrier = self.propose_tick().unwrap_or(last);
+            self.clock.barrier_since = self.now;
         }
+    }
+
+    /// What a read would show that is next may be over by the clock, while the log has not said so: the entry that the
+    /// read waits for then. Nothing may be missed before the log says so, else it could come back under a leader whose
+    /// clock is behind.
+    pub fn overdue(&mut self, line: &[u8]) -> Option<Overdue> {
+        self.set_read_clock();
+        if !self.leads() || !self.store.inner().is_overdue(line) {
+            return None;
+        }
+        self.begin_term();
+        self.tick_as_barrier();
+        if self.time_stands_still() {
+            return Some(Overdue::Refused);
+        }
+        let waits = self.clock.barrier > self.applied;
+        waits.then_some(Overdue::Until(self.clock.barrier))
+    }
+
+    /// Whether a tick is in the log that cannot be committed now: a disk is full, or too few replicas answer.
+    pub fn time_stands_still(&self) -> bool {
+        let barrier = self.clock.barrier;
+        let since = self.now.0.saturating_sub(self.clock.barrier_since.0);
+        let limit = if self.journal.is_full() {
+            STANDSTILL_FULL
+        } else {
+            STANDSTILL
+        };
+        self.leads() && barrier > self.applied.max(self.replica.commit_index()) && since > limit
     }
 
     /// Commands that clients sent to the plane came without a tick before them: gives what they began its

@@ -30,6 +30,9 @@ impl Core {
         if is_limit {
             self.limit_is_on_its_way();
         }
+        if command.shows_time() {
+            self.want_exact_time();
+        }
         self.write(origin, command.encoded_bytes(), |buffer| {
             command.encode(buffer);
         })

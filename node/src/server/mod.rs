@@ -43,6 +43,7 @@ mod security;
 mod settling;
 mod shutdown;
 mod snapshots;
+mod standstill;
 mod start;
 mod stats;
 mod stream;
@@ -257,6 +258,7 @@ impl Server {
         // What was read came before this moment: a leader's lease counts from before it was asked for,
         // a voter's loyalty from after it heard.
         self.core.now = clock::now();
+        self.core.look_at_wall_clock();
         self.note_own_pause();
         self.core.begin_work(self.core.now);
         self.core.poll_plane();
@@ -380,6 +382,8 @@ impl Server {
         }
         self.warn_of_expiry();
         self.core.tick_if_deadline_passed();
+        self.core.watch_commits_and_clock();
+        self.refuse_overdue_reads();
         self.hand_over_if_disk_full();
         self.keep_memory_option();
         self.time_out_requests();

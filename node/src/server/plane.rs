@@ -10,6 +10,7 @@ use quorumwire_interfaces::{
     Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, MemcachedLeave, PlaneError,
     PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer, Registers, ReplicaId, Term,
 };
+use quorumwire_wire::Tick;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -513,12 +514,12 @@ impl Plane {
     /// that entry it is.
     pub fn submit(
         &mut self,
-        time_ms: u64,
+        tick: Tick,
         mut submitted: impl FnMut(Index, u16, Submission),
     ) -> Result<(), PlaneError> {
-        let time = time_ms.to_be_bytes();
+        let tick = tick.encode();
         while !self.waiting.is_empty() {
-            let waiting = self.waiting.iter().map(|it| it.command(&time));
+            let waiting = self.waiting.iter().map(|it| it.command(tick.as_ref()));
             let entries = next_entries(waiting, self.payload_bytes_max, SUBMITTED_AT_ONCE);
             let commands: Vec<Command<'_>> = entries.iter().map(NextEntry::command).collect();
             let counts: Vec<u16> = entries.iter().map(|it| it.commands).collect();
@@ -575,13 +576,13 @@ impl Plane {
 
 impl Submission {
     /// It as a command. A tick says what time it is when it leaves, however long it has waited.
-    pub fn command<'a>(&'a self, time: &'a [u8; 8]) -> Command<'a> {
+    pub fn command<'a>(&'a self, tick: &'a [u8]) -> Command<'a> {
         Command {
             kind: self.kind,
             session: self.session,
             sequence: self.sequence,
             payload: match self.kind {
-                EntryKind::Tick => time,
+                EntryKind::Tick => tick,
                 EntryKind::Command | EntryKind::Fragment | EntryKind::Bundle => &self.payload,
             },
         }

@@ -27,6 +27,7 @@ impl Core {
             return;
         }
         self.begin_term();
+        self.look_at_wall_clock();
         let term = self.replica.term();
         let sets_until = self.sets_until();
         let reads_until = self.reads_until();
@@ -85,12 +86,12 @@ impl Core {
             return Duration::ZERO;
         }
         let next = self.store.next_deadline();
-        next.map_or(Duration::MAX, |deadline| self.clock.when(deadline))
+        next.map_or(Duration::MAX, |deadline| self.clock.earliest(deadline))
     }
 
     fn reads_until(&self) -> Duration {
-        // What earlier leaders answered lies before our term's first entry.
-        let is_current = self.applied >= self.term_start.max(self.clock.barrier);
+        // What earlier leaders answered lies before our term's first entry. No time changes what the plane has.
+        let is_current = self.applied >= self.term_start;
         let until = self
             .replica
             .lease_until()

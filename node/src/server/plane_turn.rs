@@ -310,12 +310,12 @@ impl Core {
     /// Hands waiting commands over to the plane.
     pub fn submit_waiting(&mut self) {
         let term = self.replica.term();
-        let time_ms = self.leader_time_ms();
+        let tick = self.tick();
         let Some(plane) = &mut self.plane else {
             return;
         };
         let mut given = Vec::new();
-        let result = plane.submit(time_ms, |index, position, submission| {
+        let result = plane.submit(tick, |index, position, submission| {
             given.extend(submission.origin.map(|origin| Proposal {
                 index,
                 position,
@@ -347,8 +347,8 @@ impl Core {
 
     /// A submission that goes into the log of a software term after all; back if there is no room.
     fn propose_submission(&mut self, submission: Submission) -> Result<(), Submission> {
-        let time = self.leader_time_ms().to_be_bytes();
-        let command = submission.command(&time);
+        let tick = self.tick().encode();
+        let command = submission.command(tick.as_ref());
         let kind = record_kind(&command);
         let now = self.now;
         match self

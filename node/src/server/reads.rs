@@ -95,6 +95,7 @@ fn answer_now(
     slot_number: u64,
     keys_done: u32,
 ) -> Vec<u8> {
+    core.set_read_clock();
     let line = connection.line(slot_number);
     let mut answer = Vec::new();
     let is_memcached = connection.redis.is_none() && connection.own.is_none();
@@ -151,13 +152,19 @@ pub fn advance_read(
     let may_wait = connection.writes_waiting == 0;
     let gate = match state {
         ReadState::Gated(Index(0)) if core.leads() => {
-            let (line, _) = connection.front_line_and_output(place.line_bytes);
-            let must_apply = core.read_barrier_for(line);
+            let must_apply = core.read_barrier();
             set_front_state(connection, ReadState::Gated(must_apply));
-            core.gate(must_apply, may_wait)
+            let (line, _) = connection.front_line_and_output(place.line_bytes);
+            core.gate(must_apply, may_wait, line)
         }
-        ReadState::Gated(must_apply) => core.gate(must_apply, may_wait),
-        ReadState::Granted(index) => core.gate_granted(index, may_wait),
+        ReadState::Gated(must_apply) => {
+            let (line, _) = connection.front_line_and_output(place.line_bytes);
+            core.gate(must_apply, may_wait, line)
+        }
+        ReadState::Granted(index) => {
+            let (line, _) = connection.front_line_and_output(place.line_bytes);
+            core.gate_granted(index, may_wait, line)
+        }
         ReadState::Asked(_) | ReadState::Forwarded(_) => return false,
     };
     match gate {
@@ -166,6 +173,11 @@ pub fn advance_read(
             false
         }
         Gate::Open => answer_read(core, connection, place),
+        Gate::Overdue => {
+            set_front_answer(connection, answers::OVERDUE);
+            core.attend_later.push(connection.id);
+            false
+        }
         Gate::Wait(index) => {
             if connection.awaited != index {
                 connection.awaited = index;

@@ -91,6 +91,7 @@ impl Server {
             http: self.addresses.http.clone(),
             peer: self.addresses.peer.clone(),
             ready: self.is_ready(),
+            writes_refused: self.core.why_no_writes(),
             lease: status.lease,
             members: status
                 .membership
@@ -107,6 +108,7 @@ impl Server {
             faults: self.faults(),
             uptime_ms: milliseconds(uptime),
             log_time_ms: self.log_time.0,
+            log_time_ahead_ms: self.core.log_time_ahead_ms(),
             items: store.curr_items,
             items_bytes: store.bytes,
             memory_limit_bytes: limit.bytes,
@@ -155,7 +157,8 @@ impl Server {
         let missing = self.core.links.missing();
         faults.extend(missing.map(|(id, tried)| format!("no connection to replica {id}: {tried}")));
         faults.extend(self.address_faults());
-        faults.extend(self.core.journal.fault());
+        faults.extend(self.core.why_no_writes());
+        faults.extend(self.core.clock_fault());
         let plane_fault = self.core.plane.as_ref().and_then(Plane::fault);
         faults.extend(plane_fault.map(|fault| format!("the data plane cannot run: {fault}")));
         if matches!(self.core.replica.role(), Role::Joining | Role::Learner) {

@@ -375,7 +375,7 @@ pub fn take_read_line(
         return false; // offered again once some are answered
     }
     if core.leads() {
-        let must_apply = core.read_barrier_for(line);
+        let must_apply = core.read_barrier();
         connection.must_refuse = false;
         connection.push_read(line, keys, ReadState::Gated(must_apply));
         return true;

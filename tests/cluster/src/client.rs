@@ -13,10 +13,11 @@ const VALUE_BYTES_MAX: usize = 1 << 20;
 
 /// How the errors of a server begin that has certainly not executed, and never will, what was asked.
 /// Everything else is unknown, which is always safe to believe.
-const REFUSALS: [&str; 8] = [
+const REFUSALS: [&str; 9] = [
     "SERVER_ERROR not leader",
     "SERVER_ERROR not executed",
     "SERVER_ERROR no leader",
+    "SERVER_ERROR no answer",
     "SERVER_ERROR busy",
     "SERVER_ERROR disk full",
     "SERVER_ERROR object too large for cache",

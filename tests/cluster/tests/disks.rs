@@ -1,10 +1,13 @@
 //! Disks that are full, rotten, wiped, or used twice.
 
-use anyhow::{Context as _, Result, ensure};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
 use quorumwire_cluster_tests::client::Outcome;
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::disk;
 use quorumwire_cluster_tests::seed::seed;
+use quorumwire_cluster_tests::status::page;
 use quorumwire_cluster_tests::workload::{Load, Running};
 
 const DISK_MIB: u32 = 96;
@@ -71,6 +74,60 @@ fn a_cluster_with_full_disks_says_so_and_recovers_when_space_returns() {
         cluster.wait_for("all faults to be gone", || {
             Ok(cluster.statuses().iter().all(|s| s.faults.is_empty()))
         })
+    });
+}
+
+/// Reads a key that lasts and one whose life has ended, at all replicas: only the second is refused, by itself.
+fn read_past_the_end(cluster: &Cluster<'_>) -> Result<()> {
+    for id in cluster.founders() {
+        let mut client = cluster.client(id)?;
+        let begun = Instant::now();
+        let plain = client.get("plain").expect("reads go on");
+        ensure!(plain.as_deref() == Some(b"p"), "{plain:?}");
+        let left = client.line("mg plain t").expect("this shows time");
+        ensure!(left == "HD t-1", "{left}");
+        ensure!(begun.elapsed() < Duration::from_secs(1), "they waited");
+        match client.line("mg short v") {
+            Outcome::Refused(why) => ensure!(why.contains("no answer: this key"), "{why}"),
+            other => bail!("its end is known to no log: {other:?}"),
+        }
+        let plain = client.get("plain").expect("reads go on");
+        ensure!(plain.as_deref() == Some(b"p"), "{plain:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn reads_go_on_when_a_life_ends_on_full_disks() {
+    const LIFE: Duration = Duration::from_secs(6);
+    const READS: Duration = Duration::from_secs(2);
+    run_started(small_disks(), |cluster| {
+        cluster.put("plain", "p")?;
+        let leader = cluster.wait_for_leader()?;
+        let stored = cluster.client(leader)?.line("set short 0 6 1\r\nx");
+        ensure!(stored.expect("set") == "STORED");
+        let end = Instant::now() + LIFE;
+        for id in cluster.founders() {
+            disk::fill(&cluster.disk(id))?;
+        }
+        write_until_refused(cluster)?;
+        cluster.wait_for("the life to end", || Ok(Instant::now() > end))?;
+        let until = Instant::now() + READS;
+        while Instant::now() < until {
+            read_past_the_end(cluster)?;
+        }
+        let leader = cluster.http(cluster.wait_for_leader()?);
+        let (code, body) = page(leader, "/readyz")?;
+        ensure!(code == 200 && body.contains("disk full"), "{code} {body}");
+        for id in cluster.founders() {
+            disk::make_room(&cluster.disk(id))?;
+        }
+        cluster.wait_for("the log to say that the life has ended", || {
+            let mut client = cluster.client(cluster.wait_for_leader()?)?;
+            Ok(client.line("mg short v").done().as_deref() == Some("EN"))
+        })?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
     });
 }
 

@@ -208,12 +208,19 @@ fn a_life_counts_from_now_also_after_an_idle_time() {
         cluster.wait_for_ready(&[0, 1, 2])?;
         let mut client = cluster.client(leader)?;
         ensure!(client.set("old", b"x").expect("set") == "STORED");
+        let stored = client.line("set lives 0 1000 1\r\nx");
+        ensure!(stored.expect("set") == "STORED");
         for (request, answer, key) in [
             ("set new 0 2 1\r\nx", "STORED", "new"),
             ("touch old 2", "TOUCHED", "old"),
         ] {
             let before = cluster.wait_for_equal(&[0, 1, 2])?.applied_index;
+            // Whoever asks what time is left puts nothing there.
             cluster.stays("nothing comes into the log", IDLE, || {
+                for id in [leader, (leader + 1) % 3] {
+                    let left = cluster.client(id)?.line("mg lives t").expect("time left");
+                    ensure!(left != "HD t-1" && left.starts_with("HD t"), "{left}");
+                }
                 Ok(cluster.digest(leader)?.applied_index == before)
             })?;
             let begun = Instant::now();

@@ -32,16 +32,6 @@ pub fn are_few(keys: Keys<'_>) -> bool {
     is_short || keys.iter().count() <= READ_KEYS_MAX
 }
 
-/// Whether the answer to a read depends on what time it is: `mg` with `t`, and `me`.
-#[must_use]
-pub fn reads_time(line: &[u8]) -> bool {
-    match meta::split_line(line) {
-        (b"mg", _, flags) => flags.split(|&byte| byte == b' ').any(|flag| flag == b"t"),
-        (b"me", _, _) => true,
-        _ => false,
-    }
-}
-
 /// What stands at the start of a connection's bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Parsed<'a> {

@@ -2,12 +2,12 @@
 use super::{Answer, Fault, Outcome, Spec, Words, answer_command, integer, reply};
 use crate::REPLY_BYTES_MAX;
 
-/// Answers what depends on nothing but the command and the time of its log entry. The rest belongs to
+/// Answers what depends on nothing but the command and the time of day of its log entry. The rest belongs to
 /// whoever holds the connection, and has no place among the commands of a log entry.
 pub(crate) fn answer_in_transaction(
     spec: &Spec,
     words: &Words<'_>,
-    log_time_ms: u64,
+    unix_ms: u64,
     answer: &mut Answer<'_>,
 ) -> Outcome {
     let word = |place| words.get(place).unwrap_or_default();
@@ -29,8 +29,8 @@ pub(crate) fn answer_in_transaction(
         }
         "time" => {
             reply::array_header(answer.out, 2);
-            reply::bulk(answer.out, (log_time_ms / 1000).to_string().as_bytes());
-            let micros = log_time_ms % 1000 * 1000;
+            reply::bulk(answer.out, (unix_ms / 1000).to_string().as_bytes());
+            let micros = unix_ms % 1000 * 1000;
             reply::bulk(answer.out, micros.to_string().as_bytes());
         }
         "unwatch" => answer.ok(),

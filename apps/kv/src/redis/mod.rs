@@ -72,13 +72,11 @@ pub const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Most commands of one transaction.
 pub const TRANSACTION_COMMANDS_MAX: usize = 2048;
 
-/// Whether the answer to a query depends on what time it is, however little happened since an item changed.
-#[must_use]
-pub fn reads_time(query: &[u8]) -> bool {
-    const NAMES: [&[u8]; 2] = [b"ttl", b"pttl"];
-    let name = query.splitn(4, |&byte| byte == b'\n').nth(2);
-    let name = name.and_then(|line| line.strip_suffix(b"\r"));
-    name.is_some_and(|name| NAMES.iter().any(|one| name.eq_ignore_ascii_case(one)))
+/// Whether the answer to a command depends on what time it is, however little happened since a key changed.
+pub(crate) fn shows_time(words: &Words<'_>) -> bool {
+    const NAMES: [&[u8]; 3] = [b"ttl", b"pttl", b"time"];
+    let name = words.get(0).unwrap_or_default();
+    NAMES.iter().any(|one| name.eq_ignore_ascii_case(one))
 }
 
 /// Whether `text` is what a pattern says, as `KEYS` has patterns; one that is too long fits nothing.

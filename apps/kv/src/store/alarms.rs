@@ -59,6 +59,12 @@ impl Alarms {
         (first.key().at_ms <= now_ms).then(|| first.remove_entry())
     }
 
+    /// The alarms up to this log time, in order.
+    pub(super) fn until(&self, ms: u64) -> impl Iterator<Item = (Alarm, u64)> {
+        let all = self.hashes.iter().map(|(alarm, hash)| (*alarm, *hash));
+        all.take_while(move |(alarm, _)| alarm.at_ms <= ms)
+    }
+
     /// Log time of the first alarm, or [`NEVER`].
     pub(super) fn next_ms(&self) -> u64 {
         self.hashes

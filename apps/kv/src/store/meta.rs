@@ -1,5 +1,6 @@
 //! What the meta commands do and how they answer. As in memcached, the flags are gone through in the order
 //! in which they were given: what stands before a `T` shows the end from before it.
+use super::clock::Moment;
 use super::item::{self, Contents, Item, NEVER, Recache};
 use super::memory::Footprint;
 use super::{At, Store, counts_from_now, deadline_ms};
@@ -45,21 +46,22 @@ impl<'a> Shown<'a> {
     }
 
     /// Seconds left, a part of one counted as one; `None` for ever.
-    const fn seconds_left(&self, now_ms: u64) -> Option<u64> {
+    const fn seconds_left(&self, moment: Moment) -> Option<u64> {
         if self.deadline_ms == NEVER {
             None
         } else {
-            Some(self.deadline_ms.saturating_sub(now_ms).div_ceil(1000))
+            let left_ms = self.deadline_ms.saturating_sub(moment.now_ms);
+            Some(left_ms.div_ceil(1000))
         }
     }
 
     /// Whether less time is left than a client wants there to be.
-    fn ends_before(&self, recache: Exptime, now_ms: u64) -> bool {
-        let wanted_ms = match deadline_ms(recache, now_ms) {
+    fn ends_before(&self, recache: Exptime, moment: Moment) -> bool {
+        let wanted_ms = match deadline_ms(recache, moment) {
             NEVER => 0,
-            wanted_ms => wanted_ms.saturating_sub(now_ms),
+            wanted_ms => wanted_ms.saturating_sub(moment.now_ms),
         };
-        let left = self.seconds_left(now_ms);
+        let left = self.seconds_left(moment);
         left.is_some_and(|left| left < wanted_ms.div_ceil(1000))
     }
 }
@@ -76,8 +78,7 @@ impl Store {
         if item.recache.is_stale && !item.recache.is_won {
             return false;
         }
-        let now_ms = self.log_time_ms;
-        push_get(reply, &flags, &mut Shown::of(item), now_ms);
+        push_get(reply, &flags, &mut Shown::of(item), self.moment());
         true
     }
 
@@ -85,13 +86,13 @@ impl Store {
     /// carry it, because later writes of the same client are in the log already.
     pub fn answer_without_win(&self, meta: &Meta<'_>, reply: &mut Vec<u8>) {
         let flags = meta.flags();
-        let now_ms = self.log_time_ms;
+        let moment = self.moment();
         match self.live(meta.key(&mut NO_KEY.clone())) {
             None => push_miss(reply, b"EN", &flags, flags.has(b'q')),
             Some(item) => {
                 let mut shown = Shown::of(item);
                 shown.recache.is_won = true; // `Z`: it is for somebody else to store it anew
-                push_get(reply, &flags, &mut shown, now_ms);
+                push_get(reply, &flags, &mut shown, moment);
             }
         }
     }
@@ -105,7 +106,7 @@ impl Store {
         reply.extend_from_slice(b"ME ");
         reply.extend_from_slice(debug.name());
         reply.extend_from_slice(b" exp=-");
-        let left = shown.seconds_left(self.log_time_ms);
+        let left = shown.seconds_left(self.moment());
         reply::push_decimal(reply, left.unwrap_or(1));
         reply.extend_from_slice(b" cas=");
         reply::push_decimal(reply, shown.unique);
@@ -145,7 +146,7 @@ impl Store {
                 return push_miss(reply, b"EN", &flags, flags.has(b'q'));
             }
         };
-        let wins = push_get(reply, &flags, &mut shown, at.now_ms);
+        let wins = push_get(reply, &flags, &mut shown, at.moment());
         let is_new = shown.is_new;
         if flags.touch.is_some() {
             self.counts.outcomes.note_touch(false);
@@ -178,7 +179,7 @@ impl Store {
         let contents = Contents {
             flags: 0,
             unique: at.number,
-            deadline_ms: deadline_ms(exptime, at.now_ms),
+            deadline_ms: deadline_ms(exptime, at.moment()),
             awaits_time: at.awaits_time && counts_from_now(exptime),
             recache,
             value: [value, b""],
@@ -329,7 +330,12 @@ impl Store {
             }
             let (digits, start) = reply::decimal(flags.initial);
             let digits = &digits[start..];
-            push_counted(reply, &flags, &mut Shown::new(at.number, digits), at.now_ms);
+            push_counted(
+                reply,
+                &flags,
+                &mut Shown::new(at.number, digits),
+                at.moment(),
+            );
             return self.make(key, digits, &flags, Recache::default(), at);
         };
         let is_other = |wanted: u64| wanted != 0 && wanted != item.unique;
@@ -356,7 +362,7 @@ impl Store {
                 value: digits,
                 ..Shown::of(item)
             };
-            push_counted(reply, &flags, &mut shown, at.now_ms);
+            push_counted(reply, &flags, &mut shown, at.moment());
         }
         self.write_number(key, digits, at);
         self.counts.outcomes.note_count(is_down, false);
@@ -376,7 +382,7 @@ impl Store {
 }
 
 /// The answer of `mg` for an item; whether whoever asks has won.
-fn push_get(reply: &mut Vec<u8>, flags: &Flags<'_>, shown: &mut Shown<'_>, now_ms: u64) -> bool {
+fn push_get(reply: &mut Vec<u8>, flags: &Flags<'_>, shown: &mut Shown<'_>, moment: Moment) -> bool {
     let with_value = flags.has(b'v');
     push_status(reply, shown, with_value);
     let mut wins = false;
@@ -384,7 +390,7 @@ fn push_get(reply: &mut Vec<u8>, flags: &Flags<'_>, shown: &mut Shown<'_>, now_m
         match word[0] {
             b'R' if !shown.is_new && !shown.recache.is_won => {
                 let recache = flags.recache.unwrap_or(Exptime(0));
-                wins |= shown.ends_before(recache, now_ms);
+                wins |= shown.ends_before(recache, moment);
             }
             b'N' => wins |= shown.is_new,
             b's' => push_number(reply, b's', shown.value.len() as u64),
@@ -393,7 +399,7 @@ fn push_get(reply: &mut Vec<u8>, flags: &Flags<'_>, shown: &mut Shown<'_>, now_m
             b'h' | b'l' => push_number(reply, word[0], 0),
             _ => {}
         }
-        push_common(reply, flags, shown, word, now_ms);
+        push_common(reply, flags, shown, word, moment);
     }
     if shown.recache.is_won {
         reply.extend_from_slice(b" Z");
@@ -410,10 +416,10 @@ fn push_get(reply: &mut Vec<u8>, flags: &Flags<'_>, shown: &mut Shown<'_>, now_m
 }
 
 /// The answer of `ma` for a number.
-fn push_counted(reply: &mut Vec<u8>, flags: &Flags<'_>, shown: &mut Shown<'_>, now_ms: u64) {
+fn push_counted(reply: &mut Vec<u8>, flags: &Flags<'_>, shown: &mut Shown<'_>, moment: Moment) {
     push_status(reply, shown, flags.has(b'v'));
     for word in flags.words() {
-        push_common(reply, flags, shown, word, now_ms);
+        push_common(reply, flags, shown, word, moment);
     }
     push_end(reply, shown, flags.has(b'v'));
 }
@@ -434,19 +440,19 @@ fn push_common(
     flags: &Flags<'_>,
     shown: &mut Shown<'_>,
     word: &[u8],
-    now_ms: u64,
+    moment: Moment,
 ) {
     match word[0] {
         b'T' => {
             let exptime = flags.touch.unwrap_or(Exptime(0));
-            shown.deadline_ms = deadline_ms(exptime, now_ms);
+            shown.deadline_ms = deadline_ms(exptime, moment);
         }
         b'N' if shown.is_new => {
             let exptime = flags.vivify.unwrap_or(Exptime(0));
-            shown.deadline_ms = deadline_ms(exptime, now_ms);
+            shown.deadline_ms = deadline_ms(exptime, moment);
         }
         b'c' => push_number(reply, b'c', shown.unique),
-        b't' => match shown.seconds_left(now_ms) {
+        b't' => match shown.seconds_left(moment) {
             Some(left) => push_number(reply, b't', left),
             None => reply.extend_from_slice(b" t-1"),
         },

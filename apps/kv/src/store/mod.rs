@@ -10,6 +10,7 @@
 mod alarms;
 mod awaiting;
 mod changes;
+mod clock;
 mod evict;
 mod expected;
 mod item;
@@ -28,6 +29,7 @@ use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine};
 use self::alarms::Alarms;
 use self::awaiting::Awaiting;
 use self::changes::Changes;
+use self::clock::Moment;
 use self::item::{Contents, Item, NEVER, Recache};
 use self::memory::{Footprint, Memory};
 pub use self::memory::{MemoryLimit, MemoryPolicy};
@@ -47,6 +49,10 @@ pub struct Store {
     alarms: Alarms,
     awaiting: Awaiting,
     log_time_ms: u64,
+    /// By how much that is ahead of the time of day.
+    ahead_ms: i64,
+    /// What time it is for reads, if that is later. Not part of the state.
+    clock_ms: u64,
     /// When everything that is there by then goes; [`NEVER`] if nothing is to.
     flush_at_ms: u64,
     /// That time counts from the next tick, as an item's life may.
@@ -119,8 +125,19 @@ struct Counts {
 struct At {
     number: u64,
     now_ms: u64,
+    /// By how much `now_ms` is ahead of the time of day.
+    ahead_ms: i64,
     /// `now_ms` may be long past.
     awaits_time: bool,
+}
+
+impl At {
+    const fn moment(self) -> Moment {
+        Moment {
+            now_ms: self.now_ms,
+            ahead_ms: self.ahead_ms,
+        }
+    }
 }
 
 impl Default for Store {
@@ -130,6 +147,8 @@ impl Default for Store {
             alarms: Alarms::default(),
             awaiting: Awaiting::default(),
             log_time_ms: 0,
+            ahead_ms: 0,
+            clock_ms: 0,
             flush_at_ms: NEVER,
             flush_awaits_time: false,
             memory: Memory::default(),
@@ -149,6 +168,7 @@ impl StateMachine for Store {
         let at = At {
             number: entry.number,
             now_ms: self.log_time_ms,
+            ahead_ms: self.ahead_ms,
             awaits_time: entry.awaits_time,
         };
         let before = reply.len();
@@ -168,6 +188,10 @@ impl StateMachine for Store {
         self.work_done.add(PER_COMMAND);
         self.move_time(log_time);
         self.tidy();
+    }
+
+    fn set_ahead(&mut self, ahead_ms: i64) {
+        self.ahead_ms = ahead_ms;
     }
 
     fn awaits_time(&self) -> bool {
@@ -206,7 +230,7 @@ impl StateMachine for Store {
         let flush_at_ms = self.flush_at_ms;
         Box::new(snapshot::FrozenStore::new(
             self.items.freeze(),
-            self.log_time_ms,
+            (self.log_time_ms, self.ahead_ms),
             (flush_at_ms, self.flush_awaits_time),
             (self.memory.limit, self.memory.order.sorted()),
         ))
@@ -215,9 +239,10 @@ impl StateMachine for Store {
     fn restore(&mut self, reader: &mut dyn io::Read) -> io::Result<()> {
         let mut changes = std::mem::take(&mut self.changes);
         changes.note_everything();
+        let clock_ms = self.clock_ms;
         *self = Self::default();
         let restored = snapshot::read(reader, self).inspect_err(|_| *self = Self::default());
-        self.changes = changes;
+        (self.changes, self.clock_ms) = (changes, clock_ms);
         restored
     }
 }
@@ -240,8 +265,7 @@ impl Store {
         (item.deadline_ms > self.log_time_ms).then_some(item)
     }
 
-    /// Answers a read as `query` does. What time is left is counted from the log's time: where an answer shows
-    /// it ([`reads_time`](crate::memcached::reads_time)), the log is to say first what time it is.
+    /// Answers a read as `query` does.
     pub fn answer(&self, read: &Read<'_>, reply: &mut Vec<u8>) {
         let before = reply.len();
         self.answer_asked(read, reply);
@@ -444,7 +468,7 @@ impl Store {
         let contents = Contents {
             flags: item.flags,
             unique: at.number,
-            deadline_ms: deadline_ms(item.exptime, at.now_ms),
+            deadline_ms: deadline_ms(item.exptime, at.moment()),
             awaits_time: at.awaits_time && counts_from_now(item.exptime),
             recache: Recache::default(),
             value: [item.value, b""],
@@ -517,7 +541,7 @@ impl Store {
         let Some(slot) = found else {
             return false;
         };
-        let end_ms = deadline_ms(exptime, now_ms);
+        let end_ms = deadline_ms(exptime, at.moment());
         let awaits_time = at.awaits_time && counts_from_now(exptime);
         if end_ms <= now_ms {
             self.remove(hash, key);
@@ -580,7 +604,7 @@ impl Store {
         if delay.0 <= 0 {
             self.flush();
         } else {
-            let flush_ms = deadline_ms(delay, at.now_ms);
+            let flush_ms = deadline_ms(delay, at.moment());
             self.flush_at_ms = if flush_ms > at.now_ms {
                 flush_ms
             } else {
@@ -681,16 +705,16 @@ fn counts_from_now(exptime: Exptime) -> bool {
     (1..=Exptime::RELATIVE_MAX).contains(&exptime.0)
 }
 
-/// The log time at which something with this expiry time ends; not later than `now_ms` if at once.
-fn deadline_ms(exptime: Exptime, now_ms: u64) -> u64 {
+/// The log time at which something with this expiry time ends; not later than the moment if at once.
+fn deadline_ms(exptime: Exptime, moment: Moment) -> u64 {
     let Ok(seconds) = u64::try_from(exptime.0) else {
         return 0;
     };
     let ms = seconds.saturating_mul(1000).min(NEVER - 1);
     match exptime.0 {
         0 => NEVER,
-        1..=Exptime::RELATIVE_MAX => ms.saturating_add(now_ms).min(NEVER - 1),
-        _ => ms,
+        1..=Exptime::RELATIVE_MAX => ms.saturating_add(moment.now_ms).min(NEVER - 1),
+        _ => moment.log_ms(ms).min(NEVER - 1),
     }
 }
 

@@ -166,6 +166,13 @@ impl Shards {
     }
 
     /// The item with this alarm.
+    pub(super) fn alarmed(&self, hash: u64, alarm: Alarm) -> Option<&Item> {
+        let mixed = self.secret.mix(hash);
+        let item = self.shard(hash)?.find(mixed, |item| item.alarm == alarm);
+        item.map(AsRef::as_ref)
+    }
+
+    /// The same, to be changed.
     pub(super) fn alarmed_mut(&mut self, hash: u64, alarm: Alarm) -> Option<&mut Arc<Item>> {
         let mixed = self.secret.mix(hash);
         let shard = self.shard_mut(hash)?;

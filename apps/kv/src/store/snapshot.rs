@@ -4,7 +4,7 @@
 //! All numbers are big-endian, times are milliseconds of log time, 2^64-1 is never.
 //!
 //! ```text
-//! "qwkv" format:4 log_time:8 flush_at:8 flush_awaits_time:1
+//! "qwkv" format:4 log_time:8 ahead:8 flush_at:8 flush_awaits_time:1
 //!        memory_is_set:1 memory_policy:1 memory_limit:8 sorted_to:8 item_count:8
 //! item*  key_length:1 flags:4 unique:8 recency:8 deadline:8 awaits_time:1 recache:1 value_length:4 key value
 //! "vkwq"
@@ -14,7 +14,9 @@
 //! policy is 0 to refuse and 1 to evict; then `sorted_to` is the position (48 bits) before which items are in the
 //! order in which they are evicted, and 2^64-1 if all are. `recency` is when an item was written or touched last.
 //!
-//! Format 3, which is read too, has nothing about memory and no `recency`; format 2 no `recache` either.
+//! `ahead` is by how much the log's time is ahead of the time of day (signed). Where it is not, format 4 is written,
+//! which has no `ahead`. Format 3, which is read too, has nothing about memory and no `recency` either; format 2 no
+//! `recache`.
 //!
 //! What awaits its time (1, else 0) is later by as much as the next tick moves the log's time.
 use std::io::{self, Read, Write};
@@ -29,7 +31,9 @@ use super::shards::{Position, Shard};
 use crate::{KEY_BYTES_MAX, Key, VALUE_BYTES_MAX};
 
 const MAGIC: [u8; 4] = *b"qwkv";
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
+/// The last without `ahead`, and the first with what is about memory.
+const FORMAT_WITH_MEMORY: u32 = 4;
 /// The first with `recache`.
 const FORMAT_WITH_RECACHE: u32 = 3;
 /// The oldest that is read.
@@ -46,6 +50,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub(super) struct FrozenStore {
     shards: Vec<Arc<Shard>>,
     log_time_ms: u64,
+    ahead_ms: i64,
     flush_at_ms: u64,
     flush_awaits_time: bool,
     limit: MemoryLimit,
@@ -55,13 +60,14 @@ pub(super) struct FrozenStore {
 impl FrozenStore {
     pub(super) const fn new(
         shards: Vec<Arc<Shard>>,
-        log_time_ms: u64,
+        (log_time_ms, ahead_ms): (u64, i64),
         (flush_at_ms, flush_awaits_time): (u64, bool),
         (limit, sorted): (MemoryLimit, Sorted),
     ) -> Self {
         Self {
             shards,
             log_time_ms,
+            ahead_ms,
             flush_at_ms,
             flush_awaits_time,
             limit,
@@ -84,8 +90,14 @@ impl Frozen for FrozenStore {
         let mut writer = io::BufWriter::with_capacity(BUFFER_BYTES, writer);
         let items = self.items();
         writer.write_all(&MAGIC)?;
-        writer.write_all(&FORMAT.to_be_bytes())?;
-        writer.write_all(&self.log_time_ms.to_be_bytes())?;
+        if self.ahead_ms == 0 {
+            writer.write_all(&FORMAT_WITH_MEMORY.to_be_bytes())?;
+            writer.write_all(&self.log_time_ms.to_be_bytes())?;
+        } else {
+            writer.write_all(&FORMAT.to_be_bytes())?;
+            writer.write_all(&self.log_time_ms.to_be_bytes())?;
+            writer.write_all(&self.ahead_ms.to_be_bytes())?;
+        }
         writer.write_all(&self.flush_at_ms.to_be_bytes())?;
         writer.write_all(&[u8::from(self.flush_awaits_time)])?;
         let evicts = self.limit.policy == MemoryPolicy::Evict;
@@ -120,12 +132,18 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
         return Err(bad("snapshot of another format"));
     }
     store.log_time_ms = u64::from_be_bytes(array(reader)?);
+    if format > FORMAT_WITH_MEMORY {
+        store.ahead_ms = i64::from_be_bytes(array(reader)?);
+        if store.ahead_ms == 0 {
+            return Err(bad("snapshot that says nothing of the time of day"));
+        }
+    }
     store.flush_at_ms = u64::from_be_bytes(array(reader)?);
     if store.flush_at_ms <= store.log_time_ms {
         return Err(bad("snapshot with a flush in its past"));
     }
     store.flush_awaits_time = read_awaits_time(reader, store.flush_at_ms)?;
-    if format == FORMAT {
+    if format >= FORMAT_WITH_MEMORY {
         read_memory(reader, store)?;
     }
     store.memory.move_time(store.log_time_ms);
@@ -161,7 +179,7 @@ fn read_item(reader: &mut dyn Read, format: u32) -> io::Result<Item> {
     }
     let flags = u32::from_be_bytes(array(reader)?);
     let unique = u64::from_be_bytes(array(reader)?);
-    let recency = if format == FORMAT {
+    let recency = if format >= FORMAT_WITH_MEMORY {
         u64::from_be_bytes(array(reader)?)
     } else {
         unique

@@ -65,6 +65,7 @@ mod tests {
             (answers::STOPPING, RefusedReason::Stopping),
             (answers::NO_WAY_BACK, RefusedReason::AnswerGone),
             (answers::DROPPED, RefusedReason::Other),
+            (answers::OVERDUE, RefusedReason::Other),
         ] {
             assert_eq!(refused(text.as_bytes()).reason(), reason, "{text}");
         }

@@ -8,11 +8,12 @@ use quorumwire_kv::{COMMAND_BYTES_MAX, WhyRefused};
 const OWN: &[u8] = b"SERVER_ERROR ";
 
 /// Redis' word for what begins so; all others are `ERR`.
-const KINDS: [(&[u8], &str); 5] = [
+const KINDS: [(&[u8], &str); 6] = [
     (b"no leader", "CLUSTERDOWN"),
     (b"not leader", "READONLY"),
     (b"not executed: this replica is stopping", "CLUSTERDOWN"),
     (b"busy", "TRYAGAIN"),
+    (b"no answer", "TRYAGAIN"),
     (b"disk full", "MISCONF"),
 ];
 

@@ -1,8 +1,8 @@
 //! Commands on when keys end.
 use super::options::{Unit, end_ms, invalid_time};
 use super::{
-    Answer, Arguments, At, FOREVER, Fault, Footprint, Key, Life, NEVER, Outcome, Store, item, key,
-    life, number,
+    Answer, Arguments, At, FOREVER, Fault, Footprint, Key, Life, Moment, NEVER, Outcome, Store,
+    item, key, life, number,
 };
 
 /// On what the new end of a key depends.
@@ -71,7 +71,7 @@ impl Store {
             is_relative: !name.ends_with("at"),
         };
         let end_ms =
-            end_ms(number(words[2])?, unit, at.now_ms).ok_or_else(|| invalid_time(name))?;
+            end_ms(number(words[2])?, unit, at.moment()).ok_or_else(|| invalid_time(name))?;
         let found = self.live(key).map(|item| item.deadline_ms);
         let is_given = found.is_some_and(|before_ms| conditions.hold(before_ms, end_ms));
         if is_given {
@@ -125,6 +125,7 @@ impl Store {
         &self,
         name: &str,
         words: &Arguments<'_>,
+        moment: Moment,
         answer: &mut Answer<'_>,
     ) -> Outcome {
         let shown = match self.live(key(words[1])?) {
@@ -132,9 +133,11 @@ impl Store {
             Some(item) if item.deadline_ms == NEVER => -1,
             Some(item) => {
                 let ms = if name.ends_with("time") {
-                    item.deadline_ms
+                    moment.unix_ms(item.deadline_ms)
+                } else if item.awaits_time {
+                    item.deadline_ms - self.log_time_ms // nothing of it has passed yet
                 } else {
-                    item.deadline_ms - self.log_time_ms
+                    item.deadline_ms.saturating_sub(moment.now_ms)
                 };
                 let is_ms = name.starts_with('p');
                 let units = if is_ms {

@@ -20,6 +20,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use smallvec::SmallVec;
 
+use super::clock::Moment;
 use super::item::{self, Contents, Item, NEVER, Recache};
 use super::memory::Footprint;
 use super::work_done::PER_COMMAND;
@@ -87,10 +88,10 @@ impl Store {
                 let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
                 answer.spend(arguments.len() * work::PER_WORD)?;
                 match spec.kind {
-                    Kind::Read => self.read(spec, &arguments, answer),
+                    Kind::Read => self.read(spec, &arguments, self.moment(), answer),
                     Kind::Write => Err("ERR not a read".into()),
                     Kind::Connection => {
-                        answer_in_transaction(spec, words, self.log_time_ms, answer)
+                        answer_in_transaction(spec, words, self.moment().time_of_day_ms(), answer)
                     }
                 }
             }),
@@ -200,15 +201,23 @@ impl Store {
                 answer.spend(self.work_of(spec, &arguments, at, script.is_transaction))?;
                 match spec.kind {
                     Kind::Write => self.write(spec, &arguments, at, answer),
-                    Kind::Read => self.read(spec, &arguments, answer),
-                    Kind::Connection => answer_in_transaction(spec, words, at.now_ms, answer),
+                    Kind::Read => self.read(spec, &arguments, at.moment(), answer),
+                    Kind::Connection => {
+                        answer_in_transaction(spec, words, at.moment().time_of_day_ms(), answer)
+                    }
                 }
             }),
         }
         *work_left = answer.work_left;
     }
 
-    fn read(&self, spec: &Spec, words: &Arguments<'_>, answer: &mut Answer<'_>) -> Outcome {
+    fn read(
+        &self,
+        spec: &Spec,
+        words: &Arguments<'_>,
+        moment: Moment,
+        answer: &mut Answer<'_>,
+    ) -> Outcome {
         match spec.name {
             "get" => self.show(words[1], answer),
             "mget" => self.mget(words, answer),
@@ -228,7 +237,7 @@ impl Store {
                 Ok(())
             }
             "ttl" | "pttl" | "expiretime" | "pexpiretime" => {
-                self.time_left(spec.name, words, answer)
+                self.time_left(spec.name, words, moment, answer)
             }
             "memory|usage" => self.memory_usage(words, answer),
             name => match name.strip_prefix("object|") {

@@ -1,5 +1,5 @@
 //! Options that give a value its life, and conditions of `SET`. Changes nothing.
-use super::{Arguments, At, Fault, Life, SYNTAX, number};
+use super::{Arguments, At, Fault, Life, Moment, SYNTAX, number};
 
 /// Whose options.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -99,7 +99,7 @@ impl<'w> Options<'w> {
         if written <= 0 {
             return Err(invalid_time(command));
         }
-        end_ms(written, unit, at.now_ms)
+        end_ms(written, unit, at.moment())
             .map(|end_ms| {
                 Some(Life {
                     end_ms: u64::try_from(end_ms).unwrap_or(0),
@@ -110,17 +110,17 @@ impl<'w> Options<'w> {
     }
 }
 
-/// The Unix time in milliseconds that is meant; `None` if there is no such.
-pub(super) fn end_ms(written: i64, unit: Unit, now_ms: u64) -> Option<i64> {
+/// The log's time in milliseconds that is meant; `None` if there is no such.
+pub(super) fn end_ms(written: i64, unit: Unit, moment: Moment) -> Option<i64> {
     let ms = if unit.is_seconds {
         written.checked_mul(1000)?
     } else {
         written
     };
     if unit.is_relative {
-        ms.checked_add(i64::try_from(now_ms).ok()?)
+        ms.checked_add(i64::try_from(moment.now_ms).ok()?)
     } else {
-        Some(ms)
+        Some(ms.saturating_add(moment.ahead_ms))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Meta commands whose answers or effects memcached cannot be asked for.
 use super::*;
-use crate::memcached::reads_time;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -23,18 +22,6 @@ fn time_left_is_counted_by_the_logs_clock_as_with_redis() {
     assert_eq!(log.ask("mg a t\r\n"), "HD t1\r\n");
     log.pass(1);
     assert_eq!(log.ask("mg a t\r\n"), "EN\r\n");
-}
-
-#[test]
-fn a_read_that_shows_time_says_so() {
-    for line in ["mg a t", "mg a v t", "mg a b t v", "me a"] {
-        assert!(reads_time(line.as_bytes()), "{line}");
-    }
-    for line in [
-        "mg a", "mg a v", "mg t", "mg a Ot", "get t", "gets a t", "2*1\r\n",
-    ] {
-        assert!(!reads_time(line.as_bytes()), "{line}");
-    }
 }
 
 #[test]

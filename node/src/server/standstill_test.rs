@@ -1,0 +1,177 @@
+//! Reads, faults and clocks while the log takes nothing.
+use super::super::core::Gate;
+use super::super::plane_turn::tests::{apply, carry_out, fast_leader};
+use super::*;
+use quorumwire_control::Input;
+use quorumwire_kv::Key;
+
+/// A leader without a plane and with two items: one for ever, one for 8 s. Nothing proposed is carried out.
+fn leader() -> Core {
+    let (mut core, _) = fast_leader();
+    core.step(Input::PlaneFailed);
+    carry_out(&mut core);
+    core.begin_term();
+    core.term_start = Index(0);
+    apply(&mut core, "set plain 0 0 1\r\n1\r\n");
+    apply(&mut core, "set short 0 8 1\r\n1\r\n");
+    core.applied = core.last_index(); // what was applied by hand is not in the log
+    core
+}
+
+fn redis(words: &[&str]) -> Vec<u8> {
+    let word = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
+    let text: String = words.iter().map(word).collect();
+    format!("2*{}\r\n{text}", words.len()).into_bytes()
+}
+
+fn gate(core: &mut Core, line: &[u8]) -> Gate {
+    let must_apply = core.applied;
+    core.gate_granted(must_apply, true, line)
+}
+
+fn is_open(core: &mut Core, line: &[u8]) -> bool {
+    matches!(gate(core, line), Gate::Open)
+}
+
+#[test]
+fn reads_of_what_no_time_changes_go_on_while_the_log_takes_nothing() {
+    let mut core = leader();
+    let before = core.last_index();
+    core.now.0 += Duration::from_secs(9);
+    assert!(is_open(&mut core, b"get plain"));
+    assert_eq!(core.last_index(), before, "no tick for it");
+    let Gate::Wait(tick) = gate(&mut core, b"get plain short") else {
+        panic!("the end of `short` has come");
+    };
+    assert_eq!(tick, core.last_index());
+    assert!(tick > before, "the log is told");
+    for line in [&b"get plain"[..], b"mg plain t", b"get missing"] {
+        assert!(is_open(&mut core, line));
+    }
+    for words in [&["GET", "plain"][..], &["TTL", "plain"]] {
+        assert!(is_open(&mut core, &redis(words)), "{words:?}");
+    }
+    // It waits for a while, then it is refused, by itself.
+    core.now.0 += Duration::from_secs(1);
+    assert!(matches!(
+        gate(&mut core, &redis(&["GET", "short"])),
+        Gate::Wait(_)
+    ));
+    core.now.0 += Duration::from_millis(1);
+    assert!(matches!(gate(&mut core, b"get short"), Gate::Overdue));
+    assert!(matches!(
+        gate(&mut core, &redis(&["PTTL", "short"])),
+        Gate::Overdue
+    ));
+    assert!(is_open(&mut core, b"get plain"));
+    assert_eq!(core.last_index(), tick, "one tick is enough");
+}
+
+#[test]
+fn a_read_of_what_time_is_left_puts_nothing_into_the_log() {
+    let mut core = leader();
+    let before = core.last_index();
+    for ms in [1, 10, 100, 1000] {
+        core.now.0 += Duration::from_millis(ms);
+        for line in [
+            b"mg short t".to_vec(),
+            b"me short".to_vec(),
+            redis(&["PTTL", "short"]),
+        ] {
+            assert!(is_open(&mut core, &line));
+        }
+    }
+    let mut left = Vec::new();
+    core.store.query(&redis(&["PTTL", "short"]), &mut left);
+    assert_eq!(left, b":6889\r\n");
+    assert_eq!(core.last_index(), before);
+    let key = Key::new(b"short").unwrap();
+    assert!(core.store.inner().get(key).is_some());
+}
+
+#[test]
+fn a_leader_names_whom_a_quorum_lacks() {
+    use quorumwire_control::FollowerStatus;
+    use quorumwire_interfaces::{Incarnation, ReplicaId};
+    use quorumwire_wire::{Member, Membership};
+    let core = leader();
+    let member = |id| Member {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+        role: MemberRole::Voter,
+        peer_address: String::new(),
+    };
+    let follower = |id, match_index, active| FollowerStatus {
+        id: ReplicaId(id),
+        match_index: Index(match_index),
+        snapshot: None,
+        engaged: false,
+        active,
+    };
+    let status = Status {
+        commit_index: Index(7),
+        persisted_index: Index(7),
+        membership: Membership {
+            members: (0..4).map(member).collect(),
+            quorum: CommitQuorum::All,
+        },
+        followers: vec![
+            follower(1, 8, true),
+            follower(2, 7, true),
+            follower(3, 0, false),
+        ],
+        ..core.replica.status()
+    };
+    let text = who_lacks(&status, true).unwrap();
+    assert!(text.contains("all (quorum all)"), "{text}");
+    assert!(
+        text.ends_with("replica 0 (disk full), 2 (its disk may be full), 3 (not heard)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_difference_between_the_log_and_the_clock_is_a_fault() {
+    let mut core = leader();
+    core.watch_commits_and_clock();
+    assert_eq!(core.clock_fault(), None);
+    let ahead = core.leader_time_ms() + 31_536_000_000;
+    core.store.advance(quorumwire_interfaces::LogTime(ahead));
+    core.look_at_wall_clock();
+    let fault = core.clock_fault().unwrap();
+    assert!(
+        fault.contains(" s ahead of this replica's clock"),
+        "{fault}"
+    );
+    let tick = core.tick();
+    let ahead_ms = tick.ahead_ms(tick.log_time_ms);
+    assert!(ahead_ms > 31_535_000_000, "{tick:?}");
+    // A second lasts longer until both agree.
+    let before = core.leader_time_ms();
+    core.now.0 += Duration::from_secs(10);
+    assert_eq!(core.leader_time_ms() - before, 9000);
+}
+
+/// A log that a wrong clock has put a year ahead.
+#[test]
+fn a_point_of_time_is_the_wall_clocks_wherever_the_log_has_come_to() {
+    use crate::server::{apply as apply_entry, commands_of};
+    use quorumwire_interfaces::LogTime;
+    use quorumwire_wire::RecordKind;
+    let mut core = leader();
+    let mut log_time = LogTime(core.leader_time_ms() + 31_536_000_000);
+    core.store.advance(log_time);
+    core.look_at_wall_clock();
+    let tick = core.tick().encode();
+    let mut commands = commands_of(RecordKind::Tick, tick.as_ref());
+    let (at, tick) = ((Index(100), &mut log_time), commands.next().unwrap());
+    apply_entry(&mut core.store, at, tick, &mut Vec::new());
+    let end_s = clock::wall_ms() / 1000 + 3600;
+    apply(&mut core, &format!("set s 0 {end_s} 1\r\n1\r\n"));
+    assert!(is_open(&mut core, b"get s"));
+    let mut left = Vec::new();
+    core.store.query(b"mg s t", &mut left);
+    let left = String::from_utf8(left).unwrap();
+    let seconds: u64 = left.trim_start_matches("HD t").trim().parse().expect(&left);
+    assert!((3500..=3601).contains(&seconds), "{left}");
+}
