@@ -189,12 +189,12 @@ fn who_has_used_up_its_share_waits_behind_those_who_ask() {
     assert_eq!(connection.id, greedy_id);
     host.clients.put_back(connection);
     host.clients.attend_behind_others(greedy_id);
-    let (mut modest, modest_id) = host.connect();
     // It goes on sending, and is answered: that is no reason to be looked at before.
     greedy.write_all(b"KEYS zz*\r\n").unwrap();
+    host.clients.attend(greedy_id);
+    let (mut modest, modest_id) = host.connect();
     modest.write_all(b"PING\r\n").unwrap();
     host.wait_for(modest_id);
-    host.clients.attend(greedy_id);
     host.clients.let_askers_in(false);
     host.clients.let_overdrawn_in();
     let next = |host: &mut Host| {
