@@ -120,17 +120,36 @@ fn a_write_without_a_way_back_for_its_answer_says_that_it_was_carried_out() {
         for key in 0..KEYS {
             let () = at_leader.set(key, &large)?;
         }
-        let mut pipe = redis::pipe();
+        // One connection has but a few of them on their way at once. The leader has all of them to answer before the
+        // follower takes the first.
+        let forwarded = |cluster: &Cluster<'_>| cluster.counter(follower, "forwarded_to_leader");
+        let applied = |cluster: &Cluster<'_>| cluster.counter(leader, "entries_applied");
+        let (forwarded_before, applied_before) = (forwarded(cluster)?, applied(cluster)?);
+        cluster.pause(leader)?;
+        let mut asked = Vec::new();
         for key in 0..KEYS {
-            pipe.cmd("SET").arg(key).arg("small").arg("GET");
+            let mut socket = TcpStream::connect(cluster.redis(follower))?;
+            socket.set_read_timeout(Some(ANSWER_MAX))?;
+            let command = redis::cmd("SET")
+                .arg(key)
+                .arg("small")
+                .arg("GET")
+                .get_packed_command();
+            socket.write_all(&command)?;
+            asked.push(socket);
         }
-        let mut socket = TcpStream::connect(cluster.redis(follower))?;
-        socket.set_read_timeout(Some(ANSWER_MAX))?;
-        socket.write_all(&pipe.get_packed_pipeline())?;
-        let mut answers = redis::Parser::new();
+        cluster.wait_for("all to be passed on", || {
+            Ok(forwarded(cluster)? >= forwarded_before + KEYS as u64)
+        })?;
+        cluster.pause(follower)?;
+        cluster.resume(leader)?;
+        cluster.wait_for("all to be carried out", || {
+            Ok(applied(cluster)? >= applied_before + KEYS as u64)
+        })?;
+        cluster.resume(follower)?;
         let (mut whole, mut left_out) = (0, 0);
-        for key in 0..KEYS {
-            match answers.parse_value(&mut socket)? {
+        for (key, mut socket) in asked.into_iter().enumerate() {
+            match redis::Parser::new().parse_value(&mut socket)? {
                 redis::Value::BulkString(value) if value == large => whole += 1,
                 redis::Value::ServerError(error) => {
                     let text = error.to_string();
