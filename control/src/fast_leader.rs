@@ -212,20 +212,25 @@ impl Replica {
         }
     }
 
-    /// A vote for this leader of a fast term came late, or a straggler has answered.
+    /// A vote for this leader of a fast term came late, or a straggler has answered. Whoever engages holds, durably,
+    /// everything before the fast term: its plane never says so, it speaks of later entries only.
     pub(crate) fn on_member_engaged(&mut self, from: Peer, engaged: bool) {
         let now = self.now;
-        let fast = self.plane.running().is_some();
+        let start_index = self
+            .plane
+            .running()
+            .map(|engagement| engagement.start_index);
         let Some(progress) = self.leading.as_mut().and_then(|l| l.progress_of(from)) else {
             return;
         };
-        match progress.part {
-            Part::Asked { .. } if engaged && fast => {
+        match (progress.part, start_index) {
+            (Part::Asked { .. }, Some(start_index)) if engaged => {
+                progress.matched(start_index);
                 progress.part = Part::Engaged;
                 progress.plane_heard_at = now;
             }
-            Part::Asked { .. } | Part::Engaged if !engaged => progress.take_over_by_software(),
-            Part::Asked { .. } | Part::Engaged | Part::Software => {}
+            (Part::Asked { .. } | Part::Engaged, _) if !engaged => progress.take_over_by_software(),
+            (Part::Asked { .. } | Part::Engaged | Part::Software, _) => {}
         }
     }
 

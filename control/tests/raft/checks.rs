@@ -126,6 +126,7 @@ impl Checks {
         });
         if replica.role() == Role::Leader {
             self.check_leader(peer, replica);
+            self.check_engaged_members(peer, replica);
         }
         if let (Some(fast), Some(plane)) = (replica.fast_term(), &node.plane) {
             let same = fast.term == term && plane.registers.term == term;
@@ -213,6 +214,21 @@ impl Checks {
             let has = later || has(replica, index, entry_term);
             self.require(has, || {
                 format!("{peer:?} leads term {term} without committed entry {index}@{entry_term}")
+            });
+        }
+    }
+
+    /// Who takes part in a fast term holds all before it, and its leader knows that: no plane will ever say so.
+    fn check_engaged_members(&mut self, peer: Peer, replica: &Replica) {
+        let Some(fast) = replica.fast_term() else {
+            return;
+        };
+        for member in replica.status().followers {
+            let is_known = !member.engaged || member.match_index >= fast.start_index;
+            self.require(is_known, || {
+                let (start_index, matched) = (fast.start_index, member.match_index);
+                let id = member.id;
+                format!("{peer:?}: {id} is engaged behind {start_index}, known to hold {matched}")
             });
         }
     }

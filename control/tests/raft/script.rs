@@ -619,7 +619,12 @@ fn fast_state(status: &quorumwire_control::Status) -> String {
         .followers
         .iter()
         .filter(|follower| follower.engaged)
-        .map(|follower| format!(" +{}", follower.id));
+        .map(|follower| match status.fast_term {
+            Some(fast) if follower.match_index < fast.start_index => {
+                format!(" +{} (has {})", follower.id, follower.match_index)
+            }
+            Some(_) | None => format!(" +{}", follower.id),
+        });
     match (status.fast_term, status.fast_counters.last_left) {
         (Some(fast), _) => format!(
             " fast after {}{}",
