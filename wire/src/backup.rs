@@ -30,7 +30,7 @@ pub struct BackupHead {
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The first four bytes are not ours.
-    #[error("not a quorumwire backup (begins with {magic:#010x})")]
+    #[error("not a Quorumwire backup (it begins with {magic:#010x})")]
     Foreign {
         /// What stood there.
         magic: u32,

@@ -16,6 +16,8 @@ use std::io::{self, Read, Write};
 
 /// Bytes before the head.
 const PREFIX_BYTES: usize = 16;
+/// Those of them that say what file it is.
+const MAGIC_BYTES: usize = 4;
 
 /// Writes such a file. Without [`finish`](Self::finish) it has no end and no reader takes it.
 #[derive(Debug)]
@@ -115,13 +117,17 @@ impl<R: Read> BlockReader<R> {
         version: u32,
     ) -> Result<(Self, Vec<u8>), SnapshotError> {
         let mut prefix = [0; PREFIX_BYTES];
-        inner.read_exact(&mut prefix)?;
+        // A file of a few bytes is another's, too, unless they are those that ours begin with.
+        let there = read_what_is_there(&mut inner, &mut prefix[..MAGIC_BYTES])?;
+        if prefix[..there] != magic.to_be_bytes()[..there] {
+            let [a, b, c, d, ..] = prefix;
+            let magic = u32::from_be_bytes([a, b, c, d]);
+            return Err(SnapshotError::Magic { magic });
+        }
+        inner.read_exact(&mut prefix[there..])?;
         let word = |at: usize| {
             u32::from_be_bytes([prefix[at], prefix[at + 1], prefix[at + 2], prefix[at + 3]])
         };
-        if word(0) != magic {
-            return Err(SnapshotError::Magic { magic: word(0) });
-        }
         let head_bytes = word(8) as usize;
         if head_bytes > SNAPSHOT_HEAD_BYTES_MAX {
             return Err(SnapshotError::TooLong {
@@ -216,6 +222,20 @@ impl<R: Read> BlockReader<R> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Fills `buffer` as far as there is something; how far.
+fn read_what_is_there(inner: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match inner.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
 }
 
 impl<R: Read> Read for BlockReader<R> {

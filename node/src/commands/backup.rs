@@ -156,7 +156,9 @@ fn take(arguments: &Arguments, to: &Path, made: &Aside) -> anyhow::Result<Backup
     let index = if arguments.stale {
         0
     } else {
-        ask_leader_at(&arguments.target, get_index, again)?.index
+        ask_leader_at(&arguments.target, get_index, again)
+            .map_err(|error| naming_stale(error, arguments))?
+            .index
     };
 
     let folder = match to.parent() {
@@ -186,6 +188,18 @@ fn take(arguments: &Arguments, to: &Path, made: &Aside) -> anyhow::Result<Backup
     let folder = File::open(folder).and_then(|folder| folder.sync_all());
     folder.context("syncing the folder of the backup")?;
     Ok(head)
+}
+
+/// Whoever has no leader any more may still have a replica.
+fn naming_stale(error: anyhow::Error, arguments: &Arguments) -> anyhow::Error {
+    let replicas_answer = ClusterView::gather(&arguments.target)
+        .is_ok_and(|view| view.leader().is_none() && view.reports().next().is_some());
+    if !replicas_answer {
+        return error;
+    }
+    anyhow::anyhow!(
+        "{error:#}; --stale copies what a replica has carried out: what was acknowledged lately may be missing"
+    )
 }
 
 /// Copies it from a follower that serves, or else from the leader.

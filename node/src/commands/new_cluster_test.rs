@@ -337,7 +337,7 @@ fn a_damaged_backup_is_refused_and_nothing_is_made_of_it() {
             .unwrap_or_else(|| panic!("{what}: taken"));
         let text = format!("{error:#}");
         assert!(
-            text.contains("damaged") || text.contains("not a quorumwire"),
+            text.contains("damaged") || text.contains("not a Quorumwire"),
             "{what}: {text}"
         );
         assert!(text.contains(path.to_str().unwrap()), "{what}: {text}");

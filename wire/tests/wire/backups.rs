@@ -120,6 +120,29 @@ fn another_version_is_refused_by_name_and_is_no_damage() {
 }
 
 #[test]
+fn a_foreign_file_is_no_backup_however_short_it_is() {
+    for foreign in [
+        "x",
+        "QW",
+        "#!",
+        "hello\n",
+        "set greeting 0 0 5\r\nhello\r\n",
+    ] {
+        let error = read(foreign.as_bytes()).unwrap_err();
+        let is_foreign = matches!(error, BackupError::Foreign { .. });
+        let is_cut_short = matches!(error, BackupError::Damaged(SnapshotError::Short));
+        assert!(
+            if foreign == "QW" {
+                is_cut_short
+            } else {
+                is_foreign
+            },
+            "{foreign:?}: {error}"
+        );
+    }
+}
+
+#[test]
 fn a_snapshot_is_no_backup_and_a_backup_is_no_snapshot() {
     let file = file_of(b"x");
     let error = SnapshotReader::new(&*file).expect_err("taken");
