@@ -94,7 +94,10 @@ fn kind_of(refused: &Refused) -> &'static str {
         (Origin::File(_), false) if refused.option == "config" => "no TOML",
         (Origin::File(path), false) => {
             assert!(
-                text.contains("known are") && path == Path::new(FILE),
+                ["known are", "did you mean"]
+                    .iter()
+                    .any(|it| text.contains(it))
+                    && path == Path::new(FILE),
                 "{text}"
             );
             "no such key"

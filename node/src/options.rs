@@ -1,6 +1,7 @@
 //! What a server is told at its start: every option checked, with its unit. Wrong ones are refused by
 //! name; nothing is opened or connected here.
 mod address_rules;
+mod help;
 mod resolve;
 mod table;
 mod xdp_words;

@@ -170,7 +170,31 @@ fn an_unknown_key_is_refused_by_name() {
     let error = refused(&[("config", path)]);
     assert_eq!(error.option, "elecktion_timeout_ms");
     assert_eq!(error.origin, Origin::File(file.path().to_owned()));
-    assert!(error.allowed.contains("election_timeout_ms"), "{error}");
+    let meant = "no such key; did you mean `election_timeout_ms`?";
+    assert_eq!(error.allowed, meant);
+}
+
+#[test]
+fn the_key_that_is_most_like_an_unknown_one_is_named() {
+    let said = |key: &str| {
+        let file = file(&format!("{key} = 3\n"));
+        refused(&[("config", file.path().to_str().unwrap())]).allowed
+    };
+    for (key, meant) in [
+        ("listen_peers", "listen_peer"),
+        ("listen-peer", "listen_peer"),
+        ("Listen_Peer", "listen_peer"),
+        ("memory_limit", "memory_limit_mib"),
+        ("durabilty", "durability"),
+        ("member", "members"),
+        ("tls_certs", "tls_cert"),
+    ] {
+        let meant = format!("no such key; did you mean `{meant}`?");
+        assert_eq!(said(key), meant, "{key}");
+    }
+    for key in ["zzz", "colour", &"listen_peer".repeat(20)] {
+        assert!(said(key).contains("known are"), "{key}: {}", said(key));
+    }
 }
 
 #[test]

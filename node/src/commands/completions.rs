@@ -66,12 +66,13 @@ mod tests {
             for spec in TABLE {
                 // Each shell has a syntax of its own for it.
                 assert!(script.contains(spec.name), "{shell}: {}", spec.name);
-                // The one for bash has no place for help, and the others quote.
+                // The one for bash has no place for help, and the others quote what `-h` says.
                 let begins = spec
                     .help
-                    .split([':', '`', '\'', '[', ']', ','])
+                    .split([':', '`', '\'', '[', ']', ',', '.', ';', '('])
                     .next()
-                    .unwrap();
+                    .unwrap()
+                    .trim();
                 let has_help = shell == Shell::Bash || script.contains(begins);
                 assert!(has_help, "{shell}: no help for {}", spec.name);
                 if let Kind::Choice(words) = spec.kind

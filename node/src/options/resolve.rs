@@ -1,6 +1,7 @@
 //! Finds the value of every option among flags, environment, configuration file and defaults, and
 //! remembers where it came from. What a value means is checked elsewhere.
 use super::Refused;
+use super::help::{heading, in_short, is_for_most};
 use super::table::{CONFIG, Kind, Spec, TABLE, Unset};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use std::collections::BTreeMap;
@@ -11,6 +12,13 @@ use std::path::{Path, PathBuf};
 
 /// Largest configuration file.
 pub const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// How alike a key and another must be for the one to be meant by the other.
+const LIKENESS_MIN: f64 = 0.86;
+/// Who writes a longer key means none of ours.
+const KEY_BYTES_MAX: usize = 64;
+/// A part of a key that is at least so long stands for it.
+const PART_BYTES_MIN: usize = 4;
 
 /// Where a value came from.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -158,12 +166,12 @@ fn parse_file(path: &Path, text: &str) -> Result<BTreeMap<&'static str, String>,
     let mut keys = BTreeMap::new();
     for (key, value) in table {
         let Some(spec) = TABLE.iter().find(|spec| spec.key() == key) else {
-            let known: Vec<String> = TABLE.iter().map(Spec::key).collect();
+            let allowed = known_instead(&key);
             return Err(Refused {
                 option: key,
                 origin,
                 given: value.to_string(),
-                allowed: format!("no such key; known are {}", known.join(", ")),
+                allowed,
             });
         };
         let text = match (spec.kind, &value) {
@@ -192,6 +200,31 @@ fn parse_file(path: &Path, text: &str) -> Result<BTreeMap<&'static str, String>,
         keys.insert(spec.name, text);
     }
     Ok(keys)
+}
+
+/// What to say of a key that is not known: the one that is most like it, or all of them.
+fn known_instead(key: &str) -> String {
+    let start: String = key.chars().take(KEY_BYTES_MAX).collect();
+    let written = start.to_lowercase().replace('-', "_");
+    let known = TABLE.iter().map(Spec::key);
+    let likeness = |name: &String| {
+        let of_words = strsim::jaro_winkler(&written, name);
+        let is_part = written.len() >= PART_BYTES_MIN && name.contains(&written);
+        of_words.max(if is_part { 1.0 } else { 0.0 })
+    };
+    let most_alike = known
+        .clone()
+        .map(|name| (likeness(&name), name))
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    match most_alike {
+        Some((likeness, name)) if likeness >= LIKENESS_MIN && key.len() <= KEY_BYTES_MAX => {
+            format!("no such key; did you mean `{name}`?")
+        }
+        Some(_) | None => {
+            let known: Vec<String> = known.collect();
+            format!("no such key; known are {}", known.join(", "))
+        }
+    }
 }
 
 const fn toml_type(kind: Kind) -> &'static str {
@@ -250,7 +283,10 @@ fn argument(spec: &'static Spec) -> Arg {
         .long(spec.name)
         .value_name(spec.kind.placeholder())
         .action(ArgAction::Set)
-        .help(help);
+        .help_heading(heading(spec))
+        .help(in_short(spec))
+        .long_help(help)
+        .hide_short_help(!is_for_most(spec));
     match spec.kind {
         Kind::Switch => argument
             .num_args(0..=1)
