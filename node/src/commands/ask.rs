@@ -4,11 +4,16 @@ use crate::http::ErrorBody;
 use crate::report::Report;
 use crate::tls::{provider, read_certificates, read_key};
 use anyhow::Context as _;
+use quorumwire_client::addresses::look_up;
+use rustls::pki_types::ServerName;
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::Read;
+use std::net::TcpStream;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
@@ -18,6 +23,8 @@ use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 pub const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a request that changes something may take; longer than the server allows itself.
 pub const CHANGE_TIMEOUT: Duration = Duration::from_secs(65);
+/// How long a port may take to show whether it speaks TLS.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 /// Largest answer read.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 
@@ -88,13 +95,23 @@ pub enum AskError {
         /// Why.
         reason: String,
     },
-    /// The connection broke or took too long: it may have happened, or not.
-    #[error("{address} did not answer: {reason} (it may have been carried out)")]
+    /// It cannot be asked so, now or later: nothing has happened.
+    #[error("{address}: {reason}")]
+    Barred {
+        /// The address tried.
+        address: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The connection broke or took too long: a change may have happened, or not.
+    #[error("{address} did not answer: {reason}{}", if *is_change { " (it may have been carried out)" } else { "" })]
     Unanswered {
         /// The address asked.
         address: String,
         /// Why.
         reason: String,
+        /// Whether it was asked for a change.
+        is_change: bool,
     },
     /// It refused.
     #[error("{address} refused: {}", body.error)]
@@ -106,6 +123,19 @@ pub enum AskError {
         /// What it said.
         body: ErrorBody,
     },
+}
+
+impl AskError {
+    /// Whether every later try would come to the same.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Barred { .. } => true,
+            Self::Unreachable { .. } | Self::Unanswered { .. } => false,
+            Self::Refused { status, .. } => {
+                matches!(status, 400..500) && !matches!(status, 408 | 409 | 421 | 429)
+            }
+        }
+    }
 }
 
 /// What a replica tells about itself.
@@ -120,7 +150,7 @@ pub fn get<T: DeserializeOwned>(
     timeout: Duration,
 ) -> Result<T, AskError> {
     let sent = agent(timeout).get(url(address, path)).call();
-    answer(address, sent)
+    answer(address, sent, Asked::ToTell)
 }
 
 /// Asks for a change.
@@ -132,13 +162,13 @@ pub fn post<T: DeserializeOwned>(
     let sent = agent(CHANGE_TIMEOUT)
         .post(url(address, path))
         .send_json(body);
-    answer(address, sent)
+    answer(address, sent, Asked::ToChange)
 }
 
 /// Asks for something long; its bytes are read by the caller within `timeout`.
 pub fn stream(address: &str, path: &str, timeout: Duration) -> Result<impl Read + use<>, AskError> {
     let sent = agent(timeout).get(url(address, path)).call();
-    let response = sent.map_err(|error| lost(address, &error))?;
+    let response = sent.map_err(|error| lost(address, &error, Asked::ToTell))?;
     if response.status() == StatusCode::OK {
         return Ok(response.into_body().into_reader());
     }
@@ -166,17 +196,28 @@ fn agent(timeout: Duration) -> Agent {
         .into()
 }
 
+/// What it was asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Asked {
+    /// Something that changes nothing.
+    ToTell,
+    /// A change.
+    ToChange,
+}
+
 /// What a replica has answered, if that is what was asked for.
 pub fn answer<T: DeserializeOwned>(
     address: &str,
     sent: Result<Response<ureq::Body>, ureq::Error>,
+    asked: Asked,
 ) -> Result<T, AskError> {
-    let mut response = sent.map_err(|error| lost(address, &error))?;
+    let mut response = sent.map_err(|error| lost(address, &error, asked))?;
     if response.status() != StatusCode::OK {
         return Err(refused(address, response));
     }
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX);
-    body.read_json().map_err(|error| lost(address, &error))
+    body.read_json()
+        .map_err(|error| lost(address, &error, asked))
 }
 
 fn refused(address: &str, mut response: Response<ureq::Body>) -> AskError {
@@ -194,8 +235,41 @@ fn refused(address: &str, mut response: Response<ureq::Body>) -> AskError {
     }
 }
 
-fn lost(address: &str, error: &ureq::Error) -> AskError {
-    let never_sent = match error {
+/// Why there is no answer. With whom no connection came about, or a handshake of TLS that they take for done, was
+/// sent nothing that they could carry out.
+fn lost(address: &str, error: &ureq::Error, asked: Asked) -> AskError {
+    let of_io = match error {
+        ureq::Error::Io(error) => Some(error),
+        _ => None, // foreign and growing
+    };
+    let by_tls = of_io.and_then(|error| error.get_ref()?.downcast_ref());
+    let by_tls = match error {
+        ureq::Error::Rustls(error) => Some(error),
+        _ => by_tls,
+    };
+    let reason = by_tls.and_then(barred_by_tls);
+    let is_plain = SECURED.get().is_none();
+    let reason = reason.or_else(|| {
+        let is_silent = matches!(error, ureq::Error::Protocol(_)) || of_io.is_some();
+        (is_plain && is_silent && speaks_tls(address)).then(|| NEEDS_TLS.to_owned())
+    });
+    let address = address.to_owned();
+    if let Some(reason) = reason {
+        return AskError::Barred { address, reason };
+    }
+    let reason = error.to_string();
+    if was_never_sent(error) {
+        return AskError::Unreachable { address, reason };
+    }
+    AskError::Unanswered {
+        address,
+        reason,
+        is_change: asked == Asked::ToChange,
+    }
+}
+
+fn was_never_sent(error: &ureq::Error) -> bool {
+    match error {
         ureq::Error::HostNotFound
         | ureq::Error::ConnectionFailed
         | ureq::Error::BadUri(_)
@@ -203,19 +277,72 @@ fn lost(address: &str, error: &ureq::Error) -> AskError {
         | ureq::Error::Rustls(_)
         | ureq::Error::Http(_)
         | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => true,
-        ureq::Error::Io(error) => {
-            let by_tls = error.get_ref().and_then(|it| it.downcast_ref());
-            // We did not believe what it showed, so we said nothing.
-            let is_not_believed = matches!(by_tls, Some(rustls::Error::InvalidCertificate(_)));
-            is_not_believed || error.kind() == std::io::ErrorKind::ConnectionRefused
-        }
+        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
         // Foreign and growing: what is not known to be harmless is not.
         _ => false,
-    };
-    let (address, reason) = (address.to_owned(), error.to_string());
-    if never_sent {
-        AskError::Unreachable { address, reason }
-    } else {
-        AskError::Unanswered { address, reason }
     }
+}
+
+/// What to do about whom we ask in the clear.
+pub const NEEDS_TLS: &str = "it speaks TLS only: name the authority of its certificate by --tls-ca FILE (for changes also \
+                         --tls-cert and --tls-key)";
+
+/// What a handshake says that comes to the same whenever it is tried; none: it says something else.
+fn barred_by_tls(error: &rustls::Error) -> Option<String> {
+    match error {
+        // We did not believe what it showed, so we said nothing.
+        rustls::Error::InvalidCertificate(_) => {
+            Some(format!("its certificate does not fit --tls-ca: {error}"))
+        }
+        rustls::Error::InvalidMessage(_) => {
+            Some("it does not speak TLS: leave --tls-ca out".to_owned())
+        }
+        // It refuses our certificate after our side is done; until its own side is, it carries out nothing.
+        rustls::Error::AlertReceived(why) if is_about_handshakes(*why) => Some(format!(
+            "it refused the certificate of --tls-cert, or wants one: {error}"
+        )),
+        _ => None, // foreign and growing
+    }
+}
+
+fn is_about_handshakes(alert: rustls::AlertDescription) -> bool {
+    use rustls::AlertDescription as Alert;
+    matches!(
+        alert,
+        Alert::HandshakeFailure
+            | Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied
+            | Alert::ProtocolVersion
+            | Alert::CertificateRequired
+    )
+}
+
+/// Whether who did not answer in the clear answers a greeting by TLS.
+pub fn speaks_tls(address: &str) -> bool {
+    greeting_is_answered(address).unwrap_or(false) // whatever went wrong: it has not shown that it does
+}
+
+fn greeting_is_answered(address: &str) -> anyhow::Result<bool> {
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let anybody = ServerName::try_from("replica")?;
+    let mut greeting = ClientConnection::new(Arc::new(config), anybody)?;
+    let found = look_up(address)?;
+    let mut tried = found.iter();
+    let connect = |to| TcpStream::connect_timeout(to, GREETING_TIMEOUT).ok();
+    let mut stream = tried.find_map(connect).context("nobody is there")?;
+    stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
+    stream.set_write_timeout(Some(GREETING_TIMEOUT))?;
+    greeting.write_tls(&mut stream)?;
+    let mut kind = [0];
+    stream.read_exact(&mut kind)?;
+    // Records of TLS begin with what they are: a handshake's part, or an alert.
+    Ok(matches!(kind[0], 22 | 21))
 }

@@ -10,6 +10,7 @@ mod pace;
 mod protocol;
 mod summary;
 mod timer;
+mod way;
 
 use super::interrupt::{Input, Interrupt};
 use super::progress::while_doing;
@@ -23,6 +24,7 @@ use measured::Measured;
 use pace::Pace;
 use protocol::Protocol;
 use quorumwire_client::addresses::look_up;
+use rustls::pki_types::ServerName;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
 use std::process::ExitCode;
@@ -31,6 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use summary::Summary;
+use way::{Place, Way, WayFlags};
 
 const CONNECTIONS_MAX: u64 = 4096;
 const IN_FLIGHT_MAX: u64 = 4096;
@@ -68,6 +71,7 @@ Examples:
   quorumwire bench --rate 20000 --seconds 30 --cdf           # latency under a load that does not give way
   quorumwire bench --addr 127.0.0.1:11211,127.0.0.1:11212 --seconds 30 --json
   quorumwire bench --protocol redis --addr 127.0.0.1:6379 --wait 1
+  quorumwire bench --protocol redis --addr 10.0.0.10:6379 --tls-ca ca.pem --account-file accounts
   quorumwire bench --write-percent 10 --server-pids 4242,4243,4244
   quorumwire bench --addr A:11211,B:11211,C:11211 --survive --connections 3 --in-flight 1 --interval-ms 100 --json
                                                              # kill the leader meanwhile: how long no write succeeded
@@ -89,6 +93,8 @@ pub struct Arguments {
         value_parser = reachable_argument
     )]
     addr: Vec<String>,
+    #[command(flatten)]
+    way: WayFlags,
     /// What the servers speak
     #[arg(long, value_name = "WORD", value_parser = ["memcached", "redis"], default_value = "memcached")]
     protocol: String,
@@ -208,6 +214,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     arguments.check()?;
     Interrupt::listen_and(Input::Ignored, |cause| cause.end_process())?;
     let addresses = resolve(&arguments.addr)?;
+    let way = arguments.way.way()?;
+    // A load that survives comes to terms with servers that are not there.
+    if !arguments.survive {
+        for place in &addresses {
+            way.try_out(place, arguments.protocol())?;
+        }
+    }
+    let addresses = Addresses { addresses, way };
     if arguments.write_percent < 100 {
         fill(arguments, &addresses)?;
     }
@@ -236,7 +250,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Stores every key, all of them again if any was refused.
-fn fill(arguments: &Arguments, addresses: &[SocketAddr]) -> anyhow::Result<()> {
+fn fill(arguments: &Arguments, addresses: &Addresses) -> anyhow::Result<()> {
     let mut errors = BTreeMap::new();
     let (_, at_most) = limits(arguments, Phase::Fill);
     let begun = Instant::now();
@@ -254,14 +268,25 @@ fn fill(arguments: &Arguments, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     bail!("storing the keys to read failed {FILL_TRIES_MAX} times: {errors:?}")
 }
 
+/// Where to connect, how and as whom.
+struct Addresses {
+    addresses: Vec<Place>,
+    way: Way,
+}
+
 /// Of each name the address at which somebody takes connections: servers often listen at one of them only.
-fn resolve(addresses: &[String]) -> anyhow::Result<Vec<SocketAddr>> {
+fn resolve(addresses: &[String]) -> anyhow::Result<Vec<Place>> {
     let resolved = addresses.iter().map(|text| {
         let found = look_up(text).with_context(|| format!("looking up {text}"))?;
         let is_open = |address: &&SocketAddr| {
             found.len() == 1 || TcpStream::connect_timeout(address, CONNECT_TIMEOUT).is_ok()
         };
-        Ok(*found.iter().find(is_open).unwrap_or(&found[0]))
+        let address = *found.iter().find(is_open).unwrap_or(&found[0]);
+        let host = text.rsplit_once(':').map_or("", |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.unwrap_or_else(|_| address.ip().into());
+        Ok(Place { address, name })
     });
     resolved.collect()
 }
@@ -269,7 +294,7 @@ fn resolve(addresses: &[String]) -> anyhow::Result<Vec<SocketAddr>> {
 /// One thread per share of the connections. Says meanwhile how far they are.
 fn run_phase(
     arguments: &Arguments,
-    addresses: &[SocketAddr],
+    addresses: &Addresses,
     phase: Phase,
 ) -> anyhow::Result<Measured> {
     let loads = shares(arguments, addresses, phase)?;
@@ -335,11 +360,7 @@ fn how_far(phase: Phase, done: u64, operations: Option<u64>, left: Duration) -> 
 }
 
 /// Shares connections and operations out among the threads, evenly, the rest to the first.
-fn shares(
-    arguments: &Arguments,
-    addresses: &[SocketAddr],
-    phase: Phase,
-) -> anyhow::Result<Vec<Load>> {
+fn shares(arguments: &Arguments, addresses: &Addresses, phase: Phase) -> anyhow::Result<Vec<Load>> {
     let (operations, duration) = limits(arguments, phase);
     let answered = Arc::new(AtomicU64::new(0));
     let connections = arguments.connections;
@@ -363,7 +384,8 @@ fn shares(
             keys: arguments.keys,
             value_bytes: usize::try_from(arguments.value_bytes)?,
             write_percent: arguments.write_percent,
-            addresses: addresses.to_vec(),
+            addresses: addresses.addresses.clone(),
+            way: addresses.way.clone(),
             connections: Vec::new(),
             pace: arguments.pace(phase),
             survive: arguments.survive,

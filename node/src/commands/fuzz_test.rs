@@ -1,6 +1,6 @@
 //! Replicas that tell anything about themselves, to commands, to `quorumwire top` and to the dashboard: it is shown on
 //! screens of any size or refused, and what a terminal is told is text.
-use super::ask::{AskError, answer};
+use super::ask::{AskError, Asked, answer};
 use super::status::{as_json, as_table};
 use super::top::screen::Screen;
 use super::view::{ClusterView, Seen};
@@ -156,7 +156,7 @@ fn ask(
 ) -> Option<Result<Report, AskError>> {
     let body = ureq::Body::builder().data(body.to_string());
     let response = Response::builder().status(*status).body(body).ok()?;
-    let answered = answer::<Report>(&format!("127.0.0.1:{id}"), Ok(response));
+    let answered = answer::<Report>(&format!("127.0.0.1:{id}"), Ok(response), Asked::ToTell);
     outcomes.count(match &answered {
         Ok(_) => {
             assert_eq!(*status, 200);
@@ -167,7 +167,7 @@ fn ask(
             "refused"
         }
         Err(AskError::Unanswered { .. }) => "no report",
-        Err(AskError::Unreachable { .. }) => panic!("it has answered"),
+        Err(AskError::Unreachable { .. } | AskError::Barred { .. }) => panic!("it has answered"),
     });
     Some(answered)
 }
@@ -228,8 +228,9 @@ fn is_shown(view: &ClusterView) {
         assert!(row.starts_with(&id.to_string()), "{table}");
     }
     let notes = table.lines().skip(1 + view.replicas.len());
-    for note in notes {
-        assert!(note.starts_with("replica "), "{table}");
+    for note in notes.take_while(|line| !line.is_empty()) {
+        let is_ours = note.starts_with("replica ") || note.starts_with("quorum: ");
+        assert!(is_ours, "{table}");
     }
     let leader = as_json(view)["leader"].clone();
     assert_eq!(leader, json!(view.leader().map(|it| it.id)));
@@ -296,6 +297,7 @@ fn whatever_replicas_tell_is_shown_as_text_or_refused() {
                 let mut view = ClusterView {
                     replicas: BTreeMap::new(),
                     strangers: BTreeMap::new(),
+                    barred: BTreeMap::new(),
                 };
                 for (id, answered) in (0..).zip(&answers) {
                     match ask(id, answered, &outcomes) {

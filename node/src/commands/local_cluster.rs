@@ -456,6 +456,7 @@ impl LocalCluster {
         ClusterView {
             replicas: replicas.collect(),
             strangers: BTreeMap::new(),
+            barred: BTreeMap::new(),
         }
     }
 
@@ -570,7 +571,8 @@ fn keys_for(dir: &Path, recorded: &Recorded) -> anyhow::Result<KeyFolder> {
     KeyFolder::create(dir, &recorded.cluster, &members, KEYS_DAYS)
 }
 
-fn lock(dir: &Path) -> anyhow::Result<File> {
+/// Keeps a folder for as long as the file is open.
+pub fn lock(dir: &Path) -> anyhow::Result<File> {
     let path = dir.join(LOCK_FILE);
     let file = File::create(&path).with_context(|| format!("opening {}", path.display()))?;
     match file.try_lock() {

@@ -106,16 +106,31 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             let request = MembersRequest::Remove { id: *id };
             let _: Value = ask_leader(target, "/v1/members", &request)?;
             outln!("replica {id} is no member any more")?;
+            let left = ClusterView::gather(target)?;
+            if let Some(few) = left.leader().and_then(few_voters) {
+                errln!("{few}");
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What follows from there being so few voters.
+fn few_voters(leader: &Report) -> Option<&'static str> {
+    match leader.members.iter().filter(|it| it.voter).count() {
+        1 => Some("one voter is left: what it loses is lost"),
+        2 => Some("two voters are left: nothing is written while either is away"),
+        _ => None, // the loss of one changes nothing
+    }
 }
 
 /// A replica that was started a moment ago takes a moment to connect.
 fn is_not_connected_yet(error: &AskError) -> bool {
     match error {
         AskError::Refused { body, .. } => body.error.contains("is not connected"),
-        AskError::Unreachable { .. } | AskError::Unanswered { .. } => false,
+        AskError::Unreachable { .. } | AskError::Barred { .. } | AskError::Unanswered { .. } => {
+            false
+        }
     }
 }
 
@@ -194,7 +209,24 @@ fn how_far(leader: &Report, id: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::FollowerReport;
+    use crate::report::{FollowerReport, MemberReport};
+
+    #[test]
+    fn it_is_said_that_few_voters_are_left() {
+        for (count, says) in [(1, "one voter"), (2, "two voters"), (3, "")] {
+            let members = (0..3).map(|id| MemberReport {
+                voter: id < count,
+                ..MemberReport::voter(id, None)
+            });
+            let leader = Report {
+                members: members.collect(),
+                ..Report::default()
+            };
+            let said = few_voters(&leader).unwrap_or_default();
+            assert!(said.starts_with(says), "{count}: {said}");
+            assert_eq!(said.is_empty(), says.is_empty());
+        }
+    }
 
     #[test]
     fn it_is_said_how_far_a_new_member_is() {

@@ -31,7 +31,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if view.leader().is_some() {
         return Ok(ExitCode::SUCCESS);
     }
-    if !arguments.json {
+    // Where nobody answers, the table has said why.
+    if !arguments.json && view.reports().next().is_some() {
         outln!("{}", view.why_no_leader())?;
     }
     Ok(ExitCode::FAILURE)
@@ -58,23 +59,12 @@ pub fn as_json(view: &ClusterView) -> serde_json::Value {
     })
 }
 
-const HEADINGS: [&str; 15] = [
-    "ID",
-    "ROLE",
-    "TERM",
-    "COMMIT",
-    "APPLIED",
-    "LAST",
-    "LAG",
-    "DURABLE",
-    "PLANE",
-    "QUORUM",
-    "MEMCACHED",
-    "REDIS",
-    "CLIENT",
-    "HTTP",
-    "PEER",
+const HEADINGS: [&str; 8] = [
+    "ID", "ROLE", "TERM", "COMMIT", "APPLIED", "LAG", "DURABLE", "PLANE",
 ];
+
+/// Columns of a terminal that is as wide as most are.
+const TERMINAL_COLUMNS: usize = 80;
 
 /// For people.
 pub fn as_table(view: &ClusterView) -> String {
@@ -116,13 +106,67 @@ pub fn as_table(view: &ClusterView) -> String {
         }
     }
     for (address, reason) in &view.strangers {
+        let said = if reason.starts_with(address.as_str()) {
+            reason.clone()
+        } else {
+            format!("{address}: {reason}")
+        };
         // Writing to a String cannot fail.
-        let _ = writeln!(notes, "{}", as_text(&format!("{address}: {reason}")));
+        let _ = writeln!(notes, "{}", as_text(&said));
     }
     if rows.len() == 1 {
         return notes;
     }
-    columns(&rows) + &notes
+    let quorum = view.best_report().map_or(String::new(), |report| {
+        format!("quorum: {}\n", as_text(&report.quorum))
+    });
+    columns(&rows) + &quorum + &notes + &addresses(view)
+}
+
+/// Where each replica listens: the host once where its ports have the same, which fits most terminals.
+fn addresses(view: &ClusterView) -> String {
+    let headings = ["ID", "HOST", "MEMCACHED", "REDIS", "CLIENT", "HTTP", "PEER"];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    let mut lines = String::new();
+    for report in view.reports() {
+        let all = [
+            &report.memcached,
+            &report.redis,
+            &report.client,
+            &report.http,
+            &report.peer,
+        ];
+        let host = host_of(&report.http);
+        let on_host = |address: &String| match address.strip_prefix(host) {
+            Some(port) if !host.is_empty() => port.trim_start_matches(':').to_owned(),
+            Some(_) | None if address.is_empty() => "-".to_owned(),
+            Some(_) | None => address.clone(),
+        };
+        let mut row = vec![report.id.to_string(), host.to_owned()];
+        row.extend(all.map(on_host));
+        rows.push(row);
+        for (heading, address) in headings[2..].iter().zip(all) {
+            if !address.is_empty() {
+                // Writing to a String cannot fail.
+                let _ = writeln!(lines, "{:<4}{heading:<11}{}", report.id, as_text(address));
+            }
+        }
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let table = columns(&rows);
+    let fits = |line: &str| line.chars().count() <= TERMINAL_COLUMNS;
+    if table.lines().all(fits) {
+        format!("\n{table}")
+    } else {
+        format!("\n{:<4}{:<11}ADDRESS\n{lines}", "ID", "PORT")
+    }
+}
+
+/// What stands before the port.
+fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or("", |(host, _)| host)
 }
 
 fn note(notes: &mut String, id: u16, line: &str) {
@@ -137,16 +181,9 @@ fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {
         report.term.to_string(),
         report.commit_index.to_string(),
         report.applied_index.to_string(),
-        report.last_index.to_string(),
         lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string()),
         report.durability.clone(),
         report.plane.clone(),
-        report.quorum.clone(),
-        report.memcached.clone(),
-        report.redis.clone(),
-        report.client.clone(),
-        report.http.clone(),
-        report.peer.clone(),
     ];
     cells.iter().map(|it| as_text(it)).collect()
 }

@@ -4,6 +4,7 @@ use crate::commands::view::{ClusterView, Seen};
 use crate::report::{
     DataPlaneReport, FastTermReport, FollowerReport, IncomingReport, RefusedPlaneReport, Report,
 };
+use std::collections::BTreeMap;
 
 fn view() -> ClusterView {
     let leader = Report {
@@ -35,7 +36,8 @@ fn view() -> ClusterView {
             (2, Seen::Unreachable("nobody there".to_owned())),
         ]
         .into(),
-        strangers: [("h:1".to_owned(), "silent".to_owned())].into(),
+        strangers: [("h:1".to_owned(), "h:1: silent".to_owned())].into(),
+        barred: [].into(),
     }
 }
 
@@ -48,7 +50,7 @@ fn the_table_has_a_line_per_replica_and_what_is_wrong() {
         .collect();
     assert_eq!(lines[1][..3], ["0", "leader", "4"]);
     assert_eq!(lines[2][..2], ["1", "follower"]);
-    assert_eq!(lines[2][6], "7", "the lag its leader counts");
+    assert_eq!(lines[2][5], "7", "the lag its leader counts");
     assert_eq!(lines[3][..2], ["2", "unreachable"]);
     for text in [
         "replica 1: the disk is full",
@@ -65,7 +67,74 @@ fn the_json_names_leader_and_unreachable_replicas() {
     assert_eq!(json["leader"], 0);
     assert_eq!(json["replicas"][1]["report"]["role"], "follower");
     assert_eq!(json["replicas"][2]["reachable"], false);
-    assert_eq!(json["unknown"]["h:1"], "silent");
+    assert_eq!(json["unknown"]["h:1"], "h:1: silent");
+}
+
+/// What is said of single replicas.
+fn notes_of(table: &str) -> Vec<&str> {
+    let is_note = |line: &&str| line.starts_with("replica ");
+    table.lines().filter(is_note).collect()
+}
+
+/// Replicas of a cluster that has run for long, at addresses that begin so.
+fn view_of_hosts(hosts: [&str; 3]) -> ClusterView {
+    let seen = (0_u16..).zip(hosts).map(|(id, host)| {
+        let at = |port: u16| format!("{host}:{port}");
+        let report = Report {
+            id,
+            role: if id == 0 { "leader" } else { "follower" }.to_owned(),
+            term: 12_345,
+            commit_index: 3_000_000_000_000,
+            applied_index: 3_000_000_000_000,
+            last_index: 3_000_000_000_007,
+            durability: "memory".to_owned(),
+            plane: "software".to_owned(),
+            quorum: "majority".to_owned(),
+            memcached: at(11_211),
+            redis: at(6379),
+            client: at(7402),
+            http: at(7480),
+            peer: at(7400),
+            ready: true,
+            ..Report::default()
+        };
+        (id, Seen::Report(Box::new(report)))
+    });
+    let mut replicas: BTreeMap<u16, Seen> = seen.collect();
+    replicas.insert(3, Seen::Unreachable("gone".to_owned()));
+    ClusterView {
+        replicas,
+        strangers: [].into(),
+        barred: [].into(),
+    }
+}
+
+#[test]
+fn the_table_fits_a_terminal() {
+    let long = "replica-with-a-long-name.storage.example.com";
+    let hosts = [
+        ["10.0.0.10", "10.0.0.11", "10.0.0.12"],
+        ["[fd00:1234:5678::1]", "[fd00:1234:5678::2]", "[::1]"],
+        [long, "b", "c"],
+    ];
+    for hosts in hosts {
+        let table = as_table(&view_of_hosts(hosts));
+        for line in table.lines() {
+            assert!(line.len() <= 80, "{} bytes: {line}", line.len());
+        }
+        assert!(table.contains("quorum: majority\n"), "{table}");
+    }
+    let table = as_table(&view_of_hosts(hosts[0]));
+    let of_one = table.lines().find(|line| line.contains("10.0.0.11"));
+    let words: Vec<&str> = of_one.unwrap().split_whitespace().collect();
+    let expected = ["1", "10.0.0.11", "11211", "6379", "7402", "7480", "7400"];
+    assert_eq!(words, expected, "{table}");
+    // Where they do not fit, each address has a line.
+    let table = as_table(&view_of_hosts([&long.repeat(2), "b", "c"]));
+    assert!(
+        table.contains(&format!("0   REDIS      {}:6379\n", long.repeat(2))),
+        "{table}"
+    );
 }
 
 /// A replica with a data plane: since when it runs a fast term, if it does, and why its last one ended.
@@ -94,13 +163,14 @@ fn view_with_planes() -> ClusterView {
         ]
         .into(),
         strangers: [].into(),
+        barred: [].into(),
     }
 }
 
 #[test]
 fn the_table_says_who_is_in_a_fast_term_since_when_and_why_the_last_one_ended() {
     let table = as_table(&view_with_planes());
-    let notes: Vec<&str> = table.lines().skip(5).collect();
+    let notes: Vec<&str> = notes_of(&table);
     let expected = [
         "replica 0: in fast term 9 for 3.2 s",
         "replica 1: in fast term 9 for 1 min 2 s; the last one ended: leader silent",
@@ -189,9 +259,10 @@ fn the_table_says_what_auto_chose_and_why_not_the_faster_one() {
     let view = ClusterView {
         replicas: seen.into(),
         strangers: [].into(),
+        barred: [].into(),
     };
     let table = as_table(&view);
-    let notes: Vec<&str> = table.lines().skip(4).collect();
+    let notes: Vec<&str> = notes_of(&table);
     let expected = [
         "replica 1: data plane: auto chose socket; not xdp: the process lacks CAP_BPF",
         "replica 2: data plane: auto chose xdp, in the driver of eth0",

@@ -26,10 +26,11 @@ pub const HTTP_ADDRESS_FILE: &str = "http-address";
 /// Which cluster a command is about.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Target {
-    /// HTTP address of any replica [default: 127.0.0.1:7480, or what --dir says]
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "dir",
+    /// HTTP address of any replica, or several, given again or with commas between: one that answers is enough
+    /// [default: 127.0.0.1:7480, or what --dir says]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "dir", value_delimiter = ',',
           value_parser = reachable_argument)]
-    addr: Option<String>,
+    addr: Vec<String>,
     /// Folder of a cluster started by `quorumwire dev`, or of a server
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -53,14 +54,16 @@ pub struct ClusterView {
     pub replicas: BTreeMap<u16, Seen>,
     /// Addresses that did not answer and belong to nobody known.
     pub strangers: BTreeMap<String, String>,
+    /// Addresses that cannot be asked so, now or later, and why.
+    pub barred: BTreeMap<String, String>,
 }
 
 impl Target {
     /// The HTTP addresses it names, with the replica's id where that is known.
     pub fn addresses(&self) -> anyhow::Result<Vec<(Option<u16>, String)>> {
         self.tls.apply()?; // whoever asks begins here
-        if let Some(addr) = &self.addr {
-            return Ok(vec![(None, addr.clone())]);
+        if !self.addr.is_empty() {
+            return Ok(self.addr.iter().map(|addr| (None, addr.clone())).collect());
         }
         let Some(dir) = &self.dir else {
             return Ok(vec![(None, "127.0.0.1:7480".to_owned())]);
@@ -106,6 +109,7 @@ impl ClusterView {
         let mut view = Self {
             replicas: BTreeMap::new(),
             strangers: BTreeMap::new(),
+            barred: BTreeMap::new(),
         };
         let mut asked = BTreeSet::new();
         while !next.is_empty() && asked.len() < ASKED_MAX {
@@ -128,7 +132,13 @@ impl ClusterView {
             joined.collect()
         });
         for ((id, address), answer) in addresses.iter().zip(answers) {
-            match (id, answer.expect("asking does not panic")) {
+            let answer = answer.expect("asking does not panic");
+            if let Err(error) = &answer
+                && error.is_final()
+            {
+                self.barred.insert(address.clone(), error.to_string());
+            }
+            match (id, answer) {
                 (_, Ok(report)) => {
                     let seen = Seen::Report(Box::new(report.clone()));
                     self.replicas.insert(report.id, seen);
@@ -200,6 +210,21 @@ impl ClusterView {
         self.leader().or(most)
     }
 
+    /// Whether waiting helps to find a leader: not if nobody can be asked so, or the leader cannot.
+    #[must_use]
+    pub fn may_find_leader(&self) -> bool {
+        let leader = self.best_report().and_then(|report| {
+            let leader = report.leader?;
+            let mut members = report.members.iter();
+            members.find(|member| member.id == leader)?.http.as_ref()
+        });
+        let is_told = self.reports().next().is_some();
+        match leader {
+            Some(http) => !self.barred.contains_key(http),
+            None => is_told || self.barred.is_empty(),
+        }
+    }
+
     /// Why there is no leader, in words.
     #[must_use]
     pub fn why_no_leader(&self) -> String {
@@ -212,7 +237,10 @@ impl ClusterView {
                 .chain(self.strangers.values())
                 .map(String::as_str)
                 .collect();
-            return as_text(&format!("no replica answers: {}", reasons.join("; ")));
+            return as_text(&match reasons[..] {
+                [reason] => reason.to_owned(),
+                _ => format!("no replica answers: {}", reasons.join("; ")),
+            });
         }
         let roles: Vec<String> = self
             .replicas
@@ -222,7 +250,9 @@ impl ClusterView {
                 Seen::Unreachable(_) => format!("replica {id} is unreachable"),
             })
             .collect();
-        as_text(&format!("no leader serves: {}", roles.join(", ")))
+        let barred = self.barred.values().map(|why| format!("; {why}"));
+        let barred: String = barred.collect();
+        as_text(&format!("no leader serves: {}{barred}", roles.join(", ")))
     }
 }
 
@@ -263,6 +293,7 @@ pub fn ask_leader_at<T>(
     let again = || loop {
         let view = ClusterView::gather(target)?;
         let why = match view.leader() {
+            None if !view.may_find_leader() => bail!("{}", view.why_no_leader()),
             None => view.why_no_leader(),
             Some(leader) => {
                 waits_for.are(format!("replica {} was asked and works on it", leader.id));
@@ -287,7 +318,7 @@ pub fn ask_leader_at<T>(
 pub fn try_again(error: &AskError) -> bool {
     match error {
         AskError::Unreachable { .. } => true,
-        AskError::Unanswered { .. } => false,
+        AskError::Barred { .. } | AskError::Unanswered { .. } => false,
         AskError::Refused { status, .. } => matches!(status, 409 | 421),
     }
 }

@@ -2,14 +2,20 @@
 //! have been carried out.
 use super::{ClusterView, Seen, Target, ask_leader};
 use crate::commands::ask::{self, AskError, TlsFlags};
+use crate::key_folder::KeyFolder;
 use crate::report::{MemberReport, Report};
+use crate::tls::ClientTls;
+use quorumwire_interfaces::ReplicaId;
+use rustls::{ServerConnection, StreamOwned};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a made-up replica answers to a change: status and body; `None` to close without a word.
 type Answers = Vec<Option<(u16, Value)>>;
@@ -98,7 +104,7 @@ fn cluster(answers: Answers) -> (Fake, Fake) {
 fn target(fake: &Fake) -> Target {
     Target {
         tls: TlsFlags::default(),
-        addr: Some(fake.address.clone()),
+        addr: vec![fake.address.clone()],
         dir: None,
     }
 }
@@ -155,7 +161,102 @@ fn silence_and_absence_are_told_apart() {
     // Connected by the kernel, and never answered.
     let silent = ask::report(&address, Duration::from_millis(200)).unwrap_err();
     assert!(matches!(silent, AskError::Unanswered { .. }), "{silent}");
+    // It was asked to tell something only.
+    assert!(!silent.to_string().contains("carried out"), "{silent}");
     drop(listener);
     let absent = ask::report(&address, Duration::from_millis(200)).unwrap_err();
     assert!(matches!(absent, AskError::Unreachable { .. }), "{absent}");
+}
+
+/// A port that speaks TLS and closes whatever else comes, as a server's with `client-tls` does.
+fn tls_port(dir: &Path) -> String {
+    let members = BTreeMap::from([(ReplicaId(0), Vec::new())]);
+    let folder = KeyFolder::create(dir, "c", &members, 365).unwrap();
+    let files = folder.peer_files(ReplicaId(0));
+    let config = ClientTls::load(&files.own, Some(&files), None)
+        .unwrap()
+        .http;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = StreamOwned::new(tls, stream.unwrap());
+            let _ = stream.read(&mut [0; 1]); // nobody gets further than a handshake
+        }
+    });
+    address
+}
+
+#[test]
+fn a_port_that_speaks_tls_is_told_from_one_that_hangs() {
+    let dir = tempfile::tempdir().unwrap();
+    let address = tls_port(dir.path());
+    let nothing = json!({});
+    let asked: [Result<Value, AskError>; 2] = [
+        ask::get(&address, "/v1/status", Duration::from_secs(5)),
+        ask::post(&address, "/v1/transfer", &nothing),
+    ];
+    for answer in asked {
+        let error = answer.unwrap_err();
+        let is_barred = matches!(error, AskError::Barred { .. });
+        let said = error.to_string();
+        assert!(is_barred && said.contains("--tls-ca FILE"), "{said}");
+        assert!(!said.contains("carried out"), "nothing was: {said}");
+    }
+}
+
+#[test]
+fn what_cannot_pass_is_not_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let address = tls_port(dir.path());
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = gone.local_addr().unwrap().to_string(); // and closed
+    let target = Target {
+        tls: TlsFlags::default(),
+        addr: vec![address.clone(), gone],
+        dir: None,
+    };
+    let begun = Instant::now();
+    let outcome: anyhow::Result<Value> = ask_leader(&target, "/v1/transfer", &json!({}));
+    let said = format!("{:#}", outcome.unwrap_err());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{said}");
+    assert_eq!(said.matches(&address).count(), 1, "{said}");
+    assert!(
+        said.contains("--tls-ca FILE") && !said.contains('\n'),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_leader_that_cannot_be_asked_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let address = tls_port(dir.path());
+    let (follower, _leader) = cluster(vec![None]);
+    {
+        let mut report = follower.report.lock().unwrap();
+        report.leader = Some(1);
+        report.members[1].http = Some(address);
+    }
+    let view = ClusterView::gather(&target(&follower)).unwrap();
+    assert!(view.leader().is_none() && !view.may_find_leader());
+    let said = view.why_no_leader();
+    assert!(said.contains("--tls-ca FILE"), "{said}");
+    // Whoever else leads, now or later, can be.
+    follower.report.lock().unwrap().leader = None;
+    let view = ClusterView::gather(&target(&follower)).unwrap();
+    assert!(view.may_find_leader());
+}
+
+#[test]
+fn one_of_several_addresses_is_enough() {
+    let (follower, _leader) = cluster(vec![None]);
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = gone.local_addr().unwrap().to_string(); // and closed
+    let target = Target {
+        addr: vec![gone, follower.address.clone()],
+        ..target(&follower)
+    };
+    let view = ClusterView::gather(&target).unwrap();
+    assert_eq!(view.leader().unwrap().id, 1);
 }

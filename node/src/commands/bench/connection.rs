@@ -2,10 +2,10 @@
 //! answer means.
 use super::clock::Clock;
 use super::measured::Measured;
-use super::protocol::{Protocol, Verdict, invalid};
-use mio::net::TcpStream;
+use super::protocol::{Answer, Protocol, Verdict, invalid};
+use super::way::{Account, Stream};
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind};
 use std::time::Instant;
 
 /// Read at once.
@@ -30,7 +30,7 @@ pub struct Due {
 /// A connection and the requests without answer.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     protocol: Protocol,
     clock: Clock,
     /// When the last answer came, or the oldest request without one was asked, if that was later.
@@ -42,6 +42,8 @@ pub struct Connection {
     received: Vec<u8>,
     filled: usize,
     waiting: VecDeque<Due>,
+    /// It has said who it is, and was not answered yet.
+    is_introducing: bool,
     /// The first of those is stored, and waits for replicas.
     is_stored: bool,
     /// Requests that were refused, if somebody will try them again. Whoever adds requests takes them before.
@@ -50,14 +52,8 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that stores values of this size.
-    pub fn new(
-        stream: TcpStream,
-        protocol: Protocol,
-        value_bytes: usize,
-        clock: Clock,
-    ) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        Ok(Self {
+    pub fn new(stream: Stream, protocol: Protocol, value_bytes: usize, clock: Clock) -> Self {
+        Self {
             stream,
             protocol,
             moved_at: clock.now(),
@@ -68,9 +64,16 @@ impl Connection {
             received: Vec::new(),
             filled: 0,
             waiting: VecDeque::new(),
+            is_introducing: false,
             is_stored: false,
             refused: None,
-        })
+        }
+    }
+
+    /// Begins with who asks.
+    pub fn introduce(&mut self, account: &Account) {
+        self.protocol.introduce(account, &mut self.out);
+        self.is_introducing = true;
     }
 
     /// From now on what is refused is kept for [`Self::take_refused`].
@@ -131,7 +134,17 @@ impl Connection {
         }
         self.out.clear();
         self.sent = 0;
-        Ok(())
+        match self.stream.flush() {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::NotConnected
+                ) =>
+            {
+                Ok(())
+            }
+            flushed => flushed,
+        }
     }
 
     /// Takes all answers that are there. `ended` says that the server has closed its side: then an
@@ -149,7 +162,7 @@ impl Connection {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
                     self.take_answers(measured)?;
-                    if count < READ_BYTES && !ended {
+                    if count < READ_BYTES && !ended && self.stream.tells_emptiness() {
                         return Ok(());
                     }
                 }
@@ -177,6 +190,20 @@ impl Connection {
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             };
+            if std::mem::take(&mut self.is_introducing) {
+                match answer {
+                    Answer::Stored => {}
+                    Answer::Error(why) => {
+                        measured.failed(why, 1, now);
+                        break Err(invalid("the account is refused"));
+                    }
+                    Answer::Found | Answer::Missing | Answer::Replicas(_) => {
+                        break Err(invalid("an answer to something else than an account"));
+                    }
+                }
+                taken += length;
+                continue;
+            }
             let Some(due) = self.waiting.pop_front() else {
                 break Err(invalid("an answer nobody asked for"));
             };

@@ -7,13 +7,13 @@ use super::measured::{Intervals, Measured};
 use super::pace::Pace;
 use super::protocol::Protocol;
 use super::timer::Timer;
+use super::way::{Place, Way};
 use anyhow::Context as _;
 use mio::{Events, Interest, Poll, Token};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -60,7 +60,9 @@ pub struct Load {
     /// How many of 100 requests write.
     pub write_percent: u8,
     /// Where to connect; there is one at least.
-    pub addresses: Vec<SocketAddr>,
+    pub addresses: Vec<Place>,
+    /// How and as whom.
+    pub way: Way,
     /// What each connection does.
     pub connections: Vec<Share>,
     /// When requests are due; `None` for each when the one before is answered.
@@ -126,12 +128,13 @@ impl Load {
             if self.survive {
                 lane.mend_at = Some(self.clock.now());
             } else {
-                let address = self.address(&lane);
+                let to = self.place(&lane);
+                let address = to.address;
                 let stream = std::net::TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)
                     .and_then(|stream| stream.set_nonblocking(true).map(|()| stream))
                     .with_context(|| format!("connecting to {address}"))?;
                 let stream = mio::net::TcpStream::from_std(stream);
-                lane.connection = Some(self.connection(stream, lanes.len(), &poll)?);
+                lane.connection = Some(self.connection(stream, to, lanes.len(), &poll)?);
             }
             lanes.push(lane);
         }
@@ -143,21 +146,27 @@ impl Load {
         })
     }
 
-    fn address(&self, lane: &Lane) -> SocketAddr {
-        self.addresses[lane.turn % self.addresses.len()]
+    fn place(&self, lane: &Lane) -> &Place {
+        &self.addresses[lane.turn % self.addresses.len()]
     }
 
     fn connection(
         &self,
-        mut stream: mio::net::TcpStream,
+        stream: mio::net::TcpStream,
+        to: &Place,
         token: usize,
         poll: &Poll,
     ) -> io::Result<Connection> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registry = poll.registry();
-        registry.register(&mut stream, Token(token), interest)?;
+        stream.set_nodelay(true)?;
+        let mut stream = self.way.begin(stream, to)?;
+        registry.register(stream.source(), Token(token), interest)?;
         let clock = self.clock.clone();
-        let mut connection = Connection::new(stream, self.protocol, self.value_bytes, clock)?;
+        let mut connection = Connection::new(stream, self.protocol, self.value_bytes, clock);
+        if let Some(account) = &self.way.account {
+            connection.introduce(account);
+        }
         if self.survive {
             connection.keep_refused();
         }
@@ -411,9 +420,9 @@ impl Opened {
             if !is_due || !lane.has_more() {
                 continue;
             }
-            let address = load.address(lane);
-            let stream = mio::net::TcpStream::connect(address);
-            match stream.and_then(|stream| load.connection(stream, token, poll)) {
+            let to = load.place(lane);
+            let stream = mio::net::TcpStream::connect(to.address);
+            match stream.and_then(|stream| load.connection(stream, to, token, poll)) {
                 Ok(connection) => {
                     lane.connection = Some(connection);
                     lane.mend_at = None;

@@ -1,7 +1,7 @@
 //! The load against servers of a few lines: every request is counted once, whatever the server does.
 use super::*;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::channel;
 use std::thread;
 
@@ -71,7 +71,8 @@ fn load(addresses: &[SocketAddr], operations: Option<u64>) -> Load {
         keys: 10,
         value_bytes: 3,
         write_percent: 100,
-        addresses: addresses.to_vec(),
+        addresses: addresses.iter().copied().map(Place::from).collect(),
+        way: Way::default(),
         connections: vec![share],
         pace: None,
         survive: false,

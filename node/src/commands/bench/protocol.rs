@@ -1,5 +1,6 @@
 //! The protocols in which the load asks: requests into bytes, answers out of them. Knows no time.
 use super::connection::Request;
+use super::way::Account;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
 
@@ -81,6 +82,23 @@ impl Protocol {
                 Verdict::Stray
             }
         }
+    }
+
+    /// Appends who asks. It is answered like a write.
+    pub fn introduce(self, account: &Account, out: &mut String) {
+        let Account { name, password } = account;
+        // Writing to a String cannot fail.
+        let _ = match self {
+            Self::Memcached => {
+                let bytes = name.len() + 1 + password.len();
+                write!(out, "set auth 0 0 {bytes}\r\n{name} {password}\r\n")
+            }
+            Self::Redis { .. } => {
+                let (a, b) = (name.len(), password.len());
+                let head = "*3\r\n$4\r\nAUTH\r\n";
+                write!(out, "{head}${a}\r\n{name}\r\n${b}\r\n{password}\r\n")
+            }
+        };
     }
 
     /// Appends a request.
@@ -189,7 +207,7 @@ pub fn invalid(what: &'static str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, LINE_BYTES_MAX, Protocol, Request};
+    use super::{Account, Answer, LINE_BYTES_MAX, Protocol, Request};
 
     const REDIS: Protocol = Protocol::Redis { wait: 1 };
 
@@ -284,6 +302,23 @@ mod tests {
         assert_eq!(
             asked(REDIS, Request::Get(7)),
             "*2\r\n$3\r\nGET\r\n$16\r\nbench-0000000007\r\n"
+        );
+        let account = Account {
+            name: "ann".to_owned(),
+            password: "secret".to_owned(),
+        };
+        let introduced = |protocol: Protocol| {
+            let mut out = String::new();
+            protocol.introduce(&account, &mut out);
+            out
+        };
+        assert_eq!(
+            introduced(Protocol::Memcached),
+            "set auth 0 0 10\r\nann secret\r\n"
+        );
+        assert_eq!(
+            introduced(REDIS),
+            "*3\r\n$4\r\nAUTH\r\n$3\r\nann\r\n$6\r\nsecret\r\n"
         );
     }
 }
