@@ -447,10 +447,10 @@ async fn readiness(State(handle): State<AdminHandle>) -> Response {
             let mut own = report.members.iter().filter(|it| it.id == report.id);
             let is_full =
                 own.any(|it| it.incarnation == report.incarnation && it.role != "joining");
-            let member = if is_full {
-                ""
-            } else {
-                ", and it does not vote yet"
+            let member = match report.role.as_str() {
+                "removed" => ", and it was removed from the cluster",
+                _ if is_full => "",
+                _ => ", and it does not vote yet",
             };
             let mut error = format!("not ready: {}, {leader}{member}", report.role);
             for fault in &report.faults {

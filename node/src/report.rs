@@ -13,7 +13,8 @@ pub struct Report {
     pub cluster: String,
     /// The replicated log this report is about.
     pub group: u32,
-    /// joining, learner, follower, candidate or leader (a pre-candidate counts as candidate).
+    /// joining, learner, follower, candidate or leader (a pre-candidate counts as candidate), or removed: it is no
+    /// member any more.
     pub role: String,
     /// Raft term.
     pub term: u64,
@@ -120,13 +121,18 @@ impl Report {
     pub fn memory_in_words(&self) -> String {
         let used = self.memory_used_bytes;
         let then = if self.memory_policy == "evict" {
-            "what was written or touched longest ago is evicted"
+            "what was written or touched longest ago is deleted"
         } else {
             "writes are refused"
         };
+        let policy = &self.memory_policy;
         match self.memory_limit_bytes {
-            0 => format!("the items take {used} bytes; there is no limit"),
-            limit => format!("the items take {used} of {limit} bytes; at the limit {then}"),
+            0 => format!(
+                "the items take {used} bytes; there is no limit; policy {policy}: at a limit {then}"
+            ),
+            limit => format!(
+                "the items take {used} of {limit} bytes; policy {policy}: at the limit {then}"
+            ),
         }
     }
 }

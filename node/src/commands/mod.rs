@@ -5,6 +5,7 @@ mod backup;
 mod bench;
 mod completions;
 mod config;
+mod confirm;
 mod demo;
 mod demo_network;
 mod dev;
@@ -67,7 +68,7 @@ enum Command {
     Restore(restore::Arguments),
     /// Make a cluster of one out of a replica whose cluster has lost its majority for good
     Recover(recover::Arguments),
-    /// Set how many voters must hold a write before it is acknowledged
+    /// Show or set how many voters must hold a write before it is acknowledged
     Quorum(quorum::Arguments),
     /// Show or set how much memory the items may take, and what happens there
     Memory(memory::Arguments),
@@ -77,7 +78,7 @@ enum Command {
     Config(config::Arguments),
     /// Let frames of the plane xdp through a veth device
     VethPass(veth_pass::Arguments),
-    /// Measure throughput and latency over memcached's or Redis' protocol, without TLS and accounts
+    /// Measure throughput and latency over memcached's or Redis' protocol
     Bench(bench::Arguments),
     /// Write completions for a shell
     Completions(completions::Arguments),

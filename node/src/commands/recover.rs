@@ -1,9 +1,9 @@
 //! `quorumwire recover`: one survivor's data becomes a cluster of one. For when a majority is gone for good
 //! and no backup is newer. Works on a stopped replica's folder.
+use super::confirm;
 use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
 use super::progress::during;
 use crate::options::{Refused, reachable_argument};
-use crate::output;
 use crate::server::{Application, apply, commands_of, random_number};
 use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail, ensure};
@@ -15,14 +15,12 @@ use quorumwire_storage::{
 use quorumwire_wire::{Membership, Record, RecordKind};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest answer read from the terminal.
-const ANSWER_BYTES_MAX: u64 = 256;
 /// What the server's folder holds may not be cut into smaller files than this.
 const SEGMENT_BYTES: u64 = 64 << 20;
 /// How far it is is noted after so many entries.
@@ -85,7 +83,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     out!("{}", survivor.described(&owner))?;
     outln!("{}", consequences(&survivor, &cluster))?;
     if !arguments.yes {
-        confirm(&owner.cluster)?;
+        confirm::by_word("To do it, type the old cluster's name: ", &owner.cluster)?;
     }
 
     let begins = Beginning {
@@ -295,19 +293,6 @@ fn new_name(old: &str) -> anyhow::Result<String> {
         kept -= 1;
     }
     Ok(format!("{}{end}", &old[..kept]))
-}
-
-fn confirm(name: &str) -> anyhow::Result<()> {
-    output::complain("To do it, type the old cluster's name: ");
-    let mut answer = String::new();
-    let mut line = std::io::BufReader::new(std::io::stdin().take(ANSWER_BYTES_MAX));
-    std::io::BufRead::read_line(&mut line, &mut answer)?;
-    ensure!(
-        answer.trim() == name,
-        "not confirmed, nothing was changed: {:?} is not {name:?}",
-        answer.trim()
-    );
-    Ok(())
 }
 
 /// Puts the new cluster's folder in the place of the old one in one step; where the old one is kept. If it

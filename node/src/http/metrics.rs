@@ -13,7 +13,14 @@ use std::fmt::{self, Write as _};
 const PREFIX: &str = "quorumwire";
 /// Of a report's durations.
 const DURATIONS: [&str; 2] = ["commit", "turn"];
-const ROLES: [&str; 5] = ["joining", "learner", "follower", "candidate", "leader"];
+const ROLES: [&str; 6] = [
+    "joining",
+    "learner",
+    "follower",
+    "candidate",
+    "leader",
+    "removed",
+];
 
 /// The text of `/metrics`, in `OpenMetrics`.
 pub fn text(report: Report) -> Result<String, fmt::Error> {

@@ -8,7 +8,7 @@ use crate::admin::AdminError;
 use quorumwire_control::Refusal;
 use quorumwire_interfaces::Term;
 use quorumwire_kv::memcached::reply;
-use quorumwire_kv::{Command, MemoryChange, MemoryLimit};
+use quorumwire_kv::{Command, MemoryChange, MemoryLimit, MemoryPolicy};
 use tokio::sync::oneshot;
 
 /// What was asked for, and said about it.
@@ -18,6 +18,8 @@ pub struct MemoryNotes {
     asked_in: Option<Term>,
     /// That the options say something else than the cluster does was told.
     is_difference_told: bool,
+    /// That the limit of the options would delete items, and does not hold therefore.
+    is_loss_told: bool,
     /// In this term of ours a change of the limit was put into the log, or is to be.
     is_on_its_way: bool,
 }
@@ -116,6 +118,17 @@ impl Server {
         if found.is_set || !is_current || core.memory.asked_in == Some(term) {
             return;
         }
+        let used = core.store.inner().stats().limited_bytes;
+        if deletes_at_once(wanted, used) {
+            if !std::mem::replace(&mut core.memory.is_loss_told, true) {
+                tracing::error!(
+                    option_limit = bytes,
+                    used,
+                    "the memory limit of this server's options would delete items at once and does not hold"
+                );
+            }
+            return;
+        }
         let change = MemoryChange {
             if_never_set: true,
             limit_bytes: Some(bytes),
@@ -130,6 +143,11 @@ impl Server {
     }
 }
 
+/// Whether items go as soon as this limit holds. A slip of an option shall not empty a cluster.
+const fn deletes_at_once(limit: MemoryLimit, used_bytes: u64) -> bool {
+    limit.bytes != 0 && matches!(limit.policy, MemoryPolicy::Evict) && used_bytes > limit.bytes
+}
+
 /// What a person is told whose request was answered so.
 pub fn outcome(answer: &[u8]) -> Result<(), AdminError> {
     if answer == reply::OK {
@@ -138,5 +156,28 @@ pub fn outcome(answer: &[u8]) -> Result<(), AdminError> {
         let text = String::from_utf8_lossy(answer);
         let text = text.trim_start_matches("SERVER_ERROR ").trim_end();
         Err(AdminError::Failed(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_options_that_deletes_at_once_does_not_hold() {
+        let limit = |bytes, policy| MemoryLimit {
+            is_set: true,
+            bytes,
+            policy,
+        };
+        let (refuse, evict) = (MemoryPolicy::Refuse, MemoryPolicy::Evict);
+        assert!(deletes_at_once(limit(10, evict), 11));
+        for (limit, used) in [
+            (limit(10, evict), 10),
+            (limit(0, evict), 11),
+            (limit(10, refuse), 11),
+        ] {
+            assert!(!deletes_at_once(limit, used), "{limit:?}");
+        }
     }
 }

@@ -151,6 +151,8 @@ struct Server {
     handed_over_full_at: Option<Now>,
     service_manager: ServiceManager,
     how_far: HowFar,
+    /// The log says that this replica was removed.
+    is_removal_told: bool,
 }
 
 /// Where this replica is reached.
@@ -375,6 +377,7 @@ impl Server {
         self.look_where_members_are();
         self.core.journal.retry()?;
         self.tell_service_manager();
+        self.tell_removal();
         if self.reload.swap(false, Ordering::Relaxed) {
             self.reload_keys();
             self.reload_accounts();

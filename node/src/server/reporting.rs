@@ -1,6 +1,7 @@
 //! What the replica tells about itself, made when somebody asks.
 use super::Server;
 use super::budget::Purpose;
+use super::core::Core;
 use super::datagrams::{AssemblyCounters, DatagramCounters};
 use super::plane::Plane;
 use super::term_keys::{KeyRefusal, TermKeyCounters};
@@ -16,8 +17,9 @@ use std::time::Duration;
 impl Server {
     /// Tells whoever started this process what has changed.
     pub fn tell_service_manager(&mut self) {
-        let role = role_name(self.core.replica.role());
+        let role = self.core.role_name();
         let status = match self.core.replica.leader() {
+            _ if self.core.has_left() => format!("{role} from the cluster"),
             Some(_) => role.to_owned(),
             None => format!("{role}, no leader"),
         };
@@ -27,6 +29,15 @@ impl Server {
             None => status,
         };
         self.service_manager.tell(self.is_ready(), &status);
+    }
+
+    /// Whoever reads the log learns once that this replica is no member any more.
+    pub fn tell_removal(&mut self) {
+        let has_left = self.core.has_left();
+        if has_left && !self.is_removal_told {
+            tracing::warn!("this replica was removed from the cluster: it can be stopped");
+        }
+        self.is_removal_told = has_left;
     }
 
     pub fn report(&self) -> Report {
@@ -39,7 +50,7 @@ impl Server {
             id: me.0,
             cluster: self.options.cluster.clone(),
             group: self.core.group.0,
-            role: role_name(status.role).to_owned(),
+            role: self.core.role_name().to_owned(),
             term: status.term.0,
             leader: status.leader.map(|leader| leader.0),
             commit_index: status.commit_index.0,
@@ -157,6 +168,13 @@ impl Server {
         let missing = self.core.links.missing();
         faults.extend(missing.map(|(id, tried)| format!("no connection to replica {id}: {tried}")));
         faults.extend(self.address_faults());
+        if self.core.has_left() {
+            let id = self.options.id;
+            faults.push(format!(
+                "it was removed from the cluster and can be stopped; to take it in again: empty its folder, start it \
+                 with --join, quorumwire member add --id {id}"
+            ));
+        }
         faults.extend(self.core.why_no_writes());
         faults.extend(self.core.clock_fault());
         let plane_fault = self.core.plane.as_ref().and_then(Plane::fault);
@@ -424,12 +442,21 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-pub fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Joining => "joining",
-        Role::Learner => "learner",
-        Role::Follower => "follower",
-        Role::PreCandidate | Role::Candidate => "candidate",
-        Role::Leader => "leader",
+impl Core {
+    /// Whether it was taken out of the cluster, and leads it no more.
+    pub fn has_left(&self) -> bool {
+        self.replica.role() == Role::Joining && self.replica.is_removed()
+    }
+
+    /// What it is, for people.
+    pub fn role_name(&self) -> &'static str {
+        match self.replica.role() {
+            Role::Joining if self.has_left() => "removed",
+            Role::Joining => "joining",
+            Role::Learner => "learner",
+            Role::Follower => "follower",
+            Role::PreCandidate | Role::Candidate => "candidate",
+            Role::Leader => "leader",
+        }
     }
 }

@@ -467,6 +467,7 @@ fn join(
         handed_over_full_at: None,
         service_manager: memory.service_manager,
         how_far: memory.how_far,
+        is_removal_told: false,
     };
     server.how_far.begun_behind = Some(applied);
     server.note_settings();

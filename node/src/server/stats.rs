@@ -5,7 +5,6 @@ use super::Server;
 use super::clients::{ClientCounters, Connection};
 use super::clock;
 use super::core::Core;
-use super::reporting::role_name;
 use quorumwire_control::Now;
 use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{MemoryPolicy, VALUE_BYTES_MAX};
@@ -108,7 +107,7 @@ impl Core {
         push(output, "commit_index", self.replica.commit_index().0);
         push(output, "applied_index", self.applied.0);
         push(output, "term", self.replica.term().0);
-        push(output, "role", role_name(self.replica.role()));
+        push(output, "role", self.role_name());
     }
 
     fn resettable(&self) -> Resettable {

@@ -2,7 +2,6 @@
 use super::super::Server;
 use super::super::clients::Connection;
 use super::super::clock;
-use super::super::reporting::role_name;
 use super::asks::shown;
 use super::errors::{SYNTAX, quoting};
 use super::transactions::Transaction;
@@ -233,7 +232,7 @@ impl Server {
             ("role", "master".to_owned()),
             ("connected_slaves", status.followers.len().to_string()),
             ("master_repl_offset", status.commit_index.0.to_string()),
-            ("quorumwire_role", role_name(status.role).to_owned()),
+            ("quorumwire_role", self.core.role_name().to_owned()),
             ("quorumwire_term", status.term.0.to_string()),
         ];
         if status.role != Role::Leader {
