@@ -34,9 +34,12 @@ check: setup
 	tools/tidy
 	python3 -m unittest discover --quiet --start-directory bench --pattern '*_test.py'
 
+# Debug information goes beside the binary, where debuggers and backtraces find it: nothing else needs it.
+BINARY := target/release/quorumwire
 build:
 	@tools/setup build
 	cargo build --release --locked --package quorumwire-node
+	@tools/split-debug $(BINARY)
 
 # Tests of real clusters that are run once more with data planes: fast_terms.rs has pauses and cuts.
 WITH_PLANES := amnesia backups disks expiry leader_kills membership power_cuts
@@ -157,7 +160,7 @@ bench: build-bench
 	bench/run $(ARGS)
 
 demo: build
-	target/release/quorumwire demo
+	$(BINARY) demo
 
 # What makes the package from what was built; its version is written here and nowhere else.
 CARGO_DEB_VERSION := 3.8.0
@@ -172,7 +175,7 @@ deb: build
 	target/release/quorumwire completions bash >$(MADE)/completions/quorumwire
 	target/release/quorumwire completions zsh >$(MADE)/completions/_quorumwire
 	target/release/quorumwire completions fish >$(MADE)/completions/quorumwire.fish
-	$(CARGO_DEB) --quiet --package quorumwire-node --no-build --strip --locked
+	$(CARGO_DEB) --quiet --package quorumwire-node --no-build --no-strip --locked
 
 ci:
 	.ci/run

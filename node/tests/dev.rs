@@ -268,7 +268,20 @@ fn a_replica_that_dies_is_reported_and_the_others_go_on() {
     assert_ne!(json["leader"], leader);
     let table = stdout_of(&["status", "--dir", dir.path().to_str().unwrap()]);
     assert!(table.contains("unreachable"), "{table}");
-    dev.stop();
+    let again = leader.to_string();
+    let restarted = stdout_of(&[
+        "dev",
+        "--restart",
+        &again,
+        "--dir",
+        dir.path().to_str().unwrap(),
+    ]);
+    assert_eq!(restarted, format!("replica {leader} runs\n"));
+    let (_, json) = status(dir.path());
+    assert_eq!(json["replicas"][leader]["reachable"], true, "{json}");
+    dev.signal(rustix::process::Signal::TERM); // its processes are others than at the start
+    let mut dev = dev;
+    assert!(dev.wait().success());
 }
 
 #[test]
@@ -284,18 +297,45 @@ fn administration_works_by_any_replica() {
         serde_json::from_str(&stdout_of(&["member", "list", "--json", "--addr", any])).unwrap();
     assert_eq!(list["quorum"], "all");
     assert_eq!(list["members"].as_array().unwrap().len(), 3);
+    let shown = stdout_of(&["quorum", "--addr", any]);
+    assert!(shown.starts_with("all: "), "{shown}");
     stdout_of(&["quorum", "majority", "--addr", any]);
     set(dev.memcached(0), "key", "value");
+    let refused = run(&["memory", "--limit", "2", "--addr", any]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let evict = [
+        "memory", "--limit", "2b", "--policy", "evict", "--addr", any,
+    ];
+    let refused = run(&evict);
+    assert_eq!(
+        refused.status.code(),
+        Some(1),
+        "nobody can be asked: {refused:?}"
+    );
+    assert_eq!(get(dev.memcached(0), "key").as_deref(), Some("value"));
+    stdout_of(&[&evict[..], &["--yes"]].concat());
+    assert_eq!(get(dev.memcached(0), "key"), None);
+    stdout_of(&["memory", "--limit", "none", "--addr", any]);
     let taken = stdout_of(&["snapshot", "--dir", dir.path().to_str().unwrap()]);
     assert_eq!(taken.lines().count(), 3, "{taken}");
+    let removed = dev.leader();
     stdout_of(&[
         "member",
         "remove",
         "--id",
-        &dev.leader().to_string(),
+        &removed.to_string(),
         "--addr",
         any,
     ]);
+    let log = dir.path().join(format!("{removed}.log"));
+    wait_for("the log to say that it was removed", || {
+        let log = std::fs::read_to_string(&log).unwrap();
+        log.contains("this replica was removed from the cluster")
+    });
+    let shown = run(&["status", "--addr", dev.http(removed)]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let of_removed = format!("replica {removed}: it was removed from the cluster");
+    assert!(shown.contains(&of_removed), "{shown}");
     let list = stdout_of(&["member", "list", "--addr", any]);
     assert_eq!(
         list.lines().count(),

@@ -310,3 +310,35 @@ fn the_package_holds_what_is_there() {
         assert!(run("sh", &["-n", path.to_str().unwrap()]).status.success());
     }
 }
+
+/// What `make build` does to a binary, with that of the tests.
+#[test]
+fn debug_information_goes_beside_the_binary_and_stays_there() {
+    if !has("objcopy") || !has("objdump") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let binary = dir.path().join("quorumwire");
+    fs::copy(BINARY, &binary).unwrap();
+    let whole = fs::metadata(&binary).unwrap().len();
+    let name = binary.to_str().unwrap();
+    let tool = repository().join("tools/split-debug");
+    let mut sizes = Vec::new();
+    for _ in 0..2 {
+        let split = run(tool.to_str().unwrap(), &[name]);
+        assert!(split.status.success(), "{split:?}");
+        let debug = fs::metadata(dir.path().join("quorumwire.debug")).unwrap();
+        sizes.push((fs::metadata(&binary).unwrap().len(), debug.len()));
+    }
+    assert_eq!(sizes[0], sizes[1], "split once");
+    let (stripped, debug) = sizes[0];
+    assert!(
+        stripped < whole / 2 && debug > stripped,
+        "{whole} {sizes:?}"
+    );
+    let sections = run("objdump", &["--section-headers", name]);
+    let sections = String::from_utf8(sections.stdout).unwrap();
+    assert!(sections.contains(".gnu_debuglink"), "{sections}");
+    assert!(!sections.contains(".debug_"), "{sections}");
+    assert!(run(name, &["--version"]).status.success());
+}

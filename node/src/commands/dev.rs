@@ -1,4 +1,6 @@
 //! `quorumwire dev`: a cluster on this machine in one command, until it is told to stop.
+mod restart;
+
 use super::interrupt::{Input, Interrupt, Interrupted};
 use super::local_cluster::{LocalCluster, Opened, ending};
 use crate::options::{Durability, PLANES_ON_LOOPBACK};
@@ -12,7 +14,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Starts replicas as processes of their own on loopback, waits until one leads, and stops them all on
 /// Ctrl-C or SIGTERM, and when its terminal, the reader of its output or the pipe on its input has gone. A replica
-/// that dies is reported and not restarted.
+/// that dies is reported, and started again when --restart says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,6 +22,7 @@ Examples:
   quorumwire dev --dir /tmp/try                     # the next start finds the data again
   quorumwire dev --plane socket                     # replicate in data planes over UDP
   quorumwire dev --json -- --election-timeout-ms 500
+  quorumwire dev --restart 1 --dir /tmp/try         # replica 1 was killed: start it again, from another terminal
 
 In DIR: dev.json (addresses), keys/ (certificates and secrets), N/ (data of replica N), N.log (what it logged).")]
 pub struct Arguments {
@@ -35,6 +38,10 @@ pub struct Arguments {
     /// Folder to keep the cluster in [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Have the `quorumwire dev` that runs in DIR start this replica again
+    #[arg(long, value_name = "ID", requires = "dir",
+          conflicts_with_all = ["replicas", "durability", "plane", "insecure", "json", "server_options"])]
+    restart: Option<u16>,
     /// Let replicas speak to each other in the clear, to see what TLS costs
     #[arg(long)]
     insecure: bool,
@@ -56,6 +63,11 @@ enum DurabilityWord {
 
 /// Runs the cluster.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let (Some(id), Some(dir)) = (arguments.restart, &arguments.dir) {
+        restart::ask(dir, id)?;
+        outln!("replica {id} runs")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let interrupt = Interrupt::listen(Input::Ends)?;
     let count = arguments.replicas.as_deref().map(str::parse).transpose()?;
     let durability = match arguments.durability {
@@ -108,7 +120,7 @@ fn serve(
     } else {
         out!("{}", as_text(cluster, leader, dir))?;
     }
-    watch(cluster, interrupt)
+    watch(cluster, interrupt, dir)
 }
 
 /// What each server is told besides its own addresses.
@@ -122,8 +134,9 @@ fn server_options(arguments: &Arguments) -> Vec<String> {
     plane.chain(more).map(str::to_owned).collect()
 }
 
-/// Reports replicas that die, until a signal comes; whether none is left before.
-fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt) -> anyhow::Result<bool> {
+/// Reports replicas that die, and starts those again that somebody asks for, until a signal comes; whether none is left
+/// before.
+fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt, dir: &Path) -> anyhow::Result<bool> {
     while !interrupt.has_come() {
         for (id, status) in cluster.ended()? {
             errln!("replica {id} {}", ending(status));
@@ -133,6 +146,10 @@ fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt) -> anyhow::Result<bo
         }
         if !cluster.any_runs() {
             return Ok(true);
+        }
+        for id in restart::asked_for(cluster, dir)? {
+            cluster.start(id)?;
+            errln!("replica {id} was started again");
         }
         thread::sleep(POLL_INTERVAL);
     }
@@ -174,15 +191,24 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
         ]);
     }
     let table = super::status::columns(&rows);
-    let try_it = cluster.places().first().map_or("", |place| {
-        let address = place.memcached.as_str();
-        address.strip_prefix("127.0.0.1:").unwrap_or(address)
-    });
     let dir = dir.display();
+    let Some(first) = cluster.places().first() else {
+        return table;
+    };
+    let port = |address: &str| match address.rsplit_once(':') {
+        Some((_, port)) => port.to_owned(),
+        None => address.to_owned(),
+    };
+    let (id, http) = (first.id, &first.http);
+    let (memcached, redis) = (port(&first.memcached), port(&first.redis));
     format!(
         "{table}\nTry it, at any replica:\n\
-         \x20 printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 {try_it}\n\
+         \x20 redis-cli -p {redis} set greeting hello\n\
+         \x20 printf 'get greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 {memcached}      # memcached's protocol\n\
          \x20 quorumwire status --dir {dir}\n\
-         Kill one (kill -9 PID) and try again. Ctrl-C stops all.\n"
+         \x20 http://{http}/                                    # the dashboard, in a browser\n\
+         Kill one (kill -9 PID), try again, and have it started again:\n\
+         \x20 quorumwire dev --restart {id} --dir {dir}\n\
+         Ctrl-C stops all.\n"
     )
 }
