@@ -1,7 +1,9 @@
 //! What goes into a replica and what comes out of it.
 use crate::{Engage, FastCounters, FastTerm, LeaveReason};
 use bytes::Bytes;
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, Registers, ReplicaId, Term};
+use quorumwire_interfaces::{
+    GroupId, Incarnation, Index, Lineage, LogTime, Registers, ReplicaId, Term,
+};
 use quorumwire_wire::{CommitQuorum, MemberRole, Membership, RecordKind};
 use std::time::Duration;
 
@@ -37,6 +39,11 @@ pub struct Config {
     /// be given an empty list before its memory is ever lost: started empty, it would begin a second
     /// cluster, because it has nobody to ask.
     pub initial_members: Vec<ReplicaId>,
+    /// The cluster that it belongs to, as far as that was committed in an earlier process.
+    pub lineage: Lineage,
+    /// The number of a cluster whose first entry is made here, or that has none yet. Random, drawn for this
+    /// process; if it is not known, no cluster is given one here.
+    pub new_lineage: Lineage,
     /// Seed of the random part of its timeouts.
     pub seed: u64,
     /// A follower that has heard no leader for this long, and up to twice as long by chance, stands
@@ -89,6 +96,7 @@ impl Config {
         Promise {
             lasts: self.lease,
             clock_drift_ppm: self.clock_drift_ppm,
+            keeps_lineage: true,
         }
     }
 }
@@ -161,6 +169,8 @@ pub struct Promise {
     pub lasts: Duration,
     /// By how much it takes the speed of two replicas' clocks to differ, parts per million.
     pub clock_drift_ppm: u32,
+    /// The lineage stands in every membership that it makes as a leader. Code from before lineages drops it.
+    pub keeps_lineage: bool,
 }
 
 /// What happens to a replica.
@@ -455,6 +465,8 @@ pub enum Body {
         to_incarnation: Incarnation,
         peer_address: String,
         join: bool,
+        /// Ascending. Empty: it joins, or is from before this was told.
+        initial_members: Vec<ReplicaId>,
     },
     Bootstrap {
         record: Bytes,

@@ -15,6 +15,10 @@
 //! named in the later entry ever takes the earlier one, and a member of the earlier entry that has
 //! since taken it knows something, and is not among those who said `Fresh` to p'.
 //!
+//! Whoever is ready to begin says with whom. While anybody who is connected was told otherwise, no first
+//! entry is made, and none is taken that does not name the members one was told: two lists could begin two
+//! clusters.
+//!
 //! # Amnesia
 //! A replica that has lost its memory starts empty, in a new life. It has no membership, so it
 //! neither votes nor stands for election, and its acknowledgements count for nothing, because every
@@ -26,15 +30,17 @@
 //! Michael et al., "Recovering Shared Objects Without Stable Storage", 2017). Messages of the old life
 //! that are still on their way are attributed to the old life: they are the last words of a replica
 //! that has crashed for good, were true when said, and count only where the old life is still a voter.
+use crate::connections::ReadyToBegin;
 use crate::members::{changed_life, peer_of};
 use crate::mutants::mutant;
 use crate::{Body, Entry, Now, Output, Peer, Replica};
 use bytes::{Bytes, BytesMut};
-use quorumwire_interfaces::{Incarnation, Index, Term};
+use quorumwire_interfaces::{Index, ReplicaId, Term};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, RECORD_PAYLOAD_BYTES_MAX};
 use quorumwire_wire::{
     CommitQuorum, Member, MemberRole, Membership, Record, RecordKind, begin_record, finish_record,
 };
+use std::collections::BTreeSet;
 
 /// Index and term of a group's first entry.
 const FIRST: (Index, Term) = (Index(1), Term(1));
@@ -87,18 +93,27 @@ impl Replica {
     }
 
     /// Notes whether the group has taken this life in. Only what is committed says so: anything else may be
-    /// taken back.
-    pub(crate) fn note_if_listed(&mut self) {
+    /// taken back. Likewise which cluster it is.
+    pub(crate) fn note_committed_members(&mut self) {
         self.was_listed =
             self.was_listed || self.members.has_named(self.config.me, self.commit_index);
+        self.note_lineage();
+    }
+
+    /// Whom it was told to begin a cluster with, ascending.
+    fn begins_with(&self) -> Vec<ReplicaId> {
+        let ids: BTreeSet<ReplicaId> = self.config.initial_members.iter().copied().collect();
+        ids.into_iter().collect()
     }
 
     pub(crate) fn say_fresh(&mut self, to: Peer, outputs: &mut Vec<Output>) {
+        // No first entry may rest on one that knows something.
+        let join = self.config.initial_members.is_empty() || !self.knows_nothing();
         let body = Body::Fresh {
             to_incarnation: to.incarnation,
             peer_address: self.config.peer_address.clone(),
-            // No first entry may rest on one that knows something.
-            join: self.config.initial_members.is_empty() || !self.knows_nothing(),
+            join,
+            initial_members: if join { Vec::new() } else { self.begins_with() },
         };
         if let Some(connection) = self.connections.get_mut(&to.id) {
             connection.fresh_sent_to = Some(to.incarnation);
@@ -106,14 +121,16 @@ impl Replica {
         self.send(to, body, outputs);
     }
 
-    pub(crate) fn on_fresh(
-        &mut self,
-        from: Peer,
-        to_incarnation: Incarnation,
-        peer_address: String,
-        join: bool,
-        outputs: &mut Vec<Output>,
-    ) {
+    pub(crate) fn on_fresh(&mut self, from: Peer, fresh: Body, outputs: &mut Vec<Output>) {
+        let Body::Fresh {
+            to_incarnation,
+            peer_address,
+            join,
+            initial_members: members,
+        } = fresh
+        else {
+            return;
+        };
         if peer_address.len() > ADDRESS_BYTES_MAX {
             self.counters.ignored_malformed += 1;
             return;
@@ -130,7 +147,10 @@ impl Replica {
             return;
         }
         if let Some(connection) = self.connections.get_mut(&from.id) {
-            connection.fresh_from = Some(peer_address);
+            connection.fresh_from = Some(ReadyToBegin {
+                peer_address,
+                members,
+            });
         }
         self.bootstrap_if_unanimous(outputs);
     }
@@ -140,7 +160,7 @@ impl Replica {
         let me = self.config.me;
         let initial = &self.config.initial_members;
         let mine = initial.iter().min() == Some(&me.id);
-        if !mine || !self.knows_nothing() || self.term != Term(0) {
+        if !mine || !self.knows_nothing() || self.term != Term(0) || self.is_contradicted() {
             return;
         }
         let mut members = vec![voter(me, self.config.peer_address.clone())];
@@ -148,24 +168,35 @@ impl Replica {
             let Some(connection) = self.connections.get(id).filter(|c| c.up) else {
                 return;
             };
-            let Some(address) = &connection.fresh_from else {
+            let Some(ready) = &connection.fresh_from else {
                 return;
             };
             let peer = Peer {
                 id: *id,
                 incarnation: connection.incarnation,
             };
-            members.push(voter(peer, address.clone()));
+            members.push(voter(peer, ready.peer_address.clone()));
         }
         members.sort_by_key(|member| member.id);
         members.dedup_by_key(|member| member.id);
         let membership = Membership {
             members,
             quorum: CommitQuorum::Majority,
+            // Known already where an earlier process has made the entry, and ended before it was durable.
+            lineage: self.lineage.or(self.config.new_lineage),
         };
         self.bootstrap.persisting = true;
         let record = first_record(self.config.group, &membership);
         self.take_first_entry(record, outputs);
+    }
+
+    /// Whether somebody else who is ready to begin was told to begin with others.
+    fn is_contradicted(&self) -> bool {
+        let own = self.begins_with();
+        let ready = self.connections.values().filter(|c| c.up);
+        let mut ready = ready.filter_map(|connection| connection.fresh_from.as_ref());
+        ready.any(|it| !it.members.is_empty() && it.members != own)
+            && !mutant("begins-though-contradicted")
     }
 
     fn take_first_entry(&mut self, record: Bytes, outputs: &mut Vec<Output>) {
@@ -248,8 +279,19 @@ impl Replica {
             Some(membership) if !membership.is_voter(me.id, me.incarnation) => {
                 self.counters.ignored_old_incarnation += 1;
             }
+            Some(membership) if !self.may_begin_with(&membership) => {
+                self.counters.ignored_unexpected += 1;
+            }
             Some(_) => self.take_first_entry(record.clone(), outputs),
         }
+    }
+
+    /// Whether a first entry names whom this replica was told to begin with, and no other cluster.
+    fn may_begin_with(&self, first: &Membership) -> bool {
+        let named = first.members.iter().map(|member| member.id);
+        let told = self.begins_with();
+        let as_told = told.is_empty() || named.eq(told) || mutant("begins-with-whomever");
+        as_told && !self.is_of_another_lineage(first)
     }
 
     /// Leader: a member came back without its memory. Its old life, silent for long enough, gives way

@@ -3,7 +3,7 @@
 use crate::{Body, Entry, HardState, Message, Peer, SnapshotMeta};
 use bytes::Bytes;
 use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};
-use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, ATTACHMENT_BYTES_MAX};
+use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, ATTACHMENT_BYTES_MAX, VOTERS_MAX};
 use quorumwire_wire::peer::{self, PeerMessage, peer_message};
 use quorumwire_wire::{Malformed, RECORD_HEADER_BYTES, SnapshotHead};
 
@@ -125,10 +125,12 @@ fn body_to_proto(body: &Body) -> peer_message::Body {
             to_incarnation,
             peer_address,
             join,
+            initial_members,
         } => Proto::Fresh(peer::Fresh {
             to_incarnation: to_incarnation.0,
             peer_address: peer_address.clone(),
             join: *join,
+            initial_members: initial_members.iter().map(|id| u32::from(id.0)).collect(),
         }),
         Body::Bootstrap { .. } => Proto::Bootstrap(peer::Bootstrap {}),
         Body::VoteRequest {
@@ -244,16 +246,7 @@ fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, 
         }
     }
     Ok(match body {
-        Proto::Fresh(fresh) => {
-            if fresh.peer_address.len() > ADDRESS_BYTES_MAX {
-                return Err(malformed("peer_address is too long"));
-            }
-            Body::Fresh {
-                to_incarnation: Incarnation(fresh.to_incarnation),
-                peer_address: fresh.peer_address,
-                join: fresh.join,
-            }
-        }
+        Proto::Fresh(fresh) => fresh_from_proto(fresh)?,
         Proto::Bootstrap(_) => Body::Bootstrap { record: attachment },
         Proto::VoteRequest(request) => Body::VoteRequest {
             last_index: Index(within_range("last_index", request.last_index)?),
@@ -321,6 +314,31 @@ fn body_from_proto(body: peer_message::Body, attachment: Bytes) -> Result<Body, 
 
 /// Counted numbers stay far from overflow: half of what 64 bits hold is beyond any real log.
 pub(crate) const NUMBER_MAX: u64 = u64::MAX / 2;
+
+fn fresh_from_proto(fresh: peer::Fresh) -> Result<Body, Malformed> {
+    if fresh.peer_address.len() > ADDRESS_BYTES_MAX {
+        return Err(malformed("peer_address is too long"));
+    }
+    Ok(Body::Fresh {
+        to_incarnation: Incarnation(fresh.to_incarnation),
+        peer_address: fresh.peer_address,
+        join: fresh.join,
+        initial_members: initial_members(&fresh.initial_members)?,
+    })
+}
+
+/// Ids of the members that a new cluster begins with.
+fn initial_members(given: &[u32]) -> Result<Vec<ReplicaId>, Malformed> {
+    if given.len() > VOTERS_MAX {
+        let given = given.len();
+        return Err(malformed(format!(
+            "{given} initial members, at most {VOTERS_MAX}"
+        )));
+    }
+    let id = |id: &u32| u16::try_from(*id).map(ReplicaId);
+    let ids: Result<Vec<_>, _> = given.iter().map(id).collect();
+    ids.map_err(|_| malformed("initial_members: a replica id beyond 65,535"))
+}
 
 fn within_range(field: &str, number: u64) -> Result<u64, Malformed> {
     if number > NUMBER_MAX {

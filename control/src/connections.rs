@@ -13,12 +13,20 @@ pub(crate) struct Connection {
     pub(crate) up: bool,
     /// The life of it that our last `Fresh` was addressed to.
     pub(crate) fresh_sent_to: Option<Incarnation>,
-    /// The peer address in its last `Fresh` that fits a bootstrap.
-    pub(crate) fresh_from: Option<String>,
+    /// Its last `Fresh` that fits a bootstrap.
+    pub(crate) fresh_from: Option<ReadyToBegin>,
     /// It said in the handshake of this connection that it has a data plane.
     pub(crate) has_plane: bool,
     /// What it promised in the handshake of this connection.
     promise: Promise,
+}
+
+/// What a replica said that is ready to begin a cluster.
+#[derive(Debug)]
+pub(crate) struct ReadyToBegin {
+    pub(crate) peer_address: String,
+    /// With whom; empty if its code does not tell.
+    pub(crate) members: Vec<ReplicaId>,
 }
 
 impl Replica {

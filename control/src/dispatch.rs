@@ -15,11 +15,7 @@ impl Replica {
 
     fn heed(&mut self, from: Peer, term: Term, body: Body, outputs: &mut Vec<Output>) {
         match body {
-            Body::Fresh {
-                to_incarnation,
-                peer_address,
-                join,
-            } => self.on_fresh(from, to_incarnation, peer_address, join, outputs),
+            fresh @ Body::Fresh { .. } => self.on_fresh(from, fresh, outputs),
             Body::Bootstrap { record } => self.on_bootstrap(from, &record, outputs),
             Body::VoteRequest {
                 last_index: index,

@@ -138,7 +138,10 @@ impl Replica {
                     return Err(malformed(&"record does not fit", record.index));
                 }
                 if record.kind == RecordKind::Membership {
-                    Membership::decode(record.payload)?;
+                    let membership = Membership::decode(record.payload)?;
+                    if self.is_of_another_lineage(&membership) {
+                        return Err(malformed(&"members of another lineage", record.index));
+                    }
                 }
                 last = (record.index, record.term);
                 entries.push(Entry::of_record(block, start, &record));

@@ -194,6 +194,7 @@ impl Replica {
             return;
         }
         self.promote_who_caught_up(outputs);
+        self.give_lineage(outputs);
         self.try_fast_term();
         self.note_what_is_committed();
     }
@@ -294,9 +295,10 @@ impl Replica {
     /// Appends a membership, which takes effect at once.
     pub(crate) fn append_membership(
         &mut self,
-        membership: Membership,
+        mut membership: Membership,
         outputs: &mut Vec<Output>,
     ) -> Index {
+        membership.lineage = membership.lineage.or(self.lineage);
         let payload = membership.encode();
         let (index, _) = self
             .build(RecordKind::Membership, |block| {

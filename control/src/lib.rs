@@ -30,6 +30,7 @@ mod fence;
 mod follower;
 mod handover;
 mod leader;
+mod lineage;
 mod log;
 mod log_clock;
 mod members;
@@ -62,7 +63,7 @@ use log::Log;
 use members::Members;
 use mutants::mutant;
 use persistence::Persistence;
-use quorumwire_interfaces::{Index, ReplicaId, Term};
+use quorumwire_interfaces::{Index, Lineage, ReplicaId, Term};
 use quorumwire_wire::{MemberRole, Membership, RecordKind};
 use snapshot_receiver::Receiving;
 use std::collections::BTreeMap;
@@ -82,6 +83,8 @@ pub struct Replica {
     log: Log,
     building: Building,
     members: Members,
+    /// Of the cluster, as far as it is committed.
+    lineage: Lineage,
     /// A committed membership has named it in its present life.
     was_listed: bool,
     persistence: Persistence,
@@ -133,7 +136,7 @@ impl Replica {
         // A process before this one may have answered a leader right before it ended, also one that had
         // nothing durable yet.
         let leader_heard_at = (!stored.new_life).then_some(now);
-        let stored = stored::check(config.group, stored)?;
+        let stored = stored::check(config.group, config.lineage, stored)?;
         let mut replica = Self {
             now,
             random: config.seed,
@@ -147,6 +150,7 @@ impl Replica {
             log: stored.log,
             building: Building::default(),
             members: stored.members,
+            lineage: config.lineage,
             was_listed: false,
             snapshot: stored.snapshot,
             snapshot_asked: false,
@@ -177,7 +181,7 @@ impl Replica {
         if mutant("vote-right-after-restart") {
             replica.leader_heard_at = None;
         }
-        replica.note_if_listed();
+        replica.note_committed_members();
         replica.role = replica.passive_role();
         replica.told.role = replica.role;
         replica.put_off_election();
@@ -615,7 +619,7 @@ impl Replica {
             }
         }
         self.commit_index = index;
-        self.note_if_listed();
+        self.note_committed_members();
         outputs.push(Output::Committed(index));
     }
 }

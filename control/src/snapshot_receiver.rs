@@ -272,7 +272,7 @@ impl Replica {
         self.following.matched = meta.last_index;
         self.members
             .reset(meta.membership_index, meta.membership.clone());
-        self.note_if_listed();
+        self.note_committed_members();
         self.snapshot_asked = false;
         self.snapshot = Some(meta);
         self.members_changed(outputs);

@@ -3,7 +3,7 @@
 use crate::log::Log;
 use crate::members::Members;
 use crate::{Config, Entry, HardState, SnapshotMeta, Stored};
-use quorumwire_interfaces::{GroupId, Index, Term};
+use quorumwire_interfaces::{GroupId, Index, Lineage, Term};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, VOTERS_MAX};
 use quorumwire_wire::{Malformed, Membership, Record, RecordKind};
 
@@ -49,7 +49,11 @@ pub(crate) fn check_config(config: &Config) -> Result<(), Malformed> {
     })
 }
 
-pub(crate) fn check(group: GroupId, stored: Stored) -> Result<Checked, Malformed> {
+pub(crate) fn check(
+    group: GroupId,
+    lineage: Lineage,
+    stored: Stored,
+) -> Result<Checked, Malformed> {
     let Stored {
         mut hard_state,
         snapshot,
@@ -81,7 +85,7 @@ pub(crate) fn check(group: GroupId, stored: Stored) -> Result<Checked, Malformed
         entries.clear();
     }
     let log = log_of(entries, snapshot_index, snapshot_term);
-    let members = members_of(&log, snapshot.as_ref())?;
+    let members = members_of(&log, snapshot.as_ref(), lineage)?;
     if log.last_index() == snapshot_index && snapshot_term > hard_state.term {
         // The snapshot reached the disk before the term it was received in did. In that term nothing
         // was promised yet.
@@ -180,16 +184,33 @@ fn log_of(entries: Vec<Entry>, snapshot_index: Index, snapshot_term: Term) -> Lo
     log
 }
 
-fn members_of(log: &Log, snapshot: Option<&SnapshotMeta>) -> Result<Members, Malformed> {
+/// `lineage` is what the folder is of: members of another cluster have no business in it.
+fn members_of(
+    log: &Log,
+    snapshot: Option<&SnapshotMeta>,
+    lineage: Lineage,
+) -> Result<Members, Malformed> {
+    let check = |membership: &Membership| {
+        if lineage.contradicts(membership.lineage) {
+            return Err(malformed(format!(
+                "members of lineage {} in a folder of lineage {lineage}",
+                membership.lineage
+            )));
+        }
+        Ok(())
+    };
     let mut members = Members::default();
     let mut known_upto = Index(0);
     if let Some(snapshot) = snapshot {
+        check(&snapshot.membership)?;
         members.push(snapshot.membership_index, snapshot.membership.clone());
         known_upto = snapshot.last_index;
     }
     for entry in log.range(known_upto.next(), log.last_index()) {
         if entry.kind == RecordKind::Membership {
-            members.push(entry.index, Membership::decode(entry.payload())?);
+            let membership = Membership::decode(entry.payload())?;
+            check(&membership)?;
+            members.push(entry.index, membership);
         }
     }
     Ok(members)

@@ -24,6 +24,12 @@ pub struct ReplicaId(pub u16);
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Incarnation(pub u64);
 
+/// One cluster among all of its name: a number drawn by chance for its first entry, and anew when a cluster is
+/// made from old data. It stands in every membership. 0 means "none known": a replica that has not been
+/// taken in yet, or a cluster from before there were lineages.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Lineage(pub u128);
+
 /// Name of a replicated log; many may live in one process.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct GroupId(pub u32);
@@ -32,6 +38,26 @@ pub struct GroupId(pub u32);
 /// goes back, also not when the leader changes.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct LogTime(pub u64);
+
+impl Lineage {
+    /// Whether there is one.
+    #[must_use]
+    pub const fn is_known(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Whether two are those of different clusters. One that is not known contradicts none.
+    #[must_use]
+    pub const fn contradicts(self, other: Self) -> bool {
+        self.is_known() && other.is_known() && self.0 != other.0
+    }
+
+    /// This one; if it is not known, the other.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        if self.is_known() { self } else { other }
+    }
+}
 
 impl Index {
     /// The index after this one.
@@ -57,6 +83,16 @@ macro_rules! shown_as_number {
     )*};
 }
 shown_as_number!(Index, Term, ReplicaId, GroupId, LogTime);
+
+impl fmt::Display for Lineage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_known() {
+            write!(f, "{:032x}", self.0)
+        } else {
+            f.write_str("none")
+        }
+    }
+}
 
 impl fmt::Display for Incarnation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

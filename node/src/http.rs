@@ -435,10 +435,7 @@ async fn health(State(handle): State<AdminHandle>) -> Response {
 
 async fn readiness(State(handle): State<AdminHandle>) -> Response {
     match report(&handle).await {
-        Ok(report) if report.ready => match report.writes_refused {
-            None => "ready\n".into_response(),
-            Some(why) => format!("ready for reads: {why}\n").into_response(),
-        },
+        Ok(report) if report.ready => ready(&report).into_response(),
         Ok(report) => {
             let leader = report.leader.map_or_else(
                 || "no leader is known".to_owned(),
@@ -460,6 +457,19 @@ async fn readiness(State(handle): State<AdminHandle>) -> Response {
             plain_error(StatusCode::SERVICE_UNAVAILABLE, &error)
         }
         Err(error) => plain_error(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()),
+    }
+}
+
+/// What is wrong all the same stands below.
+fn ready(report: &Report) -> String {
+    let faults = report
+        .faults
+        .iter()
+        .map(|fault| format!("fault: {fault}\n"));
+    let faults: String = faults.collect();
+    match &report.writes_refused {
+        None => format!("ready\n{faults}"),
+        Some(why) => format!("ready for reads: {why}\n{faults}"),
     }
 }
 

@@ -207,6 +207,20 @@ fn a_replica_that_is_not_ready_is_healthy() {
 }
 
 #[test]
+fn what_is_wrong_stands_in_the_answer_about_readiness() {
+    let faulty = |ready| Report {
+        ready,
+        faults: vec!["one".to_owned(), "two".to_owned()],
+        ..report()
+    };
+    let served = serve(Some(faulty(true)), Ok(()));
+    let expected = (200, "ready\nfault: one\nfault: two\n".to_owned());
+    assert_eq!(served.get("/readyz"), expected);
+    let (status, body) = serve(Some(faulty(false)), Ok(())).get("/readyz");
+    assert!(status == 503 && body.contains("; one; two"), "{body}");
+}
+
+#[test]
 fn a_loop_that_does_not_answer_is_not_healthy() {
     let served = serve(None, Ok(()));
     let begun = Instant::now();

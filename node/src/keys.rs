@@ -7,7 +7,7 @@
 use anyhow::{Context, bail, ensure};
 use hkdf::Hkdf;
 use quorumwire_client::planes::{ClientKey, ClientKeys};
-use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
+use quorumwire_interfaces::{Lineage, PlaneKeyPair, PlaneKeys};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use std::fs::{self, OpenOptions};
@@ -73,10 +73,27 @@ impl Stage {
 pub struct EpochKeys {
     /// Its number; the lowest bit travels in packets.
     pub epoch: u32,
-    /// Between replicas.
-    pub replicas: [u8; KEY_BYTES],
+    /// Between replicas of a cluster that has no lineage yet.
+    replicas: [u8; KEY_BYTES],
+    /// What those between replicas of one lineage are made from.
+    of_lineages: [u8; SECRET_BYTES],
     /// Between clients and replicas.
     pub clients: [u8; KEY_BYTES],
+}
+
+impl EpochKeys {
+    /// Between replicas of this cluster. What was signed in another one, such as an earlier one of the same name and
+    /// secret, is refused.
+    pub fn between_replicas(&self, lineage: Lineage) -> [u8; KEY_BYTES] {
+        if !lineage.is_known() {
+            return self.replicas;
+        }
+        let hkdf = Hkdf::<Sha256>::new(Some(&lineage.0.to_be_bytes()), &self.of_lineages);
+        let mut key = [0; KEY_BYTES];
+        hkdf.expand(b"quorumwire packets 2 replicas", &mut key)
+            .expect("a key is short");
+        key
+    }
 }
 
 /// All keys that are accepted, and which one is used.
@@ -89,9 +106,9 @@ pub struct ClusterKeys {
 }
 
 impl ClusterKeys {
-    /// As planes want them.
-    pub fn for_planes(&self) -> PlaneKeys {
-        let pair = |key: fn(&EpochKeys) -> [u8; KEY_BYTES]| {
+    /// As planes of this lineage want them.
+    pub fn for_planes(&self, lineage: Lineage) -> PlaneKeys {
+        let pair = |key: &dyn Fn(&EpochKeys) -> [u8; KEY_BYTES]| {
             let of = |in_use| {
                 let mut accepted = self.accepted.iter();
                 accepted
@@ -105,8 +122,8 @@ impl ClusterKeys {
             }
         };
         PlaneKeys {
-            cluster: pair(|it| it.replicas),
-            clients: pair(|it| it.clients),
+            cluster: pair(&|it| it.between_replicas(lineage)),
+            clients: pair(&|it| it.clients),
         }
     }
 }
@@ -308,18 +325,21 @@ impl Secret {
     /// HKDF-SHA256 (RFC 5869) of the secret, salted with the cluster's name; a key for each use.
     fn keys(&self, cluster: &str) -> anyhow::Result<EpochKeys> {
         let hkdf = Hkdf::<Sha256>::new(Some(cluster.as_bytes()), &self.bytes()?);
-        let key = |used_between: &str| {
-            let info = format!("quorumwire packets 1 {used_between} {}", self.epoch);
-            let mut key = [0; KEY_BYTES];
-            hkdf.expand(info.as_bytes(), &mut key)
-                .map(|()| key)
+        let fill = |version: u8, used_between: &str, key: &mut [u8]| {
+            let info = format!("quorumwire packets {version} {used_between} {}", self.epoch);
+            hkdf.expand(info.as_bytes(), key)
                 .map_err(|error| anyhow::anyhow!("{error}"))
         };
-        Ok(EpochKeys {
+        let mut keys = EpochKeys {
             epoch: self.epoch,
-            replicas: key("replicas")?,
-            clients: key("clients")?,
-        })
+            replicas: [0; KEY_BYTES],
+            of_lineages: [0; SECRET_BYTES],
+            clients: [0; KEY_BYTES],
+        };
+        fill(1, "replicas", &mut keys.replicas)?;
+        fill(2, "lineages", &mut keys.of_lineages)?;
+        fill(1, "clients", &mut keys.clients)?;
+        Ok(keys)
     }
 }
 
@@ -371,11 +391,12 @@ mod tests {
         for cluster in ["a", "b"] {
             for epoch in file.keys(cluster).unwrap().accepted {
                 keys.extend([epoch.replicas, epoch.clients]);
+                keys.extend([1, 2].map(|number| epoch.between_replicas(Lineage(number))));
             }
         }
         keys.sort_unstable();
         keys.dedup();
-        assert_eq!(keys.len(), 8);
+        assert_eq!(keys.len(), 16);
     }
 
     /// Made with another implementation of RFC 5869.
@@ -385,7 +406,11 @@ mod tests {
         let keys = file.keys("quorumwire").unwrap().accepted[0];
         assert_eq!(hex::encode(keys.replicas), REPLICAS);
         assert_eq!(hex::encode(keys.clients), CLIENTS);
+        let lineage = Lineage(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
+        assert_eq!(hex::encode(keys.between_replicas(lineage)), OF_LINEAGE);
+        assert_eq!(keys.between_replicas(Lineage::default()), keys.replicas);
     }
+    const OF_LINEAGE: &str = "b48b47f29d102105aa0d684512bb38f2";
     const REPLICAS: &str = "b5695847ecdc0d993b20adebebbae54b";
     const CLIENTS: &str = "225e30e6076484970bb80ff424b45df9";
 
@@ -418,7 +443,7 @@ mod tests {
         let file = written(&format!("use = 2\n{}{}", secret(1), secret(2)), 0o600).unwrap();
         let keys = file.keys("c").unwrap();
         let pair = keys.for_clients().unwrap().pair().unwrap();
-        assert!(pair == keys.for_planes().clients);
+        assert!(pair == keys.for_planes(Lineage::default()).clients);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clients.toml");
         keys.for_clients().unwrap().write(&path).unwrap();

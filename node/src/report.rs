@@ -11,6 +11,9 @@ pub struct Report {
     pub id: u16,
     /// Name of the cluster.
     pub cluster: String,
+    /// Which of all clusters of that name, 32 hexadecimal digits; empty: none is known yet.
+    #[serde(default)]
+    pub lineage: String,
     /// The replicated log this report is about.
     pub group: u32,
     /// joining, learner, follower, candidate or leader (a pre-candidate counts as candidate), or removed: it is no

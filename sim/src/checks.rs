@@ -2,7 +2,7 @@
 use crate::machine::Machine;
 use crate::queue::Nanos;
 use quorumwire_control::{Body, Entry, Output, Peer, Replica, Role, Ticket};
-use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_wire::packet::Header;
 use quorumwire_wire::{CommitQuorum, Member, Membership, RecordKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +30,8 @@ pub struct Checks {
     digests: BTreeMap<u64, u64>,
     /// I13: the members as of the last committed change.
     membership: Option<(Index, Membership)>,
+    /// I13: which cluster it is.
+    lineage: Lineage,
     /// I8: operations that were committed.
     operations: BTreeSet<u32>,
     /// I8: where each command of a session ran.
@@ -93,6 +95,11 @@ impl Checks {
         self.require(term >= seen.term, || {
             format!("I10: {peer:?} went back from term {} to {term}", seen.term)
         });
+        let (lineage, known) = (replica.lineage(), self.lineage);
+        self.require(!known.contradicts(lineage), || {
+            format!("I13: {peer:?} is of lineage {lineage}, others of {known}")
+        });
+        self.lineage = known.or(lineage);
         if replica.role() == Role::Leader && !(seen.led && seen.term == term) {
             self.leads(peer, replica);
             self.leases_are_over(machines, peer, term, now);

@@ -3,7 +3,7 @@
 use crate::datagrams::Datagram;
 use crate::disk::ForgetfulDisk;
 use crate::journal::{Durable, Journal};
-use crate::plan::{Durability, LEASES, Settings};
+use crate::plan::{Durability, LEASES, LINEAGES, Settings};
 use crate::plane::Plane;
 use crate::planted::mutant;
 use crate::queue::{MILLISECOND, Nanos};
@@ -12,7 +12,9 @@ use quorumwire_control::{
     Config, Entry, HardState, LogClock, Message, Now, Output, Peer, Promise, Replica, SnapshotMeta,
     Stored, Ticket,
 };
-use quorumwire_interfaces::{Frozen, GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_interfaces::{
+    Frozen, GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term,
+};
 use quorumwire_kv::Store;
 use quorumwire_sessions::Sessions;
 use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, Opened, Snapshots};
@@ -449,7 +451,8 @@ impl Machine {
             self.promised_until = Some(until);
             return Some(Start::Waits(self.true_time(until)));
         }
-        let noted = storage::shorten_promise(&self.disk, &of_folder, ready.incarnation);
+        let noted =
+            storage::restate_identity(&self.disk, &of_folder, (ready.incarnation, ready.lineage));
         noted.err().map(|error| Start::Later(error.to_string()))
     }
 
@@ -467,7 +470,15 @@ impl Machine {
         Promise {
             lasts: Duration::from_nanos(lease),
             clock_drift_ppm: settings.drift_allowed_ppm,
+            keeps_lineage: true,
         }
+    }
+
+    /// Another one in each process.
+    fn new_lineage(&self, settings: &Settings) -> Lineage {
+        let process = u64::from(self.run) << 32 | u64::from(self.peer.id.0);
+        let half = mix(settings.seed ^ LINEAGES ^ process);
+        Lineage(u128::from(half.max(1)))
     }
 
     fn of_folder(&self, settings: &Settings, new_incarnation: Incarnation) -> storage::Settings {
@@ -478,6 +489,7 @@ impl Machine {
             new_incarnation,
             segment_bytes: settings.segment_bytes,
             promise: self.promise(settings).lasts,
+            lineage: Lineage::default(),
         }
     }
 
@@ -609,6 +621,9 @@ impl Machine {
             me: self.peer,
             peer_address: format!("m{}:7400", self.peer.id.0),
             initial_members: initial,
+            // The log says it; what is kept beside it only finds folders that were mixed up.
+            lineage: Lineage::default(),
+            new_lineage: self.new_lineage(settings),
             seed: mix(settings.seed ^ (u64::from(self.run) << 32 | u64::from(self.peer.id.0))),
             election_timeout: Duration::from_nanos(settings.election_timeout),
             heartbeat_interval: Duration::from_nanos(settings.heartbeat),

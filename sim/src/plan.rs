@@ -12,6 +12,8 @@ const CALM_START: Nanos = 2 * SECOND;
 const FAULTS: u64 = 420;
 /// Sets the choice of a lease apart from the plan's other choices.
 pub const LEASES: u64 = 0x1ea5_e5e7;
+/// Likewise the lineages.
+pub const LINEAGES: u64 = 0x11ea_6e5e;
 /// Sets faults of later invention apart likewise.
 const APART: u64 = 0x00fa_0175;
 /// Where one voter begins: so many wishes to add one, for each that is to be added. Some come too early.

@@ -1,5 +1,6 @@
-//! The identity file: whose folder this is, and for how long it has promised anything. Written before
-//! anything is promised, changed only when a replica begins a new life or its promises change in length.
+//! The identity file: whose folder this is, of which cluster, and for how long it has promised anything. Written
+//! before anything is promised, changed only when a replica begins a new life, learns its cluster's lineage, or its
+//! promises change in length.
 //!
 //! ```text
 //!  | magic | version | message bytes | crc32c | Identity (protobuf) |
@@ -9,9 +10,9 @@ use crate::disk::{Disk, is_unreadable, read_full_at, replace_durably};
 use crate::segment::u32_at;
 use crate::{OpenError, Owner, Settings};
 use bytes::{BufMut, BytesMut};
-use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
-use quorumwire_wire::peer;
+use quorumwire_interfaces::{GroupId, Incarnation, Lineage, ReplicaId};
 use quorumwire_wire::prost::Message as _;
+use quorumwire_wire::{lineage_from_proto, lineage_to_proto, peer};
 use std::io;
 use std::time::Duration;
 
@@ -36,19 +37,27 @@ pub(crate) enum Found {
         owner: Owner,
         /// The longest promise that may be in force; zero if the writer did not know.
         promised: Duration,
+        /// The cluster it belongs to, if that is known.
+        lineage: Lineage,
     },
     /// It says nothing that can be trusted.
     Damaged(&'static str),
 }
 
 /// Writes the identity durably, with the promise of these settings.
-pub(crate) fn write_identity(disk: &dyn Disk, settings: &Settings, owner: Owner) -> io::Result<()> {
+pub(crate) fn write_identity(
+    disk: &dyn Disk,
+    settings: &Settings,
+    owner: Owner,
+    lineage: Lineage,
+) -> io::Result<()> {
     let message = peer::Identity {
         cluster: settings.cluster.clone(),
         replica: u32::from(owner.replica.0),
         incarnation: owner.incarnation.0,
         group: owner.group.0,
         promise_us: u64::try_from(settings.promise.as_micros()).unwrap_or(u64::MAX),
+        lineage: lineage_to_proto(lineage),
     };
     let message = message.encode_to_vec();
     let mut file = BytesMut::new();
@@ -83,6 +92,8 @@ pub struct FolderOwner {
     pub group: GroupId,
     /// The life that it remembers.
     pub incarnation: Incarnation,
+    /// Which of all clusters of that name.
+    pub lineage: Lineage,
 }
 
 /// Reads whose folder this is, and changes nothing.
@@ -100,6 +111,7 @@ pub fn owner_of(disk: &dyn Disk) -> Result<Owned, OpenError> {
         replica: ReplicaId(replica),
         group: GroupId(identity.group),
         incarnation: Incarnation(identity.incarnation),
+        lineage: lineage_from_proto(identity.lineage.as_ref()),
     }))
 }
 
@@ -182,5 +194,6 @@ fn ours(identity: &peer::Identity, settings: &Settings) -> Result<Found, OpenErr
             incarnation: Incarnation(identity.incarnation),
         },
         promised: Duration::from_micros(identity.promise_us),
+        lineage: lineage_from_proto(identity.lineage.as_ref()),
     })
 }

@@ -4,7 +4,7 @@
 //! # Use
 //! ```
 //! use bytes::BytesMut;
-//! use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};
+//! use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, ReplicaId, Term};
 //! use quorumwire_storage::{FolderDisk, LogJob, LogWriter, Opened, Settings, open};
 //! use quorumwire_wire::{RecordKind, begin_record, finish_record};
 //! use std::sync::Arc;
@@ -20,6 +20,7 @@
 //!     new_incarnation: Incarnation(0x5eed), // random; used only if the folder is new
 //!     segment_bytes: 64 << 20, // the log goes on in another file from here
 //!     promise: Duration::from_millis(20),
+//!     lineage: Lineage::default(), // not known yet
 //! };
 //! let ready = match open(disk, settings)? {
 //!     Opened::Ready(ready) => ready, // as it was left, or fresh
@@ -52,7 +53,7 @@
 //! | file | what |
 //! |---|---|
 //! | `LOCK` | locked while a process uses the folder; holds its number |
-//! | `identity` | cluster, replica, group, incarnation, longest promise in force, version of the folder |
+//! | `identity` | cluster, its lineage, replica, group, incarnation, longest promise in force, version of the folder |
 //! | `log-<number>` | segments of the log, numbered in hexadecimal without gaps |
 //! | `mark` | how far the log had been synced, for telling a torn end from damage |
 //! | `snapshot-<index>-<term>` | snapshots by their last entry; the newest two are kept |
@@ -98,13 +99,13 @@ pub use log_writer::{
     BATCH_BYTES_TARGET, JOB_BYTES_WAITING_MAX, JOBS_WAITING_MAX, Log, LogCounters, LogHealth,
     LogJob, LogRefused, LogWriter, compactable,
 };
-pub use open::{open, open_memory, open_watched, shorten_promise};
+pub use open::{open, open_memory, open_watched, restate_identity};
 pub use snapshots::{SNAPSHOTS_KEPT, SnapshotError, SnapshotFile, Snapshots};
 pub use wal::{Wal, WalError};
 pub use watch::Part;
 
 use bytes::Bytes;
-use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_wire::{RecordKind, SnapshotHead, peer};
 use std::io;
 use std::sync::Arc;
@@ -130,6 +131,8 @@ pub struct Settings {
     pub segment_bytes: u64,
     /// How long this process' promises to leaders last. Kept in whole microseconds.
     pub promise: Duration,
+    /// The cluster that a new folder is of, where that is known already.
+    pub lineage: Lineage,
 }
 
 impl Settings {
@@ -165,13 +168,15 @@ pub enum Opened {
 pub struct Ready {
     /// The life of the replica that this folder remembers.
     pub incarnation: Incarnation,
+    /// The cluster that the folder belongs to, as far as it was told.
+    pub lineage: Lineage,
     /// This life has just begun: nothing is stored.
     pub fresh: bool,
     /// What was stored when the last process stopped.
     pub stored: Stored,
     /// The longest promise to a leader that may be in force: this process' or an earlier one's. If it is
     /// longer than [`Settings::promise`], nothing may be answered before it has passed since every
-    /// process and plane of this replica stopped; then [`shorten_promise`].
+    /// process and plane of this replica stopped; then [`restate_identity`].
     pub promised: Duration,
     /// Where to write on.
     pub log: Log,
@@ -224,6 +229,7 @@ pub struct DamagedFolder {
     settings: Settings,
     what: String,
     incarnation: Option<Incarnation>,
+    lineage: Lineage,
 }
 
 impl DamagedFolder {

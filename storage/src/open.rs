@@ -12,7 +12,7 @@ use crate::{
     DamagedFolder, Log, MemoryDisk, OpenError, Opened, Owner, Ready, Settings, Snapshots, Stored,
 };
 use bytes::BytesMut;
-use quorumwire_interfaces::{Incarnation, Index, Term};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, Term};
 use quorumwire_wire::{RECORD_HEADER_BYTES, RECORD_VERSION, SnapshotHead};
 use std::io;
 use std::sync::Arc;
@@ -37,19 +37,28 @@ pub fn open_watched(
 ) -> Result<Opened, OpenError> {
     let names = remove_unfinished_files(&*disk)?;
     match read_identity(&*disk, &settings)? {
-        Found::Ours { owner, promised } => {
+        Found::Ours {
+            owner,
+            promised,
+            lineage,
+        } => {
             if promised < settings.promise {
                 // Before anything is promised for longer than the folder says.
-                write_identity(&*disk, &settings, owner)
+                write_identity(&*disk, &settings, owner, lineage)
                     .map_err(OpenError::io("writing identity"))?;
             }
             let promised = promised.max(settings.promise);
-            recover(disk, settings, owner, &names, promised, watch)
+            let kept = Kept {
+                owner,
+                promised,
+                lineage,
+            };
+            recover(disk, settings, &kept, &names, watch)
         }
         Found::Damaged(what) => Ok(damaged(disk, settings, what.to_owned(), None)),
         Found::Nothing if is_unused(&*disk, &names)? => {
             let owner = settings.owner(settings.new_incarnation);
-            let ready = begin(disk, &settings, owner, Vec::new(), true)?;
+            let ready = begin(disk, &settings, (owner, settings.lineage), Vec::new(), true)?;
             Ok(Opened::Ready(ready))
         }
         Found::Nothing => {
@@ -65,14 +74,18 @@ pub fn open_watched(
 pub fn open_memory(disk: Arc<dyn Disk>, settings: &Settings) -> Result<Ready, OpenError> {
     let names = remove_unfinished_files(&*disk)?;
     // A folder of someone else is refused; whatever life of ours it holds, this one is another.
-    read_identity(&*disk, settings)?;
+    let lineage = match read_identity(&*disk, settings)? {
+        Found::Ours { lineage, .. } => lineage,
+        Found::Nothing | Found::Damaged(_) => Lineage::default(),
+    };
     if let Some(name) = names.iter().find(|name| is_content(name)) {
         return Err(OpenError::HoldsData(name.clone()));
     }
     let owner = settings.owner(settings.new_incarnation);
-    write_identity(&*disk, settings, owner).map_err(OpenError::io("writing identity"))?;
+    write_identity(&*disk, settings, owner, lineage).map_err(OpenError::io("writing identity"))?;
     Ok(Ready {
         incarnation: owner.incarnation,
+        lineage,
         fresh: true,
         stored: Stored::default(),
         promised: settings.promise,
@@ -82,15 +95,16 @@ pub fn open_memory(disk: Arc<dyn Disk>, settings: &Settings) -> Result<Ready, Op
     })
 }
 
-/// Notes that promises are no longer than [`Settings::promise`] now. Only once the longer one that
-/// [`Ready::promised`] told of has passed: a process that is started again relies on it.
-pub fn shorten_promise(
+/// Writes the identity anew: promises are no longer than [`Settings::promise`] now, and this is the cluster that the
+/// folder belongs to, if that is known. Only once a longer promise that [`Ready::promised`] told of has passed: a
+/// process that is started again relies on it.
+pub fn restate_identity(
     disk: &dyn Disk,
     settings: &Settings,
-    incarnation: Incarnation,
+    (incarnation, lineage): (Incarnation, Lineage),
 ) -> Result<(), OpenError> {
     let owner = settings.owner(incarnation);
-    write_identity(disk, settings, owner).map_err(OpenError::io("writing identity"))
+    write_identity(disk, settings, owner, lineage).map_err(OpenError::io("writing identity"))
 }
 
 impl DamagedFolder {
@@ -102,7 +116,8 @@ impl DamagedFolder {
         let owner = self.settings.owner(incarnation);
         let disk = &*self.disk;
         // First of all, so that what is left of the old life can never pass for the new one's.
-        write_identity(disk, &self.settings, owner).map_err(OpenError::io("writing identity"))?;
+        write_identity(disk, &self.settings, owner, self.lineage)
+            .map_err(OpenError::io("writing identity"))?;
         let put_aside = || {
             let names = disk.list()?;
             for name in names.iter().filter(|n| n.starts_with(DAMAGED_PREFIX)) {
@@ -115,7 +130,8 @@ impl DamagedFolder {
         };
         put_aside().map_err(OpenError::io("putting damaged files aside"))?;
         let notes = vec![format!("{}: put aside, a new life begins", self.what)];
-        begin(self.disk, &self.settings, owner, notes, false)
+        let whose = (owner, self.lineage);
+        begin(self.disk, &self.settings, whose, notes, false)
     }
 }
 
@@ -124,17 +140,19 @@ impl DamagedFolder {
 fn begin(
     disk: Arc<dyn Disk>,
     settings: &Settings,
-    owner: Owner,
+    (owner, lineage): (Owner, Lineage),
     notes: Vec<String>,
     identify: bool,
 ) -> Result<Ready, OpenError> {
     let wal = Wal::create(&disk, owner, settings.segment_bytes)
         .map_err(OpenError::io("creating the log"))?;
     if identify {
-        write_identity(&*disk, settings, owner).map_err(OpenError::io("writing identity"))?;
+        write_identity(&*disk, settings, owner, lineage)
+            .map_err(OpenError::io("writing identity"))?;
     }
     Ok(Ready {
         incarnation: owner.incarnation,
+        lineage,
         fresh: true,
         stored: Stored::default(),
         promised: settings.promise,
@@ -144,20 +162,27 @@ fn begin(
     })
 }
 
+/// What the identity says of a folder that is ours.
+struct Kept {
+    owner: Owner,
+    promised: Duration,
+    lineage: Lineage,
+}
+
 fn recover(
     disk: Arc<dyn Disk>,
     settings: Settings,
-    owner: Owner,
+    kept: &Kept,
     names: &[String],
-    promised: Duration,
     watch: &mut dyn FnMut(Part, u64, u64),
 ) -> Result<Opened, OpenError> {
+    let owner = kept.owner;
     let mark = Mark::read(&*disk, owner.incarnation).map_err(OpenError::io("reading the mark"))?;
     let mut log_read = |read, of| watch(Part::Log, read, of);
     let replayed = match replay(&*disk, names, owner, mark, &mut log_read) {
         Ok(replayed) => replayed,
         Err(ReplayError::Damaged(what)) => {
-            return Ok(damaged(disk, settings, what, Some(owner.incarnation)));
+            return Ok(damaged(disk, settings, what, Some(kept)));
         }
         Err(ReplayError::Newer { what, version }) => {
             let readable = match what {
@@ -179,12 +204,13 @@ fn recover(
     let newest = newest_snapshot(&*disk, &snapshots, names, base, &mut notes, &mut checked)?;
     let snapshot = match newest {
         Ok(snapshot) => snapshot,
-        Err(what) => return Ok(damaged(disk, settings, what, Some(owner.incarnation))),
+        Err(what) => return Ok(damaged(disk, settings, what, Some(kept))),
     };
     let ready = settle(disk, &settings, owner, replayed, snapshot, notes)
         .map_err(OpenError::io("preparing the log"))?;
     Ok(Opened::Ready(Ready {
-        promised,
+        promised: kept.promised,
+        lineage: kept.lineage,
         snapshots,
         ..ready
     }))
@@ -309,6 +335,7 @@ fn settle(
     });
     Ok(Ready {
         incarnation: owner.incarnation,
+        lineage: Lineage::default(),
         fresh: false,
         promised: settings.promise,
         stored: Stored {
@@ -383,17 +410,13 @@ fn is_content(name: &str) -> bool {
         || !snapshot_places(&[name.to_owned()]).is_empty()
 }
 
-fn damaged(
-    disk: Arc<dyn Disk>,
-    settings: Settings,
-    what: String,
-    incarnation: Option<Incarnation>,
-) -> Opened {
+fn damaged(disk: Arc<dyn Disk>, settings: Settings, what: String, kept: Option<&Kept>) -> Opened {
     Opened::Damaged(DamagedFolder {
         disk,
         settings,
         what,
-        incarnation,
+        incarnation: kept.map(|kept| kept.owner.incarnation),
+        lineage: kept.map_or(Lineage::default(), |kept| kept.lineage),
     })
 }
 

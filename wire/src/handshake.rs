@@ -1,6 +1,8 @@
 //! The first frame of a connection between replicas: who is there, and do we speak the same versions.
-use crate::limits::{ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX};
-use crate::{RECORD_VERSION, peer};
+use crate::limits::{
+    ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX, SETTING_TEXT_BYTES_MAX, SETTINGS_MAX,
+};
+use crate::{RECORD_VERSION, lineage_from_proto, peer};
 
 /// Lowest version of the messages this code can read.
 pub const PROTOCOL_VERSION_MIN: u32 = 1;
@@ -14,6 +16,8 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 pub enum Goodbye {
     /// It belongs to another cluster.
     OtherCluster,
+    /// It belongs to another cluster of the same name.
+    OtherLineage,
     /// It claims our own id.
     OwnId,
     /// Its id is beyond 65,535, its incarnation 0, or a text too long.
@@ -38,6 +42,7 @@ impl Goodbye {
     pub const fn name(self) -> &'static str {
         match self {
             Self::OtherCluster => "other_cluster",
+            Self::OtherLineage => "other_lineage",
             Self::OwnId => "own_id",
             Self::Malformed => "malformed",
             Self::ProtocolVersion => "protocol_version",
@@ -78,6 +83,9 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         plane_address: String::new(),
         promise_us: 0,
         clock_drift_ppm: 0,
+        lineage: None,
+        memory: peer::Memory::Nothing.into(),
+        settings: Vec::new(),
     }
 }
 
@@ -93,7 +101,16 @@ pub fn check_hello(ours: &peer::Hello, theirs: &peer::Hello) -> Result<u32, (Goo
         &theirs.plane_address,
     ]
     .iter()
-    .any(|address| address.len() > ADDRESS_BYTES_MAX);
+    .any(|address| address.len() > ADDRESS_BYTES_MAX)
+        || theirs
+            .settings
+            .iter()
+            .any(|setting| setting.option.len().max(setting.value.len()) > SETTING_TEXT_BYTES_MAX);
+    if theirs.settings.len() > SETTINGS_MAX {
+        let given = theirs.settings.len();
+        let detail = format!("{given} settings; at most {SETTINGS_MAX}");
+        return Err((Goodbye::Malformed, detail));
+    }
     if long || theirs.cluster.len() > CLUSTER_NAME_BYTES_MAX {
         return Err((Goodbye::Malformed, "a text is too long".to_owned()));
     }
@@ -107,6 +124,10 @@ pub fn check_hello(ours: &peer::Hello, theirs: &peer::Hello) -> Result<u32, (Goo
             theirs.replica, theirs.incarnation
         );
         return Err((Goodbye::Malformed, detail));
+    }
+    let lineages = [ours, theirs].map(|it| lineage_from_proto(it.lineage.as_ref()));
+    if lineages[0].contradicts(lineages[1]) {
+        return Err((Goodbye::OtherLineage, two_lineages(ours, theirs)));
     }
     if theirs.replica == ours.replica {
         return Err((Goodbye::OwnId, format!("replica {}", theirs.replica)));
@@ -134,4 +155,23 @@ pub fn check_hello(ours: &peer::Hello, theirs: &peer::Hello) -> Result<u32, (Goo
         return Err((Goodbye::SnapshotVersion, detail));
     }
     Ok(version)
+}
+
+/// In words that are the same at both sides: two replicas are not of one cluster.
+#[must_use]
+pub fn two_lineages(one: &peer::Hello, other: &peer::Hello) -> String {
+    let (lower, higher) = if one.replica <= other.replica {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    let lineage = |of: &peer::Hello| lineage_from_proto(of.lineage.as_ref());
+    format!(
+        "replica {} is of lineage {}, replica {} of lineage {}: two clusters of one name. Stop the one that does not \
+         belong here, and empty its data folder (or give back the right one) before it starts again",
+        lower.replica,
+        lineage(lower),
+        higher.replica,
+        lineage(higher),
+    )
 }

@@ -7,6 +7,7 @@ mod client_frame;
 mod frame;
 mod handshake;
 pub mod limits;
+mod lineage;
 mod membership;
 mod record;
 mod secret;
@@ -40,7 +41,9 @@ pub use client_frame::{
 pub use frame::{FRAME_HEADER_BYTES, FrameError, FrameHeader, encode_frame};
 pub use handshake::{
     Goodbye, PROTOCOL_VERSION_MAX, PROTOCOL_VERSION_MIN, SNAPSHOT_VERSION, check_hello, hello,
+    two_lineages,
 };
+pub use lineage::{lineage_from_proto, lineage_to_proto};
 pub use membership::{CommitQuorum, Member, MemberRole, Membership};
 pub use prost;
 pub use record::{

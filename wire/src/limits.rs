@@ -38,6 +38,12 @@ pub const CLUSTER_NAME_BYTES_MAX: usize = 64;
 /// Longest text of a network address.
 pub const ADDRESS_BYTES_MAX: usize = 256;
 
+/// Most settings in a hello.
+pub const SETTINGS_MAX: usize = 32;
+
+/// Longest name of a setting in a hello, and longest value.
+pub const SETTING_TEXT_BYTES_MAX: usize = 128;
+
 /// Largest command of a session: with the session's name in front it is one of the log.
 pub const SESSION_COMMAND_BYTES_MAX: usize = COMMAND_BYTES_MAX - 16;
 

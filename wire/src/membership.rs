@@ -1,8 +1,8 @@
 //! The members of a group: payload of membership records and part of a snapshot's head.
 use crate::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
-use crate::{Malformed, peer};
+use crate::{Malformed, lineage_from_proto, lineage_to_proto, peer};
 use prost::Message;
-use quorumwire_interfaces::{Incarnation, ReplicaId};
+use quorumwire_interfaces::{Incarnation, Lineage, ReplicaId};
 
 /// Who takes part in a group, and how many must hold an entry to commit it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -11,6 +11,8 @@ pub struct Membership {
     pub members: Vec<Member>,
     /// How many voters must hold an entry before it is committed.
     pub quorum: CommitQuorum,
+    /// Which cluster it is; none in those from before lineages.
+    pub lineage: Lineage,
 }
 
 /// One member.
@@ -80,6 +82,7 @@ impl Membership {
         peer::Membership {
             members,
             quorum: quorum.into(),
+            lineage: lineage_to_proto(self.lineage),
         }
     }
 
@@ -106,7 +109,11 @@ impl Membership {
                 return Err(malformed(format!("commit quorum {}", proto.quorum)));
             }
         };
-        let membership = Self { members, quorum };
+        let membership = Self {
+            members,
+            quorum,
+            lineage: lineage_from_proto(proto.lineage.as_ref()),
+        };
         let voter_count = membership.voters().count();
         if voter_count > VOTERS_MAX {
             return Err(malformed(format!(

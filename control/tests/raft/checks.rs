@@ -4,7 +4,7 @@ use crate::world::{Disk, Node};
 use quorumwire_control::{
     Body, Engage, Entry, HardState, LeaveReason, Output, Peer, Replica, Role, SnapshotMeta, Ticket,
 };
-use quorumwire_interfaces::{Index, Term};
+use quorumwire_interfaces::{Index, Lineage, Term};
 use quorumwire_wire::{Membership, RecordKind};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,8 @@ pub struct Checks {
     terms: BTreeMap<(u16, u64), Term>,
     commits: BTreeMap<(u16, u64), Index>,
     wiped: BTreeSet<(u16, u64)>,
+    /// Of the group, once a replica knows it.
+    lineage: Lineage,
     /// The lives that have taken up the group's first entry.
     founded: BTreeSet<(u16, u64)>,
     reads: BTreeMap<Ticket, Index>,
@@ -71,6 +73,7 @@ impl Checks {
             self.founded.clear();
             self.committed.clear();
             self.written.clear();
+            self.lineage = Lineage::default();
         }
     }
 
@@ -124,6 +127,11 @@ impl Checks {
         self.require(term >= before, || {
             format!("{peer:?} went back to term {term}")
         });
+        let (lineage, known) = (replica.lineage(), self.lineage);
+        self.require(!known.contradicts(lineage), || {
+            format!("{peer:?} is of lineage {lineage}, the group of {known}")
+        });
+        self.lineage = known.or(lineage);
         if replica.role() == Role::Leader {
             self.check_leader(peer, replica);
             self.check_engaged_members(peer, replica);

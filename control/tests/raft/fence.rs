@@ -1,6 +1,6 @@
 //! What waits for a plane to stop is bounded, keeps its order, and what does not fit is refused or
 //! counted.
-use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, config};
+use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
     Body, HardState, Input, LeaveReason, Message, Now, Output, Peer, Promise, Refusal, Replica,
@@ -176,6 +176,7 @@ fn stored_of_three() -> Stored {
         membership: Membership {
             members: vec![member(0), member(1), member(2)],
             quorum: CommitQuorum::Majority,
+            lineage: LINEAGE,
         },
         membership_index: Index(1),
         log_time: LogTime(0),
@@ -212,6 +213,7 @@ fn a_lost_life_says_so_however_much_it_hears() {
                 to_incarnation: Incarnation(2),
                 peer_address: "host1:7400".to_owned(),
                 join: true,
+                initial_members: Vec::new(),
             },
         };
         let input = Input::Message {
@@ -244,6 +246,7 @@ fn the_first_entry_ends_no_promise() {
     let membership = Membership {
         members: vec![members(0), members(1), members(2)],
         quorum: CommitQuorum::Majority,
+        lineage: LINEAGE,
     };
     let mut record = BytesMut::new();
     let begun = begin_record(

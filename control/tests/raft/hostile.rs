@@ -2,7 +2,7 @@
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Body, Input, Message, Now, Output, Peer, Promise, Replica, Role, Stored};
-use quorumwire_interfaces::{Incarnation, Index, Registers, ReplicaId, Term};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, Registers, ReplicaId, Term};
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::{
     CommitQuorum, Member, MemberRole, Membership, RecordKind, begin_record, finish_record,
@@ -61,7 +61,12 @@ impl Random {
         } else {
             CommitQuorum::All
         };
-        Membership { members, quorum }
+        let lineage = Lineage([0, 1, 2][(self.next() % 3) as usize]);
+        Membership {
+            members,
+            quorum,
+            lineage,
+        }
     }
 
     fn record(&mut self, index: u64, term: u64) -> Bytes {
@@ -101,6 +106,7 @@ impl Random {
                 to_incarnation: Incarnation(1 + self.next() % 2),
                 peer_address: "elsewhere".repeat((self.next() % 40) as usize),
                 join: self.flag(),
+                initial_members: (0..(self.next() % 4) as u16).map(ReplicaId).collect(),
             },
             1 => Body::Bootstrap {
                 record: self.record(1, 1),
@@ -174,6 +180,7 @@ fn member_record(random: &mut Random) -> Stored {
             })
             .collect(),
         quorum: CommitQuorum::Majority,
+        lineage: Lineage(1),
     };
     let mut block = BytesMut::new();
     let start = begin_record(&mut block, RecordKind::Membership, GROUP, Term(1), Index(1));
@@ -217,6 +224,7 @@ fn torment(seed: u64, roles: &mut BTreeMap<Role, u64>) -> u64 {
                 let promise = Promise {
                     lasts: Duration::from_micros(random.number()),
                     clock_drift_ppm: u32::try_from(random.next() >> 32).expect("32 bits"),
+                    keeps_lineage: random.flag(),
                 };
                 Input::PeerUp(from, promise)
             }

@@ -130,6 +130,18 @@ const MUTANTS: &[(&str, &str)] = &[
         "a lease broken by a connection that broke",
     ),
     (
+        "begins-though-contradicted",
+        "a cluster of some while others wait for another one",
+    ),
+    (
+        "begins-with-whomever",
+        "a replica in a cluster that it was not told of",
+    ),
+    (
+        "lineage-given-early",
+        "a number that older code drops, and a second one",
+    ),
+    (
         "membership-not-rolled-back",
         "counting over a membership that never was",
     ),
@@ -144,6 +156,7 @@ const MUTANTS: &[(&str, &str)] = &[
         "only-promise-protects-leader",
         "a leader disturbed by one who lost its connection",
     ),
+    ("other-lineage-taken", "a log made of two clusters' entries"),
     (
         "overlapping-changes",
         "two memberships without a common voter",

@@ -1,9 +1,9 @@
 //! The language of the scenarios: one command a line. What each does is in `tests/scenarios/README.md`.
 use crate::show;
-use crate::world::{Content, Disk, ELECTION_TIMEOUT, GROUP, HEARTBEAT, World, config};
+use crate::world::{Content, Disk, ELECTION_TIMEOUT, GROUP, HEARTBEAT, LINEAGE, World, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Entry, HardState, Input, MemberChange, Message, Peer, Role, Ticket};
-use quorumwire_interfaces::{Incarnation, Index, ReplicaId, Term};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_wire::{
     CommitQuorum, Member, MemberRole, Membership, Record, RecordKind, begin_record, finish_record,
 };
@@ -18,6 +18,9 @@ pub struct Script {
     voters: Vec<u16>,
     learners: Vec<u16>,
     quorum: CommitQuorum,
+    lineage: Lineage,
+    /// It is told of each replica.
+    shows_lineage: bool,
     tickets: u64,
 }
 
@@ -28,6 +31,8 @@ pub fn run(commands: &str) -> Result<String, String> {
         voters: Vec::new(),
         learners: Vec::new(),
         quorum: CommitQuorum::Majority,
+        lineage: LINEAGE,
+        shows_lineage: false,
         tickets: 0,
     };
     for line in commands.lines() {
@@ -59,6 +64,12 @@ impl Script {
             "voters" => self.voters = numbers(words)?,
             "learners" => self.learners = numbers(words)?,
             "all-must-agree" => self.quorum = CommitQuorum::All,
+            "lineage" => {
+                let number: u64 = parse(words.first().ok_or("which one?")?)?;
+                self.lineage = Lineage(u128::from(number));
+                self.shows_lineage = true;
+            }
+            "older" => self.world.older = numbers(words)?.into_iter().collect(),
             "start" => return self.start(words),
             "fresh" => return self.fresh(words),
             "join" => self
@@ -178,11 +189,7 @@ impl Script {
             } else {
                 (RecordKind::Command, format!("x{index}").into_bytes())
             };
-            let mut block = BytesMut::new();
-            let start = begin_record(&mut block, kind, GROUP, Term(*term), index);
-            block.extend_from_slice(&payload);
-            finish_record(&mut block, start);
-            let block = block.freeze();
+            let block = record(kind, &payload, (*term, index.0));
             let record = Record::decode(&block).expect("just made");
             entries.push(Entry::of_record(&block, 0, &record));
         }
@@ -206,6 +213,7 @@ impl Script {
         Membership {
             members,
             quorum: self.quorum,
+            lineage: self.lineage,
         }
     }
 
@@ -543,10 +551,27 @@ impl Script {
                 round: 1,
                 records: Vec::new(),
             },
+            Some("members") => {
+                let number: u64 = parse(words.get(3).ok_or("of which lineage?")?)?;
+                let term = parse(words.get(2).ok_or("in which term?")?)?;
+                let membership = Membership {
+                    lineage: Lineage(u128::from(number)),
+                    ..self.membership()
+                };
+                let record = record(RecordKind::Membership, &membership.encode(), (term, 2));
+                quorumwire_control::Body::Append {
+                    previous_index: Index(1),
+                    previous_term: Term(1),
+                    commit_index: Index(2),
+                    round: 1,
+                    records: vec![record],
+                }
+            }
             Some("fresh") => quorumwire_control::Body::Fresh {
                 to_incarnation: Incarnation(parse(words.get(2).ok_or("to which life?")?)?),
                 peer_address: format!("host{}:7400", from.id),
                 join: false,
+                initial_members: Vec::new(),
             },
             Some("stand") => quorumwire_control::Body::VoteRequest {
                 last_index: Index(parse(words.get(3).ok_or("last index?")?)?),
@@ -606,11 +631,22 @@ impl Script {
                 if status.lease { " lease" } else { "" },
                 fast_state(&status),
             ));
+            if self.shows_lineage {
+                lines.push(format!("    lineage {}", replica.lineage()));
+            }
         }
         for line in lines {
             self.world.say(line);
         }
     }
+}
+
+fn record(kind: RecordKind, payload: &[u8], (term, index): (u64, u64)) -> Bytes {
+    let mut block = BytesMut::new();
+    let start = begin_record(&mut block, kind, GROUP, Term(term), Index(index));
+    block.extend_from_slice(payload);
+    finish_record(&mut block, start);
+    block.freeze()
 }
 
 /// What the plane is doing, for replicas that have one that was ever used.

@@ -1,6 +1,6 @@
 //! A leader that lacks a snapshot for somebody asks for one until it has one, whatever became of the one
 //! it asked for before. Transfers themselves are in the scenarios.
-use crate::world::{ELECTION_TIMEOUT, config};
+use crate::world::{ELECTION_TIMEOUT, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
     Body, HardState, IncomingSnapshot, Input, Message, Now, Output, Peer, Replica, Role,
@@ -31,6 +31,7 @@ fn meta() -> SnapshotMeta {
         last_term: BASE.1,
         membership: Membership {
             quorum: CommitQuorum::Majority,
+            lineage: LINEAGE,
             members: members.collect(),
         },
         membership_index: Index(1),

@@ -5,10 +5,10 @@ use crate::plane::{Frame, Plane};
 use crate::show;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quorumwire_control::{
-    Config, Entry, HardState, Input, Message, Now, Output, Peer, Replica, SnapshotMeta, Stored,
-    Ticket,
+    Config, Entry, HardState, Input, Message, Now, Output, Peer, Promise, Replica, SnapshotMeta,
+    Stored, Ticket,
 };
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
 use quorumwire_wire::Membership;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -41,6 +41,8 @@ pub struct World {
     pub drift_ppm: Option<u32>,
     /// Whether replicas that start may serve reads by a lease.
     pub lease_reads: bool,
+    /// Who runs code from before lineages.
+    pub older: BTreeSet<u16>,
     /// Whether replicas started from now on have data planes, and those hold acknowledgements.
     pub planes: Option<bool>,
     /// Directed links on which the planes' packets are lost.
@@ -172,6 +174,9 @@ impl Node {
     }
 }
 
+/// Of the groups that tests put in place.
+pub const LINEAGE: Lineage = Lineage(0x11ea);
+
 pub fn config(id: u16, incarnation: u64, initial: &[u16]) -> Config {
     Config {
         group: GROUP,
@@ -181,6 +186,9 @@ pub fn config(id: u16, incarnation: u64, initial: &[u16]) -> Config {
         },
         peer_address: format!("host{id}:7400"),
         initial_members: initial.iter().copied().map(ReplicaId).collect(),
+        lineage: Lineage::default(),
+        // Of a cluster that begins here; those that a script puts in place have one.
+        new_lineage: Lineage(u128::from(id) * 1000 + u128::from(incarnation)),
         seed: u64::from(id) * 1000 + incarnation,
         election_timeout: ELECTION_TIMEOUT,
         lease: ELECTION_TIMEOUT,
@@ -215,6 +223,7 @@ impl World {
             lease: None,
             drift_ppm: None,
             lease_reads: true,
+            older: BTreeSet::new(),
             planes: None,
             plane_cut: BTreeSet::new(),
         }
@@ -287,10 +296,11 @@ impl World {
             return;
         }
         let (peer_a, peer_b) = (self.nodes[&a].peer, self.nodes[&b].peer);
-        let (promise_a, promise_b) = (
-            self.nodes[&a].config.promise(),
-            self.nodes[&b].config.promise(),
-        );
+        let promise = |id: u16| Promise {
+            keeps_lineage: !self.older.contains(&id),
+            ..self.nodes[&id].config.promise()
+        };
+        let (promise_a, promise_b) = (promise(a), promise(b));
         self.input(a, Input::PeerUp(peer_b, promise_b));
         self.input(b, Input::PeerUp(peer_a, promise_a));
         for (id, other) in [(a, peer_b), (b, peer_a)] {

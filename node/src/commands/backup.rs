@@ -80,13 +80,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 pub fn described(head: &BackupHead) -> String {
     let state = &head.state;
     format!(
-        "cluster {:?} up to index {} of term {}, log time {} ms, written by replica {} at {} ms since 1970",
+        "cluster {:?} up to index {} of term {}, log time {} ms, written by replica {} at {} ms since 1970; \
+         lineage {}",
         head.cluster,
         state.last_index,
         state.last_term,
         state.log_time,
         head.replica,
         head.taken_ms,
+        state.membership.lineage,
     )
 }
 

@@ -161,6 +161,9 @@ fn list(target: &Target, json: bool) -> anyhow::Result<()> {
     }
     out!("{}", columns(&rows))?;
     outln!("quorum: {}", as_text(&report.quorum))?;
+    if !report.lineage.is_empty() {
+        outln!("lineage: {}", as_text(&report.lineage))?;
+    }
     for of in view.reports() {
         if let Some(line) = status::snapshot(of, view.leader()) {
             outln!("replica {}: {}", of.id, as_text(&line))?;

@@ -1,7 +1,7 @@
 //! The data folder that a new cluster begins with when it does not begin empty: one state, and the one
 //! replica that holds it. See docs/decisions/0011-a-new-cluster-from-old-data.md.
 use crate::options::Refused;
-use crate::server::{Application, GROUP, random_number};
+use crate::server::{Application, GROUP, random_lineage, random_number};
 use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail};
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
@@ -69,6 +69,7 @@ pub fn write(
     stage: &Stage,
 ) -> anyhow::Result<Index> {
     let disk = Arc::new(FolderDisk::open(folder)?);
+    let lineage = random_lineage()?;
     let own_life = Incarnation(random_number()?.max(1));
     let settings = Settings {
         cluster: begins.cluster.clone(),
@@ -77,6 +78,7 @@ pub fn write(
         new_incarnation: own_life,
         segment_bytes: SEGMENT_BYTES,
         promise: Duration::ZERO, // nothing was promised in this life
+        lineage,
     };
     let Opened::Ready(ready) = open(disk, settings)? else {
         bail!("{} is not empty", folder.display());
@@ -113,6 +115,7 @@ pub fn write(
         membership: Membership {
             members,
             quorum: begins.quorum,
+            lineage,
         },
         membership_index: last_index,
     };

@@ -7,7 +7,7 @@ use crate::server::{Application, GROUP, apply, commands_of};
 use crate::stage::Stage;
 use bytes::{BufMut as _, BytesMut};
 use clap::Parser as _;
-use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
 use quorumwire_kv::memcached::{Parsed, Request, parse};
 use quorumwire_sessions::Outcome;
 use quorumwire_storage::{FolderDisk, LogJob, Opened, Ready, Settings, open};
@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
+const OLD_LINEAGE: Lineage = Lineage(0x1d);
 const OLD_LIFE: Incarnation = Incarnation(0x01d);
 const MEMBERS: &str = "2=10.0.0.2:7400,1=10.0.0.1:7400,3=10.0.0.3:7400";
 
@@ -73,6 +74,7 @@ fn members() -> Membership {
     Membership {
         members: vec![member(1), member(2), member(3)],
         quorum: CommitQuorum::All,
+        lineage: OLD_LINEAGE,
     }
 }
 
@@ -213,6 +215,7 @@ fn opened(folder: &Path, cluster: &str, life: Incarnation) -> Ready {
         new_incarnation: life,
         segment_bytes: 1 << 20,
         promise: Duration::from_millis(20),
+        lineage: Lineage::default(),
     };
     match open(Arc::new(FolderDisk::open(folder).unwrap()), settings).unwrap() {
         Opened::Ready(ready) => ready,
@@ -232,6 +235,9 @@ fn check_holder(dir: &Path, cluster: &str, others: &[u16]) {
     assert_eq!(ready.stored.hard_state.commit_index, head.last_index.0);
     assert!(ready.stored.entries.is_empty());
     assert_eq!(head.membership.quorum, CommitQuorum::All);
+    let lineage = head.membership.lineage;
+    assert!(lineage.is_known() && lineage != OLD_LINEAGE);
+    assert_eq!(ready.lineage, lineage, "also in the identity");
     let voters: Vec<_> = head.membership.voters().collect();
     assert_eq!(voters.len(), 1, "{voters:?}");
     assert_eq!(

@@ -146,6 +146,7 @@ impl Survivor {
             new_incarnation: owner.incarnation, // not used: the folder is not new
             segment_bytes: SEGMENT_BYTES,
             promise: Duration::ZERO,
+            lineage: owner.lineage,
         };
         let mut watch = |part, read, of| {
             stage.set(Far::of_bytes(
@@ -248,7 +249,7 @@ impl Survivor {
             .map(|member| member.id.to_string())
             .collect();
         format!(
-            "replica {} of cluster {:?} holds\n\
+            "replica {} of cluster {:?} (lineage {}) holds\n\
              \x20 term             {}\n\
              \x20 last index       {} (of term {})\n\
              \x20 commit index     {} (what it knows of; more may be committed)\n\
@@ -256,6 +257,7 @@ impl Survivor {
              \x20 members          {}\n",
             owner.replica,
             owner.cluster,
+            self.members.lineage.or(owner.lineage),
             self.term,
             self.last_index,
             self.last_term,

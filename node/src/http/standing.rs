@@ -4,15 +4,19 @@ use crate::tls::Standing;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 
 /// What everybody may ask: strangers are told whether the server is up, for so are load balancers. Why it is not is
 /// for those who are known.
 pub async fn for_everybody(request: Request, next: Next) -> Response {
     let standing = standing_of(&request);
+    let is_readiness = request.uri().path() == "/readyz";
     let answer = next.run(request).await;
     if standing == Standing::Nobody && answer.status() == StatusCode::SERVICE_UNAVAILABLE {
         return plain_error(StatusCode::SERVICE_UNAVAILABLE, "not now");
+    }
+    if standing == Standing::Nobody && is_readiness && answer.status() == StatusCode::OK {
+        return "ready\n".into_response();
     }
     answer
 }

@@ -59,8 +59,16 @@ fn ask(served: &Served, dir: &Path, first_line: &str) -> String {
 fn strangers_are_told_whether_it_is_ready_and_not_why() {
     let dir = tempfile::tempdir().unwrap();
     let ready = dir.path().join("ready");
-    let served = secured(&ready, report());
-    assert!(get(&served, &ready, "/readyz").starts_with("HTTP/1.1 200"));
+    let faulty = Report {
+        faults: vec!["why".to_owned()],
+        ..report()
+    };
+    let served = secured(&ready, faulty);
+    let answer = get(&served, &ready, "/readyz");
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && !answer.contains("why"),
+        "{answer}"
+    );
     assert!(get(&served, &ready, "/healthz").starts_with("HTTP/1.1 200"));
     assert!(get(&served, &ready, "/v1/status").starts_with("HTTP/1.1 403"));
     let unready = dir.path().join("unready");

@@ -1,7 +1,7 @@
 //! Requests of people: change members, hand leadership over, take a snapshot, hash the state.
 use super::Server;
 use crate::admin::{AdminError, AdminRequest};
-use quorumwire_control::{Input, Ticket};
+use quorumwire_control::{Input, MemberChange, Refusal, Ticket};
 use quorumwire_interfaces::{Index, ReplicaId};
 use tokio::sync::oneshot;
 
@@ -24,6 +24,10 @@ impl Server {
                 reply.send(self.report()).ok(); // gone: whoever asked has stopped waiting
             }
             AdminRequest::ChangeMembers(change, reply) => {
+                if let Some(foreign) = self.is_foreign(&change) {
+                    reply.send(Err(foreign)).ok(); // gone: whoever asked has stopped waiting
+                    return;
+                }
                 let ticket = self.core.next_ticket();
                 self.waiting.insert(ticket, Waiting::Plain(reply));
                 self.change_members(ticket, change);
@@ -55,6 +59,15 @@ impl Server {
                 self.snapshots.backups.want_state(at_least, reply);
             }
         }
+    }
+
+    /// Why a replica cannot be taken in although it was met: it is of another cluster.
+    fn is_foreign(&self, change: &MemberChange) -> Option<AdminError> {
+        let MemberChange::Add { id, .. } = change else {
+            return None;
+        };
+        let words = self.core.links.foreign(*id)?;
+        Some(AdminError::Refused(Refusal::Invalid(words.to_owned())))
     }
 
     pub fn answer_admin(&mut self, ticket: Ticket, result: Result<(), AdminError>) {

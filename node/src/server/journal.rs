@@ -206,6 +206,7 @@ mod tests {
             new_incarnation: Incarnation(7),
             segment_bytes: 1 << 20,
             promise: std::time::Duration::from_millis(20),
+            lineage: quorumwire_interfaces::Lineage::default(),
         };
         let Opened::Ready(ready) = open(Arc::new(MemoryDisk::new()), settings).unwrap() else {
             panic!("a new folder is not damaged");

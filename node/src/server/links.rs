@@ -22,10 +22,13 @@ use std::io::{self, Read, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+mod agreement;
 mod dialing;
 mod proofs;
 mod secrets;
 mod strangers;
+
+pub use agreement::{BEGINS_WITH, JOINS};
 
 /// Connections at once, those still in the handshake included; more are closed at once.
 pub const LINKS_MAX: usize = 64;
@@ -54,7 +57,7 @@ const QUIET_KEEPALIVES: u32 = 2;
 /// A refused connection is shown to people for this long, and the log says it again after as long.
 const REFUSAL_SHOWN: Duration = Duration::from_secs(30);
 /// Characters of a foreign text that are shown to people.
-const FOREIGN_TEXT_MAX: usize = 200;
+const FOREIGN_TEXT_MAX: usize = 400;
 /// Bytes taken from one connection in one turn, so that none starves the others.
 const READ_BYTES_PER_TURN: usize = 4 << 20;
 
@@ -143,6 +146,8 @@ struct Link {
     peer: Option<Peer>,
     /// The other side has gone on behind its hello: it takes us for who we are.
     let_in: bool,
+    /// What it said of itself first.
+    hello: Option<Box<peer::Hello>>,
     info: PeerInfo,
     input: BytesMut,
     output: Outbox,
@@ -188,6 +193,8 @@ pub struct Links {
     scratch: Box<[u8]>,
     /// Who is not connected, and why, for people.
     refused: BTreeMap<(String, String), strangers::Refusal>,
+    /// Who does not belong here, and what others were told differently.
+    agreement: agreement::Agreement,
     now: Now,
     pub counters: LinkCounters,
 }
@@ -224,6 +231,7 @@ impl Links {
             silence_max,
             scratch: vec![0; 256 << 10].into_boxed_slice(),
             refused: BTreeMap::new(),
+            agreement: agreement::Agreement::default(),
             now: Now::default(),
             counters: LinkCounters::default(),
         }
@@ -258,6 +266,7 @@ impl Links {
         self.refused
             .keys()
             .map(|(who, why)| format!("{who}: {why}"))
+            .chain(self.contradictions())
     }
 
     /// Whether this life of a replica is connected.
@@ -389,6 +398,7 @@ impl Links {
         self.now = now;
         self.refused
             .retain(|_, refusal| now.0.saturating_sub(refusal.at.0) < REFUSAL_SHOWN);
+        self.compare_all(now);
         self.dial_due(now);
         self.tell_missing(now);
         self.go_on_proving(now, sink);
@@ -521,6 +531,7 @@ impl Links {
                 Ok(None) => return Ok(()),
                 Err(error) => {
                     self.counters.closed_malformed += 1;
+                    self.note_if_tls(slot);
                     return Err(malformed(&error));
                 }
             };
@@ -552,16 +563,7 @@ impl Links {
         self.counters.messages_in += 1;
         let from = self.slots[slot].as_ref().and_then(|link| link.peer);
         match (message.body, from) {
-            (Some(Body::Goodbye(goodbye)), _) => {
-                let reason = printable(&goodbye.reason);
-                let text = format!("it said goodbye: {reason} {}", printable(&goodbye.detail));
-                if goodbye.reason != Goodbye::Stopping.name()
-                    && goodbye.reason != Goodbye::Superseded.name()
-                {
-                    self.note_refusal(slot, text.clone());
-                }
-                Err(text)
-            }
+            (Some(Body::Goodbye(goodbye)), _) => Err(self.take_goodbye(slot, &goodbye)),
             (Some(Body::Hello(hello)), None) => self.take_hello(slot, hello, sink),
             (None, Some(_)) => {
                 self.note_let_in(slot);
@@ -598,6 +600,11 @@ impl Links {
             return Err(self.take_proof(slot, &hello));
         }
         if let Err((reason, detail)) = check_hello(&self.hello, &hello) {
+            if reason == Goodbye::OtherLineage
+                && let Ok(id) = u16::try_from(hello.replica)
+            {
+                self.note_foreign(ReplicaId(id), detail.clone());
+            }
             return Err(self.refuse(slot, reason, detail));
         }
         let peer = Peer {
@@ -614,6 +621,10 @@ impl Links {
             self.refuse_tls(slot, TlsRefusal::WrongName);
             return Err(format!("replica {named} said that it is {}", peer.id));
         }
+        if let Err(detail) = self.check_memory(&hello) {
+            self.note_foreign(peer.id, detail.clone());
+            return Err(self.refuse(slot, Goodbye::OtherLineage, detail));
+        }
         if let Some(older) = self.up.get(&peer.id).copied() {
             if self.is_impostor(older, peer) {
                 let detail = format!("replica {} is connected and a member", peer.id);
@@ -627,9 +638,11 @@ impl Links {
         let promise = Promise {
             lasts: Duration::from_micros(hello.promise_us),
             clock_drift_ppm: hello.clock_drift_ppm,
+            keeps_lineage: hello.memory() != peer::Memory::Unspecified,
         };
         let link = self.slots[slot].as_mut().expect("open: it just read");
         link.peer = Some(peer);
+        link.hello = Some(Box::new(hello.clone()));
         link.info = PeerInfo {
             peer: hello.peer_address,
             client: hello.client_address,
@@ -640,6 +653,7 @@ impl Links {
         };
         link.queue(&peer::PeerMessage::default(), &[]); // it is let in
         self.up.insert(peer.id, slot);
+        self.note_welcome(peer.id);
         sink.push(LinkEvent::Up(peer, promise));
         Ok(())
     }
@@ -670,6 +684,8 @@ impl Links {
             link.output.write_to(&mut link.stream).ok();
             if reason != Goodbye::Superseded {
                 self.counters.closed_handshake_refused += 1;
+            }
+            if reason != Goodbye::Superseded && reason != Goodbye::OtherLineage {
                 self.note_refusal(slot, format!("refused: {text}"));
             }
         }

@@ -45,9 +45,14 @@ impl Host {
     }
 
     fn connect(&self, incarnation: u64) -> std::net::TcpStream {
+        self.connect_as(&quorumwire_wire::hello("test", 1, incarnation))
+    }
+
+    /// A connection on which this was said.
+    pub fn connect_as(&self, hello: &peer::Hello) -> std::net::TcpStream {
         let mut stream = std::net::TcpStream::connect(self.address).unwrap();
         let hello = peer::PeerMessage {
-            body: Some(Body::Hello(quorumwire_wire::hello("test", 1, incarnation))),
+            body: Some(Body::Hello(hello.clone())),
             ..peer::PeerMessage::default()
         };
         let mut frame = BytesMut::new();

@@ -3,6 +3,7 @@
 //! between two turns.
 mod addresses;
 mod administration;
+mod alike;
 mod answers;
 mod apply;
 mod asks;
@@ -18,6 +19,7 @@ mod core;
 mod counters;
 mod datagrams;
 mod dial;
+mod folder;
 mod handshakes;
 mod how_far;
 mod journal;
@@ -79,7 +81,7 @@ use std::time::Duration;
 pub use self::core::Application;
 pub use apply::{apply, commands_of};
 pub use member_mark::mark_as_member;
-pub use start::{random_number, run};
+pub use start::{random_lineage, random_number, run};
 
 /// The one replicated log of this server. Messages, records and folders name it, so that there can
 /// be more.
@@ -109,6 +111,7 @@ struct Server {
     options: ServerOptions,
     addresses: Addresses,
     incarnation: Incarnation,
+    folder: folder::Folder,
     /// Something that was wrong with the data folder, for people.
     start_fault: Option<String>,
     poll: Poll,
@@ -375,6 +378,7 @@ impl Server {
         self.core.links.housekeeping(now, &mut self.link_events);
         self.take_link_events();
         self.look_where_members_are();
+        self.note_cluster();
         self.core.journal.retry()?;
         self.tell_service_manager();
         self.tell_removal();

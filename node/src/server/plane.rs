@@ -7,8 +7,8 @@ use crate::report::DataPlaneReport;
 use bytes::{BufMut, Bytes, BytesMut};
 use quorumwire_control::{Engage, NextEntry, Now, append_record, next_entries};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, MemcachedLeave, PlaneError,
-    PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer, Registers, ReplicaId, Term,
+    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, Lineage, MemcachedLeave,
+    PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer, Registers, ReplicaId, Term,
 };
 use quorumwire_wire::Tick;
 use std::collections::{BTreeMap, VecDeque};
@@ -87,8 +87,10 @@ pub struct Plane {
     pub address: String,
     group: GroupId,
     held: bool,
-    /// Those of the secret file, before they are given.
-    from_file: Option<PlaneKeys>,
+    /// Those of the secret file.
+    from_file: Option<ClusterKeys>,
+    /// The cluster that they are for.
+    lineage: Lineage,
     /// What replicas sign with in place of what the secret file says.
     agreed: Option<PlaneKeyPair>,
     payload_bytes_max: usize,
@@ -139,6 +141,7 @@ impl Plane {
             group,
             held,
             from_file: None,
+            lineage: Lineage::default(),
             agreed: None,
             payload_bytes_max,
             addresses: BTreeMap::new(),
@@ -173,7 +176,7 @@ impl Plane {
 
     /// Takes the keys of the secret file; of those only what is clients', where replicas agree on theirs.
     pub fn set_keys(&mut self, keys: &ClusterKeys) {
-        self.from_file = Some(keys.for_planes());
+        self.from_file = Some(keys.clone());
         self.give_keys();
     }
 
@@ -183,10 +186,19 @@ impl Plane {
         self.give_keys();
     }
 
+    /// The log says which cluster it is. Not while engaged: members are changed in software only.
+    pub fn set_lineage(&mut self, lineage: Lineage) {
+        if self.lineage != lineage {
+            self.lineage = lineage;
+            self.give_keys();
+        }
+    }
+
     fn give_keys(&mut self) {
-        let Some(from_file) = self.from_file else {
+        let Some(from_file) = &self.from_file else {
             return;
         };
+        let from_file = from_file.for_planes(self.lineage);
         let cluster = self.agreed.unwrap_or(from_file.cluster);
         self.place.set_keys(&PlaneKeys {
             cluster,

@@ -9,7 +9,7 @@ use mio::Token;
 use mio::net::TcpListener;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_interfaces::{
-    Applied, DataPlane, EntryKind, GroupId, Incarnation, Limits, LogTime, MemcachedLeave,
+    Applied, DataPlane, EntryKind, GroupId, Incarnation, Limits, Lineage, LogTime, MemcachedLeave,
     PlaneEntry, PlaneEvent, PlaneKeys, ReplicaId, StateMachine as _, Term,
 };
 use quorumwire_kv::memcached::{Parsed, Request, parse};
@@ -200,6 +200,8 @@ fn config() -> Config {
         },
         peer_address: "host0:7400".to_owned(),
         initial_members: vec![ReplicaId(0)],
+        lineage: Lineage::default(),
+        new_lineage: Lineage(1),
         seed: 1,
         election_timeout: 5 * HEARTBEAT,
         lease: 5 * HEARTBEAT,

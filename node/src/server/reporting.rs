@@ -49,6 +49,10 @@ impl Server {
         Report {
             id: me.0,
             cluster: self.options.cluster.clone(),
+            lineage: match self.core.replica.lineage() {
+                lineage if lineage.is_known() => lineage.to_string(),
+                _ => String::new(),
+            },
             group: self.core.group.0,
             role: self.core.role_name().to_owned(),
             term: status.term.0,

@@ -114,6 +114,7 @@ fn a_leader_names_whom_a_quorum_lacks() {
         membership: Membership {
             members: (0..4).map(member).collect(),
             quorum: CommitQuorum::All,
+            lineage: quorumwire_interfaces::Lineage(1),
         },
         followers: vec![
             follower(1, 8, true),

@@ -1,5 +1,6 @@
 //! Starting: open the data folder, find out who we are in this life, bind, join the parts.
 use super::addresses::{AddressBook, addresses_to_dial};
+use super::alike;
 use super::attention::Attention;
 use super::budget::Budget;
 use super::busy_poll::BusyPoll;
@@ -7,6 +8,7 @@ use super::choose_plane::{EarlierPlaneOff, choose_plane};
 use super::clients::{Clients, Protocol};
 use super::core::{Application, Core};
 use super::datagrams::Datagrams;
+use super::folder::{Folder, memory_of};
 use super::how_far::HowFar;
 use super::journal::Journal;
 use super::links::Links;
@@ -32,7 +34,7 @@ use mio::{Interest, Poll, Registry, Waker};
 use quorumwire_control::{
     Config, Entry, HardState, Now, Peer, Promise, Replica, SnapshotMeta, Stored,
 };
-use quorumwire_interfaces::{Incarnation, Index, LogTime};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime};
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Part, Ready, Settings, open_memory,
 };
@@ -148,6 +150,7 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
 
 /// What was found in the data folder.
 struct Memory {
+    folder: Folder,
     incarnation: Incarnation,
     journal: Journal,
     stored: Stored,
@@ -175,6 +178,7 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
         new_incarnation: Incarnation(random_number()?.max(1)),
         segment_bytes: options.segment_bytes,
         promise: options.lease,
+        lineage: Lineage::default(),
     };
     let mut fault = None;
     let mut service_manager = ServiceManager::of_this_process();
@@ -204,7 +208,10 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
         tracing::warn!(note, "data folder");
     }
     let holds_nothing = ready.stored.snapshot.is_none() && ready.stored.entries.is_empty();
-    let amnesiac = holds_nothing && has_forgotten(&options.dir, ready.incarnation)?;
+    // The lineage outlives a life, wherever the mark of it is.
+    let has_forgotten =
+        has_forgotten(&options.dir, ready.incarnation)? || ready.fresh && ready.lineage.is_known();
+    let amnesiac = holds_nothing && has_forgotten;
     if amnesiac {
         tracing::warn!(
             "this replica was a member and remembers nothing of it: it counts for nothing until the \
@@ -217,6 +224,12 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
             "it was a member and remembers nothing: it counts for nothing until the others have brought \
              it up to date; if all have forgotten, the data is gone"
                 .to_owned(),
+        );
+    }
+    if options.join && !ready.fresh {
+        tracing::info!(
+            lineage = %ready.lineage,
+            "option join changes nothing: this data folder is that of a member already"
         );
     }
     let store = restore(&ready, &mut is_at)?;
@@ -232,6 +245,7 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
         }
     };
     Ok(Memory {
+        folder: Folder::new(disk, settings, ready.lineage),
         incarnation: ready.incarnation,
         journal: Journal::new(log),
         stored: to_control(ready.stored, ready.fresh),
@@ -239,8 +253,6 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
         snapshots: Snapshots::start(ready.snapshots, GROUP, Arc::clone(waker))?,
         earlier: EarlierPromise {
             lasts: ready.promised,
-            disk,
-            settings,
         },
         amnesiac,
         fault,
@@ -260,8 +272,6 @@ fn how_far_read(part: Part, read: u64, of: u64) -> Far {
 /// What the folder says of the promises of the process before this one.
 struct EarlierPromise {
     lasts: Duration,
-    disk: Arc<FolderDisk>,
-    settings: Settings,
 }
 
 impl EarlierPromise {
@@ -270,14 +280,15 @@ impl EarlierPromise {
     /// promise counts. Until then nothing was said by this process, and since `off` nothing by another.
     fn wait_out(
         &self,
+        folder: &Folder,
         off: &EarlierPlaneOff,
         life: Incarnation,
         stop: &AtomicBool,
     ) -> anyhow::Result<Now> {
-        if self.lasts > self.settings.promise {
+        if self.lasts > folder.promise() {
             wait_out_promise(off.now(), self.lasts, stop)?;
-            storage::shorten_promise(&*self.disk, &self.settings, life)
-                .context("option dir: noting the shorter promise")?;
+            let noted = folder.shorten_promise(life);
+            noted.context("option dir: noting the shorter promise")?;
         }
         Ok(off.now())
     }
@@ -388,9 +399,12 @@ fn join(
     let term_keys = agree_on_keys(options)?;
     let agreed = term_keys.as_ref().map(TermKeys::pair);
     let (data_plane, earlier_off) = choose_plane(options, registry, udp.as_ref(), agreed)?;
-    let now = (memory.earlier).wait_out(&earlier_off, memory.incarnation, stop)?;
+    let now = (memory.earlier).wait_out(&memory.folder, &earlier_off, memory.incarnation, stop)?;
     let replica = Replica::new(config, now, memory.stored)
         .context("what the data folder holds contradicts itself")?;
+    hello.lineage = quorumwire_wire::lineage_to_proto(replica.lineage());
+    hello.memory = memory_of(&replica).into();
+    hello.settings = alike::settings(options, !memory.amnesiac);
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
     if let Some(plane) = &data_plane {
         if options.peer_tls.is_some() && !options.listen_plane.ip().is_loopback() {
@@ -435,6 +449,7 @@ fn join(
         options: options.clone(),
         addresses,
         incarnation: memory.incarnation,
+        folder: memory.folder,
         start_fault: memory.fault,
         poll,
         core,
@@ -494,6 +509,8 @@ fn config(
         } else {
             Vec::new()
         },
+        lineage: memory.folder.lineage(),
+        new_lineage: random_lineage()?,
         seed: random_number()?,
         election_timeout: options.election_timeout,
         lease: options.lease,
@@ -552,6 +569,12 @@ pub fn random_number() -> anyhow::Result<u64> {
     Ok(getrandom::u64()?)
 }
 
+/// A number for a cluster that has none yet.
+pub fn random_lineage() -> anyhow::Result<Lineage> {
+    let (high, low) = (random_number()?, random_number()?);
+    Ok(Lineage(u128::from(high) << 64 | u128::from(low.max(1))))
+}
+
 impl Server {
     /// The members changed: dial whom we must know, and remember for good that we are one of them.
     pub fn membership_changed(&mut self, membership: &Membership) -> anyhow::Result<()> {
@@ -565,6 +588,10 @@ impl Server {
             .iter()
             .map(|member| (member.id, member.incarnation))
             .collect();
+        let lineage = self.core.replica.lineage_in_log();
+        if let Some(plane) = &mut self.core.plane {
+            plane.set_lineage(lineage);
+        }
         self.core.links.dial_all = own.is_none();
         let now = self.core.now;
         self.core.links.set_addresses(&addresses, now);

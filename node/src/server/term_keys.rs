@@ -326,3 +326,7 @@ fn no_key(error: &anyhow::Error) {
 #[cfg(test)]
 #[path = "term_keys_test.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "earlier_life_test.rs"]
+mod earlier_life;

@@ -6,8 +6,8 @@ use crate::server::plane::Plane;
 use crate::server::plane_turn::tests::core_of_one;
 use quorumwire_control::LeaveReason;
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Grant, GroupId, Incarnation, Index, Limits, PlaneError, PlaneEvent,
-    PlaneKeys, Registers,
+    Answer, Command, DataPlane, Grant, GroupId, Incarnation, Index, Limits, Lineage, PlaneError,
+    PlaneEvent, PlaneKeys, Registers,
 };
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::net::SocketAddr;
@@ -35,6 +35,7 @@ fn membership(roles: &[(u16, MemberRole)]) -> Membership {
     Membership {
         members: roles.iter().map(member).collect(),
         quorum: CommitQuorum::Majority,
+        lineage: Lineage::default(),
     }
 }
 
@@ -391,14 +392,18 @@ fn each_fast_term_that_it_leads_has_a_key_of_its_own() {
     assert_eq!(shown.engaged(), [Term(7), Term(9), Term(10)]);
     assert_eq!(core.counters.term_keys.drawn, 3);
     let files = from_file(1).accepted;
-    assert!(files.iter().all(|it| !seen.contains(&it.replicas)));
+    assert!(
+        files
+            .iter()
+            .all(|it| !seen.contains(&it.between_replicas(Lineage::default())))
+    );
 }
 
 #[test]
 fn a_new_secret_changes_what_clients_sign_with_and_nothing_else() {
     let (mut core, shown) = core(true);
     let secrets = from_file(1);
-    let file = secrets.for_planes();
+    let file = secrets.for_planes(Lineage::default());
     assert!(shown.keys().clients == file.clients);
     assert!(shown.keys().cluster.key != file.cluster.key);
     assert!(shown.keys().cluster.other.is_none());
@@ -411,7 +416,7 @@ fn a_new_secret_changes_what_clients_sign_with_and_nothing_else() {
         for in_use in [2, 1] {
             let secrets = from_file(in_use);
             core.plane.as_mut().unwrap().set_keys(&secrets);
-            assert!(shown.keys().clients == secrets.for_planes().clients);
+            assert!(shown.keys().clients == secrets.for_planes(Lineage::default()).clients);
             assert!(shown.keys().cluster == between);
         }
     }
@@ -422,7 +427,7 @@ fn a_new_secret_changes_what_clients_sign_with_and_nothing_else() {
 #[test]
 fn without_tls_all_keys_are_the_files() {
     let (mut core, shown) = core(false);
-    let file = from_file(1).for_planes();
+    let file = from_file(1).for_planes(Lineage::default());
     core.engage_plane(&engage(TERM, 1));
     assert_eq!(shown.engaged(), [TERM], "no other key is needed");
     stop(&mut core);
@@ -437,6 +442,30 @@ fn without_tls_all_keys_are_the_files() {
     let dropped = core.counters.term_keys.dropped;
     assert_eq!(dropped, [1, 0, 0, 0, 0], "unexpected");
     assert_eq!(core.counters.term_keys.missing, 0);
+}
+
+#[test]
+fn without_tls_each_lineage_has_keys_of_its_own() {
+    let (mut own, shown) = core(false);
+    let mut seen = vec![shown.keys().cluster];
+    for lineage in [0xa, 0xb].map(Lineage) {
+        own.plane.as_mut().unwrap().set_lineage(lineage);
+        assert!(shown.keys() == from_file(1).for_planes(lineage));
+        let (key, other) = (shown.keys().cluster.key, shown.keys().cluster.other);
+        let is_new = |key| !seen.iter().any(|it| it.key == key || it.other == Some(key));
+        assert!(is_new(key) && is_new(other.unwrap()) && Some(key) != other);
+        seen.push(shown.keys().cluster);
+        // A client does not know which lineage it talks to.
+        assert!(shown.keys().clients == from_file(1).for_planes(Lineage::default()).clients);
+    }
+    // A rotation keeps to it.
+    own.plane.as_mut().unwrap().set_keys(&from_file(2));
+    assert!(shown.keys() == from_file(2).for_planes(Lineage(0xb)));
+    // With keys that replicas agree on it is not asked for.
+    let (mut own, shown) = core(true);
+    let agreed = shown.keys().cluster;
+    own.plane.as_mut().unwrap().set_lineage(Lineage(0xa));
+    assert!(shown.keys().cluster == agreed);
 }
 
 /// Replica 0 knows no members here, so all are strangers to it.

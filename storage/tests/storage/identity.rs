@@ -1,10 +1,10 @@
 //! Folders that are someone else's, or of a version not known here, are refused by name and stay as
 //! they are.
 use crate::world::{LIFE, entry, open_ready, settings};
-use quorumwire_interfaces::{GroupId, Incarnation, ReplicaId};
+use quorumwire_interfaces::{GroupId, Incarnation, Lineage, ReplicaId};
 use quorumwire_storage::{
     Disk, FolderOwner, LogJob, MemoryDisk, OpenError, Opened, Owned, Settings, open, open_memory,
-    owner_of, shorten_promise,
+    owner_of, restate_identity,
 };
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -95,6 +95,7 @@ fn whose_folder_it_is_can_be_asked() {
         replica: settings().replica,
         group: settings().group,
         incarnation: LIFE,
+        lineage: Lineage::default(),
     };
     assert_eq!(owner_of(&disk).unwrap(), Owned::By(owner));
     let identity = disk.open("identity").unwrap();
@@ -216,7 +217,7 @@ fn the_longest_promise_is_remembered_until_it_is_said_to_have_passed() {
     // Also if the process that was to wait for it is cut short, however often.
     assert_eq!(promised(&disk, 5), 100);
     assert_eq!(promised(&disk, 50), 100);
-    shorten_promise(&*disk, &promising(50), LIFE).unwrap();
+    restate_identity(&*disk, &promising(50), (LIFE, Lineage::default())).unwrap();
     assert_eq!(promised(&disk, 5), 50);
     let ready = open_ready(disk);
     assert_eq!((ready.incarnation, ready.fresh), (LIFE, false));
@@ -239,4 +240,68 @@ fn a_life_in_memory_waits_for_nothing() {
         let ready = open_memory(disk.clone(), &promising(ms)).unwrap();
         assert_eq!(ready.promised, Duration::from_millis(ms));
     }
+}
+
+const LINEAGE: Lineage = Lineage(0x0123_4567_89ab_cdef_0011_2233_4455_6677);
+
+/// What the folder is of, for whoever opens it and for whoever only asks.
+fn lineage_in(disk: &Arc<MemoryDisk>) -> Lineage {
+    let Ok(Owned::By(owner)) = owner_of(&**disk) else {
+        panic!("nobody's");
+    };
+    assert_eq!(open_ready(disk.clone()).lineage, owner.lineage);
+    owner.lineage
+}
+
+/// An identity file as it was written before there were lineages, typed by hand.
+#[rustfmt::skip]
+const OLD_IDENTITY: &[u8] = &[
+    0x51, 0x57, 0x49, 0x44, // QWID
+    0, 0, 0, 1, // version of the folder
+    0, 0, 0, 26, // bytes of the message
+    0x30, 0x4a, 0x7f, 0xbd, // CRC32C
+    0x0a, 7, b't', b'e', b's', b't', b'e', b'r', b's', // 1 cluster
+    0x10, 3, // 2 replica
+    0x19, 0x1e, 0xa1, 0, 0, 0, 0, 0, 0, // 3 incarnation
+    0x20, 7, // 4 group
+    0x28, 0xa0, 0x9c, 0x01, // 5 promise_us
+];
+
+#[test]
+fn a_folder_from_before_lineages_opens_and_is_given_one() {
+    let disk = Arc::new(used());
+    let file = disk.create("identity").unwrap();
+    file.write_at(0, &[IoSlice::new(OLD_IDENTITY)]).unwrap();
+    assert_eq!(lineage_in(&disk), Lineage::default());
+    let ready = open_ready(disk.clone());
+    assert_eq!((ready.incarnation, ready.fresh), (LIFE, false));
+    assert_eq!(ready.stored.entries.len(), 1);
+    restate_identity(&*disk, &settings(), (LIFE, LINEAGE)).unwrap();
+    assert_eq!(lineage_in(&disk), LINEAGE);
+}
+
+#[test]
+fn a_lineage_outlives_lives_and_promises() {
+    let disk = Arc::new(MemoryDisk::with_power_cuts());
+    drop(open_ready(disk.clone()));
+    restate_identity(&*disk, &settings(), (LIFE, LINEAGE)).unwrap();
+    let disk = Arc::new(disk.after_power_cut(&mut |_| 0));
+    // A longer promise is written into it, a damaged log is put aside.
+    assert_eq!(promised(&disk, 100), 100);
+    assert_eq!(lineage_in(&disk), LINEAGE);
+    disk.remove("log-0000000000000001").unwrap();
+    let Ok(Opened::Damaged(folder)) = open(disk.clone(), settings()) else {
+        panic!("opened");
+    };
+    assert_eq!(folder.start_over(Incarnation(5)).unwrap().lineage, LINEAGE);
+    assert_eq!(lineage_in(&disk), LINEAGE);
+
+    let disk = Arc::new(MemoryDisk::new());
+    let later = settings();
+    assert_eq!(
+        open_memory(disk.clone(), &later).unwrap().lineage,
+        Lineage::default()
+    );
+    restate_identity(&*disk, &settings(), (LIFE, LINEAGE)).unwrap();
+    assert_eq!(open_memory(disk, &later).unwrap().lineage, LINEAGE);
 }

@@ -1,6 +1,6 @@
 //! What the tests share: records, a model of what a folder must remember, seeds.
 use bytes::{Bytes, BytesMut};
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
 use quorumwire_storage::{Disk, Log, LogJob, LogWriter, Opened, Ready, Settings, Stored, open};
 use quorumwire_wire::{
     Membership, Record, RecordKind, SnapshotHead, begin_record, finish_record, peer,
@@ -26,6 +26,7 @@ pub fn settings() -> Settings {
         new_incarnation: LIFE,
         segment_bytes: SMALL_SEGMENT,
         promise: Duration::from_millis(20),
+        lineage: Lineage::default(),
     }
 }
 

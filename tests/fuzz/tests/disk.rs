@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use quorumwire_fuzz_tests::{Outcomes, Seed, fuzz};
-use quorumwire_interfaces::{GroupId, Incarnation, Index, ReplicaId, Term};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_storage::{Disk as _, LogJob, MemoryDisk, Opened, Settings, open};
 use quorumwire_wire::{RecordKind, begin_record, finish_record, peer};
 use std::collections::BTreeMap;
@@ -23,6 +23,7 @@ fn settings() -> Settings {
         new_incarnation: LIFE,
         segment_bytes: 1024,
         promise: Duration::from_millis(20),
+        lineage: Lineage::default(),
     }
 }
 

@@ -1,5 +1,5 @@
 //! Backup files: every wrong byte and every length is seen, and another version is refused by name.
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
 use quorumwire_wire::{
     BACKUP_VERSION, BackupError, BackupHead, BackupReader, BackupWriter, CommitQuorum, Member,
     MemberRole, Membership, SnapshotError, SnapshotHead, SnapshotReader,
@@ -67,6 +67,7 @@ fn a_backup_file_is_its_vector() {
             membership: Membership {
                 members: vec![member],
                 quorum: CommitQuorum::All,
+                lineage: Lineage::default(),
             },
             membership_index: Index(99),
         },

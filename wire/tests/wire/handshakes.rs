@@ -1,8 +1,11 @@
 //! Handshakes: whoever cannot be spoken to is refused by name, with what was given and what would do.
-use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX};
+use quorumwire_interfaces::Lineage;
+use quorumwire_wire::limits::{
+    ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX, SETTING_TEXT_BYTES_MAX, SETTINGS_MAX,
+};
 use quorumwire_wire::{
     Goodbye, PROTOCOL_VERSION_MAX, PROTOCOL_VERSION_MIN, RECORD_VERSION, SNAPSHOT_VERSION,
-    check_hello, hello, peer,
+    check_hello, hello, lineage_to_proto, peer,
 };
 
 fn ours() -> peer::Hello {
@@ -47,6 +50,59 @@ fn another_cluster_is_refused() {
     let (reason, detail) = refused(&theirs);
     assert_eq!(reason.name(), "other_cluster");
     assert_eq!(detail, "cluster \"branch\", ours is \"trunk\"");
+}
+
+/// Of this lineage.
+fn of(hello: peer::Hello, lineage: u128) -> peer::Hello {
+    peer::Hello {
+        lineage: lineage_to_proto(Lineage(lineage)),
+        ..hello
+    }
+}
+
+#[test]
+fn another_lineage_is_refused_in_the_same_words_at_both_sides() {
+    let (ours, theirs) = (of(ours(), 0xa), of(theirs(), 0xb));
+    let (reason, detail) = check_hello(&ours, &theirs).expect_err("two clusters");
+    assert_eq!(reason.name(), "other_lineage");
+    let numbers = [
+        "0000000000000000000000000000000a",
+        "0000000000000000000000000000000b",
+    ];
+    for said in numbers
+        .into_iter()
+        .chain(["replica 1", "replica 2", "empty its data folder"])
+    {
+        assert!(detail.contains(said), "{detail}");
+    }
+    assert_eq!(check_hello(&theirs, &ours), Err((reason, detail)));
+    // The same one, and one that is not known yet, are welcome.
+    assert!(check_hello(&ours, &of(theirs.clone(), 0xa)).is_ok());
+    assert!(check_hello(&ours, &of(theirs.clone(), 0)).is_ok());
+    assert!(check_hello(&of(ours, 0), &theirs).is_ok());
+}
+
+#[test]
+fn too_many_or_too_long_settings_are_refused() {
+    let setting = peer::Setting {
+        option: "a".repeat(SETTING_TEXT_BYTES_MAX),
+        value: "b".repeat(SETTING_TEXT_BYTES_MAX),
+    };
+    let with = |settings| peer::Hello {
+        settings,
+        ..theirs()
+    };
+    let most = with(vec![setting.clone(); SETTINGS_MAX]);
+    assert!(check_hello(&ours(), &most).is_ok());
+    let too_many = with(vec![setting.clone(); SETTINGS_MAX + 1]);
+    assert_eq!(refused(&too_many).0.name(), "malformed");
+    for (option, value) in [(1, 0), (0, 1)] {
+        let setting = peer::Setting {
+            option: "a".repeat(SETTING_TEXT_BYTES_MAX + option),
+            value: "b".repeat(SETTING_TEXT_BYTES_MAX + value),
+        };
+        assert_eq!(refused(&with(vec![setting])).0.name(), "malformed");
+    }
 }
 
 #[test]

@@ -1,18 +1,19 @@
 //! Golden vectors: bytes written by hand decode to the expected values, and these encode to the same
 //! bytes. A change that breaks one breaks every folder and every connection out there.
 use bytes::{Bytes, BytesMut};
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
 use quorumwire_wire::peer::{self, peer_message::Body};
 use quorumwire_wire::prost::Message;
 use quorumwire_wire::put_bundled;
 use quorumwire_wire::{
     CommitQuorum, FrameHeader, Member, MemberRole, Membership, Record, RecordKind, SnapshotHead,
-    SnapshotReader, SnapshotWriter, begin_record, encode_frame, finish_record,
+    SnapshotReader, SnapshotWriter, begin_record, encode_frame, finish_record, lineage_to_proto,
 };
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 const LIFE: u64 = 0x0100_0000_dead_beef;
+const LINEAGE: Lineage = Lineage(0x0123_4567_89ab_cdef_fedc_ba98_7654_3210);
 
 /// The sections of all vector files by file and name.
 pub fn all() -> BTreeMap<(&'static str, String), Vec<u8>> {
@@ -57,6 +58,7 @@ fn expected_bodies() -> Vec<(&'static str, Body)> {
     bodies.extend(replication_bodies());
     bodies.extend(handover_bodies());
     bodies.extend(own_clients_bodies());
+    bodies.extend(agreement_bodies());
     bodies
 }
 
@@ -110,6 +112,7 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
                 to_incarnation: LIFE,
                 peer_address: "127.0.0.1:7401".to_owned(),
                 join: true,
+                initial_members: Vec::new(),
             }),
         ),
         (
@@ -124,6 +127,34 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
             Body::ForwardReply(peer::ForwardReply {
                 request: 42,
                 outcome: peer::ForwardOutcome::DiskFull.into(),
+            }),
+        ),
+    ]
+}
+
+/// What replicas tell each other so that they do not disagree silently.
+fn agreement_bodies() -> Vec<(&'static str, Body)> {
+    vec![
+        (
+            "hello_with_lineage",
+            Body::Hello(peer::Hello {
+                cluster: "trunk".to_owned(),
+                lineage: lineage_to_proto(LINEAGE),
+                memory: peer::Memory::Members.into(),
+                settings: vec![peer::Setting {
+                    option: "durability".to_owned(),
+                    value: "sync".to_owned(),
+                }],
+                ..peer::Hello::default()
+            }),
+        ),
+        (
+            "fresh_to_begin",
+            Body::Fresh(peer::Fresh {
+                to_incarnation: LIFE,
+                peer_address: "127.0.0.1:7401".to_owned(),
+                join: false,
+                initial_members: vec![0, 1, 300],
             }),
         ),
     ]
@@ -274,8 +305,10 @@ fn vector_name(body: &Body) -> &'static str {
         Body::Hello(hello) if !hello.redis_address.is_empty() => "hello_with_redis",
         Body::Hello(hello) if !hello.own_address.is_empty() => "hello_with_own_address",
         Body::Hello(hello) if !hello.peer_address.is_empty() => "hello_with_peer_address",
+        Body::Hello(hello) if hello.lineage.is_some() => "hello_with_lineage",
         Body::Hello(_) => "hello",
         Body::Goodbye(_) => "goodbye",
+        Body::Fresh(fresh) if !fresh.initial_members.is_empty() => "fresh_to_begin",
         Body::Fresh(_) => "fresh",
         Body::Bootstrap(_) => "bootstrap",
         Body::VoteRequest(request) if request.engage => "engaging_vote_request",
@@ -362,6 +395,7 @@ fn membership() -> Membership {
             member(5, 2, "b", MemberRole::Joining),
         ],
         quorum: CommitQuorum::All,
+        lineage: Lineage::default(),
     }
 }
 
@@ -391,6 +425,13 @@ fn what_is_stored_is_its_vector() {
     let bytes = section("stored", "membership");
     assert_eq!(Membership::decode(&bytes), Ok(membership()));
     assert_eq!(membership().encode(), bytes);
+    let of_a_lineage = Membership {
+        lineage: LINEAGE,
+        ..membership()
+    };
+    let bytes = section("stored", "membership_with_lineage");
+    assert_eq!(Membership::decode(&bytes), Ok(of_a_lineage.clone()));
+    assert_eq!(of_a_lineage.encode(), bytes);
 
     let bytes = section("stored", "hard_state");
     assert_eq!(peer::HardState::decode(&*bytes), Ok(stored_hard_state()));
@@ -402,6 +443,7 @@ fn what_is_stored_is_its_vector() {
         incarnation: LIFE,
         group: 7,
         promise_us: 0,
+        lineage: None,
     };
     let bytes = section("stored", "identity");
     assert_eq!(peer::Identity::decode(&*bytes), Ok(identity.clone()));
@@ -411,6 +453,14 @@ fn what_is_stored_is_its_vector() {
         ..identity
     };
     let bytes = section("stored", "identity_with_promise");
+    assert_eq!(peer::Identity::decode(&*bytes), Ok(identity.clone()));
+    assert_eq!(identity.encode_to_vec(), bytes);
+
+    let identity = peer::Identity {
+        lineage: lineage_to_proto(LINEAGE),
+        ..identity
+    };
+    let bytes = section("stored", "identity_with_lineage");
     assert_eq!(peer::Identity::decode(&*bytes), Ok(identity.clone()));
     assert_eq!(identity.encode_to_vec(), bytes);
 

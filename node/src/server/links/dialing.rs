@@ -1,6 +1,7 @@
 //! Whom to dial and when, what came of it, and which members nobody has found.
 use super::super::dial::{DIAL_PAUSE, Dial, Resolved, Source};
 use super::Links;
+use super::agreement::FOREIGN_DIAL_PAUSE;
 use mio::net::TcpStream;
 use quorumwire_control::Now;
 use quorumwire_interfaces::ReplicaId;
@@ -67,7 +68,9 @@ impl Links {
         let Some(dial) = self.dials.get(&id) else {
             return;
         };
-        let pause = if self.is_ours_to_dial(id, dial) {
+        let pause = if self.agreement.is_foreign(id) {
+            FOREIGN_DIAL_PAUSE
+        } else if self.is_ours_to_dial(id, dial) {
             DIAL_PAUSE
         } else {
             LOWER_DIALS_AFTER

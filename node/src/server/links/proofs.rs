@@ -106,6 +106,7 @@ impl Links {
         }
         check_hello(&ours, hello)
             .map_err(|(reason, detail)| format!("{} {detail}", reason.name()))?;
+        self.check_memory(hello)?;
         Ok(Peer {
             id,
             incarnation: Incarnation(hello.incarnation),

@@ -124,6 +124,7 @@ impl Links {
             certified: None,
             peer: None,
             let_in: false,
+            hello: None,
             info: PeerInfo {
                 peer: String::new(),
                 client: String::new(),

@@ -1,0 +1,79 @@
+//! The options that all replicas of a cluster should be given alike, as others are told them. Replicas that meet
+//! compare them; what would be safe with two values all the same is only said.
+use super::links::{BEGINS_WITH, JOINS};
+use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
+use quorumwire_wire::peer::Setting;
+use std::time::Duration;
+
+/// `begins`: it takes part in making a new cluster, should there be none yet.
+pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
+    let mut settings = vec![
+        (
+            "durability",
+            match options.durability {
+                Durability::Sync => "sync",
+                Durability::Memory => "memory",
+            }
+            .to_owned(),
+        ),
+        (
+            "election-timeout-ms",
+            milliseconds(options.election_timeout),
+        ),
+        ("heartbeat-ms", milliseconds(options.heartbeat_interval)),
+        ("lease-ms", milliseconds(options.lease)),
+        ("clock-drift-ppm", options.clock_drift_ppm.to_string()),
+        (
+            "reads",
+            if options.lease_reads {
+                "lease"
+            } else {
+                "read-index"
+            }
+            .to_owned(),
+        ),
+        // Planes of different kinds speak the same.
+        (
+            "plane",
+            match options.plane {
+                PlaneKind::None => "none",
+                PlaneKind::Socket | PlaneKind::Xdp | PlaneKind::Auto => "one",
+            }
+            .to_owned(),
+        ),
+        (
+            "on-follower",
+            match options.on_follower {
+                OnFollower::Forward => "forward",
+                OnFollower::Refuse => "refuse",
+            }
+            .to_owned(),
+        ),
+        // A replica that lets in everybody opens the whole cluster.
+        ("client-tls", given(options.client_tls.is_some())),
+        ("client-tls-ca", given(options.client_authorities.is_some())),
+        (
+            "client-auth-file",
+            given(options.client_auth_file.is_some()),
+        ),
+    ];
+    if begins && !options.join {
+        let ids: Vec<String> = options.members.keys().map(ToString::to_string).collect();
+        settings.push((BEGINS_WITH, ids.join(",")));
+    } else {
+        settings.push((JOINS, given(true)));
+    }
+    let setting = |(option, value): (&str, String)| Setting {
+        option: option.to_owned(),
+        value,
+    };
+    settings.into_iter().map(setting).collect()
+}
+
+fn milliseconds(duration: Duration) -> String {
+    duration.as_millis().to_string()
+}
+
+fn given(is: bool) -> String {
+    if is { "on" } else { "off" }.to_owned()
+}

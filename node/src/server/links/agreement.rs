@@ -1,0 +1,299 @@
+//! Whether those that meet belong together: of one cluster, and told alike. Who is of another lineage is refused, in
+//! words that are the same at both sides; everything else that two replicas see differently is said.
+use super::{Link, LinkEvent, Links, REFUSAL_SHOWN, printable};
+use quorumwire_control::Now;
+use quorumwire_interfaces::{Incarnation, Lineage, ReplicaId};
+use quorumwire_wire::limits::MEMBERS_MAX;
+use quorumwire_wire::peer::{self, Memory};
+use quorumwire_wire::{Goodbye, lineage_from_proto, lineage_to_proto, two_lineages};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Replicas of other clusters that are remembered.
+const FOREIGN_MAX: usize = 2 * MEMBERS_MAX;
+/// Pause between two dials of a replica of another cluster.
+pub(super) const FOREIGN_DIAL_PAUSE: Duration = Duration::from_secs(2);
+/// What passes by itself is not said: a replica whose disk was wiped is taken in again within a moment.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Texts that are remembered to have been said, so that each is logged once.
+const SAID_MAX: usize = 256;
+/// First bytes of whoever speaks TLS: a handshake record.
+const TLS_BEGINS: [u8; 2] = [0x16, 0x03];
+/// What that means where nobody else does.
+const TLS_HERE: &str =
+    "it speaks TLS, this replica does not: give all replicas tls-ca, tls-cert and tls-key, or none";
+/// The setting that tells whom a replica was told to begin a cluster with.
+pub const BEGINS_WITH: &str = "members";
+/// The setting of those that wait to be taken in.
+pub const JOINS: &str = "join";
+
+/// What was met that does not belong together.
+#[derive(Default)]
+pub struct Agreement {
+    /// Replicas of another cluster of this name, when they were last met, and in which words.
+    foreign: BTreeMap<ReplicaId, (Now, String)>,
+    /// What connected replicas see differently, and since when.
+    standing: BTreeMap<String, Now>,
+    /// What the log has been told.
+    said: BTreeSet<String>,
+}
+
+impl Agreement {
+    fn say_once(&mut self, text: &str) {
+        if self.said.len() < SAID_MAX && self.said.insert(text.to_owned()) {
+            tracing::error!(text, "replicas contradict each other");
+        }
+    }
+
+    /// Whether a replica of this id was just met that is of another cluster.
+    pub fn is_foreign(&self, id: ReplicaId) -> bool {
+        self.foreign.contains_key(&id)
+    }
+}
+
+/// Two replicas that see something differently.
+struct Pair<'a>(&'a peer::Hello, &'a peer::Hello);
+
+impl Links {
+    /// What is known of the cluster by now. Connections to another one of its name are closed.
+    pub fn set_cluster(&mut self, lineage: Lineage, remembers: bool, sink: &mut Vec<LinkEvent>) {
+        self.hello.lineage = lineage_to_proto(lineage);
+        let memory = if remembers {
+            Memory::Members
+        } else {
+            Memory::Nothing
+        };
+        self.hello.memory = memory.into();
+        for slot in 0..self.slots.len() {
+            let theirs = self.slots[slot]
+                .as_ref()
+                .and_then(|link| link.hello.as_ref());
+            let Some(theirs) = theirs else { continue };
+            if lineage.contradicts(lineage_of(theirs)) {
+                let (id, words) = (id_of(theirs), two_lineages(&self.hello, theirs));
+                self.note_foreign(id, words.clone());
+                let why = self.refuse(slot, Goodbye::OtherLineage, words);
+                self.close(slot, &why, sink);
+            }
+        }
+    }
+
+    /// What this replica says of its cluster: its lineage, and whether it remembers members.
+    pub fn cluster(&self) -> (Lineage, bool) {
+        let remembers = self.hello.memory() == Memory::Members;
+        (lineage_of(&self.hello), remembers)
+    }
+
+    /// Refuses who remembers a cluster that has no lineage, where ours has one: it may take part only as a member, in
+    /// the life that is one.
+    pub(super) fn check_memory(&self, theirs: &peer::Hello) -> Result<(), String> {
+        let unknown = !lineage_of(theirs).is_known() && theirs.memory() != Memory::Nothing;
+        let listed = self.members.get(&id_of(theirs));
+        let is_member = listed == Some(&Incarnation(theirs.incarnation));
+        if lineage_of(&self.hello).is_known() && unknown && !is_member {
+            return Err(two_lineages(&self.hello, theirs));
+        }
+        Ok(())
+    }
+
+    /// Somebody of another cluster was met, or said that we are.
+    pub(super) fn note_foreign(&mut self, id: ReplicaId, words: String) {
+        let is_room = self.agreement.foreign.len() < FOREIGN_MAX;
+        if is_room || self.agreement.is_foreign(id) {
+            self.agreement.say_once(&words);
+            self.agreement.foreign.insert(id, (self.now, words));
+        }
+    }
+
+    /// The other side ends the connection; in words.
+    pub(super) fn take_goodbye(&mut self, slot: usize, goodbye: &peer::Goodbye) -> String {
+        let reason = printable(&goodbye.reason);
+        let text = format!("it said goodbye: {reason} {}", printable(&goodbye.detail));
+        if goodbye.reason == Goodbye::OtherLineage.name() {
+            self.told_foreign(slot, &goodbye.detail);
+        } else if goodbye.reason != Goodbye::Stopping.name()
+            && goodbye.reason != Goodbye::Superseded.name()
+        {
+            self.note_refusal(slot, text.clone());
+        }
+        text
+    }
+
+    /// What came makes no sense: it may be TLS, where this replica speaks none.
+    pub(super) fn note_if_tls(&mut self, slot: usize) {
+        let link = self.slots[slot].as_ref();
+        if link.is_some_and(|link| link.peer.is_none() && link.input.starts_with(&TLS_BEGINS)) {
+            self.note_refusal(slot, TLS_HERE.to_owned());
+        }
+    }
+
+    /// The replica at the other end sees another cluster in us.
+    fn told_foreign(&mut self, slot: usize, detail: &str) {
+        let link = self.slots[slot].as_ref();
+        let said = link.and_then(|link| link.hello.as_deref().map(id_of));
+        let dialed = link.and_then(|link| link.dialed);
+        match said.or(dialed) {
+            Some(id) => self.note_foreign(id, printable(detail)),
+            None => self.note_refusal(slot, printable(detail)),
+        }
+    }
+
+    /// It was let in: whatever was said of that id before is over, unless it is for the other side to say.
+    pub(super) fn note_welcome(&mut self, id: ReplicaId) {
+        let is_sure = self.cluster() != (Lineage::default(), true);
+        if is_sure {
+            self.agreement.foreign.remove(&id);
+        }
+    }
+
+    /// Why a replica of this id that was just met cannot be one of ours.
+    pub fn foreign(&self, id: ReplicaId) -> Option<&str> {
+        let met = self.agreement.foreign.get(&id);
+        met.map(|(_, words)| words.as_str())
+    }
+
+    /// Looks at what connected replicas see differently.
+    pub(super) fn compare_all(&mut self, now: Now) {
+        let shown = |at: &Now| now.0.saturating_sub(at.0) < REFUSAL_SHOWN;
+        self.agreement.foreign.retain(|_, (at, _)| shown(at));
+        let links = self.slots.iter().flatten();
+        let mut found: Vec<(String, Duration)> = Vec::new();
+        for theirs in links.filter_map(Link::up_hello) {
+            found.extend(self.differences(theirs));
+        }
+        let before = std::mem::take(&mut self.agreement.standing);
+        for (text, patience) in found {
+            let since = before.get(&text).copied().unwrap_or(now);
+            if now.0.saturating_sub(since.0) >= patience {
+                self.agreement.say_once(&text);
+            }
+            self.agreement.standing.insert(text, since);
+        }
+    }
+
+    /// Everything of this kind, for people.
+    pub fn contradictions(&self) -> impl Iterator<Item = String> {
+        let foreign = self.agreement.foreign.values();
+        let foreign = foreign.map(|(_, words)| format!("other_lineage: {words}"));
+        let said = &self.agreement.said;
+        let standing = self.agreement.standing.keys();
+        let standing = standing.filter(|text| said.contains(text.as_str()));
+        foreign.chain(standing.cloned())
+    }
+
+    /// What that replica and this one were told differently, and how long it may last unsaid.
+    fn differences(&self, theirs: &peer::Hello) -> Vec<(String, Duration)> {
+        let pair = if self.hello.replica < theirs.replica {
+            Pair(&self.hello, theirs)
+        } else {
+            Pair(theirs, &self.hello)
+        };
+        let mut found = pair.settings();
+        let listed = self.members.get(&id_of(theirs));
+        if listed != Some(&Incarnation(theirs.incarnation)) {
+            found.extend(pair.beginnings().map(|text| (text, PATIENCE)));
+        }
+        found
+    }
+}
+
+impl Link {
+    /// What the replica at the other end said of itself, once it was let in.
+    fn up_hello(&self) -> Option<&peer::Hello> {
+        self.peer.and(self.hello.as_deref())
+    }
+}
+
+impl Pair<'_> {
+    /// Options with two values.
+    fn settings(&self) -> Vec<(String, Duration)> {
+        let Self(one, other) = self;
+        let mut found = Vec::new();
+        for setting in &one.settings {
+            let option = setting.option.as_str();
+            let Some(value) = setting_of(other, option) else {
+                continue;
+            };
+            let begins = [one, other].map(|it| begins_with(it).is_some());
+            if value == setting.value || option == BEGINS_WITH && begins != [true, true] {
+                continue;
+            }
+            let what = if option == BEGINS_WITH {
+                "no cluster begins before both are told alike"
+            } else {
+                "give all replicas the same"
+            };
+            let text = format!(
+                "option {option}: replica {} has {}, replica {} has {}; {what}",
+                one.replica,
+                printable(&setting.value),
+                other.replica,
+                printable(value)
+            );
+            found.push((text, Duration::ZERO));
+        }
+        found
+    }
+
+    /// One is to begin a cluster, and the other one takes part in one already, or waits to be taken in.
+    fn beginnings(&self) -> Option<String> {
+        let Self(one, other) = *self;
+        let (fresh, with, older) = match (begins_with(one), begins_with(other)) {
+            (Some(with), None) => (one, with, other),
+            (None, Some(with)) => (other, with, one),
+            (Some(_), Some(_)) | (None, None) => return None,
+        };
+        let (fresh_id, older_id) = (fresh.replica, older.replica);
+        let begins = format!(
+            "replica {fresh_id} was told to begin a cluster of {}",
+            printable(with)
+        );
+        let lineage = lineage_of(older);
+        if older.memory() == Memory::Members {
+            return Some(format!(
+                "{begins}, replica {older_id} is in one already (lineage {lineage}). If replica {fresh_id} is to take \
+                 part in that one, start it with --join and use `member add`; if all is to begin anew, empty the \
+                 data folder of replica {older_id}"
+            ));
+        }
+        if lineage.is_known() {
+            return Some(format!(
+                "{begins}, replica {older_id} was in one before (lineage {lineage}) and waits for it. If all is to \
+                 begin anew, empty the data folder of replica {older_id}, too"
+            ));
+        }
+        let is_awaited = with.split(',').any(|id| id == older_id.to_string());
+        let waits = setting_of(older, JOINS).is_some() && is_awaited;
+        waits.then(|| {
+            format!(
+                "{begins}, replica {older_id} waits to be taken in by one (--join, or it has forgotten one): no \
+                 cluster begins without it. Start all without --join, on empty data folders"
+            )
+        })
+    }
+}
+
+fn lineage_of(hello: &peer::Hello) -> Lineage {
+    lineage_from_proto(hello.lineage.as_ref())
+}
+
+/// Checked when it came; our own is ours.
+fn id_of(hello: &peer::Hello) -> ReplicaId {
+    ReplicaId(u16::try_from(hello.replica).unwrap_or(u16::MAX))
+}
+
+fn setting_of<'a>(hello: &'a peer::Hello, option: &str) -> Option<&'a str> {
+    let mut settings = hello.settings.iter();
+    let setting = settings.find(|setting| setting.option == option)?;
+    Some(&setting.value)
+}
+
+/// Whom it would begin a cluster with; none if it takes part in one, took part in one, or waits for one.
+fn begins_with(hello: &peer::Hello) -> Option<&str> {
+    let knows = hello.memory() == Memory::Members || lineage_of(hello).is_known();
+    setting_of(hello, BEGINS_WITH).filter(|_| !knows)
+}
+
+#[cfg(test)]
+#[path = "agreement_test.rs"]
+mod tests;

@@ -1,0 +1,255 @@
+//! Who belongs together, over real sockets: replica 1 comes to replica 0.
+use super::super::tests::{DEADLINE, Host};
+use super::*;
+use quorumwire_wire::peer::peer_message::Body;
+use quorumwire_wire::prost::Message as _;
+use quorumwire_wire::{FrameHeader, hello};
+use std::io::Read as _;
+use std::net::TcpStream;
+
+const OURS: Lineage = Lineage(0xa);
+const THEIRS: Lineage = Lineage(0xb);
+/// The life in which replica 1 is a member.
+const MEMBER: u64 = 5;
+
+/// Replica 0 of a cluster that runs.
+fn host() -> Host {
+    let mut host = Host::start();
+    host.links.set_cluster(OURS, true, &mut Vec::new());
+    host
+}
+
+fn hello_of(incarnation: u64, lineage: Lineage, memory: Memory) -> peer::Hello {
+    peer::Hello {
+        lineage: lineage_to_proto(lineage),
+        memory: memory.into(),
+        ..hello("test", 1, incarnation)
+    }
+}
+
+fn is_let_in(host: &mut Host, hello: &peer::Hello) -> bool {
+    let refused_before = host.links.counters.closed_handshake_refused;
+    let _stream = host.connect_as(hello);
+    host.turn_while(|links, told| {
+        let up = told.iter().any(|event| matches!(event, LinkEvent::Up(..)));
+        !up && links.counters.closed_handshake_refused == refused_before
+    });
+    host.links.counters.closed_handshake_refused == refused_before
+}
+
+/// The goodbye that was said to whoever has connected.
+fn goodbye(mut stream: TcpStream) -> peer::Goodbye {
+    let mut bytes = bytes::BytesMut::new();
+    let mut piece = [0; 4096];
+    loop {
+        while let Ok(Some(header)) = FrameHeader::decode(&bytes) {
+            if bytes.len() < header.frame_bytes() {
+                break;
+            }
+            let frame = bytes.split_to(header.frame_bytes()).freeze();
+            let (meta, _) = header.open(frame).unwrap();
+            let message = peer::PeerMessage::decode(meta).unwrap();
+            if let Some(Body::Goodbye(goodbye)) = message.body {
+                return goodbye;
+            }
+        }
+        let count = stream.read(&mut piece).unwrap();
+        assert!(count > 0, "closed without a goodbye");
+        bytes.extend_from_slice(&piece[..count]);
+    }
+}
+
+#[test]
+fn another_cluster_of_the_same_name_is_refused_with_both_numbers() {
+    let mut host = host();
+    // Also in the life of a member, and though it remembers nothing: its folder is another cluster's.
+    for (life, memory) in [
+        (9, Memory::Members),
+        (MEMBER, Memory::Members),
+        (9, Memory::Nothing),
+    ] {
+        assert!(!is_let_in(&mut host, &hello_of(life, THEIRS, memory)));
+    }
+    let stream = host.connect_as(&hello_of(9, THEIRS, Memory::Members));
+    host.turn_while(|links, _| links.counters.closed_handshake_refused < 4);
+    let said = goodbye(stream);
+    assert_eq!(said.reason, "other_lineage");
+    let shown: Vec<String> = host.links.refusals().collect();
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    for text in [
+        &said.detail,
+        &shown[0],
+        host.links.foreign(ReplicaId(1)).unwrap(),
+    ] {
+        for word in [
+            "replica 0 ",
+            "replica 1 ",
+            &OURS.to_string(),
+            &THEIRS.to_string(),
+            "empty",
+        ] {
+            assert!(text.contains(word), "{text}");
+        }
+    }
+    // Whoever comes again with the right folder is welcome, and nothing is held against it.
+    assert!(is_let_in(&mut host, &hello_of(9, OURS, Memory::Members)));
+    assert_eq!(host.links.foreign(ReplicaId(1)), None);
+}
+
+#[test]
+fn who_remembers_a_cluster_without_a_number_must_be_a_member() {
+    let none = Lineage::default();
+    for (life, memory, welcome) in [
+        (9, Memory::Members, false),
+        // It may remember; its code is from before it could say.
+        (9, Memory::Unspecified, false),
+        (9, Memory::Nothing, true),
+        (MEMBER, Memory::Members, true),
+        (MEMBER, Memory::Unspecified, true),
+    ] {
+        let hello = hello_of(life, none, memory);
+        assert_eq!(is_let_in(&mut host(), &hello), welcome, "{life} {memory:?}");
+        // Where no number is known, nobody is refused for one.
+        assert!(is_let_in(&mut Host::start(), &hello), "{life} {memory:?}");
+    }
+}
+
+#[test]
+fn when_the_own_cluster_is_known_connections_to_another_end() {
+    let mut host = Host::start();
+    let stream = host.connect_as(&hello_of(9, THEIRS, Memory::Members));
+    host.turn_while(|_, told| !told.iter().any(|event| matches!(event, LinkEvent::Up(..))));
+    let mut told = Vec::new();
+    host.links.set_cluster(OURS, true, &mut told);
+    assert!(matches!(told[..], [LinkEvent::Down(_)]));
+    assert_eq!(goodbye(stream).reason, "other_lineage");
+    assert!(host.links.foreign(ReplicaId(1)).is_some());
+}
+
+#[test]
+fn it_is_known_also_when_the_other_side_says_it() {
+    // Our folder is from before lineages: only the other side can tell.
+    let mut host = Host::start();
+    host.links
+        .set_cluster(Lineage::default(), true, &mut Vec::new());
+    let mut stream = host.connect_as(&hello_of(MEMBER, THEIRS, Memory::Members));
+    let words = "replica 0 is of lineage none, replica 1 of lineage b";
+    let goodbye = Goodbye::OtherLineage.message(words.to_owned());
+    let message = peer::PeerMessage {
+        body: Some(Body::Goodbye(goodbye)),
+        ..peer::PeerMessage::default()
+    };
+    let mut frame = bytes::BytesMut::new();
+    quorumwire_wire::encode_frame(&mut frame, &message, &[]);
+    std::io::Write::write_all(&mut stream, &frame).unwrap();
+    host.turn_while(|links, _| links.foreign(ReplicaId(1)).is_none());
+    assert_eq!(host.links.foreign(ReplicaId(1)), Some(words));
+}
+
+fn with(settings: &[(&str, &str)], hello: peer::Hello) -> peer::Hello {
+    let setting = |(option, value): &(&str, &str)| peer::Setting {
+        option: (*option).to_owned(),
+        value: (*value).to_owned(),
+    };
+    peer::Hello {
+        settings: settings.iter().map(setting).collect(),
+        ..hello
+    }
+}
+
+/// What is said of these two once they have been connected for a while: at once, and later.
+fn said(ours: peer::Hello, theirs: &peer::Hello) -> [Vec<String>; 2] {
+    let mut host = Host::start();
+    host.links.hello = ours;
+    let _stream = host.connect_as(theirs);
+    host.turn_while(|_, told| !told.iter().any(|event| matches!(event, LinkEvent::Up(..))));
+    let begun = Now(DEADLINE / 10);
+    [begun, Now(begun.0 + PATIENCE)].map(|now| {
+        host.links.housekeeping(now, &mut Vec::new());
+        host.links.contradictions().collect()
+    })
+}
+
+#[test]
+fn options_with_two_values_are_said_and_refuse_nothing() {
+    let ours = with(
+        &[("durability", "sync"), ("lease-ms", "20"), ("mine", "1")],
+        hello("test", 0, 1),
+    );
+    let theirs = with(
+        &[
+            ("lease-ms", "20"),
+            ("durability", "mem\nory"),
+            ("yours", "2"),
+        ],
+        hello("test", 1, 9),
+    );
+    let text =
+        "option durability: replica 0 has sync, replica 1 has mem?ory; give all replicas the same";
+    assert_eq!(said(ours, &theirs), [[text], [text]]);
+}
+
+#[test]
+fn two_lists_of_initial_members_are_said_while_both_could_begin() {
+    let ours = with(&[(BEGINS_WITH, "0,1")], hello("test", 0, 1));
+    let theirs = with(&[(BEGINS_WITH, "0,1,2")], hello("test", 1, 9));
+    let text = "option members: replica 0 has 0,1, replica 1 has 0,1,2; no cluster begins before both are told alike";
+    assert_eq!(said(ours.clone(), &theirs), [[text], [text]]);
+    // A list is no news once it was used.
+    let member = peer::Hello {
+        memory: Memory::Members.into(),
+        incarnation: MEMBER,
+        ..theirs
+    };
+    let [at_once, later] = said(ours, &member);
+    assert!(at_once.is_empty() && later.is_empty(), "{later:?}");
+}
+
+#[test]
+fn who_is_to_begin_and_meets_a_cluster_says_so_after_a_while() {
+    let fresh = with(&[(BEGINS_WITH, "0,1,2")], hello("test", 1, 9));
+    let runs = |lineage, memory, settings: &[(&str, &str)]| peer::Hello {
+        lineage: lineage_to_proto(lineage),
+        memory: i32::from(memory),
+        ..with(settings, hello("test", 0, 1))
+    };
+    let join: &[(&str, &str)] = &[(JOINS, "on")];
+    for (ours, words) in [
+        (
+            runs(OURS, Memory::Members, &[(BEGINS_WITH, "0,1")]),
+            "is in one already (lineage 0000",
+        ),
+        (
+            runs(OURS, Memory::Nothing, join),
+            "was in one before (lineage 0000",
+        ),
+        (
+            runs(Lineage::default(), Memory::Nothing, join),
+            "waits to be taken in by one",
+        ),
+    ] {
+        let [at_once, later] = said(ours, &fresh);
+        assert!(at_once.is_empty(), "{at_once:?}");
+        assert_eq!(later.len(), 1, "{later:?}");
+        assert!(later[0].contains(words), "{later:?}");
+        assert!(later[0].starts_with("replica 1 was told to begin a cluster of 0,1,2, replica 0 "));
+    }
+    // One that is not awaited may join whatever begins.
+    let other = with(&[(BEGINS_WITH, "1,2")], hello("test", 1, 9));
+    let [_, later] = said(runs(Lineage::default(), Memory::Nothing, join), &other);
+    assert!(later.is_empty(), "{later:?}");
+}
+
+#[test]
+fn tls_where_nobody_speaks_it_is_said() {
+    let mut host = Host::start();
+    let mut stream = TcpStream::connect(host.address).unwrap();
+    let begins = [0x16, 0x03, 0x01, 2, 0, 1, 0, 1, 0xfc, 3, 3, 0, 0, 0, 0, 0];
+    std::io::Write::write_all(&mut stream, &begins).unwrap();
+    host.turn_while(|links, _| links.counters.closed_malformed == 0);
+    let shown: Vec<String> = host.links.refusals().collect();
+    assert!(
+        shown.len() == 1 && shown[0].contains("it speaks TLS, this replica does not"),
+        "{shown:?}"
+    );
+}
