@@ -270,9 +270,9 @@ impl<'n> Cluster<'n> {
         self.plan.options = options;
     }
 
-    /// Servers that start from now on have this durability.
-    pub fn set_durability(&mut self, durability: Durability) {
-        self.plan.durability = durability;
+    /// Servers that start from now on are started by this plan.
+    pub fn plan(&mut self) -> &mut Plan {
+        &mut self.plan
     }
 
     /// Servers that start from now on call their cluster so; what they did before.

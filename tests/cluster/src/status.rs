@@ -56,6 +56,9 @@ pub struct Status {
     pub first_index: u64,
     /// `sync` or `memory`.
     pub durability: String,
+    /// Which cluster of its name it is of, hexadecimal; empty: it does not know.
+    #[serde(default)]
+    pub lineage: String,
     /// Which life of its memory this is, hexadecimal.
     pub incarnation: String,
     /// Its data plane, if it has one.

@@ -150,7 +150,7 @@ fn the_durability_is_changed_one_replica_after_the_other_and_never_by_forgetting
     run_started(Plan::new(3, Durability::Sync), |cluster| {
         cluster.put("kept", "1")?;
         for next in [Durability::Memory, Durability::Sync] {
-            cluster.set_durability(next);
+            cluster.plan().durability = next;
             for id in 0..3 {
                 let before = cluster.status(id)?.incarnation;
                 cluster.kill(id)?;

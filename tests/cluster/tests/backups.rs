@@ -173,7 +173,7 @@ fn what_was_written_after_a_backup_began_is_there_in_order_or_not_at_all() {
         cluster.kill_all()?;
         restore(cluster, &file, "harness-2")?;
         // What was in memory is on disk now, and is served from there.
-        cluster.set_durability(Durability::Sync);
+        cluster.plan().durability = Durability::Sync;
         cluster.start_all()?;
         wait_for_voters(cluster, &[0, 1, 2])?;
         let found = read_back(cluster, 1, after + 200)?;
@@ -334,7 +334,7 @@ fn the_memory_of_a_survivor_is_saved_without_a_leader() {
         cluster.command(&arguments)?;
         cluster.kill(survivor)?;
         restore(cluster, &file, "harness-2")?;
-        cluster.set_durability(Durability::Sync);
+        cluster.plan().durability = Durability::Sync;
         cluster.start_all()?;
         wait_for_voters(cluster, &[0, 1, 2])?;
         ensure!(read_back(cluster, 2, 100)? == 50);
