@@ -2,7 +2,7 @@
 use super::*;
 
 const WALL: Duration = Duration::from_secs(1_700_000_000);
-const YEAR: Duration = Duration::from_secs(31_536_000);
+const YEAR: Duration = Duration::from_hours(365 * 24);
 
 const fn now(ms: u64) -> Now {
     Now(Duration::from_millis(ms))

@@ -86,10 +86,12 @@ fn long_reads_are_answered(cluster: &Cluster<'_>, id: u16) -> Result<()> {
     let mut socket = connect(cluster.memcached(id))?;
     socket.write_all(b"set key-00017 0 0 1\r\nx\r\n")?;
     hear(&mut socket, "STORED\r\n")?;
-    let keys: String = (0..20_000)
-        .map(|number| format!(" key-{number:05}-{}", "k".repeat(32)))
+    let padding = "k".repeat(32);
+    let keys: Vec<String> = (0..20_000)
+        .map(|number| format!("key-{number:05}-{padding}"))
         .collect();
-    socket.write_all(format!("get key-00017{keys}\r\n").as_bytes())?;
+    let keys = keys.join(" ");
+    socket.write_all(format!("get key-00017 {keys}\r\n").as_bytes())?;
     let heard = hear(&mut socket, "END\r\n")?;
     ensure!(heard == "VALUE key-00017 0 1\r\nx\r\nEND\r\n", "{heard}");
     let endless = format!("get {}", "key ".repeat(MUCH / 4));

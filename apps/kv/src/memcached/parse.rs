@@ -243,7 +243,7 @@ impl<'a> Cut<'a> {
         }
         let consumed = self.line_bytes + block_bytes;
         let Some(block) = self.buffer.get(self.line_bytes..consumed) else {
-            return self.incomplete(consumed);
+            return Self::incomplete(consumed);
         };
         let Some(value) = block.strip_suffix(b"\r\n") else {
             let reply: &[u8] = if noreply { b"" } else { reply::BAD_CHUNK };
@@ -381,7 +381,7 @@ impl<'a> Cut<'a> {
     }
 
     /// The line is there, but not all of its data block.
-    fn incomplete(&self, needed: usize) -> Parsed<'a> {
+    fn incomplete(needed: usize) -> Parsed<'a> {
         Parsed::Incomplete {
             needed,
             searched: 0,

@@ -147,12 +147,11 @@ impl<'a> Cut<'a> {
     pub(super) fn lru_crawler(&self) -> Parsed<'a> {
         let number = || unsigned(self.words[2]);
         let refusal = match self.words[1..self.word_count.max(1)] {
-            [b"enable" | b"disable"] => None,
             [b"crawl", classes] => why_not_crawled(classes),
             [b"metadump", _] => Some(reply::NO_DUMP),
             [b"sleep" | b"tocrawl", _] if number().is_none() => Some(reply::BAD_FORMAT),
             [b"sleep", _] if number() > Some(CRAWLER_SLEEP_MAX) => Some(reply::LONG_SLEEP),
-            [b"sleep" | b"tocrawl", _] => None,
+            [b"enable" | b"disable"] | [b"sleep" | b"tocrawl", _] => None,
             _ => Some(reply::ERROR),
         };
         self.tuned_unless(refusal, false)

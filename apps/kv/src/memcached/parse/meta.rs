@@ -66,7 +66,7 @@ impl<'a> Cut<'a> {
         }
         let consumed = self.line_bytes + block_bytes;
         let Some(block) = self.buffer.get(self.line_bytes..consumed) else {
-            return self.incomplete(consumed);
+            return Self::incomplete(consumed);
         };
         match block.strip_suffix(b"\r\n") {
             Some(value) => Parsed::Request {
