@@ -426,14 +426,8 @@ fn join(
         (redis, Protocol::Redis),
         (own, Protocol::Own),
     ];
-    let mut clients = Clients::new(
-        listeners,
-        registry.try_clone()?,
-        TOKEN_FIRST_CLIENT,
-        options.connections_max,
-    );
+    let mut clients = open_clients(options, listeners, registry)?;
     clients.lets_everybody_in = accounts.is_none();
-    clients.held.bytes_max = options.client_buffers_bytes_max;
     let commit_index = replica.commit_index();
     let mut core = Core::new(replica, memory.journal, links, GROUP, now);
     core.budget = Budget::new(options.election_timeout);
@@ -489,6 +483,21 @@ fn join(
     let membership = server.core.replica.membership().clone();
     server.membership_changed(&membership)?;
     Ok(server)
+}
+
+fn open_clients(
+    options: &ServerOptions,
+    listeners: Vec<(TcpListener, Protocol)>,
+    registry: &Registry,
+) -> io::Result<Clients> {
+    let mut clients = Clients::new(
+        listeners,
+        registry.try_clone()?,
+        TOKEN_FIRST_CLIENT,
+        options.connections_max,
+    );
+    clients.held.bytes_max = options.client_buffers_bytes_max;
+    Ok(clients)
 }
 
 fn config(
