@@ -339,8 +339,8 @@ fn administration_works_by_any_replica() {
     let list = stdout_of(&["member", "list", "--addr", any]);
     assert_eq!(
         list.lines().count(),
-        4,
-        "headings, two members, quorum: {list}"
+        5,
+        "headings, two members, quorum, lineage: {list}"
     );
     let unknown = run(&["member", "promote", "--id", "77", "--addr", any]);
     assert_eq!(unknown.status.code(), Some(1), "{unknown:?}");
