@@ -36,7 +36,7 @@ pub enum Error {
     /// It was sent once and not carried out, and why.
     #[error("refused: {0}")]
     Refused(String),
-    /// It was carried out, and what the state machine said is not to be had any more.
+    /// It was carried out, and the answer of the state machine is lost.
     #[error("carried out, without its answer: {0}")]
     AnswerGone(String),
     /// It is longer than [`COMMAND_BYTES_MAX`]: it was not sent.

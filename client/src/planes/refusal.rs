@@ -11,7 +11,7 @@ pub enum Verdict {
     TryLater,
     /// Not carried out: this try of it.
     NotExecuted,
-    /// Carried out; its answer is not to be had.
+    /// Carried out; its answer is lost.
     AnswerGone,
     /// The replicas do not know the session (any more): this try of the command was not carried out,
     /// and a new session is needed.

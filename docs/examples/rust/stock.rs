@@ -40,7 +40,7 @@ async fn visitors(settings: Settings, count: usize) -> Result<(), Error> {
         match visit.await.expect("a task") {
             Ok(number) => numbers.push(number),
             Err(error) => match error.outcome() {
-                // Counted, only the number is not to be had; or not counted, and surely so; or nobody knows.
+                // Counted, and only the number is lost; or surely not counted; or nobody knows.
                 Outcome::CarriedOut => println!("a visitor without a number"),
                 Outcome::NotCarriedOut => println!("not counted: {error}"),
                 Outcome::Unknown => println!("counted or not: look before counting again"),

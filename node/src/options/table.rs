@@ -163,9 +163,9 @@ pub const TABLE: &[Spec] = &[
         name: "memcached-udp",
         kind: Kind::Switch,
         unset: Unset::Value("false"),
-        help: "Serve memcached clients over UDP too, at the address of `listen-memcached`. Whoever can send \
-               there can have answers sent to others, so an answer is at most 16 datagrams and 64 times \
-               its request, and an error otherwise; do not offer it to the public. A datagram that the \
+        help: "Serve memcached clients over UDP too, at the address of `listen-memcached`. Anyone who can send \
+               there can have answers sent to others. So an answer is at most 16 datagrams and 64 times \
+               its request, and an error otherwise. Do not offer it to the public. A datagram that the \
                network repeats is carried out twice, as by memcached.",
     },
     Spec {
@@ -301,11 +301,11 @@ pub const TABLE: &[Spec] = &[
     Spec {
         name: "client-auth-file",
         kind: Kind::Path,
-        unset: Unset::Otherwise("whoever reaches a port for clients may read and write"),
+        unset: Unset::Otherwise("everyone who reaches a port for clients may read and write"),
         help: "Names and passwords of clients: up to 1,024 lines `NAME:PASSWORD`, of up to 250 and \
-               256 bytes, 64 KiB in all (those that begin with `#` say nothing), readable by its owner only. A Redis client \
+               256 bytes, 64 KiB in all (lines that begin with `#` are comments), readable by its owner only. A Redis client \
                sends them with `AUTH` or `HELLO` (without a name, as `default`), a memcached client as memcached's option `-Y` has it: first a `set` of any key to `NAME PASSWORD`. One of the Rust library \
-               sends those of `Settings::account` in its first message. Read again upon SIGHUP; who is connected stays so.",
+               sends those of `Settings::account` in its first message. Read again upon SIGHUP; connected clients stay so.",
     },
     Spec {
         name: "tls-ca",
@@ -333,9 +333,9 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Choice(&["off", "on"]),
         unset: Unset::Value("off"),
         help: "Whether clients (at `listen-memcached`, `listen-redis` and `listen-client`) and HTTP are spoken to by TLS \
-               1.3, and by nothing else. With `tls-ca`, whoever changes something over HTTP, or takes a backup, must then show a \
-               certificate, such as `operator.pem`; who only reads need not, unless `client-tls-ca` is given. Clients \
-               say who they are by `client-auth-file` or `client-tls-ca`.",
+               1.3, and by nothing else. With `tls-ca`, changes and backups over HTTP then need a certificate, such as \
+               `operator.pem`. Reads need none, unless `client-tls-ca` is given. `client-auth-file` and `client-tls-ca` \
+               authenticate clients.",
     },
     Spec {
         name: "client-tls-cert",
@@ -354,17 +354,17 @@ pub const TABLE: &[Spec] = &[
         kind: Kind::Path,
         unset: Unset::Otherwise("clients show no certificate"),
         help: "The authorities (PEM) whose certificates clients must show, with `client-tls`; `quorumwire keys \
-               client` makes both. Without a `client-auth-file` a certificate is all that is asked; with one a \
-               password, too. Over HTTP those who show none learn from `/healthz` and `/readyz` whether the \
-               server is up, and nothing else. None of these authorities may stand in `tls-ca`. Read again upon \
+               client` makes both. Without a `client-auth-file` a certificate is enough. With one, a password is \
+               needed, too. Over HTTP, `/healthz` and `/readyz` say without a certificate whether the \
+               server is up, and nothing else is served. None of these authorities may stand in `tls-ca`. Read again upon \
                SIGHUP; who is connected stays so.",
     },
     Spec {
         name: "insecure",
         kind: Kind::Switch,
         unset: Unset::Value("false"),
-        help: "Allow listening beyond loopback on ports that are not both encrypted and authenticated: whoever \
-               reaches one can read and change everything. Not needed for `listen-peer` with `tls-ca`, for the \
+        help: "Allow listening beyond loopback on ports that are not both encrypted and authenticated. Everyone \
+               who reaches one can read and change everything. Not needed for `listen-peer` with `tls-ca`, for the \
                ports of clients with `client-tls` and `client-auth-file` or `client-tls-ca`, for `listen-http` with `client-tls` \
                and `tls-ca`, and for `listen-plane`, whose packets are authenticated (and not encrypted).",
     },
@@ -480,7 +480,7 @@ pub const TABLE: &[Spec] = &[
         kind: number(16, 1 << 20, "MiB"),
         unset: Unset::Value("512"),
         help: "Memory that clients' connections may hold together, for requests that have not come in full and \
-               answers that nobody takes. Beyond it, whoever has held the most for the longest is closed.",
+               answers that nobody takes. Beyond it, the connection that has held the most for the longest is closed.",
     },
     Spec {
         name: "raise-priority",
