@@ -12,7 +12,9 @@ const AT_ONCE: Duration = Duration::from_secs(5);
 fn wait_for_fault(cluster: &Cluster<'_>, id: u16, words: &[&str]) -> Result<()> {
     let says = |fault: &String| words.iter().all(|word| fault.contains(word));
     cluster.wait_for(&format!("replica {id} to say {words:?}"), || {
-        Ok(cluster.status(id)?.faults.iter().any(says))
+        // One that was started a moment ago does not answer yet.
+        let status = cluster.status(id);
+        Ok(status.is_ok_and(|status| status.faults.iter().any(says)))
     })
 }
 
@@ -65,10 +67,14 @@ fn a_forgotten_folder_is_refused_by_a_cluster_begun_anew() {
         let members = cluster.status(leader)?.members;
         ensure!(members.iter().all(|it| it.id != 2), "{members:?}");
 
-        // With an empty folder it is welcome.
+        // With an empty folder it is welcome, once it is met with that.
         cluster.kill(2)?;
         cluster.wipe(2)?;
         cluster.start_joining(2)?;
+        cluster.wait_for("replica 2 to be met anew", || {
+            let faults = cluster.status(leader)?.faults;
+            Ok(!faults.iter().any(|it| it.contains("other_lineage")))
+        })?;
         cluster.change_member(&["add"], 2)?;
         cluster.wait_for_equal(&[0, 1, 2])?;
         ensure!(
