@@ -148,8 +148,10 @@ fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt, dir: &Path) -> anyho
             return Ok(true);
         }
         for id in restart::asked_for(cluster, dir)? {
-            cluster.start(id)?;
-            errln!("replica {id} was started again");
+            match cluster.start(id) {
+                Ok(()) => errln!("replica {id} was started again"),
+                Err(error) => errln!("replica {id} was not started again: {error:#}"),
+            }
         }
         thread::sleep(POLL_INTERVAL);
     }

@@ -137,10 +137,13 @@ fn addresses(view: &ClusterView) -> String {
             &report.peer,
         ];
         let host = host_of(&report.http);
-        let on_host = |address: &String| match address.strip_prefix(host) {
-            Some(port) if !host.is_empty() => port.trim_start_matches(':').to_owned(),
-            Some(_) | None if address.is_empty() => "-".to_owned(),
-            Some(_) | None => address.clone(),
+        let on_host = |address: &String| {
+            let port = address.strip_prefix(host);
+            match port.and_then(|rest| rest.strip_prefix(':')) {
+                Some(port) if !host.is_empty() => port.to_owned(),
+                Some(_) | None if address.is_empty() => "-".to_owned(),
+                Some(_) | None => address.clone(),
+            }
         };
         let mut row = vec![report.id.to_string(), host.to_owned()];
         row.extend(all.map(on_host));

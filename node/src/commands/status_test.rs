@@ -137,6 +137,17 @@ fn the_table_fits_a_terminal() {
     );
 }
 
+#[test]
+fn an_address_on_a_host_whose_name_only_begins_alike_is_shown_whole() {
+    let mut view = view_of_hosts(["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+    let Some(Seen::Report(report)) = view.replicas.get_mut(&0) else {
+        panic!("it was seen");
+    };
+    report.peer = "10.0.0.10:7400".to_owned();
+    let table = as_table(&view);
+    assert!(table.contains(" 10.0.0.10:7400"), "{table}");
+}
+
 /// A replica with a data plane: since when it runs a fast term, if it does, and why its last one ended.
 fn with_plane(id: u16, for_ms: Option<u64>, ended: Option<&str>) -> (u16, Seen) {
     let report = Report {

@@ -230,6 +230,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Turns of the event loop that left clients' requests to the next one because their time was over",
     ),
     (
+        "turns_out_of_time_for_datagrams",
+        "Turns of the event loop that left clients' datagrams to the next one because their time was over",
+    ),
+    (
         "turns_out_of_time_for_followers",
         "Turns of the event loop that left reads passed on by followers to the next one because their time was over",
     ),

@@ -357,7 +357,7 @@ pub const TABLE: &[Spec] = &[
                client` makes both. Without a `client-auth-file` a certificate is enough. With one, a password is \
                needed, too. Over HTTP, `/healthz` and `/readyz` say without a certificate whether the \
                server is up, and nothing else is served. None of these authorities may stand in `tls-ca`. Read again upon \
-               SIGHUP; who is connected stays so.",
+               SIGHUP; connected clients stay so.",
     },
     Spec {
         name: "insecure",

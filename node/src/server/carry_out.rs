@@ -337,7 +337,12 @@ impl Server {
         for (index, reader) in waiting {
             match reader {
                 _ if index != barrier => self.core.waiting_for_apply.push((index, reader)),
-                Reader::Client(id) => self.clients.attend(id), // its gate says so
+                Reader::Client(id) => {
+                    if let Some(connection) = self.clients.get(id) {
+                        connection.awaited = Index(0); // if it is to wait all the same, it says so anew
+                    }
+                    self.clients.attend(id); // its gate says so
+                }
                 Reader::Peer(read) => self.core.refuse_overdue(read.from, read.request),
                 Reader::Datagram(id) => self.complete_datagram(id, answers::OVERDUE.as_bytes()),
             }

@@ -401,7 +401,9 @@ impl Connection {
             } else {
                 // Room for as much again as came already: what was only announced takes no memory.
                 let more = self.filled.clamp(INPUT_BYTES_MIN, scratch.len());
-                let wanted = self.needed.saturating_sub(self.filled).max(1);
+                let missing = self.needed.saturating_sub(self.filled);
+                // Of a line whose end has not come only one byte more is known to be needed.
+                let wanted = missing.max(INPUT_BYTES_MIN);
                 self.input.resize(self.filled + more.min(wanted), 0);
                 self.stream.read(&mut self.input[self.filled..])
             };

@@ -670,7 +670,8 @@ impl Core {
 
     /// Answers a forwarded read in this turn or a later one; in either the state machine shows what it must.
     fn answer_peer_read_if_time(&mut self, index: Index, reader: Reader) {
-        if self.budget.may_go_on(Purpose::Followers) {
+        // Who waits for time already comes before who asks now.
+        if !self.has_late_reads && self.budget.may_go_on(Purpose::Followers) {
             self.answer_peer_read(reader);
             self.did_work(Purpose::Followers);
         } else {

@@ -218,10 +218,10 @@ impl Server {
         datagrams.has_more = true;
         self.core.begin_work(super::clock::now());
         for _ in 0..DATAGRAMS_PER_TURN {
-            if !self.core.budget.may_go_on(Purpose::Clients) {
+            if !self.core.budget.may_go_on(Purpose::Datagrams) {
                 break;
             }
-            self.core.did_work(Purpose::Clients);
+            self.core.did_work(Purpose::Datagrams);
             if let Some(next) = datagrams.following.pop_front() {
                 datagrams.rest_bytes -= next.body.held_bytes;
                 self.core.now = super::clock::now();
@@ -268,9 +268,9 @@ impl Server {
                     self.core.waiting_for_apply.push((index, reader));
                 }
                 Gate::Open | Gate::NoLease | Gate::NotLeader => {
-                    if self.core.budget.may_go_on(Purpose::Clients) {
+                    if self.core.budget.may_go_on(Purpose::Datagrams) {
                         answer_read(&mut self.core, datagrams, id);
-                        self.core.did_work(Purpose::Clients);
+                        self.core.did_work(Purpose::Datagrams);
                     } else {
                         self.core.answer_later(index, Reader::Datagram(id));
                     }

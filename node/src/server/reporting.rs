@@ -283,6 +283,10 @@ impl Server {
                 self.core.budget.cut(Purpose::Clients),
             ),
             (
+                "turns_out_of_time_for_datagrams",
+                self.core.budget.cut(Purpose::Datagrams),
+            ),
+            (
                 "turns_out_of_time_for_followers",
                 self.core.budget.cut(Purpose::Followers),
             ),

@@ -238,6 +238,31 @@ fn expensive_writes_of_one_connection_go_into_the_log_one_by_one() {
     assert_eq!(host.core.proposals.len(), 1 + 100 + 1);
 }
 
+#[test]
+fn a_long_line_is_read_in_long_pieces() {
+    const LINE_BYTES: usize = 1 << 18;
+    let mut host = Host::start();
+    let (mut socket, id) = host.connect();
+    let sending = std::thread::spawn(move || {
+        socket.write_all(&vec![b'k'; LINE_BYTES]).unwrap();
+        socket
+    });
+    let (mut seen, mut looks) = (0, 0);
+    while seen < LINE_BYTES {
+        host.wait_for(id);
+        let mut connection = host.clients.take(id).unwrap();
+        let mut scratch = vec![0; 4 << 10];
+        // Of a line whose end has not come, one byte more may be all that it needs.
+        connection.take_in(&mut scratch, |_, bytes| {
+            (seen, looks) = (bytes.len(), looks + 1);
+            (0, bytes.len() + 1)
+        });
+        host.clients.put_back(connection);
+    }
+    assert!(looks <= LINE_BYTES / 256, "looked at {looks} times");
+    drop(sending.join().unwrap());
+}
+
 /// Else it would have to be answered in one go, together with others, before that write is applied.
 #[test]
 fn no_write_is_put_behind_a_search_that_waits() {
@@ -278,12 +303,17 @@ fn a_read_that_a_follower_passed_on_waits_for_time() {
     ask(&mut host.core);
     assert_eq!(host.core.store.inner().work_done(), work + cost);
     assert!(host.core.has_late_reads);
+    // Whoever asks next comes behind it, also where there is time.
+    host.core.budget = crate::server::budget::Budget::new(std::time::Duration::MAX);
+    ask(&mut host.core);
+    assert_eq!(host.core.store.inner().work_done(), work + cost);
+    assert_eq!(host.core.waiting_for_apply.len(), 2);
+    host.core.has_late_reads = false; // as when they are looked at
     let waiting = host.core.waiting_for_apply.pop();
     let Some((index, reader @ Reader::Peer(_))) = waiting else {
         panic!("it does not wait");
     };
     assert!(index <= host.core.applied);
-    host.core.budget = crate::server::budget::Budget::new(std::time::Duration::MAX);
     host.core.answer_peer_read_at(index, reader);
     assert_eq!(host.core.store.inner().work_done(), work + 2 * cost);
 }

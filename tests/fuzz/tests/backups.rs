@@ -85,7 +85,7 @@ fn judged(bytes: &[u8]) -> &'static str {
     let reader = match BackupReader::new(bytes) {
         Ok(reader) => reader,
         Err(BackupError::Foreign { .. }) => {
-            assert_ne!(&bytes[..4], MAGIC);
+            assert_ne!(&bytes[..bytes.len().min(4)], &MAGIC[..bytes.len().min(4)]);
             return "foreign";
         }
         Err(BackupError::Newer { version }) => {

@@ -34,7 +34,7 @@ impl Connection {
 
     /// Whether there is something to throw away.
     pub(super) fn has_to_drain(&self) -> bool {
-        self.readable && self.linger.is_some()
+        self.readable && self.linger.is_some_and(|linger| linger.bytes_left > 0)
     }
 
     /// Throws away what came.

@@ -187,8 +187,10 @@ fn take_submit(
         return true;
     }
     if asks_for_too_many(command) {
-        let text = b"SERVER_ERROR not executed: more keys than a request may ask for\r\n";
-        connection.push_write(Some(text[..].into()), false, 0);
+        let text = format!(
+            "SERVER_ERROR not executed: a request asks for at most {READ_KEYS_MAX} keys\r\n"
+        );
+        connection.push_write(Some(text.into_bytes().into()), false, 0);
         return true;
     }
     let work = Command::decode(command).map_or(0, |it| core.store.inner().expected_work(&it));
