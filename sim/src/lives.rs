@@ -24,6 +24,8 @@ const EARLY_MS_MAX: i64 = 200;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lives {
     seen: [Option<Seen>; LIVES],
+    /// The last look that wrote one, by its number: who looks again at once writes no second one.
+    wrote_at_look: Nanos,
 }
 
 /// What has been seen of one.
@@ -44,7 +46,8 @@ impl World {
             return;
         }
         self.begin_term(place);
-        let number = usize::try_from(self.now / LOOKED_AT).unwrap_or(0) % LIVES;
+        let look = self.now / LOOKED_AT;
+        let number = usize::try_from(look).unwrap_or(0) % LIVES;
         let key = format!("life{number}");
         let upto = self.checks.committed_upto();
         let clock = self.machines[place].clock(self.now);
@@ -73,7 +76,8 @@ impl World {
             .get(name)
             .map(|item| (item.unique, store.left_ms(name).unwrap_or(i64::MAX)));
         self.judge_life(number, found);
-        if found.is_none() {
+        if found.is_none() && self.lives.wrote_at_look != look {
+            self.lives.wrote_at_look = look;
             self.write_life(place, number, name);
         }
     }
@@ -100,9 +104,9 @@ impl World {
                 seen.is_gone = true;
                 let seen = *seen;
                 self.counts.see("a life watched to its end");
-                // Who is set ahead, or leads after one whose clock stood still, may end it when it begins to lead:
-                // nobody can tell.
-                let classes = [Class::F19Clock, Class::F19ClockStops];
+                // Who is set ahead, or leads after one whose clock stood still or was slower for long, may end it when
+                // it begins to lead: nobody can tell.
+                let classes = [Class::F19Clock, Class::F19ClockStops, Class::F19ClockSlews];
                 if classes.into_iter().any(|it| self.counts.hits(it) > 0) {
                     return;
                 }

@@ -36,8 +36,9 @@ pub struct Forger {
 }
 
 impl Forger {
-    /// Has the key between replicas that this secret file's first secret makes. To be made where it shall send.
-    pub fn with_secret(file: &Path) -> Result<Self> {
+    /// Has the key between replicas of this lineage that this secret file's first secret makes. To be made where it
+    /// shall send.
+    pub fn with_secret(file: &Path, lineage: &str) -> Result<Self> {
         let text = fs::read_to_string(file)?;
         let value = |name: &str| {
             let line = text.lines().find(|line| line.starts_with(name));
@@ -47,9 +48,13 @@ impl Forger {
         let epoch = value("epoch = ").context("no epoch")?;
         let secret = hex::decode(value("hex = ").context("no secret")?)?;
         let hkdf = Hkdf::<Sha256>::new(Some(CLUSTER_NAME.as_bytes()), &secret);
+        let mut of_lineages = [0; 32];
+        let info = format!("quorumwire packets 2 lineages {epoch}");
+        let made = hkdf.expand(info.as_bytes(), &mut of_lineages);
+        ensure!(made.is_ok(), "a key is shorter than HKDF allows");
+        let hkdf = Hkdf::<Sha256>::new(Some(&hex::decode(lineage)?), &of_lineages);
         let mut key = [0; 16];
-        let info = format!("quorumwire packets 1 replicas {epoch}");
-        let made = hkdf.expand(info.as_bytes(), &mut key);
+        let made = hkdf.expand(b"quorumwire packets 2 replicas", &mut key);
         ensure!(made.is_ok(), "a key is shorter than HKDF allows");
         Ok(Self {
             key: TagKey::new(key),

@@ -231,9 +231,9 @@ fn questions_for_too_much_are_refused() {
     run_started(Plan::steady(1, Durability::Memory), |cluster| {
         let mut socket = connect(cluster)?;
         socket.write_all(&hello())?;
-        // A line of memcached's is that long at most.
-        let longest = |first: &[u8]| [first, &b" k".repeat((64 << 10) / 2 - 5)].concat();
-        let too_long = |first: &[u8]| [first, &b" k".repeat((64 << 10) / 2)].concat();
+        // A request asks for so many keys at most.
+        let longest = |first: &[u8]| [first, &b" k".repeat(32 << 10)].concat();
+        let too_long = |first: &[u8]| [first, &b" k".repeat((32 << 10) + 1)].concat();
         let gat = [&[GET_AND_TOUCH][..], &[0; 8]].concat();
         let versions = |digit: char| format!("{digit}*2\r\n$9\r\n\0versions\r\n$1\r\nk\r\n");
         let query = |bytes: &[u8]| frame(1, Body::Query(client::Query {}), bytes);

@@ -90,7 +90,7 @@ fn a_stolen_secret_is_worth_nothing(durability: Durability) {
         }
         let tags = |id| cluster.counter(id, "plane_tag");
         let before = [tags(0)?, tags(1)?, tags(2)?];
-        let forger = Forger::with_secret(&cluster.secret_file())?;
+        let forger = Forger::with_secret(&cluster.secret_file(), &cluster.status(0)?.lineage)?;
         let mut refused = before;
         for _ in 0..FORGED / FORGED_AT_ONCE {
             let sent = forge(cluster, &forger, fast)?;
@@ -128,7 +128,7 @@ fn under_tls_packets_made_with_a_stolen_secret_are_refused_in_memory_mode() {
 fn without_tls_whoever_has_the_secret_speaks_as_a_replica() {
     run_started(plan(Tls::Off, Durability::Memory), |cluster| {
         let (leader, term) = settled(cluster)?;
-        let forger = Forger::with_secret(&cluster.secret_file())?;
+        let forger = Forger::with_secret(&cluster.secret_file(), &cluster.status(leader)?.lineage)?;
         let from = u8::try_from((leader + 1) % 3)?;
         let (header, payload) = forwarded_set(from, term, "forged", b"by a thief");
         cluster.wait_for("a forged command to be carried out", || {
@@ -181,7 +181,7 @@ fn each_fast_term_has_a_key_of_its_own() {
             Ok([of(0)?, of(1)?, of(2)?])
         };
         let (tags, old) = (count("plane_tag")?, count("plane_term_old")?);
-        let forger = Forger::with_secret(&cluster.secret_file())?;
+        let forger = Forger::with_secret(&cluster.secret_file(), &cluster.status(leader)?.lineage)?;
         for id in ALL {
             for packet in &kept {
                 forger.repeat(cluster.plane(id), packet)?;

@@ -99,7 +99,7 @@ fn of_redis() -> Vec<Row> {
             "too_long",
         ),
         row(
-            b"*1\r\n$99999999\r\n",
+            b"*1\r\n$999999999\r\n",
             "-ERR Protocol error: invalid bulk",
             "too_long",
         ),

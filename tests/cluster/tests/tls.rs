@@ -343,7 +343,7 @@ fn clients_and_people_speak_tls() {
         let said = cluster.command(&["status", "--addr", &http, "--tls-ca", &ca]);
         let said = said.unwrap_err().to_string();
         ensure!(
-            said.contains("cannot be reached") && said.contains("UnknownIssuer"),
+            said.contains("does not fit --tls-ca") && said.contains("UnknownIssuer"),
             "{said}"
         );
         Ok(())
