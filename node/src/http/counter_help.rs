@@ -10,10 +10,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "acknowledgements_denied",
         "Members found to lack what they had acknowledged, as after a disk was put back to an old copy, and repaired",
     ),
-    (
-        "append_rejected",
-        "Entries refused because the log did not match the leader's",
-    ),
+    ("append_rejected", "Entries that do not follow on the log"),
     (
         "client_accepts_without_descriptor",
         "Times a client waited at listen-memcached, listen-redis or listen-client and no file descriptor was left for it",
