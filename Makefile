@@ -2,7 +2,7 @@
 .PHONY: help setup generate accept check build build-bench corpora test test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb ci
 
 help:
-	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (about 30 s)'
+	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
 	@echo 'make test      everything that must hold (20 to 30 min on 2 cores)'
 	@echo 'make sim       seeded clusters full of faults: SEED=n for one, SEEDS=a..b, ARGS=--trace'
 	@echo 'make mutants   planted bugs: each must be noticed'
