@@ -121,6 +121,7 @@ impl World {
                         "I17: life{number} had {left_ms} ms left, and was missed after {lived_ms}"
                     )
                 };
+                self.counts.see("a life judged to be long enough");
                 self.checks.require(lived_ms >= least_ms, violation);
             }
             (None, _) => {}

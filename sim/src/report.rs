@@ -52,6 +52,7 @@ const OUTCOMES: &[&str] = &[
     "snapshot installed",
     "snapshot not installed",
     "straggler joined",
+    "a life judged to be long enough",
     "a life watched to its end",
     "time awaited",
 ];
