@@ -23,7 +23,7 @@ static NOBODY_IS_WAITED_FOR: AtomicBool = AtomicBool::new(false);
 
 /// An answer that is not, or not all, written.
 #[derive(Debug, thiserror::Error)]
-#[error("standard output: {0}")]
+#[error("standard output")]
 pub struct Unwritten(#[from] io::Error);
 
 impl Unwritten {

@@ -1,10 +1,13 @@
 //! The command line with real processes: a cluster of `quorumwire dev`, and the other commands on it.
 //! Needs nothing but the binary and loopback.
+mod binary;
+
+use binary::quorumwire;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,12 +17,6 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Leaders stay although many tests run at once.
 const CALM: [&str; 3] = ["--", "--election-timeout-ms", "600"];
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-
-fn quorumwire(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorumwire"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
 
 /// Runs a command to its end, which must come by itself.
 fn run(arguments: &[&str]) -> Output {

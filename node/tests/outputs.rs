@@ -1,4 +1,7 @@
 //! Outputs that are full, unread or closed: a command says so by its exit code, and never panics. Starts no server.
+mod binary;
+
+use binary::quorumwire;
 use std::fs::File;
 use std::io::pipe;
 use std::process::{Command, Output, Stdio};
@@ -17,12 +20,6 @@ const ANSWERS: [&[&str]; 9] = [
     &["status", "--addr", "127.0.0.1:1"],
     &["status", "--json", "--addr", "127.0.0.1:1"],
 ];
-
-fn quorumwire(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorumwire"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
 
 fn full() -> File {
     File::options().write(true).open("/dev/full").unwrap()

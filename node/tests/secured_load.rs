@@ -1,22 +1,19 @@
 //! The load of `quorumwire bench` where servers speak TLS and clients have accounts.
+mod binary;
+
+use binary::quorumwire;
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything; a machine with two busy cores is slow.
 const DEADLINE: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-fn quorumwire(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorumwire"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
 
 fn run(arguments: &[&str]) -> Output {
     quorumwire(arguments).output().unwrap()

@@ -1,5 +1,8 @@
 //! Commands whose terminal goes away, whose output nobody reads, whose input is closed, or which are told to end: each
 //! ends at once and leaves nothing behind, no process, no folder, no network, no terminal that shows nothing.
+mod binary;
+
+use binary::quorumwire;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -92,12 +95,6 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(begun.elapsed() < DEADLINE, "waited too long for {what}");
         thread::sleep(POLL_INTERVAL);
     }
-}
-
-fn quorumwire(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorumwire"));
-    command.args(arguments).stdin(Stdio::null());
-    command
 }
 
 fn in_terminal(arguments: &[&str], terminal: &Terminal) -> Running {
