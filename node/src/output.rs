@@ -108,6 +108,8 @@ mod tests {
     use super::*;
     use std::fs::File;
     use std::io::{Read as _, pipe};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn what_is_longer_than_a_pipe_comes_whole() {
@@ -123,14 +125,15 @@ mod tests {
 
     #[test]
     fn a_reader_that_has_gone_is_told_apart_from_a_full_disk() {
-        let (reader, writer) = pipe().unwrap();
-        drop(reader);
+        // Not by closing one end: a process that another test starts holds a copy of it for a moment.
+        let (reader, writer) = UnixStream::pair().unwrap();
+        reader.shutdown(Shutdown::Both).unwrap();
         let gone = Unwritten(write_all(writer.as_fd(), b"text").unwrap_err());
         assert!(gone.quiet_exit_code().is_some(), "{gone}");
         let full = File::options().write(true).open("/dev/full").unwrap();
         let full = Unwritten(write_all(full.as_fd(), b"text").unwrap_err());
         assert!(full.quiet_exit_code().is_none(), "{full}");
-        assert!(full.to_string().contains("No space left"), "{full}");
+        assert_eq!(full.0.kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]
