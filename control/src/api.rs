@@ -97,6 +97,7 @@ impl Config {
             lasts: self.lease,
             clock_drift_ppm: self.clock_drift_ppm,
             keeps_lineage: true,
+            keeps_wall_clock: true,
         }
     }
 }
@@ -171,6 +172,8 @@ pub struct Promise {
     pub clock_drift_ppm: u32,
     /// The lineage stands in every membership that it makes as a leader. Code from before lineages drops it.
     pub keeps_lineage: bool,
+    /// It reads what a tick says of the wall clock. Code from before that reads only the log's time.
+    pub keeps_wall_clock: bool,
 }
 
 /// What happens to a replica.

@@ -97,9 +97,14 @@ impl Replica {
 
     /// What a replica promised when it connected in this life; nothing if that is not known.
     pub(crate) fn promise_of(&self, peer: Peer) -> Promise {
+        self.known_promise(peer).unwrap_or_default()
+    }
+
+    /// The same; `None` if that life of it has not connected since this process began.
+    pub(crate) fn known_promise(&self, peer: Peer) -> Option<Promise> {
         let connection = self.connections.get(&peer.id);
         let connection = connection.filter(|c| c.incarnation == peer.incarnation);
-        connection.map_or_else(Promise::default, |c| c.promise)
+        connection.map(|c| c.promise)
     }
 
     /// The life in which a replica is connected now.

@@ -45,6 +45,7 @@ mod requests;
 mod snapshot_receiver;
 mod snapshot_sender;
 mod stored;
+mod wall_clock;
 
 pub use api::*;
 pub use bundles::{NextEntry, next_entries};

@@ -1,6 +1,6 @@
 //! What time a leader tells the log. Is handed readings of its two clocks, and has none.
 use crate::Now;
-use quorumwire_wire::{LOG_TIME_AGREES_MS, Tick};
+use quorumwire_wire::Tick;
 use std::time::Duration;
 
 /// While the log's time and the wall clock differ, the log's time runs slower or faster by one part in so many.
@@ -71,15 +71,14 @@ impl LogClock {
         if time >= wall { ahead } else { -ahead }
     }
 
-    /// What a tick says. Where the wall clock shows another time, the log is told of that, too.
+    /// What a tick says; of the wall clock only if [that may be](crate::Replica::may_tell_wall_clock).
     #[must_use]
-    pub fn tick(&self, now: Now) -> Tick {
+    pub fn tick(&self, now: Now, tells_wall_clock: bool) -> Tick {
         let (log_time_ms, ahead_ms) = (self.time_ms(now), self.ahead_ms(now));
-        let agrees = ahead_ms.unsigned_abs() <= LOG_TIME_AGREES_MS;
         let wall_ms = log_time_ms.saturating_add_signed(ahead_ms.saturating_neg());
         Tick {
             log_time_ms,
-            wall_ms: if agrees { log_time_ms } else { wall_ms },
+            wall_ms: tells_wall_clock.then_some(wall_ms),
         }
     }
 

@@ -18,7 +18,6 @@ fn time_goes_with_the_wall_clock() {
     assert_eq!(clock.time_ms(now(5)), ms(WALL), "an idle hour has passed");
     assert_eq!(clock.time_ms(now(1005)), ms(WALL) + 1000);
     assert_eq!(clock.time_ms(now(0)), ms(WALL), "never back");
-    assert_eq!(clock.tick(now(1005)).encode().as_ref().len(), 8);
 }
 
 #[test]
@@ -69,6 +68,20 @@ fn what_the_log_had_come_to_is_adopted_when_it_is_known() {
     clock.look(now(1000), WALL + Duration::from_secs(1), ms(WALL + YEAR));
     assert_eq!(clock.time_ms(now(1000)), ms(WALL + YEAR));
     assert_eq!(clock.time_ms(now(2000)), ms(WALL + YEAR) + 900);
+}
+
+#[test]
+fn a_tick_says_the_wall_clock_only_if_it_may() {
+    let mut clock = LogClock::begin(now(0), WALL, ms(WALL) + 30_000);
+    let tick = |clock: &LogClock, tells| {
+        let tick = clock.tick(now(0), tells);
+        let ahead_ms = tick.ahead_ms(tick.log_time_ms);
+        (tick.encode().as_ref().len(), ahead_ms)
+    };
+    assert_eq!(tick(&clock, true), (16, Some(30_000)));
+    assert_eq!(tick(&clock, false), (8, None));
+    clock = LogClock::begin(now(0), WALL, ms(WALL) + 10);
+    assert_eq!(tick(&clock, true), (16, Some(0)));
 }
 
 #[test]

@@ -125,9 +125,10 @@ pub trait StateMachine: Send {
     /// The log's time moves on without a command: whatever was to end by then ends now.
     fn advance(&mut self, log_time: LogTime);
 
-    /// By how much the log's time is ahead of the time of day from here on, in milliseconds; 0 until the log
-    /// says otherwise. Part of the state: a point of time that a command names is one of the time of day.
-    fn set_ahead(&mut self, ahead_ms: i64);
+    /// By how much the log's time is ahead of the time of day from here on, in milliseconds. `None`, as at first: the
+    /// log does not say, and both count as one. Part of the state: a point of time that a command names is one of the
+    /// time of day.
+    fn set_ahead(&mut self, ahead_ms: Option<i64>);
 
     /// Whether something applied since the last [`advance`](Self::advance) counts from the next one: then
     /// the log's time is to move soon. Not part of the state.

@@ -2,7 +2,7 @@
 //! of it.
 use crate::fault::{Change, Class, Moment};
 use crate::journal::Written;
-use crate::machine::{Application, Arrival, GROUP, Process, SnapshotEvent, SnapshotJob};
+use crate::machine::{Application, Arrival, GROUP, Machine, Process, SnapshotEvent, SnapshotJob};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
 use quorumwire_control::{Input, MemberChange, Role, SnapshotMeta, Ticket};
@@ -197,6 +197,10 @@ impl World {
             SnapshotEvent::Answer(input) => self.step(place, input),
             SnapshotEvent::Installed(last_index, result) => {
                 let meta = result.map(|(meta, store)| {
+                    let is_read = !process.is_older || store.inner().ahead_ms().is_none();
+                    self.checks.require(is_read, || {
+                        format!("I9: older code cannot read the snapshot at {last_index}")
+                    });
                     process.journal.begin_behind(last_index, meta.last_term);
                     process.store = store;
                     process.applied = last_index;
@@ -311,8 +315,19 @@ impl World {
             {
                 return None;
             }
-            Change::Remove => MemberChange::Remove(random.pick(&inside)?),
-            Change::RemoveLeader => MemberChange::Remove(me),
+            // Older code is not let in again once the others have a lineage, and so would be out for good.
+            Change::Remove | Change::RemoveLeader => {
+                let id = if matches!(change, Change::Remove) {
+                    random.pick(&inside)?
+                } else {
+                    me
+                };
+                let is_older = |it: &Machine| it.peer.id == id && it.is_older();
+                if self.machines.iter().any(is_older) {
+                    return None;
+                }
+                MemberChange::Remove(id)
+            }
             Change::QuorumAll => MemberChange::Quorum(CommitQuorum::All),
             Change::QuorumMajority => MemberChange::Quorum(CommitQuorum::Majority),
             Change::Transfer => {

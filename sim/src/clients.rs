@@ -12,7 +12,7 @@ use quorumwire_interfaces::{EntryKind, Index, LogTime};
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
 use quorumwire_sessions::Outcome;
-use quorumwire_wire::RecordKind;
+use quorumwire_wire::{RecordKind, Tick};
 use std::time::Duration;
 
 /// A write takes the log's time with it if that is older than this.
@@ -540,11 +540,19 @@ impl crate::machine::Process {
                 .is_empty()
                 .then(|| plane.registers().last_index);
         }
-        let tick = self.clock.time.tick(clock).encode();
+        let tick = self.next_tick(clock).encode();
         let payload = |buffer: &mut bytes::BytesMut| buffer.extend_from_slice(tick.as_ref());
         let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
         self.clock.last_tick = Some(clock);
         Some(index)
+    }
+
+    /// What a tick says that leaves now.
+    #[must_use]
+    pub fn next_tick(&self, clock: Now) -> Tick {
+        let log_says_it = self.store.inner().ahead_ms().is_some();
+        let may = self.replica.may_tell_wall_clock(log_says_it) && !self.is_older;
+        self.clock.time.tick(clock, may)
     }
 
     /// The log's time as this leader tells it.

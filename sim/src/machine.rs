@@ -100,6 +100,8 @@ pub struct Machine {
     promised_until: Option<Now>,
     /// Since when its next process reads the folder, by its clock.
     pub reads_since: Option<Now>,
+    /// So many of its processes run code that reads only the log's time of a tick, one after the other.
+    older_runs: u32,
 }
 
 /// A copy of a disk.
@@ -208,6 +210,8 @@ pub struct Process {
     pub journal: Journal,
     /// The data plane, if there is one.
     pub plane: Option<Box<Plane>>,
+    /// Its code reads, and tells, only the log's time in a tick.
+    pub is_older: bool,
     /// The snapshots' files.
     pub files: Snapshots,
     /// Work of the snapshot threads, by number.
@@ -326,9 +330,16 @@ impl Machine {
             key_stage: 0,
             promised_until: None,
             reads_since: None,
+            older_runs: if wait { 0 } else { settings.older_runs(id.0) },
         };
         let _ = machine.next_life(settings);
         machine
+    }
+
+    /// Whether its process runs code that reads only the log's time of a tick.
+    #[must_use]
+    pub const fn is_older(&self) -> bool {
+        self.run < self.older_runs
     }
 
     /// A life that was never lived.
@@ -400,6 +411,7 @@ impl Machine {
                 return Start::Violation(format!("{:?} cannot start: {problem}", self.peer));
             }
         };
+        let is_older = self.is_older();
         let wal = match settings.durability {
             Durability::Sync => ready.log.into_wal(),
             Durability::Memory => None,
@@ -407,6 +419,7 @@ impl Machine {
         self.process = Some(Process::new(replica, store, wal, ready.snapshots));
         if let Some(process) = &mut self.process {
             process.plane = plane;
+            process.is_older = is_older;
             process.applied = applied;
             process.log_time = log_time;
             process.committed = process.replica.commit_index();
@@ -471,6 +484,7 @@ impl Machine {
             lasts: Duration::from_nanos(lease),
             clock_drift_ppm: settings.drift_allowed_ppm,
             keeps_lineage: true,
+            keeps_wall_clock: !self.is_older(),
         }
     }
 
@@ -662,6 +676,7 @@ impl Process {
             store,
             journal: Journal::new(wal),
             plane: None,
+            is_older: false,
             files,
             jobs: BTreeMap::new(),
             next_job: 0,

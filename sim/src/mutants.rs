@@ -89,6 +89,7 @@ const CONTROL: &[&str] = &[
     "voters-drift-not-asked",
     "voters-promise-not-asked",
     "votes-of-strangers",
+    "wall-clock-told-early",
 ];
 
 /// Every check of storage that can be left out.

@@ -14,6 +14,10 @@ const FAULTS: u64 = 420;
 pub const LEASES: u64 = 0x1ea5_e5e7;
 /// Likewise the lineages.
 pub const LINEAGES: u64 = 0x11ea_6e5e;
+/// Likewise who begins with older code.
+const OLDER: u64 = 0x0000_1de5;
+/// Machines are restarted this often before they run newer code, at most.
+const OLDER_RUNS_MAX: u64 = 16;
 /// Sets faults of later invention apart likewise.
 const APART: u64 = 0x00fa_0175;
 /// Where one voter begins: so many wishes to add one, for each that is to be added. Some come too early.
@@ -166,6 +170,21 @@ pub struct Settings {
     pub plane_outlives: bool,
     /// What usually happens to datagrams.
     pub datagrams: Weather,
+    /// Whoever the cluster begins with may run older code at first: see [`older_runs`](Self::older_runs).
+    pub begins_older: bool,
+}
+
+impl Settings {
+    /// How many processes of a machine, one after the other, run code that reads only half of a tick.
+    #[must_use]
+    pub fn older_runs(&self, id: u16) -> u32 {
+        let random = &mut Random::new(mix(self.seed ^ OLDER ^ u64::from(id) << 32));
+        if self.begins_older && random.permille(500) {
+            u32::try_from(random.between(1, OLDER_RUNS_MAX)).unwrap_or(1)
+        } else {
+            0
+        }
+    }
 }
 
 /// A seed, spelled out.
@@ -264,6 +283,8 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         ClusterShape::Latecomer => 3,
         ClusterShape::Usual | ClusterShape::Shrinks | ClusterShape::BeginsAlone => voters,
     };
+    let apart = &mut Random::new(mix(seed ^ OLDER));
+    let begins_older = apart.permille(300);
     let engage_interval = one(random, &[20, 100, 100, 400]) * MILLISECOND;
     Settings {
         seed,
@@ -313,6 +334,7 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
             spoil: one(random, &[0, 0, 2, 20]),
             replay: one(random, &[0, 2, 10]),
         },
+        begins_older,
     }
 }
 

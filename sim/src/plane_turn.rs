@@ -529,7 +529,7 @@ impl Process {
     /// Hands waiting commands over to the plane.
     pub fn submit_waiting(&mut self, clock: Now) -> Result<(), PlaneError> {
         let term = self.replica.term();
-        let tick = self.clock.time.tick(clock);
+        let tick = self.next_tick(clock);
         let (Some(plane), proposals) = (&mut self.plane, &mut self.proposals) else {
             return Ok(());
         };

@@ -54,6 +54,8 @@ const OUTCOMES: &[&str] = &[
     "straggler joined",
     "a life judged to be long enough",
     "a life watched to its end",
+    "a tick with the wall clock",
+    "a tick without the wall clock",
     "time awaited",
 ];
 

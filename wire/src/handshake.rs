@@ -86,6 +86,7 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         lineage: None,
         memory: peer::Memory::Nothing.into(),
         settings: Vec::new(),
+        keeps_wall_clock: false,
     }
 }
 

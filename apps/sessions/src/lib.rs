@@ -230,7 +230,7 @@ impl<S: StateMachine> Sessions<S> {
     }
 
     /// As [`StateMachine::set_ahead`].
-    pub fn set_ahead(&mut self, ahead_ms: i64) {
+    pub fn set_ahead(&mut self, ahead_ms: Option<i64>) {
         self.inner.set_ahead(ahead_ms);
     }
 

@@ -21,7 +21,7 @@ impl StateMachine for Log {
         reply.resize(reply.len() + usize::from(more), b'.');
     }
     fn advance(&mut self, _: LogTime) {}
-    fn set_ahead(&mut self, _: i64) {}
+    fn set_ahead(&mut self, _: Option<i64>) {}
     fn awaits_time(&self) -> bool {
         false
     }

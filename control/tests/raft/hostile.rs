@@ -225,6 +225,7 @@ fn torment(seed: u64, roles: &mut BTreeMap<Role, u64>) -> u64 {
                     lasts: Duration::from_micros(random.number()),
                     clock_drift_ppm: u32::try_from(random.next() >> 32).expect("32 bits"),
                     keeps_lineage: random.flag(),
+                    keeps_wall_clock: random.flag(),
                 };
                 Input::PeerUp(from, promise)
             }

@@ -248,6 +248,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "votes-of-strangers",
         "a leader elected by those who have no vote",
     ),
+    (
+        "wall-clock-told-early",
+        "states that differ, for older code reads half of a tick",
+    ),
 ];
 
 /// Seeds tried against each mutant that no scenario kills.

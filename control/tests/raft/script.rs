@@ -87,6 +87,7 @@ impl Script {
             "release" => self.mark(words, |world, place| world.network[place].held = false)?,
             "cut" | "heal" | "isolate" => return self.links(name, words),
             "propose" => return self.propose(words),
+            "tick" => return self.tick(words),
             "read" => self.read(number(words, 0)?),
             "member" => return self.member(words),
             "transfer" => return self.transfer(words),
@@ -371,6 +372,24 @@ impl Script {
             }
         }
         self.world.flush(id);
+        Ok(())
+    }
+
+    /// `tick ID`, `tick ID told`.
+    fn tick(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        let log_says_it = match words.get(1).copied() {
+            None => false,
+            Some("told") => true,
+            Some(_) => return Err("told?".into()),
+        };
+        let replica = self.node(id).replica.as_ref().ok_or("it does not run")?;
+        let told = if replica.may_tell_wall_clock(log_says_it) {
+            "the log's time and the wall clock"
+        } else {
+            "the log's time"
+        };
+        self.world.say(format!("  {id}: a tick says {told}"));
         Ok(())
     }
 

@@ -298,6 +298,7 @@ impl World {
         let (peer_a, peer_b) = (self.nodes[&a].peer, self.nodes[&b].peer);
         let promise = |id: u16| Promise {
             keeps_lineage: !self.older.contains(&id),
+            keeps_wall_clock: !self.older.contains(&id),
             ..self.nodes[&id].config.promise()
         };
         let (promise_a, promise_b) = (promise(a), promise(b));

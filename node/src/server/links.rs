@@ -639,6 +639,7 @@ impl Links {
             lasts: Duration::from_micros(hello.promise_us),
             clock_drift_ppm: hello.clock_drift_ppm,
             keeps_lineage: hello.memory() != peer::Memory::Unspecified,
+            keeps_wall_clock: hello.keeps_wall_clock,
         };
         let link = self.slots[slot].as_mut().expect("open: it just read");
         link.peer = Some(peer);

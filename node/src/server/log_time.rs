@@ -125,7 +125,9 @@ impl Core {
 
     /// What a tick says that leaves now.
     pub fn tick(&self) -> Tick {
-        self.clock.time.tick(self.now)
+        let log_says_it = self.store.inner().ahead_ms().is_some();
+        let tells_wall_clock = self.replica.may_tell_wall_clock(log_says_it);
+        self.clock.time.tick(self.now, tells_wall_clock)
     }
 
     pub fn leader_time_ms(&self) -> u64 {

@@ -145,7 +145,7 @@ fn a_difference_between_the_log_and_the_clock_is_a_fault() {
         "{fault}"
     );
     let tick = core.tick();
-    let ahead_ms = tick.ahead_ms(tick.log_time_ms);
+    let ahead_ms = tick.ahead_ms(tick.log_time_ms).unwrap();
     assert!(ahead_ms > 31_535_000_000, "{tick:?}");
     // A second lasts longer until both agree.
     let before = core.leader_time_ms();
@@ -164,6 +164,7 @@ fn a_point_of_time_is_the_wall_clocks_wherever_the_log_has_come_to() {
     core.store.advance(log_time);
     core.look_at_wall_clock();
     let tick = core.tick().encode();
+    assert_eq!(tick.as_ref().len(), 16, "every member reads it");
     let mut commands = commands_of(RecordKind::Tick, tick.as_ref());
     let (at, tick) = ((Index(100), &mut log_time), commands.next().unwrap());
     apply_entry(&mut core.store, at, tick, &mut Vec::new());

@@ -373,6 +373,7 @@ fn hello(
         http_address: addresses.http.clone(),
         promise_us: u64::try_from(promise.lasts.as_micros()).unwrap_or(u64::MAX),
         clock_drift_ppm: promise.clock_drift_ppm,
+        keeps_wall_clock: promise.keeps_wall_clock,
         ..quorumwire_wire::hello(&options.cluster, options.id.0, incarnation.0)
     }
 }

@@ -62,6 +62,10 @@ pub struct Hello {
     /// Where other replicas connect to the speaker. Empty: its code is from before this field.
     #[prost(string, tag = "18")]
     pub peer_address: ::prost::alloc::string::String,
+    /// It reads what ticks say of the wall clock, and the store's snapshots of format 5. Ticks say it only while every
+    /// member does.
+    #[prost(bool, tag = "19")]
+    pub keeps_wall_clock: bool,
 }
 /// An option and its value, in words.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

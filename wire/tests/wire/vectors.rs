@@ -180,6 +180,14 @@ fn own_clients_bodies() -> Vec<(&'static str, Body)> {
             }),
         ),
         (
+            "hello_that_keeps_wall_clock",
+            Body::Hello(peer::Hello {
+                cluster: "trunk".to_owned(),
+                keeps_wall_clock: true,
+                ..peer::Hello::default()
+            }),
+        ),
+        (
             "forward_session",
             Body::ForwardSession(peer::ForwardSession { request: 42 }),
         ),
@@ -305,6 +313,7 @@ fn vector_name(body: &Body) -> &'static str {
         Body::Hello(hello) if !hello.redis_address.is_empty() => "hello_with_redis",
         Body::Hello(hello) if !hello.own_address.is_empty() => "hello_with_own_address",
         Body::Hello(hello) if !hello.peer_address.is_empty() => "hello_with_peer_address",
+        Body::Hello(hello) if hello.keeps_wall_clock => "hello_that_keeps_wall_clock",
         Body::Hello(hello) if hello.lineage.is_some() => "hello_with_lineage",
         Body::Hello(_) => "hello",
         Body::Goodbye(_) => "goodbye",

@@ -63,7 +63,7 @@ impl Store {
     pub(super) fn moment(&self) -> Moment {
         Moment {
             now_ms: self.log_time_ms.max(self.clock_ms),
-            ahead_ms: self.ahead_ms,
+            ahead_ms: self.ahead_ms.unwrap_or(0),
         }
     }
 

@@ -49,8 +49,8 @@ pub struct Store {
     alarms: Alarms,
     awaiting: Awaiting,
     log_time_ms: u64,
-    /// By how much that is ahead of the time of day.
-    ahead_ms: i64,
+    /// By how much that is ahead of the time of day, if the last tick said so.
+    ahead_ms: Option<i64>,
     /// What time it is for reads, if that is later. Not part of the state.
     clock_ms: u64,
     /// When everything that is there by then goes; [`NEVER`] if nothing is to.
@@ -147,7 +147,7 @@ impl Default for Store {
             alarms: Alarms::default(),
             awaiting: Awaiting::default(),
             log_time_ms: 0,
-            ahead_ms: 0,
+            ahead_ms: None,
             clock_ms: 0,
             flush_at_ms: NEVER,
             flush_awaits_time: false,
@@ -168,7 +168,7 @@ impl StateMachine for Store {
         let at = At {
             number: entry.number,
             now_ms: self.log_time_ms,
-            ahead_ms: self.ahead_ms,
+            ahead_ms: self.ahead_ms.unwrap_or(0),
             awaits_time: entry.awaits_time,
         };
         let before = reply.len();
@@ -190,7 +190,7 @@ impl StateMachine for Store {
         self.tidy();
     }
 
-    fn set_ahead(&mut self, ahead_ms: i64) {
+    fn set_ahead(&mut self, ahead_ms: Option<i64>) {
         self.ahead_ms = ahead_ms;
     }
 
@@ -325,6 +325,12 @@ impl Store {
     #[must_use]
     pub const fn log_time(&self) -> LogTime {
         LogTime(self.log_time_ms)
+    }
+
+    /// By how much that is ahead of the time of day. `None`: the log does not say.
+    #[must_use]
+    pub const fn ahead_ms(&self) -> Option<i64> {
+        self.ahead_ms
     }
 
     /// Figures about this replica's store; costs nothing.

@@ -14,8 +14,8 @@
 //! policy is 0 to refuse and 1 to evict; then `sorted_to` is the position (48 bits) before which items are in the
 //! order in which they are evicted, and 2^64-1 if all are. `recency` is when an item was written or touched last.
 //!
-//! `ahead` is by how much the log's time is ahead of the time of day (signed). Where it is not, format 4 is written,
-//! which has no `ahead`. Format 3, which is read too, has nothing about memory and no `recency` either; format 2 no
+//! `ahead` is by how much the log's time is ahead of the time of day (signed), where the log says it. Where it does not,
+//! because a member's code would not read it, format 4 is written, which has no `ahead`. Format 3, which is read too, has nothing about memory and no `recency` either; format 2 no
 //! `recache`.
 //!
 //! What awaits its time (1, else 0) is later by as much as the next tick moves the log's time.
@@ -50,7 +50,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub(super) struct FrozenStore {
     shards: Vec<Arc<Shard>>,
     log_time_ms: u64,
-    ahead_ms: i64,
+    ahead_ms: Option<i64>,
     flush_at_ms: u64,
     flush_awaits_time: bool,
     limit: MemoryLimit,
@@ -60,7 +60,7 @@ pub(super) struct FrozenStore {
 impl FrozenStore {
     pub(super) const fn new(
         shards: Vec<Arc<Shard>>,
-        (log_time_ms, ahead_ms): (u64, i64),
+        (log_time_ms, ahead_ms): (u64, Option<i64>),
         (flush_at_ms, flush_awaits_time): (u64, bool),
         (limit, sorted): (MemoryLimit, Sorted),
     ) -> Self {
@@ -90,13 +90,11 @@ impl Frozen for FrozenStore {
         let mut writer = io::BufWriter::with_capacity(BUFFER_BYTES, writer);
         let items = self.items();
         writer.write_all(&MAGIC)?;
-        if self.ahead_ms == 0 {
-            writer.write_all(&FORMAT_WITH_MEMORY.to_be_bytes())?;
-            writer.write_all(&self.log_time_ms.to_be_bytes())?;
-        } else {
-            writer.write_all(&FORMAT.to_be_bytes())?;
-            writer.write_all(&self.log_time_ms.to_be_bytes())?;
-            writer.write_all(&self.ahead_ms.to_be_bytes())?;
+        let format = self.ahead_ms.map_or(FORMAT_WITH_MEMORY, |_| FORMAT);
+        writer.write_all(&format.to_be_bytes())?;
+        writer.write_all(&self.log_time_ms.to_be_bytes())?;
+        if let Some(ahead_ms) = self.ahead_ms {
+            writer.write_all(&ahead_ms.to_be_bytes())?;
         }
         writer.write_all(&self.flush_at_ms.to_be_bytes())?;
         writer.write_all(&[u8::from(self.flush_awaits_time)])?;
@@ -133,10 +131,7 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
     }
     store.log_time_ms = u64::from_be_bytes(array(reader)?);
     if format > FORMAT_WITH_MEMORY {
-        store.ahead_ms = i64::from_be_bytes(array(reader)?);
-        if store.ahead_ms == 0 {
-            return Err(bad("snapshot that says nothing of the time of day"));
-        }
+        store.ahead_ms = Some(i64::from_be_bytes(array(reader)?));
     }
     store.flush_at_ms = u64::from_be_bytes(array(reader)?);
     if store.flush_at_ms <= store.log_time_ms {

@@ -114,6 +114,35 @@ fn who_remembers_a_cluster_without_a_number_must_be_a_member() {
     }
 }
 
+/// Code that does not say so reads less.
+#[test]
+fn what_its_code_keeps_is_known_by_what_it_said() {
+    for (memory, keeps_wall_clock) in [
+        (Memory::Unspecified, false),
+        (Memory::Members, false),
+        (Memory::Members, true),
+    ] {
+        let mut host = Host::start();
+        let hello = peer::Hello {
+            keeps_wall_clock,
+            ..hello_of(9, OURS, memory)
+        };
+        let _stream = host.connect_as(&hello);
+        let promise = std::cell::Cell::new(None);
+        host.turn_while(|_, told| {
+            let up = told.iter().find_map(|event| match event {
+                LinkEvent::Up(_, promise) => Some(*promise),
+                LinkEvent::Down(_) | LinkEvent::Message { .. } | LinkEvent::Proved { .. } => None,
+            });
+            promise.set(up);
+            up.is_none()
+        });
+        let promise = promise.take().unwrap();
+        assert_eq!(promise.keeps_lineage, memory != Memory::Unspecified);
+        assert_eq!(promise.keeps_wall_clock, keeps_wall_clock);
+    }
+}
+
 #[test]
 fn when_the_own_cluster_is_known_connections_to_another_end() {
     let mut host = Host::start();
