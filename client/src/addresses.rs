@@ -2,6 +2,7 @@
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
@@ -44,22 +45,33 @@ fn host_and_port(text: &str) -> io::Result<(&str, u16)> {
 /// Connects to the first of these addresses that takes a connection. Each gets an equal part of the time that is left, so one
 /// that says nothing keeps no other from being tried.
 pub async fn connect_to_any(addresses: &[SocketAddr], until: Instant) -> io::Result<TcpStream> {
-    first_of(addresses, until, TcpStream::connect).await
+    first_of(addresses, until, connect_within).await
+}
+
+async fn connect_within(address: SocketAddr, at_most: Duration) -> io::Result<TcpStream> {
+    within(at_most, TcpStream::connect(address)).await
+}
+
+async fn within<T>(
+    at_most: Duration,
+    connecting: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let connected = timeout(at_most, connecting).await;
+    connected.unwrap_or_else(|_| Err(io::Error::other("no answer in time")))
 }
 
 async fn first_of<T, F: Future<Output = io::Result<T>>>(
     addresses: &[SocketAddr],
     until: Instant,
-    connect: impl Fn(SocketAddr) -> F,
+    connect: impl Fn(SocketAddr, Duration) -> F,
 ) -> io::Result<T> {
     let mut failures = Vec::new();
     for (place, address) in addresses.iter().enumerate() {
         let left = until.saturating_duration_since(Instant::now());
         let still_to_try = u32::try_from(addresses.len() - place).unwrap_or(u32::MAX);
-        match timeout(left / still_to_try, connect(*address)).await {
-            Ok(Ok(connected)) => return Ok(connected),
-            Ok(Err(error)) => failures.push(format!("{address}: {error}")),
-            Err(_) => failures.push(format!("{address}: no answer in time")),
+        match connect(*address, left / still_to_try).await {
+            Ok(connected) => return Ok(connected),
+            Err(error) => failures.push(format!("{address}: {error}")),
         }
     }
     Err(io::Error::other(failures.join(", ")))
@@ -68,7 +80,7 @@ async fn first_of<T, F: Future<Output = io::Result<T>>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::cell::RefCell;
 
     #[test]
     fn addresses_are_what_they_say() {
@@ -121,22 +133,37 @@ mod tests {
         });
     }
 
-    /// As behind a firewall that drops what it does not know.
+    /// It may be behind a firewall that drops what it does not know.
     #[test]
     fn one_that_says_nothing_leaves_time_for_the_next() {
-        let all: [SocketAddr; 2] = [([192, 0, 2, 1], 1).into(), ([192, 0, 2, 2], 1).into()];
-        in_runtime(async {
-            let until = Instant::now() + Duration::from_millis(50);
-            let connect = async |address: SocketAddr| {
-                if address == all[0] {
-                    std::future::pending::<()>().await;
-                }
-                Ok(address)
-            };
-            assert_eq!(first_of(&all, until, connect).await.unwrap(), all[1]);
-            let until = Instant::now() + Duration::from_millis(5);
-            let error = first_of(&all[..1], until, connect).await.unwrap_err();
-            assert_eq!(error.to_string(), "192.0.2.1:1: no answer in time");
+        let addresses: [SocketAddr; 4] =
+            [1, 2, 3, 4].map(|last| SocketAddr::from(([192, 0, 2, last], 1)));
+        let whole = Duration::from_mins(1);
+        let parts = RefCell::new(Vec::new());
+        let connect = async |_, at_most: Duration| -> io::Result<()> {
+            parts.borrow_mut().push(at_most);
+            Err(io::Error::other("no answer"))
+        };
+        let tried = in_runtime(async {
+            let until = Instant::now() + whole;
+            first_of(&addresses, until, connect).await
         });
+        let error = tried.unwrap_err().to_string();
+        assert!(
+            error.starts_with("192.0.2.1:1: no answer, 192.0.2.2:1: "),
+            "{error}"
+        );
+        let parts = parts.into_inner();
+        for (part, still_to_try) in parts.iter().zip([4, 3, 2, 1]) {
+            let is_part = !part.is_zero() && *part * still_to_try <= whole;
+            assert!(is_part, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_than_its_part_of_the_time_is_waited_for_one() {
+        let silent = std::future::pending::<io::Result<()>>();
+        let connected = in_runtime(within(Duration::ZERO, silent));
+        assert_eq!(connected.unwrap_err().to_string(), "no answer in time");
     }
 }
