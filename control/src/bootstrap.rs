@@ -137,7 +137,7 @@ impl Replica {
         }
         if self.members.is_known() {
             self.answer_fresh(from, outputs);
-            self.replace_old_life(from, &peer_address, outputs);
+            self.replace_old_life(from, outputs);
             return;
         }
         let to_me = to_incarnation == self.config.me.incarnation
@@ -296,9 +296,9 @@ impl Replica {
 
     /// Leader: a member came back without its memory. Its old life, silent for long enough, gives way
     /// to the new one.
-    fn replace_old_life(&mut self, fresh: Peer, peer_address: &str, outputs: &mut Vec<Output>) {
+    fn replace_old_life(&mut self, fresh: Peer, outputs: &mut Vec<Output>) {
         if self.would_replace(fresh).is_some() && self.may_append_membership().is_ok() {
-            let next = changed_life(self.members.current(), fresh, peer_address);
+            let next = changed_life(self.members.current(), fresh);
             self.append_membership(next, outputs);
         }
     }

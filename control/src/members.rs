@@ -153,13 +153,13 @@ fn fits_address(peer_address: &str) -> Result<(), String> {
 }
 
 /// The membership in which a replica's old life gives way to its new one, as a learner. For a voter
-/// that removes one voter and adds none: a single-server change.
-pub(crate) fn changed_life(membership: &Membership, fresh: Peer, peer_address: &str) -> Membership {
+/// that removes one voter and adds none: a single-server change. Its address stays: that the new life is elsewhere is
+/// its own word, and whoever looks for it there tells by [`MemberChange::Move`].
+pub(crate) fn changed_life(membership: &Membership, fresh: Peer) -> Membership {
     let mut next = membership.clone();
     for member in &mut next.members {
         if member.id == fresh.id {
             member.incarnation = fresh.incarnation;
-            peer_address.clone_into(&mut member.peer_address);
             member.role = match member.role {
                 MemberRole::Voter | MemberRole::Joining => MemberRole::Joining,
                 MemberRole::Learner => MemberRole::Learner,
@@ -230,4 +230,25 @@ fn member_mut(membership: &mut Membership, id: ReplicaId) -> Result<&mut Member,
         .iter_mut()
         .find(|member| member.id == id)
         .ok_or_else(|| format!("replica {id} is not a member"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_life_takes_the_old_ones_place_and_leaves_the_address() {
+        let member = |incarnation| Member {
+            id: ReplicaId(2),
+            incarnation: Incarnation(incarnation),
+            peer_address: "listed:7400".to_owned(),
+            role: MemberRole::Learner,
+        };
+        let before = Membership {
+            members: vec![member(1)],
+            ..Membership::default()
+        };
+        let after = changed_life(&before, peer_of(&member(5)));
+        assert_eq!(after.members, [member(5)]);
+    }
 }

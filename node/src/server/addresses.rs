@@ -17,7 +17,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(500);
 const NEWS_PAUSE: Duration = Duration::from_secs(5);
 /// As long where the list could not be corrected.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
-/// As long where it was not found. The list is corrected no more often for one member.
+/// As long where it was not found, or where the list and the member say different things. The list is corrected no more
+/// often for one member.
 const FAULT_PAUSE: Duration = Duration::from_secs(30);
 /// As long where all is well.
 const USUAL_PAUSE: Duration = Duration::from_mins(5);
@@ -31,14 +32,26 @@ pub struct AddressBook {
     next_look: Now,
 }
 
+/// What is said of where a member is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Whereabouts {
+    /// Who it is.
+    peer: Peer,
+    /// Where the list says.
+    listed: String,
+    /// Where it says itself.
+    said: String,
+}
+
 /// What this leader has asked about a member.
 #[derive(Debug)]
 struct Asked {
-    /// Who it was.
-    peer: Peer,
-    /// Where it said that it is.
+    of: Whereabouts,
+    /// Where it is looked for, or was last.
     address: String,
     at: Now,
+    /// What was found where the list says, instead of it.
+    not_listed: Option<String>,
     /// It is not there.
     fault: Option<String>,
     /// When the list was last corrected for it.
@@ -48,23 +61,99 @@ struct Asked {
 }
 
 impl Asked {
-    /// When it is asked again of a member that says that it is at this address, while the list says that.
-    fn next(&self, (peer, said): (Peer, &str), listed: &str) -> Now {
-        let is_news = self.peer != peer || self.address != said;
+    /// Where a member is to be looked for now. First where the list says, which stays as it is if the member is there: by
+    /// whatever way, the others reach it. Only then where it says itself.
+    fn due(&self, of: &Whereabouts, now: Now) -> Option<(Source, String)> {
+        let is_news = self.of != *of;
+        if !is_news && self.not_listed.is_some() && self.address != of.said {
+            return Some((Source::Member, of.said.clone()));
+        }
         let pause = if self.is_refused {
             REFUSED_PAUSE
-        } else if is_news || (listed != said && self.fault.is_none()) {
+        } else if is_news {
             NEWS_PAUSE
-        } else if self.fault.is_some() {
+        } else if self.fault.is_some() || of.listed != of.said {
             FAULT_PAUSE
         } else {
             USUAL_PAUSE
         };
-        Now(self.at.0 + pause)
+        (now >= Now(self.at.0 + pause)).then(|| (Source::List, of.listed.clone()))
+    }
+
+    /// What was found where it was looked for last. Whether the list is to be corrected.
+    fn take(&mut self, outcome: Result<Peer, String>, now: Now) -> bool {
+        let is_listed = self.address == self.of.listed;
+        let found = outcome.and_then(|found| {
+            let is_it = found == self.of.peer;
+            is_it.then_some(()).ok_or_else(|| {
+                let (address, life) = (&self.address, found.incarnation);
+                format!("{address}: another life of it is there: {life}")
+            })
+        });
+        match found {
+            Ok(()) => {
+                self.fault = None;
+                let is_soon = |at: Now| now < Now(at.0 + FAULT_PAUSE);
+                let is_wrong = !is_listed && !self.corrected_at.is_some_and(is_soon);
+                if is_wrong {
+                    self.corrected_at = Some(now);
+                }
+                is_wrong
+            }
+            Err(tried) if is_listed && self.of.listed != self.of.said => {
+                self.not_listed = Some(tried);
+                false
+            }
+            Err(tried) => {
+                let both = self.not_listed.iter().chain([&tried]);
+                self.fault = Some(both.cloned().collect::<Vec<_>>().join("; "));
+                false
+            }
+        }
     }
 }
 
 impl AddressBook {
+    /// Where this member is to be looked for now, if it is time.
+    fn due(&self, of: &Whereabouts, now: Now) -> Option<(Source, String)> {
+        match self.asked.get(&of.peer.id) {
+            Some(asked) => asked.due(of, now),
+            None => Some((Source::List, of.listed.clone())),
+        }
+    }
+
+    /// It is looked for there.
+    fn begin(&mut self, of: Whereabouts, address: String, now: Now) {
+        let before = self.asked.remove(&of.peer.id);
+        let same = before.as_ref().filter(|before| before.of == of);
+        let goes_on = same.filter(|_| address != of.listed);
+        let asked = Asked {
+            address,
+            at: now,
+            not_listed: goes_on.and_then(|before| before.not_listed.clone()),
+            fault: same.and_then(|before| before.fault.clone()),
+            corrected_at: before.as_ref().and_then(|before| before.corrected_at),
+            is_refused: false,
+            of,
+        };
+        self.asked.insert(asked.of.peer.id, asked);
+    }
+
+    /// It was found at this address, or not, while the list says that. Where the list should say that it is.
+    fn take(
+        &mut self,
+        id: ReplicaId,
+        (address, listed): (&str, &str),
+        outcome: Result<Peer, String>,
+        now: Now,
+    ) -> Option<Whereabouts> {
+        let asked = self.asked.get_mut(&id)?;
+        if asked.address != address || asked.of.listed != listed {
+            return None; // it is news by now, and looked for anew
+        }
+        asked.take(outcome, now).then(|| asked.of.clone())
+    }
+
     /// The list was corrected for this member, or could not be.
     pub fn note_correction(&mut self, id: ReplicaId, is_done: bool) {
         if let Some(asked) = self.asked.get_mut(&id).filter(|_| !is_done) {
@@ -114,7 +203,8 @@ impl Server {
             // Refused, and why is said elsewhere.
             return self.core.step(Input::ChangeMembers(ticket, change));
         }
-        if self.core.links.prove(id, peer_address, now) {
+        let given = (Source::Question, &peer_address[..]);
+        if self.core.links.prove(id, given, now) {
             self.address_book.adding.insert(id, (ticket, change));
         } else {
             let refusal = AdminError::Refused(Refusal::ChangeInProgress);
@@ -136,34 +226,20 @@ impl Server {
         let membership = self.core.replica.membership();
         let asked = &mut self.address_book.asked;
         asked.retain(|id, _| membership.member(*id).is_some());
-        let members = membership.members.iter();
-        let due: Vec<(Peer, String)> = members.filter_map(|it| self.to_ask_of(it, now)).collect();
-        for (peer, address) in due {
-            if self.core.links.prove(peer.id, &address, now) {
-                let before = self.address_book.asked.remove(&peer.id);
-                let asked = Asked {
-                    peer,
-                    address,
-                    at: now,
-                    corrected_at: before.as_ref().and_then(|before| before.corrected_at),
-                    fault: before.and_then(|before| before.fault),
-                    is_refused: false,
-                };
-                self.address_book.asked.insert(peer.id, asked);
+        let all = membership.members.iter();
+        let all: Vec<Whereabouts> = all.filter_map(|it| self.whereabouts(it)).collect();
+        for of in all {
+            let Some((source, address)) = self.address_book.due(&of, now) else {
+                continue;
+            };
+            if self.core.links.prove(of.peer.id, (source, &address), now) {
+                self.address_book.begin(of, address, now);
             }
         }
     }
 
-    fn to_ask_of(&self, member: &Member, now: Now) -> Option<(Peer, String)> {
-        let peer = peer_of(member);
-        let said = self.said_address(member)?;
-        let asked = self.address_book.asked.get(&peer.id);
-        let next = asked.map(|asked| asked.next((peer, &said), &member.peer_address));
-        next.is_none_or(|next| next <= now).then_some((peer, said))
-    }
-
-    /// Where a member says that it is, as long as it is connected.
-    fn said_address(&self, member: &Member) -> Option<String> {
+    /// What is said of a member, as long as it is connected.
+    fn whereabouts(&self, member: &Member) -> Option<Whereabouts> {
         let peer = peer_of(member);
         let links = &self.core.links;
         let said = if peer.id == self.options.id {
@@ -172,7 +248,9 @@ impl Server {
             let info = links.info(peer.id).filter(|_| links.is_up(peer));
             info.map(|info| &info.peer)
         };
-        said.and_then(|text| parse_reachable(text))
+        let said = said.and_then(|text| parse_reachable(text))?;
+        let listed = member.peer_address.clone();
+        Some(Whereabouts { peer, listed, said })
     }
 
     /// It was found at this address, or somebody else, or nobody.
@@ -180,24 +258,13 @@ impl Server {
         if let Some((ticket, change)) = self.address_book.adding.remove(&id) {
             return self.add_if_found(ticket, change, outcome);
         }
-        let Some(asked) = self.address_book.asked.get_mut(&id) else {
+        let Some(member) = self.core.replica.membership().member(id) else {
             return;
         };
-        if asked.address != address {
-            return;
-        }
-        match outcome {
-            Ok(found) if found == asked.peer => {
-                asked.fault = None;
-                self.correct_list(found, address);
-            }
-            Ok(found) => {
-                asked.fault = Some(format!(
-                    "another life of it is there: {}",
-                    found.incarnation
-                ));
-            }
-            Err(tried) => asked.fault = Some(tried),
+        let looked_for = (address, &member.peer_address[..]);
+        let now = self.core.now;
+        if let Some(of) = self.address_book.take(id, looked_for, outcome, now) {
+            self.correct_list(of);
         }
     }
 
@@ -227,33 +294,19 @@ impl Server {
         }
     }
 
-    fn correct_list(&mut self, peer: Peer, address: &str) {
-        let now = self.core.now;
-        let member = self.core.replica.membership().member(peer.id);
-        let Some(listed) = member.map(|member| member.peer_address.clone()) else {
-            return;
-        };
-        let Some(asked) = self.address_book.asked.get_mut(&peer.id) else {
-            return;
-        };
-        let is_soon = asked
-            .corrected_at
-            .is_some_and(|at| now < Now(at.0 + FAULT_PAUSE));
-        if listed == address || is_soon {
-            return;
-        }
-        asked.corrected_at = Some(now);
+    fn correct_list(&mut self, of: Whereabouts) {
+        let Whereabouts { peer, listed, said } = of;
         tracing::info!(
             replica = peer.id.0,
             listed,
-            address,
+            address = said,
             "a member has moved: the list of members is corrected"
         );
         let ticket = self.core.next_ticket();
         self.waiting.insert(ticket, Waiting::Correction(peer.id));
         let change = MemberChange::Move {
             peer,
-            peer_address: address.to_owned(),
+            peer_address: said,
         };
         self.core.step(Input::ChangeMembers(ticket, change));
     }
@@ -262,12 +315,12 @@ impl Server {
     pub fn address_faults(&self) -> impl Iterator<Item = String> {
         self.address_book.asked.iter().filter_map(|(id, asked)| {
             let found = asked.fault.as_ref()?;
-            let is_here = *id == self.options.id || self.core.links.is_up(asked.peer);
+            let is_here = *id == self.options.id || self.core.links.is_up(asked.of.peer);
             if !is_here {
                 return None;
             }
             Some(format!(
-                "replica {id} is connected, and not found where it tells others to dial it: {found}"
+                "replica {id} is connected, and not found where others dial it: {found}"
             ))
         })
     }
@@ -315,24 +368,185 @@ mod tests {
         assert_eq!(dialed(false), expected);
     }
 
+    const LISTED: &str = "list-1:1";
+    const SAID: &str = "said-1:1";
+
+    fn of_1(said: &str) -> Whereabouts {
+        Whereabouts {
+            peer: peer_of(&member(1)),
+            listed: LISTED.to_owned(),
+            said: said.to_owned(),
+        }
+    }
+
+    fn at(seconds: u64) -> Now {
+        Now(Duration::from_secs(seconds))
+    }
+
+    /// A leader's looks at one member.
+    struct Looks {
+        book: AddressBook,
+        of: Whereabouts,
+        /// Where it is.
+        homes: &'static [&'static str],
+        now: Now,
+    }
+
+    impl Looks {
+        fn of(said: &str, homes: &'static [&'static str]) -> Self {
+            Self {
+                book: AddressBook::default(),
+                of: of_1(said),
+                homes,
+                now: at(100),
+            }
+        }
+
+        /// Where it is looked for within so long, and whether the list is to be corrected.
+        fn during(&mut self, time: Duration) -> Vec<(u64, String, bool)> {
+            let mut seen = Vec::new();
+            let end = Now(self.now.0 + time);
+            while self.now < end {
+                if let Some((_, address)) = self.book.due(&self.of, self.now) {
+                    self.book.begin(self.of.clone(), address.clone(), self.now);
+                    let is_there = self.homes.contains(&&address[..]);
+                    let outcome = if is_there {
+                        Ok(self.of.peer)
+                    } else {
+                        Err(format!("{address}: refused"))
+                    };
+                    let (id, listed) = (self.of.peer.id, &self.of.listed[..]);
+                    let correction = self.book.take(id, (&address, listed), outcome, self.now);
+                    let is_to_move = correction.is_some_and(|to| to.said == address);
+                    seen.push((self.now.0.as_secs() - 100, address, is_to_move));
+                }
+                self.now = Now(self.now.0 + LOOK_PAUSE);
+            }
+            seen
+        }
+
+        fn fault(&self) -> Option<&str> {
+            self.book.asked[&self.of.peer.id].fault.as_deref()
+        }
+    }
+
+    #[test]
+    fn a_listed_address_that_works_is_not_overwritten() {
+        for homes in [&[LISTED, SAID][..], &[LISTED]] {
+            let mut looks = Looks::of(SAID, homes);
+            let seen = looks.during(FAULT_PAUSE * 2);
+            let listed = |second| (second, LISTED.to_owned(), false);
+            assert_eq!(seen, [listed(0), listed(30)], "there at {homes:?}");
+            assert_eq!(looks.fault(), None);
+        }
+    }
+
+    #[test]
+    fn the_list_is_corrected_where_the_member_is_only_where_it_says() {
+        let mut looks = Looks::of(SAID, &[SAID]);
+        let seen = looks.during(NEWS_PAUSE);
+        let expected = [(0, LISTED.to_owned(), false), (0, SAID.to_owned(), true)];
+        assert_eq!(seen, expected);
+        assert_eq!(looks.fault(), None);
+        // The list has it.
+        SAID.clone_into(&mut looks.of.listed);
+        let seen = looks.during(NEWS_PAUSE * 2);
+        assert_eq!(seen, [(5, SAID.to_owned(), false)]);
+    }
+
+    #[test]
+    fn a_member_that_is_nowhere_is_a_fault_with_all_that_was_tried() {
+        let mut looks = Looks::of(SAID, &[]);
+        let seen = looks.during(NEWS_PAUSE);
+        assert!(
+            seen.iter().all(|(_, _, is_to_move)| !is_to_move),
+            "{seen:?}"
+        );
+        let fault = looks.fault().expect("a fault");
+        assert_eq!(fault, "list-1:1: refused; said-1:1: refused");
+        looks.homes = &[LISTED];
+        looks.during(FAULT_PAUSE);
+        assert_eq!(looks.fault(), None);
+    }
+
+    #[test]
+    fn only_this_very_life_of_a_member_counts() {
+        let mut book = AddressBook::default();
+        let (of, now) = (of_1(SAID), at(1));
+        let another = Peer {
+            incarnation: Incarnation(2),
+            ..of.peer
+        };
+        for address in [LISTED, SAID] {
+            let (_, due) = book.due(&of, now).expect("it is time");
+            assert_eq!(due, address);
+            book.begin(of.clone(), due, now);
+            let found = book.take(of.peer.id, (address, LISTED), Ok(another), now);
+            assert_eq!(found, None, "{address}");
+        }
+        let fault = book.asked[&of.peer.id].fault.as_deref();
+        assert!(fault.is_some_and(|it| it.contains("another life of it is there")));
+    }
+
+    #[test]
+    fn what_was_asked_before_the_list_changed_corrects_nothing() {
+        let mut book = AddressBook::default();
+        let (of, now) = (of_1(SAID), at(1));
+        let refused = || Err("refused".to_owned());
+        book.begin(of.clone(), LISTED.to_owned(), now);
+        assert_eq!(
+            book.take(of.peer.id, (LISTED, LISTED), refused(), now),
+            None
+        );
+        book.begin(of.clone(), SAID.to_owned(), now);
+        let found = book.take(of.peer.id, (SAID, "another:1"), Ok(of.peer), now);
+        assert_eq!(found, None);
+    }
+
+    /// The member says another address each time it is looked for, and is there.
+    #[test]
+    fn the_list_is_corrected_for_one_member_once_in_half_a_minute() {
+        let mut looks = Looks::of(SAID, &[]);
+        let mut corrected = Vec::new();
+        for home in ["even:1", "odd:1"].repeat(20) {
+            home.clone_into(&mut looks.of.said);
+            looks.homes = if home == "odd:1" {
+                &["odd:1"]
+            } else {
+                &["even:1"]
+            };
+            let seen = looks.during(NEWS_PAUSE + LOOK_PAUSE * 2);
+            let moves = seen.iter().filter(|(_, _, is_to_move)| *is_to_move);
+            corrected.extend(moves.map(|(second, ..)| *second));
+        }
+        let pauses = corrected.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(corrected.len() >= 3, "void: {corrected:?}");
+        assert!(pauses.min() >= Some(FAULT_PAUSE.as_secs()), "{corrected:?}");
+    }
+
     #[test]
     fn a_member_is_asked_after_at_a_bounded_rate() {
-        let peer = peer_of(&member(1));
         let mut asked = Asked {
-            peer,
-            address: "here:1".to_owned(),
+            of: of_1(LISTED),
+            address: LISTED.to_owned(),
             at: Now::default(),
+            not_listed: None,
             fault: None,
             corrected_at: None,
             is_refused: false,
         };
-        let next = |asked: &Asked, said, listed| asked.next((peer, said), listed).0;
-        assert_eq!(next(&asked, "here:1", "here:1"), USUAL_PAUSE);
-        assert_eq!(next(&asked, "there:1", "here:1"), NEWS_PAUSE);
-        assert_eq!(next(&asked, "here:1", "there:1"), NEWS_PAUSE);
+        let after = |asked: &Asked, of: &Whereabouts, pause: Duration| {
+            let just_before = Now(pause.saturating_sub(Duration::from_millis(1)));
+            asked.due(of, just_before).is_none() && asked.due(of, Now(pause)).is_some()
+        };
+        assert!(after(&asked, &of_1(LISTED), USUAL_PAUSE));
+        assert!(after(&asked, &of_1(SAID), NEWS_PAUSE));
         asked.fault = Some("refused".to_owned());
-        assert_eq!(next(&asked, "here:1", "there:1"), FAULT_PAUSE);
+        assert!(after(&asked, &of_1(LISTED), FAULT_PAUSE));
+        asked.of = of_1(SAID);
+        asked.fault = None;
+        assert!(after(&asked, &of_1(SAID), FAULT_PAUSE));
         asked.is_refused = true;
-        assert_eq!(next(&asked, "here:1", "there:1"), REFUSED_PAUSE);
+        assert!(after(&asked, &of_1(SAID), REFUSED_PAUSE));
     }
 }

@@ -22,6 +22,8 @@ pub enum Source {
     List,
     /// This server's options.
     Options,
+    /// The replica itself.
+    Member,
     /// Somebody who wants to know whether it is there.
     Question,
 }
@@ -31,6 +33,7 @@ impl Source {
         match self {
             Self::List => "the list of members",
             Self::Options => "option members",
+            Self::Member => "as it says",
             Self::Question => "as given",
         }
     }

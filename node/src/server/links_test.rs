@@ -101,9 +101,14 @@ pub fn only_at(id: ReplicaId, address: String) -> BTreeMap<ReplicaId, Vec<(Sourc
 /// What comes of asking whether this replica is there.
 pub fn proof(host: &mut Host, id: ReplicaId, address: &str) -> Result<Peer, String> {
     let begun = Instant::now();
-    assert!(host.links.prove(id, address, Now::default()));
     assert!(
-        !host.links.prove(id, address, Now::default()),
+        host.links
+            .prove(id, (Source::Question, address), Now::default())
+    );
+    assert!(
+        !host
+            .links
+            .prove(id, (Source::Question, address), Now::default()),
         "one at a time"
     );
     loop {

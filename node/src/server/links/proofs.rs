@@ -20,15 +20,15 @@ pub(super) struct Proof {
 }
 
 impl Links {
-    /// Asks whether this replica is at this address; answered by [`LinkEvent::Proved`]. False: it is being looked for already,
+    /// Asks whether this replica is at this address, of which somebody speaks; answered by [`LinkEvent::Proved`]. False: it is being looked for already,
     /// or too many are.
-    pub fn prove(&mut self, id: ReplicaId, address: &str, now: Now) -> bool {
+    pub fn prove(&mut self, id: ReplicaId, (source, address): (Source, &str), now: Now) -> bool {
         if self.proofs.contains_key(&id) || self.proofs.len() >= PROOFS_MAX {
             return false;
         }
         let proof = Proof {
             address: address.to_owned(),
-            dial: Dial::new(&[(Source::Question, address.to_owned())], now),
+            dial: Dial::new(&[(source, address.to_owned())], now),
             until: Now(now.0 + PROOF_TIMEOUT),
         };
         self.proofs.insert(id, proof);
