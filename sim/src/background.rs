@@ -295,6 +295,7 @@ impl World {
             peer_address: format!("m{}:7400", id.0),
         };
         let voter_count = members.voters().count();
+        let leads = process.replica.role() == Role::Leader;
         let change = match change {
             Change::AddVoter => add(random.pick(&outside)?, MemberRole::Joining),
             Change::AddLearner => add(random.pick(&outside)?, MemberRole::Learner),
@@ -333,6 +334,14 @@ impl World {
             Change::Transfer => {
                 let target = random.pick(&inside).filter(|_| random.permille(700));
                 return Some(Wish::Transfer(target));
+            }
+            Change::Move => {
+                let id = random.pick(&inside)?;
+                let machine = self.machines.iter().find(|machine| machine.peer.id == id)?;
+                if leads && members.member(id)?.incarnation != machine.peer.incarnation {
+                    self.counts.see("another life of a member found");
+                }
+                self.moves.find(machine, &mut random)
             }
         };
         Some(Wish::Change(change))

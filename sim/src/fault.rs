@@ -380,6 +380,8 @@ pub enum Change {
     QuorumAll,
     QuorumMajority,
     Transfer,
+    /// A member was found elsewhere than the list says.
+    Move,
 }
 
 impl fmt::Display for Fault {

@@ -22,6 +22,7 @@ pub mod journal;
 mod latecomer;
 pub mod lives;
 pub mod machine;
+pub mod moves;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod network;

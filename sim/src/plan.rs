@@ -26,6 +26,9 @@ const ADDED_PER_VOTER: u64 = 4;
 const REMOVALS: u64 = 60;
 /// Where clocks drift within their bound: how often a time daemon changes the speed of one.
 const SLEWS: u64 = 40;
+/// In so many of a thousand seeds replicas move, and so many times in each.
+const MOVING_PERMILLE: u64 = 300;
+const MOVES: u64 = 30;
 /// By how much some clocks are wrong.
 pub const A_YEAR_S: i32 = 31_536_000;
 /// Between two heartbeats, in milliseconds. The short ones take most of the processor's time, the long
@@ -369,6 +372,12 @@ fn faults_apart(settings: &Settings, faults: &mut Vec<Fault>) {
             let at = random.below(TROUBLE - SECOND);
             let permille = i16::try_from(random.below(2_001)).unwrap_or(0) - 1_000;
             add(at, Kind::SlewClock { permille }, random);
+        }
+    }
+    if random.permille(MOVING_PERMILLE) {
+        for _ in 0..MOVES {
+            let at = random.between(CALM_START, TROUBLE - SECOND);
+            add(at, Kind::Members(Change::Move), random);
         }
     }
 }

@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 
 /// What a run must have reached, besides every moment of the protocol and every reason to leave a plane.
 const OUTCOMES: &[&str] = &[
+    "another life of a member found",
     "asked for what no ring holds",
     "certainly not done",
     "clock of a leader stands still",
@@ -31,6 +32,7 @@ const OUTCOMES: &[&str] = &[
     "lease read",
     "log cut",
     "longer promise waited for",
+    "member moved",
     "new life",
     "plane client answered after apply",
     "plane client answered blind",

@@ -154,6 +154,11 @@ impl World {
         self.counts.steps += 1;
         self.checks
             .after_step(&self.machines, place, first, self.now);
+        match self.moves.after_step(&self.machines[place], first) {
+            Ok(true) => self.counts.see("member moved"),
+            Ok(false) => {}
+            Err(problem) => self.checks.require(false, || problem),
+        }
         if let Some(process) = &mut self.machines[place].process {
             let replica = &process.replica;
             process.seen.term = replica.term();

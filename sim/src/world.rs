@@ -8,6 +8,7 @@ use crate::fault::{Moment, Strike};
 use crate::latecomer::Stage;
 use crate::lives::Lives;
 use crate::machine::{Arrival, Machine, Start};
+use crate::moves::Moves;
 use crate::network::{Envelope, Network, notice_delay};
 use crate::plan::{ClusterShape, Plan};
 use crate::plane_clients::PlaneClient;
@@ -120,6 +121,8 @@ pub struct World {
     pub checks: Checks,
     /// Items with an end.
     pub lives: Lives,
+    /// Where replicas were found.
+    pub moves: Moves,
     /// What was reached.
     pub counts: Counts,
     /// Faults that wait for their moment.
@@ -191,6 +194,7 @@ impl World {
             asked: Vec::new(),
             checks: Checks::default(),
             lives: Lives::default(),
+            moves: Moves::default(),
             counts: Counts::default(),
             armed: Vec::new(),
             cuts: Vec::new(),
