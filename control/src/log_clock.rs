@@ -1,6 +1,6 @@
 //! What time a leader tells the log. Is handed readings of its two clocks, and has none.
 use crate::Now;
-use quorumwire_wire::Tick;
+use quorumwire_wire::{LOG_TIME_AGREES_MS, Tick};
 use std::time::Duration;
 
 /// While the log's time and the wall clock differ, the log's time runs slower or faster by one part in so many.
@@ -69,6 +69,15 @@ impl LogClock {
         let time = self.time(now);
         let ahead = i64::try_from(milliseconds(time.abs_diff(wall))).unwrap_or(i64::MAX);
         if time >= wall { ahead } else { -ahead }
+    }
+
+    /// Whether the wall clock shows less than the log was told last: then a point of time that a client takes for one to
+    /// come may be past for the log. The log has come to `log_time_ms`, and is ahead by `ahead_ms` as far as it knows.
+    #[must_use]
+    pub fn is_set_back(&self, now: Now, log_time_ms: u64, ahead_ms: i64) -> bool {
+        let wall = self.wall.saturating_add(now.0.saturating_sub(self.at.0));
+        let told_ms = log_time_ms.saturating_add_signed(ahead_ms.saturating_neg());
+        milliseconds(wall).saturating_add(LOG_TIME_AGREES_MS) < told_ms
     }
 
     /// What a tick says; of the wall clock only if [that may be](crate::Replica::may_tell_wall_clock).

@@ -84,6 +84,39 @@ fn a_tick_says_the_wall_clock_only_if_it_may() {
     assert_eq!(tick(&clock, true), (16, Some(0)));
 }
 
+/// The log is told what the wall clock shows when that was set back; once, and never while both only come closer.
+#[test]
+fn a_wall_clock_that_is_set_back_is_noticed_until_the_log_knows() {
+    for ahead in [Duration::ZERO, Duration::from_secs(30), YEAR] {
+        let mut clock = LogClock::begin(now(0), WALL, ms(WALL + ahead));
+        let mut told = clock.tick(now(0), true);
+        let asks = |clock: &LogClock, at: u64, told: &Tick| {
+            let ahead_ms = told.ahead_ms(told.log_time_ms).unwrap();
+            clock.is_set_back(now(at), told.log_time_ms, ahead_ms)
+        };
+        // An hour in which nothing is told: the log's time and the wall clock come closer.
+        for second in 0..3600 {
+            let wall = WALL + Duration::from_secs(second);
+            clock.look(now(second * 1000), wall, 0);
+            assert!(!asks(&clock, second * 1000, &told), "{ahead:?} {second}");
+        }
+        told = clock.tick(now(3_600_000), true);
+        let hour = WALL + Duration::from_hours(1);
+        for (set_to, is_noticed) in [
+            (hour + YEAR, false),
+            (hour.saturating_sub(Duration::from_millis(10)), false),
+            (hour.saturating_sub(Duration::from_millis(30)), true),
+            (hour.saturating_sub(YEAR), true),
+        ] {
+            let mut clock = clock;
+            clock.look(now(3_600_000), set_to, 0);
+            assert_eq!(asks(&clock, 3_600_000, &told), is_noticed, "{ahead:?}");
+            let told = clock.tick(now(3_600_000), true);
+            assert!(!asks(&clock, 3_600_000, &told), "the log knows");
+        }
+    }
+}
+
 #[test]
 fn no_time_comes_earlier_than_is_said() {
     let end_ms = ms(WALL) + 60_000;

@@ -338,7 +338,7 @@ impl World {
     /// Gives its time to what commands sent to planes began: no tick came before them.
     pub fn tick_if_time_is_awaited(&mut self, place: usize) {
         let process = self.machines[place].process.as_ref();
-        if !process.is_some_and(|it| it.replica.role() == Role::Leader && it.store.awaits_time()) {
+        if process.is_none_or(|it| it.replica.role() != Role::Leader) {
             return;
         }
         self.begin_term(place);
@@ -346,6 +346,9 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
+        if !process.store.awaits_time() && !process.is_wall_clock_news(clock) {
+            return;
+        }
         let since = process.clock.last_tick;
         let since = since.map(|last| clock.0.saturating_sub(last.0));
         if process.clock.awaited > process.applied
@@ -550,9 +553,25 @@ impl crate::machine::Process {
     /// What a tick says that leaves now.
     #[must_use]
     pub fn next_tick(&self, clock: Now) -> Tick {
+        self.clock.time.tick(clock, self.may_tell_wall_clock())
+    }
+
+    fn may_tell_wall_clock(&self) -> bool {
         let log_says_it = self.store.inner().ahead_ms().is_some();
-        let may = self.replica.may_tell_wall_clock(log_says_it) && !self.is_older;
-        self.clock.time.tick(clock, may)
+        self.replica.may_tell_wall_clock(log_says_it) && !self.is_older
+    }
+
+    /// Whether the log must be told what the wall clock shows, though nothing awaits it.
+    fn is_wall_clock_news(&self, clock: Now) -> bool {
+        if self.applied < self.term_start {
+            return false;
+        }
+        let store = self.store.inner();
+        let tells = self.may_tell_wall_clock();
+        store.ahead_ms().map_or(tells, |ahead_ms| {
+            let log_time_ms = store.log_time().0;
+            !tells || self.clock.time.is_set_back(clock, log_time_ms, ahead_ms)
+        })
     }
 
     /// The log's time as this leader tells it.

@@ -22,6 +22,8 @@ const WAITING_MAX: usize = 2;
 /// These clients think for so many times as long as others: each asks for more than one thing at a time,
 /// and more than once.
 const SLOWER: Nanos = 2;
+/// A point of time that no run comes to, in seconds.
+const FAR_S: i64 = 1 << 40;
 /// When they ask again.
 const RETRY: Duration = Duration::from_millis(80);
 /// When they give up.
@@ -326,15 +328,21 @@ impl World {
 fn encode(name: &str, operation: Operation, value_bytes: usize, buffer: &mut BytesMut) {
     let key = Key::new(name.as_bytes()).expect("a short word is a key");
     let text = |value: u64| format!("{value:0value_bytes$}");
-    let item = |value| Written {
+    let item = |value, exptime| Written {
         key,
         flags: 0,
-        exptime: Exptime(0),
+        exptime,
         value,
     };
     match operation {
-        Operation::Set(value) => Command::Set(item(text(value).as_bytes())).encode(buffer),
-        Operation::Add(value) => Command::Add(item(text(value).as_bytes())).encode(buffer),
+        // Every other one until a point of time, which the next tick moves.
+        Operation::Set(value) => {
+            let end = if value.is_multiple_of(2) { 0 } else { FAR_S };
+            Command::Set(item(text(value).as_bytes(), Exptime(end))).encode(buffer);
+        }
+        Operation::Add(value) => {
+            Command::Add(item(text(value).as_bytes(), Exptime(0))).encode(buffer);
+        }
         Operation::Increment(delta) => Command::Increment { key, delta }.encode(buffer),
         Operation::Delete | Operation::Get | Operation::Cas { .. } => {
             Command::Delete { key }.encode(buffer);

@@ -130,6 +130,21 @@ impl Core {
         self.clock.time.tick(self.now, tells_wall_clock)
     }
 
+    /// Whether the log must be told what the wall clock shows before anybody names a point of time to a plane: it is told
+    /// for the first time, or no longer, or the clock was set back. What else has changed since the last tick can wait for
+    /// the next command that depends on it. So an idle log is not told of it, while both clocks come closer for long.
+    fn is_wall_clock_news(&self) -> bool {
+        if self.applied < self.term_start {
+            return false; // the log may say it already
+        }
+        let log_time_ms = self.store.inner().log_time().0;
+        let told = self.store.inner().ahead_ms();
+        let tells = self.replica.may_tell_wall_clock(told.is_some());
+        told.map_or(tells, |ahead_ms| {
+            !tells || self.clock.time.is_set_back(self.now, log_time_ms, ahead_ms)
+        })
+    }
+
     pub fn leader_time_ms(&self) -> u64 {
         let told_ms = self.store.inner().log_time().0;
         self.clock.time.time_ms(self.now).max(told_ms)
@@ -202,11 +217,14 @@ impl Core {
     /// Commands that clients sent to the plane came without a tick before them: gives what they began its
     /// time. One tick at a time, so that a plane without room is not asked for more.
     pub fn tick_if_time_is_awaited(&mut self) {
-        if !self.leads() || !self.store.awaits_time() {
+        if !self.leads() {
             return;
         }
         self.begin_term();
         if self.clock.awaited > self.applied || !self.is_tick_due() {
+            return;
+        }
+        if !self.store.awaits_time() && !self.is_wall_clock_news() {
             return;
         }
         let last = self.last_index();

@@ -2,8 +2,11 @@
 use super::super::core::Gate;
 use super::super::plane_turn::tests::{apply, carry_out, fast_leader};
 use super::*;
+use crate::server::{apply as apply_entry, commands_of};
 use quorumwire_control::Input;
+use quorumwire_interfaces::LogTime;
 use quorumwire_kv::Key;
+use quorumwire_wire::RecordKind;
 
 /// A leader without a plane and with two items: one for ever, one for 8 s. Nothing proposed is carried out.
 fn leader() -> Core {
@@ -153,21 +156,58 @@ fn a_difference_between_the_log_and_the_clock_is_a_fault() {
     assert_eq!(core.leader_time_ms() - before, 9000);
 }
 
+/// Carries out the tick that would leave now.
+fn apply_tick(core: &mut Core, log_time: &mut LogTime) {
+    let tick = core.tick().encode();
+    assert_eq!(tick.as_ref().len(), 16, "every member reads it");
+    let mut commands = commands_of(RecordKind::Tick, tick.as_ref());
+    let (at, tick) = ((Index(100), log_time), commands.next().unwrap());
+    apply_entry(&mut core.store, at, tick, &mut Vec::new());
+    core.applied = core.last_index();
+}
+
+/// For who names a point of time to a data plane, which asks nobody.
+#[test]
+fn an_idle_leader_tells_the_log_the_wall_clock_once_and_when_it_was_set_back() {
+    let mut core = leader();
+    let mut log_time = LogTime(core.leader_time_ms());
+    let ticks = |core: &mut Core| {
+        let before = core.last_index();
+        core.now.0 += Duration::from_millis(20);
+        core.tick_if_time_is_awaited();
+        core.last_index().0 - before.0
+    };
+    core.applied = Index(0);
+    core.term_start = core.last_index();
+    assert_eq!(ticks(&mut core), 0, "the log may say it already");
+    core.applied = core.last_index();
+    assert_eq!(ticks(&mut core), 1, "it was never told");
+    assert_eq!(ticks(&mut core), 0, "it will be told");
+    apply_tick(&mut core, &mut log_time);
+    for _ in 0..1000 {
+        core.now.0 += Duration::from_secs(3);
+        assert_eq!(ticks(&mut core), 0, "an idle log grows");
+    }
+    apply_tick(&mut core, &mut log_time);
+    // The wall clock has not gone on meanwhile: as if somebody had set it back.
+    core.look_at_wall_clock();
+    assert_eq!(ticks(&mut core), 1);
+    apply_tick(&mut core, &mut log_time);
+    assert!(core.store.inner().ahead_ms() > Some(2_900_000));
+    assert_eq!(ticks(&mut core), 0);
+    // From now on both come closer, which is told to nobody who does not ask.
+    core.now.0 += Duration::from_hours(1);
+    assert_eq!(ticks(&mut core), 0);
+}
+
 /// A log that a wrong clock has put a year ahead.
 #[test]
 fn a_point_of_time_is_the_wall_clocks_wherever_the_log_has_come_to() {
-    use crate::server::{apply as apply_entry, commands_of};
-    use quorumwire_interfaces::LogTime;
-    use quorumwire_wire::RecordKind;
     let mut core = leader();
     let mut log_time = LogTime(core.leader_time_ms() + 31_536_000_000);
     core.store.advance(log_time);
     core.look_at_wall_clock();
-    let tick = core.tick().encode();
-    assert_eq!(tick.as_ref().len(), 16, "every member reads it");
-    let mut commands = commands_of(RecordKind::Tick, tick.as_ref());
-    let (at, tick) = ((Index(100), &mut log_time), commands.next().unwrap());
-    apply_entry(&mut core.store, at, tick, &mut Vec::new());
+    apply_tick(&mut core, &mut log_time);
     let end_s = clock::wall_ms() / 1000 + 3600;
     apply(&mut core, &format!("set s 0 {end_s} 1\r\n1\r\n"));
     assert!(is_open(&mut core, b"get s"));

@@ -6,7 +6,7 @@
 //! under a leader whose clock is behind.
 use quorumwire_interfaces::LogTime;
 
-use super::item::{Item, NEVER};
+use super::item::{Awaits, Item, NEVER};
 use super::{Store, point_of_time};
 use crate::Key;
 use crate::memcached::Read;
@@ -121,19 +121,17 @@ impl Store {
 
     /// When time alone ends an item, as far as is known: what awaits its time has not begun.
     fn end_ms(&self, item: &Item) -> u64 {
-        let own = if item.awaits_time {
-            NEVER
-        } else {
-            item.deadline_ms
+        let own = match item.awaits {
+            Awaits::Nothing => item.deadline_ms,
+            Awaits::Time | Awaits::Day => NEVER,
         };
         own.min(self.next_flush_ms())
     }
 
     const fn next_flush_ms(&self) -> u64 {
-        if self.flush_awaits_time {
-            NEVER
-        } else {
-            self.flush_at_ms
+        match self.flush_awaits {
+            Awaits::Nothing => self.flush_at_ms,
+            Awaits::Time | Awaits::Day => NEVER,
         }
     }
 

@@ -24,11 +24,35 @@ pub(super) struct Item {
     pub(super) touched: u64,
     /// The log time from which on it is gone, or [`NEVER`].
     pub(super) deadline_ms: u64,
-    /// Its life counts from the next tick: until then `deadline_ms` is too early by as much as the log's
-    /// time will move.
-    pub(super) awaits_time: bool,
+    /// What the next tick changes of `deadline_ms`.
+    pub(super) awaits: Awaits,
     pub(super) recache: Recache,
     pub(super) alarm: Alarm,
+}
+
+/// What of an end only the next tick tells, because no tick went before the command that gave it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Awaits {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The moment that it counts from: it is later by as much as the tick moves the log's time.
+    Time,
+    /// Where the log's time is at a point of the time of day: it moves by as much as the tick changes how far the log is
+    /// ahead.
+    Day,
+}
+
+impl Awaits {
+    /// The end as the next tick makes it.
+    pub(super) fn settled(self, end_ms: u64, passed_ms: u64, turned_ms: i64) -> u64 {
+        let end_ms = match self {
+            Self::Nothing => return end_ms,
+            Self::Time => end_ms.saturating_add(passed_ms),
+            Self::Day => end_ms.saturating_add_signed(turned_ms),
+        };
+        end_ms.min(NEVER - 1)
+    }
 }
 
 /// What the meta commands know of an item that is to be stored anew. Whoever stores it ends that.
@@ -45,7 +69,7 @@ pub(super) struct Contents<'a> {
     pub(super) flags: u32,
     pub(super) unique: u64,
     pub(super) deadline_ms: u64,
-    pub(super) awaits_time: bool,
+    pub(super) awaits: Awaits,
     pub(super) recache: Recache,
     /// The value, in two pieces.
     pub(super) value: [&'a [u8]; 2],
@@ -67,7 +91,7 @@ impl Item {
             unique: contents.unique,
             touched: 0,
             deadline_ms: contents.deadline_ms,
-            awaits_time: contents.awaits_time,
+            awaits: contents.awaits,
             recache: contents.recache,
             alarm: alarms::NONE,
         }
@@ -79,7 +103,7 @@ impl Item {
         key_bytes: u8,
         flags: u32,
         (unique, touched): (u64, u64),
-        (deadline_ms, awaits_time): (u64, bool),
+        (deadline_ms, awaits): (u64, Awaits),
         recache: Recache,
     ) -> Self {
         Self {
@@ -89,7 +113,7 @@ impl Item {
             unique,
             touched,
             deadline_ms,
-            awaits_time,
+            awaits,
             recache,
             alarm: alarms::NONE,
         }
@@ -148,7 +172,7 @@ pub(super) fn rewrite<'a>(slot: &'a mut Arc<Item>, contents: &Contents<'_>) -> &
             item.unique = contents.unique;
             item.touched = 0;
             item.deadline_ms = contents.deadline_ms;
-            item.awaits_time = contents.awaits_time;
+            item.awaits = contents.awaits;
             item.recache = contents.recache;
         }
         Some(_) | None => {

@@ -3,7 +3,7 @@
 use super::clock::Moment;
 use super::item::{self, Contents, Item, NEVER, Recache};
 use super::memory::Footprint;
-use super::{At, Store, counts_from_now, deadline_ms};
+use super::{At, Store, deadline_ms};
 use crate::memcached::{Flags, Meta, MetaDebug, MetaKind, NO_KEY, reply, unsigned};
 use crate::{Exptime, Key, VALUE_BYTES_MAX, Written};
 
@@ -180,7 +180,7 @@ impl Store {
             flags: 0,
             unique: at.number,
             deadline_ms: deadline_ms(exptime, at.moment()),
-            awaits_time: at.awaits_time && counts_from_now(exptime),
+            awaits: at.awaits_for(exptime),
             recache,
             value: [value, b""],
         };
@@ -275,7 +275,7 @@ impl Store {
             flags: written.flags,
             unique: at.number,
             deadline_ms: item.deadline_ms,
-            awaits_time: item.awaits_time,
+            awaits: item.awaits,
             recache: Recache {
                 is_stale: true,
                 ..item.recache

@@ -30,7 +30,7 @@ use self::alarms::Alarms;
 use self::awaiting::Awaiting;
 use self::changes::Changes;
 use self::clock::Moment;
-use self::item::{Contents, Item, NEVER, Recache};
+use self::item::{Awaits, Contents, Item, NEVER, Recache};
 use self::memory::{Footprint, Memory};
 pub use self::memory::{MemoryLimit, MemoryPolicy};
 pub use self::outcomes::Outcomes;
@@ -51,12 +51,14 @@ pub struct Store {
     log_time_ms: u64,
     /// By how much that is ahead of the time of day, if the last tick said so.
     ahead_ms: Option<i64>,
+    /// By how much the tick that is carried out just now has changed that.
+    turned_ms: i64,
     /// What time it is for reads, if that is later. Not part of the state.
     clock_ms: u64,
     /// When everything that is there by then goes; [`NEVER`] if nothing is to.
     flush_at_ms: u64,
     /// That time counts from the next tick, as an item's life may.
-    flush_awaits_time: bool,
+    flush_awaits: Awaits,
     memory: Memory,
     counts: Counts,
     changes: Changes,
@@ -125,17 +127,35 @@ struct Counts {
 struct At {
     number: u64,
     now_ms: u64,
-    /// By how much `now_ms` is ahead of the time of day.
-    ahead_ms: i64,
+    /// By how much `now_ms` is ahead of the time of day, if the log says it.
+    ahead_ms: Option<i64>,
     /// `now_ms` may be long past.
     awaits_time: bool,
 }
 
 impl At {
-    const fn moment(self) -> Moment {
+    fn moment(self) -> Moment {
         Moment {
             now_ms: self.now_ms,
-            ahead_ms: self.ahead_ms,
+            ahead_ms: self.ahead_ms.unwrap_or(0),
+        }
+    }
+
+    /// What the next tick tells of an end that counts from this command, or is a point of the time of day. Nothing of
+    /// such a point while the log does not say what the time of day is: older code would not move it.
+    const fn awaits(self, counts_from_now: bool) -> Awaits {
+        match (self.awaits_time, counts_from_now, self.ahead_ms) {
+            (true, true, _) => Awaits::Time,
+            (true, false, Some(_)) => Awaits::Day,
+            (true, false, None) | (false, _, _) => Awaits::Nothing,
+        }
+    }
+
+    /// The same of what has this expiry time.
+    fn awaits_for(self, exptime: Exptime) -> Awaits {
+        match exptime.0 {
+            ..=0 => Awaits::Nothing,
+            1.. => self.awaits((1..=Exptime::RELATIVE_MAX).contains(&exptime.0)),
         }
     }
 }
@@ -148,9 +168,10 @@ impl Default for Store {
             awaiting: Awaiting::default(),
             log_time_ms: 0,
             ahead_ms: None,
+            turned_ms: 0,
             clock_ms: 0,
             flush_at_ms: NEVER,
-            flush_awaits_time: false,
+            flush_awaits: Awaits::Nothing,
             memory: Memory::default(),
             counts: Counts::default(),
             changes: Changes::default(),
@@ -168,7 +189,7 @@ impl StateMachine for Store {
         let at = At {
             number: entry.number,
             now_ms: self.log_time_ms,
-            ahead_ms: self.ahead_ms.unwrap_or(0),
+            ahead_ms: self.ahead_ms,
             awaits_time: entry.awaits_time,
         };
         let before = reply.len();
@@ -191,11 +212,13 @@ impl StateMachine for Store {
     }
 
     fn set_ahead(&mut self, ahead_ms: Option<i64>) {
+        let [before_ms, after_ms] = [self.ahead_ms, ahead_ms].map(|it| it.unwrap_or(0));
+        self.turned_ms = after_ms.saturating_sub(before_ms);
         self.ahead_ms = ahead_ms;
     }
 
     fn awaits_time(&self) -> bool {
-        self.flush_awaits_time || !self.awaiting.is_empty()
+        self.flush_awaits != Awaits::Nothing || !self.awaiting.is_empty()
     }
 
     /// May be earlier than the next change, never later: an item that was given a later end may still
@@ -231,7 +254,7 @@ impl StateMachine for Store {
         Box::new(snapshot::FrozenStore::new(
             self.items.freeze(),
             (self.log_time_ms, self.ahead_ms),
-            (flush_at_ms, self.flush_awaits_time),
+            (flush_at_ms, self.flush_awaits),
             (self.memory.limit, self.memory.order.sorted()),
         ))
     }
@@ -356,7 +379,7 @@ impl Store {
     fn move_time(&mut self, log_time: LogTime) {
         let before_ms = self.log_time_ms;
         self.log_time_ms = before_ms.max(point_of_time(log_time));
-        self.begin_lives(self.log_time_ms - before_ms);
+        self.settle_ends(self.log_time_ms - before_ms);
         let passed = self.memory.move_time(self.log_time_ms);
         self.work_done.add(passed * PER_KEY);
         if self.flush_at_ms <= self.log_time_ms {
@@ -364,21 +387,20 @@ impl Store {
         }
     }
 
-    /// Moves the ends that were counted from the tick before to where they are counted from this one. As
-    /// many at once as commands await their time: those that came between the two ticks.
-    fn begin_lives(&mut self, passed_ms: u64) {
-        let later = |end_ms: u64| end_ms.saturating_add(passed_ms).min(NEVER - 1);
-        if std::mem::take(&mut self.flush_awaits_time) {
-            self.flush_at_ms = later(self.flush_at_ms);
-        }
+    /// Moves the ends that were reckoned by the tick before to where they are by this one. As many at once as
+    /// commands await it: those that came between the two ticks.
+    fn settle_ends(&mut self, passed_ms: u64) {
+        let turned_ms = std::mem::take(&mut self.turned_ms);
+        let flush = std::mem::take(&mut self.flush_awaits);
+        self.flush_at_ms = flush.settled(self.flush_at_ms, passed_ms, turned_ms);
         for hash in self.awaiting.take() {
             self.work_done.add(PER_KEY);
             while let Some(slot) = self.items.awaiting_mut(hash) {
-                // Its alarm stays: it may be earlier than the end.
                 let before = Footprint::of(slot);
                 let item = item::make_mut(slot);
-                item.awaits_time = false;
-                item.deadline_ms = later(item.deadline_ms);
+                let awaited = std::mem::take(&mut item.awaits);
+                item.deadline_ms = awaited.settled(item.deadline_ms, passed_ms, turned_ms);
+                self.alarms.cover(item, hash);
                 self.memory.changed(hash, before, Footprint::of(item));
             }
         }
@@ -475,7 +497,7 @@ impl Store {
             flags: item.flags,
             unique: at.number,
             deadline_ms: deadline_ms(item.exptime, at.moment()),
-            awaits_time: at.awaits_time && counts_from_now(item.exptime),
+            awaits: at.awaits_for(item.exptime),
             recache: Recache::default(),
             value: [item.value, b""],
         };
@@ -548,22 +570,21 @@ impl Store {
             return false;
         };
         let end_ms = deadline_ms(exptime, at.moment());
-        let awaits_time = at.awaits_time && counts_from_now(exptime);
+        let awaits = at.awaits_for(exptime);
         if end_ms <= now_ms {
             self.remove(hash, key);
-        } else if (slot.deadline_ms, slot.awaits_time) != (end_ms, awaits_time)
-            || self.memory.limit.evicts()
+        } else if (slot.deadline_ms, slot.awaits) != (end_ms, awaits) || self.memory.limit.evicts()
         {
             let before = Footprint::of(slot);
             let item = item::make_mut(slot);
             item.deadline_ms = end_ms;
-            item.awaits_time = awaits_time;
+            item.awaits = awaits;
             if self.memory.limit.evicts() {
                 item.touched = at.number;
             }
             self.alarms.cover(item, hash);
             self.memory.changed(hash, before, Footprint::of(item));
-            self.note_awaiting(hash, awaits_time);
+            self.note_awaiting(hash, awaits);
         }
         true
     }
@@ -616,8 +637,11 @@ impl Store {
             } else {
                 NEVER
             };
-            let waits = self.flush_at_ms != NEVER;
-            self.flush_awaits_time = waits && at.awaits_time && counts_from_now(delay);
+            self.flush_awaits = if self.flush_at_ms == NEVER {
+                Awaits::Nothing
+            } else {
+                at.awaits_for(delay)
+            };
         }
         reply::OK
     }
@@ -627,7 +651,7 @@ impl Store {
         self.alarms.discard_all();
         self.awaiting = Awaiting::default();
         self.flush_at_ms = NEVER;
-        self.flush_awaits_time = false;
+        self.flush_awaits = Awaits::Nothing;
         self.memory.flush();
         self.counts.flushes += 1;
     }
@@ -642,18 +666,18 @@ impl Store {
             let item = item::rewrite(slot, contents);
             self.alarms.cover(item, hash);
             self.memory.changed(hash, before, Footprint::of(item));
-            self.note_awaiting(hash, contents.awaits_time);
+            self.note_awaiting(hash, contents.awaits);
         } else {
             let mut item = Item::new(key.bytes(), key.length(), contents);
             self.alarms.cover(&mut item, hash);
             self.memory.added(hash, Footprint::of(&item));
             self.items.insert(hash, item);
-            self.note_awaiting(hash, contents.awaits_time);
+            self.note_awaiting(hash, contents.awaits);
         }
     }
 
-    fn note_awaiting(&mut self, hash: u64, awaits_time: bool) {
-        if awaits_time {
+    fn note_awaiting(&mut self, hash: u64, awaits: Awaits) {
+        if awaits != Awaits::Nothing {
             let items = &self.items;
             self.awaiting.add(hash, |hash| items.has_awaiting(hash));
         }
@@ -704,11 +728,6 @@ fn bad_command(command: &[u8]) -> &'static [u8] {
 /// No point of time is [`NEVER`], else what has no end would end.
 fn point_of_time(log_time: LogTime) -> u64 {
     log_time.0.min(NEVER - 1)
-}
-
-/// Whether such a time depends on when it was given.
-fn counts_from_now(exptime: Exptime) -> bool {
-    (1..=Exptime::RELATIVE_MAX).contains(&exptime.0)
 }
 
 /// The log time at which something with this expiry time ends; not later than the moment if at once.

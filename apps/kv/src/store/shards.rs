@@ -7,7 +7,7 @@ use siphasher::sip::SipHasher13;
 use smallvec::SmallVec;
 
 use super::alarms::Alarm;
-use super::item::Item;
+use super::item::{Awaits, Item};
 use crate::Key;
 
 /// How many shards there are: with ten million items a shard has about 2,400, which is what a write
@@ -287,7 +287,7 @@ impl Shards {
 }
 
 fn awaits(item: &Item, hash: u64) -> bool {
-    item.awaits_time && self::hash(item.key()) == hash
+    item.awaits != Awaits::Nothing && self::hash(item.key()) == hash
 }
 
 /// Which piece of a place has the items with this hash.
@@ -350,7 +350,7 @@ mod tests {
             if shard_index(hash) != 5 {
                 continue;
             }
-            let ends = (super::super::item::NEVER, false);
+            let ends = (super::super::item::NEVER, Awaits::Nothing);
             let bytes = Box::new(bytes);
             let item = Item::from_bytes(bytes, 8, 0, (1, 1), ends, Recache::default());
             shards.insert(hash, item);

@@ -4,9 +4,9 @@
 //! All numbers are big-endian, times are milliseconds of log time, 2^64-1 is never.
 //!
 //! ```text
-//! "qwkv" format:4 log_time:8 ahead:8 flush_at:8 flush_awaits_time:1
+//! "qwkv" format:4 log_time:8 ahead:8 flush_at:8 flush_awaits:1
 //!        memory_is_set:1 memory_policy:1 memory_limit:8 sorted_to:8 item_count:8
-//! item*  key_length:1 flags:4 unique:8 recency:8 deadline:8 awaits_time:1 recache:1 value_length:4 key value
+//! item*  key_length:1 flags:4 unique:8 recency:8 deadline:8 awaits:1 recache:1 value_length:4 key value
 //! "vkwq"
 //! ```
 //!
@@ -18,14 +18,15 @@
 //! because a member's code would not read it, format 4 is written, which has no `ahead`. Format 3, which is read too, has nothing about memory and no `recency` either; format 2 no
 //! `recache`.
 //!
-//! What awaits its time (1, else 0) is later by as much as the next tick moves the log's time.
+//! Of `awaits`, 1 says that the end is later by as much as the next tick moves the log's time; 2, only from format 5 on,
+//! that it moves by as much as the next tick changes `ahead`; 0 neither.
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use quorumwire_interfaces::Frozen;
 
 use super::Store;
-use super::item::{Item, NEVER, Recache};
+use super::item::{Awaits, Item, NEVER, Recache};
 use super::memory::{Footprint, MemoryLimit, MemoryPolicy, Sorted};
 use super::shards::{Position, Shard};
 use crate::{KEY_BYTES_MAX, Key, VALUE_BYTES_MAX};
@@ -52,7 +53,7 @@ pub(super) struct FrozenStore {
     log_time_ms: u64,
     ahead_ms: Option<i64>,
     flush_at_ms: u64,
-    flush_awaits_time: bool,
+    flush_awaits: Awaits,
     limit: MemoryLimit,
     sorted: Sorted,
 }
@@ -61,7 +62,7 @@ impl FrozenStore {
     pub(super) const fn new(
         shards: Vec<Arc<Shard>>,
         (log_time_ms, ahead_ms): (u64, Option<i64>),
-        (flush_at_ms, flush_awaits_time): (u64, bool),
+        (flush_at_ms, flush_awaits): (u64, Awaits),
         (limit, sorted): (MemoryLimit, Sorted),
     ) -> Self {
         Self {
@@ -69,7 +70,7 @@ impl FrozenStore {
             log_time_ms,
             ahead_ms,
             flush_at_ms,
-            flush_awaits_time,
+            flush_awaits,
             limit,
             sorted,
         }
@@ -97,7 +98,7 @@ impl Frozen for FrozenStore {
             writer.write_all(&ahead_ms.to_be_bytes())?;
         }
         writer.write_all(&self.flush_at_ms.to_be_bytes())?;
-        writer.write_all(&[u8::from(self.flush_awaits_time)])?;
+        writer.write_all(&[awaits_byte(self.flush_awaits)])?;
         let evicts = self.limit.policy == MemoryPolicy::Evict;
         writer.write_all(&[u8::from(self.limit.is_set), u8::from(evicts)])?;
         writer.write_all(&self.limit.bytes.to_be_bytes())?;
@@ -110,7 +111,7 @@ impl Frozen for FrozenStore {
             writer.write_all(&item.unique.to_be_bytes())?;
             writer.write_all(&item.recency().to_be_bytes())?;
             writer.write_all(&item.deadline_ms.to_be_bytes())?;
-            writer.write_all(&[u8::from(item.awaits_time), recache_byte(item.recache)])?;
+            writer.write_all(&[awaits_byte(item.awaits), recache_byte(item.recache)])?;
             writer.write_all(&value_bytes.to_be_bytes())?;
             writer.write_all(item.key())?;
             writer.write_all(item.value())?;
@@ -137,7 +138,7 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
     if store.flush_at_ms <= store.log_time_ms {
         return Err(bad("snapshot with a flush in its past"));
     }
-    store.flush_awaits_time = read_awaits_time(reader, store.flush_at_ms)?;
+    store.flush_awaits = read_awaits(reader, store.flush_at_ms, format)?;
     if format >= FORMAT_WITH_MEMORY {
         read_memory(reader, store)?;
     }
@@ -183,7 +184,7 @@ fn read_item(reader: &mut dyn Read, format: u32) -> io::Result<Item> {
         return Err(bad("snapshot with an item older than its value"));
     }
     let deadline_ms = u64::from_be_bytes(array(reader)?);
-    let awaits_time = read_awaits_time(reader, deadline_ms)?;
+    let awaits = read_awaits(reader, deadline_ms, format)?;
     let recache = if format >= FORMAT_WITH_RECACHE {
         read_recache(reader)?
     } else {
@@ -200,7 +201,7 @@ fn read_item(reader: &mut dyn Read, format: u32) -> io::Result<Item> {
         key_bytes,
         flags,
         (unique, recency),
-        (deadline_ms, awaits_time),
+        (deadline_ms, awaits),
         recache,
     ))
 }
@@ -256,11 +257,20 @@ fn read_recache(reader: &mut dyn Read) -> io::Result<Recache> {
     })
 }
 
+const fn awaits_byte(awaits: Awaits) -> u8 {
+    match awaits {
+        Awaits::Nothing => 0,
+        Awaits::Time => 1,
+        Awaits::Day => 2,
+    }
+}
+
 /// What never ends awaits nothing.
-fn read_awaits_time(reader: &mut dyn Read, end_ms: u64) -> io::Result<bool> {
+fn read_awaits(reader: &mut dyn Read, end_ms: u64, format: u32) -> io::Result<Awaits> {
     match array(reader)? {
-        [0] => Ok(false),
-        [1] if end_ms != NEVER => Ok(true),
+        [0] => Ok(Awaits::Nothing),
+        [1] if end_ms != NEVER => Ok(Awaits::Time),
+        [2] if end_ms != NEVER && format > FORMAT_WITH_MEMORY => Ok(Awaits::Day),
         _ => Err(bad("snapshot with an end that awaits no time")),
     }
 }
@@ -271,9 +281,9 @@ impl Store {
         let hash = self.items.hash(key);
         self.alarms.cover(&mut item, hash);
         self.memory.added(hash, Footprint::of(&item));
-        let awaits_time = item.awaits_time;
+        let awaits = item.awaits;
         self.items.insert(hash, item);
-        self.note_awaiting(hash, awaits_time);
+        self.note_awaiting(hash, awaits);
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! Commands on when keys end.
 use super::options::{Unit, end_ms, invalid_time};
 use super::{
-    Answer, Arguments, At, FOREVER, Fault, Footprint, Key, Life, Moment, NEVER, Outcome, Store,
-    item, key, life, number,
+    Answer, Arguments, At, Awaits, FOREVER, Fault, Footprint, Key, Life, Moment, NEVER, Outcome,
+    Store, item, key, life, number,
 };
 
 /// On what the new end of a key depends.
@@ -78,7 +78,7 @@ impl Store {
             answer.spend(self.work_to_change(key, at))?;
             let life = Life {
                 end_ms: u64::try_from(end_ms).unwrap_or(0),
-                awaits_time: at.awaits_time && unit.is_relative,
+                awaits: at.awaits(unit.is_relative),
             };
             self.give_life(key, life, at);
         }
@@ -112,11 +112,11 @@ impl Store {
             let before = Footprint::of(slot);
             let item = item::make_mut(slot);
             item.deadline_ms = life.end_ms;
-            item.awaits_time = life.awaits_time;
+            item.awaits = life.awaits;
             item.unique = at.number;
             self.alarms.cover(item, hash);
             self.memory.changed(hash, before, Footprint::of(item));
-            self.note_awaiting(hash, life.awaits_time);
+            self.note_awaiting(hash, life.awaits);
         }
     }
 
@@ -134,7 +134,7 @@ impl Store {
             Some(item) => {
                 let ms = if name.ends_with("time") {
                     moment.unix_ms(item.deadline_ms)
-                } else if item.awaits_time {
+                } else if item.awaits == Awaits::Time {
                     item.deadline_ms - self.log_time_ms // nothing of it has passed yet
                 } else {
                     item.deadline_ms.saturating_sub(moment.now_ms)

@@ -21,7 +21,7 @@ use std::hash::{BuildHasher, RandomState};
 use smallvec::SmallVec;
 
 use super::clock::Moment;
-use super::item::{self, Contents, Item, NEVER, Recache};
+use super::item::{self, Awaits, Contents, Item, NEVER, Recache};
 use super::memory::Footprint;
 use super::work_done::PER_COMMAND;
 use super::{At, Store};
@@ -45,12 +45,12 @@ const WORDS_USUAL: usize = 8;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Life {
     end_ms: u64,
-    awaits_time: bool,
+    awaits: Awaits,
 }
 
 const FOREVER: Life = Life {
     end_ms: NEVER,
-    awaits_time: false,
+    awaits: Awaits::Nothing,
 };
 
 const SYNTAX: &str = "ERR syntax error";
@@ -300,7 +300,7 @@ impl Store {
             flags,
             unique: at.number,
             deadline_ms: life.end_ms,
-            awaits_time: life.awaits_time,
+            awaits: life.awaits,
             recache: Recache::default(),
             value: [value, b""],
         };
@@ -361,7 +361,7 @@ impl Answer<'_> {
 fn life(item: &Item) -> Life {
     Life {
         end_ms: item.deadline_ms,
-        awaits_time: item.awaits_time,
+        awaits: item.awaits,
     }
 }
 

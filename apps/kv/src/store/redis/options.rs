@@ -103,7 +103,7 @@ impl<'w> Options<'w> {
             .map(|end_ms| {
                 Some(Life {
                     end_ms: u64::try_from(end_ms).unwrap_or(0),
-                    awaits_time: at.awaits_time && unit.is_relative,
+                    awaits: at.awaits(unit.is_relative),
                 })
             })
             .ok_or_else(|| invalid_time(command))

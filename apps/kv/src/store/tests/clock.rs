@@ -279,5 +279,9 @@ fn a_snapshot_says_by_how_much_the_log_is_ahead_if_the_log_does() {
         assert_eq!(bytes(&*store.freeze()), GOLDEN);
         store.restore(&mut &GOLDEN[..]).unwrap();
         assert_eq!(store.ahead_ms, None);
+        // An end that awaits the day: only where the log says what that is.
+        written[32] = 2;
+        store.restore(&mut written.as_slice()).unwrap();
+        assert_eq!(bytes(&*store.freeze()), written);
     }
 }

@@ -82,3 +82,65 @@ fn what_awaits_its_time_is_bounded_by_the_items_that_do() {
     log.ask("flush_all\r\n");
     assert!(!log.store.awaits_time());
 }
+
+/// A log that is 30 s ahead of the day, and told so long ago: both have come closer since.
+#[test]
+fn a_point_of_time_that_no_tick_went_before_moves_with_the_day() {
+    let unix_s = START_MS / 1000;
+    let told = |tells: bool| {
+        let mut log = Log::new();
+        log.now_ms += 30_000;
+        log.store.set_ahead(tells.then_some(30_000));
+        log.pass(0);
+        log.set("a", 0, "1");
+        log.awaits_time = true;
+        log
+    };
+    for (command, is_redis) in [
+        (format!("set a 0 {} 1\r\n2\r\n", unix_s + 60), false),
+        (format!("touch a {}\r\n", unix_s + 60), false),
+        (format!("gat {} a\r\n", unix_s + 60), false),
+        (format!("ms a 1 T{}\r\n2\r\n", unix_s + 60), false),
+        (format!("flush_all {}\r\n", unix_s + 60), false),
+        (format!("SET a 1 EXAT {}", unix_s + 60), true),
+        (format!("GETEX a PXAT {}", (unix_s + 60) * 1000), true),
+        (format!("EXPIREAT a {}", unix_s + 60), true),
+    ] {
+        let ask = |log: &mut Log| {
+            if is_redis {
+                log.redis(&command)
+            } else {
+                log.ask(&command)
+            }
+        };
+        let mut log = told(true);
+        ask(&mut log);
+        assert!(log.store.awaits_time(), "{command}");
+        let state = bytes(&*log.store.freeze());
+        log.store.restore(&mut state.as_slice()).unwrap();
+        assert_eq!(bytes(&*log.store.freeze()), state, "{command}");
+        assert!(log.store.awaits_time(), "{command}");
+        // 20 s later by the wall clock.
+        log.awaits_time = false;
+        log.store.set_ahead(Some(28_000));
+        log.pass(18_000);
+        assert!(!log.store.awaits_time(), "{command}");
+        log.pass(39_999);
+        assert!(log.get("a").is_some(), "{command}");
+        log.pass(1);
+        assert_eq!(log.get("a"), None, "{command}");
+        // Where the next tick finds the log far behind the day, it is over.
+        let mut log = told(true);
+        ask(&mut log);
+        log.store.set_ahead(Some(-60_000));
+        log.pass(1);
+        assert_eq!(log.get("a"), None, "{command}");
+        log.pass(1);
+        assert_eq!(log.store.alarms.count(), 0, "{command}");
+        assert_eq!(log.store.next_deadline(), None, "{command}");
+        // Where the log does not say what the day is, nothing moves, as with code that knows of none.
+        let mut log = told(false);
+        ask(&mut log);
+        assert!(!log.store.awaits_time(), "{command}");
+    }
+}
