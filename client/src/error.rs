@@ -32,7 +32,7 @@ pub enum Error {
     #[error("not let in: {0}")]
     NotLetIn(String),
     /// It is longer than a command or a query may be. It was not sent.
-    #[error("{bytes} bytes are more than a request may have ({max})")]
+    #[error("the request has {bytes} bytes; allowed: at most {max}")]
     TooLong {
         /// Its length.
         bytes: usize,

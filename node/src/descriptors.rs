@@ -38,7 +38,7 @@ pub fn fit(options: &ServerOptions) -> anyhow::Result<ServerOptions> {
             allowed,
             open_files = limit,
             reserve,
-            "fewer clients may connect than the option says: the limit on open files leaves no room for more"
+            "fewer clients can connect than connections-max allows: the limit on open files is too low"
         );
     }
     Ok(ServerOptions {
@@ -172,7 +172,7 @@ mod tests {
         let none_left = io::Error::from(Errno::MFILE);
         let mut starvation = Starvation::default();
         assert!(starvation.note(&none_left, &listener, "test"));
-        assert_eq!(starvation.count, 0, "nobody is there");
+        assert_eq!(starvation.count, 0, "nothing listens there");
         let _waits = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(starvation.note(&none_left, &listener, "test"));
         assert!(starvation.note(&Errno::NFILE.into(), &listener, "test"));

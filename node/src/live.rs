@@ -312,7 +312,7 @@ impl LiveCluster {
                 let error = other.and_then(|it| it.as_ref().err());
                 replica.error = error
                     .cloned()
-                    .or_else(|| Some("nobody asked is connected to it".to_owned()));
+                    .or_else(|| Some("none of the replicas asked is connected to it".to_owned()));
                 replica.silent_ms = known.map(|it| milliseconds(at.duration_since(it.at)));
                 replica.figures = known.map(|it| figures(&it.report, None));
                 replica.http = replica.http.or(known.map(|it| it.report.http.clone()));

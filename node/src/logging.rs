@@ -99,7 +99,7 @@ fn write_lines(lines: &LineQueue, out: &mut impl Write) {
         if let Some(count) = write_next(lines, out, &mut is_torn) {
             tracing::warn!(
                 count,
-                "lines of the log were dropped: whoever reads it was too slow or had gone, or its disk was full"
+                "log lines were dropped: their reader was too slow or gone, or the disk was full"
             );
         }
     }

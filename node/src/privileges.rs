@@ -58,7 +58,7 @@ pub fn give_up(options: &ServerOptions) -> anyhow::Result<()> {
             geteuid().as_raw()
         ),
         None if is_root => tracing::warn!(
-            "runs as root for as long as it lives, which it does not need: option user names whom to become"
+            "runs as root, which it does not need: set option user to run as another user"
         ),
         Some(_) if is_root => {}
         Some(_) | None => keep_only(needed(options))?, // such as those that systemd gave

@@ -102,7 +102,7 @@ pub struct Report {
     /// Bytes that the items may take; 0: as many as there are.
     #[serde(default)]
     pub memory_limit_bytes: u64,
-    /// What counts against that: keys, values and 128 bytes for each item whose time has not passed.
+    /// Bytes that the items take: keys, values and 128 bytes for each item whose time has not passed.
     #[serde(default)]
     pub memory_used_bytes: u64,
     /// What happens at the limit: refuse or evict.

@@ -33,7 +33,7 @@ impl ServiceManager {
         let socket = name.and_then(|name| match open(name) {
             Ok(socket) => Some(socket),
             Err(error) => {
-                tracing::warn!(%error, ?name, "{VARIABLE} is no socket: nobody is told that this serves");
+                tracing::warn!(%error, ?name, "{VARIABLE} is not a socket: the service manager is not told that this server is ready");
                 None
             }
         });

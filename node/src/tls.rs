@@ -125,9 +125,9 @@ impl std::fmt::Display for TlsRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::NoCertificate => "it showed no certificate",
-            Self::UnknownAuthority => "its certificate is of no authority in tls-ca",
+            Self::UnknownAuthority => "its certificate is not signed by an authority in tls-ca",
             Self::Expired => "its certificate has expired, or is not valid yet",
-            Self::WrongName => "its certificate is not that of the replica it should be",
+            Self::WrongName => "its certificate belongs to another replica",
             Self::ByOtherSide => "it refused our certificate, or our TLS",
             Self::Malformed => "it does not speak TLS 1.3",
         })
@@ -196,7 +196,7 @@ impl PeerTls {
         match self.replica_of(Some(own)) {
             Ok(named) => ensure!(
                 named == me,
-                "the certificate is that of replica {named}, this is {me}"
+                "the certificate belongs to replica {named}, this is replica {me}"
             ),
             Err(_) => bail!(
                 "the certificate does not name {}",

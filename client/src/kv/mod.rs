@@ -102,9 +102,7 @@ fn transaction_of<W: AsRef<[u8]>>(
         let (words, kind) = kind_of(&text)?;
         if kind == Kind::Connection {
             let name = String::from_utf8_lossy(words.get(0).unwrap_or_default()).to_uppercase();
-            return Err(invalid(format!(
-                "{name} does not belong into a transaction"
-            )));
+            return Err(invalid(format!("{name} cannot be part of a transaction")));
         }
         texts.extend_from_slice(&text);
     }

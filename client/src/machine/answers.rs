@@ -105,7 +105,7 @@ impl Machine {
             | (State::Greeting, Some(_) | None)
             | (State::Connecting, _) => {
                 self.counters.malformed += 1;
-                Err("what it says makes no sense here".to_owned())
+                Err("its answer makes no sense here".to_owned())
             }
         }
     }

@@ -337,7 +337,7 @@ fn greeting_is_answered(address: &str) -> anyhow::Result<bool> {
     let found = look_up(address)?;
     let mut tried = found.iter();
     let connect = |to| TcpStream::connect_timeout(to, GREETING_TIMEOUT).ok();
-    let mut stream = tried.find_map(connect).context("nobody is there")?;
+    let mut stream = tried.find_map(connect).context("nothing listens there")?;
     stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
     stream.set_write_timeout(Some(GREETING_TIMEOUT))?;
     greeting.write_tls(&mut stream)?;

@@ -46,7 +46,7 @@ impl Cause {
         match self {
             Self::Signal(_) => None,
             Self::TerminalGone => Some("the terminal has gone"),
-            Self::Unread => Some("nobody reads standard output any more"),
+            Self::Unread => Some("standard output was closed"),
             Self::InputClosed => Some("standard input was closed"),
         }
     }
@@ -54,7 +54,7 @@ impl Cause {
     /// Ends the process, for a command that has nothing to put in order.
     pub fn end_process(self) -> ! {
         if let Some(words) = self.in_words() {
-            errln!("error: ended before its time: {words}");
+            errln!("error: stopped early: {words}");
         }
         let signal = match self {
             Self::Signal(signal) => {

@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Command::Remove { id, target } => {
             let request = MembersRequest::Remove { id: *id };
             let _: Value = ask_leader(target, "/v1/members", &request)?;
-            outln!("replica {id} is no member any more")?;
+            outln!("replica {id} is no longer a member")?;
             let left = ClusterView::gather(target)?;
             if let Some(few) = left.leader().and_then(few_voters) {
                 errln!("{few}");
@@ -205,7 +205,7 @@ fn how_far(leader: &Report, id: u16) -> String {
             Some(snapshot) => format!("replica {id} {snapshot}"),
             None => format!("replica {id} is {} entries behind", follower.lag),
         },
-        None => format!("replica {id} has not been heard from"),
+        None => format!("replica {id} has not answered yet"),
     }
 }
 

@@ -175,7 +175,7 @@ impl ClusterView {
         let ids: Vec<u16> = self.members().map(|member| member.id).collect();
         for id in ids {
             self.replicas.entry(id).or_insert_with(|| {
-                Seen::Unreachable("no replica asked is connected to it".to_owned())
+                Seen::Unreachable("none of the replicas asked is connected to it".to_owned())
             });
         }
     }

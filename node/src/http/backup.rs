@@ -75,7 +75,7 @@ pub async fn backup(
         Err(rejection) => return plain_error(rejection.status(), &rejection.body_text()),
     };
     let Some(permit) = handle.may_back_up() else {
-        let error = "another backup is being taken from this replica";
+        let error = "this replica is already giving a backup";
         return plain_error(StatusCode::CONFLICT, error);
     };
     let asked = handle.ask(|answer| AdminRequest::Freeze(at_least, answer));

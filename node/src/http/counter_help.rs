@@ -40,7 +40,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_connections_closed_unknown",
-        "Client connections closed because they did not say in time who they are",
+        "Client connections closed because they did not authenticate in time",
     ),
     (
         "client_connections_closed_truncated",
@@ -80,7 +80,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_requests_refused",
-        "Requests of memcached and Redis clients refused for what they say, or because their client has not said who it is",
+        "Requests of memcached and Redis clients refused because they are malformed, or because the client is not authenticated",
     ),
     (
         "client_requests_refused_malformed",
@@ -100,7 +100,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_requests_refused_unauthenticated",
-        "Requests refused because their client has not said who it is, and must",
+        "Requests refused because the client is not authenticated",
     ),
     ("command_delete", "Delete and md commands from clients"),
     ("command_flush", "Flush_all commands from clients"),
@@ -276,7 +276,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "plane_behind_ring",
-        "Questions for entries that the data plane no longer holds, or for more than it sends again; software repairs who asked",
+        "Requests for entries that the data plane no longer holds, or for too many at once; software repairs the replica that asked",
     ),
     (
         "plane_beyond_last",
@@ -514,7 +514,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "fast_term_keys_kept",
-        "Keys of fast terms taken from those who led them or stood for them",
+        "Keys of fast terms received from leaders and candidates",
     ),
     (
         "fast_term_keys_missing",
@@ -579,7 +579,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ("log_jobs", "Writes to the log"),
     (
         "log_lines_dropped",
-        "Lines of this server's own log, on standard error, that could not be written: whoever reads them is too slow or has gone, or the disk is full",
+        "Lines of this server's log that could not be written to standard error: the reader is too slow or gone, or the disk is full",
     ),
     (
         "log_removals_failed",
@@ -715,7 +715,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_port_closed_no_hello",
-        "Clients of the port `client` closed because they did not say who they are",
+        "Clients of the port `client` closed because they did not authenticate",
     ),
     (
         "client_port_closed_not_let_in",
@@ -747,7 +747,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_port_refused_answer_gone",
-        "Commands of clients of the port `client` that had run before, whose answer was too long to be kept",
+        "Repeated commands of clients of the port `client` that had run before; the answer was too long to be kept",
     ),
     (
         "client_port_refused_busy",
@@ -775,7 +775,7 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
     ),
     (
         "client_port_refused_outcome_unknown",
-        "Commands of clients of the port `client` of which nobody could tell what became of them",
+        "Commands of clients of the port `client` with an unknown outcome",
     ),
     (
         "client_port_refused_sequence_too_old",

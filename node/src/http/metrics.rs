@@ -116,7 +116,7 @@ fn encode_identity(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt:
     ];
     let mut replica = encoder.encode_descriptor(
         "replica",
-        "Who this replica is and how it works",
+        "Identity and version of this replica, and how it works",
         None,
         MetricType::Info,
     )?;
@@ -167,7 +167,7 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
         ),
         (
             "ready",
-            "1 if a client's request would be served now and this replica votes, or is a learner for good",
+            "1 if a client's request would be served now, and this replica votes or is a permanent learner",
             u64::from(report.ready),
         ),
         (
@@ -192,7 +192,7 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
         ),
         (
             "faults",
-            "What is wrong now; /v1/status says it in words",
+            "Faults at this moment; /v1/status has their texts",
             report.faults.len() as u64,
         ),
         ("items", "Items in the store", report.items),
@@ -203,7 +203,7 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
         ),
         (
             "client_buffer_bytes",
-            "Memory of clients' requests that have not come in full and answers that are not taken",
+            "Bytes held for clients: incomplete requests, and answers they have not read",
             report.client_buffer_bytes,
         ),
     ];
@@ -226,7 +226,7 @@ fn encode_gauges(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::R
 }
 
 fn encode_times(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
-    let ahead = "By how much the log's time is ahead of this replica's clock; less than 0 where a leader's is behind";
+    let ahead = "How far the log's time is ahead of this replica's clock; negative if it is behind";
     let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
     for (name, help, ms) in [
         (
@@ -248,10 +248,9 @@ fn encode_times(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Re
 
 fn encode_memory(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt::Result {
     let limit = "Bytes that the items may take, 0 for as many as there are";
-    let used = "What counts against that: keys, values and 128 bytes for each item";
-    let incoming = "Length of the snapshot that comes in, 0 for none";
-    let incoming_done =
-        "What is done of it: first of receiving, then of checking, then of restoring it";
+    let used = "Bytes that the items take: keys, values and 128 bytes for each item";
+    let incoming = "Bytes of the snapshot being received, 0 for none";
+    let incoming_done = "Bytes of it that are done: first received, then checked, then restored";
     let snapshot = report.incoming_snapshot.as_ref();
     let (done, total) = snapshot.map_or((0, 0), |it| (it.done_bytes, it.total_bytes));
     for (name, help, value) in [
@@ -315,17 +314,17 @@ fn encode_followers(encoder: &mut DescriptorEncoder<'_>, report: &Report) -> fmt
         ),
         (
             "follower_in_snapshot",
-            "1 while this follower is sent a snapshot",
+            "1 while a snapshot is being sent to this follower",
             |follower| u64::from(follower.in_snapshot),
         ),
         (
             "follower_snapshot_sent_bytes",
-            "Bytes of the snapshot that this follower is sent and has stored",
+            "Bytes of that snapshot that this follower has stored",
             |follower| follower.snapshot_sent_bytes,
         ),
         (
             "follower_snapshot_bytes",
-            "Length of the snapshot that this follower is sent, 0 for none",
+            "Bytes of the snapshot being sent to this follower, 0 for none",
             |follower| follower.snapshot_bytes,
         ),
     ];

@@ -70,7 +70,7 @@ impl Lookups {
     fn begin(&self, address: &str) -> io::Result<Lookup> {
         let mut under_way = under_way(&self.under_way);
         if under_way.len() >= MEMBERS_MAX || !under_way.insert(address.to_owned()) {
-            let error = "its name has been looked up for long, without an answer yet";
+            let error = "looking up its name takes long; there is no answer yet";
             return Err(io::Error::other(error));
         }
         Ok(Lookup {

@@ -28,7 +28,7 @@ pub const OVERDUE: &str = "SERVER_ERROR no answer: this key's time is over by th
 /// The answer of a client of the data plane is longer than a packet.
 pub const DOES_NOT_FIT: &str = "SERVER_ERROR executed: the answer does not fit a packet\r\n";
 /// The answer was too long for a connection between replicas on which much waits already.
-pub const NO_WAY_BACK: &str = "SERVER_ERROR executed: too much waits on its answer's way\r\n";
+pub const NO_WAY_BACK: &str = "SERVER_ERROR executed: the queue of answers is full\r\n";
 /// The process is stopping.
 pub const STOPPING: &str = "SERVER_ERROR not executed: this replica is stopping\r\n";
 

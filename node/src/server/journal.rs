@@ -49,7 +49,7 @@ impl Journal {
             LogHealth::Working | LogHealth::Failed(_) => return None,
             LogHealth::DiskFull => "disk full: writes are refused until space returns",
             LogHealth::NoDescriptor => {
-                "no file descriptor is left for the log: writes are refused until there is one"
+                "no file descriptor is left for the log: writes are refused until one is free"
             }
         };
         Some(text.to_owned())
@@ -180,7 +180,7 @@ fn tell_change(before: &LogHealth, now: &LogHealth) {
             tracing::error!("disk full: writes are refused until space returns");
         }
         LogHealth::NoDescriptor => tracing::error!(
-            "no file descriptor is left for the log: writes are refused until there is one"
+            "no file descriptor is left for the log: writes are refused until one is free"
         ),
         LogHealth::Failed(_) => {} // said where it ends the process
     }

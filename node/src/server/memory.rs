@@ -110,7 +110,7 @@ impl Server {
                 policy = found.policy.name(),
                 option_limit = bytes,
                 option_policy = policy.name(),
-                "the cluster's memory limit is not the one of this server's options"
+                "the cluster's memory limit differs from the one in this server's options"
             );
         }
         let term = core.replica.term();
@@ -124,7 +124,7 @@ impl Server {
                 tracing::error!(
                     option_limit = bytes,
                     used,
-                    "the memory limit of this server's options would delete items at once and does not hold"
+                    "the memory limit in this server's options would delete items at once: it is not applied"
                 );
             }
             return;

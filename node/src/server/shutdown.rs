@@ -16,7 +16,7 @@ impl Server {
         let since = if let Some(since) = self.draining_since {
             since
         } else {
-            tracing::info!("stopping: answering what was taken on");
+            tracing::info!("stopping: answering the requests under way");
             self.draining_since = Some(now);
             self.service_manager.stops();
             self.clients.stop_accepting();
@@ -50,7 +50,9 @@ impl Server {
             return Ok(false); // about to be settled by the next leader
         }
         if is_late {
-            tracing::warn!("stopping although not everything was answered or handed over in time");
+            tracing::warn!(
+                "stopping: some requests were not answered, or leadership was not handed over, in time"
+            );
         }
         self.core.links.goodbye(now);
         Ok(true)
@@ -67,7 +69,7 @@ impl Server {
             && self.others_can_store()
         {
             self.handed_over_full_at = Some(now);
-            tracing::warn!("nothing can be stored: handing leadership over");
+            tracing::warn!("the disk takes no writes: handing leadership over");
             let ticket = self.core.next_ticket(); // nobody waits for the answer
             self.core.step(Input::Transfer(ticket, None));
         }

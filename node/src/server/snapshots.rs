@@ -243,7 +243,7 @@ impl Snapshots {
             Err(TrySendError::Full(_)) => {
                 if TOO_MANY.says("") {
                     tracing::warn!(
-                        "too many pieces of snapshots wait for the disk; one begins anew"
+                        "too many snapshot pieces wait for the disk; one snapshot starts again"
                     );
                 }
                 self.refusals.send(refused).ok(); // received by itself

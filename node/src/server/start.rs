@@ -196,7 +196,7 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
         Opened::Damaged(damaged) => {
             tracing::error!(
                 what = damaged.what(),
-                "the data folder is damaged: put aside, the other replicas bring this one up to date"
+                "the data folder is damaged: it is put aside, and the other replicas bring this one up to date"
             );
             fault = Some(format!("started over after damage: {}", damaged.what()));
             mark_as_member(&options.dir, None)?;
@@ -229,7 +229,7 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
     if options.join && !ready.fresh {
         tracing::info!(
             lineage = %ready.lineage,
-            "option join changes nothing: this data folder is that of a member already"
+            "option join has no effect: this data folder already belongs to a member"
         );
     }
     let store = restore(&ready, &mut is_at)?;
@@ -297,7 +297,7 @@ impl EarlierPromise {
 fn wait_out_promise(now: Now, promised: Duration, stop: &AtomicBool) -> anyhow::Result<()> {
     tracing::info!(
         ms = u64::try_from(promised.as_millis()).unwrap_or(u64::MAX),
-        "lease-ms was longer before: waiting until what was promised has passed"
+        "lease-ms was longer before: waiting until the old promise has passed"
     );
     let until = now.0.saturating_add(promised);
     while let Some(left) = until.checked_sub(clock::now().0).filter(|t| !t.is_zero()) {

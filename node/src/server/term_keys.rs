@@ -320,7 +320,7 @@ impl Core {
 }
 
 fn no_key(error: &anyhow::Error) {
-    tracing::error!("no key could be drawn for a fast term: {error:#}");
+    tracing::error!("no key could be made for a fast term: {error:#}");
 }
 
 #[cfg(test)]

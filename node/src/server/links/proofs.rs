@@ -78,7 +78,7 @@ impl Links {
     pub(super) fn take_proof(&mut self, slot: usize, hello: &peer::Hello) -> String {
         let link = self.slots[slot].as_ref();
         let Some(id) = link.and_then(|link| link.dialed) else {
-            return "nobody was looked for".to_owned();
+            return "no address was tried".to_owned();
         };
         match self.shown_by(id, hello) {
             Err(found) => found,

@@ -73,7 +73,7 @@ const CONFIG: [&str; 8] = [
 
 const LATENCY: [&str; 12] = [
     "DOCTOR",
-    "    Tell where it is shown how long things take.",
+    "    Tell where latencies are shown.",
     "GRAPH <event>",
     "    Refused: no events are noted.",
     "HISTOGRAM [<command> ...]",

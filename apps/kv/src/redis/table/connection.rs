@@ -8,7 +8,7 @@ commands! {
         "swapdb" 3 Connection "write fast" "@keyspace @write @fast @dangerous" ""
             []
             "4.0.0" "server" "O(N)"
-            "Swaps two databases, of which there are none" NONE;
+            "Refused: there is one database" NONE;
         "ping" -1 Connection "fast" "@fast @connection" "request_policy:all_shards response_policy:all_succeeded"
             []
             "1.0.0" "connection" "O(1)"
@@ -20,7 +20,7 @@ commands! {
         "select" 2 Connection "loading stale fast" "@fast @connection" ""
             []
             "1.0.0" "connection" "O(1)"
-            "Chooses a database: the one there is" NONE;
+            "Chooses a database: there is only 0" NONE;
         "auth" -2 Connection "noscript loading stale fast no_auth allow_busy" "@fast @connection" ""
             []
             "1.0.0" "connection" "O(N)"
@@ -28,7 +28,7 @@ commands! {
         "hello" -1 Connection "noscript loading stale fast no_auth allow_busy" "@fast @connection" ""
             []
             "6.0.0" "connection" "O(1)"
-            "Chooses the protocol's version, and tells the password" NONE;
+            "Chooses the protocol's version, and gives the password" NONE;
         "quit" -1 Connection "noscript loading stale fast no_auth allow_busy" "@fast @connection" ""
             []
             "1.0.0" "connection" "O(1)"
@@ -56,7 +56,7 @@ commands! {
         "wait" 3 Connection "noscript" "@slow @connection" "request_policy:all_shards response_policy:agg_min"
             []
             "3.0.0" "generic" "O(1)"
-            "Waits until so many replicas have the connection's writes" NONE;
+            "Waits until this many replicas have the connection's writes" NONE;
         "multi" 1 Connection "noscript loading stale fast allow_busy" "@fast @transaction" ""
             []
             "1.2.0" "transactions" "O(1)"
@@ -72,7 +72,7 @@ commands! {
         "watch" -2 Connection "noscript loading stale fast allow_busy" "@fast @transaction" ""
             [{1 -1 1 "RO" ""}]
             "2.2.0" "transactions" "O(1)"
-            "Has the next transaction fail if one of the keys changes before" NONE;
+            "Makes the next transaction fail if one of these keys changes first" NONE;
         "unwatch" 1 Connection "noscript loading stale fast allow_busy" "@fast @transaction" ""
             []
             "2.2.0" "transactions" "O(1)"
@@ -134,7 +134,7 @@ commands! {
         "command|info" -2 Connection "loading stale" "@slow @connection" "nondeterministic_output_order"
             []
             "2.8.13" "server" "O(N)"
-            "What clients have to know of commands" NONE;
+            "What clients need to know about commands" NONE;
         "command|list" -2 Connection "loading stale" "@slow @connection" "nondeterministic_output_order"
             []
             "7.0.0" "server" "O(N)"
@@ -146,7 +146,7 @@ commands! {
         "command|docs" -2 Connection "loading stale" "@slow @connection" "nondeterministic_output_order"
             []
             "7.0.0" "server" "O(N)"
-            "What people may want to know of commands" NONE;
+            "What people may want to know about commands" NONE;
     }
 }
 

@@ -31,7 +31,7 @@ commands! {
         "scan" -2 Read "readonly" "@keyspace @read @slow" "nondeterministic_output request_policy:special"
             []
             "2.8.0" "generic" "O(N)"
-            "Some of the keys, and where to go on" NONE;
+            "Some of the keys, and the cursor to continue from" NONE;
         "randomkey" 1 Read "readonly" "@keyspace @read @slow" "request_policy:all_shards nondeterministic_output"
             []
             "1.0.0" "generic" "O(1)"
@@ -51,19 +51,19 @@ commands! {
         "expire" -3 Write "write fast" "@keyspace @write @fast" ""
             [{1 0 1 "RW update" ""}]
             "1.0.0" "generic" "O(1)"
-            "Has a key end in so many seconds" NONE;
+            "Gives a key a lifetime in seconds" NONE;
         "pexpire" -3 Write "write fast" "@keyspace @write @fast" ""
             [{1 0 1 "RW update" ""}]
             "2.6.0" "generic" "O(1)"
-            "Has a key end in so many milliseconds" NONE;
+            "Gives a key a lifetime in milliseconds" NONE;
         "expireat" -3 Write "write fast" "@keyspace @write @fast" ""
             [{1 0 1 "RW update" ""}]
             "1.2.0" "generic" "O(1)"
-            "Has a key end at a Unix time in seconds" NONE;
+            "Ends a key at a Unix time in seconds" NONE;
         "pexpireat" -3 Write "write fast" "@keyspace @write @fast" ""
             [{1 0 1 "RW update" ""}]
             "2.6.0" "generic" "O(1)"
-            "Has a key end at a Unix time in milliseconds" NONE;
+            "Ends a key at a Unix time in milliseconds" NONE;
         "ttl" 2 Read "readonly fast" "@keyspace @read @fast" "nondeterministic_output"
             [{1 0 1 "RO access" ""}]
             "1.0.0" "generic" "O(1)"
@@ -103,7 +103,7 @@ commands! {
         "move" 3 Write "write fast" "@keyspace @write @fast" ""
             [{1 0 1 "RW access update" ""}]
             "1.0.0" "generic" "O(1)"
-            "Moves a key to another database, of which there is none" NONE;
+            "Refused: there is one database" NONE;
     }
 }
 

@@ -77,7 +77,7 @@ commands! {
         "config|get" -3 Connection "admin noscript loading stale" "@admin @slow @dangerous" ""
             []
             "2.0.0" "server" "O(N)"
-            "The options whose names match a pattern" NONE;
+            "The options with names that match a pattern" NONE;
         "config|help" 2 Connection "loading stale" "@slow" ""
             []
             "5.0.0" "server" "O(1)"
@@ -103,7 +103,7 @@ commands! {
         "latency|doctor" 2 Connection "admin noscript loading stale" "@admin @slow @dangerous" "nondeterministic_output request_policy:all_nodes response_policy:special"
             []
             "2.8.13" "server" "O(1)"
-            "Where it is shown how long things take" NONE;
+            "Says where latencies are shown" NONE;
         "latency|graph" 3 Connection "admin noscript loading stale" "@admin @slow @dangerous" "nondeterministic_output request_policy:all_nodes response_policy:special"
             []
             "2.8.13" "server" "O(1)"

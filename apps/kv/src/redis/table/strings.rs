@@ -11,7 +11,7 @@ commands! {
         "set" -3 Write "write denyoom" "@write @string @slow" ""
             [{1 0 1 "RW access update variable_flags" "RW and ACCESS due to the optional `GET` argument"}]
             "1.0.0" "string" "O(1)"
-            "Gives a key a value, and its lifetime if wanted" NONE;
+            "Sets a value, and a lifetime if given" NONE;
         "setnx" 3 Write "write denyoom fast" "@write @string @fast" ""
             [{1 0 1 "OW insert" ""}]
             "1.0.0" "string" "O(1)"
@@ -27,15 +27,15 @@ commands! {
         "getset" 3 Write "write denyoom fast" "@write @string @fast" ""
             [{1 0 1 "RW access update" ""}]
             "1.0.0" "string" "O(1)"
-            "Gives a key a value and answers the one before" NONE;
+            "Sets a value and answers the old one" NONE;
         "getex" -2 Write "write fast" "@write @string @fast" ""
             [{1 0 1 "RW access update" "RW and UPDATE because it changes the TTL"}]
             "6.2.0" "string" "O(1)"
-            "The value of a key, which is given another lifetime" NONE;
+            "Answers a value and changes its lifetime" NONE;
         "getdel" 2 Write "write fast" "@write @string @fast" ""
             [{1 0 1 "RW access delete" ""}]
             "6.2.0" "string" "O(1)"
-            "The value of a key, which is deleted" NONE;
+            "Answers a value and deletes the key" NONE;
         "mget" -2 Read "readonly fast" "@read @string @fast" "request_policy:multi_shard"
             [{1 -1 1 "RO access" ""}]
             "1.0.0" "string" "O(N)"
