@@ -143,6 +143,11 @@ impl Pair {
     /// back is the answer without numbers.
     fn ask_with(&mut self, theirs: &[u8], ours: &[u8], data_runs_as_command: bool) -> String {
         let mut their_answer = self.memcached.ask(theirs);
+        // Its crawler has a thread of its own, which may still be at work for the line before.
+        let begun = Instant::now();
+        while their_answer.starts_with(b"BUSY ") && begun.elapsed() < PATIENCE {
+            their_answer = self.memcached.ask(theirs);
+        }
         let mut our_answer = self.ours.receive(&mut Connection::default(), ours);
         if data_runs_as_command {
             our_answer.extend_from_slice(b"ERROR\r\n");
