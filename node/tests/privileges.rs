@@ -186,7 +186,7 @@ fn root_is_told_of_the_option_and_a_user_is_not() {
         let serving = Serving::start(scratch.path(), more);
         serving.wait_for("READY=1");
         let log = fs::read_to_string(scratch.path().join("log")).unwrap();
-        assert_eq!(log.contains("option user names whom"), warned, "{log}");
+        assert_eq!(log.contains("set option user"), warned, "{log}");
         let mark = scratch.path().join("data/was-member");
         assert_eq!(fs::metadata(mark).unwrap().uid(), uid, "{more:?}");
     }

@@ -203,7 +203,7 @@ fn once_it_can_write_again_it_says_how_much_is_lost() {
 
     let reader = both();
     server.reload();
-    let told = format!("or its disk was full count={lost}");
+    let told = format!("or the disk was full count={lost}");
     let (read, lines) = mpsc::channel();
     thread::spawn(move || {
         let lines = BufReader::new(reader).lines().map_while(Result::ok);

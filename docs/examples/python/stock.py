@@ -11,6 +11,8 @@ import itertools
 import time
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from pymemcache.client.base import Client as Memcached
 
 # Longer than a cluster takes to elect a new leader.
@@ -29,7 +31,14 @@ class Replicas:
         end = time.monotonic() + TRY_FOR_SECONDS
         for address in self.addresses:
             host, port = address.rsplit(":", 1)
-            self.redis = redis.Redis(host=host, port=int(port), socket_timeout=6, decode_responses=True)
+            self.redis = redis.Redis(
+                host=host,
+                port=int(port),
+                socket_timeout=6,
+                decode_responses=True,
+                # Newer clients send a command again when the connection ends; a write could then be carried out twice.
+                retry=Retry(NoBackoff(), 0),
+            )
             try:
                 self.redis.ping()
                 return
@@ -50,9 +59,9 @@ class Replicas:
 
 
 def sell(connection, article, count):
-    """Takes articles out of stock if there are enough. A transaction that somebody else got ahead of is made anew.
+    """Takes articles out of stock if there are enough. If the stock changes meanwhile, the transaction is made anew.
 
-    If this raises, whether they were sold is not known: look before selling again.
+    If this raises, it is not known whether they were sold: look before selling again.
     """
     key = f"stock:{article}"
     with connection.pipeline() as transaction:
@@ -68,8 +77,10 @@ def sell(connection, article, count):
                 transaction.incrby("sold", count)
                 transaction.execute()
                 return True
-            except redis.WatchError:
-                continue
+            except redis.WatchError as error:
+                # The client raises this for a lost connection, too. Then the transaction may have been carried out.
+                if isinstance(error.__context__, (redis.ConnectionError, redis.TimeoutError)):
+                    raise
 
 
 def visitors(address):

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn it_is_said_how_far_a_new_member_is() {
         let mut leader = Report::default();
-        assert_eq!(how_far(&leader, 3), "replica 3 has not been heard from");
+        assert_eq!(how_far(&leader, 3), "replica 3 has not answered yet");
         leader.followers.push(FollowerReport {
             id: 3,
             lag: 12,

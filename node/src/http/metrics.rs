@@ -346,7 +346,7 @@ fn encode_durations(
     durations: &Durations,
 ) -> fmt::Result {
     let name = name.strip_suffix("_seconds").unwrap_or(name);
-    let help = format!("How long {} took", name.replace('_', " "));
+    let help = format!("How long a {} took", name.replace('_', " "));
     let bounds = DURATION_BOUNDS_US
         .iter()
         .map(|bound| *bound as f64 / 1e6)

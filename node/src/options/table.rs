@@ -129,9 +129,9 @@ pub const TABLE: &[Spec] = &[
         name: "durability",
         kind: Kind::Choice(DURABILITIES),
         unset: Unset::Value("sync"),
-        help: "What an acknowledgement means: `sync`, on disk at a majority; `memory`, in memory \
-               at a majority (gone when a majority stops at once). It is changed one replica after the other, each \
-               with an emptied folder: docs/operating.md.",
+        help: "What an acknowledgement means: `sync`, the write is on disk at a majority; `memory`, it \
+               is in memory at a majority, and gone when a majority stops at once. To change it, \
+               restart one replica after the other, each with an emptied folder: docs/operating.md.",
     },
     Spec {
         name: "listen-peer",
@@ -155,9 +155,9 @@ pub const TABLE: &[Spec] = &[
         name: "listen-client",
         kind: Kind::Listen,
         unset: Unset::Value("127.0.0.1:7402"),
-        help: "Where clients connect that speak the cluster's own protocol, such as the Rust library \
-               `quorumwire-client`: each command is carried out once however often it is sent. Port 0 takes \
-               a free one.",
+        help: "Where clients of the cluster's own protocol connect, such as the Rust library \
+               `quorumwire-client`. Each of their commands is carried out once, however often it is \
+               sent. Port 0 takes a free one.",
     },
     Spec {
         name: "memcached-udp",
@@ -196,25 +196,28 @@ pub const TABLE: &[Spec] = &[
         name: "advertise-client",
         kind: Kind::Reachable,
         unset: Unset::Otherwise("the listen address"),
-        help: "The address at which clients of the own protocol reach this replica; they are told the leader's.",
+        help: "The address at which clients of the own protocol reach this replica. Other replicas name \
+               it to clients while this one leads.",
     },
     Spec {
         name: "advertise-http",
         kind: Kind::Reachable,
         unset: Unset::Otherwise("the listen address"),
-        help: "The address at which the command line reaches this replica. Without `client-tls`, HTTP is answered by \
-               this host's name, the machine's, `localhost` and IP addresses only.",
+        help: "The address at which the command line reaches this replica. Without `client-tls`, HTTP \
+               requests are answered only if they name this host, the machine's host name, `localhost` \
+               or an IP address.",
     },
     Spec {
         name: "plane",
         kind: Kind::Choice(&PLANES),
         unset: Unset::Value("none"),
-        help: "Where the common case runs: `none`, in the server over TCP; `socket`, in the fast path's \
-               step over UDP; `xdp`, in the kernel's receive path of the network interface that has the \
-               address of `listen-plane` (Linux 5.18 or later; root, or the capabilities `CAP_BPF`, \
-               `CAP_NET_ADMIN` and `CAP_PERFMON`); `auto`, in the fastest of `xdp` and `socket` that can run \
-               here: the log and `quorumwire status` say which, where that runs, and why not the other. Not the \
-               default, because every plane takes a `secret-file`. Replicas without a plane are served all the same.",
+        help: "Where the common case runs. `none`: in the server, over TCP. `socket`: in the fast \
+               path's step, over UDP. `xdp`: in the kernel's receive path of the network interface that \
+               has the address of `listen-plane`; this needs Linux 5.18 or later, and root or the \
+               capabilities `CAP_BPF`, `CAP_NET_ADMIN` and `CAP_PERFMON`. `auto`: in the faster of \
+               `xdp` and `socket` that can run here; the log and `quorumwire status` say which, and why \
+               not the other. Every plane needs a `secret-file`, so `none` is the default. A replica \
+               without a plane can be in a cluster with planes.",
     },
     Spec {
         name: "listen-plane",
@@ -228,62 +231,62 @@ pub const TABLE: &[Spec] = &[
             bytes_max: INTERFACE_BYTES_MAX,
         },
         unset: Unset::Otherwise("the one that has the address of `listen-plane`"),
-        help: "The network interface whose driver runs the plane `xdp`. It must have an MTU of 1,476 (IPv6: \
-               1,496) or more and, unless `xdp-vlan` is given, the address of `listen-plane`. Many drivers take no \
-               XDP with an MTU of more than some 3,500; `generic` mode takes any.",
+        help: "The network interface whose driver runs the plane `xdp`. Its MTU must be 1,476 (IPv6: \
+               1,496) or more. Unless `xdp-vlan` is given, it must have the address of `listen-plane`. \
+               Many drivers run XDP only with an MTU up to some 3,500; mode `generic` runs with any.",
     },
     Spec {
         name: "plane-reads",
         kind: Kind::Choice(&["on", "off"]),
         unset: Unset::Value("on"),
-        help: "With `memcached-udp`, whether the plane `xdp` answers a `get` of one key over UDP by itself, out of \
-               values written or read lately that have no lifetime: only while the leader's lease holds and \
-               everything committed is applied. Everything else, and every `get` if this is `off`, is read in \
-               the server.",
+        help: "With `memcached-udp`, whether the plane `xdp` answers a `get` of one key over UDP by \
+               itself. It does so for values that were written or read lately and have no lifetime, and \
+               only while the leader's lease holds and everything committed is applied. The server \
+               answers all other reads, and all if this is `off`.",
     },
     Spec {
         name: "xdp-mode",
         kind: Kind::Choice(&MODE_WORDS),
         unset: Unset::Value("auto"),
-        help: "Where the plane `xdp` meets packets: in the interface's `driver`; in `generic` mode, which \
-               every driver can and which is slower (and takes Linux 6.6); `auto`, in the driver if that \
-               can.",
+        help: "Where the plane `xdp` takes packets. `driver`: in the interface's driver. `generic`: \
+               behind the driver; this is slower, works with every driver and needs Linux 6.6. `auto`: \
+               in the driver if possible.",
     },
     Spec {
         name: "xdp-copies",
         kind: Kind::Choice(&COPIES_WORDS),
         unset: Unset::Value("auto"),
-        help: "How a leader's plane `xdp` makes copies of a packet for the other replicas: `clone`, by a \
-               program behind the driver (Linux 6.6); `auto`, by the driver where a trial at start and at \
-               each term shows that it can.",
+        help: "How a leader's plane `xdp` copies a packet for the other replicas. `clone`: a program \
+               behind the driver copies it (Linux 6.6). `auto`: the driver copies it where a trial \
+               shows that it can; there is a trial at the start and at each term.",
     },
     Spec {
         name: "xdp-multicast",
         kind: Kind::Multicast,
         unset: Unset::Otherwise("each replica is sent a packet of its own"),
-        help: "A leader's plane `xdp` sends one packet to this address, and the network copies it for the \
-               other replicas: for networks that do, with the port of `listen-plane` and this address the \
-               same on all replicas. Replicas that do not hear it are sent what they miss one by one.",
+        help: "A leader's plane `xdp` sends one packet to this address, and the network copies it for \
+               the other replicas. The address and the port of `listen-plane` must be the same on all \
+               replicas. A replica that does not hear it is sent what it misses.",
     },
     Spec {
         name: "xdp-vlan",
         kind: number(0, VLAN_MAX as u64, ""),
         unset: Unset::Value("0"),
-        help: "The number of the VLAN tag (802.1Q) that packets of the plane `xdp` have at its interface; 0: \
-               they have none. With it, a replica whose address is that of `eth0.100` has the plane run in the \
-               driver of `eth0`: `--interface eth0 --xdp-vlan 100`. That driver must leave tags in packets: \
+        help: "The number of the VLAN tag (802.1Q) in packets of the plane `xdp` at its interface; 0: \
+               no tag. A replica with the address of `eth0.100` has the plane run in the driver of \
+               `eth0`: `--interface eth0 --xdp-vlan 100`. The driver must leave tags in packets: \
                `ethtool -K eth0 rxvlan off`.",
     },
     Spec {
         name: "xdp-queue",
         kind: number(0, QUEUE_MAX, ""),
         unset: Unset::Otherwise("any queue: each packet is served where it comes"),
-        help: "The receive queue of the interface, from 0 on, by which packets for the plane `xdp` shall come, so \
-               that replicas of several clusters on one machine, or one and other traffic, have processors of \
-               their own. The server puts a rule for the port of `listen-plane` (with `memcached-udp`, for that \
-               of memcached clients, too) into the network card, and takes it away when it ends; it replaces a \
-               rule for the same port. Where the card does not take it, the plane is refused. An interface with \
-               one queue needs no rule.",
+        help: "The receive queue of the interface, from 0 on, that gets the packets of the plane `xdp`. \
+               So replicas of several clusters on one machine, or a replica and other traffic, have \
+               processors of their own. The server adds a rule for the port of `listen-plane` to the \
+               network card (with `memcached-udp`, also for the port of memcached clients), replaces an \
+               older rule for that port, and removes it at the end. If the card refuses the rule, the \
+               plane does not start. An interface with one queue needs no rule.",
     },
     Spec {
         name: "advertise-plane",
@@ -302,19 +305,21 @@ pub const TABLE: &[Spec] = &[
         name: "client-auth-file",
         kind: Kind::Path,
         unset: Unset::Otherwise("everyone who reaches a port for clients may read and write"),
-        help: "Names and passwords of clients: up to 1,024 lines `NAME:PASSWORD`, of up to 250 and \
-               256 bytes, 64 KiB in all (lines that begin with `#` are comments), readable by its owner only. A Redis client \
-               sends them with `AUTH` or `HELLO` (without a name, as `default`), a memcached client as memcached's option `-Y` has it: first a `set` of any key to `NAME PASSWORD`. One of the Rust library \
-               sends those of `Settings::account` in its first message. Read again upon SIGHUP; connected clients stay so.",
+        help: "A file with names and passwords of clients, readable by its owner only. It has up to \
+               1,024 lines `NAME:PASSWORD` (250 and 256 bytes, 64 KiB in all); lines that begin with \
+               `#` are comments. A Redis client sends them with `AUTH` or `HELLO`; without a name it is \
+               `default`. A memcached client sends them as for memcached's option `-Y`: its first \
+               request is a `set` of any key to `NAME PASSWORD`. The Rust library sends \
+               `Settings::account`. Read again upon SIGHUP; connected clients stay connected.",
     },
     Spec {
         name: "tls-ca",
         kind: Kind::Path,
         unset: Unset::Otherwise("replicas speak in the clear"),
-        help: "The authorities (PEM) whose certificates other replicas, and those who change something over \
-               HTTP, must show. With `tls-cert` and `tls-key` replicas speak TLS 1.3 to each other and to \
-               nobody else; all of a cluster or none. `quorumwire keys new --dir` makes all of it, see \
-               security.md. Read again upon SIGHUP.",
+        help: "The authorities (PEM) that sign the certificates of replicas, and of operators who \
+               change something over HTTP. With `tls-cert` and `tls-key`, replicas speak only TLS 1.3 \
+               to each other. Give all three to all replicas of a cluster, or to none. `quorumwire keys \
+               new --dir` makes the files: docs/security.md. Read again upon SIGHUP.",
     },
     Spec {
         name: "tls-cert",
@@ -332,10 +337,10 @@ pub const TABLE: &[Spec] = &[
         name: "client-tls",
         kind: Kind::Choice(&["off", "on"]),
         unset: Unset::Value("off"),
-        help: "Whether clients (at `listen-memcached`, `listen-redis` and `listen-client`) and HTTP are spoken to by TLS \
-               1.3, and by nothing else. With `tls-ca`, changes and backups over HTTP then need a certificate, such as \
-               `operator.pem`. Reads need none, unless `client-tls-ca` is given. `client-auth-file` and `client-tls-ca` \
-               authenticate clients.",
+        help: "Whether the ports for clients (`listen-memcached`, `listen-redis` and `listen-client`) \
+               and HTTP speak TLS 1.3 only. With `tls-ca`, changes and backups over HTTP then need a \
+               certificate, such as `operator.pem`. Reads need none, unless `client-tls-ca` is given. \
+               `client-auth-file` and `client-tls-ca` authenticate clients.",
     },
     Spec {
         name: "client-tls-cert",
@@ -353,98 +358,103 @@ pub const TABLE: &[Spec] = &[
         name: "client-tls-ca",
         kind: Kind::Path,
         unset: Unset::Otherwise("clients show no certificate"),
-        help: "The authorities (PEM) whose certificates clients must show, with `client-tls`; `quorumwire keys \
-               client` makes both. Without a `client-auth-file` a certificate is enough. With one, a password is \
-               needed, too. Over HTTP, `/healthz` and `/readyz` say without a certificate whether the \
-               server is up, and nothing else is served. None of these authorities may stand in `tls-ca`. Read again upon \
-               SIGHUP; connected clients stay so.",
+        help: "The authorities (PEM) that sign the certificates of clients, with `client-tls`. \
+               `quorumwire keys client` makes both. Without a `client-auth-file` a certificate is \
+               enough; with one, a client also needs a password. Over HTTP, a request without a \
+               certificate gets only `/healthz` and `/readyz`. None of these authorities may be in \
+               `tls-ca`. Read again upon SIGHUP; connected clients stay connected.",
     },
     Spec {
         name: "insecure",
         kind: Kind::Switch,
         unset: Unset::Value("false"),
-        help: "Allow listening beyond loopback on ports that are not both encrypted and authenticated. Everyone \
-               who reaches one can read and change everything. Not needed for `listen-peer` with `tls-ca`, for the \
-               ports of clients with `client-tls` and `client-auth-file` or `client-tls-ca`, for `listen-http` with `client-tls` \
-               and `tls-ca`, and for `listen-plane`, whose packets are authenticated (and not encrypted).",
+        help: "Allow ports beyond loopback that are not both encrypted and authenticated. Everyone who \
+               reaches such a port can read and change everything. These need no `insecure`: \
+               `listen-peer` with `tls-ca`; ports for clients with `client-tls` and either \
+               `client-auth-file` or `client-tls-ca`; `listen-http` with `client-tls` and `tls-ca`; \
+               `listen-plane`, because its packets are authenticated (not encrypted).",
     },
     Spec {
         name: "on-follower",
         kind: Kind::Choice(FOLLOWER_ANSWERS),
         unset: Unset::Value("forward"),
-        help: "What a follower does with a client's request: hand it to the leader, or refuse it \
-               naming the leader and its address for memcached clients.",
+        help: "What a follower does with a client's request: pass it on to the leader, or refuse it. A \
+               refusal names the leader and its address for memcached clients.",
     },
     Spec {
         name: "election-timeout-ms",
         kind: number(10, 60_000, "ms"),
         unset: Unset::Value("400"),
-        help: "A follower that has heard no leader for this long, and up to twice as long by \
-               chance, stands for election. The same on all replicas. A leader whose process ended is \
-               replaced much sooner, see `lease-ms`; this is for machines that are gone or hang, and \
-               longer than a healthy machine ever stalls.",
+        help: "A follower that has not heard a leader for this long, and up to twice as long by chance, \
+               stands for election. The same on all replicas. Choose it longer than a healthy machine \
+               ever stalls. It is for machines that are gone or hang: a leader whose process ended is \
+               replaced much sooner, see `lease-ms`.",
     },
     Spec {
         name: "lease-ms",
         kind: number(3, 60_000, "ms"),
         unset: Unset::Value("20"),
-        help: "A voter that has heard the leader gives nobody else a vote for this long, so the leader \
-               may answer reads alone for this long (unless `reads` is `read-index`). When the connection to the \
-               leader breaks, an election begins once it has passed. At most `election-timeout-ms`. May differ between \
-               replicas: a leader counts on each for no longer than that one promised. The first \
-               start with a shorter one waits for the longer one to pass.",
+        help: "A voter that has heard the leader votes for no other replica for this long. So the \
+               leader can answer reads alone for this long (unless `reads` is `read-index`). When the \
+               connection to the leader breaks, an election begins once this time has passed. At most \
+               `election-timeout-ms`. It may differ between replicas: a leader counts on each for no \
+               longer than that replica promised. After it was made shorter, the first start waits for \
+               the longer one to pass.",
     },
     Spec {
         name: "heartbeat-ms",
         kind: number(1, 30_000, "ms"),
         unset: Unset::Value("5"),
-        help: "A leader that has nothing to say says so this often. Less than half of `lease-ms`.",
+        help: "A leader with nothing to send sends a heartbeat this often. Less than half of \
+               `lease-ms`.",
     },
     Spec {
         name: "clock-drift-ppm",
         kind: number(0, 200_000, "parts per million"),
         unset: Unset::Value("200000"),
-        help: "By how much the speed of two replicas' clocks may differ. Leases, which let a \
-               leader answer reads alone, are shorter by it; beyond it reads could be stale, unless `reads` \
-               is `read-index`. Unless it is set, it covers whatever time daemons do by slewing.",
+        help: "By how much the speeds of two replicas' clocks may differ. Leases are shorter by it. If \
+               clocks differ by more, a read could be stale, unless `reads` is `read-index`. The \
+               default covers what time daemons do by slewing.",
     },
     Spec {
         name: "reads",
         kind: Kind::Choice(&["lease", "read-index"]),
         unset: Unset::Value("lease"),
-        help: "What a leader's reads rest on. `lease`: it answers alone while a majority has promised to elect nobody \
-               else, which takes clocks that run as `clock-drift-ppm` allows, also while a virtual machine is stopped; \
-               and it asks a majority while there is no such promise. `read-index`: it always asks a majority, \
-               whatever clocks do; reads that come together share a question. A read takes a round trip between \
-               replicas more, and the plane `xdp` answers no `get`. What counts is the leader's, and any replica may \
-               lead: the same on all.",
+        help: "How a leader answers reads. `lease`: alone, while a majority has promised to elect no \
+               other replica, and otherwise by asking a majority. The promise relies on clocks that \
+               keep to `clock-drift-ppm`, also while a virtual machine is stopped. `read-index`: always \
+               by asking a majority; reads that come together share one question. A read then takes one \
+               more round trip between replicas, and the plane `xdp` answers no `get`. The leader's \
+               option counts, and any replica may lead: give all the same.",
     },
     Spec {
         name: "snapshot-log-mib",
         kind: number(1, 65_536, "MiB"),
         unset: Unset::Value("64"),
-        help: "A snapshot is taken when the log behind the last one has grown to this size; the first one of a process \
-               earlier, for each replica at a time of its own.",
+        help: "A snapshot is taken when the log behind the last one has grown to this size. The first \
+               one of a process comes earlier, at a different size on each replica.",
     },
     Spec {
         name: "log-tail-mib",
         kind: number(0, 4_096, "MiB"),
         unset: Unset::Value("8"),
-        help: "Log kept in memory behind a snapshot, for followers that are a little behind.",
+        help: "How much of the log is kept in memory behind a snapshot, for followers that are a little \
+               behind.",
     },
     Spec {
         name: "log-kept-mib",
         kind: number(0, 65_536, "MiB"),
         unset: Unset::Value("1024"),
-        help: "Most log that a leader keeps in memory behind its newest snapshot, for followers that are sent an older one or \
-               have just installed it, so that they need not another at once: what is written in that time. Never more than \
-               four times the size of the snapshot sent.",
+        help: "How much of the log a leader keeps in memory at most for a follower that is receiving an \
+               older snapshot, or has just installed it. So that follower does not need another \
+               snapshot at once. Never more than four times the size of the snapshot.",
     },
     Spec {
         name: "uncommitted-mib",
         kind: number(2, 4_096, "MiB"),
         unset: Unset::Value("64"),
-        help: "Writes taken but not committed yet; beyond it clients are told the server is busy.",
+        help: "How many bytes of writes may wait for their commit. Beyond it, clients are told that the \
+               server is busy.",
     },
     Spec {
         name: "segment-mib",
@@ -456,51 +466,54 @@ pub const TABLE: &[Spec] = &[
         name: "memory-limit-mib",
         kind: number(0, 1 << 24, "MiB"),
         unset: Unset::Otherwise("no limit"),
-        help: "How much memory the items may take on each replica: keys, values and 128 bytes for each item; 0: no \
-               limit. What a cluster begins with whose limit was never set; once it is, the cluster's counts: \
-               `quorumwire memory`.",
+        help: "How much memory the items may take on each replica: keys, values and 128 bytes for each \
+               item; 0: no limit. It counts only while the cluster's limit was never set. Change it \
+               later with `quorumwire memory`.",
     },
     Spec {
         name: "memory-policy",
         kind: Kind::Choice(&["refuse", "evict"]),
         unset: Unset::Value("refuse"),
-        help: "What happens at the memory limit: `refuse`, writes that need memory are refused; `evict`, items that \
-               were written or touched longest ago go (reads do not count). With `memory-limit-mib`, see there.",
+        help: "What happens at the memory limit. `refuse`: writes that need memory are refused. \
+               `evict`: the items that were written or touched longest ago are deleted; a read is no \
+               touch. It counts as long as `memory-limit-mib` does.",
     },
     Spec {
         name: "connections-max",
         kind: number(1, 100_000, "connections"),
         unset: Unset::Value("10000"),
-        help: "Clients connected at once, at `listen-memcached`, `listen-redis` and `listen-client` together; more are \
-               refused. Where the limit on open files (`ulimit -Hn`), less what the replica itself may open, is less, \
-               that many: a warning says so.",
+        help: "How many clients may be connected at `listen-memcached`, `listen-redis` and \
+               `listen-client` together; more are refused. If the limit on open files (`ulimit -Hn`) \
+               leaves room for fewer, that number counts, and a warning says so.",
     },
     Spec {
         name: "client-buffers-mib",
         kind: number(16, 1 << 20, "MiB"),
         unset: Unset::Value("512"),
-        help: "Memory that clients' connections may hold together, for requests that have not come in full and \
-               answers that nobody takes. Beyond it, the connection that has held the most for the longest is closed.",
+        help: "How much memory all clients' connections together may hold for incomplete requests and \
+               for answers that are not read. Beyond it, the connection that has held the most for the \
+               longest is closed.",
     },
     Spec {
         name: "raise-priority",
         kind: number(0, 20, ""),
         unset: Unset::Value("10"),
-        help: "By how much the process's scheduling priority is raised (nice value lowered), so that \
-               a busy machine causes no elections; and that of its session (`/proc/PID/autogroup`), if the process \
-               has begun it, as under systemd. Where that is not permitted, a note is logged.",
+        help: "By how much the process's scheduling priority is raised (its nice value lowered), so \
+               that a busy machine causes no elections. The priority of its session \
+               (`/proc/PID/autogroup`) is raised too if the process began it, as under systemd. If that \
+               is not permitted, the log says so.",
     },
     Spec {
         name: "busy-poll-us",
         kind: number(0, 10_000, "µs"),
         unset: Unset::Value("50"),
-        help: "How long a replica looks for what it waits for before it sleeps until it is there: to be woken takes longer \
-               than an answer from near by. It does so while something is under way, and for a millisecond after \
-               a client wanted something or the log grew (not: while xdp makes it grow); and only if what it waited \
-               for last came that soon, so an idle cluster, a slow network or a slow disk costs no processor time; \
-               and not where more wants to run \
-               than there are processors. More than a round trip between the replicas is of use. 0: it sleeps at \
-               once.",
+        help: "How long a replica polls for an answer before it sleeps; waking up takes longer than an \
+               answer from near by. It polls while something is under way, and for a millisecond after \
+               a client's request or a growth of the log (not where xdp makes it grow). It polls only \
+               if the last answer came that soon, so an idle cluster, a slow network or a slow disk \
+               costs no processor time. It does not poll while more processes want to run than there \
+               are processors. More than a round trip between the replicas is of use. 0: it never \
+               polls.",
     },
     Spec {
         name: "user",
@@ -508,17 +521,18 @@ pub const TABLE: &[Spec] = &[
             bytes_max: USER_BYTES_MAX,
         },
         unset: Unset::Otherwise("the user it is started as"),
-        help: "Whom a server that is started as root becomes before it opens anything: a name out of \
-               `/etc/passwd`, or `UID:GID`. It keeps the capabilities that its `plane` takes, and \
-               `CAP_NET_BIND_SERVICE` if it listens at a port below 1024, and can never have others. Its data \
-               folder (made if missing) and the files with secrets must be that user's. A server that is not \
-               started as root must be that user already.",
+        help: "The user that a server started as root becomes before it opens anything: a name in \
+               `/etc/passwd`, or `UID:GID`. It keeps the capabilities that its `plane` needs, and \
+               `CAP_NET_BIND_SERVICE` if it listens at a port below 1024, and no others. The data \
+               folder (made if missing) and the files with secrets must belong to that user. A server \
+               that is not started as root must already run as that user.",
     },
     Spec {
         name: "drain-timeout-ms",
         kind: number(0, 600_000, "ms"),
         unset: Unset::Value("5000"),
-        help: "How long a stopping replica finishes what it began and hands leadership over.",
+        help: "How long a stopping replica may take to finish what is under way and to hand leadership \
+               over.",
     },
     Spec {
         name: "log-level",

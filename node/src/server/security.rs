@@ -33,8 +33,8 @@ impl Server {
             for id in self.core.links.set_tls(peers) {
                 tracing::warn!(
                     replica = id.0,
-                    "connected under a certificate that is not accepted any more: it stays so until either \
-                     side restarts"
+                    "connected with a certificate that is no longer accepted: the connection stays until \
+                     either side restarts"
                 );
             }
         }

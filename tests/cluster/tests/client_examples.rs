@@ -1,9 +1,11 @@
 //! The examples of docs/examples, as they stand there, against real clusters: with ordinary clients, and with a
 //! replica among the addresses that has died.
 
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Result, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
@@ -86,6 +88,66 @@ fn python_clients_run_their_example() {
         &[script.to_str().expect("a path")],
         Told::Options("--"),
     );
+}
+
+/// A transaction whose answer is lost may have been carried out: it is sent once, and the example says so.
+#[test]
+fn a_transaction_without_an_answer_is_not_repeated() {
+    const SELLS: &str = "import sys, redis, stock
+try:
+    print('sold', stock.sell(stock.Replicas([sys.argv[1]]).redis, 'lamp', 2))
+except redis.RedisError:
+    print('not known')";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let serves = thread::spawn(move || loses_answers(&listener));
+    let done = Command::new(DEBIANS_PYTHON)
+        .args(["-B", "-c", SELLS, &address])
+        .current_dir(examples().join("python"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(
+        said,
+        "not known\n",
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    drop(std::net::TcpStream::connect(&address).unwrap());
+    assert_eq!(serves.join().unwrap(), 1, "sent once");
+}
+
+/// A server of Redis clients that closes each connection where the answer to `EXEC` should come. It ends with a
+/// connection that says nothing, and tells how often it was asked.
+fn loses_answers(listener: &TcpListener) -> usize {
+    let mut transactions = 0;
+    for stream in listener.incoming() {
+        let stream = stream.unwrap();
+        let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+        let answer = |text: &str| (&stream).write_all(text.as_bytes()).is_ok();
+        let mut has_asked = false;
+        for line in lines {
+            has_asked = true;
+            let goes_on = match line.as_str() {
+                "PING" => answer("+PONG\r\n"),
+                "GET" => answer("$2\r\n10\r\n"),
+                "WATCH" | "UNWATCH" | "MULTI" | "CLIENT" => answer("+OK\r\n"),
+                "DECRBY" | "INCRBY" => answer("+QUEUED\r\n"),
+                "EXEC" => {
+                    transactions += 1;
+                    false
+                }
+                _ => true, // lengths and arguments
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        if !has_asked {
+            break;
+        }
+    }
+    transactions
 }
 
 #[test]
