@@ -241,6 +241,7 @@ fn newest_snapshot(
             Err(
                 error @ (SnapshotError::Damaged(_)
                 | SnapshotError::Other { .. }
+                | SnapshotError::OtherLineage { .. }
                 | SnapshotError::Gap { .. }),
             ) => damaged_places.push((place, error.to_string())),
         }

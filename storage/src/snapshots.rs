@@ -4,7 +4,7 @@ use crate::disk::{ASIDE_SUFFIX, Disk, DiskFile, is_unreadable, read_full_at, wri
 use crate::mutants::mutant;
 use crate::watch::{Watch, Watched};
 use bytes::{Bytes, BytesMut};
-use quorumwire_interfaces::{GroupId, Index, Term};
+use quorumwire_interfaces::{GroupId, Index, Lineage, Term};
 use quorumwire_wire::{SnapshotError as FormatError, SnapshotHead, SnapshotReader, SnapshotWriter};
 use std::collections::VecDeque;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -38,6 +38,16 @@ pub enum SnapshotError {
         found_group: GroupId,
         /// Last index and term expected.
         expected: String,
+    },
+    /// It is whole, and of another cluster of the same name.
+    #[error(
+        "a snapshot of lineage {found}, and this folder is of lineage {expected}: two clusters of one name"
+    )]
+    OtherLineage {
+        /// The one it names.
+        found: Lineage,
+        /// The folder's.
+        expected: Lineage,
     },
     /// A piece does not follow the piece before it: the transfer must begin anew.
     #[error("piece at byte {offset}, expected at {expected}")]
@@ -255,14 +265,15 @@ impl Snapshots {
         last_index: Index,
         last_term: Term,
     ) -> Result<SnapshotHead, SnapshotError> {
-        self.install_watched(last_index, last_term, &mut |_, _| {})
+        self.install_watched((last_index, last_term), Lineage::default(), &mut |_, _| {})
     }
 
-    /// The same; `watch` hears how many bytes were checked, and of how many.
+    /// The same, in the folder of a cluster of this lineage, if that is known: what is of another one does not get there.
+    /// `watch` hears how many bytes were checked, and of how many.
     pub fn install_watched(
         &self,
-        last_index: Index,
-        last_term: Term,
+        (last_index, last_term): (Index, Term),
+        lineage: Lineage,
         watch: &mut dyn FnMut(u64, u64),
     ) -> Result<SnapshotHead, SnapshotError> {
         let current = lock(&self.shared.receiving).take();
@@ -274,6 +285,13 @@ impl Snapshots {
         };
         let place = (last_index, last_term);
         let checked = check(Arc::from(current.file), self.shared.group, place, watch);
+        let checked = checked.and_then(|file| match file.head.membership.lineage {
+            found if lineage.contradicts(found) => Err(SnapshotError::OtherLineage {
+                found,
+                expected: lineage,
+            }),
+            _ => Ok(file),
+        });
         let file = match checked {
             Ok(file) => file,
             Err(error) => {

@@ -79,7 +79,8 @@ impl Server {
                 last_index,
                 last_term,
             } => {
-                self.snapshots.install(last_index, last_term);
+                let lineage = self.core.replica.lineage();
+                self.snapshots.install((last_index, last_term), lineage);
             }
             Output::TakeSnapshot => self.take_snapshot(),
             Output::Engage(engage) => self.core.engage_plane(&engage),

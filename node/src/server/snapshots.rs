@@ -10,7 +10,7 @@ use crate::stage::{Far, Stage, Told};
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, SnapshotMeta};
-use quorumwire_interfaces::{Frozen, GroupId, Index, ReplicaId, Term};
+use quorumwire_interfaces::{Frozen, GroupId, Index, Lineage, ReplicaId, Term};
 use quorumwire_storage as storage;
 use quorumwire_wire::SnapshotHead;
 use std::io::{self, Write};
@@ -199,12 +199,13 @@ impl Snapshots {
         self.piece(job, stored(None));
     }
 
-    pub fn install(&mut self, last_index: Index, last_term: Term) {
+    /// `lineage` is the cluster's, if that is known: a snapshot of another one is refused before anything of it counts.
+    pub fn install(&mut self, (last_index, last_term): (Index, Term), lineage: Lineage) {
         let files = self.files.clone();
         let stage = Arc::clone(&self.installing);
         stage.set(Far::of_bytes("installing a snapshot", 0, 0)); // it may wait behind pieces of others
         let job: Job = Box::new(move || {
-            let result = install(&files, last_index, last_term, &stage);
+            let result = install(&files, (last_index, last_term), lineage, &stage);
             let result = result.map_err(|error| format!("{error:#}"));
             Event::Installed(last_index, result)
         });
@@ -350,12 +351,12 @@ impl Server {
 /// Makes a received snapshot durable and a store out of it.
 fn install(
     files: &storage::Snapshots,
-    last_index: Index,
-    last_term: Term,
+    (last_index, last_term): (Index, Term),
+    lineage: Lineage,
     stage: &Stage,
 ) -> anyhow::Result<(SnapshotMeta, Box<Application>)> {
     let mut check = |read, of| stage.set(Far::of_bytes("checking a snapshot", read, of));
-    let head = files.install_watched(last_index, last_term, &mut check)?;
+    let head = files.install_watched((last_index, last_term), lineage, &mut check)?;
     ensure!(
         head.membership_index <= last_index,
         "its members are newer than itself"

@@ -1,7 +1,7 @@
 //! Snapshots: written, read, sent piece by piece, received, checked.
 use crate::world::{GROUP, body, entry, head, open_ready, rng, seed, settings};
 use bytes::Bytes;
-use quorumwire_interfaces::{GroupId, Index, Term};
+use quorumwire_interfaces::{GroupId, Index, Lineage, Term};
 use quorumwire_storage::{
     Disk, FaultyDisk, LogJob, MemoryDisk, Opened, Part, SnapshotError, Snapshots, open_watched,
 };
@@ -143,6 +143,32 @@ fn receive(receiver: &Snapshots, file: Vec<u8>) -> Result<SnapshotHead, Snapshot
         .store_chunk(Index(7), 0, Bytes::from(file))
         .unwrap();
     receiver.install(Index(7), Term(2))
+}
+
+#[test]
+fn a_received_snapshot_of_another_lineage_is_refused_with_both_numbers() {
+    let (folder, receiver) = snapshots();
+    let (ours, theirs) = (Lineage(0xa), Lineage(0xb));
+    for (found, taken) in [(theirs, false), (Lineage::default(), true), (ours, true)] {
+        let mut head = head(7, 2);
+        head.membership.lineage = found;
+        let file = Bytes::from(file_of(&head, &body(7)));
+        receiver.store_chunk(Index(7), 0, file).unwrap();
+        let installed = receiver.install_watched((Index(7), Term(2)), ours, &mut |_, _| {});
+        if taken {
+            assert_eq!(installed.unwrap(), head);
+            continue;
+        }
+        let words = installed.unwrap_err().to_string();
+        for word in [ours.to_string(), theirs.to_string()] {
+            assert!(words.contains(&word), "{words}");
+        }
+        assert!(
+            receiver.open(Index(7)).unwrap().is_none(),
+            "nothing of it stays"
+        );
+    }
+    drop(folder);
 }
 
 #[test]
