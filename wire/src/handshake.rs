@@ -18,6 +18,8 @@ pub enum Goodbye {
     OtherCluster,
     /// It belongs to another cluster of the same name.
     OtherLineage,
+    /// Its code is from before lineages, and the cluster has one.
+    BeforeLineages,
     /// It claims our own id.
     OwnId,
     /// Its id is beyond 65,535, its incarnation 0, or a text too long.
@@ -43,6 +45,7 @@ impl Goodbye {
         match self {
             Self::OtherCluster => "other_cluster",
             Self::OtherLineage => "other_lineage",
+            Self::BeforeLineages => "before_lineages",
             Self::OwnId => "own_id",
             Self::Malformed => "malformed",
             Self::ProtocolVersion => "protocol_version",
@@ -174,5 +177,18 @@ pub fn two_lineages(one: &peer::Hello, other: &peer::Hello) -> String {
         lineage(lower),
         higher.replica,
         lineage(higher),
+    )
+}
+
+/// In words: a replica's code would drop the lineage that the cluster has.
+#[must_use]
+pub fn before_lineages(ours: &peer::Hello, theirs: &peer::Hello) -> String {
+    format!(
+        "replica {} runs a version from before lineages, and its cluster is of lineage {}, as replica {} knows. All members \
+         ran a version with lineages when the cluster got it: start replica {} with that version again",
+        theirs.replica,
+        lineage_from_proto(ours.lineage.as_ref()),
+        ours.replica,
+        theirs.replica,
     )
 }

@@ -40,8 +40,8 @@ pub use client_frame::{
 };
 pub use frame::{FRAME_HEADER_BYTES, FrameError, FrameHeader, encode_frame};
 pub use handshake::{
-    Goodbye, PROTOCOL_VERSION_MAX, PROTOCOL_VERSION_MIN, SNAPSHOT_VERSION, check_hello, hello,
-    two_lineages,
+    Goodbye, PROTOCOL_VERSION_MAX, PROTOCOL_VERSION_MIN, SNAPSHOT_VERSION, before_lineages,
+    check_hello, hello, two_lineages,
 };
 pub use lineage::{lineage_from_proto, lineage_to_proto};
 pub use membership::{CommitQuorum, Member, MemberRole, Membership};

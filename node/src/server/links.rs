@@ -25,6 +25,7 @@ use std::time::Duration;
 mod agreement;
 mod dialing;
 mod proofs;
+mod said;
 mod secrets;
 mod strangers;
 
@@ -192,7 +193,7 @@ pub struct Links {
     silence_max: Duration,
     scratch: Box<[u8]>,
     /// Who is not connected, and why, for people.
-    refused: BTreeMap<(String, String), strangers::Refusal>,
+    refused: BTreeMap<(strangers::Who, String), strangers::Refusal>,
     /// Who does not belong here, and what others were told differently.
     agreement: agreement::Agreement,
     now: Now,
@@ -599,11 +600,18 @@ impl Links {
         if self.slots[slot].as_ref().is_some_and(|link| link.proves) {
             return Err(self.take_proof(slot, &hello));
         }
+        // Before anything is made of what it says: under TLS nobody can speak for another replica.
+        let certified = self.slots[slot].as_ref().and_then(|link| link.certified);
+        if let Some(named) = certified.filter(|named| u32::from(named.0) != hello.replica) {
+            self.refuse_tls(slot, TlsRefusal::WrongName);
+            let said = hello.replica;
+            return Err(format!("replica {named} said that it is {said}"));
+        }
         if let Err((reason, detail)) = check_hello(&self.hello, &hello) {
             if reason == Goodbye::OtherLineage
                 && let Ok(id) = u16::try_from(hello.replica)
             {
-                self.note_foreign(ReplicaId(id), detail.clone());
+                self.note_foreign(slot, ReplicaId(id), reason, detail.clone());
             }
             return Err(self.refuse(slot, reason, detail));
         }
@@ -616,14 +624,9 @@ impl Links {
             let detail = format!("dialed replica {wanted}, reached replica {}", peer.id);
             return Err(self.refuse(slot, Goodbye::Malformed, detail));
         }
-        let certified = self.slots[slot].as_ref().and_then(|link| link.certified);
-        if let Some(named) = certified.filter(|named| *named != peer.id) {
-            self.refuse_tls(slot, TlsRefusal::WrongName);
-            return Err(format!("replica {named} said that it is {}", peer.id));
-        }
-        if let Err(detail) = self.check_memory(&hello) {
-            self.note_foreign(peer.id, detail.clone());
-            return Err(self.refuse(slot, Goodbye::OtherLineage, detail));
+        if let Err((reason, detail)) = self.check_memory(&hello) {
+            self.note_foreign(slot, peer.id, reason, detail.clone());
+            return Err(self.refuse(slot, reason, detail));
         }
         if let Some(older) = self.up.get(&peer.id).copied() {
             if self.is_impostor(older, peer) {
@@ -686,7 +689,9 @@ impl Links {
             if reason != Goodbye::Superseded {
                 self.counters.closed_handshake_refused += 1;
             }
-            if reason != Goodbye::Superseded && reason != Goodbye::OtherLineage {
+            let is_contradiction =
+                matches!(reason, Goodbye::OtherLineage | Goodbye::BeforeLineages);
+            if reason != Goodbye::Superseded && !is_contradiction {
                 self.note_refusal(slot, format!("refused: {text}"));
             }
         }

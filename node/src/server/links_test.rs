@@ -1,10 +1,11 @@
 //! Who is let in, over real sockets.
 use super::dialing::{LOWER_DIALS_AFTER, MISSED_AFTER};
+use super::strangers::Who;
 use super::*;
 use crate::server::dial::Source;
 use mio::{Events, Interest, Poll, Token};
 use rustls::pki_types::CertificateDer;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 const FIRST_TOKEN: usize = 10;
@@ -320,7 +321,7 @@ fn the_log_says_each_reason_once_in_half_a_minute_and_again_if_it_goes_on() {
         for why in ["id_in_use replica 1", "id_in_use replica 2"] {
             if host
                 .links
-                .note_refused("127.0.0.1".to_owned(), why.to_owned())
+                .note_refused(Who::At(Ipv4Addr::LOCALHOST.into()), why.to_owned())
             {
                 said.push(tenth);
             }
@@ -329,10 +330,21 @@ fn the_log_says_each_reason_once_in_half_a_minute_and_again_if_it_goes_on() {
     assert_eq!(said, [0, 0, 300, 300, 600, 600]);
     // Whoever makes up reasons fills neither the log nor the page.
     for number in 0..100 {
+        let stranger = Who::At([192, 0, 2, 1].into());
         host.links
-            .note_refused("192.0.2.1".to_owned(), format!("cluster {number}"));
+            .note_refused(stranger, format!("cluster {number}"));
     }
     assert_eq!(host.links.refusals().count(), 2 + 4);
+    // Nor do those who come from everywhere keep back what is said of a replica.
+    for number in 0..100 {
+        let stranger = Who::At([198, 51, 100, number].into());
+        host.links.note_refused(stranger, "cluster".to_owned());
+    }
+    assert_eq!(host.links.refusals().count(), LINKS_MAX);
+    assert!(
+        host.links
+            .note_refused(Who::Replica(ReplicaId(1)), "own_id".to_owned())
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::key_folder::KeyFolder;
 use crate::tls::{
     OwnFiles, PeerFiles, provider, read_certificates, read_key, replica_name, store_of,
 };
+use quorumwire_interfaces::Lineage;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::sync::Arc;
@@ -17,14 +18,14 @@ type Heard = JoinHandle<Vec<u8>>;
 
 /// Somebody who shows this and says that it is this replica.
 fn stranger(host: &Host, shows: Option<&OwnFiles>, says: (&str, u16)) -> Heard {
-    speaker(host, shows, says, &[])
+    speaker(host, shows, &quorumwire_wire::hello(says.0, says.1, 5), &[])
 }
 
 /// The same, who goes on with these.
 fn speaker(
     host: &Host,
     shows: Option<&OwnFiles>,
-    says: (&str, u16),
+    hello: &peer::Hello,
     goes_on: &[peer::PeerMessage],
 ) -> Heard {
     let config = ClientConfig::builder_with_provider(provider())
@@ -43,7 +44,7 @@ fn speaker(
     let name = ServerName::try_from(replica_name(ReplicaId(0), "test")).unwrap();
     let tls = ClientConnection::new(Arc::new(config), name).unwrap();
     let hello = peer::PeerMessage {
-        body: Some(Body::Hello(quorumwire_wire::hello(says.0, says.1, 5))),
+        body: Some(Body::Hello(hello.clone())),
         ..peer::PeerMessage::default()
     };
     let mut frame = BytesMut::new();
@@ -138,7 +139,12 @@ fn a_key_passes_between_those_whom_certificates_name() {
     assert!(!host.links.send_secret(replica_1, &a_key()));
     assert_eq!(host.links.counters.dropped_not_connected, 1);
     let shows = ours.files(1).own;
-    let heard = speaker(&host, Some(&shows), ("test", 1), &[a_key()]);
+    let heard = speaker(
+        &host,
+        Some(&shows),
+        &quorumwire_wire::hello("test", 1, 5),
+        &[a_key()],
+    );
     let is_key = |event: &LinkEvent| match event {
         LinkEvent::Message { from, message, .. } => *from == replica_1 && *message == a_key(),
         LinkEvent::Up(..) | LinkEvent::Down(_) | LinkEvent::Proved { .. } => false,
@@ -219,6 +225,26 @@ fn one_replica_cannot_say_that_it_is_another() {
     });
     heard.join().unwrap();
     assert_eq!(host.links.slots.iter().flatten().count(), 0, "closed");
+}
+
+/// Nor that another one is of another cluster.
+#[test]
+fn one_replica_cannot_say_that_another_is_foreign() {
+    let ours = cluster("test");
+    let mut host = ours.host();
+    host.links.set_cluster(Lineage(0xa), true, &mut Vec::new());
+    let foreign = peer::Hello {
+        lineage: quorumwire_wire::lineage_to_proto(Lineage(0xb)),
+        ..quorumwire_wire::hello("test", 2, 5)
+    };
+    let heard = speaker(&host, Some(&ours.files(1).own), &foreign, &[]);
+    host.turn_while(|links, told| {
+        assert!(told.is_empty());
+        links.slots.iter().flatten().count() > 0 || links.counters.bytes_in == 0
+    });
+    heard.join().unwrap();
+    assert_eq!(refused(&host.links, TlsRefusal::WrongName), 1);
+    assert_eq!(host.links.foreign(ReplicaId(2)), None);
 }
 
 /// It has the right certificate, and says that it belongs to another cluster.

@@ -1,22 +1,26 @@
 //! Whether those that meet belong together: of one cluster, and told alike. Who is of another lineage is refused, in
 //! words that are the same at both sides; everything else that two replicas see differently is said.
+use super::said::{About, Said, Subject};
 use super::{Link, LinkEvent, Links, REFUSAL_SHOWN, printable};
 use quorumwire_control::Now;
 use quorumwire_interfaces::{Incarnation, Lineage, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::{self, Memory};
-use quorumwire_wire::{Goodbye, lineage_from_proto, lineage_to_proto, two_lineages};
-use std::collections::{BTreeMap, BTreeSet};
+use quorumwire_wire::{
+    Goodbye, before_lineages, lineage_from_proto, lineage_to_proto, two_lineages,
+};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
-/// Replicas of other clusters that are remembered.
+/// Replicas of other clusters that are remembered, besides those that are members or dialed.
 const FOREIGN_MAX: usize = 2 * MEMBERS_MAX;
+/// Those of them that came from one address: without TLS anybody can claim any id.
+const FOREIGN_FROM_ADDRESS_MAX: usize = FOREIGN_MAX / 4;
 /// Pause between two dials of a replica of another cluster.
 pub(super) const FOREIGN_DIAL_PAUSE: Duration = Duration::from_secs(2);
 /// What passes by itself is not said: a replica whose disk was wiped is taken in again within a moment.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Texts that are remembered to have been said, so that each is logged once.
-const SAID_MAX: usize = 256;
 /// First bytes of whoever speaks TLS: a handshake record.
 const TLS_BEGINS: [u8; 2] = [0x16, 0x03];
 /// What that means where nobody else does.
@@ -30,24 +34,57 @@ pub const JOINS: &str = "join";
 /// What was met that does not belong together.
 #[derive(Default)]
 pub struct Agreement {
-    /// Replicas of another cluster of this name, when they were last met, and in which words.
-    foreign: BTreeMap<ReplicaId, (Now, String)>,
-    /// What connected replicas see differently, and since when.
-    standing: BTreeMap<String, Now>,
+    /// Replicas that are no part of this cluster.
+    foreign: BTreeMap<ReplicaId, Foreign>,
+    /// What connected replicas see differently.
+    standing: BTreeMap<About, Standing>,
     /// What the log has been told.
-    said: BTreeSet<String>,
+    said: Said,
+}
+
+/// Somebody who was met and is no part of this cluster.
+struct Foreign {
+    /// When last.
+    at: Now,
+    from: IpAddr,
+    is_known: bool,
+    why: Goodbye,
+    words: String,
+}
+
+/// What a connected replica and this one see differently.
+struct Standing {
+    since: Now,
+    /// How long it may last unsaid.
+    patience: Duration,
+    text: String,
+}
+
+impl Standing {
+    fn is_shown(&self, now: Now) -> bool {
+        now.0.saturating_sub(self.since.0) >= self.patience
+    }
 }
 
 impl Agreement {
-    fn say_once(&mut self, text: &str) {
-        if self.said.len() < SAID_MAX && self.said.insert(text.to_owned()) {
+    /// Whether a replica of this id was just met that is of another cluster.
+    pub fn is_foreign(&self, id: ReplicaId) -> bool {
+        self.foreign.contains_key(&id)
+    }
+
+    fn say_once(&mut self, about: &About, is_known: bool, text: &str, now: Now) {
+        if self.said.is_news(about, is_known, text, now) {
             tracing::error!(text, "replicas contradict each other");
         }
     }
 
-    /// Whether a replica of this id was just met that is of another cluster.
-    pub fn is_foreign(&self, id: ReplicaId) -> bool {
-        self.foreign.contains_key(&id)
+    /// Whether one more may be remembered.
+    fn has_room_for(&self, id: ReplicaId, from: IpAddr) -> bool {
+        let strangers = self.foreign.values().filter(|it| !it.is_known);
+        let from_there = strangers.clone().filter(|it| it.from == from);
+        let is_room =
+            strangers.count() < FOREIGN_MAX && from_there.count() < FOREIGN_FROM_ADDRESS_MAX;
+        is_room || self.is_foreign(id)
     }
 }
 
@@ -69,10 +106,10 @@ impl Links {
                 .as_ref()
                 .and_then(|link| link.hello.as_ref());
             let Some(theirs) = theirs else { continue };
-            if lineage.contradicts(lineage_of(theirs)) {
-                let (id, words) = (id_of(theirs), two_lineages(&self.hello, theirs));
-                self.note_foreign(id, words.clone());
-                let why = self.refuse(slot, Goodbye::OtherLineage, words);
+            if let Err((reason, words)) = self.check_cluster(theirs) {
+                let id = id_of(theirs);
+                self.note_foreign(slot, id, reason, words.clone());
+                let why = self.refuse(slot, reason, words);
                 self.close(slot, &why, sink);
             }
         }
@@ -84,24 +121,56 @@ impl Links {
         (lineage_of(&self.hello), remembers)
     }
 
-    /// Refuses who remembers a cluster that has no lineage, where ours has one: it may take part only as a member, in
-    /// the life that is one.
-    pub(super) fn check_memory(&self, theirs: &peer::Hello) -> Result<(), String> {
-        let unknown = !lineage_of(theirs).is_known() && theirs.memory() != Memory::Nothing;
-        let listed = self.members.get(&id_of(theirs));
-        let is_member = listed == Some(&Incarnation(theirs.incarnation));
-        if lineage_of(&self.hello).is_known() && unknown && !is_member {
-            return Err(two_lineages(&self.hello, theirs));
+    /// Refuses who is of another cluster, or may be.
+    pub(super) fn check_cluster(&self, theirs: &peer::Hello) -> Result<(), (Goodbye, String)> {
+        if lineage_of(&self.hello).contradicts(lineage_of(theirs)) {
+            return Err((Goodbye::OtherLineage, two_lineages(&self.hello, theirs)));
         }
-        Ok(())
+        self.check_memory(theirs)
     }
 
-    /// Somebody of another cluster was met, or said that we are.
-    pub(super) fn note_foreign(&mut self, id: ReplicaId, words: String) {
-        let is_room = self.agreement.foreign.len() < FOREIGN_MAX;
-        if is_room || self.agreement.is_foreign(id) {
-            self.agreement.say_once(&words);
-            self.agreement.foreign.insert(id, (self.now, words));
+    /// Where ours has a lineage, who names none is welcome if it remembers nothing, or as a member in the life that is
+    /// one. Its code must keep lineages: a number is given to a cluster only once the code of all members does, so by
+    /// then an upgrade is over, and this is one that went back. It would drop the number.
+    pub(super) fn check_memory(&self, theirs: &peer::Hello) -> Result<(), (Goodbye, String)> {
+        if !lineage_of(&self.hello).is_known() || lineage_of(theirs).is_known() {
+            return Ok(());
+        }
+        let listed = self.members.get(&id_of(theirs));
+        let is_member = listed == Some(&Incarnation(theirs.incarnation));
+        match theirs.memory() {
+            Memory::Nothing => Ok(()),
+            Memory::Members if is_member => Ok(()),
+            Memory::Members => Err((Goodbye::OtherLineage, two_lineages(&self.hello, theirs))),
+            Memory::Unspecified => {
+                let words = before_lineages(&self.hello, theirs);
+                Err((Goodbye::BeforeLineages, words))
+            }
+        }
+    }
+
+    /// Whether it is one of ours, by our own lists.
+    fn is_known(&self, id: ReplicaId) -> bool {
+        self.members.contains_key(&id) || self.dials.contains_key(&id)
+    }
+
+    /// Somebody was met by this connection who is no part of this cluster, or said that we are none of its.
+    pub(super) fn note_foreign(&mut self, slot: usize, id: ReplicaId, why: Goodbye, words: String) {
+        let Some(from) = self.slots[slot].as_ref().map(|link| link.from) else {
+            return;
+        };
+        let is_known = self.is_known(id);
+        if is_known || self.agreement.has_room_for(id, from) {
+            let (at, about) = (self.now, (id, Subject::Cluster));
+            self.agreement.say_once(&about, is_known, &words, at);
+            let foreign = Foreign {
+                at,
+                from,
+                is_known,
+                why,
+                words,
+            };
+            self.agreement.foreign.insert(id, foreign);
         }
     }
 
@@ -133,7 +202,7 @@ impl Links {
         let said = link.and_then(|link| link.hello.as_deref().map(id_of));
         let dialed = link.and_then(|link| link.dialed);
         match said.or(dialed) {
-            Some(id) => self.note_foreign(id, printable(detail)),
+            Some(id) => self.note_foreign(slot, id, Goodbye::OtherLineage, printable(detail)),
             None => self.note_refusal(slot, printable(detail)),
         }
     }
@@ -149,49 +218,60 @@ impl Links {
     /// Why a replica of this id that was just met cannot be one of ours.
     pub fn foreign(&self, id: ReplicaId) -> Option<&str> {
         let met = self.agreement.foreign.get(&id);
-        met.map(|(_, words)| words.as_str())
+        met.map(|it| it.words.as_str())
     }
 
     /// Looks at what connected replicas see differently.
     pub(super) fn compare_all(&mut self, now: Now) {
-        let shown = |at: &Now| now.0.saturating_sub(at.0) < REFUSAL_SHOWN;
-        self.agreement.foreign.retain(|_, (at, _)| shown(at));
+        let lasts = |it: &Foreign| now.0.saturating_sub(it.at.0) < REFUSAL_SHOWN;
+        self.agreement.foreign.retain(|_, it| lasts(it));
         let links = self.slots.iter().flatten();
-        let mut found: Vec<(String, Duration)> = Vec::new();
+        let mut found: Vec<(About, Duration, String)> = Vec::new();
         for theirs in links.filter_map(Link::up_hello) {
             found.extend(self.differences(theirs));
         }
         let before = std::mem::take(&mut self.agreement.standing);
-        for (text, patience) in found {
-            let since = before.get(&text).copied().unwrap_or(now);
-            if now.0.saturating_sub(since.0) >= patience {
-                self.agreement.say_once(&text);
+        for (about, patience, text) in found {
+            let standing = Standing {
+                since: before.get(&about).map_or(now, |it| it.since),
+                patience,
+                text,
+            };
+            if standing.is_shown(now) {
+                let is_known = self.is_known(about.0);
+                let text = &standing.text;
+                self.agreement.say_once(&about, is_known, text, now);
             }
-            self.agreement.standing.insert(text, since);
+            self.agreement.standing.insert(about, standing);
         }
+        self.agreement.said.forget_ended(now);
     }
 
     /// Everything of this kind, for people.
     pub fn contradictions(&self) -> impl Iterator<Item = String> {
         let foreign = self.agreement.foreign.values();
-        let foreign = foreign.map(|(_, words)| format!("other_lineage: {words}"));
-        let said = &self.agreement.said;
-        let standing = self.agreement.standing.keys();
-        let standing = standing.filter(|text| said.contains(text.as_str()));
-        foreign.chain(standing.cloned())
+        let foreign = foreign.map(|it| format!("{}: {}", it.why.name(), it.words));
+        let standing = self.agreement.standing.values();
+        let standing = standing.filter(|it| it.is_shown(self.now));
+        foreign.chain(standing.map(|it| it.text.clone()))
     }
 
     /// What that replica and this one were told differently, and how long it may last unsaid.
-    fn differences(&self, theirs: &peer::Hello) -> Vec<(String, Duration)> {
+    fn differences(&self, theirs: &peer::Hello) -> Vec<(About, Duration, String)> {
+        let id = id_of(theirs);
         let pair = if self.hello.replica < theirs.replica {
             Pair(&self.hello, theirs)
         } else {
             Pair(theirs, &self.hello)
         };
-        let mut found = pair.settings();
-        let listed = self.members.get(&id_of(theirs));
+        let settings = pair.settings().into_iter();
+        let mut found: Vec<_> = settings
+            .map(|(option, text)| ((id, Subject::Setting(option)), Duration::ZERO, text))
+            .collect();
+        let listed = self.members.get(&id);
         if listed != Some(&Incarnation(theirs.incarnation)) {
-            found.extend(pair.beginnings().map(|text| (text, PATIENCE)));
+            let text = pair.beginnings();
+            found.extend(text.map(|text| ((id, Subject::Beginning), PATIENCE, text)));
         }
         found
     }
@@ -205,8 +285,8 @@ impl Link {
 }
 
 impl Pair<'_> {
-    /// Options with two values.
-    fn settings(&self) -> Vec<(String, Duration)> {
+    /// Options with two values, by name.
+    fn settings(&self) -> Vec<(String, String)> {
         let Self(one, other) = self;
         let mut found = Vec::new();
         for setting in &one.settings {
@@ -230,7 +310,7 @@ impl Pair<'_> {
                 other.replica,
                 printable(value)
             );
-            found.push((text, Duration::ZERO));
+            found.push((option.to_owned(), text));
         }
         found
     }
@@ -273,7 +353,7 @@ impl Pair<'_> {
     }
 }
 
-fn lineage_of(hello: &peer::Hello) -> Lineage {
+pub(super) fn lineage_of(hello: &peer::Hello) -> Lineage {
     lineage_from_proto(hello.lineage.as_ref())
 }
 

@@ -97,6 +97,49 @@ fn another_cluster_of_the_same_name_is_refused_with_both_numbers() {
 }
 
 #[test]
+fn who_runs_a_version_from_before_lineages_is_refused_once_there_is_one() {
+    let none = Lineage::default();
+    let older = hello_of(MEMBER, none, Memory::Unspecified);
+    // While the upgrade goes on no member knows a number, and all versions work together.
+    let mut host = Host::start();
+    host.links.set_cluster(none, true, &mut Vec::new());
+    let stream = host.connect_as(&older);
+    let keeps = |event: &LinkEvent| match event {
+        LinkEvent::Up(_, promise) => promise.keeps_lineage,
+        _ => false,
+    };
+    host.turn_while(|_, told| {
+        assert!(!told.iter().any(keeps));
+        !told.iter().any(|event| matches!(event, LinkEvent::Up(..)))
+    });
+    // A connection that stands then is judged anew.
+    let mut told = Vec::new();
+    host.links.set_cluster(OURS, true, &mut told);
+    assert!(matches!(told[..], [LinkEvent::Down(_)]));
+    let said = goodbye(stream);
+    assert_eq!(said.reason, "before_lineages");
+    for word in [
+        "replica 1 runs a version from before",
+        &OURS.to_string(),
+        "start replica 1",
+    ] {
+        assert!(said.detail.contains(word), "{}", said.detail);
+    }
+    assert!(!is_let_in(&mut host, &older));
+    let shown: Vec<String> = host.links.refusals().collect();
+    assert_eq!(shown, [format!("before_lineages: {}", said.detail)]);
+    assert_eq!(host.links.foreign(ReplicaId(1)), Some(&*said.detail));
+    // With the others' version it is welcome, whether its log names the number or not.
+    for lineage in [none, OURS] {
+        assert!(is_let_in(
+            &mut host,
+            &hello_of(MEMBER, lineage, Memory::Members)
+        ));
+        assert_eq!(host.links.refusals().count(), 0);
+    }
+}
+
+#[test]
 fn who_remembers_a_cluster_without_a_number_must_be_a_member() {
     let none = Lineage::default();
     for (life, memory, welcome) in [
@@ -105,7 +148,7 @@ fn who_remembers_a_cluster_without_a_number_must_be_a_member() {
         (9, Memory::Unspecified, false),
         (9, Memory::Nothing, true),
         (MEMBER, Memory::Members, true),
-        (MEMBER, Memory::Unspecified, true),
+        (MEMBER, Memory::Unspecified, false),
     ] {
         let hello = hello_of(life, none, memory);
         assert_eq!(is_let_in(&mut host(), &hello), welcome, "{life} {memory:?}");
@@ -153,6 +196,46 @@ fn when_the_own_cluster_is_known_connections_to_another_end() {
     assert!(matches!(told[..], [LinkEvent::Down(_)]));
     assert_eq!(goodbye(stream).reason, "other_lineage");
     assert!(host.links.foreign(ReplicaId(1)).is_some());
+}
+
+#[test]
+fn who_remembers_a_cluster_without_a_number_is_judged_anew_once_there_is_one() {
+    let none = Lineage::default();
+    for (life, memory, stays) in [
+        (9, Memory::Members, false),
+        (9, Memory::Nothing, true),
+        (MEMBER, Memory::Members, true),
+    ] {
+        let mut host = Host::start();
+        let _stream = host.connect_as(&hello_of(life, none, memory));
+        host.turn_while(|_, told| !told.iter().any(|event| matches!(event, LinkEvent::Up(..))));
+        let mut told = Vec::new();
+        host.links.set_cluster(OURS, true, &mut told);
+        assert_eq!(told.is_empty(), stays, "{life} {memory:?}");
+        assert_eq!(host.links.foreign(ReplicaId(1)).is_none(), stays);
+    }
+}
+
+/// Without TLS anybody can claim any id.
+#[test]
+fn made_up_lineages_silence_no_replica_of_ours() {
+    let mut host = host();
+    for number in 0..300_u16 {
+        let lineage = Lineage(1000 + u128::from(number));
+        let stranger = peer::Hello {
+            replica: u32::from(100 + number),
+            ..hello_of(9, lineage, Memory::Members)
+        };
+        assert!(!is_let_in(&mut host, &stranger));
+    }
+    assert_eq!(host.links.refusals().count(), FOREIGN_FROM_ADDRESS_MAX);
+    assert!(!is_let_in(&mut host, &hello_of(9, THEIRS, Memory::Members)));
+    let of_ours = |text: &String| text.contains(&THEIRS.to_string());
+    assert!(host.links.refusals().any(|text| of_ours(&text)));
+    // It was said, too: it is no news any more.
+    let about = (ReplicaId(1), Subject::Cluster);
+    let said = &mut host.links.agreement.said;
+    assert!(!said.is_news(&about, true, "another text", Now::default()));
 }
 
 #[test]

@@ -105,8 +105,8 @@ impl Links {
             ours.replica = !ours.replica; // this replica looks for itself, and is no other one
         }
         check_hello(&ours, hello)
+            .and_then(|_| self.check_memory(hello))
             .map_err(|(reason, detail)| format!("{} {detail}", reason.name()))?;
-        self.check_memory(hello)?;
         Ok(Peer {
             id,
             incarnation: Incarnation(hello.incarnation),

@@ -9,10 +9,44 @@ use mio::{Interest, Token};
 use quorumwire_control::Now;
 use quorumwire_interfaces::ReplicaId;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// Reasons kept for one who is refused: foreign texts may all differ.
 const REASONS_MAX: usize = 4;
+/// Reasons kept for those who came from anywhere. What is said of the replicas that we dial does not depend on them.
+const STRANGERS_REFUSED_MAX: usize = LINKS_MAX;
+
+/// Who is refused, or refused us.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Who {
+    /// It was dialed.
+    Replica(ReplicaId),
+    /// Somebody who came from there.
+    At(IpAddr),
+    /// Those there is no room for.
+    Strangers,
+}
+
+impl Who {
+    /// Whether there are only so many of them.
+    const fn is_known(self) -> bool {
+        match self {
+            Self::Replica(_) | Self::Strangers => true,
+            Self::At(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replica(id) => write!(f, "replica {id}"),
+            Self::At(address) => write!(f, "{address}"),
+            Self::Strangers => f.write_str("strangers"),
+        }
+    }
+}
 
 impl Link {
     /// It came in, and has not said yet who it is.
@@ -63,7 +97,7 @@ impl Links {
         self.make_room_for_stranger(is_neighbour);
         if self.open(stream, None, from, now).is_none() {
             self.counters.closed_too_many += 1;
-            self.note_refused("strangers".into(), "too many peer connections".into());
+            self.note_refused(Who::Strangers, "too many peer connections".into());
         }
     }
 
@@ -182,26 +216,25 @@ impl Links {
         let Some(link) = self.slots[slot].as_ref().filter(|link| !link.proves) else {
             return; // who asks is told
         };
-        let who = match link.dialed {
-            Some(id) => format!("replica {id}"),
-            None => link.from.to_string(),
-        };
+        let who = link.dialed.map_or(Who::At(link.from), Who::Replica);
         self.note_refused(who, text);
     }
 
     /// The log says it once for as long as it is shown, and again if it goes on: strangers come as often as they like,
     /// several from one address for different reasons. Whether it says it now.
-    pub(super) fn note_refused(&mut self, who: String, text: String) -> bool {
+    pub(super) fn note_refused(&mut self, who: Who, text: String) -> bool {
         let now = self.now;
         let of_whom = self.refused.keys().filter(|(other, _)| *other == who);
-        let is_room = of_whom.count() < REASONS_MAX && self.refused.len() < LINKS_MAX;
+        let unknown = self.refused.keys().filter(|(other, _)| !other.is_known());
+        let is_room = of_whom.count() < REASONS_MAX
+            && (who.is_known() || unknown.count() < STRANGERS_REFUSED_MAX);
         let key = (who, text);
         let known = self.refused.get_mut(&key);
         let is_due = |refusal: &Refusal| now.0.saturating_sub(refusal.said_at.0) >= REFUSAL_SHOWN;
         let is_said = known.as_ref().map_or(is_room, |refusal| is_due(refusal));
         if is_said {
             let (who, text) = &key;
-            tracing::warn!(peer = who, text, "no connection");
+            tracing::warn!(peer = %who, text, "no connection");
         }
         match known {
             Some(refusal) => {
@@ -224,8 +257,8 @@ impl Links {
 
     /// It is refused no more.
     pub(super) fn forget_refusals_of(&mut self, id: ReplicaId) {
-        let name = format!("replica {id}");
-        self.refused.retain(|(who, _), _| *who != name);
+        let whose = Who::Replica(id);
+        self.refused.retain(|(who, _), _| *who != whose);
     }
 }
 
