@@ -98,6 +98,7 @@ impl Config {
             clock_drift_ppm: self.clock_drift_ppm,
             keeps_lineage: true,
             keeps_wall_clock: true,
+            lineage: self.lineage,
         }
     }
 }
@@ -161,7 +162,7 @@ pub struct Entry {
     pub end: u32,
 }
 
-/// What a voter promises to leaders for as long as its process lives. A process that is started anew
+/// What a replica says of itself when it connects: above all what it promises as a voter to leaders, for as long as its process lives. A process that is started anew
 /// begins only once the promise of the one before has passed, unless its own is at least as long.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Promise {
@@ -174,6 +175,8 @@ pub struct Promise {
     pub keeps_lineage: bool,
     /// It reads what a tick says of the wall clock. Code from before that reads only the log's time.
     pub keeps_wall_clock: bool,
+    /// The cluster that it remembers; none if it knows no number.
+    pub lineage: Lineage,
 }
 
 /// What happens to a replica.
@@ -341,6 +344,13 @@ pub enum Output {
     /// Copies of them may live on elsewhere and may even commit later: the outcome of the proposals
     /// behind them is unknown, not failed.
     Truncated(Index),
+    /// This replica sent something of another cluster of this name, which was not taken.
+    OtherLineage {
+        /// Who.
+        from: Peer,
+        /// Of which one.
+        lineage: Lineage,
+    },
     /// The members changed (take effect at once; may be taken back by a later one).
     MembershipChanged(Membership),
     /// Read at most `bytes_max` bytes of the newest snapshot with this last index from `offset` on.
@@ -613,6 +623,8 @@ pub struct Counters {
     pub ignored_old_incarnation: u64,
     pub ignored_old_term: u64,
     pub ignored_malformed: u64,
+    /// Entries or a snapshot that name another lineage.
+    pub ignored_other_lineage: u64,
     pub ignored_unexpected: u64,
     pub vote_refused_recent_leader: u64,
     pub append_rejected: u64,

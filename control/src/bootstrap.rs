@@ -164,6 +164,7 @@ impl Replica {
             return;
         }
         let mut members = vec![voter(me, self.config.peer_address.clone())];
+        let mut all_keep_lineage = true;
         for id in initial.iter().filter(|id| **id != me.id) {
             let Some(connection) = self.connections.get(id).filter(|c| c.up) else {
                 return;
@@ -175,6 +176,7 @@ impl Replica {
                 id: *id,
                 incarnation: connection.incarnation,
             };
+            all_keep_lineage &= self.promise_of(peer).keeps_lineage;
             members.push(voter(peer, ready.peer_address.clone()));
         }
         members.sort_by_key(|member| member.id);
@@ -182,8 +184,13 @@ impl Replica {
         let membership = Membership {
             members,
             quorum: CommitQuorum::Majority,
-            // Known already where an earlier process has made the entry, and ended before it was durable.
-            lineage: self.lineage.or(self.config.new_lineage),
+            // Known already where earlier code has noted it before the entry was durable. Where a member's code
+            // would drop it, it is given later.
+            lineage: if all_keep_lineage {
+                self.lineage.or(self.config.new_lineage)
+            } else {
+                self.lineage
+            },
         };
         self.bootstrap.persisting = true;
         let record = first_record(self.config.group, &membership);
@@ -279,6 +286,9 @@ impl Replica {
             Some(membership) if !membership.is_voter(me.id, me.incarnation) => {
                 self.counters.ignored_old_incarnation += 1;
             }
+            Some(membership) if self.is_of_another_lineage(&membership) => {
+                self.refuse_lineage(from, membership.lineage, outputs);
+            }
             Some(membership) if !self.may_begin_with(&membership) => {
                 self.counters.ignored_unexpected += 1;
             }
@@ -286,12 +296,11 @@ impl Replica {
         }
     }
 
-    /// Whether a first entry names whom this replica was told to begin with, and no other cluster.
+    /// Whether a first entry names whom this replica was told to begin with.
     fn may_begin_with(&self, first: &Membership) -> bool {
         let named = first.members.iter().map(|member| member.id);
         let told = self.begins_with();
-        let as_told = told.is_empty() || named.eq(told) || mutant("begins-with-whomever");
-        as_told && !self.is_of_another_lineage(first)
+        told.is_empty() || named.eq(told) || mutant("begins-with-whomever")
     }
 
     /// Leader: a member came back without its memory. Its old life, silent for long enough, gives way

@@ -46,6 +46,9 @@ impl Replica {
             self.counters.ignored_malformed += 1;
             return;
         };
+        if self.refuses_lineage_of(from, &entries, outputs) {
+            return;
+        }
         if !self.accept_leader(from, term, outputs) {
             return;
         }
@@ -138,10 +141,7 @@ impl Replica {
                     return Err(malformed(&"record does not fit", record.index));
                 }
                 if record.kind == RecordKind::Membership {
-                    let membership = Membership::decode(record.payload)?;
-                    if self.is_of_another_lineage(&membership) {
-                        return Err(malformed(&"members of another lineage", record.index));
-                    }
+                    Membership::decode(record.payload)?;
                 }
                 last = (record.index, record.term);
                 entries.push(Entry::of_record(block, start, &record));

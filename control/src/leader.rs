@@ -298,7 +298,7 @@ impl Replica {
         mut membership: Membership,
         outputs: &mut Vec<Output>,
     ) -> Index {
-        membership.lineage = membership.lineage.or(self.lineage);
+        membership.lineage = membership.lineage.or(self.committed_lineage());
         let payload = membership.encode();
         let (index, _) = self
             .build(RecordKind::Membership, |block| {

@@ -84,7 +84,7 @@ pub struct Replica {
     log: Log,
     building: Building,
     members: Members,
-    /// Of the cluster, as far as it is committed.
+    /// Of the cluster, as far as it is committed and durable here.
     lineage: Lineage,
     /// A committed membership has named it in its present life.
     was_listed: bool,
@@ -495,6 +495,7 @@ impl Replica {
 
     fn on_persisted(&mut self, ticket: Ticket, outputs: &mut Vec<Output>) {
         self.persistence.persisted(ticket);
+        self.note_lineage();
         self.bootstrap_persisted(outputs);
         self.count_votes(outputs);
         self.entries_persisted(outputs);

@@ -2,7 +2,7 @@
 //! Does not append or count anything.
 use crate::mutants::mutant;
 use crate::{MemberChange, Peer};
-use quorumwire_interfaces::{Incarnation, Index, ReplicaId};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use quorumwire_wire::{Member, MemberRole, Membership};
 
@@ -45,6 +45,16 @@ impl Members {
             *set_at <= upto && member.is_some_and(|it| it.incarnation == peer.incarnation)
         };
         self.history.iter().any(names)
+    }
+
+    /// The lineage that a membership set at this index or before names, as far as they are remembered. Code from before
+    /// lineages may have left it out of later ones.
+    pub(crate) fn lineage_upto(&self, upto: Index) -> Lineage {
+        let settled = self
+            .history
+            .iter()
+            .take_while(|(set_at, _)| *set_at <= upto);
+        settled.fold(Lineage::default(), |known, (_, it)| known.or(it.lineage))
     }
 
     pub(crate) fn push(&mut self, index: Index, membership: Membership) {
@@ -250,5 +260,20 @@ mod tests {
         };
         let after = changed_life(&before, peer_of(&member(5)));
         assert_eq!(after.members, [member(5)]);
+    }
+
+    #[test]
+    fn a_lineage_that_a_later_membership_leaves_out_still_counts() {
+        let mut members = Members::default();
+        for (index, lineage) in [(1, 0), (3, 7), (5, 0)] {
+            let lineage = Lineage(lineage);
+            let membership = Membership {
+                lineage,
+                ..Membership::default()
+            };
+            members.push(Index(index), membership);
+        }
+        let upto = [0, 2, 3, 5, 9].map(|index| members.lineage_upto(Index(index)).0);
+        assert_eq!(upto, [0, 0, 7, 7, 7]);
     }
 }

@@ -2,7 +2,8 @@
 //! installed in place of the log. While it is being installed the log stands still.
 use crate::{Body, IncomingSnapshot, Output, Peer, Replica, SnapshotMeta, SnapshotProgress};
 use bytes::Bytes;
-use quorumwire_interfaces::{Index, Term};
+use quorumwire_interfaces::{Index, Lineage, Term};
+use quorumwire_wire::SnapshotReader;
 
 /// A snapshot being received.
 #[derive(Debug, Default)]
@@ -80,6 +81,9 @@ impl Replica {
             self.counters.ignored_malformed += 1;
             return;
         }
+        if let Some(other) = self.lineage_of_another(&chunk) {
+            return self.refuse_lineage(from, other, outputs);
+        }
         if !self.accept_leader(from, term, outputs) {
             return;
         }
@@ -97,6 +101,15 @@ impl Replica {
         if self.receiving.storing.is_none() {
             self.take_chunk(chunk, outputs);
         }
+    }
+
+    /// The lineage that a snapshot's first piece names, if it is another one. Where the piece is too short to name it, whoever
+    /// installs the snapshot finds out.
+    fn lineage_of_another(&self, chunk: &Chunk) -> Option<Lineage> {
+        let first = (chunk.offset == 0).then_some(&chunk.bytes[..])?;
+        let membership = SnapshotReader::new(first).ok()?.head().membership.clone();
+        let other = self.is_of_another_lineage(&membership);
+        other.then_some(membership.lineage)
     }
 
     /// Whether the log (or an earlier snapshot) contains what the snapshot stands for. Then it is not

@@ -125,6 +125,7 @@ impl Checks {
                 | Output::Refused(..)
                 | Output::RoleChanged(_)
                 | Output::Truncated(_)
+                | Output::OtherLineage { .. }
                 | Output::ReadSnapshot { .. }
                 | Output::StoreSnapshotChunk { .. }
                 | Output::InstallSnapshot { .. }

@@ -485,6 +485,10 @@ impl Machine {
             clock_drift_ppm: settings.drift_allowed_ppm,
             keeps_lineage: true,
             keeps_wall_clock: !self.is_older(),
+            lineage: self
+                .process
+                .as_ref()
+                .map_or(Lineage::default(), |it| it.replica.lineage()),
         }
     }
 

@@ -257,6 +257,9 @@ impl World {
                 }
             }
             Output::Truncated(_) => self.counts.see("log cut"),
+            Output::OtherLineage { from, lineage } => {
+                panic!("{from:?} is of lineage {lineage}, and there is one cluster")
+            }
             Output::MembershipChanged(membership) => {
                 let machine = &mut self.machines[place];
                 let me = machine.peer;
@@ -556,6 +559,7 @@ fn moment(output: &Output) -> Option<Moment> {
         Output::StoreSnapshotChunk { .. } => Some(Moment::SnapshotPiece),
         Output::InstallSnapshot { .. } => Some(Moment::SnapshotInstall),
         Output::Persist { .. }
+        | Output::OtherLineage { .. }
         | Output::Read(..)
         | Output::Done(_)
         | Output::Refused(..)

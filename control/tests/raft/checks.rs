@@ -173,6 +173,7 @@ impl Checks {
                 | Output::Refused(..)
                 | Output::RoleChanged(_)
                 | Output::Truncated(_)
+                | Output::OtherLineage { .. }
                 | Output::MembershipChanged(_)
                 | Output::ReadSnapshot { .. }
                 | Output::StoreSnapshotChunk { .. }
@@ -442,6 +443,7 @@ fn name(output: &Output) -> &'static str {
             Role::Joining => "left out",
         },
         Output::Truncated(_) => "log cut",
+        Output::OtherLineage { .. } => "other lineage refused",
         Output::MembershipChanged(_) => "membership changed",
         Output::ReadSnapshot { .. } => "snapshot read",
         Output::StoreSnapshotChunk { .. } => "snapshot chunk stored",

@@ -48,6 +48,7 @@ fn turn(replica: &mut Replica, now: Now, input: Input) -> Vec<Output> {
                 | Output::Refused(..)
                 | Output::RoleChanged(_)
                 | Output::Truncated(_)
+                | Output::OtherLineage { .. }
                 | Output::MembershipChanged(_)
                 | Output::ReadSnapshot { .. }
                 | Output::StoreSnapshotChunk { .. }

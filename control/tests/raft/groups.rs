@@ -90,6 +90,7 @@ impl Processes {
                     | Output::Refused(..)
                     | Output::RoleChanged(_)
                     | Output::Truncated(_)
+                    | Output::OtherLineage { .. }
                     | Output::MembershipChanged(_)
                     | Output::ReadSnapshot { .. }
                     | Output::StoreSnapshotChunk { .. }

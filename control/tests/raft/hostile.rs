@@ -61,12 +61,15 @@ impl Random {
         } else {
             CommitQuorum::All
         };
-        let lineage = Lineage([0, 1, 2][(self.next() % 3) as usize]);
         Membership {
             members,
             quorum,
-            lineage,
+            lineage: self.lineage(),
         }
+    }
+
+    fn lineage(&mut self) -> Lineage {
+        Lineage([0, 1, 2][(self.next() % 3) as usize])
     }
 
     fn record(&mut self, index: u64, term: u64) -> Bytes {
@@ -226,6 +229,7 @@ fn torment(seed: u64, roles: &mut BTreeMap<Role, u64>) -> u64 {
                     clock_drift_ppm: u32::try_from(random.next() >> 32).expect("32 bits"),
                     keeps_lineage: random.flag(),
                     keeps_wall_clock: random.flag(),
+                    lineage: random.lineage(),
                 };
                 Input::PeerUp(from, promise)
             }
@@ -308,6 +312,7 @@ fn answer(replica: &mut Replica, now: Now, outputs: &mut Vec<Output>) {
             | Output::Refused(..)
             | Output::RoleChanged(_)
             | Output::Truncated(_)
+            | Output::OtherLineage { .. }
             | Output::MembershipChanged(_)
             | Output::TakeSnapshot
             | Output::PlaneHeartbeat { .. }

@@ -142,6 +142,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a number that older code drops, and a second one",
     ),
     (
+        "lineage-kept-before-durable",
+        "a folder of a cluster whose first entry a crash took back",
+    ),
+    (
         "membership-not-rolled-back",
         "counting over a membership that never was",
     ),
@@ -199,6 +203,10 @@ const MUTANTS: &[(&str, &str)] = &[
     (
         "removed-voter-never-stands",
         "a group of two stuck after one was removed",
+    ),
+    (
+        "second-lineage-drawn",
+        "a group that commits nothing, because some of it remember another number",
     ),
     (
         "software-beside-plane",

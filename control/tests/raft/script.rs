@@ -7,6 +7,7 @@ use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_wire::{
     CommitQuorum, Member, MemberRole, Membership, Record, RecordKind, begin_record, finish_record,
 };
+use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub struct Script {
     learners: Vec<u16>,
     quorum: CommitQuorum,
     lineage: Lineage,
+    /// What the folders of replicas that start say of it.
+    remembered: BTreeMap<u16, Lineage>,
     /// It is told of each replica.
     shows_lineage: bool,
     tickets: u64,
@@ -32,6 +35,7 @@ pub fn run(commands: &str) -> Result<String, String> {
         learners: Vec::new(),
         quorum: CommitQuorum::Majority,
         lineage: LINEAGE,
+        remembered: BTreeMap::new(),
         shows_lineage: false,
         tickets: 0,
     };
@@ -68,6 +72,11 @@ impl Script {
                 let number: u64 = parse(words.first().ok_or("which one?")?)?;
                 self.lineage = Lineage(u128::from(number));
                 self.shows_lineage = true;
+            }
+            "remembers" => {
+                let lineage: u64 = parse(words.get(1).ok_or("which one?")?)?;
+                let id = number(words, 0)?;
+                self.remembered.insert(id, Lineage(u128::from(lineage)));
             }
             "older" => self.world.older = numbers(words)?.into_iter().collect(),
             "start" => return self.start(words),
@@ -177,7 +186,11 @@ impl Script {
             entries: self.entries(&terms),
             snapshot: None,
         };
-        self.world.start(config(id, 1, &[]), disk);
+        let config = quorumwire_control::Config {
+            lineage: self.remembered.get(&id).copied().unwrap_or_default(),
+            ..config(id, 1, &[])
+        };
+        self.world.start(config, disk);
         Ok(())
     }
 
@@ -561,8 +574,14 @@ impl Script {
                 hint_term: Term(0),
             },
             Some("append") => quorumwire_control::Body::Append {
-                previous_index: Index(0),
-                previous_term: Term(0),
+                previous_index: Index(match words.get(3).copied() {
+                    Some("after") => parse(words.get(4).ok_or("after which index?")?)?,
+                    _ => 0,
+                }),
+                previous_term: Term(match words.get(5) {
+                    Some(term) => parse(term)?,
+                    None => 0,
+                }),
                 commit_index: match words.get(3).copied() {
                     Some("commit") => Index(parse(words.get(4).ok_or("upto where?")?)?),
                     _ => Index(0),

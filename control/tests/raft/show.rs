@@ -34,6 +34,9 @@ pub fn output(output: &Output) -> String {
             format!("is {:?} term={} leader={leader}", change.role, change.term)
         }
         Output::Truncated(index) => format!("cut from {index}"),
+        Output::OtherLineage { from, lineage } => {
+            format!("{} is of lineage {}", from.id, lineage.0)
+        }
         Output::MembershipChanged(m) => format!("members {}", membership(m)),
         Output::ReadSnapshot {
             last_index, offset, ..

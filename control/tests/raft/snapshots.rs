@@ -1,13 +1,15 @@
 //! A leader that lacks a snapshot for somebody asks for one until it has one, whatever became of the one
 //! it asked for before. Transfers themselves are in the scenarios.
-use crate::world::{ELECTION_TIMEOUT, LINEAGE, config};
+use crate::world::{ELECTION_TIMEOUT, GROUP, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
     Body, HardState, IncomingSnapshot, Input, Message, Now, Output, Peer, Replica, Role,
     SnapshotMeta, SnapshotProgress, Stored,
 };
-use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
-use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership, RecordKind};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
+use quorumwire_wire::{
+    CommitQuorum, Member, MemberRole, Membership, RecordKind, SnapshotHead, SnapshotWriter,
+};
 
 /// What its log begins behind.
 const BASE: (Index, Term) = (Index(5), Term(1));
@@ -174,6 +176,23 @@ impl Host {
             chunk: None,
         });
         assert!(asks(&outputs), "{outputs:?}");
+    }
+
+    /// Replica 1 leads now, and sends the first piece of this snapshot.
+    fn hear_of(&mut self, head: &SnapshotHead) -> Vec<Output> {
+        let bytes = SnapshotWriter::new(Vec::new(), head)
+            .expect("memory")
+            .finish();
+        let bytes = Bytes::from(bytes.expect("memory"));
+        let chunk = Body::SnapshotChunk {
+            last_index: head.last_index,
+            last_term: head.last_term,
+            offset: 0,
+            total_bytes: bytes.len() as u64,
+            round: 1,
+            bytes,
+        };
+        self.hear(1, Term(self.replica.term().0 + 1), chunk)
     }
 
     /// Replica 1 leads now, and has sent a snapshot up to `last_index` that is being installed.
@@ -361,5 +380,36 @@ fn what_it_lacks_is_forgotten_if_another_snapshot_is_shorter() {
             chunk: Some((Bytes::from_static(b"half"), snapshot_bytes)),
         });
         assert_eq!(host.replica.status().first_index == BASE.0.next(), kept);
+    }
+}
+
+/// Its folder would be found to be of two clusters at the next start only.
+#[test]
+fn a_snapshot_of_another_lineage_is_refused_with_its_first_piece() {
+    let mut host = Host::new();
+    let theirs = Lineage(0xbad);
+    let of = |lineage| SnapshotHead {
+        group: GROUP,
+        last_index: Index(9),
+        last_term: BASE.1,
+        log_time: LogTime(0),
+        membership: Membership {
+            lineage,
+            ..meta().membership
+        },
+        membership_index: Index(1),
+    };
+    let outputs = host.hear_of(&of(theirs));
+    let said = |output: &Output| matches!(output, Output::OtherLineage { from, lineage } if *from == peer(1) && *lineage == theirs);
+    let is_stored = |output: &Output| matches!(output, Output::StoreSnapshotChunk { .. });
+    assert!(outputs.iter().any(said), "{outputs:?}");
+    assert!(!outputs.iter().any(is_stored), "{outputs:?}");
+    assert_eq!(host.replica.status().counters.ignored_other_lineage, 1);
+    assert_eq!(host.replica.leader(), None, "nobody leads by it");
+    // Code from before lineages names none.
+    for lineage in [Lineage::default(), LINEAGE] {
+        let outputs = host.hear_of(&of(lineage));
+        assert!(outputs.iter().any(is_stored), "{outputs:?}");
+        host = Host::new();
     }
 }

@@ -299,6 +299,7 @@ impl World {
         let promise = |id: u16| Promise {
             keeps_lineage: !self.older.contains(&id),
             keeps_wall_clock: !self.older.contains(&id),
+            lineage: self.nodes[&id].replica.as_ref().expect("it runs").lineage(),
             ..self.nodes[&id].config.promise()
         };
         let (promise_a, promise_b) = (promise(a), promise(b));
@@ -523,6 +524,7 @@ impl World {
             | Output::Refused(..)
             | Output::RoleChanged(_)
             | Output::Truncated(_)
+            | Output::OtherLineage { .. }
             | Output::MembershipChanged(_) => {}
             Output::Engage(grant) => {
                 let term = grant.term;

@@ -622,6 +622,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Peer messages dropped because too many waited for the data plane to stop",
     ),
     (
+        "message_dropped_other_lineage",
+        "Entries and snapshots of another cluster of the same name, which were not taken",
+    ),
+    (
         "message_dropped_queue_full",
         "Peer messages dropped because too many waited",
     ),

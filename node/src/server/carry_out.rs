@@ -59,6 +59,10 @@ impl Server {
             Output::Refused(ticket, refusal) => self.refused(ticket, refusal),
             Output::RoleChanged(change) => self.role_changed(change),
             Output::Truncated(_) => {} // what becomes of them shows when their index is applied
+            Output::OtherLineage { from, lineage } => {
+                let ours = self.core.replica.lineage_in_log();
+                self.core.links.note_other_lineage(from, ours, lineage);
+            }
             Output::MembershipChanged(membership) => self.membership_changed(&membership)?,
             Output::ReadSnapshot {
                 to,

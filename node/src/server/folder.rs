@@ -74,6 +74,7 @@ pub fn memory_of(replica: &Replica) -> Memory {
 impl Server {
     /// Which cluster it is may be known by now: others are told, and it is kept for good.
     pub fn note_cluster(&mut self) {
+        // Known once the entry that names it is durable: the folder never says of a cluster what its log does not.
         let lineage = self.core.replica.lineage();
         let remembers = memory_of(&self.core.replica) == Memory::Members;
         if self.core.links.cluster() != (lineage, remembers) {

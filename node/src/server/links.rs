@@ -643,6 +643,7 @@ impl Links {
             clock_drift_ppm: hello.clock_drift_ppm,
             keeps_lineage: hello.memory() != peer::Memory::Unspecified,
             keeps_wall_clock: hello.keeps_wall_clock,
+            lineage: agreement::lineage_of(&hello),
         };
         let link = self.slots[slot].as_mut().expect("open: it just read");
         link.peer = Some(peer);

@@ -320,6 +320,7 @@ pub fn carry_out(core: &mut Core) -> Index {
                 | Output::Done(_)
                 | Output::Refused(..)
                 | Output::Truncated(_)
+                | Output::OtherLineage { .. }
                 | Output::MembershipChanged(_)
                 | Output::ReadSnapshot { .. }
                 | Output::StoreSnapshotChunk { .. }

@@ -317,6 +317,7 @@ impl Server {
                 "message_dropped_malformed",
                 raft.ignored_malformed + own.malformed_messages,
             ),
+            ("message_dropped_other_lineage", raft.ignored_other_lineage),
             ("message_dropped_unexpected", raft.ignored_unexpected),
             ("message_dropped_unknown_group", own.unknown_group),
             ("message_dropped_not_connected", links.dropped_not_connected),

@@ -2,7 +2,7 @@
 //! words that are the same at both sides; everything else that two replicas see differently is said.
 use super::said::{About, Said, Subject};
 use super::{Link, LinkEvent, Links, REFUSAL_SHOWN, printable};
-use quorumwire_control::Now;
+use quorumwire_control::{Now, Peer};
 use quorumwire_interfaces::{Incarnation, Lineage, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::{self, Memory};
@@ -172,6 +172,23 @@ impl Links {
             };
             self.agreement.foreign.insert(id, foreign);
         }
+    }
+
+    /// A connected replica has sent something of another lineage than `ours`.
+    pub fn note_other_lineage(&mut self, from: Peer, ours: Lineage, theirs: Lineage) {
+        let Some(slot) = self.up.get(&from.id).copied() else {
+            return;
+        };
+        let hello = self.slots[slot]
+            .as_ref()
+            .and_then(|link| link.hello.as_deref());
+        let Some(hello) = hello else { return };
+        let of = |hello: &peer::Hello, lineage| peer::Hello {
+            lineage: lineage_to_proto(lineage),
+            ..hello.clone()
+        };
+        let words = two_lineages(&of(&self.hello, ours), &of(hello, theirs));
+        self.note_foreign(slot, from.id, Goodbye::OtherLineage, words);
     }
 
     /// The other side ends the connection; in words.

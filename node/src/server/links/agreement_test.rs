@@ -140,6 +140,23 @@ fn who_runs_a_version_from_before_lineages_is_refused_once_there_is_one() {
 }
 
 #[test]
+fn the_number_that_a_hello_names_is_handed_on() {
+    for lineage in [OURS, Lineage::default()] {
+        let mut host = Host::start();
+        let _stream = host.connect_as(&hello_of(MEMBER, lineage, Memory::Members));
+        let named = |event: &LinkEvent| match event {
+            LinkEvent::Up(_, promise) => Some(promise.lineage),
+            _ => None,
+        };
+        host.turn_while(|_, told| {
+            let named = told.iter().find_map(named);
+            assert!(named.is_none_or(|named| named == lineage));
+            named.is_none()
+        });
+    }
+}
+
+#[test]
 fn who_remembers_a_cluster_without_a_number_must_be_a_member() {
     let none = Lineage::default();
     for (life, memory, welcome) in [
@@ -213,6 +230,21 @@ fn who_remembers_a_cluster_without_a_number_is_judged_anew_once_there_is_one() {
         host.links.set_cluster(OURS, true, &mut told);
         assert_eq!(told.is_empty(), stays, "{life} {memory:?}");
         assert_eq!(host.links.foreign(ReplicaId(1)).is_none(), stays);
+    }
+}
+
+#[test]
+fn what_a_connected_replica_sends_of_another_lineage_is_shown_with_both_numbers() {
+    let mut host = host();
+    let _stream = host.connect_as(&hello_of(MEMBER, Lineage::default(), Memory::Members));
+    host.turn_while(|_, told| !told.iter().any(|event| matches!(event, LinkEvent::Up(..))));
+    let (id, incarnation) = (ReplicaId(1), Incarnation(MEMBER));
+    host.links
+        .note_other_lineage(Peer { id, incarnation }, OURS, THEIRS);
+    let shown: Vec<String> = host.links.refusals().collect();
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    for word in ["other_lineage", &OURS.to_string(), &THEIRS.to_string()] {
+        assert!(shown[0].contains(word), "{shown:?}");
     }
 }
 
