@@ -625,6 +625,8 @@ pub struct Counters {
     pub ignored_malformed: u64,
     /// Entries or a snapshot that name another lineage.
     pub ignored_other_lineage: u64,
+    /// What a leader sent after it turned out that it lacks what is committed here.
+    pub ignored_diverged: u64,
     pub ignored_unexpected: u64,
     pub vote_refused_recent_leader: u64,
     pub append_rejected: u64,

@@ -53,6 +53,11 @@ impl Replica {
             return;
         }
         self.following.round = self.following.round.max(append.round);
+        if self.diverged {
+            // Nothing that it acknowledged would be what its leader means.
+            self.counters.ignored_diverged += 1;
+            return;
+        }
         if self.receiving.is_installing() {
             // The log is about to be replaced; until then this is a sign of life and no more.
             self.following.owed = true;
@@ -158,6 +163,9 @@ impl Replica {
         entries: Vec<Entry>,
         outputs: &mut Vec<Output>,
     ) {
+        if self.contradicts_committed(append.previous_index, append.previous_term) {
+            return self.note_divergence();
+        }
         let agrees = self.agrees_at(append.previous_index, append.previous_term)
             || mutant("append-without-match");
         if !agrees || append.previous_index > self.log.last_index() {
@@ -165,6 +173,10 @@ impl Replica {
             return;
         }
         let last_verified = entries.last().map_or(append.previous_index, |e| e.index);
+        let mut given = entries.iter().map(|entry| (entry.index, entry.term));
+        if given.any(|(index, term)| self.contradicts_committed(index, term)) {
+            return self.note_divergence();
+        }
         let Some(news) = self.find_news(entries) else {
             self.counters.ignored_unexpected += 1;
             return;
@@ -194,6 +206,19 @@ impl Replica {
     /// Whether this log has that entry. Committed entries are the same in every leader's log.
     fn agrees_at(&self, index: Index, term: Term) -> bool {
         index <= self.commit_index || self.log.term_at(index) == Some(term)
+    }
+
+    /// Whether another entry is committed here in the place of that one. That cannot be where every disk keeps what it
+    /// was given: this one, or the leader's, was put back to an old copy of itself, and one of both went on alone.
+    pub(crate) fn contradicts_committed(&self, index: Index, term: Term) -> bool {
+        let is_other = |known| known != term && !mutant("divergence-not-noticed");
+        index <= self.commit_index && self.log.term_at(index).is_some_and(is_other)
+    }
+
+    /// What is committed here is not what its leader has: from now on it acknowledges nothing, so nobody counts on it.
+    pub(crate) fn note_divergence(&mut self) {
+        self.diverged = true;
+        self.counters.ignored_diverged += 1;
     }
 
     /// The entries not in the log yet, the first of which may contradict what stands there. `None`:
@@ -253,7 +278,8 @@ impl Replica {
     /// Sends the acknowledgement that is due. Called only while term and vote are durable: after a
     /// restart in an older term the entries might be given up for those of an older leader.
     pub(crate) fn acknowledge_if_owed(&mut self, outputs: &mut Vec<Output>) {
-        let Some(leader) = self.leader.filter(|_| self.following.owed) else {
+        let is_due = self.following.owed && !self.diverged;
+        let Some(leader) = self.leader.filter(|_| is_due) else {
             return;
         };
         self.following.owed = false;

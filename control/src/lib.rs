@@ -108,6 +108,8 @@ pub struct Replica {
     /// Messages that promise something, until term and vote are durable. Emptied with every new term.
     held: Vec<(Peer, Message)>,
     following: Following,
+    /// It has committed what a leader of the newest term does not have.
+    diverged: bool,
     /// State of the role `Leader`, and only of it.
     leading: Option<Box<Leading>>,
     receiving: Receiving,
@@ -170,6 +172,7 @@ impl Replica {
             votes: Votes::default(),
             held: Vec::new(),
             following: Following::default(),
+            diverged: false,
             leading: None,
             receiving: Receiving::default(),
             connections: BTreeMap::new(),

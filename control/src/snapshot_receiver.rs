@@ -94,6 +94,9 @@ impl Replica {
             }
             return;
         }
+        if self.diverged || self.contradicts_committed(chunk.last_index, chunk.last_term) {
+            return self.note_divergence();
+        }
         if self.has_already(chunk.last_index, chunk.last_term, outputs) {
             self.receiving.transfer = None;
             return;

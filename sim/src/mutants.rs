@@ -33,6 +33,7 @@ const CONTROL: &[&str] = &[
     "denial-of-earlier-round",
     "denial-unheard",
     "disturber-ends-fast-term",
+    "divergence-not-noticed",
     "drift-not-allowed-for",
     "election-by-half",
     "engage-before-log-is-durable",

@@ -8,6 +8,7 @@ mod hosts;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod plane;
+mod put_back;
 mod random;
 mod scenarios;
 mod script;

@@ -59,6 +59,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a fast term ended by anyone who calls out a term",
     ),
     (
+        "divergence-not-noticed",
+        "an acknowledgement of entries that another log has",
+    ),
+    (
         "drift-not-allowed-for",
         "a stale read after a voter's faster clock has ended its promise",
     ),

@@ -598,6 +598,10 @@ pub const COUNTER_HELP: &[(&str, &str)] = &[
         "Commands in pieces not executed because there were too many at a time",
     ),
     (
+        "message_dropped_diverged",
+        "Entries of a leader that has others in the place of what is committed here, as after a disk was put back to an old copy",
+    ),
+    (
         "message_dropped_malformed",
         "Peer messages dropped because they make no sense",
     ),

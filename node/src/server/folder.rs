@@ -1,11 +1,18 @@
 //! What stands in the data folder about the replica itself while it runs: which cluster it belongs to.
 use super::Server;
+use super::core::Core;
 use quorumwire_control::Replica;
 use quorumwire_interfaces::{Incarnation, Lineage};
 use quorumwire_storage::{FolderDisk, OpenError, Settings, restate_identity};
 use quorumwire_wire::peer::Memory;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A replica that was the only voter in the copy elects itself when it starts, and takes writes.
+const DIVERGENCE: &str = "it has committed entries in whose place the cluster's leader has others: its disk, or the \
+     leader's, was put back to an older copy of itself. It takes no part any more. Keep a copy of its folder if its \
+     own writes matter, then stop it, empty the folder, and start it again. If several replicas say so, look at the \
+     leader's disk first";
 
 /// The folder's identity.
 pub struct Folder {
@@ -15,6 +22,8 @@ pub struct Folder {
     lineage: Lineage,
     /// It could not be written, and people were told.
     is_refused: bool,
+    /// People were told that what is in it is not what the cluster has.
+    is_divergence_told: bool,
 }
 
 impl Folder {
@@ -24,6 +33,7 @@ impl Folder {
             settings,
             lineage,
             is_refused: false,
+            is_divergence_told: false,
         }
     }
 
@@ -71,7 +81,24 @@ pub fn memory_of(replica: &Replica) -> Memory {
     }
 }
 
+impl Core {
+    /// What was committed here and is not what the cluster's leader has.
+    pub fn divergence(&self) -> Option<String> {
+        (self.replica.status().counters.ignored_diverged > 0).then(|| DIVERGENCE.to_owned())
+    }
+}
+
 impl Server {
+    /// Whoever reads the log learns it once.
+    pub fn tell_divergence(&mut self) {
+        if !self.folder.is_divergence_told
+            && let Some(text) = self.core.divergence()
+        {
+            tracing::error!(text, "this replica contradicts its cluster");
+            self.folder.is_divergence_told = true;
+        }
+    }
+
     /// Which cluster it is may be known by now: others are told, and it is kept for good.
     pub fn note_cluster(&mut self) {
         // Known once the entry that names it is durable: the folder never says of a cluster what its log does not.

@@ -382,6 +382,7 @@ impl Server {
         self.core.journal.retry()?;
         self.tell_service_manager();
         self.tell_removal();
+        self.tell_divergence();
         if self.reload.swap(false, Ordering::Relaxed) {
             self.reload_keys();
             self.reload_accounts();

@@ -179,6 +179,7 @@ impl Server {
                  with --join, quorumwire member add --id {id}"
             ));
         }
+        faults.extend(self.core.divergence());
         faults.extend(self.core.why_no_writes());
         faults.extend(self.core.clock_fault());
         let plane_fault = self.core.plane.as_ref().and_then(Plane::fault);
@@ -318,6 +319,7 @@ impl Server {
                 raft.ignored_malformed + own.malformed_messages,
             ),
             ("message_dropped_other_lineage", raft.ignored_other_lineage),
+            ("message_dropped_diverged", raft.ignored_diverged),
             ("message_dropped_unexpected", raft.ignored_unexpected),
             ("message_dropped_unknown_group", own.unknown_group),
             ("message_dropped_not_connected", links.dropped_not_connected),
