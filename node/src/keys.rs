@@ -19,6 +19,8 @@ use std::path::Path;
 const SECRET_BYTES: usize = 32;
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 16;
+/// Bytes of a secret's fingerprint.
+const FINGERPRINT_BYTES: usize = 8;
 /// Largest secret file.
 const FILE_BYTES_MAX: u64 = 4096;
 
@@ -79,9 +81,19 @@ pub struct EpochKeys {
     of_lineages: [u8; SECRET_BYTES],
     /// Between clients and replicas.
     pub clients: [u8; KEY_BYTES],
+    fingerprint: [u8; FINGERPRINT_BYTES],
 }
 
 impl EpochKeys {
+    /// By it replicas see whether they have the same secret; it goes over the network in the clear. Nothing else is made
+    /// from these bytes, and HKDF gives no way back from them or over to a key. They let anybody check a guess of the
+    /// secret without asking; so does each packet of a plane, which is signed with a key out of the same secret, and
+    /// only replicas with a plane tell it. A secret has 256 bits by chance, which nobody guesses. A file with another
+    /// length is refused; one that was typed by hand is as weak as its packets.
+    pub fn fingerprint(&self) -> String {
+        hex::encode(self.fingerprint)
+    }
+
     /// Between replicas of this cluster. What was signed in another one, such as an earlier one of the same name and
     /// secret, is refused.
     pub fn between_replicas(&self, lineage: Lineage) -> [u8; KEY_BYTES] {
@@ -335,10 +347,12 @@ impl Secret {
             replicas: [0; KEY_BYTES],
             of_lineages: [0; SECRET_BYTES],
             clients: [0; KEY_BYTES],
+            fingerprint: [0; FINGERPRINT_BYTES],
         };
         fill(1, "replicas", &mut keys.replicas)?;
         fill(2, "lineages", &mut keys.of_lineages)?;
         fill(1, "clients", &mut keys.clients)?;
+        fill(1, "fingerprint", &mut keys.fingerprint)?;
         Ok(keys)
     }
 }
@@ -406,11 +420,13 @@ mod tests {
         let keys = file.keys("quorumwire").unwrap().accepted[0];
         assert_eq!(hex::encode(keys.replicas), REPLICAS);
         assert_eq!(hex::encode(keys.clients), CLIENTS);
+        assert_eq!(keys.fingerprint(), FINGERPRINT);
         let lineage = Lineage(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
         assert_eq!(hex::encode(keys.between_replicas(lineage)), OF_LINEAGE);
         assert_eq!(keys.between_replicas(Lineage::default()), keys.replicas);
     }
     const OF_LINEAGE: &str = "b48b47f29d102105aa0d684512bb38f2";
+    const FINGERPRINT: &str = "2c6b79f9e9cb1e9c";
     const REPLICAS: &str = "b5695847ecdc0d993b20adebebbae54b";
     const CLIENTS: &str = "225e30e6076484970bb80ff424b45df9";
 

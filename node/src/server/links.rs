@@ -29,7 +29,7 @@ mod said;
 mod secrets;
 mod strangers;
 
-pub use agreement::{BEGINS_WITH, JOINS};
+pub use agreement::{BEGINS_WITH, JOINS, SECRET_OF_EPOCH};
 
 /// Connections at once, those still in the handshake included; more are closed at once.
 pub const LINKS_MAX: usize = 64;
@@ -566,6 +566,7 @@ impl Links {
         match (message.body, from) {
             (Some(Body::Goodbye(goodbye)), _) => Err(self.take_goodbye(slot, &goodbye)),
             (Some(Body::Hello(hello)), None) => self.take_hello(slot, hello, sink),
+            (Some(Body::Hello(hello)), Some(_)) => self.take_settings(slot, hello),
             (None, Some(_)) => {
                 self.note_let_in(slot);
                 Ok(())

@@ -2,7 +2,7 @@
 //! in, and consensus starts and stops it.
 use super::core::{Core, Origin, Proposal, Routed};
 use super::plane::{Brought, Plane, PlaneRequest, Submission};
-use super::{Server, answers, clock};
+use super::{Server, alike, answers, clock};
 use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason, put_payload, record_kind};
 use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Registers};
@@ -83,6 +83,7 @@ impl Server {
         match self.options.load_keys() {
             Ok(keys) => {
                 plane.set_keys(&keys);
+                self.core.links.set_secrets(alike::secrets(&keys));
                 tracing::info!(in_use = keys.in_use, "the secret file was read again");
             }
             Err(error) => {

@@ -408,6 +408,7 @@ fn join(
     hello.settings = alike::settings(options, !memory.amnesiac);
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
     if let Some(plane) = &data_plane {
+        hello.settings.extend(alike::secrets(&options.load_keys()?));
         if options.peer_tls.is_some() && !options.listen_plane.ip().is_loopback() {
             tracing::warn!("packets of the data plane are authenticated, not encrypted");
         }

@@ -8,7 +8,8 @@ pub struct Lineage {
     #[prost(fixed64, tag = "2")]
     pub low: u64,
 }
-/// The first message in both directions of every connection.
+/// The first message in both directions of every connection. Said again on it, it tells that the settings are others now, and
+/// nothing else; code from before drops it as malformed.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Hello {
     /// Name of the cluster; both sides must have the same.

@@ -7,7 +7,7 @@ use quorumwire_interfaces::{Incarnation, Lineage, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::{self, Memory};
 use quorumwire_wire::{
-    Goodbye, before_lineages, lineage_from_proto, lineage_to_proto, two_lineages,
+    Goodbye, before_lineages, check_hello, lineage_from_proto, lineage_to_proto, two_lineages,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -30,6 +30,9 @@ const TLS_HERE: &str =
 pub const BEGINS_WITH: &str = "members";
 /// The setting of those that wait to be taken in.
 pub const JOINS: &str = "join";
+
+/// The settings that tell the fingerprints of secrets begin with this; the epoch follows.
+pub const SECRET_OF_EPOCH: &str = "secret-file, epoch ";
 
 /// What was met that does not belong together.
 #[derive(Default)]
@@ -111,6 +114,37 @@ impl Links {
                 self.note_foreign(slot, id, reason, words.clone());
                 let why = self.refuse(slot, reason, words);
                 self.close(slot, &why, sink);
+            }
+        }
+    }
+
+    /// The secrets it has by now; those who are connected are told, too.
+    pub fn set_secrets(&mut self, secrets: Vec<peer::Setting>) {
+        let settings = &mut self.hello.settings;
+        settings.retain(|it| !it.option.starts_with(SECRET_OF_EPOCH));
+        settings.extend(secrets);
+        for link in self.slots.iter_mut().flatten() {
+            if link.peer.is_some() {
+                link.say_hello(&self.hello);
+            }
+        }
+    }
+
+    /// A connected replica says hello again: its settings are others now. Whether it may come was decided by its first.
+    pub(super) fn take_settings(&mut self, slot: usize, hello: peer::Hello) -> Result<(), String> {
+        let link = self.slots[slot].as_mut();
+        let known = link.and_then(|link| link.hello.as_deref_mut());
+        let is_it = |known: &peer::Hello| {
+            (known.replica, known.incarnation) == (hello.replica, hello.incarnation)
+        };
+        match known {
+            Some(known) if is_it(known) && check_hello(&self.hello, &hello).is_ok() => {
+                known.settings = hello.settings;
+                Ok(())
+            }
+            Some(_) | None => {
+                self.counters.closed_malformed += 1;
+                Err("its second hello does not fit its first".to_owned())
             }
         }
     }
@@ -281,7 +315,7 @@ impl Links {
         } else {
             Pair(theirs, &self.hello)
         };
-        let settings = pair.settings().into_iter();
+        let settings = pair.settings().into_iter().chain(pair.epochs());
         let mut found: Vec<_> = settings
             .map(|(option, text)| ((id, Subject::Setting(option)), Duration::ZERO, text))
             .collect();
@@ -302,6 +336,25 @@ impl Link {
 }
 
 impl Pair<'_> {
+    /// Secrets, and none of them of the same epoch: neither takes what the other signs.
+    fn epochs(&self) -> Option<(String, String)> {
+        let Self(one, other) = self;
+        let [ours, theirs] = [one, other].map(|it| epochs_of(it));
+        let share = ours.iter().any(|epoch| theirs.contains(epoch));
+        if ours.is_empty() || theirs.is_empty() || share {
+            return None;
+        }
+        let text = format!(
+            "option secret-file: replica {} has the secret of epoch {}, replica {} that of epoch {}; give all replicas \
+             the same file, and take each step of a rotation at all of them before the next",
+            one.replica,
+            printable(&ours.join(" and ")),
+            other.replica,
+            printable(&theirs.join(" and ")),
+        );
+        Some(("secret-file".to_owned(), text))
+    }
+
     /// Options with two values, by name.
     fn settings(&self) -> Vec<(String, String)> {
         let Self(one, other) = self;
@@ -383,6 +436,13 @@ fn setting_of<'a>(hello: &'a peer::Hello, option: &str) -> Option<&'a str> {
     let mut settings = hello.settings.iter();
     let setting = settings.find(|setting| setting.option == option)?;
     Some(&setting.value)
+}
+
+/// Of its secrets.
+fn epochs_of(hello: &peer::Hello) -> Vec<&str> {
+    let settings = hello.settings.iter();
+    let epochs = settings.filter_map(|it| it.option.strip_prefix(SECRET_OF_EPOCH));
+    epochs.collect()
 }
 
 /// Whom it would begin a cluster with; none if it takes part in one, took part in one, or waits for one.

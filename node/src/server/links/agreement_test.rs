@@ -334,6 +334,67 @@ fn options_with_two_values_are_said_and_refuse_nothing() {
 }
 
 #[test]
+fn two_secrets_of_one_epoch_are_said_without_showing_them() {
+    let [first, second] = ["epoch 1", "epoch 2"].map(|epoch| format!("secret-file, {epoch}"));
+    let hello = |id, secrets: &[(&str, &str)]| with(secrets, hello("test", id, 9));
+    let ours = hello(0, &[(&first, "aa"), (&second, "bb")]);
+    // In the middle of a rotation, and after it.
+    for secrets in [&[(&*first, "aa")][..], &[(&*second, "bb")]] {
+        let [at_once, later] = said(ours.clone(), &hello(1, secrets));
+        assert!(at_once.is_empty() && later.is_empty(), "{later:?}");
+    }
+    let text = "option secret-file, epoch 2: replica 0 has bb, replica 1 has cc; give all replicas the same";
+    let theirs = hello(1, &[(&first, "aa"), (&second, "cc")]);
+    assert_eq!(said(ours.clone(), &theirs), [[text], [text]]);
+    let theirs = hello(1, &[("secret-file, epoch 3", "dd")]);
+    let [at_once, _] = said(ours, &theirs);
+    assert!(
+        at_once.len() == 1
+            && at_once[0].contains("the secret of epoch 1 and 2, replica 1 that of epoch 3;"),
+        "{at_once:?}"
+    );
+}
+
+#[test]
+fn other_secrets_are_told_to_those_who_are_connected() {
+    let secret = |value: &str| with(&[("secret-file, epoch 1", value)], hello("test", 1, 9));
+    let mut host = Host::start();
+    host.links.set_secrets(secret("aa").settings);
+    let mut stream = host.connect_as(&secret("aa"));
+    host.turn_while(|_, told| !told.iter().any(|event| matches!(event, LinkEvent::Up(..))));
+    let contradictions = |host: &mut Host| {
+        host.links.housekeeping(Now(DEADLINE / 10), &mut Vec::new());
+        host.links.contradictions().count()
+    };
+    assert_eq!(contradictions(&mut host), 0);
+    // Here the file was read again first, then there.
+    host.links.set_secrets(secret("bb").settings);
+    assert_eq!(contradictions(&mut host), 1);
+    let news = peer::PeerMessage {
+        body: Some(Body::Hello(secret("bb"))),
+        ..peer::PeerMessage::default()
+    };
+    let mut frame = bytes::BytesMut::new();
+    quorumwire_wire::encode_frame(&mut frame, &news, &[]);
+    std::io::Write::write_all(&mut stream, &frame).unwrap();
+    let messages_in = host.links.counters.messages_in;
+    host.turn_while(|links, told| {
+        assert!(told.is_empty(), "it is nothing that others see");
+        links.counters.messages_in == messages_in
+    });
+    assert_eq!(contradictions(&mut host), 0);
+    // Whoever becomes somebody else by it is not believed.
+    let news = peer::PeerMessage {
+        body: Some(Body::Hello(hello("test", 2, 9))),
+        ..peer::PeerMessage::default()
+    };
+    let mut frame = bytes::BytesMut::new();
+    quorumwire_wire::encode_frame(&mut frame, &news, &[]);
+    std::io::Write::write_all(&mut stream, &frame).unwrap();
+    host.turn_while(|_, told| !told.iter().any(|event| matches!(event, LinkEvent::Down(_))));
+}
+
+#[test]
 fn two_lists_of_initial_members_are_said_while_both_could_begin() {
     let ours = with(&[(BEGINS_WITH, "0,1")], hello("test", 0, 1));
     let theirs = with(&[(BEGINS_WITH, "0,1,2")], hello("test", 1, 9));
