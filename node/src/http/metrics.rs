@@ -1,5 +1,5 @@
 //! A replica's report as text in `OpenMetrics`. Every name and its help text stands here.
-use super::counter_help::{self, COUNTER_HELP};
+use super::counter_help;
 use crate::report::{DURATION_BOUNDS_US, Durations, FollowerReport, Report};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet, text};
@@ -35,9 +35,8 @@ pub fn text(report: Report) -> Result<String, fmt::Error> {
 pub fn documentation() -> Result<String, fmt::Error> {
     let all = Report {
         followers: vec![FollowerReport::default()],
-        counters: COUNTER_HELP
-            .iter()
-            .map(|(name, _)| ((*name).to_owned(), 0))
+        counters: counter_help::counters()
+            .map(|(name, _)| (name.to_owned(), 0))
             .collect(),
         durations: DURATIONS
             .map(|name| (name.to_owned(), Durations::default()))
@@ -91,7 +90,7 @@ impl Collector for ReportCollector {
 
 #[allow(clippy::cast_precision_loss)] // A microsecond more or less after 285 years.
 fn encode_counter(encoder: &mut DescriptorEncoder<'_>, name: &str, count: u64) -> fmt::Result {
-    let known = COUNTER_HELP.iter().find(|(known, _)| *known == name);
+    let known = counter_help::counters().find(|(known, _)| *known == name);
     let help = known.map_or(counter_help::OTHER, |(_, help)| help);
     if let Some(name) = name.strip_suffix("_microseconds") {
         let counter = ConstCounter::new(count as f64 / 1e6);

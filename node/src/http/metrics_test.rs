@@ -1,6 +1,6 @@
 //! The metrics page: every figure is there once, typed, with help and unit.
 use super::{DURATIONS, documentation, text};
-use crate::http::counter_help::COUNTER_HELP;
+use crate::http::counter_help;
 use crate::report::{Durations, FollowerReport, IncomingReport, MemberReport, Report};
 
 fn report() -> Report {
@@ -19,7 +19,7 @@ fn report() -> Report {
     durations.record(5);
     durations.record(1_500);
     durations.record(99_000_000);
-    let counters = COUNTER_HELP.iter().map(|(name, _)| (*name).to_owned());
+    let counters = counter_help::counters().map(|(name, _)| name.to_owned());
     Report {
         id: 3,
         cluster: "a \"quoted\" name\n".to_owned(),
@@ -85,10 +85,10 @@ fn figures_are_shown() {
 #[test]
 fn every_counter_is_shown_with_its_help() {
     let page = text(report()).unwrap();
-    for (number, (name, help)) in (1..).zip(COUNTER_HELP) {
+    for (number, (name, help)) in (1..).zip(counter_help::counters()) {
         let (name, number) = match name.strip_suffix("_microseconds") {
             Some(name) => (format!("{name}_seconds"), f64::from(number) / 1e6),
-            None => ((*name).to_owned(), f64::from(number)),
+            None => (name.to_owned(), f64::from(number)),
         };
         let help = format!("# HELP quorumwire_{name} {help}");
         assert!(page.lines().any(|line| line == help), "{help} in\n{page}");
