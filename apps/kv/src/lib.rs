@@ -21,7 +21,9 @@ mod store;
 pub use command::{Command, DecodeError, Exptime, MemoryChange, Written};
 pub use key::{Key, Keys};
 pub use refusal::WhyRefused;
-pub use store::{Changed, ItemView, MemoryLimit, MemoryPolicy, Outcomes, Stats, Store};
+pub use store::{
+    Changed, ItemView, MemoryLimit, MemoryPolicy, Outcomes, Search, SearchProgress, Stats, Store,
+};
 
 /// Longest key, in bytes; the shortest has one.
 pub const KEY_BYTES_MAX: usize = 250;

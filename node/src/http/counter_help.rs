@@ -246,6 +246,10 @@ const OTHERS: &[(&str, &str)] = &[
         "Turns of the event loop that left committed entries to the next one because their time was over",
     ),
     (
+        "turns_out_of_time_for_searches",
+        "Turns of the event loop that left a search through all keys to the next one because its time was over",
+    ),
+    (
         "client_shares_used_up",
         "Times a client's connection had had its share of a turn and waited behind the others",
     ),
@@ -530,10 +534,7 @@ const OTHERS: &[(&str, &str)] = &[
         "client_port_commands_repeated",
         "Commands of clients of the port `client` that had run before, answered as they were then",
     ),
-    (
-        "client_port_pings",
-        "Pings from clients of the port `client`",
-    ),
+    ("client_port_pings", "Pings on the port `client`"),
     (
         "client_port_queries",
         "Queries from clients of the port `client`",

@@ -181,6 +181,11 @@ pub enum Intake {
 }
 
 impl ConnectionId {
+    #[cfg(test)]
+    pub const fn new(slot: u32, serial: u32) -> Self {
+        Self { slot, serial }
+    }
+
     /// A number for people; 1 at least.
     pub fn number(self) -> i64 {
         i64::from(self.serial) + 1

@@ -2,7 +2,7 @@
 //! client connections only by name.
 use super::answers;
 use super::asks::Asks;
-use super::budget::{Budget, Purpose};
+use super::budget::Budget;
 use super::clients::ConnectionId;
 use super::clock;
 use super::counters::Counters;
@@ -10,11 +10,10 @@ use super::journal::Journal;
 use super::links::Links;
 use super::log_time::{LeaderClock, Overdue};
 use super::memory::MemoryNotes;
-use super::meta_reads::MetaRead;
 use super::plane::Plane;
 use super::plane_reads::Lent;
-use super::redis;
 use super::replaced::Succession;
+use super::searches::Searches;
 use super::settling::Settled;
 use super::standstill::LastCommit;
 use super::stats::Serving;
@@ -23,7 +22,6 @@ use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
-use quorumwire_kv::memcached::{Asked, Read, reply};
 use quorumwire_kv::{Command, REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
@@ -184,6 +182,8 @@ pub struct Core {
     pub waiting_for_apply: Vec<(Index, Reader)>,
     /// Some of those that wait could be answered, and wait for time.
     pub has_late_reads: bool,
+    /// Reads that look through all keys, and take longer than a turn.
+    pub searches: Searches,
     /// How much may be done in this turn.
     pub budget: Budget,
     /// Of the store's work: the connection that is looked at may go on until there.
@@ -251,6 +251,7 @@ impl Core {
             asked: BTreeMap::new(),
             waiting_for_apply: Vec::new(),
             has_late_reads: false,
+            searches: Searches::default(),
             budget: Budget::new(Duration::MAX),
             share_ends: u64::MAX,
             attend_later: Vec::new(),
@@ -647,89 +648,6 @@ impl Core {
         self.reply_forward(from, request, outcome, Bytes::new());
     }
 
-    /// Answers a forwarded read that has leave to be answered at `index`, now or later.
-    pub fn answer_peer_read_at(&mut self, index: Index, reader: Reader) {
-        let Reader::Peer(PeerRead {
-            from,
-            request,
-            line,
-            ..
-        }) = &reader
-        else {
-            return;
-        };
-        let (from, request, line) = (*from, *request, line.clone());
-        match self.gate_granted(index, true, &line) {
-            Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
-            Gate::Overdue => self.refuse_overdue(from, request),
-            Gate::Open | Gate::NoLease | Gate::NotLeader => {
-                self.answer_peer_read_if_time(index, reader);
-            }
-        }
-    }
-
-    /// Answers a forwarded read in this turn or a later one; in either the state machine shows what it must.
-    fn answer_peer_read_if_time(&mut self, index: Index, reader: Reader) {
-        // Who waits for time already comes before who asks now.
-        if !self.has_late_reads && self.budget.may_go_on(Purpose::Followers) {
-            self.answer_peer_read(reader);
-            self.did_work(Purpose::Followers);
-        } else {
-            self.answer_later(index, reader);
-        }
-    }
-
-    /// A read that could be answered waits for time.
-    pub fn answer_later(&mut self, index: Index, reader: Reader) {
-        self.waiting_for_apply.push((index, reader));
-        self.has_late_reads = true;
-    }
-
-    /// Tells a follower that only the log's time decides what its read would show.
-    pub fn refuse_overdue(&mut self, from: Peer, request: u64) {
-        let text = Bytes::from_static(answers::OVERDUE.as_bytes());
-        self.reply_forward(from, request, peer::ForwardOutcome::Refused, text);
-    }
-
-    /// Answers a forwarded read out of the store as it is now.
-    fn answer_peer_read(&mut self, reader: Reader) {
-        let Reader::Peer(read) = reader else {
-            return;
-        };
-        let PeerRead {
-            from,
-            request,
-            term,
-            line,
-            at: _,
-        } = read;
-        let mut answer = Vec::new();
-        match Read::from_line(&line) {
-            _ if redis::is_read(&line) => self.store.query(&line, &mut answer),
-            Some(read) if matches!(read.asked(), Asked::Items { .. }) => {
-                self.store.query(&line, &mut answer);
-                self.count_read(&read);
-            }
-            Some(read) => {
-                let origin = Origin::Peer(from, request);
-                // The follower sends no write after a read that it waits for, as long as it does not lead.
-                let may_write = self.takes_writes_of(term);
-                match self.answer_meta_read(origin, &read, may_write, &mut answer) {
-                    MetaRead::Answered => {}
-                    MetaRead::Written(routed) => {
-                        return self.reply_unless_pending(from, request, &routed);
-                    }
-                }
-            }
-            None => answer.extend_from_slice(reply::ERROR),
-        }
-        // The follower asks again, and its question waits behind what is queued already.
-        if self.must_give_way(from, answer.len()) {
-            return self.reply_forward(from, request, peer::ForwardOutcome::Busy, Bytes::new());
-        }
-        self.reply_forward(from, request, peer::ForwardOutcome::Done, answer.into());
-    }
-
     /// A large answer gives way to the protocol's own messages. What it answers has been carried out all the same.
     pub fn must_give_way(&self, to: Peer, answer_bytes: usize) -> bool {
         answer_bytes > BULK_ANSWER_BYTES && self.links.queued_bytes(to) > LINK_BULK_MAX
@@ -761,30 +679,5 @@ impl Core {
         } else {
             self.leaderless_since.get_or_insert(self.now);
         }
-    }
-
-    /// Followers have given these reads up.
-    pub fn forget_late_reads(&mut self) {
-        let now = self.now;
-        let is_wanted = |reader: &Reader| match reader {
-            Reader::Peer(read) => now.0.saturating_sub(read.at.0) <= REQUEST_TIMEOUT,
-            Reader::Client(_) | Reader::Datagram(_) => true,
-        };
-        self.keep_readers(is_wanted);
-    }
-
-    /// Nobody waits for the reads of this connection any more.
-    pub fn forget_reads_of(&mut self, connection: ConnectionId) {
-        self.keep_readers(|reader| match reader {
-            Reader::Client(id) => *id != connection,
-            Reader::Peer(_) | Reader::Datagram(_) => true,
-        });
-    }
-
-    /// Forgets the reads that nobody wants any more.
-    pub fn keep_readers(&mut self, is_wanted: impl Fn(&Reader) -> bool) {
-        self.asked.retain(|_, (_, reader)| is_wanted(reader));
-        self.waiting_for_apply
-            .retain(|(_, reader)| is_wanted(reader));
     }
 }

@@ -269,6 +269,7 @@ impl Server {
                 }
                 Gate::Open | Gate::NoLease | Gate::NotLeader => {
                     if self.core.budget.may_go_on(Purpose::Datagrams) {
+                        self.core.begin_work(super::clock::now());
                         answer_read(&mut self.core, datagrams, id);
                         self.core.did_work(Purpose::Datagrams);
                     } else {

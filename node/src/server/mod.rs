@@ -31,6 +31,7 @@ mod messages;
 mod meta_reads;
 mod outbox;
 mod own;
+mod peer_reads;
 mod plane;
 mod plane_reads;
 mod plane_turn;
@@ -41,6 +42,7 @@ mod refusals;
 mod replaced;
 mod reporting;
 mod requests;
+mod searches;
 mod security;
 mod settling;
 mod shutdown;
@@ -265,7 +267,6 @@ impl Server {
         self.core.now = clock::now();
         self.core.look_at_wall_clock();
         self.note_own_pause();
-        self.core.begin_work(self.core.now);
         self.core.poll_plane();
         self.take_link_events();
         if self.clients.has_askers() {
@@ -283,6 +284,9 @@ impl Server {
         }
         if self.core.has_late_reads {
             self.serve_waiting_reads();
+        }
+        if self.core.searches.are_under_way() {
+            self.search_some();
         }
         self.core.tick_if_time_is_awaited();
         self.submit_to_plane();
@@ -337,6 +341,7 @@ impl Server {
             || self.clients.has_overdrawn()
             || self.clients.has_arrivals()
             || self.core.has_late_reads
+            || self.core.searches.are_under_way()
             || self.core.asks.are_due()
             || self.has_backlog()
             || !self.link_events.is_empty()

@@ -165,7 +165,7 @@ pub fn advance_read(
             let (line, _) = connection.front_line_and_output(place.line_bytes);
             core.gate_granted(index, may_wait, line)
         }
-        ReadState::Asked(_) | ReadState::Forwarded(_) => return false,
+        ReadState::Asked(_) | ReadState::Forwarded(_) | ReadState::Searching => return false,
     };
     match gate {
         Gate::Open if !core.has_share() => {
@@ -332,7 +332,7 @@ fn set_read_states(connection: &mut Connection, new: ReadState) {
     }
 }
 
-fn set_front_state(connection: &mut Connection, new: ReadState) {
+pub fn set_front_state(connection: &mut Connection, new: ReadState) {
     if let Some(slot) = connection.slots.front_mut()
         && let SlotKind::Read { state, .. } = &mut slot.kind
     {

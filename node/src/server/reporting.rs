@@ -295,6 +295,10 @@ impl Server {
                 "turns_out_of_time_for_applying",
                 self.core.budget.cut(Purpose::Applying),
             ),
+            (
+                "turns_out_of_time_for_searches",
+                self.core.budget.cut(Purpose::Searches),
+            ),
             ("client_shares_used_up", own.shares_used_up),
             ("busy_polls", own.busy_polls),
             ("busy_polls_in_vain", own.busy_polls_in_vain),

@@ -247,6 +247,7 @@ impl Shards {
     }
 
     /// All items.
+    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {
         let shards = self.places.iter().flatten();
         shards.flat_map(|piece| piece.shard.iter().map(AsRef::as_ref))

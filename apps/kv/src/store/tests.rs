@@ -9,6 +9,7 @@ mod lives;
 mod memory;
 mod meta;
 mod redis;
+mod search;
 mod work;
 
 /// Log time at which the tests start, in ms.

@@ -59,4 +59,6 @@ pub enum ReadState {
     Granted(Index),
     /// Sent to the leader, under this request number.
     Forwarded(u64),
+    /// It looks through all keys, in turns of its own: see `searches.rs`.
+    Searching,
 }

@@ -12,10 +12,12 @@ mod writes;
 pub use counters::OwnCounters;
 pub use hello::too_many_connections;
 
-use super::clients::{Connection, Said, SlotKind};
-use super::core::{Core, Routed};
+use super::clients::{Connection, ReadState, Said, SlotKind};
+use super::core::{Core, Origin, Routed};
+use super::reads::set_front_state;
 use super::redis;
 use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use super::searches::Answered;
 use counters::Closed;
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, READ_KEYS_MAX, Read, are_few};
@@ -198,7 +200,7 @@ fn take_submit(
         return false;
     }
     let name = (submit.session, submit.sequence);
-    let origin = super::core::Origin::Client(connection.id, connection.next_slot());
+    let origin = Origin::Client(connection.id, connection.next_slot());
     let routed = core.write_in_session(origin, name, command);
     let answer = match requests::refused_if_late(core, connection, routed) {
         Routed::Pending => None,
@@ -260,8 +262,12 @@ pub fn answer_query(
         return false;
     }
     let mut text = Vec::new();
+    let origin = Origin::Client(connection.id, connection.first_slot);
     let (line, _) = connection.front_line_and_output(line_bytes);
-    core.store.query(line, &mut text);
+    if core.answer_query(origin, line, &mut text) == Answered::Later {
+        set_front_state(connection, ReadState::Searching);
+        return false;
+    }
     connection.put_answer(Said::Answer, &text);
     true
 }

@@ -10,9 +10,11 @@ mod help;
 mod memory;
 mod transactions;
 
-use super::clients::{Connection, Said, SlotKind};
-use super::core::Core;
+use super::clients::{Connection, ReadState, Said, SlotKind};
+use super::core::{Core, Origin};
+use super::reads::set_front_state;
 use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
+use super::searches::Answered;
 use crate::accounts::DEFAULT_NAME;
 use quorumwire_control::Now;
 use quorumwire_kv::redis::{
@@ -336,13 +338,17 @@ pub fn answer_read(
     }
     let quiet = connection.slots.front().is_some_and(|slot| slot.quiet);
     let is_plain = !quiet && !state(connection).watched.is_asked();
+    let origin = Origin::Client(connection.id, connection.first_slot);
     let (line, output) = connection.front_line_and_output(line_bytes);
+    let mut text = Vec::new();
+    let out = if is_plain { output } else { &mut text };
+    if core.answer_query(origin, line, out) == Answered::Later {
+        set_front_state(connection, ReadState::Searching);
+        return false;
+    }
     if is_plain {
-        core.store.query(line, output);
         return true;
     }
-    let mut text = Vec::new();
-    core.store.query(line, &mut text);
     put_read_answer(connection, line_bytes, quiet, &text);
     true
 }

@@ -1,5 +1,6 @@
 //! Commands that look for keys. A `SCAN` goes in the order of hashes that are the same on all replicas, so
 //! that its cursor is good at each of them and for any time.
+use super::super::search::Search;
 use super::super::shards::Position;
 use super::work::{PER_KEY_SEEN, PER_PATTERN_STEP, PER_PIECE};
 use super::{Answer, Arguments, Fault, Item, Outcome, SYNTAX, Store, number, reply};
@@ -90,38 +91,16 @@ impl Store {
         answer.bulk_or_null(found)
     }
 
-    /// Looks at all keys; its answer is in the order of their bytes.
+    /// Looks at all keys at once; its answer is in the order of their bytes.
     pub(super) fn keys(&self, words: &Arguments<'_>, answer: &mut Answer<'_>) -> Outcome {
-        let pattern = pattern(words[1])?;
-        let mut found = Vec::new();
-        let (mut bytes, mut work) = (0, 0);
-        for item in self.items.iter() {
-            // As much work on every replica, whatever waits for its removal there.
-            if item.deadline_ms <= self.log_time_ms {
-                continue;
-            }
-            let mut steps = 0;
-            let fits = pattern.matches_counting(item.key(), &mut steps);
-            work += PER_KEY_SEEN + steps * PER_PATTERN_STEP;
-            if work > answer.work_left {
-                break;
-            }
-            if fits {
-                bytes += item.key().len() + reply::FRAME_BYTES_MAX;
-                if answer.has_room(bytes).is_ok() {
-                    found.push(item.key());
-                }
-            }
-        }
+        pattern(words[1])?;
+        let room = answer.end_max.saturating_sub(answer.out.len());
+        let mut search = Search::new(answer.resp, words[1], room);
+        search.begin(self);
+        let done = search.look(answer.work_left);
         // Items come in another order on each replica: what is said must not depend on it.
-        answer.spend(work)?;
-        answer.has_room(bytes)?;
-        found.sort_unstable();
-        reply::array_header(answer.out, found.len());
-        for key in found {
-            reply::bulk(answer.out, key);
-        }
-        Ok(())
+        answer.spend(done.work)?;
+        search.put(answer.out)
     }
 
     /// How many keys are there; those whose time has passed and that wait for their removal are not.

@@ -12,7 +12,7 @@ pub(in crate::store) const PER_KEY_SEEN: usize = 256;
 pub(in crate::store) const PER_PIECE: usize = 1024 * PER_KEY_SEEN;
 
 /// Work for each step of comparing a key with a pattern.
-pub(super) const PER_PATTERN_STEP: usize = 8;
+pub(in crate::store) const PER_PATTERN_STEP: usize = 8;
 
 /// Work for each digit of a number with a fraction.
 pub(super) const PER_DIGIT: usize = 64;
