@@ -6,6 +6,19 @@ use quorumwire_interfaces::{Command, EntryKind};
 use quorumwire_wire::{BUNDLED_HEADER_BYTES, put_bundled};
 use std::borrow::Cow;
 
+/// What the commands of one entry of several may be in work together, whoever measures it: nobody breaks off to apply
+/// an entry, so a state machine is busy for so long with one.
+const BUNDLE_WORK_MAX: usize = 16 << 20;
+
+/// A command that waits.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitingCommand<'a> {
+    /// What it is.
+    pub command: Command<'a>,
+    /// What it is at most in work for the state machine.
+    pub work: usize,
+}
+
 /// What becomes one entry.
 #[derive(Debug)]
 pub struct NextEntry<'a> {
@@ -33,7 +46,7 @@ impl NextEntry<'_> {
 /// The first entries, at most so many, that the commands `waiting` become, in their order, with payloads of at
 /// most `payload_bytes_max`. Ticks and fragments stand alone, as does a command that has no other beside it.
 pub fn next_entries<'a>(
-    waiting: impl IntoIterator<Item = Command<'a>>,
+    waiting: impl IntoIterator<Item = WaitingCommand<'a>>,
     payload_bytes_max: usize,
     entries_max: usize,
 ) -> Vec<NextEntry<'a>> {
@@ -42,9 +55,11 @@ pub fn next_entries<'a>(
     while entries.len() < entries_max
         && let Some(first) = waiting.next()
     {
-        let mut room = payload_bytes_max;
-        let mut fits = |command: &Command<'_>| {
-            let left = bundled_bytes(command).and_then(|bytes| room.checked_sub(bytes));
+        let mut room = (payload_bytes_max, BUNDLE_WORK_MAX);
+        let mut fits = |next: &WaitingCommand<'_>| {
+            let left = bundled_bytes(&next.command)
+                .and_then(|bytes| room.0.checked_sub(bytes))
+                .zip(room.1.checked_sub(next.work));
             room = left.unwrap_or(room);
             left.is_some()
         };
@@ -54,12 +69,13 @@ pub fn next_entries<'a>(
             while let Some(next) = waiting.next_if(&mut fits) {
                 if commands == 1 {
                     bundle.reserve(payload_bytes_max);
-                    put(&mut bundle, &first);
+                    put(&mut bundle, &first.command);
                 }
-                put(&mut bundle, &next);
+                put(&mut bundle, &next.command);
                 commands += 1;
             }
         }
+        let first = first.command;
         entries.push(if commands == 1 {
             NextEntry {
                 commands,
@@ -114,9 +130,35 @@ mod tests {
         }
     }
 
+    fn cheap<'a>(commands: &[Command<'a>]) -> impl Iterator<Item = WaitingCommand<'a>> {
+        let cheap = |command: &Command<'a>| WaitingCommand {
+            command: *command,
+            work: 0,
+        };
+        commands.iter().map(cheap)
+    }
+
+    /// Whoever applies an entry applies all of it.
+    #[test]
+    fn what_is_much_work_does_not_become_one_entry() {
+        const HALF: usize = BUNDLE_WORK_MAX / 2;
+        let command = command(EntryKind::Command, 0, b"one");
+        for (works, expected) in [
+            (&[0, HALF, HALF, 0, 0, 1][..], &[5, 1][..]),
+            (&[2 * BUNDLE_WORK_MAX, 0, 0], &[1, 2]),
+            (&[0, 2 * BUNDLE_WORK_MAX, 0, 0], &[1, 1, 2]),
+            (&[HALF + 1; 3], &[1, 1, 1]),
+        ] {
+            let waiting = works.iter().map(|&work| WaitingCommand { command, work });
+            let entries = next_entries(waiting, MOST, 99);
+            let counts: Vec<u16> = entries.iter().map(|entry| entry.commands).collect();
+            assert_eq!(counts, expected, "{works:?}");
+        }
+    }
+
     /// How many commands each entry holds, its kind and its bytes.
     fn shapes(waiting: &[Command<'_>], entries_max: usize) -> Vec<(u16, EntryKind, usize)> {
-        next_entries(waiting.iter().copied(), MOST, entries_max)
+        next_entries(cheap(waiting), MOST, entries_max)
             .iter()
             .map(|it| (it.commands, it.command().kind, it.command().payload.len()))
             .collect()
@@ -130,7 +172,7 @@ mod tests {
             .map(|payload| command(EntryKind::Command, 0, payload))
             .collect();
         waiting[1].session = 7;
-        let entries = next_entries(waiting.iter().copied(), MOST, 9);
+        let entries = next_entries(cheap(&waiting), MOST, 9);
         let mut found = Vec::new();
         for entry in &entries {
             let entry = entry.command();

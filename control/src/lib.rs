@@ -48,7 +48,7 @@ mod stored;
 mod wall_clock;
 
 pub use api::*;
-pub use bundles::{NextEntry, next_entries};
+pub use bundles::{NextEntry, WaitingCommand, next_entries};
 pub use fast_term::*;
 pub use log_clock::*;
 pub use records::{append_record, put_payload, record_kind};

@@ -5,7 +5,7 @@ use crate::plan::Settings;
 use crate::planted::mutant;
 use crate::random::mix;
 use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Engage, append_record, next_entries};
+use quorumwire_control::{Engage, WaitingCommand, append_record, next_entries};
 use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
 use quorumwire_interfaces::{
     Answer, Command, EntryKind, Grant, Index, PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys,
@@ -393,7 +393,10 @@ impl Plane {
     ) -> Result<(), PlaneError> {
         let tick = tick.encode();
         while !self.waiting.is_empty() {
-            let waiting = self.waiting.iter().map(|it| it.command(tick.as_ref()));
+            let waiting = self.waiting.iter().map(|it| WaitingCommand {
+                command: it.command(tick.as_ref()),
+                work: 0, // nothing is measured here
+            });
             let most = self.engine.limits().payload_bytes_max;
             let mut entries = next_entries(waiting, most, 1);
             let Some(entry) = entries.pop() else {

@@ -8,7 +8,7 @@ use quorumwire_kv::redis::{Resp, Script};
 use quorumwire_kv::{Command, VALUE_BYTES_MAX, WORK_MAX};
 use redis_oracle::array;
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const KEYS: u32 = 1_000_000;
 /// Values of the greatest length.
@@ -127,4 +127,23 @@ fn what_an_entry_costs_at_most() {
             println!("{name}: {} ms, limited: {is_limited}", took.as_millis());
         }
     }
+}
+
+/// A standstill in which as many lives ended as there are keys, each at a millisecond of its own; then the log's time
+/// goes on.
+#[test]
+#[ignore = "measures"]
+fn what_a_tick_after_a_standstill_costs() {
+    let mut log = Log {
+        store: quorumwire_kv::Store::new(),
+        index: 0,
+    };
+    for first in (0..KEYS).step_by(1000) {
+        let set = |number| format!("SET key:{number:07} x PX {}", 1000 + number);
+        log.run(&(first..first + 1000).map(set).collect::<Vec<_>>());
+    }
+    let before = Instant::now();
+    log.store.advance(LogTime(u64::from(KEYS) * 2));
+    let took = before.elapsed();
+    println!("a tick that ends {KEYS} lives: {} us", took.as_micros());
 }

@@ -250,6 +250,10 @@ const OTHERS: &[(&str, &str)] = &[
         "Turns of the event loop that left a search through all keys to the next one because its time was over",
     ),
     (
+        "client_writes_waited_for_work",
+        "Expensive writes that waited because those of clients here on their way were as much work as they may be",
+    ),
+    (
         "client_shares_used_up",
         "Times a client's connection had had its share of a turn and waited behind the others",
     ),
@@ -535,10 +539,7 @@ const OTHERS: &[(&str, &str)] = &[
         "Commands of clients of the port `client` that had run before, answered as they were then",
     ),
     ("client_port_pings", "Pings on the port `client`"),
-    (
-        "client_port_queries",
-        "Queries from clients of the port `client`",
-    ),
+    ("client_port_queries", "Queries on the port `client`"),
     (
         "client_port_refused_answer_gone",
         "Repeated commands of clients of the port `client` that had run before; the answer was too long to be kept",

@@ -90,7 +90,7 @@ pub enum Said {
 }
 
 /// Names a connection; never used again.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[cfg_attr(test, derive(Default))]
 pub struct ConnectionId {
     slot: u32,
@@ -266,7 +266,7 @@ impl Connection {
             line_bytes,
             keys,
             keys_done: 0,
-            one_by_one: false,
+            keys_at_once: u32::MAX,
             state,
         };
         self.push(kind, None);

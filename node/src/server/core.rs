@@ -6,6 +6,7 @@ use super::budget::Budget;
 use super::clients::ConnectionId;
 use super::clock;
 use super::counters::Counters;
+use super::in_flight::InFlight;
 use super::journal::Journal;
 use super::links::Links;
 use super::log_time::{LeaderClock, Overdue};
@@ -182,6 +183,8 @@ pub struct Core {
     pub waiting_for_apply: Vec<(Index, Reader)>,
     /// Some of those that wait could be answered, and wait for time.
     pub has_late_reads: bool,
+    /// Expensive writes of clients here.
+    pub in_flight: InFlight,
     /// Reads that look through all keys, and take longer than a turn.
     pub searches: Searches,
     /// How much may be done in this turn.
@@ -251,6 +254,7 @@ impl Core {
             asked: BTreeMap::new(),
             waiting_for_apply: Vec::new(),
             has_late_reads: false,
+            in_flight: InFlight::default(),
             searches: Searches::default(),
             budget: Budget::new(Duration::MAX),
             share_ends: u64::MAX,

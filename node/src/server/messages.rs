@@ -93,7 +93,7 @@ impl Server {
         };
         match reply.outcome() {
             ForwardOutcome::Done if forward.is_read && answer == reply::REPLY_TOO_LARGE => {
-                self.read_one_by_one(forward.origin, answer);
+                self.read_in_parts(forward.origin, answer);
             }
             ForwardOutcome::Done => self.complete_as(forward.origin, Said::Answer, answer),
             ForwardOutcome::Repeated => {
@@ -182,7 +182,7 @@ impl Server {
     }
 
     /// The leader's answer to a read would not fit one message.
-    fn read_one_by_one(&mut self, origin: Origin, answer: &[u8]) {
+    fn read_in_parts(&mut self, origin: Origin, answer: &[u8]) {
         let Origin::Client(id, slot_number) = origin else {
             return self.complete_origin(origin, answer);
         };
@@ -191,7 +191,7 @@ impl Server {
             return self.complete_as(origin, Said::Answer, answer); // it asks for less by itself
         }
         if let Some(connection) = self.clients.get(id) {
-            reads::forward_one_by_one(connection, slot_number);
+            reads::forward_in_parts(connection, slot_number);
         }
         self.clients.attend(id);
     }

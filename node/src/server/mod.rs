@@ -22,6 +22,7 @@ mod dial;
 mod folder;
 mod handshakes;
 mod how_far;
+mod in_flight;
 mod journal;
 mod links;
 mod log_time;
@@ -399,6 +400,7 @@ impl Server {
         self.refuse_overdue_reads();
         self.hand_over_if_disk_full();
         self.keep_memory_option();
+        self.let_expensive_in();
         self.time_out_requests();
         self.time_out_datagrams();
         self.give_states();

@@ -5,11 +5,12 @@ use super::core::Origin;
 use crate::keys::ClusterKeys;
 use crate::report::DataPlaneReport;
 use bytes::{BufMut, Bytes, BytesMut};
-use quorumwire_control::{Engage, NextEntry, Now, append_record, next_entries};
+use quorumwire_control::{Engage, NextEntry, Now, WaitingCommand, append_record, next_entries};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, Lineage, MemcachedLeave,
     PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer, Registers, ReplicaId, Term,
 };
+use quorumwire_kv::Command as Write;
 use quorumwire_wire::Tick;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,6 +36,8 @@ pub struct Submission {
     pub session: u64,
     pub sequence: u64,
     pub payload: Bytes,
+    /// What it is at most in work for the state machine.
+    work: u32,
     /// Who waits for its answer; none for all but the last fragment of a command, and for ticks.
     pub origin: Option<Origin>,
     pub at: Now,
@@ -462,6 +465,7 @@ impl Plane {
             session: request.session,
             sequence: request.sequence,
             payload: request.payload.clone(),
+            work: work_of(request.kind, &request.payload),
             origin: Some(origin),
             at,
         });
@@ -487,6 +491,7 @@ impl Plane {
             kind,
             session,
             sequence,
+            work: work_of(kind, &payload),
             payload,
             origin,
             at,
@@ -531,7 +536,10 @@ impl Plane {
     ) -> Result<(), PlaneError> {
         let tick = tick.encode();
         while !self.waiting.is_empty() {
-            let waiting = self.waiting.iter().map(|it| it.command(tick.as_ref()));
+            let waiting = self.waiting.iter().map(|it| WaitingCommand {
+                command: it.command(tick.as_ref()),
+                work: it.work as usize,
+            });
             let entries = next_entries(waiting, self.payload_bytes_max, SUBMITTED_AT_ONCE);
             let commands: Vec<Command<'_>> = entries.iter().map(NextEntry::command).collect();
             let counts: Vec<u16> = entries.iter().map(|it| it.commands).collect();
@@ -584,6 +592,15 @@ impl Plane {
             submitted(index, position, submission);
         }
     }
+}
+
+/// What a submission is at most in work. What becomes of pieces is one command in an entry of its own.
+fn work_of(kind: EntryKind, payload: &[u8]) -> u32 {
+    let work = match kind {
+        EntryKind::Command => Write::decode(payload).map_or(0, |it| it.work_max()),
+        EntryKind::Fragment | EntryKind::Tick | EntryKind::Bundle => 0,
+    };
+    u32::try_from(work).unwrap_or(u32::MAX)
 }
 
 impl Submission {

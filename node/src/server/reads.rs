@@ -17,17 +17,17 @@ pub struct Place {
     pub line_bytes: u32,
     pub keys: u32,
     pub keys_done: u32,
-    pub one_by_one: bool,
+    pub keys_at_once: u32,
 }
 
 impl Place {
     /// What to ask the leader for next: all that is not answered yet, or one key of it.
-    fn line_to_forward(self, line: &[u8]) -> Vec<u8> {
+    pub fn line_to_forward(self, line: &[u8]) -> Vec<u8> {
         let read = Read::from_line(line);
         let Some(Asked::Items { keys, with_unique }) = read.as_ref().map(Read::asked) else {
             return line.to_vec(); // has but one
         };
-        let most = if self.one_by_one { 1 } else { usize::MAX };
+        let most = self.keys_at_once as usize;
         let mut asked = Vec::with_capacity(line.len());
         asked.extend_from_slice(if with_unique { b"gets" } else { b"get" });
         for key in keys.iter().skip(self.keys_done as usize).take(most) {
@@ -194,7 +194,7 @@ pub fn advance_read(
         // are promised no order.
         Gate::NotLeader if connection.own.is_none() && connection.has_undecided_write() => false,
         Gate::NotLeader => {
-            if place.one_by_one && connection.output_waiting() >= OUTPUT_BYTES_MAX {
+            if place.keys_at_once < u32::MAX && connection.output_waiting() >= OUTPUT_BYTES_MAX {
                 connection.cut = true;
                 return false;
             }
@@ -271,43 +271,48 @@ pub fn put_read_answer(
     }
 }
 
-/// The leader's answer to a forwarded read would not fit one message: ask for the keys one by one.
-pub fn forward_one_by_one(connection: &mut Connection, slot_number: u64) {
+/// The leader's answer to a forwarded read would not fit one message: ask for half as many of its keys at once.
+pub fn forward_in_parts(connection: &mut Connection, slot_number: u64) {
     if let Some((slot, _)) = connection.slot_mut(slot_number)
         && let SlotKind::Read {
-            one_by_one, state, ..
+            keys,
+            keys_done,
+            keys_at_once,
+            state,
+            ..
         } = &mut slot.kind
     {
-        *one_by_one = true;
+        let asked = (*keys - *keys_done).min(*keys_at_once);
+        *keys_at_once = (asked / 2).max(1);
         *state = ReadState::Gated(Index(0));
     }
 }
 
-/// The leader's answer for one key of the read at the front.
-pub fn take_one_of_many(connection: &mut Connection, answer: &[u8]) {
+/// The leader's answer for some keys of the read at the front.
+pub fn take_part(connection: &mut Connection, answer: &[u8]) {
     let Some(slot) = connection.slots.front_mut() else {
         return;
     };
     let SlotKind::Read {
         line_bytes,
+        keys,
         keys_done,
+        keys_at_once,
         state,
-        ..
     } = &mut slot.kind
     else {
         return;
     };
-    let Some(item) = answer.strip_suffix(reply::END) else {
+    let Some(items) = answer.strip_suffix(reply::END) else {
         let front = connection.first_slot;
         connection.keep_answer(front, Said::Refusal, answer); // an error: it is the answer to all
         return;
     };
-    *keys_done += 1;
+    *keys_done += (*keys - *keys_done).min(*keys_at_once);
     *state = ReadState::Gated(Index(0));
-    let (line_bytes, keys_done) = (*line_bytes, *keys_done as usize);
-    let (line, output) = connection.front_line_and_output(line_bytes);
-    output.extend_from_slice(item);
-    let is_last = Read::from_line(line).is_none_or(|read| read.key_count() <= keys_done);
+    let (line_bytes, is_last) = (*line_bytes, keys_done == keys);
+    let (_, output) = connection.front_line_and_output(line_bytes);
+    output.extend_from_slice(items);
     if is_last {
         output.extend_from_slice(reply::END);
         connection.pop_slot();

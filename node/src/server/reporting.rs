@@ -299,6 +299,7 @@ impl Server {
                 "turns_out_of_time_for_searches",
                 self.core.budget.cut(Purpose::Searches),
             ),
+            ("client_writes_waited_for_work", self.core.in_flight.waits),
             ("client_shares_used_up", own.shares_used_up),
             ("busy_polls", own.busy_polls),
             ("busy_polls_in_vain", own.busy_polls_in_vain),

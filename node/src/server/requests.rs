@@ -7,7 +7,7 @@ use super::asks::{self, Ask};
 use super::budget::Purpose;
 use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, SlotKind};
 use super::core::{Core, Origin, Routed};
-use super::reads::{Place, advance_read, put_read_answer, take_one_of_many};
+use super::reads::{Place, advance_read, put_read_answer, take_part};
 use super::stats::Statistics;
 use super::{Server, clock, memory, own, redis};
 use quorumwire_interfaces::Index;
@@ -94,6 +94,8 @@ impl Server {
 
     /// Hands the answer of a write, or of a forwarded read, to its connection.
     pub fn complete(&mut self, id: ConnectionId, slot_number: u64, said: Said, answer: &[u8]) {
+        let next = self.core.in_flight.end(id, slot_number);
+        self.core.attend_later.extend(next);
         let Some(connection) = self.clients.get(id) else {
             return; // gone meanwhile
         };
@@ -107,10 +109,8 @@ impl Server {
                 }
                 connection.pop_slot();
             }
-            SlotKind::Read {
-                one_by_one: true, ..
-            } if is_front => {
-                take_one_of_many(connection, answer);
+            SlotKind::Read { keys_at_once, .. } if is_front && keys_at_once < u32::MAX => {
+                take_part(connection, answer);
             }
             SlotKind::Write | SlotKind::Read { .. } | SlotKind::Asked => {
                 connection.keep_answer(slot_number, said, answer);
@@ -130,6 +130,14 @@ impl Server {
         self.clients.count_answer(id, answer.len());
         self.shed_clients();
         self.clients.attend(id);
+    }
+
+    /// Has the next connections looked at whose expensive writes may go, and forgets those that have gone.
+    pub fn let_expensive_in(&mut self) {
+        let clients = &mut self.clients;
+        let waits = |id| clients.get(id).is_some_and(|it| it.stalled);
+        self.core.in_flight.keep(waits);
+        self.core.attend_later.extend(self.core.in_flight.next());
     }
 
     /// Closes connections as long as all of them hold too much.
@@ -337,9 +345,17 @@ pub fn take_write(
         return false;
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
-    let routed = core.write_or_limit(origin, command);
+    let routed = if core.in_flight.admits(connection.id, work) {
+        core.write_or_limit(origin, command)
+    } else {
+        Routed::Stalled
+    };
     let answer = match refused_if_late(core, connection, routed) {
-        Routed::Pending => None,
+        Routed::Pending => {
+            let slot = connection.next_slot();
+            core.in_flight.begin(connection.id, slot, work);
+            None
+        }
         Routed::Stalled => return false,
         Routed::Answer(text) => Some(text.as_bytes().into()),
     };
@@ -513,7 +529,7 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
                     line_bytes,
                     keys,
                     keys_done,
-                    one_by_one,
+                    keys_at_once,
                     state,
                 },
                 None,
@@ -522,7 +538,7 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
                     line_bytes,
                     keys,
                     keys_done,
-                    one_by_one,
+                    keys_at_once,
                 };
                 if !advance_read(core, connection, place, state) {
                     return;

@@ -4,6 +4,7 @@ use super::*;
 use crate::server::clients::{Clients, Protocol};
 use crate::server::core::Reader;
 use crate::server::plane_turn::tests::leader_of_one;
+use crate::server::reads;
 use mio::net::TcpListener;
 use mio::{Events, Poll};
 use quorumwire_control::Now;
@@ -236,6 +237,91 @@ fn expensive_writes_of_one_connection_go_into_the_log_one_by_one() {
     host.clients.put_back(connection);
     host.serve_all(greedy_id);
     assert_eq!(host.core.proposals.len(), 1 + 100 + 1);
+}
+
+/// Each connection has but one on its way, and there can be thousands.
+#[test]
+fn expensive_writes_of_many_connections_wait_for_each_other() {
+    let mut host = Host::start();
+    for number in 0..12 {
+        host.apply(&format!("SETRANGE v{number} {} x", VALUE_BYTES_MAX - 1));
+    }
+    let sources = (0..12).fold(String::new(), |keys, number| format!("{keys} v{number}"));
+    let bitop = text(&format!("BITOP OR to{sources}"));
+    let mut sockets = Vec::new();
+    let mut ids = Vec::new();
+    for _ in 0..8 {
+        let (mut socket, id) = host.connect();
+        socket.write_all(&bitop).unwrap();
+        host.wait_for(id);
+        host.serve_all(id);
+        sockets.push(socket);
+        ids.push(id);
+    }
+    assert_eq!(host.core.proposals.len(), 5, "64 MiB");
+    let (mut modest, modest_id) = host.connect();
+    modest.write_all(&text("SET k 1")).unwrap();
+    host.wait_for(modest_id);
+    host.serve_all(modest_id);
+    assert_eq!(host.core.proposals.len(), 6);
+    // One is answered: the one that has waited the longest goes.
+    assert_eq!(host.core.in_flight.end(ids[0], 0), Some(ids[5]));
+    for (id, expected) in [(ids[7], 6), (ids[5], 7), (ids[6], 7)] {
+        host.serve_all(id);
+        assert_eq!(host.core.proposals.len(), expected);
+    }
+    // Who has waited for too long is told, as of whatever else cannot go.
+    let connection = host.clients.get(ids[6]).unwrap();
+    connection.must_refuse = true;
+    host.serve_all(ids[6]);
+    let connection = host.clients.get(ids[6]).unwrap();
+    let told = connection.slots.front().map(|slot| slot.answer.clone());
+    assert!(told.is_none() && connection.output_waiting() > 0);
+}
+
+#[test]
+fn a_long_answer_is_asked_for_in_ever_smaller_parts() {
+    let mut host = Host::start();
+    let (_socket, id) = host.connect();
+    let connection = host.clients.get(id).unwrap();
+    let keys = (0..10).fold(String::new(), |keys, number| format!("{keys} k{number}"));
+    connection.push_read(format!("get{keys}").as_bytes(), 10, ReadState::Forwarded(1));
+    let asked = |connection: &mut Connection| {
+        let SlotKind::Read {
+            line_bytes,
+            keys,
+            keys_done,
+            keys_at_once,
+            ..
+        } = connection.slots.front().unwrap().kind
+        else {
+            panic!("no read");
+        };
+        let place = Place {
+            line_bytes,
+            keys,
+            keys_done,
+            keys_at_once,
+        };
+        let (line, _) = connection.front_line_and_output(line_bytes);
+        let line = line.to_vec();
+        String::from_utf8(place.line_to_forward(&line)).unwrap()
+    };
+    assert_eq!(asked(connection), format!("get{keys}"));
+    for line in ["get k0 k1 k2 k3 k4", "get k0 k1"] {
+        reads::forward_in_parts(connection, 0);
+        assert_eq!(asked(connection), line);
+    }
+    take_part(connection, b"VALUE k0 0 1\r\na\r\nEND\r\n");
+    assert_eq!(asked(connection), "get k2 k3");
+    reads::forward_in_parts(connection, 0);
+    for number in 2..10 {
+        assert_eq!(asked(connection), format!("get k{number}"));
+        reads::forward_in_parts(connection, 0); // it cannot get smaller
+        take_part(connection, b"END\r\n");
+    }
+    assert!(connection.slots.is_empty());
+    assert_eq!(connection.output, b"VALUE k0 0 1\r\na\r\nEND\r\n");
 }
 
 #[test]

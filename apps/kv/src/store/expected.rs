@@ -46,10 +46,39 @@ const EXPENSIVE: [(&[u8], WorksOn); 21] = [
     (b"substr", WorksOn::Values),
 ];
 
+impl Command<'_> {
+    /// What it is in work at most, whatever values are there by then, as [`Store::expected_work`] has it.
+    #[must_use]
+    pub fn work_max(&self) -> usize {
+        Estimate::Worst.of_command(self)
+    }
+}
+
 impl Store {
     /// What a write is likely to be in work, in the measure of [`WORK_MAX`], beside its own bytes: 0 if that is little.
     #[must_use]
     pub fn expected_work(&self, command: &Command<'_>) -> usize {
+        Estimate::From(self).of_command(command)
+    }
+
+    /// The same for what [`query`](quorumwire_interfaces::StateMachine::query) takes.
+    #[must_use]
+    pub fn expected_work_of_query(&self, request: &[u8]) -> usize {
+        Estimate::From(self).of_query(request)
+    }
+}
+
+/// By which values work is estimated.
+#[derive(Clone, Copy)]
+enum Estimate<'s> {
+    /// By those that are there.
+    From(&'s Store),
+    /// As if they were as long as they may be.
+    Worst,
+}
+
+impl Estimate<'_> {
+    fn of_command(self, command: &Command<'_>) -> usize {
         match command {
             Command::Append { key, .. } | Command::Prepend { key, .. } => self.value_bytes(*key),
             Command::GetAndTouch { keys, .. } => self.values_bytes(*keys),
@@ -57,9 +86,7 @@ impl Store {
                 self.value_bytes(meta.key(&mut NO_KEY.clone()))
             }
             Command::Redis(script) => {
-                let each = script
-                    .each_command()
-                    .map(|words| self.expected_work_of(&words));
+                let each = script.each_command().map(|words| self.of_words(&words));
                 each.fold(0, usize::saturating_add).min(WORK_MAX)
             }
             Command::Set(_)
@@ -76,14 +103,12 @@ impl Store {
         }
     }
 
-    /// The same for what [`query`](quorumwire_interfaces::StateMachine::query) takes.
-    #[must_use]
-    pub fn expected_work_of_query(&self, request: &[u8]) -> usize {
+    fn of_query(self, request: &[u8]) -> usize {
         if let Some((&version, text)) = request.split_first()
             && Resp::from_byte(version).is_some()
         {
             let words = Words::from_text(text);
-            return words.map_or(0, |words| self.expected_work_of(&words));
+            return words.map_or(0, |words| self.of_words(&words));
         }
         match Read::from_line(request).as_ref().map(Read::asked) {
             Some(Asked::Items { keys, .. }) => self.values_bytes(keys),
@@ -92,7 +117,7 @@ impl Store {
         }
     }
 
-    fn expected_work_of(&self, words: &Words<'_>) -> usize {
+    fn of_words(self, words: &Words<'_>) -> usize {
         let name = words.get(0).unwrap_or_default();
         let known = EXPENSIVE
             .iter()
@@ -110,7 +135,7 @@ impl Store {
             }
             Some(WorksOn::Growth) => self.growth(words),
             Some(WorksOn::Keys) => {
-                let keys = usize::try_from(self.items.count()).unwrap_or(usize::MAX);
+                let keys = self.key_count();
                 keys.saturating_mul(PER_KEY_SEEN)
             }
             Some(WorksOn::SomeKeys) => PER_PIECE,
@@ -118,7 +143,7 @@ impl Store {
         work.min(WORK_MAX)
     }
 
-    fn named_values_bytes(&self, words: &Words<'_>) -> usize {
+    fn named_values_bytes(self, words: &Words<'_>) -> usize {
         let Ok(spec) = find(words) else { return 0 };
         let named = words.iter().enumerate();
         let named = named.filter(|(place, _)| spec.is_key(*place, words.len()));
@@ -128,7 +153,7 @@ impl Store {
 
     /// How long a value is made that is shorter. A place is one of bytes, of bits, or of fields of up to 64 of these:
     /// the most that it can be is taken.
-    fn growth(&self, words: &Words<'_>) -> usize {
+    fn growth(self, words: &Words<'_>) -> usize {
         let places = words.iter().skip(2).filter_map(|word| {
             let (word, factor) = match word.strip_prefix(b"#") {
                 Some(number) => (number, 64),
@@ -145,13 +170,32 @@ impl Store {
             .is_some_and(|name| name.eq_ignore_ascii_case(b"setrange"));
         let end = places.max().unwrap_or(0) / if is_bytes { 1 } else { 8 };
         let end = end.min(VALUE_BYTES_MAX);
-        if self.value_bytes(key) < end { end } else { 0 }
+        match self {
+            Self::From(store) if store.value_bytes(key) >= end => 0,
+            Self::From(_) | Self::Worst => end,
+        }
     }
 
-    fn values_bytes(&self, keys: Keys<'_>) -> usize {
+    fn values_bytes(self, keys: Keys<'_>) -> usize {
         keys.iter().map(|key| self.value_bytes(key)).sum()
     }
 
+    fn value_bytes(self, key: Key<'_>) -> usize {
+        match self {
+            Self::From(store) => store.value_bytes(key),
+            Self::Worst => VALUE_BYTES_MAX,
+        }
+    }
+
+    fn key_count(self) -> usize {
+        match self {
+            Self::From(store) => usize::try_from(store.items.count()).unwrap_or(usize::MAX),
+            Self::Worst => usize::MAX,
+        }
+    }
+}
+
+impl Store {
     fn value_bytes(&self, key: Key<'_>) -> usize {
         self.get(key).map_or(0, |item| item.value.len())
     }

@@ -2,6 +2,7 @@
 //! longest ago. All of it follows from the log, so that replicas refuse and evict alike. Holds no items.
 use std::collections::BTreeMap;
 
+use super::ends::Ends;
 use super::item::{Item, NEVER, OVERHEAD_BYTES};
 use super::shards::Position;
 
@@ -59,12 +60,12 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.count += other.count;
         self.bytes += other.bytes;
     }
 
-    fn subtract(&mut self, bytes: u64) {
+    pub(super) fn subtract(&mut self, bytes: u64) {
         self.count -= 1;
         self.bytes -= bytes;
     }
@@ -78,7 +79,7 @@ pub(super) struct Memory {
     all: Sum,
     /// By their ends, those that have one and whose time has not passed. When it does, they are nobody's any
     /// more, however long they wait for their removal: how far that got is not part of the state.
-    ending: BTreeMap<u64, Sum>,
+    ending: Ends,
     gone: Sum,
     /// Thrown away with all items, and not freed yet.
     discarded: Vec<BTreeMap<u64, Sum>>,
@@ -117,12 +118,11 @@ impl Memory {
         };
         self.all.add(sum);
         if now.deadline_ms != NEVER {
-            let place = if now.deadline_ms <= self.now_ms {
-                &mut self.gone
+            if now.deadline_ms <= self.now_ms {
+                self.gone.add(sum);
             } else {
-                self.ending.entry(now.deadline_ms).or_default()
-            };
-            place.add(sum);
+                self.ending.add(now.deadline_ms, sum);
+            }
         }
         self.order.insert(hash, now);
     }
@@ -132,14 +132,7 @@ impl Memory {
         if before.deadline_ms <= self.now_ms {
             self.gone.subtract(before.bytes);
         } else if before.deadline_ms != NEVER {
-            let sum = self
-                .ending
-                .get_mut(&before.deadline_ms)
-                .expect("an item was added with its end");
-            sum.subtract(before.bytes);
-            if sum.count == 0 {
-                self.ending.remove(&before.deadline_ms);
-            }
+            self.ending.subtract(before.deadline_ms, before.bytes);
         }
         self.order.remove(hash, before);
     }
@@ -156,32 +149,26 @@ impl Memory {
         }
     }
 
-    /// The log's time has come this far; how many ends have passed.
+    /// The log's time has come this far; in how many steps what has ended was added up.
     pub(super) fn move_time(&mut self, now_ms: u64) -> usize {
+        let (passed, steps) = self.ending.within(self.now_ms + 1..now_ms + 1);
+        self.gone.add(passed);
         self.now_ms = now_ms;
-        let mut passed = 0;
-        while let Some(first) = self.ending.first_entry()
-            && *first.key() <= now_ms
-        {
-            self.gone.add(first.remove());
-            passed += 1;
-        }
-        passed
+        steps
     }
 
     /// All items are gone at once.
     pub(super) fn flush(&mut self) {
         self.all = Sum::default();
         self.gone = Sum::default();
-        let ending = std::mem::take(&mut self.ending);
-        if !ending.is_empty() {
-            self.discarded.push(ending);
-        }
+        let ending = self.ending.take().filter(|sums| !sums.is_empty());
+        self.discarded.extend(ending);
         self.order.flush();
     }
 
     /// Frees some of what was thrown away.
     pub(super) fn drop_discarded(&mut self) {
+        self.ending.sweep(self.now_ms, DISCARDED_PER_COMMAND_MAX);
         drop_some(&mut self.discarded);
         drop_some(&mut self.order.discarded);
     }

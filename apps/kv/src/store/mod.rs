@@ -11,6 +11,7 @@ mod alarms;
 mod awaiting;
 mod changes;
 mod clock;
+mod ends;
 mod evict;
 mod expected;
 mod item;

@@ -201,9 +201,17 @@ fn take_submit(
     }
     let name = (submit.session, submit.sequence);
     let origin = Origin::Client(connection.id, connection.next_slot());
-    let routed = core.write_in_session(origin, name, command);
+    let routed = if core.in_flight.admits(connection.id, work) {
+        core.write_in_session(origin, name, command)
+    } else {
+        Routed::Stalled
+    };
     let answer = match requests::refused_if_late(core, connection, routed) {
-        Routed::Pending => None,
+        Routed::Pending => {
+            let slot = connection.next_slot();
+            core.in_flight.begin(connection.id, slot, work);
+            None
+        }
         Routed::Stalled => return false,
         Routed::Answer(text) => Some(text.as_bytes().into()),
     };

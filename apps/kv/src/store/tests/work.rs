@@ -1,5 +1,6 @@
 //! What requests cost is counted, and expensive ones are known before.
 use super::*;
+use crate::WORK_MAX;
 use crate::redis::{Resp, Script, Words, reply};
 
 const MIB: u64 = 1 << 20;
@@ -160,6 +161,71 @@ fn an_expensive_command_is_known_before_and_others_cost_no_look() {
     };
     let both = log.store.expected_work(&Command::Redis(both));
     assert_eq!(both, 2 * VALUE_BYTES_MAX);
+}
+
+/// Whoever puts commands together that are carried out together goes by this: values may come to be there meanwhile.
+#[test]
+fn no_command_costs_more_than_it_may_at_most() {
+    let large = (0..12).fold(String::new(), |keys, number| {
+        format!("{keys} large{number}")
+    });
+    for command in [
+        &format!("BITOP OR to{large}"),
+        "BITCOUNT large1",
+        "BITPOS large1 0",
+        "APPEND large11 ",
+        "COPY large1 another",
+        "RENAME large1 another",
+        "GETEX large1 PERSIST",
+        "GETSET large1 x",
+        "SET large1 x GET",
+        "SETRANGE fresh 1048575 x",
+        "SETBIT fresh 8388607 1",
+        "BITFIELD fresh SET u8 #1048575 1",
+        &format!("MGET{large}"),
+        "KEYS *x*",
+        "SCAN 0",
+        "SET k001 x",
+        "INCR k001",
+        "EXPIRE k001 100",
+    ] {
+        let mut log = filled();
+        let text = text(command);
+        let words = Words::from_text(&text).unwrap();
+        let most = Command::Redis(Script::single(Resp::V2, &words)).work_max();
+        let cost = counted(&mut log, |log| {
+            log.redis(command);
+        });
+        // What any command costs, and its answer.
+        let beside = (4096 + 256 * words.len() + REPLY_BYTES_MAX) as u64;
+        assert!(cost <= most as u64 + beside, "{command}: {cost}, {most}");
+        assert!(most <= WORK_MAX);
+    }
+    let key = Key::new(b"k001").unwrap();
+    let most = Command::Append { key, value: b"" }.work_max();
+    assert_eq!(most, VALUE_BYTES_MAX);
+}
+
+/// All that have ended meanwhile, one end for each millisecond.
+#[test]
+fn a_tick_after_a_long_standstill_is_little_work() {
+    let mut log = filled();
+    for number in 0..100_000 {
+        log.redis(&format!("SET short{number} 1 PX {}", 1 + number));
+    }
+    log.redis("SET long 1 PX 2000000");
+    let cost = counted(&mut log, |log| log.pass(1_000_000));
+    assert!(cost < 4 * MIB, "{cost}");
+    assert_eq!(log.redis("DBSIZE"), ":1013\r\n");
+    let stats = log.store.stats();
+    assert!(stats.limited_bytes < stats.memory_bytes / 2, "{stats:?}");
+    for _ in 0..1000 {
+        log.pass(1);
+    }
+    assert_eq!(log.store.stats().curr_items, 1013);
+    let cost = counted(&mut log, |log| log.pass(2_000_000));
+    assert!(cost < MIB, "{cost}");
+    assert_eq!(log.redis("DBSIZE"), ":1012\r\n");
 }
 
 fn expected(log: &Log, command: &str) -> u64 {
