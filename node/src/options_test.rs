@@ -192,6 +192,16 @@ fn the_key_that_is_most_like_an_unknown_one_is_named() {
         let meant = format!("no such key; did you mean `{meant}`?");
         assert_eq!(said(key), meant, "{key}");
     }
+    for (key, meant) in [
+        (
+            "listen",
+            "`listen_peer`, `listen_memcached` or `listen_redis`",
+        ),
+        ("listen-m", "`listen_memcached`"),
+    ] {
+        let meant = format!("no such key; did you mean {meant}?");
+        assert_eq!(said(key), meant, "{key}");
+    }
     for key in ["zzz", "colour", &"listen_peer".repeat(20)] {
         assert!(said(key).contains("known are"), "{key}: {}", said(key));
     }

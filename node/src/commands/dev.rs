@@ -3,7 +3,7 @@ mod restart;
 
 use super::interrupt::{Input, Interrupt, Interrupted};
 use super::local_cluster::{LocalCluster, Opened, ending};
-use crate::options::{Durability, PLANES_ON_LOOPBACK};
+use crate::options::{Durability, PLANES_ON_LOOPBACK, Refused};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -68,6 +68,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         outln!("replica {id} runs")?;
         return Ok(ExitCode::SUCCESS);
     }
+    check_server_options(&arguments.server_options)?;
     let interrupt = Interrupt::listen(Input::Ends)?;
     let count = arguments.replicas.as_deref().map(str::parse).transpose()?;
     let durability = match arguments.durability {
@@ -132,6 +133,54 @@ fn server_options(arguments: &Arguments) -> Vec<String> {
     let plane = plane.iter().flat_map(|(name, value)| [*name, value]);
     let more = arguments.server_options.iter().map(String::as_str);
     plane.chain(more).map(str::to_owned).collect()
+}
+
+/// Options of `dev` itself that servers have, too.
+const DEV_OPTIONS: [&str; 4] = ["dir", "durability", "plane", "insecure"];
+/// What `dev` chooses for each replica.
+const CHOSEN: [&str; 19] = [
+    "id",
+    "cluster",
+    "members",
+    "listen-peer",
+    "listen-memcached",
+    "listen-redis",
+    "listen-client",
+    "listen-http",
+    "advertise-peer",
+    "advertise-memcached",
+    "advertise-redis",
+    "advertise-client",
+    "advertise-http",
+    "advertise-plane",
+    "listen-plane",
+    "secret-file",
+    "tls-ca",
+    "tls-cert",
+    "tls-key",
+];
+
+/// Refuses what servers would be told twice, or what `dev` could not ask them through.
+fn check_server_options(given: &[String]) -> Result<(), Refused> {
+    for word in given {
+        let Some(option) = word.strip_prefix("--") else {
+            continue;
+        };
+        let name = option.split('=').next().unwrap_or_default();
+        let allowed = if DEV_OPTIONS.contains(&name) {
+            format!("put it before `--`: `quorumwire dev` has a --{name} of its own")
+        } else if CHOSEN.contains(&name) {
+            "leave it out: `quorumwire dev` chooses it for each replica".to_owned()
+        } else if name.starts_with("client-tls") {
+            "leave it out: the clients' ports of `quorumwire dev` have no TLS; to try it, start servers by hand \
+             (docs/security.md)"
+                .to_owned()
+        } else {
+            continue;
+        };
+        return Err(Refused::flag(name, word.clone(), allowed));
+    }
+    Ok(())
 }
 
 /// Reports replicas that die, and starts those again that somebody asks for, until a signal comes; whether none is left
@@ -213,4 +262,54 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
          \x20 quorumwire dev --restart {id} --dir {dir}\n\
          Ctrl-C stops all.\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHOSEN, DEV_OPTIONS, check_server_options};
+    use crate::options::TABLE;
+
+    fn said(words: &[&str]) -> String {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let refused = check_server_options(&words).err();
+        refused.map_or(String::new(), |error| error.to_string())
+    }
+
+    #[test]
+    fn what_servers_cannot_be_told_is_refused_by_name() {
+        for (words, option, why) in [
+            (&["--client-tls", "on"][..], "client-tls", "no TLS"),
+            (&["--client-tls=on"], "client-tls", "no TLS"),
+            (&["--client-tls-ca", "x"], "client-tls-ca", "no TLS"),
+            (
+                &["--log-level", "debug", "--plane", "xdp"],
+                "plane",
+                "before `--`",
+            ),
+            (&["--durability=sync"], "durability", "before `--`"),
+            (&["--id", "7"], "id", "leave it out"),
+            (
+                &["--listen-plane", "[::1]:1"],
+                "listen-plane",
+                "leave it out",
+            ),
+        ] {
+            let text = said(words);
+            assert!(
+                text.contains(option) && text.contains(why),
+                "{words:?}: {text}"
+            );
+        }
+        for words in [
+            &["--election-timeout-ms", "500"][..],
+            &["--memory-limit-mib=64", "--log-level", "debug"],
+            &["--on-follower", "refuse"],
+            &[],
+        ] {
+            assert_eq!(said(words), "", "{words:?}");
+        }
+        for name in CHOSEN.iter().chain(&DEV_OPTIONS) {
+            assert!(TABLE.iter().any(|spec| spec.name == *name), "{name}");
+        }
+    }
 }

@@ -229,7 +229,9 @@ fn is_shown(view: &ClusterView) {
     }
     let notes = table.lines().skip(1 + view.replicas.len());
     for note in notes.take_while(|line| !line.is_empty()) {
-        let is_ours = note.starts_with("replica ") || note.starts_with("quorum: ");
+        // What goes on stands further in.
+        let begins = ["replica ", "quorum: ", "  "];
+        let is_ours = begins.iter().any(|begin| note.starts_with(begin));
         assert!(is_ours, "{table}");
     }
     let leader = as_json(view)["leader"].clone();

@@ -428,6 +428,9 @@ impl LocalCluster {
                 return Ok(leader.clone());
             }
             let why = view.why_no_leader();
+            if !view.may_find_leader() {
+                bail!("{why}");
+            }
             if Instant::now() > end {
                 let id = self.places().first().map_or(0, |place| place.id);
                 bail!(
@@ -446,18 +449,25 @@ impl LocalCluster {
     pub fn view(&self) -> ClusterView {
         let running = self.places().iter();
         let running = running.filter(|place| self.running.contains_key(&place.id));
-        let replicas = running.map(|place| {
-            let seen = match ask::report(&place.http, REPORT_TIMEOUT) {
-                Ok(report) => Seen::Report(Box::new(report)),
-                Err(error) => Seen::Unreachable(error.to_string()),
-            };
-            (place.id, seen)
-        });
-        ClusterView {
-            replicas: replicas.collect(),
+        let mut view = ClusterView {
+            replicas: BTreeMap::new(),
             strangers: BTreeMap::new(),
             barred: BTreeMap::new(),
+        };
+        for place in running {
+            let seen = match ask::report(&place.http, REPORT_TIMEOUT) {
+                Ok(report) => Seen::Report(Box::new(report)),
+                Err(error) => {
+                    let reason = error.to_string();
+                    if error.is_final() {
+                        view.barred.insert(place.http.clone(), reason.clone());
+                    }
+                    Seen::Unreachable(reason)
+                }
+            };
+            view.replicas.insert(place.id, seen);
         }
+        view
     }
 
     /// The end of a replica's log, introduced by the file's name.

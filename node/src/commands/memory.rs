@@ -1,6 +1,6 @@
 //! `quorumwire memory`: how much memory the items may take, and what happens there.
 use super::confirm;
-use super::view::{ClusterView, Target, ask_leader};
+use super::view::{Target, ask_leader, gather_with_leader};
 use crate::http::{MemoryRequest, PolicyWord};
 use crate::report::Report;
 use anyhow::Context as _;
@@ -36,7 +36,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             policy: arguments.policy,
         };
         if !arguments.yes {
-            let before = ClusterView::gather(&arguments.target)?;
+            let before = gather_with_leader(&arguments.target)?;
             let leader = before.leader().with_context(|| before.why_no_leader())?;
             if let Some(loss) = what_goes(leader, &request) {
                 confirm::unless_yes(false, &loss)?;
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
         let _: Value = ask_leader(&arguments.target, "/v1/memory", &request)?;
     }
-    let view = ClusterView::gather(&arguments.target)?;
+    let view = gather_with_leader(&arguments.target)?;
     let leader = view.leader().with_context(|| view.why_no_leader())?;
     outln!("{}", leader.memory_in_words())?;
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! `quorumwire quorum`: how many voters must hold a write before it is acknowledged.
 use super::confirm;
-use super::view::{ClusterView, Target, ask_leader};
+use super::view::{ClusterView, Target, ask_leader, gather_with_leader};
 use crate::http::{MembersRequest, QuorumWord};
 use crate::report::Report;
 use anyhow::Context as _;
@@ -28,7 +28,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(quorum) = arguments.quorum {
         if quorum == QuorumWord::All && !arguments.yes {
-            let before = ClusterView::gather(&arguments.target)?;
+            let before = gather_with_leader(&arguments.target)?;
             let leader = before.leader().with_context(|| before.why_no_leader())?;
             if let Some(stop) = who_stops_writes(leader) {
                 confirm::unless_yes(false, &stop)?;

@@ -111,8 +111,7 @@ pub fn as_table(view: &ClusterView) -> String {
         } else {
             format!("{address}: {reason}")
         };
-        // Writing to a String cannot fail.
-        let _ = writeln!(notes, "{}", as_text(&said));
+        push_wrapped(&mut notes, &as_text(&said));
     }
     if rows.len() == 1 {
         return notes;
@@ -173,7 +172,29 @@ fn host_of(address: &str) -> &str {
 }
 
 fn note(notes: &mut String, id: u16, line: &str) {
-    let _ = writeln!(notes, "replica {id}: {}", as_text(line));
+    push_wrapped(notes, &format!("replica {id}: {}", as_text(line)));
+}
+
+/// What goes on behind the first line of a note stands further in.
+const INDENT: &str = "  ";
+
+/// Adds a note, in lines that fit a terminal. A word that fits none stays whole, so that it can be copied.
+fn push_wrapped(notes: &mut String, text: &str) {
+    let mut columns = 0;
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        if columns > INDENT.len() && columns + 1 + width > TERMINAL_COLUMNS {
+            notes.push('\n');
+            notes.push_str(INDENT);
+            columns = INDENT.len();
+        } else if columns > 0 {
+            notes.push(' ');
+            columns += 1;
+        }
+        notes.push_str(word);
+        columns += width;
+    }
+    notes.push('\n');
 }
 
 fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {

@@ -1,5 +1,5 @@
 //! The table and the JSON of `status`, from made-up reports.
-use super::{as_json, as_table, lasting};
+use super::{TERMINAL_COLUMNS, as_json, as_table, lasting};
 use crate::commands::view::{ClusterView, Seen};
 use crate::report::{
     DataPlaneReport, FastTermReport, FollowerReport, IncomingReport, RefusedPlaneReport, Report,
@@ -315,4 +315,29 @@ fn a_snapshot_on_its_way_is_shown_as_far_as_it_is() {
     });
     let own = "replica 1: restoring a snapshot: 1 of 7 MiB";
     assert_eq!(note(&view).as_deref(), Some(own));
+}
+
+/// Paths and addresses stay whole, so that they can be copied.
+#[test]
+fn long_notes_go_on_in_further_lines() {
+    let address = format!("10.0.0.1:7400({})", "x".repeat(100));
+    let fault = format!(
+        "{} cannot reach {address} and {}",
+        "it".repeat(10),
+        "words ".repeat(40)
+    );
+    let mut view = view();
+    if let Some(Seen::Report(report)) = view.replicas.get_mut(&1) {
+        report.faults = vec![fault.clone(), "short".to_owned()];
+    }
+    let table = as_table(&view);
+    let begins = |line: &&str| line.starts_with("replica 1: ");
+    let notes: Vec<&str> = table.lines().filter(begins).collect();
+    assert_eq!((notes.len(), notes[1]), (2, "replica 1: short"));
+    for line in table.lines().filter(|line| !line.contains(&address)) {
+        assert!(line.chars().count() <= TERMINAL_COLUMNS, "{line}");
+    }
+    assert!(table.lines().any(|line| line.trim() == address));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&table).contains(&format!("replica 1: {}", words(&fault))));
 }

@@ -262,6 +262,28 @@ pub fn as_text(said: &str) -> String {
     said.replace(char::is_control, "\u{fffd}")
 }
 
+/// What all replicas say once one of them leads and serves, which is waited for.
+pub fn gather_with_leader(target: &Target) -> anyhow::Result<ClusterView> {
+    let end = Instant::now() + LEADER_TIMEOUT;
+    let waits_for = Words::new("waiting for replicas to answer");
+    let again = || loop {
+        let view = ClusterView::gather(target)?;
+        if view.leader().is_some() {
+            return Ok(view);
+        }
+        let why = view.why_no_leader();
+        if !view.may_find_leader() {
+            bail!("{why}");
+        }
+        if Instant::now() > end {
+            bail!("after {} s {why}", LEADER_TIMEOUT.as_secs());
+        }
+        waits_for.are(why);
+        thread::sleep(POLL_INTERVAL);
+    };
+    while_doing(|| waits_for.now(), again)
+}
+
 /// Asks the leader for a change, finding it first and again if it moves. A change that may have been
 /// carried out is never asked for twice.
 pub fn ask_leader<T: DeserializeOwned>(

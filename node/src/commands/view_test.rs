@@ -1,6 +1,6 @@
 //! Asking replicas made of a few lines: who is found, and that nothing is asked for twice which may
 //! have been carried out.
-use super::{ClusterView, Seen, Target, ask_leader};
+use super::{ClusterView, Seen, Target, ask_leader, gather_with_leader};
 use crate::commands::ask::{self, AskError, TlsFlags};
 use crate::key_folder::KeyFolder;
 use crate::report::{MemberReport, Report};
@@ -259,4 +259,21 @@ fn one_of_several_addresses_is_enough() {
     };
     let view = ClusterView::gather(&target).unwrap();
     assert_eq!(view.leader().unwrap().id, 1);
+}
+
+/// An election takes a while; who asks before a change would else be told that nobody leads.
+#[test]
+fn a_leader_that_is_being_elected_is_waited_for() {
+    let (follower, leader) = cluster(vec![None]);
+    leader.report.lock().unwrap().ready = false;
+    let told = Arc::clone(&leader.report);
+    let elected = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(300));
+        told.lock().unwrap().ready = true;
+    });
+    let view = ClusterView::gather(&target(&follower)).unwrap();
+    assert!(view.leader().is_none());
+    let view = gather_with_leader(&target(&follower)).unwrap();
+    assert!(view.leader().is_some());
+    elected.join().unwrap();
 }

@@ -15,6 +15,8 @@ pub const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
 /// How alike a key and another must be for the one to be meant by the other.
 const LIKENESS_MIN: f64 = 0.86;
+/// Of several that are as much alike, so many are named.
+const MEANT_MAX: usize = 3;
 /// Who writes a longer key means none of ours.
 const KEY_BYTES_MAX: usize = 64;
 /// A part of a key that is at least so long stands for it.
@@ -202,7 +204,7 @@ fn parse_file(path: &Path, text: &str) -> Result<BTreeMap<&'static str, String>,
     Ok(keys)
 }
 
-/// What to say of a key that is not known: the one that is most like it, or all of them.
+/// What to say of a key that is not known: those that are most like it, or all of them.
 fn known_instead(key: &str) -> String {
     let start: String = key.chars().take(KEY_BYTES_MAX).collect();
     let written = start.to_lowercase().replace('-', "_");
@@ -212,13 +214,20 @@ fn known_instead(key: &str) -> String {
         let is_part = written.len() >= PART_BYTES_MIN && name.contains(&written);
         of_words.max(if is_part { 1.0 } else { 0.0 })
     };
-    let most_alike = known
+    let most = known
         .clone()
-        .map(|name| (likeness(&name), name))
-        .max_by(|one, other| one.0.total_cmp(&other.0));
-    match most_alike {
-        Some((likeness, name)) if likeness >= LIKENESS_MIN && key.len() <= KEY_BYTES_MAX => {
-            format!("no such key; did you mean `{name}`?")
+        .map(|name| likeness(&name))
+        .fold(0.0, f64::max);
+    let most_alike = known.clone().filter(|name| likeness(name) >= most);
+    let meant: Vec<String> = most_alike
+        .take(MEANT_MAX)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match meant.split_last() {
+        Some((last, others)) if most >= LIKENESS_MIN && key.len() <= KEY_BYTES_MAX => {
+            let others = others.join(", ");
+            let or = if others.is_empty() { "" } else { " or " };
+            format!("no such key; did you mean {others}{or}{last}?")
         }
         Some(_) | None => {
             let known: Vec<String> = known.collect();
