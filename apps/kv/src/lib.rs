@@ -20,7 +20,7 @@ mod store;
 
 pub use command::{Command, DecodeError, Exptime, MemoryChange, Written};
 pub use key::{Key, Keys};
-pub use refusal::WhyRefused;
+pub use refusal::{TLS_HANDSHAKE, WhyRefused};
 pub use store::{
     Changed, ItemView, MemoryLimit, MemoryPolicy, Outcomes, Search, SearchProgress, Stats, Store,
 };

@@ -147,6 +147,16 @@ fn what_is_no_request_is_refused_as_by_redis() {
     }
 }
 
+/// Redis takes its lines for commands.
+#[test]
+fn nothing_is_carried_out_that_stands_in_a_handshake_of_tls() {
+    let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03aaaa\r\nSET k v\r\n";
+    for bytes in 1..=hello.len() {
+        let said = cut(&hello[..bytes], &mut || 1, true).0;
+        assert_eq!(said, [r"-ERR this port speaks no TLS\r\n"], "{bytes}");
+    }
+}
+
 /// An unknown command's words come back in the error.
 #[test]
 fn lines_are_split_as_by_redis() {

@@ -106,6 +106,10 @@ const OTHERS: &[(&str, &str)] = &[
         "Requests refused because the command, or the protocol, is not served here",
     ),
     (
+        "client_requests_refused_tls",
+        "Requests refused because they are the beginning of TLS, at a port without TLS",
+    ),
+    (
         "client_requests_refused_unauthenticated",
         "Requests refused because the client is not authenticated",
     ),

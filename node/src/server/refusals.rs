@@ -1,9 +1,12 @@
 //! How many requests of memcached and Redis clients were refused, by reason; the own port counts its own.
+use crate::sparing::Sparing;
 use quorumwire_kv::WhyRefused;
 use std::collections::BTreeMap;
 
 /// How an answer to a Redis client ends that says so.
 const NOT_SERVED: &[u8] = b"is not served: see `quorumwire status` and the metrics\r\n";
+
+static TLS_CAME: Sparing = Sparing::new();
 
 /// Counted since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,6 +16,9 @@ impl Refusals {
     pub fn count(&mut self, why: WhyRefused) {
         for (count, one) in self.0.iter_mut().zip(WhyRefused::ALL) {
             *count += u64::from(one == why);
+        }
+        if why == WhyRefused::Tls {
+            say_tls();
         }
     }
 
@@ -34,6 +40,13 @@ impl Refusals {
         for (count, why) in self.0.iter().zip(WhyRefused::ALL) {
             into.insert(format!("client_requests_refused_{}", why.name()), *count);
         }
+    }
+}
+
+/// A client speaks TLS where there is none. The log says it now and then, whoever comes how often.
+pub fn say_tls() {
+    if TLS_CAME.says("") {
+        tracing::warn!("a client speaks TLS at a port without TLS");
     }
 }
 

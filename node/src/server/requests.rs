@@ -231,6 +231,15 @@ fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize,
         },
         Parsed::Refused {
             consumed,
+            reply,
+            why: why @ WhyRefused::Tls,
+            ..
+        } => {
+            core.counters.refused.count(why);
+            (consumed, reply, true)
+        }
+        Parsed::Refused {
+            consumed,
             swallow,
             close,
             ..

@@ -5,7 +5,7 @@ use super::{
     Asked, COMMAND_LINE_BYTES_MAX, LINE_BYTES_MAX, Local, MetaKind, Parsed, Read, Request, are_few,
     reply,
 };
-use crate::{Command, Exptime, Key, Keys, VALUE_BYTES_MAX, WhyRefused, Written};
+use crate::{Command, Exptime, Key, Keys, TLS_HANDSHAKE, VALUE_BYTES_MAX, WhyRefused, Written};
 
 mod administration;
 mod meta;
@@ -27,8 +27,12 @@ pub fn parse(buffer: &[u8]) -> Parsed<'_> {
 /// line that comes byte by byte is searched once, not once for each byte.
 #[must_use]
 pub fn parse_on(buffer: &[u8], searched: usize) -> Parsed<'_> {
-    if buffer.first() == Some(&BINARY_MAGIC) {
-        return hang_up(buffer, WhyRefused::NotServed, reply::BINARY_PROTOCOL);
+    match buffer.first() {
+        Some(&BINARY_MAGIC) => {
+            return hang_up(buffer, WhyRefused::NotServed, reply::BINARY_PROTOCOL);
+        }
+        Some(&TLS_HANDSHAKE) => return hang_up(buffer, WhyRefused::Tls, reply::TLS),
+        Some(_) | None => {}
     }
     match find_line(buffer, searched) {
         Line::Whole { bytes } => Cut::new(buffer, bytes).request(),

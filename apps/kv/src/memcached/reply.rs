@@ -56,6 +56,8 @@ replies! {
     GET_TOO_LONG = "CLIENT_ERROR a get has at most 1048576 bytes and 32768 keys";
     /// The first byte is that of memcached's binary protocol.
     BINARY_PROTOCOL = "CLIENT_ERROR the binary protocol is not served";
+    /// What begins there is a handshake of TLS.
+    TLS = "CLIENT_ERROR this port speaks no TLS";
     /// A flag of `mg` or `ms` that there is not.
     UNKNOWN_FLAG = "CLIENT_ERROR invalid flag";
     /// A flag that was given before.

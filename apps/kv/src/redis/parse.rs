@@ -7,7 +7,7 @@ use super::{
     INLINE_BYTES_MAX, REQUEST_BYTES_MAX, Skip, WORD_BYTES_SKIPPED_MAX, WORDS_MAX,
     WORDS_SKIPPED_MAX, Words, inline,
 };
-use crate::{VALUE_BYTES_MAX, WhyRefused};
+use crate::{TLS_HANDSHAKE, VALUE_BYTES_MAX, WhyRefused};
 
 /// What stands at the start of a connection's bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -84,6 +84,13 @@ impl Broken {
         }
     }
 
+    const fn tls() -> Self {
+        Self {
+            reply: Cow::Borrowed(b"-ERR this port speaks no TLS\r\n"),
+            why: WhyRefused::Tls,
+        }
+    }
+
     /// Nothing is said to a browser.
     const fn silent() -> Self {
         Self {
@@ -108,6 +115,7 @@ pub fn parse(buffer: &[u8]) -> Parsed<'_> {
     let parsed = match buffer.first() {
         None => return Parsed::Incomplete { needed: 1 },
         Some(b'*') => array(buffer),
+        Some(&TLS_HANDSHAKE) => Parsed::Refused(Broken::tls()),
         Some(_) => line(buffer),
     };
     match &parsed {

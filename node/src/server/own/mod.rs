@@ -16,11 +16,12 @@ use super::clients::{Connection, ReadState, Said, SlotKind};
 use super::core::{Core, Origin, Routed};
 use super::reads::set_front_state;
 use super::redis;
+use super::refusals::say_tls;
 use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use super::searches::Answered;
 use counters::Closed;
-use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, READ_KEYS_MAX, Read, are_few};
+use quorumwire_kv::{Command, TLS_HANDSHAKE};
 use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
 use quorumwire_wire::limits::SESSION_COMMAND_BYTES_MAX;
 use quorumwire_wire::{ClientFrame, take_client_frame, write_client_frame};
@@ -134,6 +135,9 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 requests::count_request(core, consumed);
             }
             Err(error) => {
+                if !is_welcome && rest.first() == Some(&TLS_HANDSHAKE) {
+                    say_tls();
+                }
                 hello::close(connection, Closed::Malformed, error.to_string());
                 advance(core, connection);
                 return (bytes.len(), 0);

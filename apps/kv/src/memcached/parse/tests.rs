@@ -578,6 +578,24 @@ fn each_refusal_has_its_reason_also_where_the_client_wants_no_answer() {
 }
 
 #[test]
+fn nothing_is_carried_out_that_stands_in_a_handshake_of_tls() {
+    let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03aaaa\r\nset k 0 0 1\r\nx\r\n";
+    for bytes in 1..=hello.len() {
+        let Parsed::Refused {
+            close: true,
+            consumed,
+            reply,
+            why: WhyRefused::Tls,
+            ..
+        } = parse(&hello[..bytes])
+        else {
+            panic!("{bytes} bytes are taken for text");
+        };
+        assert_eq!((consumed, reply), (bytes, reply::TLS));
+    }
+}
+
+#[test]
 fn the_binary_protocol_is_turned_away() {
     let Parsed::Refused {
         close: true,
