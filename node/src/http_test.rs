@@ -59,6 +59,7 @@ fn serve_with(
     std::thread::spawn(move || {
         let _poll = poll;
         let mut unanswered = Vec::new();
+        let mut waiting = Vec::new();
         for request in requests {
             match request {
                 AdminRequest::Report(answer) => match &report {
@@ -85,6 +86,10 @@ fn serve_with(
                 }
                 AdminRequest::ReadIndex(answer) => {
                     let _ = answer.send(outcome.clone().map(|()| 79));
+                }
+                AdminRequest::Freeze(backup_test::AHEAD, answer) => {
+                    waiting.push(answer);
+                    log.lock().unwrap().push("a state".to_owned());
                 }
                 AdminRequest::Freeze(at_least, answer) => {
                     let frozen = outcome.clone().map(|()| backup_test::frozen(at_least));

@@ -74,14 +74,21 @@ pub async fn backup(
         Ok(Query(query)) => Index(query.at_least),
         Err(rejection) => return plain_error(rejection.status(), &rejection.body_text()),
     };
-    let Some(permit) = handle.may_back_up() else {
+    let taken = || {
         let error = "this replica is already giving a backup";
-        return plain_error(StatusCode::CONFLICT, error);
+        plain_error(StatusCode::CONFLICT, error)
     };
+    if handle.may_back_up().is_none() {
+        return taken(); // no state is frozen in vain
+    }
     let asked = handle.ask(|answer| AdminRequest::Freeze(at_least, answer));
     let frozen = match carried_out(&handle, asked).await {
         Ok(frozen) => frozen,
         Err(refused) => return refused,
+    };
+    // Not before: who waits for a state must not keep others from one that is there.
+    let Some(permit) = handle.may_back_up() else {
+        return taken();
     };
     let (chunks_in, chunks) = mpsc::channel(CHUNKS_WAITING_MAX);
     let work = move || {

@@ -5,6 +5,7 @@ use quorumwire_control::Refusal;
 use quorumwire_interfaces::{Frozen, Index, ReplicaId};
 use quorumwire_wire::{BackupHead, BackupReader, Membership, SnapshotHead};
 use std::io::{self, Read as _, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -13,6 +14,9 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const BROKEN: Index = Index(1);
 /// A state that has no end.
 const ENDLESS: Index = Index(2);
+
+/// A state that does not come.
+pub const AHEAD: Index = Index(3);
 
 struct State(Index);
 
@@ -100,6 +104,20 @@ fn a_second_backup_waits_until_nobody_reads_the_first() {
         );
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn who_waits_for_a_state_keeps_nobody_from_one_that_is_there() {
+    let served = serve(Some(report()), Ok(()));
+    let mut waits = TcpStream::connect(served.address).unwrap();
+    let request = format!("GET /v1/backup?at_least={AHEAD} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    waits.write_all(request.as_bytes()).unwrap();
+    let begun = Instant::now();
+    while served.asked.lock().unwrap().is_empty() {
+        assert!(begun.elapsed() < DEADLINE, "it was not asked for");
+        std::thread::yield_now();
+    }
+    assert_eq!(served.stream(Index(5)).0, 200);
 }
 
 #[test]

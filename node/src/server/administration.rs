@@ -56,7 +56,7 @@ impl Server {
             }
             AdminRequest::ReadIndex(reply) => self.snapshots.backups.want_read_index(reply),
             AdminRequest::Freeze(at_least, reply) => {
-                self.snapshots.backups.want_state(at_least, reply);
+                self.want_state(at_least, reply);
             }
         }
     }

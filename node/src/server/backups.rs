@@ -4,13 +4,16 @@ use super::Server;
 use super::administration::Waiting;
 use super::clock;
 use crate::admin::{AdminError, FrozenState};
-use quorumwire_control::Ticket;
+use quorumwire_control::{Refusal, Ticket};
 use quorumwire_interfaces::Index;
 use quorumwire_wire::{BackupHead, SnapshotHead};
 use tokio::sync::oneshot;
 
 /// Requests that may wait at a time; as many for each of the two.
 const WAITING_MAX: usize = 16;
+
+/// So many entries may a replica that does not lead be behind. Each restored cluster begins 2^40 further on.
+const BEHIND_MAX: u64 = 1 << 56;
 
 /// Requests on behalf of backups that wait.
 #[derive(Default)]
@@ -28,20 +31,48 @@ impl Backups {
         } // otherwise it is dropped, which whoever asked sees as Unavailable
     }
 
-    /// Answered once everything up to `at_least` is applied.
-    pub fn want_state(
+    /// Answered once everything up to `at_least` is applied. If too many wait, whoever wants what is furthest away is
+    /// sent away: nobody can fill the room for good with what does not come.
+    fn want_state(
         &mut self,
         at_least: Index,
         reply: oneshot::Sender<Result<FrozenState, AdminError>>,
     ) {
         self.freezes.retain(|(_, reply)| !reply.is_closed());
-        if self.freezes.len() < WAITING_MAX {
-            self.freezes.push((at_least, reply));
-        } // likewise
+        self.freezes.push((at_least, reply));
+        if self.freezes.len() > WAITING_MAX {
+            let furthest = (0..self.freezes.len()).max_by_key(|at| self.freezes[*at].0);
+            furthest.map(|at| self.freezes.swap_remove(at)); // likewise
+        }
     }
 }
 
+/// Why a replica whose log ends there will not have the entry `at_least`. A leader's log has all that was ever
+/// acknowledged; others' logs may come to it.
+fn refuse_beyond(leads: bool, last_index: Index, at_least: Index) -> Option<AdminError> {
+    let reach = if leads { 0 } else { BEHIND_MAX };
+    (at_least.0 > last_index.0.saturating_add(reach)).then(|| {
+        AdminError::Refused(Refusal::Invalid(format!(
+            "at_least is {at_least}, and this replica's log ends at {last_index}: take the index that the leader \
+             tells at /v1/read-index"
+        )))
+    })
+}
+
 impl Server {
+    /// Gives the state to a backup once it has everything up to `at_least`.
+    pub fn want_state(
+        &mut self,
+        at_least: Index,
+        reply: oneshot::Sender<Result<FrozenState, AdminError>>,
+    ) {
+        let last_index = self.core.replica.status().last_index.max(self.core.applied);
+        match refuse_beyond(self.core.leads(), last_index, at_least) {
+            Some(refused) => drop(reply.send(Err(refused))), // gone: whoever asked has stopped waiting
+            None => self.snapshots.backups.want_state(at_least, reply),
+        }
+    }
+
     /// Asks for the read indexes that backups want.
     pub fn ask_read_indexes(&mut self) {
         for reply in std::mem::take(&mut self.snapshots.backups.read_indexes) {
@@ -97,5 +128,51 @@ impl Server {
             },
             state: self.core.store.freeze(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_does_not_come_is_refused_in_words() {
+        let refused = |leads, at_least| {
+            let refused = refuse_beyond(leads, Index(7), Index(at_least));
+            refused.map(|error| error.to_string())
+        };
+        assert_eq!(refused(true, 7), None);
+        let words = refused(true, 8).expect("nothing acknowledged is beyond a leader's log");
+        assert!(words.contains("at_least is 8") && words.contains("ends at 7"));
+        assert_eq!(refused(false, 8), None, "the leader may have it");
+        assert_eq!(refused(false, 7 + BEHIND_MAX), None);
+        assert!(refused(false, 8 + BEHIND_MAX).is_some());
+        assert!(refused(false, u64::MAX).is_some());
+    }
+
+    #[test]
+    fn those_who_want_the_future_keep_nobody_from_the_present() {
+        let mut backups = Backups::default();
+        let mut far = Vec::new();
+        for ahead in 0..WAITING_MAX as u64 {
+            let (reply, answer) = oneshot::channel();
+            backups.want_state(Index(1000 + ahead), reply);
+            far.push(answer);
+        }
+        let (reply, mut near) = oneshot::channel();
+        backups.want_state(Index(9), reply);
+        assert_eq!(backups.freezes.len(), WAITING_MAX);
+        let is_waiting = |answer: &mut oneshot::Receiver<_>| {
+            answer.try_recv().err() == Some(oneshot::error::TryRecvError::Empty)
+        };
+        assert!(is_waiting(&mut near));
+        let waiting: Vec<bool> = far.iter_mut().map(is_waiting).collect();
+        let sent_away = waiting.iter().position(|waits| !waits);
+        assert_eq!(
+            sent_away,
+            Some(WAITING_MAX - 1),
+            "the furthest, and no other"
+        );
+        assert_eq!(waiting.iter().filter(|waits| !**waits).count(), 1);
     }
 }
