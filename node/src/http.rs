@@ -325,6 +325,8 @@ async fn serve_connection(
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(HEAD_BYTES_MAX)
+        // Before 1970 or after 9999 it would panic; those who ask have clocks of their own.
+        .auto_date_header(false)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);

@@ -508,3 +508,15 @@ fn dropping_it_frees_the_port() {
     drop(served);
     TcpListener::bind(address).unwrap();
 }
+
+/// What hyper makes the date with panics before 1970 and after 9999.
+#[test]
+fn an_answer_does_not_depend_on_the_time_of_day() {
+    let answer =
+        serve(Some(report()), Ok(())).hear("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(
+        !answer.to_ascii_lowercase().contains("\r\ndate:"),
+        "{answer}"
+    );
+}

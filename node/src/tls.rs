@@ -1,12 +1,13 @@
 //! What TLS needs out of files: who may speak as which replica, and under which certificates this process
 //! speaks. TLS 1.3 only. Makes no certificate and moves no byte.
+use crate::certificate_time::{self, CertificateTime};
 use crate::keys::read_private;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_interfaces::ReplicaId;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use rustls::version::TLS13;
@@ -392,7 +393,7 @@ fn verify_by(
 ) -> Result<(), TlsRefusal> {
     let (end, between) = chain.split_first().ok_or(TlsRefusal::NoCertificate)?;
     verifier
-        .verify_client_cert(end, between, UnixTime::now())
+        .verify_client_cert(end, between, certificate_time::now())
         .map(drop)
         .map_err(|error| TlsRefusal::of(&error))
 }
@@ -530,7 +531,7 @@ fn accepting(
     own: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> anyhow::Result<ServerConfig> {
-    let mut config = ServerConfig::builder_with_provider(provider())
+    let mut config = ServerConfig::builder_with_details(provider(), Arc::new(CertificateTime))
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(verifier)
         .with_single_cert(own, key)
@@ -546,7 +547,7 @@ fn dialing(
     own: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> anyhow::Result<ClientConfig> {
-    let mut config = ClientConfig::builder_with_provider(provider())
+    let mut config = ClientConfig::builder_with_details(provider(), Arc::new(CertificateTime))
         .with_protocol_versions(&[&TLS13])?
         .with_root_certificates(roots)
         .with_client_auth_cert(own, key)
