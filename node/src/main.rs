@@ -11,6 +11,7 @@ mod commands;
 mod descriptors;
 #[cfg(test)]
 mod docs_test;
+mod foreign_text;
 #[cfg(test)]
 mod fuzz_test;
 mod http;

@@ -1,5 +1,6 @@
 //! Asks replicas by HTTP, with a limit on every wait and every answer. Which replica to ask is decided
 //! elsewhere.
+use crate::foreign_text::plain;
 use crate::http::ErrorBody;
 use crate::report::Report;
 use crate::tls::{provider, read_certificates, read_key};
@@ -223,11 +224,12 @@ pub fn answer<T: DeserializeOwned>(
 fn refused(address: &str, mut response: Response<ureq::Body>) -> AskError {
     let status = response.status();
     let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX);
-    let body = body.read_json().unwrap_or_else(|_| ErrorBody {
+    let mut body: ErrorBody = body.read_json().unwrap_or_else(|_| ErrorBody {
         error: format!("HTTP status {status}"),
         leader: None,
         leader_http: None,
     });
+    body.error = plain(&body.error);
     AskError::Refused {
         address: address.to_owned(),
         status: status.as_u16(),

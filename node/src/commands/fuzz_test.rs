@@ -4,6 +4,7 @@ use super::ask::{AskError, Asked, answer};
 use super::status::{as_json, as_table};
 use super::top::screen::Screen;
 use super::view::{ClusterView, Seen};
+use crate::foreign_text::is_plain;
 use crate::live::{LiveCluster, LiveDocument, Observation};
 use crate::report::{
     DataPlaneReport, Durations, FastTermReport, FollowerReport, MemberReport, RefusedPlaneReport,
@@ -215,8 +216,8 @@ fn is_of_use(document: &LiveDocument) {
 }
 
 fn is_text(shown: &str) {
-    let control = shown.chars().find(|it| it.is_control() && *it != '\n');
-    assert_eq!(control, None, "{shown:?}");
+    let strange = shown.chars().find(|it| !is_plain(*it) && *it != '\n');
+    assert_eq!(strange, None, "{shown:?}");
 }
 
 /// A line for each replica below the headings, then notes; none of them made by what a replica says.

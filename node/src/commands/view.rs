@@ -2,6 +2,7 @@
 use super::ask::{self, AskError, TlsFlags};
 use super::local_cluster::Recorded;
 use super::progress::{Words, while_doing};
+use crate::foreign_text::is_plain;
 use crate::options::reachable_argument;
 use crate::report::{MemberReport, Report};
 use anyhow::{Context as _, bail};
@@ -259,7 +260,7 @@ impl ClusterView {
 /// What a replica says, for one line of a terminal, which is to be told nothing by it: neither to move nor to
 /// begin a line that could be another's.
 pub fn as_text(said: &str) -> String {
-    said.replace(char::is_control, "\u{fffd}")
+    said.replace(|c: char| !is_plain(c), "\u{fffd}")
 }
 
 /// What all replicas say once one of them leads and serves, which is waited for.

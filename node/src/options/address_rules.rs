@@ -1,4 +1,5 @@
 //! How addresses are read, and which of them cannot be told apart. Opens nothing.
+use crate::foreign_text::is_plain;
 use quorumwire_client::addresses::look_up;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX};
@@ -26,7 +27,7 @@ pub fn parse_reachable(text: &str) -> Option<String> {
     let unspecified = text
         .parse::<SocketAddr>()
         .is_ok_and(|address| address.ip().is_unspecified());
-    let strange = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '=' | ',');
+    let strange = |c: char| c.is_whitespace() || !is_plain(c) || matches!(c, '/' | '=' | ',');
     let bare_v6 = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
     let refused = host.is_empty()
         || port == 0

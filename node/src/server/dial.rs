@@ -1,5 +1,6 @@
 //! Where another replica is dialed: each address that it may have, in turn. Names are looked up without holding up the event
 //! loop. Opens no connection.
+use crate::foreign_text::plain;
 use quorumwire_client::addresses::look_up;
 use quorumwire_control::Now;
 use std::collections::VecDeque;
@@ -258,7 +259,7 @@ impl Dial {
                 [] => "not dialed yet".to_owned(),
                 failures => failures.join(", "),
             };
-            format!("{text} ({}): {outcome}", source.name())
+            format!("{} ({}): {outcome}", plain(text), source.name())
         });
         words.collect::<Vec<_>>().join("; ")
     }

@@ -6,6 +6,7 @@ use super::handshakes::TimeBudget;
 use super::outbox::Outbox;
 use super::stream::Stream;
 use crate::descriptors::{LOOKUP_DESCRIPTORS_MAX, Starvation};
+use crate::foreign_text::printable;
 use crate::tls::{PeerTls, TlsRefusal};
 use bytes::{Bytes, BytesMut};
 use mio::Registry;
@@ -57,8 +58,6 @@ const LINK_QUEUE_BYTES_MAX: usize = 32 << 20;
 const QUIET_KEEPALIVES: u32 = 2;
 /// A refused connection is shown to people for this long, and the log says it again after as long.
 const REFUSAL_SHOWN: Duration = Duration::from_secs(30);
-/// Characters of a foreign text that are shown to people.
-const FOREIGN_TEXT_MAX: usize = 400;
 /// Bytes taken from one connection in one turn, so that none starves the others.
 const READ_BYTES_PER_TURN: usize = 4 << 20;
 
@@ -752,12 +751,6 @@ impl Link {
     fn say_goodbye(&mut self, reason: Goodbye, detail: String) {
         self.say(Body::Goodbye(reason.message(detail)));
     }
-}
-
-/// A text from outside, short and without control characters.
-fn printable(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { '?' } else { c };
-    text.chars().take(FOREIGN_TEXT_MAX).map(plain).collect()
 }
 
 #[cfg(test)]

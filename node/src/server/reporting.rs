@@ -5,6 +5,7 @@ use super::core::Core;
 use super::datagrams::{AssemblyCounters, DatagramCounters};
 use super::plane::Plane;
 use super::term_keys::{KeyRefusal, TermKeyCounters};
+use crate::foreign_text::plain;
 use crate::logging;
 use crate::options::Durability;
 use crate::report::{FastTermReport, FollowerReport, IncomingReport, MemberReport, Report};
@@ -146,7 +147,7 @@ impl Server {
             if own {
                 Some(mine.to_owned())
             } else {
-                theirs.cloned()
+                theirs.map(|text| plain(text))
             }
         };
         MemberReport {
@@ -159,7 +160,7 @@ impl Server {
                 MemberRole::Joining => "joining",
             }
             .to_owned(),
-            peer: member.peer_address.clone(),
+            peer: plain(&member.peer_address),
             memcached: address(&self.addresses.memcached, info.map(|info| &info.client)),
             redis: address(&self.addresses.redis, info.map(|info| &info.redis)),
             client: address(&self.addresses.own, info.map(|info| &info.own)),
