@@ -35,8 +35,9 @@ impl FolderDisk {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                lock.take(HOLDER_BYTES_MAX).read_to_string(&mut holder)?;
+                let mut holder = Vec::new();
+                lock.take(HOLDER_BYTES_MAX).read_to_end(&mut holder)?;
+                let holder = String::from_utf8_lossy(&holder); // whatever it says, somebody has it
                 let text = format!(
                     "{} is in use by process {}",
                     path.display(),

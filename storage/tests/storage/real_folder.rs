@@ -78,8 +78,10 @@ fn a_second_process_is_refused_and_told_who_has_the_folder() {
         std::process::id()
     );
     assert!(output.contains(&expected), "{output}");
-    // In this process too; and whatever part is left keeps it locked.
-    assert!(FolderDisk::open(folder.path()).is_err());
+    // In this process too, also where no number stands; and whatever part is left keeps it locked.
+    std::fs::write(folder.path().join("LOCK"), b"\xff\xfe").unwrap();
+    let refused = FolderDisk::open(folder.path()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
     drop(held.log);
     assert!(FolderDisk::open(folder.path()).is_err());
     drop(held.snapshots);
