@@ -45,7 +45,7 @@ use std::net::TcpListener;
 use std::pin::pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
@@ -82,6 +82,9 @@ const LOOKUP_THREADS_MAX: usize = 4;
 /// How long requests that are under way, and lookups of names, may go on when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 static ACCEPT_FAILED: Sparing = Sparing::new();
+static TIMELESS: Sparing = Sparing::new();
+/// The end of the year 9999, and with it of HTTP's dates, since 1970.
+const DATES_END: Duration = Duration::from_hours(70_389_528);
 /// Pause after a failed accept, such as for want of a descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -311,6 +314,12 @@ async fn serve_connection(
     let Port {
         router, counters, ..
     } = port;
+    if !can_be_told(SystemTime::now()) {
+        if TIMELESS.says("") {
+            tracing::error!("the time of day is before 1970 or after 9999: HTTP answers nobody");
+        }
+        return counters.count_broken();
+    }
     let handed_over = HandedOver::default();
     let router = router
         .layer(Extension(handed_over.clone()))
@@ -325,8 +334,7 @@ async fn serve_connection(
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(HEAD_BYTES_MAX)
-        // Before 1970 or after 9999 it would panic; those who ask have clocks of their own.
-        .auto_date_header(false)
+        .auto_date_header(false) // those who ask have clocks of their own
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);
@@ -341,6 +349,12 @@ async fn serve_connection(
             Err(_) => return counters.count_timed_out(),
         }
     }
+}
+
+/// Whether HTTP has a date for it. For another one hyper panics, whether an answer is to have one or not.
+fn can_be_told(time: SystemTime) -> bool {
+    let since_epoch = time.duration_since(UNIX_EPOCH);
+    since_epoch.is_ok_and(|since| since < DATES_END)
 }
 
 fn router(handle: AdminHandle, live: Arc<Live>) -> Router {
