@@ -1,4 +1,5 @@
 //! The programs that planes of several groups share: one attachment to each network interface.
+use crate::attached::{Note, nowhere};
 use crate::interface::{Found, Wanted};
 use crate::links::Links;
 use crate::load::{Attachment, Programs, Sizes};
@@ -15,16 +16,19 @@ pub struct Shared {
     pub name: Option<String>,
     pub sizes: Sizes,
     pub how: Attachment,
+    /// Told before a program is attached.
+    pub note: Arc<Note>,
     /// Most often of one interface. Of several while planes move from one to the other.
     all: Mutex<Vec<Weak<Programs>>>,
 }
 
 impl Shared {
-    pub fn new(name: Option<&str>, sizes: Sizes, how: Attachment) -> Self {
+    pub fn new(name: Option<&str>, sizes: Sizes, how: Attachment, note: Arc<Note>) -> Self {
         Self {
             name: name.map(str::to_owned),
             sizes,
             how,
+            note,
             all: Mutex::new(Vec::new()),
         }
     }
@@ -43,7 +47,7 @@ impl Shared {
             // Whoever still has these finds that they are of no use, and comes here, too.
             one.detach();
         }
-        let programs = Programs::attach(to, self.sizes, self.how, blames)?;
+        let programs = Programs::attach(to, self.sizes, (self.how, &*self.note), blames)?;
         let programs = Arc::new(programs);
         all.push(Arc::downgrade(&programs));
         Ok(programs)
@@ -82,7 +86,7 @@ impl XdpInterface {
         let links = Links::new()?;
         let found = wanted.find_usable(&links.all()?, &links)?;
         let sizes = Sizes { groups, ring_slots };
-        let shared = Arc::new(Shared::new(name, sizes, how));
+        let shared = Arc::new(Shared::new(name, sizes, how, nowhere()));
         let programs = shared.programs_at(&found, wanted.blames())?;
         Ok(Self {
             shared,

@@ -1,6 +1,7 @@
 //! The common case in the kernel's receive path: a program attached to a network interface takes the steps
 //! (`bpf/`), this is its host. What the program leaves to software comes to a UDP socket of the same address;
 //! what the host has to say leaves through it.
+mod attached;
 mod clock;
 mod complaints;
 mod copies;
@@ -18,6 +19,7 @@ mod shared;
 mod slot;
 mod steer;
 
+pub use attached::{Note, ProgramAt, how_to_detach, still_attached, wait_for_all_programs};
 use clock::KernelsClock;
 pub use complaints::take_complaints;
 use groups::Shared;
@@ -105,11 +107,22 @@ impl XdpPlane {
         options: Options,
         how: Attachment,
     ) -> Result<Self, Refused> {
+        Self::attach_noted(address, interface, options, how, attached::nowhere())
+    }
+
+    /// The same; where its program is going to be attached is noted before it is, now and whenever it moves.
+    pub fn attach_noted(
+        address: SocketAddr,
+        interface: Option<&str>,
+        options: Options,
+        how: Attachment,
+        note: Arc<Note>,
+    ) -> Result<Self, Refused> {
         let sizes = Sizes {
             groups: 1,
             ring_slots: options.ring_slots,
         };
-        let shared = Shared::new(interface, sizes, how);
+        let shared = Shared::new(interface, sizes, how, note);
         Self::on(&Arc::new(shared), address, options)
     }
 

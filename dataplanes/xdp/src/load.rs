@@ -1,4 +1,5 @@
 //! Loads the programs, sets what they are loaded for, and attaches the one that receives.
+use crate::attached::{Note, ProgramAt};
 use crate::copies::Copies;
 use crate::ffi::{Hook, Mapped, attach, bytes_of};
 use crate::interface::Found;
@@ -12,8 +13,8 @@ use crate::shared::{COUNTS_STRIDE, CPUS_MAX, Config};
 use crate::slot::Slots;
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo, ProgInfoIter};
 use libbpf_rs::{
-    ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, ProgramMut, Xdp,
-    XdpFlags,
+    ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, Program,
+    ProgramMut, Xdp, XdpFlags,
 };
 use quorumwire_fastpath::RECENT_PLACES;
 use std::io;
@@ -242,6 +243,20 @@ fn attach_as(
     }
 }
 
+/// Says where a program is going to be attached.
+fn note_before(note: &Note, program: BorrowedFd<'_>, to: &Found) -> Result<(), Refused> {
+    let number = Program::id_from_fd(program);
+    let at = ProgramAt {
+        interface: to.carrier.name.clone(),
+        index: to.carrier.index,
+        program: number.map_err(failed("the kernel does not number a program"))?,
+    };
+    note(&at).map_err(|error| {
+        let text = format!("where its program is attached cannot be noted: {error}");
+        Refused::new(Blames::System, text)
+    })
+}
+
 /// What a plane copies frames by cannot be there. In generic mode those are clones, whoever asked for what.
 fn no_copies(how: Attachment, hook: Hook, error: &io::Error) -> Refused {
     if hook == Hook::Generic && how.mode == XdpMode::Generic {
@@ -256,11 +271,11 @@ fn no_copies(how: Attachment, hook: Hook, error: &io::Error) -> Refused {
 }
 
 impl Programs {
-    /// Loads for so many groups, and attaches. `blames`: who is named if the interface does not take a program.
+    /// Loads for so many groups, and attaches, as it is noted before. `blames`: who is named if the interface does not take a program.
     pub fn attach(
         to: &Found,
         sizes: Sizes,
-        how: Attachment,
+        (how, note): (Attachment, &Note),
         blames: Blames,
     ) -> Result<Self, Refused> {
         if cfg!(not(target_arch = "x86_64")) {
@@ -287,6 +302,7 @@ impl Programs {
         let what = "the kernel refused the plane's programs, which need Linux 5.18";
         let object = load(open, what)?;
         let receive = program(&object, "qw_receive")?;
+        note_before(note, receive.as_fd(), to)?;
         let (link, hook, described) = attach_as(how, receive.as_fd(), to, blames)?;
         // A trial shows what the driver's broadcast does; that of generic mode is another one.
         let clones = how.copies == XdpCopies::Clone || hook == Hook::Generic;

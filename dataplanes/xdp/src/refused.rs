@@ -160,23 +160,28 @@ fn has_another(interface: &Interface) -> String {
     let called = program.map_or_else(String::new, |one| {
         format!(" ({})", one.name.to_string_lossy())
     });
+    let remedy = remedy(name, interface.index, id);
+    format!(
+        "interface {name} has another XDP program, number {id}{called}, and only one can be there: {remedy}"
+    )
+}
+
+/// How one gets rid of a program of an interface.
+pub fn remedy(interface: &str, index: u32, program: u32) -> String {
     let is_its_link = |one: &libbpf_rs::query::LinkInfo| {
-        one.prog_id == id
-            && matches!(&one.info, LinkTypeInfo::Xdp(link) if link.ifindex == interface.index)
+        one.prog_id == program
+            && matches!(&one.info, LinkTypeInfo::Xdp(link) if link.ifindex == index)
     };
-    let remedy = match LinkInfoIter::default().find(is_its_link) {
+    match LinkInfoIter::default().find(is_its_link) {
         Some(link) => format!(
             "end the process that holds it, or: bpftool link detach id {}",
             link.id
         ),
         None => format!(
-            "take it away with: ip link set dev {name} xdp off; or, if that is refused, end the process that \
+            "take it away with: ip link set dev {interface} xdp off; or, if that is refused, end the process that \
              holds it"
         ),
-    };
-    format!(
-        "interface {name} has another XDP program, number {id}{called}, and only one can be there: {remedy}"
-    )
+    }
 }
 
 #[cfg(test)]

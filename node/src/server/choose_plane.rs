@@ -1,13 +1,13 @@
 //! Opens the data plane that the options ask for; for `auto`, the fastest that can run here. A plane that cannot
 //! be is refused with the option that stands in its way.
+use super::earlier_plane::{EarlierPlaneOff, note_in};
 use super::plane::{Opened, Plane};
-use super::{GROUP, TOKEN_PLANE, clock};
+use super::{GROUP, TOKEN_PLANE};
 use crate::options::{Durability, PlaneKind, ServerOptions, copies_word, mode_word};
 use crate::report::{DataPlaneReport, RefusedPlaneReport};
 use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
-use quorumwire_control::Now;
 use quorumwire_interfaces::PlaneKeyPair;
 use quorumwire_plane_socket::SocketPlane;
 use quorumwire_plane_xdp::{Blames, Refused, XdpPlane};
@@ -50,8 +50,10 @@ impl Candidate {
         match self {
             Self::Xdp => {
                 let interface = options.interface.as_deref();
-                let mut kernel = XdpPlane::attach(listen, interface, PLANE_OPTIONS, options.xdp)
-                    .map_err(|refused| blamed(options, &refused))?;
+                let (how, note) = (options.xdp, note_in(&options.dir));
+                let mut kernel =
+                    XdpPlane::attach_noted(listen, interface, PLANE_OPTIONS, how, note)
+                        .map_err(|refused| blamed(options, &refused))?;
                 tracing::info!("the plane xdp runs {}", kernel.described());
                 if let Some(udp) = udp {
                     let served = kernel.serve_memcached(udp);
@@ -105,29 +107,17 @@ fn blamed(options: &ServerOptions, refused: &Refused) -> anyhow::Error {
     anyhow::anyhow!("option {option}: {refused}")
 }
 
-/// Says that no plane of an earlier process of this replica runs any more: this process has the folder's lock, and
-/// has the plane that it will have, or none. A plane answers a leader's rounds without its process, so what was
-/// promised by the earlier ones counts from now on at the earliest. Whoever needs that moment has to show this.
-pub struct EarlierPlaneOff(());
-
-impl EarlierPlaneOff {
-    /// A moment since when they are off.
-    #[expect(clippy::unused_self, reason = "what is known by having it")]
-    pub fn now(&self) -> Now {
-        clock::now()
-    }
-}
-
 /// The data plane that was asked for, bound and with its keys: those between replicas are `agreed`, or else the
-/// secret file's. It answers memcached clients from `udp`. With it, the knowledge that earlier ones are off.
+/// secret file's. It answers memcached clients from `udp`. Earlier ones are off.
 pub fn choose_plane(
     options: &ServerOptions,
     registry: &Registry,
     udp: Option<&UdpSocket>,
     agreed: Option<PlaneKeyPair>,
-) -> anyhow::Result<(Option<Plane>, EarlierPlaneOff)> {
+    _: &EarlierPlaneOff,
+) -> anyhow::Result<Option<Plane>> {
     let (candidates, chosen_by) = match options.plane {
-        PlaneKind::None => return Ok((None, EarlierPlaneOff(()))),
+        PlaneKind::None => return Ok(None),
         PlaneKind::Socket => (&[Candidate::Socket][..], "option"),
         PlaneKind::Xdp => (&[Candidate::Xdp][..], "option"),
         PlaneKind::Auto => (&AUTO[..], "auto"),
@@ -174,7 +164,7 @@ pub fn choose_plane(
             plane.agree(agreed);
         }
         plane.set_keys(&options.load_keys()?);
-        return Ok((Some(plane), EarlierPlaneOff(())));
+        return Ok(Some(plane));
     }
     let reasons = refused
         .iter()

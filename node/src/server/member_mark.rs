@@ -1,10 +1,11 @@
 //! The file `was-member` beside a replica's folder: by it a start that finds nothing stored knows whether there was
 //! something. It names the first life in which the replica was a member. The folder forgets together with a disk, in
 //! `memory` mode and by damage; this file stays.
+use super::whole_files::{sync_folder, write_whole};
 use anyhow::Context as _;
 use quorumwire_interfaces::Incarnation;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 /// Its name.
@@ -17,20 +18,12 @@ const TEXT_BYTES_MAX: u64 = 64;
 pub fn mark_as_member(dir: &Path, life: Option<Incarnation>) -> anyhow::Result<()> {
     let mark = dir.join(MEMBER_MARK);
     if !mark.exists() {
-        let aside = dir.join(format!("{MEMBER_MARK}.tmp"));
         let text = life.map_or_else(String::new, |life| format!("{}\n", life.0));
-        let write = || {
-            let mut file = File::create(&aside)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&aside, &mark)
-        };
-        write().with_context(|| format!("writing {}", mark.display()))?;
+        let written = write_whole(dir, MEMBER_MARK, &text);
+        written.with_context(|| format!("writing {}", mark.display()))?;
     }
     // Also where it is there: an earlier start may have ended before this.
-    File::open(dir)?
-        .sync_all()
-        .with_context(|| format!("syncing {}", dir.display()))
+    sync_folder(dir).with_context(|| format!("syncing {}", dir.display()))
 }
 
 /// Whether a replica in this life, which finds nothing stored, has forgotten what it held as a member. A life that
@@ -59,6 +52,7 @@ pub fn has_forgotten(dir: &Path, life: Incarnation) -> anyhow::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_later_life_has_forgotten_however_often_it_starts() {

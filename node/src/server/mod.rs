@@ -19,6 +19,7 @@ mod core;
 mod counters;
 mod datagrams;
 mod dial;
+mod earlier_plane;
 mod folder;
 mod handshakes;
 mod how_far;
@@ -53,6 +54,7 @@ mod start;
 mod stats;
 mod stream;
 mod term_keys;
+mod whole_files;
 
 use self::addresses::AddressBook;
 use self::administration::Waiting;

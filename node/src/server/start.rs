@@ -4,10 +4,11 @@ use super::alike;
 use super::attention::Attention;
 use super::budget::Budget;
 use super::busy_poll::BusyPoll;
-use super::choose_plane::{EarlierPlaneOff, choose_plane};
+use super::choose_plane::choose_plane;
 use super::clients::{Clients, Protocol};
 use super::core::{Application, Core};
 use super::datagrams::Datagrams;
+use super::earlier_plane::EarlierPlaneOff;
 use super::folder::{Folder, memory_of};
 use super::how_far::HowFar;
 use super::journal::Journal;
@@ -399,7 +400,8 @@ fn join(
     let udp = bind_memcached_udp(options, clients.local_addr()?)?;
     let term_keys = agree_on_keys(options)?;
     let agreed = term_keys.as_ref().map(TermKeys::pair);
-    let (data_plane, earlier_off) = choose_plane(options, registry, udp.as_ref(), agreed)?;
+    let earlier_off = EarlierPlaneOff::wait_for(&options.dir, stop)?;
+    let data_plane = choose_plane(options, registry, udp.as_ref(), agreed, &earlier_off)?;
     let now = (memory.earlier).wait_out(&memory.folder, &earlier_off, memory.incarnation, stop)?;
     let replica = Replica::new(config, now, memory.stored)
         .context("what the data folder holds contradicts itself")?;

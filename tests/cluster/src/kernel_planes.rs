@@ -1,7 +1,7 @@
 //! What happens to the network interface that a data plane in the kernel is attached to, and to the process
 //! behind it. Only for clusters whose planes may be in the kernel.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::cluster::Cluster;
 use crate::network::Place;
@@ -64,5 +64,19 @@ impl Cluster<'_> {
         let done = self.run_at(Place::Replica(id), &["veth-pass", "eth0"])?;
         ensure!(done.success, "{}", done.stderr);
         Ok(())
+    }
+    /// Takes it away again.
+    pub fn vacate(&self, id: u16) -> Result<()> {
+        let done = self.run_at(Place::Replica(id), &["veth-pass", "--off", "eth0"])?;
+        ensure!(done.success, "{}", done.stderr);
+        Ok(())
+    }
+
+    /// The number of the program at a replica's interface.
+    pub fn program(&self, id: u16) -> Result<String> {
+        let link = self.network().link(id)?;
+        let number = link.split_once("prog/xdp id ");
+        let number = number.and_then(|(_, rest)| rest.split_whitespace().next());
+        number.map(str::to_owned).context("it has no program")
     }
 }

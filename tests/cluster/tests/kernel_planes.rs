@@ -74,6 +74,36 @@ fn a_killed_server_leaves_no_program_and_starts_again_at_once() {
     });
 }
 
+/// As if the kernel took its time to close what the earlier process held.
+#[test]
+fn a_start_waits_until_the_earlier_program_is_gone_whatever_its_plane() {
+    run(plan("xdp", 1, Durability::Sync), |cluster| {
+        cluster.start(0)?;
+        cluster.wait_for_fast_term(&[0])?;
+        let earlier = cluster.program(0)?;
+        cluster.kill(0)?;
+        cluster.occupy(0)?;
+        let note = cluster.dir(0).join("plane-programs");
+        let noted = std::fs::read_to_string(&note)?;
+        let stays = format!(" {} eth0", cluster.program(0)?);
+        let edited = noted.replace(&format!(" {earlier} eth0"), &stays);
+        ensure!(edited != noted, "void: {noted}");
+        std::fs::write(&note, edited)?;
+        cluster.plan().plane = "none".to_owned();
+        let started = times_said(cluster, 0, "replica started");
+        cluster.start_with_capabilities(0, &[])?;
+        cluster.wait_for("the server to say that it waits", || {
+            let waits = "waiting for this replica's earlier plane to be gone";
+            Ok(times_said(cluster, 0, waits) > 0)
+        })?;
+        ensure!(times_said(cluster, 0, "replica started") == started);
+        cluster.vacate(0)?;
+        cluster.wait_for_leader()?;
+        ensure!(!note.exists(), "it is not forgotten");
+        Ok(())
+    });
+}
+
 /// A process that stands still is not gone: the kernel goes on acknowledging for it, in memory.
 #[test]
 fn a_stopped_followers_plane_still_counts() {

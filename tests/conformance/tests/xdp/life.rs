@@ -11,11 +11,14 @@ use quorumwire_interfaces::{
     DataPlane, Grant, Index, PlaneError, PlaneEvent, PlanePeer, ReplicaId, Term,
 };
 use quorumwire_plane_xdp::{
-    Attachment, Blames, Refused, XdpMode, XdpPlane, let_pass, stop_passing,
+    Attachment, Blames, Note, ProgramAt, Refused, XdpMode, XdpPlane, let_pass, still_attached,
+    stop_passing,
 };
 use quorumwire_wire::packet::{Header, Kind};
+use std::io;
 use std::net::SocketAddr;
 use std::process::Command;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// Longest time that anything may take.
@@ -192,6 +195,52 @@ impl Follower {
         );
         assert_eq!(self.plane.registers(), registers);
     }
+}
+
+/// A later process looks for it before it promises anything.
+#[test]
+fn where_a_program_is_attached_is_noted_before_it_is() {
+    let namespaces = Namespaces::new(1);
+    namespaces.enter_test();
+    let_pass(&port(0)).expect("root, and a kernel for it");
+    namespaces.enter_plane(0);
+    let options = Options {
+        group: GROUP,
+        ring_slots: 64,
+        window: 64,
+    };
+    let attach = |note: Arc<Note>| {
+        let (address, how) = ((plane_ip(0), PORT).into(), Attachment::default());
+        XdpPlane::attach_noted(address, None, options, how, note)
+    };
+    let (sender, noted) = mpsc::channel();
+    let note = move |at: &ProgramAt| {
+        let there = still_attached(&[at.program])?;
+        sender.send((at.clone(), there)).map_err(io::Error::other)
+    };
+    let plane = attach(Arc::new(note)).expect("root, and a kernel for it");
+    let (at, there_before) = noted.try_recv().expect("it was noted");
+    assert_eq!(there_before, []);
+    let there = still_attached(&[at.program]).expect("told");
+    assert_eq!(there, std::slice::from_ref(&at));
+    drop(plane);
+    until_done(|| match &still_attached(&[at.program])?[..] {
+        [] => Ok(()),
+        there => Err(io::Error::other(format!("{there:?}"))),
+    });
+    // What cannot be noted is not attached.
+    let noted_where = mpsc::channel();
+    let note = move |at: &ProgramAt| {
+        noted_where.0.send(at.program).ok();
+        Err(io::Error::other("disk full"))
+    };
+    let refused = attach(Arc::new(note)).err().expect("refused");
+    assert!(
+        refused.text.contains("cannot be noted: disk full"),
+        "{refused}"
+    );
+    let program = noted_where.1.try_recv().expect("it was loaded");
+    assert_eq!(still_attached(&[program]).expect("told"), []);
 }
 
 #[test]
