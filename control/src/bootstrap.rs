@@ -97,6 +97,9 @@ impl Replica {
     pub(crate) fn note_committed_members(&mut self) {
         self.was_listed =
             self.was_listed || self.members.has_named(self.config.me, self.commit_index);
+        let (set_at, committed) = self.members.at(self.commit_index);
+        let is_out = !committed.members.is_empty() && committed.member(self.config.me.id).is_none();
+        self.left_out_at = is_out.then_some(set_at);
         self.note_lineage();
     }
 

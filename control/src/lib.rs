@@ -88,6 +88,8 @@ pub struct Replica {
     lineage: Lineage,
     /// A committed membership has named it in its present life.
     was_listed: bool,
+    /// The newest membership that it knows to be committed does not name it; the entry that set it.
+    left_out_at: Option<Index>,
     persistence: Persistence,
     snapshot: Option<SnapshotMeta>,
     /// A snapshot has been asked for and has not come yet.
@@ -155,6 +157,7 @@ impl Replica {
             members: stored.members,
             lineage: config.lineage,
             was_listed: false,
+            left_out_at: None,
             snapshot: stored.snapshot,
             snapshot_asked: false,
             role: Role::Joining,
@@ -338,11 +341,23 @@ impl Replica {
         self.members.current()
     }
 
-    /// Whether members are known, and this replica is none of them.
+    /// Whether a committed membership has named it in its present life, as far as it remembers.
     #[must_use]
-    pub fn is_removed(&self) -> bool {
-        let known = self.membership();
-        !known.members.is_empty() && known.member(self.config.me.id).is_none()
+    pub const fn was_listed(&self) -> bool {
+        self.was_listed
+    }
+
+    /// Whether the newest membership that it knows to be committed does not name it. One that joins reads older
+    /// ones first; so only of one that was a member this says that it was removed.
+    #[must_use]
+    pub const fn is_left_out(&self) -> bool {
+        self.left_out_at.is_some()
+    }
+
+    /// The members that it knows to be committed, and the entry that set them.
+    #[must_use]
+    pub fn committed_members(&self) -> (Index, &Membership) {
+        self.members.at(self.commit_index)
     }
 
     /// The members as of an index at or behind the newest snapshot, and the entry that set them: what
@@ -431,10 +446,12 @@ impl Replica {
     /// Ends every step and flush: what must be durable goes to the disk, what was held back and may
     /// leave now leaves, and a change of role is told.
     fn settle(&mut self, outputs: &mut Vec<Output>) {
-        if self.term != self.persistence.given.term || self.vote != self.persistence.given.vote {
+        let given = self.persistence.given;
+        if self.term != given.term || self.vote != given.vote {
             self.persistence
                 .give(self.hard_state(), Vec::new(), outputs);
         }
+        self.write_removal(outputs);
         if self.promises_are_durable() {
             self.send_promises(outputs);
             self.acknowledge_if_owed(outputs);
@@ -452,6 +469,18 @@ impl Replica {
     }
 
     /// Term, vote and the commit index as far as the entries it covers were given to the disk.
+    /// Nobody sends entries to one that was removed, which its commit index would go along with: a later start would
+    /// not know of the removal.
+    fn write_removal(&mut self, outputs: &mut Vec<Output>) {
+        let Some(left_out_at) = self.left_out_at.filter(|_| self.was_listed) else {
+            return;
+        };
+        let (known, given) = (self.hard_state(), self.persistence.given);
+        if given.commit_index < left_out_at && known.commit_index >= left_out_at {
+            self.persistence.give_commit_index(known, outputs);
+        }
+    }
+
     fn hard_state(&self) -> HardState {
         HardState {
             term: self.term,

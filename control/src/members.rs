@@ -202,7 +202,7 @@ fn add(
     fits_address(peer_address)?;
     let Some(incarnation) = connected else {
         return Err(format!(
-            "replica {id} is not connected; start it first, with the leader among its peers"
+            "replica {id} is not connected; start it first, with the leader in its option members"
         ));
     };
     let place = next.members.partition_point(|member| member.id < id);

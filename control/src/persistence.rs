@@ -56,11 +56,19 @@ impl Persistence {
         entries: Vec<Entry>,
         outputs: &mut Vec<Output>,
     ) {
-        let changed = hard_state != self.given;
         let promised = hard_state.term != self.given.term || hard_state.vote != self.given.vote;
-        if !promised && entries.is_empty() {
-            return;
+        if promised || !entries.is_empty() {
+            self.put(hard_state, entries, outputs);
         }
+    }
+
+    /// Gives out the hard state for its commit index alone, which no entry will come to carry.
+    pub(crate) fn give_commit_index(&mut self, hard_state: HardState, outputs: &mut Vec<Output>) {
+        self.put(hard_state, Vec::new(), outputs);
+    }
+
+    fn put(&mut self, hard_state: HardState, entries: Vec<Entry>, outputs: &mut Vec<Output>) {
+        let changed = hard_state != self.given;
         let bytes = entries.iter().map(|entry| entry.record().len()).sum();
         if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
             assert_eq!(

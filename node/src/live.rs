@@ -337,10 +337,7 @@ fn figures(report: &Report, span: Option<&Span<'_>>) -> Figures {
         leader: report.leader,
         commit_index: report.commit_index,
         applied_index: report.applied_index,
-        plane: report
-            .data_plane
-            .as_ref()
-            .map_or_else(|| "none".to_owned(), |it| it.name.clone()),
+        plane: report.plane_name().to_owned(),
         plane_for_ms: report.fast_term.as_ref().map(|it| it.for_ms),
         plane_ended: report.fast_term_ended.clone(),
         uptime_ms: report.uptime_ms,

@@ -85,6 +85,9 @@ pub struct Report {
     /// The snapshot that comes in, if one does.
     #[serde(default)]
     pub incoming_snapshot: Option<IncomingReport>,
+    /// It waits to be taken in: where a member that it is connected to serves HTTP.
+    #[serde(default)]
+    pub met_http: Option<String>,
     /// What is wrong now, in words: a full disk, a refused peer. Empty when all is well.
     pub faults: Vec<String>,
     /// Milliseconds since the process started.
@@ -120,6 +123,32 @@ pub struct Report {
 }
 
 impl Report {
+    /// That a member has not been connected for a while: a fault.
+    pub fn missing_fault(id: u16, tried: &str) -> String {
+        format!("{}{tried}", missing(id))
+    }
+
+    /// Of such a fault: which addresses of this member were tried in vain.
+    pub fn tried_in(fault: &str, id: u16) -> Option<&str> {
+        fault.strip_prefix(&missing(id))
+    }
+
+    /// Of a leader: the voters that it does not hear.
+    pub fn silent_voters(&self) -> Vec<u16> {
+        let is_heard = |id: u16| {
+            let mut followers = self.followers.iter();
+            id == self.id || followers.any(|follower| follower.id == id && follower.active)
+        };
+        let voters = self.members.iter().filter(|member| member.voter);
+        let silent = voters.filter(|member| !is_heard(member.id));
+        silent.map(|member| member.id).collect()
+    }
+
+    /// The data plane that it has: none, socket or xdp.
+    pub fn plane_name(&self) -> &str {
+        self.data_plane.as_ref().map_or("none", |it| &it.name)
+    }
+
     /// The memory limit, in one line for people.
     pub fn memory_in_words(&self) -> String {
         let used = self.memory_used_bytes;
@@ -138,6 +167,10 @@ impl Report {
             ),
         }
     }
+}
+
+fn missing(id: u16) -> String {
+    format!("no connection to replica {id}: ")
 }
 
 /// Which data plane a replica has, and why.

@@ -90,6 +90,8 @@ pub fn hello(cluster: &str, replica: u16, incarnation: u64) -> peer::Hello {
         memory: peer::Memory::Nothing.into(),
         settings: Vec::new(),
         keeps_wall_clock: false,
+        members_index: 0,
+        member_ids: Vec::new(),
     }
 }
 

@@ -15,7 +15,7 @@ mod snapshot;
 mod tick;
 
 /// The messages of `peer.proto`, as generated.
-#[allow(missing_docs, clippy::pedantic)]
+#[allow(missing_docs, clippy::pedantic, clippy::large_enum_variant)] // a hello, which is said once
 #[rustfmt::skip]
 #[path = "generated/peer.rs"]
 pub mod peer;

@@ -659,7 +659,7 @@ impl Script {
                 base => format!("(..{base}) "),
             };
             lines.push(format!(
-                "  {id}: {:?} term={} log: {snapshot}{} commit={} durable={} members {}{}{}",
+                "  {id}: {:?} term={} log: {snapshot}{} commit={} durable={} members {}{}{}{}",
                 status.role,
                 status.term,
                 terms.join(" "),
@@ -667,6 +667,11 @@ impl Script {
                 status.persisted_index,
                 show::membership(&status.membership),
                 if status.lease { " lease" } else { "" },
+                match (replica.is_left_out(), replica.was_listed()) {
+                    (true, true) => " removed",
+                    (true, false) => " left out",
+                    (false, _) => "",
+                },
                 fast_state(&status),
             ));
             if self.shows_lineage {

@@ -231,7 +231,7 @@ fn is_shown(view: &ClusterView) {
     let notes = table.lines().skip(1 + view.replicas.len());
     for note in notes.take_while(|line| !line.is_empty()) {
         // What goes on stands further in.
-        let begins = ["replica ", "quorum: ", "  "];
+        let begins = ["replica ", "quorum: ", "memory: ", "  "];
         let is_ours = begins.iter().any(|begin| note.starts_with(begin));
         assert!(is_ours, "{table}");
     }

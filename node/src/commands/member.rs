@@ -1,13 +1,15 @@
 //! `quorumwire member`: who takes part in a cluster.
 use super::ask::AskError;
+use super::confirm;
 use super::progress::Progress;
 use super::status::{self, columns};
 use super::view::{
-    ClusterView, POLL_INTERVAL, Target, as_text, ask_leader, ask_leader_while, try_again,
+    ClusterView, POLL_INTERVAL, Target, as_text, ask_leader, ask_leader_while, gather_with_leader,
+    listed, try_again,
 };
 use crate::http::MembersRequest;
 use crate::options::reachable_argument;
-use crate::report::Report;
+use crate::report::{MemberReport, Report};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 use std::process::ExitCode;
@@ -66,6 +68,9 @@ Example: the replica is started first, and waits
         /// Its id
         #[arg(long, value_name = "N")]
         id: u16,
+        /// Do it without asking, also where no other voter may fail afterwards
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
         target: Target,
     },
@@ -102,7 +107,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             let _: Value = ask_leader(target, "/v1/members", &request)?;
             outln!("replica {id} is a voter")?;
         }
-        Command::Remove { id, target } => {
+        Command::Remove { id, yes, target } => {
+            let before = gather_with_leader(target)?;
+            let leader = before.leader().with_context(|| before.why_no_leader())?;
+            match risk_of_removal(leader, *id) {
+                Some(Risk::Stop(why)) => bail!("nothing was changed: {why}"),
+                Some(Risk::NoneMayFail(what)) => confirm::unless_yes(*yes, &what)?,
+                None => {}
+            }
             let request = MembersRequest::Remove { id: *id };
             let _: Value = ask_leader(target, "/v1/members", &request)?;
             outln!("replica {id} is no longer a member")?;
@@ -113,6 +125,48 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the removal of a voter would take away, where others do not answer.
+#[derive(Debug, PartialEq, Eq)]
+enum Risk {
+    /// Writes would stop.
+    Stop(String),
+    /// The next one that fails would stop them.
+    NoneMayFail(String),
+}
+
+/// To take out one that does not answer makes nothing worse.
+fn risk_of_removal(leader: &Report, id: u16) -> Option<Risk> {
+    let silent = leader.silent_voters();
+    let is_voter = |it: &&MemberReport| it.voter && it.id == id;
+    leader.members.iter().find(is_voter)?;
+    if silent.is_empty() || silent.contains(&id) {
+        return None;
+    }
+    let left = leader.members.iter().filter(|it| it.voter && it.id != id);
+    let left: Vec<u16> = left.map(|it| it.id).collect();
+    let needed = match leader.quorum.as_str() {
+        "all" => left.len(),
+        _ => left.len() / 2 + 1,
+    };
+    let answering = left.len() - silent.len();
+    let away = format!(
+        "the leader does not hear replica {}. Without replica {id}, {needed} of {} voters must hold a write, and \
+         {answering} answer",
+        listed(&silent),
+        left.len()
+    );
+    if answering < needed {
+        return Some(Risk::Stop(format!(
+            "{away}: writes would stop. Remove who does not answer, or bring it back, first"
+        )));
+    }
+    (answering == needed).then(|| {
+        Risk::NoneMayFail(format!(
+            "{away}: writes would stop as soon as one more is away. Remove who does not answer first"
+        ))
+    })
 }
 
 /// What follows from there being so few voters.
@@ -212,7 +266,7 @@ fn how_far(leader: &Report, id: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{FollowerReport, MemberReport};
+    use crate::report::FollowerReport;
 
     #[test]
     fn it_is_said_that_few_voters_are_left() {
@@ -229,6 +283,64 @@ mod tests {
             assert!(said.starts_with(says), "{count}: {said}");
             assert_eq!(said.is_empty(), says.is_empty());
         }
+    }
+
+    /// Voters 0 to `count`, of which these do not answer; 0 leads.
+    fn voters(count: u16, silent: &[u16]) -> Report {
+        let heard = (1..count).filter(|id| !silent.contains(id));
+        Report {
+            members: (0..count).map(|id| MemberReport::voter(id, None)).collect(),
+            followers: heard
+                .map(|id| FollowerReport {
+                    id,
+                    active: true,
+                    ..FollowerReport::default()
+                })
+                .collect(),
+            quorum: "majority".to_owned(),
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn a_removal_that_leaves_a_bare_quorum_with_one_away_is_asked_about() {
+        let risk = |count, silent: &[u16], id| risk_of_removal(&voters(count, silent), id);
+        // The case that was seen: of four, 3 is dead, and 0 is taken out.
+        let Some(Risk::NoneMayFail(what)) = risk(4, &[3], 0) else {
+            panic!("nobody was asked");
+        };
+        assert!(
+            what.starts_with("the leader does not hear replica 3. "),
+            "{what}"
+        );
+        assert!(what.contains("2 of 3 voters"), "{what}");
+        let Some(Risk::Stop(why)) = risk(3, &[2], 1) else {
+            panic!("it was not refused");
+        };
+        assert!(
+            why.contains("2 of 2 voters must hold a write, and 1 answer"),
+            "{why}"
+        );
+        assert!(matches!(risk(5, &[3, 4], 1), Some(Risk::Stop(_))));
+        assert!(matches!(risk(6, &[4, 5], 1), Some(Risk::NoneMayFail(_))));
+        // All answer, enough others do, the dead one itself is taken out, or it is no voter.
+        for (count, silent, id) in [
+            (3, &[][..], 2),
+            (7, &[6], 1),
+            (4, &[3], 3),
+            (5, &[3, 4], 3),
+            (3, &[2], 7),
+        ] {
+            assert_eq!(
+                risk(count, silent, id),
+                None,
+                "{id} of {count}, without {silent:?}"
+            );
+        }
+        let mut all = voters(4, &[3]);
+        all.quorum = "all".to_owned();
+        assert!(matches!(risk_of_removal(&all, 1), Some(Risk::Stop(_))));
+        assert_eq!(risk_of_removal(&all, 3), None);
     }
 
     #[test]

@@ -290,7 +290,8 @@ fn the_lowest_id_holds_what_was_restored_and_the_others_wait_for_it() {
     place.restore("2", &[("--id", "2")]).unwrap();
     let names: Vec<_> = fs::read_dir(place.path("2")).unwrap().collect();
     assert_eq!(names.len(), 1);
-    assert!(place.path("2").join("was-member").exists());
+    let holder = crate::server::holder_of_restored(&place.path("2")).unwrap();
+    assert_eq!(holder, Some(ReplicaId(1)), "whom it waits for");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `quorumwire quorum`: how many voters must hold a write before it is acknowledged.
 use super::confirm;
-use super::view::{ClusterView, Target, ask_leader, gather_with_leader};
+use super::view::{ClusterView, Target, ask_leader, gather_with_leader, listed};
 use crate::http::{MembersRequest, QuorumWord};
 use crate::report::Report;
 use anyhow::Context as _;
@@ -58,19 +58,11 @@ fn in_words(quorum: QuorumWord) -> &'static str {
 
 /// Which voters are away, so that no write would be acknowledged where all must hold it.
 fn who_stops_writes(leader: &Report) -> Option<String> {
-    let is_away = |id: u16| {
-        let mut followers = leader.followers.iter();
-        id != leader.id && !followers.any(|follower| follower.id == id && follower.active)
-    };
-    let voters = leader.members.iter().filter(|member| member.voter);
-    let away: Vec<String> = voters
-        .filter(|member| is_away(member.id))
-        .map(|member| member.id.to_string())
-        .collect();
+    let away = leader.silent_voters();
     (!away.is_empty()).then(|| {
         format!(
             "the leader does not hear replica {}: with quorum all, writes stop until it is back or is removed",
-            away.join(", ")
+            listed(&away)
         )
     })
 }

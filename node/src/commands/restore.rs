@@ -3,7 +3,7 @@ use super::backup;
 use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
 use super::progress::during;
 use crate::options::{Refused, members_at_one_address, parse_members};
-use crate::server::mark_as_member;
+use crate::server::mark_as_restored;
 use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_wire::limits::VOTERS_MAX;
@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (dir, cluster) = (arguments.dir.as_path(), &arguments.cluster);
     make_folder(dir)?;
     if id != holder {
-        mark_as_member(dir, None)?;
+        mark_as_restored(dir, holder)?;
         outln!(
             "{}: replica {id} of the new cluster {cluster:?} waits for replica {holder}, which brings the data",
             dir.display(),
@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let unfinished = unfinished_folder(dir);
     fs::create_dir(&unfinished).with_context(|| format!("making {}", unfinished.display()))?;
     // From now on a server that is started here all the same does not begin an empty cluster.
-    mark_as_member(dir, None)?;
+    mark_as_restored(dir, holder)?;
     during(|stage| new_cluster::write(&unfinished, &begins, &store, stage))?;
     fs::rename(&unfinished, group_folder(dir)).context("naming the folder")?;
     sync_folder(dir)?;

@@ -1,6 +1,7 @@
 //! `quorumwire status`: what every replica of a cluster says about itself.
-use super::view::{ClusterView, Seen, Target, as_text};
+use super::view::{ClusterView, Seen, Target, as_text, listed};
 use crate::report::{FollowerReport, IncomingReport, Report};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -86,14 +87,11 @@ pub fn as_table(view: &ClusterView) -> String {
                         &format!("data plane: {}", choice.in_words()),
                     );
                 }
-                let leads = view.leader().is_some_and(|leader| leader.id == *id);
                 if let Some(line) = snapshot(report, view.leader()) {
                     note(&mut notes, *id, &line);
                 }
-                if leads && report.memory_limit_bytes > 0 {
-                    note(&mut notes, *id, &report.memory_in_words());
-                }
-                for fault in &report.faults {
+                let faults = report.faults.iter();
+                for fault in faults.filter(|fault| !is_of_silent(view, fault)) {
                     note(&mut notes, *id, fault);
                 }
             }
@@ -101,7 +99,7 @@ pub fn as_table(view: &ClusterView) -> String {
                 let mut row = vec![id.to_string(), "unreachable".to_owned()];
                 row.resize(HEADINGS.len(), "-".to_owned());
                 rows.push(row);
-                note(&mut notes, *id, reason);
+                note(&mut notes, *id, &silence(view, *id, reason));
             }
         }
     }
@@ -119,7 +117,43 @@ pub fn as_table(view: &ClusterView) -> String {
     let quorum = view.best_report().map_or(String::new(), |report| {
         format!("quorum: {}\n", as_text(&report.quorum))
     });
-    columns(&rows) + &quorum + &notes + &addresses(view)
+    let limited = view.leader().filter(|it| it.memory_limit_bytes > 0);
+    let mut memory = String::new();
+    if let Some(leader) = limited {
+        let line = format!("memory: {}", as_text(&leader.memory_in_words()));
+        push_wrapped(&mut memory, &line);
+    }
+    columns(&rows) + &quorum + &memory + &notes + &addresses(view)
+}
+
+/// Whether this fault is that of a replica which does not answer: it has a line of its own.
+fn is_of_silent(view: &ClusterView, fault: &str) -> bool {
+    let mut silent = view.replicas.iter();
+    silent.any(|(id, seen)| {
+        matches!(seen, Seen::Unreachable(_)) && Report::tried_in(fault, *id).is_some()
+    })
+}
+
+/// Why a replica does not answer, and what others say of it.
+fn silence(view: &ClusterView, id: u16, reason: &str) -> String {
+    let mut who = Vec::new();
+    let mut tried = BTreeSet::new();
+    for report in view.reports() {
+        let of_it = report.faults.iter();
+        for what in of_it.filter_map(|fault| Report::tried_in(fault, id)) {
+            who.push(report.id);
+            tried.insert(what);
+        }
+    }
+    if who.is_empty() {
+        return reason.to_owned();
+    }
+    let tried: Vec<&str> = tried.into_iter().collect();
+    format!(
+        "{reason}; no connection from replica {}: {}",
+        listed(&who),
+        tried.join("; ")
+    )
 }
 
 /// Where each replica listens: the host once where its ports have the same, which fits most terminals.
@@ -127,15 +161,13 @@ fn addresses(view: &ClusterView) -> String {
     let headings = ["ID", "HOST", "MEMCACHED", "REDIS", "CLIENT", "HTTP", "PEER"];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
     let mut lines = String::new();
-    for report in view.reports() {
-        let all = [
-            &report.memcached,
-            &report.redis,
-            &report.client,
-            &report.http,
-            &report.peer,
-        ];
-        let host = host_of(&report.http);
+    for (id, all) in all_addresses(view) {
+        let [.., http, peer] = &all;
+        let host = if http.is_empty() {
+            host_of(peer)
+        } else {
+            host_of(http)
+        };
         let on_host = |address: &String| {
             let port = address.strip_prefix(host);
             match port.and_then(|rest| rest.strip_prefix(':')) {
@@ -144,13 +176,13 @@ fn addresses(view: &ClusterView) -> String {
                 Some(_) | None => address.clone(),
             }
         };
-        let mut row = vec![report.id.to_string(), host.to_owned()];
-        row.extend(all.map(on_host));
+        let mut row = vec![id.to_string(), host.to_owned()];
+        row.extend(all.iter().map(on_host));
         rows.push(row);
-        for (heading, address) in headings[2..].iter().zip(all) {
+        for (heading, address) in headings[2..].iter().zip(&all) {
             if !address.is_empty() {
                 // Writing to a String cannot fail.
-                let _ = writeln!(lines, "{:<4}{heading:<11}{}", report.id, as_text(address));
+                let _ = writeln!(lines, "{id:<4}{heading:<11}{}", as_text(address));
             }
         }
     }
@@ -164,6 +196,34 @@ fn addresses(view: &ClusterView) -> String {
     } else {
         format!("\n{:<4}{:<11}ADDRESS\n{lines}", "ID", "PORT")
     }
+}
+
+/// Of each replica its ports for memcached, Redis, the own protocol, HTTP and replicas: as it says itself, or else as
+/// the others know.
+fn all_addresses(view: &ClusterView) -> Vec<(u16, [String; 5])> {
+    let known = |id: u16, seen: &Seen| match seen {
+        Seen::Report(report) => Some([
+            report.memcached.clone(),
+            report.redis.clone(),
+            report.client.clone(),
+            report.http.clone(),
+            report.peer.clone(),
+        ]),
+        Seen::Unreachable(_) => {
+            let member = view.member(id)?;
+            let said = |address: &Option<String>| address.clone().unwrap_or_default();
+            Some([
+                said(&member.memcached),
+                said(&member.redis),
+                said(&member.client),
+                said(&member.http),
+                member.peer.clone(),
+            ])
+        }
+    };
+    let replicas = view.replicas.iter();
+    let known = replicas.filter_map(|(id, seen)| Some((*id, known(*id, seen)?)));
+    known.collect()
 }
 
 /// What stands before the port.
@@ -207,7 +267,10 @@ fn row(report: &Report, leader: Option<&Report>) -> Vec<String> {
         report.applied_index.to_string(),
         lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string()),
         report.durability.clone(),
-        report.plane.clone(),
+        match report.fast_term {
+            Some(_) => format!("{} +", report.plane_name()),
+            None => report.plane_name().to_owned(),
+        },
     ];
     cells.iter().map(|it| as_text(it)).collect()
 }

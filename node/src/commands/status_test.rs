@@ -2,7 +2,8 @@
 use super::{TERMINAL_COLUMNS, as_json, as_table, lasting};
 use crate::commands::view::{ClusterView, Seen};
 use crate::report::{
-    DataPlaneReport, FastTermReport, FollowerReport, IncomingReport, RefusedPlaneReport, Report,
+    DataPlaneReport, FastTermReport, FollowerReport, IncomingReport, MemberReport,
+    RefusedPlaneReport, Report,
 };
 use std::collections::BTreeMap;
 
@@ -59,6 +60,87 @@ fn the_table_has_a_line_per_replica_and_what_is_wrong() {
     ] {
         assert!(table.lines().any(|line| line == text), "{text} in {table}");
     }
+}
+
+fn report_mut(view: &mut ClusterView, id: u16) -> &mut Report {
+    let Some(Seen::Report(report)) = view.replicas.get_mut(&id) else {
+        panic!("it was seen");
+    };
+    report
+}
+
+#[test]
+fn a_dead_replica_has_one_line_and_stays_among_the_addresses() {
+    let mut view = view();
+    for id in [0, 1] {
+        let report = report_mut(&mut view, id);
+        report
+            .faults
+            .push(Report::missing_fault(2, "10.0.0.12:7400 (list): refused"));
+        report.peer = format!("10.0.0.1{id}:7400");
+        report.members = vec![MemberReport {
+            peer: "10.0.0.12:7400".to_owned(),
+            ..MemberReport::voter(2, None)
+        }];
+    }
+    let table = as_table(&view);
+    let whole = table.replace("\n  ", " "); // what goes on stands further in
+    let said: Vec<&str> = whole
+        .lines()
+        .filter(|it| it.contains("replica 2"))
+        .collect();
+    let expected =
+        "replica 2: nobody there; no connection from replica 0, 1: 10.0.0.12:7400 (list): refused";
+    assert_eq!(said, [expected], "{table}");
+    assert!(table.contains("replica 1: the disk is full"), "{table}");
+    let row = table.lines().last().unwrap();
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(
+        words,
+        ["2", "10.0.0.12", "-", "-", "-", "-", "7400"],
+        "{table}"
+    );
+}
+
+#[test]
+fn a_memory_limit_is_no_line_of_a_replica() {
+    let mut view = view();
+    let leader = report_mut(&mut view, 0);
+    (leader.memory_limit_bytes, leader.memory_used_bytes) = (300_000, 208_000);
+    let table = as_table(&view);
+    assert!(
+        table.contains("\nmemory: the items take 208000 of 300000 bytes"),
+        "{table}"
+    );
+    assert!(!table.contains("replica 0:"), "{table}");
+}
+
+/// The same word as `top` and the options.
+#[test]
+fn a_plane_is_named_and_none_is_none() {
+    let mut view = view();
+    let plane = |view: &ClusterView| {
+        let table = as_table(view);
+        let words = table.lines().nth(1).unwrap().split_whitespace().skip(7);
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let leader = report_mut(&mut view, 0);
+    (leader.durability, leader.plane) = ("sync".to_owned(), "software".to_owned());
+    assert_eq!(plane(&view), "none");
+    let leader = report_mut(&mut view, 0);
+    leader.data_plane = Some(DataPlaneReport {
+        name: "socket".to_owned(),
+        runs: None,
+        chosen_by: "option".to_owned(),
+        refused: vec![],
+    });
+    assert_eq!(plane(&view), "socket");
+    report_mut(&mut view, 0).fast_term = Some(FastTermReport {
+        term: 4,
+        for_ms: 7,
+        start_index: 80,
+    });
+    assert_eq!(plane(&view), "socket +");
 }
 
 #[test]

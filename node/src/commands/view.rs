@@ -158,6 +158,12 @@ impl ClusterView {
     /// Members known by a report and not asked yet.
     fn unasked(&self, asked: &BTreeSet<String>) -> Vec<(Option<u16>, String)> {
         let mut addresses = BTreeMap::new();
+        // Who waits to be taken in knows no members, but one of them.
+        let met = self.reports().filter_map(|report| report.met_http.clone());
+        addresses.extend(
+            met.filter(|http| !asked.contains(http))
+                .map(|http| (http, None)),
+        );
         for member in self.members() {
             let known = matches!(self.replicas.get(&member.id), Some(Seen::Report(_)));
             if let Some(http) = member.http.as_ref()
@@ -172,8 +178,15 @@ impl ClusterView {
         addresses.map(|(http, id)| (id, http)).collect()
     }
 
+    /// Who was removed knows older members: what it says of them counts only where nobody else says anything.
     fn add_silent_members(&mut self) {
-        let ids: Vec<u16> = self.members().map(|member| member.id).collect();
+        let has_left = |report: &&Report| report.role == "removed";
+        let mut of_members: Vec<&Report> = self.reports().filter(|it| !has_left(it)).collect();
+        if of_members.iter().all(|report| report.members.is_empty()) {
+            of_members = self.reports().collect();
+        }
+        let members = of_members.into_iter().flat_map(|report| &report.members);
+        let ids: Vec<u16> = members.map(|member| member.id).collect();
         for id in ids {
             self.replicas.entry(id).or_insert_with(|| {
                 Seen::Unreachable("none of the replicas asked is connected to it".to_owned())
@@ -192,6 +205,15 @@ impl ClusterView {
     /// All members any report knows; the same one may come several times.
     fn members(&self) -> impl Iterator<Item = &MemberReport> {
         self.reports().flat_map(|report| &report.members)
+    }
+
+    /// What is known of a member that cannot be asked itself.
+    pub fn member(&self, id: u16) -> Option<&MemberReport> {
+        let best = self.best_report().into_iter();
+        let mut of = best
+            .chain(self.reports())
+            .flat_map(|report| &report.members);
+        of.find(|member| member.id == id)
     }
 
     /// The report of the leader of the highest term, if one serves.
@@ -247,6 +269,9 @@ impl ClusterView {
             .replicas
             .iter()
             .map(|(id, seen)| match seen {
+                Seen::Report(report) if report.met_http.is_some() => {
+                    format!("replica {id} is no member yet")
+                }
                 Seen::Report(report) => format!("replica {id} is {}", report.role),
                 Seen::Unreachable(_) => format!("replica {id} is unreachable"),
             })
@@ -255,6 +280,12 @@ impl ClusterView {
         let barred: String = barred.collect();
         as_text(&format!("no leader serves: {}{barred}", roles.join(", ")))
     }
+}
+
+/// Ids of replicas, for people.
+pub fn listed(ids: &[u16]) -> String {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    ids.join(", ")
 }
 
 /// What a replica says, for one line of a terminal, which is to be told nothing by it: neither to move nor to

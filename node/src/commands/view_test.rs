@@ -277,3 +277,44 @@ fn a_leader_that_is_being_elected_is_waited_for() {
     assert!(view.leader().is_some());
     elected.join().unwrap();
 }
+
+#[test]
+fn who_waits_to_be_taken_in_leads_to_the_cluster_that_it_met() {
+    let (follower, _leader) = cluster(vec![None]);
+    let joining = fake(vec![None]);
+    *joining.report.lock().unwrap() = Report {
+        id: 3,
+        role: "joining".to_owned(),
+        http: joining.address.clone(),
+        met_http: Some(follower.address.clone()),
+        ..Report::default()
+    };
+    let view = ClusterView::gather(&target(&joining)).unwrap();
+    assert_eq!(view.leader().map(|leader| leader.id), Some(1));
+    assert!(matches!(view.replicas[&3], Seen::Report(_)));
+    // And where there is no leader: why.
+    joining.report.lock().unwrap().met_http = Some("127.0.0.1:1".to_owned());
+    let view = ClusterView::gather(&target(&joining)).unwrap();
+    let why = view.why_no_leader();
+    assert_eq!(why, "no leader serves: replica 3 is no member yet");
+}
+
+#[test]
+fn what_a_removed_replica_remembers_of_members_is_not_shown() {
+    let (follower, _leader) = cluster(vec![None]);
+    let removed = fake(vec![None]);
+    let members = vec![
+        MemberReport::voter(0, Some(follower.address.clone())),
+        MemberReport::voter(7, None),
+    ];
+    *removed.report.lock().unwrap() = Report {
+        id: 3,
+        role: "removed".to_owned(),
+        http: removed.address.clone(),
+        members,
+        ..Report::default()
+    };
+    let view = ClusterView::gather(&target(&removed)).unwrap();
+    let ids: Vec<u16> = view.replicas.keys().copied().collect();
+    assert_eq!(ids, [0, 1, 2, 3]);
+}

@@ -13,6 +13,9 @@ pub const NO_LEADER: &str = "SERVER_ERROR no leader: nothing was changed, try ag
 /// The replica is no member any more.
 pub const REMOVED: &str =
     "SERVER_ERROR no leader: this replica was removed from the cluster, nothing was changed\r\n";
+/// Nobody leads, and nobody ever will: no replica remembers anything.
+pub const DATA_GONE: &str = "SERVER_ERROR no leader: all replicas have forgotten what they held, the data is gone; see \
+                             `quorumwire status`\r\n";
 /// The replica stopped leading before the request reached the log.
 pub const NOT_LEADER: &str = "SERVER_ERROR not leader: leadership moved, nothing was changed\r\n";
 /// The write's place in the log went to another leader's entry.
@@ -59,6 +62,7 @@ mod tests {
             (UNKNOWN, Verdict::TryAgain),
             (NO_LEADER, Verdict::TryAgain),
             (REMOVED, Verdict::TryAgain),
+            (DATA_GONE, Verdict::TryAgain),
             (NOT_LEADER, Verdict::TryAgain),
             (NOT_COMMITTED, Verdict::TryAgain),
             (BUSY, Verdict::TryAgain),

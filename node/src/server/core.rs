@@ -8,6 +8,7 @@ use super::clock;
 use super::counters::Counters;
 use super::in_flight::InFlight;
 use super::journal::Journal;
+use super::left_out::OwnPlace;
 use super::links::Links;
 use super::log_time::{LeaderClock, Overdue};
 use super::memory::MemoryNotes;
@@ -211,6 +212,8 @@ pub struct Core {
     /// The first of the terms up to the last one led that were all led here, with none between them.
     pub led_since: Term,
     pub refuse_on_follower: bool,
+    /// What it was before this start.
+    pub place: OwnPlace,
     pub draining: bool,
     /// Something was proposed, or a read was asked for, since the replica was last flushed.
     pub wants_flush: bool,
@@ -269,6 +272,7 @@ impl Core {
             term_start: Index(0),
             led_since: Term(0),
             refuse_on_follower: false,
+            place: OwnPlace::default(),
             draining: false,
             wants_flush: false,
             last_commit: LastCommit::default(),
@@ -477,7 +481,9 @@ impl Core {
             Some(_) if self.forwards.len() >= FORWARDS_MAX => Err(self.stall()),
             Some(leader) => Ok(leader),
             // Nobody will tell it of a leader.
-            None if self.replica.is_removed() => Err(Routed::Answer(answers::REMOVED.into())),
+            None if self.has_left() => Err(Routed::Answer(answers::REMOVED.into())),
+            // Nor is there anybody who could lead.
+            None if self.place.is_data_gone => Err(Routed::Answer(answers::DATA_GONE.into())),
             None => {
                 let since = *self.leaderless_since.get_or_insert(self.now);
                 if self.now.0.saturating_sub(since.0) > LEADER_WAIT {
@@ -498,6 +504,8 @@ impl Core {
     pub fn why_stalled(&self) -> &'static str {
         if self.leads() || self.serving_leader().is_some() {
             answers::BUSY
+        } else if self.place.is_data_gone {
+            answers::DATA_GONE
         } else {
             answers::NO_LEADER
         }

@@ -109,6 +109,7 @@ impl Server {
             self.core.links.set_cluster(lineage, remembers, events);
             self.take_link_events();
         }
+        (self.core.links).set_committed(self.core.replica.committed_members());
         self.folder.note(self.incarnation, lineage);
     }
 }

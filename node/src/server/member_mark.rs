@@ -1,25 +1,52 @@
 //! The file `was-member` beside a replica's folder: by it a start that finds nothing stored knows whether there was
 //! something. It names the first life in which the replica was a member. The folder forgets together with a disk, in
-//! `memory` mode and by damage; this file stays.
+//! `memory` mode and by damage; this file stays. In a folder that `quorumwire restore` has prepared it names the
+//! replica that the data are with.
 use super::whole_files::{sync_folder, write_whole};
 use anyhow::Context as _;
-use quorumwire_interfaces::Incarnation;
+use quorumwire_interfaces::{Incarnation, ReplicaId};
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 /// Its name.
 const MEMBER_MARK: &str = "was-member";
-/// A life and an end of line have fewer bytes.
+/// What is written into it has fewer bytes.
 const TEXT_BYTES_MAX: u64 = 64;
+/// How it begins in a prepared folder; what follows is an id.
+const RESTORED: &str = "restored: ";
 
 /// Notes for good that a member was here, first in this life; `None`: in one that is not known. What an earlier
 /// call has noted stays.
 pub fn mark_as_member(dir: &Path, life: Option<Incarnation>) -> anyhow::Result<()> {
+    write_mark(
+        dir,
+        &life.map_or_else(String::new, |life| format!("{}\n", life.0)),
+    )
+}
+
+/// Notes for good that this folder is of a cluster that begins with the data of this replica: who starts with it and
+/// holds nothing must wait for these.
+pub fn mark_as_restored(dir: &Path, holder: ReplicaId) -> anyhow::Result<()> {
+    write_mark(dir, &format!("{RESTORED}{holder}\n"))
+}
+
+/// Whose data a folder waits for that was prepared so.
+pub fn holder_of_restored(dir: &Path) -> anyhow::Result<Option<ReplicaId>> {
+    let text = read_mark(dir)?;
+    let holder = text.as_deref().and_then(|it| it.strip_prefix(RESTORED));
+    Ok(holder.and_then(|it| it.trim().parse().ok()).map(ReplicaId))
+}
+
+/// Whether a member was here, or the folder is prepared for one.
+pub fn is_marked(dir: &Path) -> anyhow::Result<bool> {
+    Ok(read_mark(dir)?.is_some())
+}
+
+fn write_mark(dir: &Path, text: &str) -> anyhow::Result<()> {
     let mark = dir.join(MEMBER_MARK);
     if !mark.exists() {
-        let text = life.map_or_else(String::new, |life| format!("{}\n", life.0));
-        let written = write_whole(dir, MEMBER_MARK, &text);
+        let written = write_whole(dir, MEMBER_MARK, text);
         written.with_context(|| format!("writing {}", mark.display()))?;
     }
     // Also where it is there: an earlier start may have ended before this.
@@ -29,16 +56,18 @@ pub fn mark_as_member(dir: &Path, life: Option<Incarnation>) -> anyhow::Result<(
 /// Whether a replica in this life, which finds nothing stored, has forgotten what it held as a member. A life that
 /// was listed and holds nothing has forgotten nothing: it was listed by what never became durable.
 pub fn has_forgotten(dir: &Path, life: Incarnation) -> anyhow::Result<bool> {
+    // Without a number, damaged or longer, it is of a life that is not known, so of another one.
+    Ok(read_mark(dir)?.is_some_and(|text| text.trim().parse() != Ok(life.0)))
+}
+
+/// What it says; empty if that is damaged.
+fn read_mark(dir: &Path) -> anyhow::Result<Option<String>> {
     let path = dir.join(MEMBER_MARK);
     let mut text = Vec::new();
     let read = File::open(&path).and_then(|file| file.take(TEXT_BYTES_MAX).read_to_end(&mut text));
     match read {
-        Ok(_) => {
-            let life_noted = str::from_utf8(&text).map(|text| text.trim().parse());
-            // Without a number, damaged or longer, it is of a life that is not known, so of another one.
-            Ok(life_noted != Ok(Ok(life.0)))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Ok(_) => Ok(Some(String::from_utf8(text).unwrap_or_default())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| {
             format!(
                 "reading {}, by which a start knows whether a member was here; if it cannot be mended, replace it by \
@@ -85,6 +114,23 @@ mod tests {
             text.contains(&path) && text.contains("empty file"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_prepared_folder_says_whose_data_it_waits_for() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let holder = || holder_of_restored(dir.path()).expect("readable");
+        assert_eq!(holder(), None);
+        mark_as_restored(dir.path(), ReplicaId(3)).expect("writable");
+        assert_eq!(holder(), Some(ReplicaId(3)));
+        // It begins no empty cluster.
+        assert!(has_forgotten(dir.path(), Incarnation(7)).expect("readable"));
+        mark_as_member(dir.path(), Some(Incarnation(7))).expect("writable");
+        assert_eq!(holder(), Some(ReplicaId(3)));
+
+        let other = tempfile::tempdir().expect("a folder");
+        mark_as_member(other.path(), Some(Incarnation(3))).expect("writable");
+        assert_eq!(holder_of_restored(other.path()).expect("readable"), None);
     }
 
     #[test]

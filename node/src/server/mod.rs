@@ -25,6 +25,7 @@ mod handshakes;
 mod how_far;
 mod in_flight;
 mod journal;
+mod left_out;
 mod links;
 mod log_time;
 mod member_mark;
@@ -85,7 +86,9 @@ use std::time::Duration;
 
 pub use self::core::Application;
 pub use apply::{apply, commands_of};
-pub use member_mark::mark_as_member;
+#[cfg(test)]
+pub use member_mark::holder_of_restored;
+pub use member_mark::mark_as_restored;
 pub use start::{random_lineage, random_number, run};
 
 /// The one replicated log of this server. Messages, records and folders name it, so that there can
@@ -389,7 +392,7 @@ impl Server {
         self.note_cluster();
         self.core.journal.retry()?;
         self.tell_service_manager();
-        self.tell_removal();
+        self.tell_own_place();
         self.tell_divergence();
         if self.reload.swap(false, Ordering::Relaxed) {
             self.reload_keys();

@@ -239,9 +239,18 @@ pub fn core_of_one() -> Core {
     core_with(config())
 }
 
+/// The same with this on its disk.
+pub fn core_of(stored: Stored) -> Core {
+    core_from(config(), stored)
+}
+
 fn core_with(config: Config) -> Core {
+    core_from(config, Stored::default())
+}
+
+fn core_from(config: Config, stored: Stored) -> Core {
     let now = Now(Duration::from_secs(1));
-    let replica = Replica::new(config, now, Stored::default()).unwrap();
+    let replica = Replica::new(config, now, stored).unwrap();
     Core::new(replica, Journal::new(None), links(), GroupId(0), now)
 }
 

@@ -1,7 +1,6 @@
 //! What the replica tells about itself, made when somebody asks.
 use super::Server;
 use super::budget::Purpose;
-use super::core::Core;
 use super::datagrams::{AssemblyCounters, DatagramCounters};
 use super::plane::Plane;
 use super::term_keys::{KeyRefusal, TermKeyCounters};
@@ -10,7 +9,7 @@ use crate::logging;
 use crate::options::Durability;
 use crate::report::{FastTermReport, FollowerReport, IncomingReport, MemberReport, Report};
 use crate::tls::TlsRefusal;
-use quorumwire_control::{FastCounters, LeaveReason, Role, Status};
+use quorumwire_control::{FastCounters, LeaveReason, Status};
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,15 +29,6 @@ impl Server {
             None => status,
         };
         self.service_manager.tell(self.is_ready(), &status);
-    }
-
-    /// Whoever reads the log learns once that this replica is no member any more.
-    pub fn tell_removal(&mut self) {
-        let has_left = self.core.has_left();
-        if has_left && !self.is_removal_told {
-            tracing::warn!("this replica was removed from the cluster: it can be stopped");
-        }
-        self.is_removal_told = has_left;
     }
 
     pub fn report(&self) -> Report {
@@ -116,6 +106,7 @@ impl Server {
                 .map(|m| self.member_report(m))
                 .collect(),
             followers: follower_reports(&status),
+            met_http: self.met_http(),
             incoming_snapshot: self.incoming().map(|far| IncomingReport {
                 what: far.what.to_owned(),
                 done_bytes: far.done,
@@ -171,41 +162,17 @@ impl Server {
     fn faults(&self) -> Vec<String> {
         let mut faults: Vec<String> = self.core.links.refusals().collect();
         let missing = self.core.links.missing();
-        faults.extend(missing.map(|(id, tried)| format!("no connection to replica {id}: {tried}")));
+        faults.extend(missing.map(|(id, tried)| Report::missing_fault(id.0, &tried)));
         faults.extend(self.address_faults());
-        if self.core.has_left() {
-            let id = self.options.id;
-            faults.push(format!(
-                "it was removed from the cluster and can be stopped; to take it in again: empty its folder, start it \
-                 with --join, quorumwire member add --id {id}"
-            ));
-        }
+        faults.extend(self.faults_of_place());
         faults.extend(self.core.divergence());
         faults.extend(self.core.why_no_writes());
         faults.extend(self.core.clock_fault());
         let plane_fault = self.core.plane.as_ref().and_then(Plane::fault);
         faults.extend(plane_fault.map(|fault| format!("the data plane cannot run: {fault}")));
-        if matches!(self.core.replica.role(), Role::Joining | Role::Learner) {
-            faults.extend(self.start_fault.clone());
-            faults.extend(self.missing_for_a_beginning());
-        }
         faults.extend(self.snapshots.fault());
         faults.extend(self.expiry_complaints());
         faults
-    }
-
-    /// A new cluster begins once all its initial members are connected: who is not?
-    fn missing_for_a_beginning(&self) -> Option<String> {
-        let begins = !self.options.join && self.core.replica.membership().members.is_empty();
-        let missing: Vec<String> = self
-            .options
-            .members
-            .keys()
-            .filter(|id| **id != self.options.id && self.core.links.info(**id).is_none())
-            .map(ToString::to_string)
-            .collect();
-        (begins && !missing.is_empty())
-            .then(|| format!("waits for replica {} to be connected", missing.join(", ")))
     }
 
     // One line for each counter, and nothing else.
@@ -457,23 +424,4 @@ fn add_fast_counters(fast: &FastCounters, counters: &mut BTreeMap<String, u64>) 
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-impl Core {
-    /// Whether it was taken out of the cluster, and leads it no more.
-    pub fn has_left(&self) -> bool {
-        self.replica.role() == Role::Joining && self.replica.is_removed()
-    }
-
-    /// What it is, for people.
-    pub fn role_name(&self) -> &'static str {
-        match self.replica.role() {
-            Role::Joining if self.has_left() => "removed",
-            Role::Joining => "joining",
-            Role::Learner => "learner",
-            Role::Follower => "follower",
-            Role::PreCandidate | Role::Candidate => "candidate",
-            Role::Leader => "leader",
-        }
-    }
 }

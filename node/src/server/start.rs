@@ -12,8 +12,9 @@ use super::earlier_plane::EarlierPlaneOff;
 use super::folder::{Folder, memory_of};
 use super::how_far::HowFar;
 use super::journal::Journal;
+use super::left_out::OwnPlace;
 use super::links::Links;
-use super::member_mark::{has_forgotten, mark_as_member};
+use super::member_mark::{has_forgotten, holder_of_restored, is_marked, mark_as_member};
 use super::snapshots::{self, Snapshots};
 use super::term_keys::TermKeys;
 use super::{
@@ -35,7 +36,7 @@ use mio::{Interest, Poll, Registry, Waker};
 use quorumwire_control::{
     Config, Entry, HardState, Now, Peer, Promise, Replica, SnapshotMeta, Stored,
 };
-use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, ReplicaId};
 use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Part, Ready, Settings, open_memory,
 };
@@ -159,9 +160,7 @@ struct Memory {
     snapshots: Snapshots,
     /// What the process before this one has promised.
     earlier: EarlierPromise,
-    /// This replica was a member before and remembers nothing of it.
-    amnesiac: bool,
-    fault: Option<String>,
+    past: Past,
     service_manager: ServiceManager,
     how_far: HowFar,
 }
@@ -208,25 +207,7 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
     for note in &ready.notes {
         tracing::warn!(note, "data folder");
     }
-    let holds_nothing = ready.stored.snapshot.is_none() && ready.stored.entries.is_empty();
-    // The lineage outlives a life, wherever the mark of it is.
-    let has_forgotten =
-        has_forgotten(&options.dir, ready.incarnation)? || ready.fresh && ready.lineage.is_known();
-    let amnesiac = holds_nothing && has_forgotten;
-    if amnesiac {
-        tracing::warn!(
-            "this replica was a member and remembers nothing of it: it counts for nothing until the \
-             others have brought it up to date. If all of them have lost their memory, their data is \
-             gone; remove their folders to begin anew"
-        );
-    }
-    if amnesiac && fault.is_none() {
-        fault = Some(
-            "it was a member and remembers nothing: it counts for nothing until the others have brought \
-             it up to date; if all have forgotten, the data is gone"
-                .to_owned(),
-        );
-    }
+    let past = Past::of(options, &ready, fault)?;
     if options.join && !ready.fresh {
         tracing::info!(
             lineage = %ready.lineage,
@@ -255,8 +236,7 @@ fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
         earlier: EarlierPromise {
             lasts: ready.promised,
         },
-        amnesiac,
-        fault,
+        past,
         service_manager,
         how_far,
     })
@@ -268,6 +248,75 @@ fn how_far_read(part: Part, read: u64, of: u64) -> Far {
         Part::Snapshot => "checking the snapshot",
     };
     Far::of_bytes(what, read, of)
+}
+
+/// What the folder says of what this replica was before.
+struct Past {
+    /// It was a member before, or is of a cluster that begins with another replica's data, and holds nothing.
+    amnesiac: bool,
+    /// It was a member, in this life or in one that it has forgotten.
+    was_member: bool,
+    /// What is wrong with the folder, for people.
+    fault: Option<String>,
+}
+
+impl Past {
+    fn of(options: &ServerOptions, ready: &Ready, damage: Option<String>) -> anyhow::Result<Self> {
+        let holds_nothing = ready.stored.snapshot.is_none() && ready.stored.entries.is_empty();
+        // The lineage outlives a life, wherever the mark of it is.
+        let has_forgotten = has_forgotten(&options.dir, ready.incarnation)?
+            || ready.fresh && ready.lineage.is_known();
+        let amnesiac = holds_nothing && has_forgotten;
+        // Once the data have come the mark is of no member that waits for them, but of one like others.
+        let holder = holder_of_restored(&options.dir)?.filter(|_| !ready.lineage.is_known());
+        let waits_for = holder.filter(|_| amnesiac);
+        let forgot = match waits_for {
+            Some(holder) => Some(waits_for_restored(options.id, holder)),
+            None if amnesiac => {
+                tracing::warn!(
+                    "this replica was a member and remembers nothing of it: it counts for nothing until the \
+                     others have brought it up to date. If all of them have lost their memory, their data is \
+                     gone; remove their folders to begin anew"
+                );
+                Some(
+                    "it was a member and remembers nothing: it counts for nothing until the others have brought \
+                     it up to date; if all have forgotten, the data is gone"
+                        .to_owned(),
+                )
+            }
+            None => None,
+        };
+        let was_here = amnesiac || !ready.fresh && is_marked(&options.dir)?;
+        Ok(Self {
+            amnesiac,
+            was_member: was_here && holder.is_none(),
+            fault: damage.or(forgot),
+        })
+    }
+
+    const fn place(&self) -> OwnPlace {
+        OwnPlace {
+            was_member: self.was_member,
+            has_forgotten: self.amnesiac && self.was_member,
+            is_data_gone: false,
+        }
+    }
+}
+
+/// Tells people that a folder which `quorumwire restore` has prepared has no data yet, and gives the fault.
+fn waits_for_restored(me: ReplicaId, holder: ReplicaId) -> String {
+    if me == holder {
+        tracing::warn!(
+            "quorumwire restore was cut short in this folder: stop this replica and run it again"
+        );
+        return "quorumwire restore was cut short in its folder: stop it and run that again"
+            .to_owned();
+    }
+    tracing::info!(
+        holder = holder.0,
+        "this folder was prepared by quorumwire restore: waiting for the replica that holds the data"
+    );
+    format!("it waits for replica {holder}, which holds what was restored, to bring it the data")
 }
 
 /// What the folder says of the promises of the process before this one.
@@ -407,7 +456,7 @@ fn join(
         .context("what the data folder holds contradicts itself")?;
     hello.lineage = quorumwire_wire::lineage_to_proto(replica.lineage());
     hello.memory = memory_of(&replica).into();
-    hello.settings = alike::settings(options, !memory.amnesiac);
+    hello.settings = alike::settings(options, !memory.past.amnesiac);
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
     if let Some(plane) = &data_plane {
         hello.settings.extend(alike::secrets(&options.load_keys()?));
@@ -416,7 +465,7 @@ fn join(
         }
         hello.plane_address.clone_from(&plane.address);
     }
-    let links = Links::new(
+    let mut links = Links::new(
         hello,
         peers,
         registry.try_clone()?,
@@ -424,6 +473,7 @@ fn join(
         options.election_timeout / KEEPALIVES_PER_ELECTION_TIMEOUT,
         (options.election_timeout * SILENCE_ELECTION_TIMEOUTS).max(Duration::from_secs(1)),
     );
+    links.set_committed(replica.committed_members());
     let accounts = options.load_accounts()?;
     let listeners = vec![
         (clients, Protocol::Memcached),
@@ -441,6 +491,7 @@ fn join(
     core.term_keys = term_keys;
     core.lent.reads = options.memcached_udp && options.plane_reads && options.lease_reads;
     core.accounts = accounts;
+    core.place = memory.past.place();
     core.next_request = random_number()? >> 1;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
     let mut server = Server {
@@ -448,7 +499,7 @@ fn join(
         addresses,
         incarnation: memory.incarnation,
         folder: memory.folder,
-        start_fault: memory.fault,
+        start_fault: memory.past.fault,
         poll,
         core,
         clients,
@@ -509,7 +560,7 @@ fn config(
     memory: &Memory,
     addresses: &Addresses,
 ) -> anyhow::Result<Config> {
-    let begins_cluster = !options.join && !memory.amnesiac;
+    let begins_cluster = !options.join && !memory.past.amnesiac;
     Ok(Config {
         group: GROUP,
         me: Peer {

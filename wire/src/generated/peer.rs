@@ -67,6 +67,12 @@ pub struct Hello {
     /// member does.
     #[prost(bool, tag = "19")]
     pub keeps_wall_clock: bool,
+    /// The members that the speaker knows to be committed, and the entry that set them. For people only: who is none of them
+    /// and was a member has been removed. Empty: it knows none, or its code is from before these fields.
+    #[prost(uint64, tag = "20")]
+    pub members_index: u64,
+    #[prost(uint32, repeated, tag = "21")]
+    pub member_ids: ::prost::alloc::vec::Vec<u32>,
 }
 /// An option and its value, in words.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -188,6 +188,15 @@ fn own_clients_bodies() -> Vec<(&'static str, Body)> {
             }),
         ),
         (
+            "hello_that_names_members",
+            Body::Hello(peer::Hello {
+                cluster: "trunk".to_owned(),
+                members_index: 300,
+                member_ids: vec![0, 3],
+                ..peer::Hello::default()
+            }),
+        ),
+        (
             "forward_session",
             Body::ForwardSession(peer::ForwardSession { request: 42 }),
         ),
@@ -313,6 +322,7 @@ fn vector_name(body: &Body) -> &'static str {
         Body::Hello(hello) if !hello.redis_address.is_empty() => "hello_with_redis",
         Body::Hello(hello) if !hello.own_address.is_empty() => "hello_with_own_address",
         Body::Hello(hello) if !hello.peer_address.is_empty() => "hello_with_peer_address",
+        Body::Hello(hello) if hello.members_index > 0 => "hello_that_names_members",
         Body::Hello(hello) if hello.keeps_wall_clock => "hello_that_keeps_wall_clock",
         Body::Hello(hello) if hello.lineage.is_some() => "hello_with_lineage",
         Body::Hello(_) => "hello",

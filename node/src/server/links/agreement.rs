@@ -3,11 +3,12 @@
 use super::said::{About, Said, Subject};
 use super::{Link, LinkEvent, Links, REFUSAL_SHOWN, printable};
 use quorumwire_control::{Now, Peer};
-use quorumwire_interfaces::{Incarnation, Lineage, ReplicaId};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::{self, Memory};
 use quorumwire_wire::{
-    Goodbye, before_lineages, check_hello, lineage_from_proto, lineage_to_proto, two_lineages,
+    Goodbye, Membership, before_lineages, check_hello, lineage_from_proto, lineage_to_proto,
+    two_lineages,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -147,6 +148,42 @@ impl Links {
                 Err("its second hello does not fit its first".to_owned())
             }
         }
+    }
+
+    /// The members that are known to be committed by now, and the entry that set them: whoever connects is told.
+    pub fn set_committed(&mut self, (set_at, committed): (Index, &Membership)) {
+        if self.hello.members_index != set_at.0 {
+            self.hello.members_index = set_at.0;
+            let ids = committed.members.iter();
+            self.hello.member_ids = ids.map(|member| u32::from(member.id.0)).collect();
+        }
+    }
+
+    /// Of those that are connected and know members of behind `known`: who knows the newest, if this replica is none of
+    /// them. They were told when they connected: later members are not seen.
+    pub fn left_out_by(&self, known: Index) -> Option<ReplicaId> {
+        let links = self.slots.iter().flatten();
+        let newest = links
+            .filter_map(Link::up_hello)
+            .filter(|it| it.members_index > known.0 && !it.member_ids.is_empty())
+            .max_by_key(|it| it.members_index)?;
+        (!newest.member_ids.contains(&self.hello.replica)).then(|| id_of(newest))
+    }
+
+    /// Whether this replica is connected, was in our cluster, and remembers nothing.
+    pub fn has_forgotten(&self, id: ReplicaId) -> bool {
+        let own = lineage_of(&self.hello);
+        let mut links = self.slots.iter().flatten().filter_map(Link::up_hello);
+        own.is_known()
+            && links.any(|it| {
+                id_of(it) == id && lineage_of(it) == own && it.memory() == Memory::Nothing
+            })
+    }
+
+    /// Whether nobody who is connected remembers anything.
+    pub fn nobody_remembers(&self) -> bool {
+        let mut links = self.slots.iter().flatten().filter_map(Link::up_hello);
+        links.all(|it| it.memory() == Memory::Nothing)
     }
 
     /// What this replica says of its cluster: its lineage, and whether it remembers members.

@@ -458,3 +458,53 @@ fn tls_where_nobody_speaks_it_is_said() {
         "{shown:?}"
     );
 }
+
+/// Replica 1, which says that these are the members as of this entry.
+fn naming(members_index: u64, member_ids: &[u32]) -> peer::Hello {
+    peer::Hello {
+        members_index,
+        member_ids: member_ids.to_vec(),
+        ..hello_of(MEMBER, OURS, Memory::Members)
+    }
+}
+
+#[test]
+fn who_knows_newer_members_says_whether_this_replica_is_one() {
+    let cases = [
+        (naming(9, &[1, 2]), Some(ReplicaId(1))),
+        (naming(9, &[0, 1]), None),
+        // Older than what is known here, or of code from before it was said.
+        (naming(5, &[1, 2]), None),
+        (naming(0, &[]), None),
+        (naming(9, &[]), None),
+    ];
+    for (hello, left_out_by) in cases {
+        let mut host = host();
+        let stream = host.connect_as(&hello);
+        host.turn_while(|_, told| !told.iter().any(|it| matches!(it, LinkEvent::Up(..))));
+        assert_eq!(host.links.left_out_by(Index(5)), left_out_by, "{hello:?}");
+        drop(stream);
+    }
+}
+
+#[test]
+fn all_have_forgotten_only_if_nobody_remembers_anything() {
+    for (hello, has_forgotten, nobody_remembers) in [
+        (hello_of(MEMBER, OURS, Memory::Nothing), true, true),
+        (hello_of(MEMBER, OURS, Memory::Members), false, false),
+        // New: it was in no cluster.
+        (
+            hello_of(MEMBER, Lineage::default(), Memory::Nothing),
+            false,
+            true,
+        ),
+    ] {
+        let mut host = host();
+        let stream = host.connect_as(&hello);
+        host.turn_while(|_, told| !told.iter().any(|it| matches!(it, LinkEvent::Up(..))));
+        assert_eq!(host.links.has_forgotten(ReplicaId(1)), has_forgotten);
+        assert_eq!(host.links.nobody_remembers(), nobody_remembers);
+        assert!(!host.links.has_forgotten(ReplicaId(2)), "it is not there");
+        drop(stream);
+    }
+}

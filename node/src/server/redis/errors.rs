@@ -99,6 +99,10 @@ mod tests {
             (answers::UNKNOWN, "ERR outcome unknown"),
             (answers::NO_LEADER, "CLUSTERDOWN no leader"),
             (answers::REMOVED, "CLUSTERDOWN no leader"),
+            (
+                answers::DATA_GONE,
+                "CLUSTERDOWN no leader: all replicas have forgotten",
+            ),
             (answers::NOT_LEADER, "READONLY not leader"),
             (answers::NOT_COMMITTED, "ERR not executed"),
             (answers::BUSY, "TRYAGAIN busy"),
