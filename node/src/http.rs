@@ -635,9 +635,9 @@ pub struct MemoryRequest {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyWord {
-    /// It is refused.
+    /// The write is refused.
     Refuse,
-    /// Items that were written or touched longest ago go before it; reads do not count.
+    /// The items that were written or touched longest ago are deleted; reads do not count.
     Evict,
 }
 

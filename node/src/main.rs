@@ -27,6 +27,7 @@ mod service_manager;
 mod sparing;
 mod stage;
 mod tls;
+mod utc;
 
 use clap::Parser as _;
 use std::io::{self, Write as _};

@@ -1,7 +1,9 @@
 //! What a server is told at its start: every option checked, with its unit. Wrong ones are refused by
 //! name; nothing is opened or connected here.
 mod address_rules;
+mod files;
 mod help;
+mod refused;
 mod resolve;
 mod table;
 mod xdp_words;
@@ -9,16 +11,15 @@ mod xdp_words;
 pub use address_rules::{
     members_at_one_address, parse_members, parse_reachable, reachable_argument,
 };
+pub use refused::{Fault, Refused};
 #[cfg(test)]
 pub use resolve::resolve_in;
-pub use resolve::{Flags, Origin, Value, resolve};
+pub use resolve::{Flags, Origin, Value, resolve, unknown_variables};
+use table::Unset;
 pub use table::{Kind, PLANES_ON_LOOPBACK, TABLE, documentation};
 pub use xdp_words::{copies_word, mode_word};
 
-use crate::accounts::Accounts;
-use crate::keys::{ClusterKeys, SecretFile};
-use crate::tls::{ClientTls, OwnFiles, PeerFiles, PeerTls, ServerTls};
-use anyhow::Context as _;
+use crate::tls::{OwnFiles, PeerFiles};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::MemoryPolicy;
 use quorumwire_plane_xdp::{Attachment, XdpLock};
@@ -27,51 +28,6 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// An option that makes no sense: exit code 2.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refused {
-    /// The option's name, without dashes in front.
-    pub option: String,
-    /// Where the value came from.
-    pub origin: Origin,
-    /// The value; empty if none was given.
-    pub given: String,
-    /// What would be accepted.
-    pub allowed: String,
-}
-
-impl std::error::Error for Refused {}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            option,
-            origin,
-            given,
-            allowed,
-        } = self;
-        if given.is_empty() && *origin == Origin::Default {
-            return write!(f, "{option} must be given; allowed: {allowed}");
-        }
-        write!(
-            f,
-            "{option} (from {origin}): {given:?} is refused; allowed: {allowed}"
-        )
-    }
-}
-
-impl Refused {
-    /// Of a flag.
-    pub fn flag(option: &str, given: impl Into<String>, allowed: impl Into<String>) -> Self {
-        Self {
-            option: option.to_owned(),
-            origin: Origin::Flag,
-            given: given.into(),
-            allowed: allowed.into(),
-        }
-    }
-}
 
 /// What an acknowledgement means.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -357,39 +313,6 @@ impl ServerOptions {
         self.advertise_plane.unwrap_or(bound)
     }
 
-    /// The keys out of the secret file.
-    pub fn load_keys(&self) -> anyhow::Result<ClusterKeys> {
-        let file = self
-            .secret_file
-            .as_ref()
-            .context("option secret-file is not given")?;
-        SecretFile::load(file)
-            .and_then(|secrets| secrets.keys(&self.cluster))
-            .context("option secret-file")
-    }
-
-    /// All certificates and keys that the options name.
-    pub fn load_tls(&self) -> anyhow::Result<ServerTls> {
-        let peers = self.peer_tls.as_ref();
-        let clients = self.client_tls.as_ref();
-        let client_authorities = self.client_authorities.as_deref();
-        Ok(ServerTls {
-            peers: peers
-                .map(|files| PeerTls::load(files, &self.cluster, self.id))
-                .transpose()?,
-            clients: clients
-                .map(|own| ClientTls::load(own, peers, client_authorities))
-                .transpose()?,
-        })
-    }
-
-    /// Who may use the ports for clients; `None`: everybody.
-    pub fn load_accounts(&self) -> anyhow::Result<Option<Accounts>> {
-        let file = self.client_auth_file.as_ref();
-        file.map(|file| Accounts::load(file).context("option client-auth-file"))
-            .transpose()
-    }
-
     fn check_together(&self, given: &Given<'_>) -> Result<(), Refused> {
         if self.lease > self.election_timeout {
             let allowed = format!(
@@ -602,6 +525,13 @@ impl ServerOptions {
 /// The lowest multicast address that anybody may use.
 const MULTICAST_LOWEST: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 0);
 
+/// What is wrong with each value alone.
+fn faults_alone(values: &[Value]) -> impl Iterator<Item = Refused> {
+    let given = Given(values);
+    let names = values.iter().map(|value| value.spec.name);
+    names.filter_map(move |name| given.check_alone(name).err())
+}
+
 /// The values of all options, to be read one by one.
 struct Given<'a>(&'a [Value]);
 
@@ -613,11 +543,33 @@ impl Given<'_> {
 
     fn refused(&self, name: &str, allowed: impl Into<String>) -> Refused {
         let value = self.value(name);
-        Refused {
-            option: name.to_owned(),
-            origin: value.origin.clone(),
-            given: value.text.clone().unwrap_or_default(),
-            allowed: allowed.into(),
+        let given = value.text.clone().unwrap_or_default();
+        let mut refused = Refused::of(name, value.origin.clone(), given, allowed);
+        refused.line = value.line;
+        refused
+    }
+
+    /// What is wrong with this option's value alone, whatever the others are.
+    fn check_alone(&self, name: &str) -> Result<(), Refused> {
+        let value = self.value(name);
+        if value.text.is_none() && !matches!(value.spec.unset, Unset::Refused) {
+            return Ok(());
+        }
+        match value.spec.kind {
+            Kind::Number { .. } => self.number::<u64>(name).map(drop),
+            Kind::Switch => self.switch(name).map(drop),
+            Kind::Choice(_) => self.choice(name, |_| Some(())),
+            Kind::Text { .. } => self.text(name).map(drop),
+            // Those that may be left out are not looked at before they are opened.
+            Kind::Path => match value.spec.unset {
+                Unset::Refused => self.text(name).map(drop),
+                Unset::Value(_) | Unset::Otherwise(_) => Ok(()),
+            },
+            Kind::Listen => self.listen(name).map(drop),
+            Kind::Reachable => self.reachable(name).map(drop),
+            Kind::Address => self.address(name).map(drop),
+            Kind::Multicast => self.multicast(name).map(drop),
+            Kind::Members => self.members(name).map(drop),
         }
     }
 

@@ -42,11 +42,7 @@ pub fn give_up(options: &ServerOptions) -> anyhow::Result<()> {
         "another thread would keep what this one gives up"
     );
     let is_root = geteuid().is_root();
-    let account = match &options.user {
-        Some(name) => Some(Account::find(name).with_context(|| format!("option user: {name}"))?),
-        None => None,
-    };
-    match account {
+    match account_of(options)? {
         Some(account) if is_root && account.uid != 0 => {
             own_folder(&options.dir, &account)?;
             account.become_it(needed(options))?;
@@ -74,6 +70,18 @@ pub fn give_up(options: &ServerOptions) -> anyhow::Result<()> {
         "privileges are given up"
     );
     Ok(())
+}
+
+/// The user whom the options name, if they name one.
+fn account_of(options: &ServerOptions) -> anyhow::Result<Option<Account>> {
+    let name = options.user.as_ref();
+    name.map(|name| Account::find(name).with_context(|| format!("option user: {name}")))
+        .transpose()
+}
+
+/// Whether there is the user whom the options name.
+pub fn check_user(options: &ServerOptions) -> anyhow::Result<()> {
+    account_of(options).map(drop)
 }
 
 /// The capabilities without which the options cannot be.
@@ -185,12 +193,25 @@ fn forget_others(kept: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a data folder, but none above it: a path that is mistyped would become a tree of folders.
+pub fn make_folder(dir: &Path) -> anyhow::Result<()> {
+    let shown = dir.display();
+    match fs::create_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
+            "option dir: cannot make {shown}: the folder above it does not exist; make that one first, or correct \
+             the path"
+        ),
+        made => made.with_context(|| format!("option dir: cannot make {shown}")),
+    }
+}
+
 /// A folder that is missing is made for the user. One that is somebody else's, or has something of somebody
 /// else's in it, is refused: it would fail later, file by file.
 fn own_folder(dir: &Path, account: &Account) -> anyhow::Result<()> {
     let shown = dir.display();
     if !dir.exists() {
-        fs::create_dir_all(dir).with_context(|| format!("option dir: cannot create {shown}"))?;
+        make_folder(dir)?;
         return chown(dir, Some(account.uid), Some(account.gid))
             .with_context(|| format!("option dir: cannot give {shown} to {}", account.name));
     }

@@ -179,12 +179,10 @@ impl PeerTls {
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), provider()).build()?;
         let tls = Self {
-            accepts: Arc::new(accepting(
-                Arc::clone(&verifier),
-                own.clone(),
-                key.clone_key(),
-            )?),
-            dials: Arc::new(dialing(roots, own.clone(), key)?),
+            accepts: accepting(Arc::clone(&verifier), own.clone(), key.clone_key())
+                .context(PEER_PAIR)?
+                .into(),
+            dials: dialing(roots, own.clone(), key).context(PEER_PAIR)?.into(),
             verifier,
             cluster: cluster_label(cluster),
             expiries,
@@ -345,8 +343,10 @@ impl ClientTls {
         let all = all.map(|all| all.allow_unauthenticated().build());
         let all = all.unwrap_or(Ok(nobody))?;
         Ok(Self {
-            ports: Arc::new(accepting(ports, chain.clone(), key.clone_key())?),
-            http: Arc::new(accepting(all, chain, key)?),
+            ports: accepting(ports, chain.clone(), key.clone_key())
+                .context(CLIENT_PAIR)?
+                .into(),
+            http: accepting(all, chain, key).context(CLIENT_PAIR)?.into(),
             people,
             asks: peers.map(asking).transpose()?.map(Arc::new),
             expiries,
@@ -526,6 +526,11 @@ pub fn store_of(certificates: Vec<CertificateDer<'static>>) -> anyhow::Result<Ro
     Ok(roots)
 }
 
+/// Where a certificate and a key are those of replicas.
+const PEER_PAIR: &str = "options tls-cert and tls-key do not go together";
+/// Where they are those that clients and people see.
+const CLIENT_PAIR: &str = "options client-tls-cert and client-tls-key do not go together";
+
 fn accepting(
     verifier: Arc<dyn ClientCertVerifier>,
     own: Vec<CertificateDer<'static>>,
@@ -534,8 +539,7 @@ fn accepting(
     let mut config = ServerConfig::builder_with_details(provider(), Arc::new(CertificateTime))
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(own, key)
-        .context("certificate and key")?;
+        .with_single_cert(own, key)?;
     // Every connection shows its certificate again: nothing outlives a rotation.
     config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
@@ -550,8 +554,7 @@ fn dialing(
     let mut config = ClientConfig::builder_with_details(provider(), Arc::new(CertificateTime))
         .with_protocol_versions(&[&TLS13])?
         .with_root_certificates(roots)
-        .with_client_auth_cert(own, key)
-        .context("certificate and key")?;
+        .with_client_auth_cert(own, key)?;
     config.resumption = Resumption::disabled();
     config.enable_sni = false; // it would tell the cluster's name to whoever listens
     Ok(config)
@@ -562,7 +565,7 @@ fn asking(files: &PeerFiles) -> anyhow::Result<ClientConfig> {
     let roots = read_certificates(&files.authorities).and_then(store_of);
     let own = read_certificates(&files.own.certificate).context("option tls-cert")?;
     let key = read_key(&files.own.key).context("option tls-key")?;
-    dialing(Arc::new(roots.context("option tls-ca")?), own, key)
+    dialing(Arc::new(roots.context("option tls-ca")?), own, key).context(PEER_PAIR)
 }
 
 fn expiries(files: &[(&str, &Vec<CertificateDer<'static>>)]) -> anyhow::Result<Vec<Expiry>> {

@@ -99,12 +99,10 @@ fn what_holds_is_shown_with_its_origin() {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().collect()
     };
-    assert_eq!(words("join"), ["join", "true", "flag"]);
-    assert_eq!(
-        words("dir"),
-        ["dir", "data", "environment", "variable", "QUORUMWIRE_DIR"]
-    );
-    assert_eq!(words("durability"), ["durability", "sync", "default"]);
+    assert_eq!(words("join"), ["join", "flag", "true"]);
+    let variable = "environment variable QUORUMWIRE_DIR";
+    assert_eq!(words("dir").join(" "), format!("dir {variable} data"));
+    assert_eq!(words("durability"), ["durability", "default", "sync"]);
 }
 
 #[test]
@@ -195,5 +193,132 @@ fn a_data_plane_that_cannot_run_names_the_option_that_stands_in_its_way() {
         for text in texts {
             assert!(error.contains(text), "{text:?} in {error}");
         }
+    }
+}
+
+const LISTEN: [&str; 5] = [
+    "--listen-peer",
+    "--listen-memcached",
+    "--listen-redis",
+    "--listen-client",
+    "--listen-http",
+];
+
+/// What a server of replica 0 is told that listens on free ports.
+fn first_of_one(dir: &str) -> Vec<&str> {
+    let free = "127.0.0.1:0";
+    let mut words = vec![
+        "server",
+        "--id",
+        "0",
+        "--members",
+        "0=127.0.0.1:1",
+        "--dir",
+        dir,
+    ];
+    words.extend(LISTEN.iter().flat_map(|option| [*option, free]));
+    words
+}
+
+/// Whoever corrects what was refused finds a folder that is still anybody's.
+#[test]
+fn a_start_that_is_refused_claims_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (keys, data) = (path("keys"), path("data"));
+    let made = run(&["keys", "new", "--dir", &keys, "--members", "0,1"]);
+    assert!(made.status.success());
+    let key = |name: &str| path(&format!("keys/{name}"));
+    let (ca, certificate, private) = (
+        key("ca.pem"),
+        key("replica-0.pem"),
+        key("replica-0-key.pem"),
+    );
+    let (other, nothing) = (key("replica-1-key.pem"), path("nothing"));
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = held.local_addr().unwrap().to_string();
+    let tls = |ca, certificate, key| ["--tls-ca", ca, "--tls-cert", certificate, "--tls-key", key];
+    let right = tls(&ca, &certificate, &private);
+    let cases: [(&[&str], &[&str], &str); 6] = [
+        (&right, &["--cluster", "other"], "option tls-cert"),
+        (&tls(&nothing, &certificate, &private), &[], "option tls-ca"),
+        (
+            &tls(&ca, &certificate, &other),
+            &[],
+            "options tls-cert and tls-key",
+        ),
+        (
+            &right,
+            &["--client-auth-file", &nothing],
+            "option client-auth-file",
+        ),
+        (&right, &["--secret-file", &nothing], "option secret-file"),
+        (&right, &["--listen-redis", &taken], "option listen-redis"),
+    ];
+    for (tls, more, option) in cases {
+        let mut words = first_of_one(&data);
+        if let Some(place) = words.iter().position(|word| more.first() == Some(word)) {
+            words.drain(place..place + 2); // an option is given once
+        }
+        let output = run(&[&words[..], tls, more].concat());
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{more:?}: {error}");
+        assert!(error.contains(option), "{option} in {error}");
+        assert!(
+            !folder.path().join("data/group-0/identity").exists(),
+            "{option}"
+        );
+    }
+    drop(held);
+}
+
+#[test]
+fn only_the_last_folder_of_a_path_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("no/such/folder").display().to_string();
+    let output = run(&first_of_one(&deep));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains("the folder above it does not exist"),
+        "{error}"
+    );
+    assert!(!folder.path().join("no").exists());
+}
+
+/// What a start would refuse, the check does; a variable that is no option is warned of.
+#[test]
+fn the_check_looks_at_files_and_user_and_says_all_that_is_wrong() {
+    let mut words = vec!["config", "check"];
+    words.extend(&first_of_one("data")[1..]);
+    let right = Command::new(env!("CARGO_BIN_EXE_quorumwire"))
+        .args(&words)
+        .env("QUORUMWIRE_DURABILTY", "memory")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(right.stderr).unwrap();
+    assert!(right.status.success(), "{said}");
+    assert!(
+        said.contains("did you mean QUORUMWIRE_DURABILITY?"),
+        "{said}"
+    );
+    words.extend(["--user", "nosuch", "--secret-file", "/nope"]);
+    words.extend([
+        "--tls-ca",
+        "/nope",
+        "--tls-cert",
+        "/nope",
+        "--tls-key",
+        "/nope",
+    ]);
+    let wrong = run(&words);
+    let said = String::from_utf8(wrong.stderr).unwrap();
+    assert_eq!(wrong.status.code(), Some(2), "{said}");
+    for option in ["option user: nosuch", "option tls-", "option secret-file"] {
+        assert!(said.contains(option), "{option} in {said}");
+    }
+    let none = String::from_utf8(run(&["server"]).stderr).unwrap();
+    for option in ["--id must", "--dir must", "--members must"] {
+        assert!(none.contains(option), "{option} in {none}");
     }
 }

@@ -266,14 +266,18 @@ fn a_replica_that_dies_is_reported_and_the_others_go_on() {
     let table = stdout_of(&["status", "--dir", dir.path().to_str().unwrap()]);
     assert!(table.contains("unreachable"), "{table}");
     let again = leader.to_string();
-    let restarted = stdout_of(&[
-        "dev",
-        "--restart",
-        &again,
-        "--dir",
-        dir.path().to_str().unwrap(),
-    ]);
-    assert_eq!(restarted, format!("replica {leader} runs\n"));
+    let folder = dir.path().to_str().unwrap();
+    let restart = ["dev", "--restart", &again, "--dir", folder];
+    let restarted = stdout_of(&restart);
+    let begin = format!("replica {leader} was started again (PID ");
+    let pid = restarted.strip_prefix(&begin);
+    let pid = pid.unwrap_or_else(|| panic!("{restarted}"));
+    let same = stdout_of(&restart);
+    let already = format!(
+        "replica {leader} runs already (PID {}: nothing was done\n",
+        pid.trim()
+    );
+    assert_eq!(same, already);
     let (_, json) = status(dir.path());
     assert_eq!(json["replicas"][leader]["reachable"], true, "{json}");
     dev.signal(rustix::process::Signal::TERM); // its processes are others than at the start

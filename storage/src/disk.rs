@@ -5,7 +5,7 @@ mod folder;
 mod memory;
 
 pub use faulty::{Faults, FaultyDisk};
-pub use folder::FolderDisk;
+pub use folder::{FolderDisk, LOCK_NAME};
 pub use memory::MemoryDisk;
 
 use bytes::Bytes;

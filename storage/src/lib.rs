@@ -92,7 +92,7 @@ mod wal;
 mod watch;
 
 pub use disk::{
-    Disk, DiskFile, FILES_MAX, Faults, FaultyDisk, FolderDisk, IO_SLICES_MAX, MemoryDisk,
+    Disk, DiskFile, FILES_MAX, Faults, FaultyDisk, FolderDisk, IO_SLICES_MAX, LOCK_NAME, MemoryDisk,
 };
 pub use identity::{FolderOwner, Owned, owner_of};
 pub use log_writer::{

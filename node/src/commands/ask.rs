@@ -11,7 +11,7 @@ use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -95,6 +95,8 @@ pub enum AskError {
         address: String,
         /// Why.
         reason: String,
+        /// Nobody listens there.
+        is_refused: bool,
     },
     /// It cannot be asked so, now or later: nothing has happened.
     #[error("{address}: {reason}")]
@@ -253,15 +255,37 @@ fn lost(address: &str, error: &ureq::Error, asked: Asked) -> AskError {
     let is_plain = SECURED.get().is_none();
     let reason = reason.or_else(|| {
         let is_silent = matches!(error, ureq::Error::Protocol(_)) || of_io.is_some();
-        (is_plain && is_silent && speaks_tls(address)).then(|| NEEDS_TLS.to_owned())
+        (is_plain && is_silent && speaks_tls(address)).then(|| needs_tls(asked))
     });
     let address = address.to_owned();
     if let Some(reason) = reason {
         return AskError::Barred { address, reason };
     }
-    let reason = error.to_string();
+    let is_other = matches!(error, ureq::Error::Protocol(_));
+    if is_other && asked == Asked::ToTell {
+        let reason = NO_HTTP.to_owned(); // now and later
+        return AskError::Barred { address, reason };
+    }
+    let is_cut = of_io.is_some_and(|error| {
+        matches!(
+            error.kind(),
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset
+        )
+    });
+    let reason = if is_other {
+        NO_HTTP.to_owned()
+    } else if is_cut {
+        CUT.to_owned()
+    } else {
+        // That it came from the system is no news to people.
+        of_io.map_or_else(|| error.to_string(), ToString::to_string)
+    };
     if was_never_sent(error) {
-        return AskError::Unreachable { address, reason };
+        return AskError::Unreachable {
+            address,
+            reason,
+            is_refused: of_io.is_some_and(|it| it.kind() == ErrorKind::ConnectionRefused),
+        };
     }
     AskError::Unanswered {
         address,
@@ -279,15 +303,27 @@ fn was_never_sent(error: &ureq::Error) -> bool {
         | ureq::Error::Rustls(_)
         | ureq::Error::Http(_)
         | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => true,
-        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        ureq::Error::Io(error) => error.kind() == ErrorKind::ConnectionRefused,
         // Foreign and growing: what is not known to be harmless is not.
         _ => false,
     }
 }
 
 /// What to do about whom we ask in the clear.
-pub const NEEDS_TLS: &str = "it speaks TLS only: name the authority of its certificate by --tls-ca FILE (for changes also \
-                         --tls-cert and --tls-key)";
+pub fn needs_tls(asked: Asked) -> String {
+    let more = match asked {
+        Asked::ToTell => "",
+        Asked::ToChange => " (for changes also --tls-cert and --tls-key)",
+    };
+    format!("it speaks TLS only: name the authority of its certificate by --tls-ca FILE{more}")
+}
+
+/// What to say of somebody who answers in another protocol.
+const NO_HTTP: &str = "it does not speak HTTP: give the address that its server has in listen-http";
+
+/// What to say of somebody who ends the connection without an answer: a replica that ends, or another protocol's port.
+const CUT: &str = "it closed the connection. If it does so again, it is not HTTP: --addr takes the address that its \
+                   server has in listen-http";
 
 /// What a handshake says that comes to the same whenever it is tried; none: it says something else.
 fn barred_by_tls(error: &rustls::Error) -> Option<String> {

@@ -7,6 +7,7 @@ use crate::http::ReadIndexBody;
 use crate::options::Refused;
 use crate::server::Application;
 use crate::stage::{Far, Stage, Told};
+use crate::utc;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_wire::{BackupError, BackupHead, BackupReader};
 use std::fs::{self, File};
@@ -23,6 +24,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// The copy has everything that was acknowledged before the command began: all items with their lifetimes,
 /// and which commands of client sessions have run. It is written by a follower if one serves.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "quorumwire backup <--to <FILE>|--verify <FILE>> [OPTIONS]")]
 #[command(after_help = "\
 Examples:
   quorumwire backup --to /backup/monday.qwb --addr 10.0.0.10:7480
@@ -43,7 +45,7 @@ pub struct Arguments {
     /// lead: what was acknowledged lately may be missing
     #[arg(long, conflicts_with = "verify")]
     stale: bool,
-    /// Seconds it may take
+    /// How many seconds it may take
     #[arg(long, value_name = "S", default_value_t = 3600,
           value_parser = clap::value_parser!(u64).range(1..=604_800))]
     timeout_s: u64,
@@ -79,15 +81,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// What a backup holds, for people.
 pub fn described(head: &BackupHead) -> String {
     let state = &head.state;
+    let at = |ms: u64| utc::in_words(Duration::from_millis(ms));
     format!(
-        "cluster {:?} up to index {} of term {}, log time {} ms, written by replica {} at {} ms since 1970; \
-         lineage {}",
+        "cluster {:?} up to index {} of term {}, log time {}, written by replica {} at {}; lineage {}",
         head.cluster,
         state.last_index,
         state.last_term,
-        state.log_time,
+        at(state.log_time.0),
         head.replica,
-        head.taken_ms,
+        at(head.taken_ms),
         state.membership.lineage,
     )
 }

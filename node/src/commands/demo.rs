@@ -63,16 +63,16 @@ fn open(dir: &Path) -> anyhow::Result<(LocalCluster, String)> {
     Ok(match DemoNetwork::new(REPLICAS) {
         Ok(network) => {
             let cluster = LocalCluster::open_within(dir, Durability::Sync, network, &[])?;
-            let text = "Their data planes run in the kernel (XDP), each in a network namespace of \
-                        its own.";
+            let text =
+                "Their data planes run in the kernel (XDP), each in its own network namespace.";
             (cluster, text.to_owned())
         }
         Err(error) => {
             let options = ["--plane", "socket", "--listen-plane", "127.0.0.1:0"].map(str::to_owned);
             let (cluster, _) = LocalCluster::open(dir, Some(REPLICAS), Durability::Sync, &options)?;
             let text = format!(
-                "Their data planes are UDP sockets on loopback; they cannot run in the kernel here: \
-                 {error:#}."
+                "Their data planes are UDP sockets on loopback.\n\
+                 They cannot run in the kernel here: {error:#}."
             );
             (cluster, text)
         }
@@ -92,8 +92,8 @@ struct Demo {
 impl Demo {
     fn play(&mut self) -> anyhow::Result<()> {
         outln!(
-            "Three replicas, each a process of its own. {} A write is acknowledged once a majority has \
-             it on disk.",
+            "Three replicas, each a process of its own.\n{}\n\
+             A write is acknowledged once a majority has it on disk.\n",
             self.planes
         )?;
         let leader = self.start()?;

@@ -64,8 +64,7 @@ enum DurabilityWord {
 /// Runs the cluster.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let (Some(id), Some(dir)) = (arguments.restart, &arguments.dir) {
-        restart::ask(dir, id)?;
-        outln!("replica {id} runs")?;
+        outln!("{}", restart::ask(dir, id)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     check_server_options(&arguments.server_options)?;
@@ -225,7 +224,12 @@ fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
     json!({ "replicas": replicas, "leader": leader })
 }
 
+/// For people: ports only, which leaves room in a terminal, and what to try.
 fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
+    let port = |address: &str| match address.rsplit_once(':') {
+        Some((_, port)) => port.to_owned(),
+        None => address.to_owned(),
+    };
     let headings = ["ID", "PID", "MEMCACHED", "REDIS", "CLIENT", "HTTP", ""];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
     for place in cluster.places() {
@@ -234,34 +238,37 @@ fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
         rows.push(vec![
             place.id.to_string(),
             pid.unwrap_or_default(),
-            place.memcached.clone(),
-            place.redis.clone(),
-            place.client.clone(),
-            place.http.clone(),
+            port(&place.memcached),
+            port(&place.redis),
+            port(&place.client),
+            port(&place.http),
             leads.to_owned(),
         ]);
     }
     let table = super::status::columns(&rows);
-    let dir = dir.display();
     let Some(first) = cluster.places().first() else {
         return table;
     };
-    let port = |address: &str| match address.rsplit_once(':') {
-        Some((_, port)) => port.to_owned(),
-        None => address.to_owned(),
-    };
     let (id, http) = (first.id, &first.http);
     let (memcached, redis) = (port(&first.memcached), port(&first.redis));
+    let (own, dir) = (own_name(), dir.display());
     format!(
-        "{table}\nTry it, at any replica:\n\
+        "{table}All listen on 127.0.0.1. Try it, at any replica:\n\
          \x20 redis-cli -p {redis} set greeting hello\n\
-         \x20 printf 'get greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 {memcached}      # memcached's protocol\n\
-         \x20 quorumwire status --dir {dir}\n\
-         \x20 http://{http}/                                    # the dashboard, in a browser\n\
+         \x20 exec 3<>/dev/tcp/127.0.0.1/{memcached}       # memcached's protocol, in bash\n\
+         \x20 printf 'get greeting\\r\\nquit\\r\\n' >&3; cat <&3\n\
+         \x20 {own} status --dir {dir}\n\
+         \x20 http://{http}/    # the dashboard, in a browser\n\
          Kill one (kill -9 PID), try again, and have it started again:\n\
-         \x20 quorumwire dev --restart {id} --dir {dir}\n\
+         \x20 {own} dev --restart {id} --dir {dir}\n\
          Ctrl-C stops all.\n"
     )
+}
+
+/// How this program is called: by the path that was typed, if one was, for it may be in no folder of PATH.
+fn own_name() -> String {
+    let called = std::env::args().next().filter(|name| name.contains('/'));
+    called.unwrap_or_else(|| "quorumwire".to_owned())
 }
 
 #[cfg(test)]

@@ -301,6 +301,7 @@ fn whatever_replicas_tell_is_shown_as_text_or_refused() {
                     replicas: BTreeMap::new(),
                     strangers: BTreeMap::new(),
                     barred: BTreeMap::new(),
+                    closed: std::collections::BTreeSet::new(),
                 };
                 for (id, answered) in (0..).zip(&answers) {
                     match ask(id, answered, &outcomes) {

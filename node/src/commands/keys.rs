@@ -1,4 +1,5 @@
 //! `quorumwire keys`: the folder with all of a cluster's keys, or one file with the data planes' secret only.
+use super::status::columns;
 use crate::key_folder::{DAYS_MAX, KeyFolder, Step};
 use crate::keys::SecretFile;
 use anyhow::{Context as _, bail};
@@ -60,6 +61,9 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "quorumwire keys new <--dir <DIR> --members <ID[=HOST],...>|--file <FILE>> [OPTIONS]"
+)]
 struct New {
     /// The folder to make
     #[arg(
@@ -87,6 +91,7 @@ struct New {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "quorumwire keys add <--dir <DIR> --member <ID[=HOST]>|--file <FILE>>")]
 struct Add {
     /// The folder
     #[arg(
@@ -116,6 +121,7 @@ struct Client {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "quorumwire keys show <--dir <DIR>|--file <FILE>>")]
 struct Show {
     /// The folder
     #[arg(
@@ -209,7 +215,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 if members.len() != new.members.len() || members.len() > MEMBERS_MAX {
                     bail!("--members: each id once, and at most {MEMBERS_MAX}");
                 }
-                show_folder(&KeyFolder::create(dir, &new.cluster, &members, new.days)?)
+                let folder = KeyFolder::create(dir, &new.cluster, &members, new.days)?;
+                show_folder(&folder)?;
+                out!("{}", what_is_next(dir, &members)).map_err(Into::into)
             }
             (None, Some(file)) => {
                 let secrets = SecretFile::generate()?;
@@ -270,6 +278,31 @@ fn write_clients(arguments: &PlaneClients) -> anyhow::Result<()> {
     show_file(out, &secrets)
 }
 
+/// Which file of a new folder belongs to which machine, and what to do then.
+fn what_is_next(dir: &Path, members: &BTreeMap<ReplicaId, Vec<String>>) -> String {
+    let mut rows = Vec::new();
+    for (id, hosts) in members {
+        let host = hosts
+            .first()
+            .map_or_else(String::new, |host| format!(" ({host})"));
+        rows.push(vec![
+            format!("  replica {id}{host}:"),
+            format!("ca.pem secret.toml replica-{id}.pem replica-{id}-key.pem"),
+        ]);
+    }
+    rows.push(vec![
+        "  whoever operates it:".to_owned(),
+        "ca.pem operator.pem operator-key.pem".to_owned(),
+    ]);
+    format!(
+        "Copy from {} to the machine of\n{}All other files stay here. Then start each replica:\n  \
+         quorumwire server --tls-ca ca.pem --tls-cert replica-ID.pem \\\n    \
+         --tls-key replica-ID-key.pem --secret-file secret.toml ...\n",
+        dir.display(),
+        columns(&rows)
+    )
+}
+
 #[allow(clippy::unnecessary_wraps)] // as its siblings have it
 fn show_file(file: &Path, secrets: &SecretFile) -> anyhow::Result<()> {
     outln!("{}: {}", file.display(), secrets.describe())?;
@@ -284,6 +317,25 @@ fn show_folder(folder: &KeyFolder) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_says_which_file_belongs_to_which_machine() {
+        let members = [
+            (ReplicaId(0), vec!["10.0.0.10".to_owned()]),
+            (ReplicaId(1), vec![]),
+        ];
+        let said = what_is_next(Path::new("KEYS"), &members.into());
+        let line = |part: &str| said.lines().find(|it| it.contains(part)).unwrap();
+        let first = line("replica 0 (10.0.0.10):");
+        assert!(
+            first.ends_with("ca.pem secret.toml replica-0.pem replica-0-key.pem"),
+            "{said}"
+        );
+        assert!(line("replica 1:").contains("replica-1-key.pem"), "{said}");
+        assert!(line("operates").contains("operator-key.pem"), "{said}");
+        assert!(said.contains("quorumwire server --tls-ca"), "{said}");
+        assert!(said.lines().all(|it| it.len() <= 80), "{said}");
+    }
 
     #[test]
     fn a_replica_is_an_id_with_or_without_a_host() {

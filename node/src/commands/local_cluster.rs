@@ -7,6 +7,7 @@ use super::progress::Progress;
 use super::view::{ClusterView, Seen};
 use crate::key_folder::KeyFolder;
 use crate::options::{Durability, Refused, TABLE};
+use crate::privileges::make_folder;
 use crate::report::Report;
 use anyhow::{Context as _, bail};
 use quorumwire_interfaces::ReplicaId;
@@ -197,7 +198,7 @@ impl LocalCluster {
         durability: Durability,
         extra: &[String],
     ) -> anyhow::Result<(Self, Opened)> {
-        fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+        make_folder(dir)?;
         let lock = lock(dir)?;
         let (recorded, opened) = match Recorded::read(dir)? {
             None => {
@@ -453,6 +454,7 @@ impl LocalCluster {
             replicas: BTreeMap::new(),
             strangers: BTreeMap::new(),
             barred: BTreeMap::new(),
+            closed: std::collections::BTreeSet::new(),
         };
         for place in running {
             let seen = match ask::report(&place.http, REPORT_TIMEOUT) {

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// Shown, or changed while running. What an item takes is its key, its value and 128 bytes.
+/// Shows the limit, or changes it while the cluster runs. An item takes its key, its value and 128 bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -15,10 +15,10 @@ Examples:
   quorumwire memory --limit 2gib --policy evict --addr 10.0.0.10:7480
   quorumwire memory --limit none --addr 10.0.0.10:7480")]
 pub struct Arguments {
-    /// What the items may take on each replica, such as 512mib or 2gib; `none`: as much as there is
+    /// How much memory the items may take on each replica, such as 512mib or 2gib; `none` sets no limit
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     limit: Option<u64>,
-    /// What happens there: writes are refused, or items go that were written or touched longest ago
+    /// What happens to a write for which there is no room
     #[arg(long, value_enum)]
     policy: Option<PolicyWord>,
     /// Do it without asking, also if items are deleted at once

@@ -3,6 +3,7 @@ use super::backup;
 use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
 use super::progress::during;
 use crate::options::{Refused, members_at_one_address, parse_members};
+use crate::privileges;
 use crate::server::mark_as_restored;
 use anyhow::Context as _;
 use quorumwire_interfaces::ReplicaId;
@@ -131,7 +132,7 @@ fn check_empty(dir: &Path) -> anyhow::Result<()> {
 
 /// Makes the folder, durably.
 fn make_folder(dir: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(dir).with_context(|| format!("option dir: making {}", dir.display()))?;
+    privileges::make_folder(dir)?;
     match dir.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
         Some(_) | None => Ok(()),

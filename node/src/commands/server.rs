@@ -1,5 +1,5 @@
 //! `quorumwire server`: one replica. Prepares the process; the work is the server's.
-use crate::options::{Flags, ServerOptions};
+use crate::options::{Flags, ServerOptions, unknown_variables};
 use crate::{logging, server};
 use anyhow::{Context as _, ensure};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -32,6 +32,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let options = ServerOptions::load(&arguments.flags)?;
     logging::start(&options);
+    for warning in unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
+        tracing::warn!(
+            warning,
+            "the environment has what looks like an option and is none"
+        );
+    }
     server::run(&options)?;
     Ok(ExitCode::SUCCESS)
 }

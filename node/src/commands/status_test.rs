@@ -39,6 +39,7 @@ fn view() -> ClusterView {
         .into(),
         strangers: [("h:1".to_owned(), "h:1: silent".to_owned())].into(),
         barred: [].into(),
+        closed: [].into(),
     }
 }
 
@@ -188,6 +189,7 @@ fn view_of_hosts(hosts: [&str; 3]) -> ClusterView {
         replicas,
         strangers: [].into(),
         barred: [].into(),
+        closed: [].into(),
     }
 }
 
@@ -257,6 +259,7 @@ fn view_with_planes() -> ClusterView {
         .into(),
         strangers: [].into(),
         barred: [].into(),
+        closed: [].into(),
     }
 }
 
@@ -353,6 +356,7 @@ fn the_table_says_what_auto_chose_and_why_not_the_faster_one() {
         replicas: seen.into(),
         strangers: [].into(),
         barred: [].into(),
+        closed: [].into(),
     };
     let table = as_table(&view);
     let notes: Vec<&str> = notes_of(&table);

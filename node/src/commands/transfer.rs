@@ -17,7 +17,7 @@ const NEW_LEADER_TIMEOUT: Duration = Duration::from_secs(20);
 Example:
   quorumwire transfer --to 2 --addr 10.0.0.10:7480")]
 pub struct Arguments {
-    /// Who shall lead [default: the most up-to-date voter]
+    /// Which replica to make the leader [default: the most up-to-date voter]
     #[arg(long, value_name = "N")]
     to: Option<u16>,
     #[command(flatten)]

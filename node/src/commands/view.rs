@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a command looks for a leader that carries it out.
 const LEADER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Where nobody listens at any address, it looks only for so long: a replica of a cluster that moves its leader answers.
+const NOBODY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Most replicas asked in one go: the members, and as many that were removed.
 const ASKED_MAX: usize = 2 * MEMBERS_MAX;
 /// File in a server's folder that holds its HTTP address.
@@ -57,6 +60,8 @@ pub struct ClusterView {
     pub strangers: BTreeMap<String, String>,
     /// Addresses that cannot be asked so, now or later, and why.
     pub barred: BTreeMap<String, String>,
+    /// Addresses at which nobody listens.
+    pub closed: BTreeSet<String>,
 }
 
 impl Target {
@@ -111,6 +116,7 @@ impl ClusterView {
             replicas: BTreeMap::new(),
             strangers: BTreeMap::new(),
             barred: BTreeMap::new(),
+            closed: BTreeSet::new(),
         };
         let mut asked = BTreeSet::new();
         while !next.is_empty() && asked.len() < ASKED_MAX {
@@ -138,6 +144,18 @@ impl ClusterView {
                 && error.is_final()
             {
                 self.barred.insert(address.clone(), error.to_string());
+            }
+            let is_refused = |error: &AskError| {
+                matches!(
+                    error,
+                    AskError::Unreachable {
+                        is_refused: true,
+                        ..
+                    }
+                )
+            };
+            if answer.as_ref().is_err_and(is_refused) {
+                self.closed.insert(address.clone());
             }
             match (id, answer) {
                 (_, Ok(report)) => {
@@ -248,6 +266,12 @@ impl ClusterView {
         }
     }
 
+    /// Whether nobody listens at any of the addresses.
+    fn is_nobody_there(&self) -> bool {
+        self.reports().next().is_none()
+            && self.closed.len() == self.replicas.len() + self.strangers.len()
+    }
+
     /// Why there is no leader, in words.
     #[must_use]
     pub fn why_no_leader(&self) -> String {
@@ -342,12 +366,16 @@ pub fn ask_leader_at<T>(
     ask: impl Fn(&str) -> Result<T, AskError>,
     try_again: impl Fn(&AskError) -> bool,
 ) -> anyhow::Result<T> {
-    let end = Instant::now() + LEADER_TIMEOUT;
+    let begun = Instant::now();
+    let end = begun + LEADER_TIMEOUT;
+    let was_anybody_there = Cell::new(false);
     let waits_for = Words::new("waiting for replicas to answer");
     let again = || loop {
         let view = ClusterView::gather(target)?;
+        was_anybody_there.set(was_anybody_there.get() || !view.is_nobody_there());
+        let is_hopeless = !was_anybody_there.get() && begun.elapsed() > NOBODY_TIMEOUT;
         let why = match view.leader() {
-            None if !view.may_find_leader() => bail!("{}", view.why_no_leader()),
+            None if is_hopeless || !view.may_find_leader() => bail!("{}", view.why_no_leader()),
             None => view.why_no_leader(),
             Some(leader) => {
                 waits_for.are(format!("replica {} was asked and works on it", leader.id));

@@ -318,3 +318,51 @@ fn what_a_removed_replica_remembers_of_members_is_not_shown() {
     let ids: Vec<u16> = view.replicas.keys().copied().collect();
     assert_eq!(ids, [0, 1, 2, 3]);
 }
+
+#[test]
+fn a_cluster_at_whose_addresses_nobody_listens_is_not_waited_for() {
+    let gone = "127.0.0.1:1".to_owned(); // nobody's, also while other tests listen somewhere
+    let target = Target {
+        tls: TlsFlags::default(),
+        addr: vec![gone.clone()],
+        dir: None,
+    };
+    let begun = Instant::now();
+    let outcome: anyhow::Result<Value> = ask_leader(&target, "/v1/transfer", &json!({}));
+    let said = format!("{:#}", outcome.unwrap_err());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{said}");
+    assert!(
+        said.starts_with(&format!("{gone} cannot be reached")),
+        "{said}"
+    );
+}
+
+/// Serves connections by these bytes.
+fn other_protocol(answer: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer);
+        }
+    });
+    address
+}
+
+#[test]
+fn whoever_does_not_speak_http_is_said_to() {
+    for answer in [&b"ERROR\r\nERROR\r\n"[..], b""] {
+        let address = other_protocol(answer);
+        let error = ask::report(&address, Duration::from_secs(3)).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("listen-http"), "{said}");
+        assert!(
+            !said.contains("io: ") && !said.contains("carried out"),
+            "{said}"
+        );
+        // What only ends may come back.
+        assert_eq!(error.is_final(), !answer.is_empty(), "{said}");
+    }
+}

@@ -1,14 +1,16 @@
 //! Finds the value of every option among flags, environment, configuration file and defaults, and
 //! remembers where it came from. What a value means is checked elsewhere.
-use super::Refused;
 use super::help::{heading, in_short, is_for_most};
 use super::table::{CONFIG, Kind, Spec, TABLE, Unset};
+use super::{Fault, Refused, faults_alone};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Read as _;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use toml::de::DeTable;
 
 /// Largest configuration file.
 pub const CONFIG_BYTES_MAX: u64 = 1 << 20;
@@ -21,6 +23,13 @@ const MEANT_MAX: usize = 3;
 const KEY_BYTES_MAX: usize = 64;
 /// A part of a key that is at least so long stands for it.
 const PART_BYTES_MIN: usize = 4;
+
+/// Variables of the environment that may be options begin so.
+const VARIABLES: &str = "QUORUMWIRE_";
+/// Those of the commands that ask replicas begin so.
+const HTTP_VARIABLES: &str = "QUORUMWIRE_HTTP_TLS_";
+/// Most variables that are told to be no options.
+const VARIABLES_TOLD_MAX: usize = 8;
 
 /// Where a value came from.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -44,6 +53,8 @@ pub struct Value {
     pub text: Option<String>,
     /// Where the text came from.
     pub origin: Origin,
+    /// In which line, if from a file.
+    pub line: Option<NonZeroU32>,
 }
 
 /// The options given as flags, by name.
@@ -81,23 +92,25 @@ pub fn resolve_in(
     flags: &Flags,
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Vec<Value>, Refused> {
-    let keys = match file {
+    let (keys, mut faults) = match file {
         Some((path, text)) => parse_file(path, text)?,
-        None => BTreeMap::new(),
+        None => (BTreeMap::new(), Vec::new()),
     };
-    TABLE
-        .iter()
-        .map(|spec| {
-            let mut value = first_given(spec, flags, environment)?;
-            if let (Origin::Default, Some((path, _)), Some(text)) =
-                (&value.origin, file, keys.get(spec.name))
-            {
-                value.text = Some(text.clone());
-                value.origin = Origin::File(path.to_path_buf());
-            }
-            Ok(value)
-        })
-        .collect()
+    let values = TABLE.iter().map(|spec| {
+        let mut value = first_given(spec, flags, environment)?;
+        if let (Origin::Default, Some((path, _)), Some((text, line))) =
+            (&value.origin, file, keys.get(spec.name))
+        {
+            value.text = Some(text.clone());
+            value.origin = Origin::File(path.to_path_buf());
+            value.line = Some(*line);
+        }
+        Ok(value)
+    });
+    let values: Vec<Value> = values.collect::<Result<_, Refused>>()?;
+    let told: Vec<String> = faults.iter().map(|fault| fault.option.clone()).collect();
+    faults.extend(faults_alone(&values).filter(|fault| !told.contains(&fault.option)));
+    Refused::all(faults).map_or(Ok(values), Err)
 }
 
 /// The value from flag or environment, else the default.
@@ -111,21 +124,21 @@ fn first_given(
             spec,
             text: Some(text.clone()),
             origin: Origin::Flag,
+            line: None,
         });
     }
     let variable = spec.variable();
     if let Some(text) = environment(&variable) {
         let origin = Origin::Environment(variable);
-        let text = text.into_string().map_err(|text| Refused {
-            option: spec.name.to_owned(),
-            origin: origin.clone(),
-            given: text.display().to_string(),
-            allowed: "text in UTF-8".to_owned(),
+        let text = text.into_string().map_err(|text| {
+            let given = text.display().to_string();
+            Refused::of(spec.name, origin.clone(), given, "text in UTF-8")
         })?;
         return Ok(Value {
             spec,
             text: Some(text),
             origin,
+            line: None,
         });
     }
     Ok(Value {
@@ -135,15 +148,16 @@ fn first_given(
             Unset::Refused | Unset::Otherwise(_) => None,
         },
         origin: Origin::Default,
+        line: None,
     })
 }
 
 fn read_file(config: &Value, path: &Path) -> Result<String, Refused> {
-    let refused = |problem: String| Refused {
-        option: CONFIG.name.to_owned(),
-        origin: config.origin.clone(),
-        given: path.display().to_string(),
-        allowed: format!("a readable TOML file of at most {CONFIG_BYTES_MAX} bytes ({problem})"),
+    let refused = |problem: String| {
+        let allowed =
+            format!("a readable TOML file of at most {CONFIG_BYTES_MAX} bytes ({problem})");
+        let given = path.display().to_string();
+        Refused::of(CONFIG.name, config.origin.clone(), given, allowed)
     };
     let file = std::fs::File::open(path).map_err(|e| refused(e.to_string()))?;
     let mut text = String::new();
@@ -156,84 +170,149 @@ fn read_file(config: &Value, path: &Path) -> Result<String, Refused> {
     Ok(text)
 }
 
-/// The file's values as text, by option name.
-fn parse_file(path: &Path, text: &str) -> Result<BTreeMap<&'static str, String>, Refused> {
+/// Texts and their lines, by option name.
+type Keys = BTreeMap<&'static str, (String, NonZeroU32)>;
+
+/// The file's values as text, and what is wrong with its keys.
+fn parse_file(path: &Path, text: &str) -> Result<(Keys, Vec<Refused>), Refused> {
     let origin = Origin::File(path.to_path_buf());
-    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| Refused {
-        option: CONFIG.name.to_owned(),
-        origin: origin.clone(),
-        given: path.display().to_string(),
-        allowed: format!("TOML; {}", e.to_string().trim_end()),
-    })?;
-    let mut keys = BTreeMap::new();
+    let no_toml = |error: toml::de::Error| {
+        // What the parser says shows the line, which may be of a file with secrets.
+        let at = error.span().map_or(0, |span| span.start);
+        let before = text.get(..at).unwrap_or_default();
+        let column = before.chars().rev().take_while(|it| *it != '\n').count() + 1;
+        let given = format!("this is no TOML (column {column})");
+        let mut refused = Refused::of(CONFIG.name, origin.clone(), given, "lines `key = value`");
+        refused.line = Some(line_of(text, at));
+        refused.fault = Fault::Format;
+        refused
+    };
+    let places = DeTable::parse(text).map_err(no_toml)?;
+    let line = |key: &str| {
+        let mut keys = places.get_ref().keys();
+        let found = keys.find(|it| it.get_ref() == key);
+        line_of(text, found.map_or(0, |it| it.span().start))
+    };
+    let table: toml::Table = text.parse().map_err(no_toml)?;
+    let (mut keys, mut faults) = (BTreeMap::new(), Vec::new());
     for (key, value) in table {
-        let Some(spec) = TABLE.iter().find(|spec| spec.key() == key) else {
-            let allowed = known_instead(&key);
-            return Err(Refused {
-                option: key,
-                origin,
-                given: value.to_string(),
-                allowed,
-            });
-        };
-        let text = match (spec.kind, &value) {
-            (Kind::Number { .. }, toml::Value::Integer(number)) => number.to_string(),
-            (Kind::Switch, toml::Value::Boolean(switch)) => switch.to_string(),
-            (
-                Kind::Choice(_)
-                | Kind::Text { .. }
-                | Kind::Path
-                | Kind::Listen
-                | Kind::Reachable
-                | Kind::Address
-                | Kind::Multicast
-                | Kind::Members,
-                toml::Value::String(text),
-            ) => text.clone(),
-            (kind, _) => {
-                return Err(Refused {
-                    option: spec.name.to_owned(),
-                    origin,
-                    given: value.to_string(),
-                    allowed: format!("{} as {}", kind.allowed(), toml_type(kind)),
-                });
+        let line = line(&key);
+        let found = TABLE.iter().find(|spec| spec.key() == key);
+        match found.map(|spec| (spec, text_of(spec.kind, &value))) {
+            Some((spec, Ok(text))) => {
+                keys.insert(spec.name, (text, line));
             }
-        };
-        keys.insert(spec.name, text);
+            Some((spec, Err(given))) => {
+                let kind = spec.kind;
+                let allowed = format!("{} as {}", kind.allowed(), toml_type(kind));
+                let mut fault = Refused::of(spec.name, origin.clone(), given, allowed);
+                fault.line = Some(line);
+                faults.push(fault);
+            }
+            None => {
+                let known = match value {
+                    toml::Value::Table(_) => "options stand in no table".to_owned(),
+                    _ => known_instead(&key), // a value of whatever kind
+                };
+                let key: String = key.chars().take(KEY_BYTES_MAX).collect();
+                let mut fault = Refused::of(&key, origin.clone(), "", known);
+                fault.line = Some(line);
+                fault.fault = Fault::Name;
+                faults.push(fault);
+            }
+        }
     }
-    Ok(keys)
+    Ok((keys, faults))
 }
 
-/// What to say of a key that is not known: those that are most like it, or all of them.
+/// The line in which a byte is.
+fn line_of(text: &str, at: usize) -> NonZeroU32 {
+    let before = text.bytes().take(at).filter(|it| *it == b'\n').count();
+    NonZeroU32::MIN.saturating_add(u32::try_from(before).unwrap_or(u32::MAX))
+}
+
+/// A value of a file as a flag would have it, or else as people are to be shown it.
+fn text_of(kind: Kind, value: &toml::Value) -> Result<String, String> {
+    match (kind, value) {
+        (Kind::Number { .. }, toml::Value::Integer(number)) => Ok(number.to_string()),
+        (Kind::Switch, toml::Value::Boolean(switch)) => Ok(switch.to_string()),
+        (
+            Kind::Choice(_)
+            | Kind::Text { .. }
+            | Kind::Path
+            | Kind::Listen
+            | Kind::Reachable
+            | Kind::Address
+            | Kind::Multicast
+            | Kind::Members,
+            toml::Value::String(text),
+        ) => Ok(text.clone()),
+        (_, toml::Value::String(text)) => Err(text.clone()),
+        (_, toml::Value::Table(_)) => Err("a table".to_owned()),
+        (_, toml::Value::Array(_)) => Err("an array".to_owned()),
+        (_, other) => Err(other.to_string()),
+    }
+}
+
+/// What to say of a key that is not known: those that are most like it, or where all of them are.
 fn known_instead(key: &str) -> String {
-    let start: String = key.chars().take(KEY_BYTES_MAX).collect();
-    let written = start.to_lowercase().replace('-', "_");
-    let known = TABLE.iter().map(Spec::key);
-    let likeness = |name: &String| {
-        let of_words = strsim::jaro_winkler(&written, name);
+    let meant = most_alike(key).into_iter();
+    let meant: Vec<String> = meant.map(|spec| format!("`{}`", spec.key())).collect();
+    in_question(&meant).unwrap_or_else(|| "`quorumwire server --help` shows all options".to_owned())
+}
+
+/// Whether one of these was meant.
+fn in_question(names: &[String]) -> Option<String> {
+    let (last, others) = names.split_last()?;
+    let others = others.join(", ");
+    let or = if others.is_empty() { "" } else { " or " };
+    Some(format!("did you mean {others}{or}{last}?"))
+}
+
+/// The options that somebody may mean who writes this: those that are most like it, if any is.
+fn most_alike(key: &str) -> Vec<&'static Spec> {
+    if key.len() > KEY_BYTES_MAX {
+        return Vec::new();
+    }
+    let written = key.to_lowercase().replace('-', "_");
+    let likeness = |spec: &Spec| {
+        let name = spec.key();
+        let of_words = strsim::jaro_winkler(&written, &name);
         let is_part = written.len() >= PART_BYTES_MIN && name.contains(&written);
         of_words.max(if is_part { 1.0 } else { 0.0 })
     };
-    let most = known
-        .clone()
-        .map(|name| likeness(&name))
-        .fold(0.0, f64::max);
-    let most_alike = known.clone().filter(|name| likeness(name) >= most);
-    let meant: Vec<String> = most_alike
-        .take(MEANT_MAX)
-        .map(|name| format!("`{name}`"))
+    let most = TABLE.iter().map(likeness).fold(LIKENESS_MIN, f64::max);
+    let alike = TABLE.iter().filter(|spec| likeness(spec) >= most);
+    alike.take(MEANT_MAX).collect()
+}
+
+/// What to say of variables that look like options and are none: they may be another program's, or mistyped.
+pub fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
+    let known: Vec<String> = std::iter::once(&CONFIG)
+        .chain(TABLE)
+        .map(Spec::variable)
         .collect();
-    match meant.split_last() {
-        Some((last, others)) if most >= LIKENESS_MIN && key.len() <= KEY_BYTES_MAX => {
-            let others = others.join(", ");
-            let or = if others.is_empty() { "" } else { " or " };
-            format!("no such key; did you mean {others}{or}{last}?")
-        }
-        Some(_) | None => {
-            let known: Vec<String> = known.collect();
-            format!("no such key; known are {}", known.join(", "))
-        }
-    }
+    let is_known = |name: &String| {
+        known.contains(name) || name.starts_with(HTTP_VARIABLES) // of the commands that ask replicas
+    };
+    let names = names.filter_map(|name| name.into_string().ok());
+    let strange = names.filter(|name| name.starts_with(VARIABLES) && !is_known(name));
+    let mut warnings: Vec<String> = strange
+        .map(|name| {
+            let short: String = name.chars().take(KEY_BYTES_MAX).collect();
+            let meant = name.strip_prefix(VARIABLES).map(most_alike);
+            let meant = meant.unwrap_or_default().into_iter().map(Spec::variable);
+            let meant: Vec<String> = meant.collect();
+            let meant = in_question(&meant).map(|text| format!("; {text}"));
+            format!(
+                "environment variable {short:?} is no option and does nothing{}",
+                meant.unwrap_or_default()
+            )
+        })
+        .collect();
+    warnings.sort();
+    warnings.truncate(VARIABLES_TOLD_MAX);
+    warnings
 }
 
 const fn toml_type(kind: Kind) -> &'static str {

@@ -102,7 +102,7 @@ pub const TABLE: &[Spec] = &[
         name: "dir",
         kind: Kind::Path,
         unset: Unset::Refused,
-        help: "Folder for this replica's log, snapshots and state; made if missing.",
+        help: "Folder for this replica's log, snapshots and state; made if missing, inside a folder that exists.",
     },
     Spec {
         name: "cluster",
@@ -623,7 +623,10 @@ pub fn documentation() -> String {
          (`election_timeout_ms = 400`). A flag wins over the environment, the environment over the \
          file, the file over the default. An unknown key in the file, or a value outside its range, \
          is refused at the start (exit code 2) by name, with the value given and the values allowed. \
-         `quorumwire config check` takes the same options and shows what would hold, and why.\n\n\
+         Everything that is wrong is said at once. A variable that begins with `QUORUMWIRE_` and is no \
+         option is warned of. \
+         `quorumwire config check` takes the same options, reads the files that they name, and shows \
+         what would hold, and why.\n\n\
          | flag | environment | file | default | values |\n|---|---|---|---|---|\n",
     );
     for spec in std::iter::once(&CONFIG).chain(TABLE) {

@@ -30,6 +30,7 @@ use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use crate::privileges;
 use crate::service_manager::ServiceManager;
 use crate::stage::{Far, Told};
+use crate::tls::ServerTls;
 use anyhow::Context;
 use mio::net::{TcpListener, UdpSocket};
 use mio::{Interest, Poll, Registry, Waker};
@@ -41,10 +42,12 @@ use quorumwire_storage::{
     self as storage, FolderDisk, LogWriter, Opened, Part, Ready, Settings, open_memory,
 };
 use quorumwire_wire::{Membership, peer};
+use socket2::{Domain, Socket, Type};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -89,7 +92,10 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
     logging::start_writing()?;
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), TOKEN_WAKE)?);
-    let memory = open(options, &waker)?;
+    let disk = lock_folder(options)?;
+    // Whatever may be refused is refused before the folder is claimed for this cluster and replica.
+    let tls = check(options)?;
+    let memory = open(options, disk, &waker)?;
 
     let peers = bind(options.listen_peer, "listen-peer")?;
     let clients = bind(options.listen_memcached, "listen-memcached")?;
@@ -108,7 +114,6 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         own: options.client_address(own.local_addr()?),
         http: options.http_address(http_listener.local_addr()?),
     };
-    let tls = options.load_tls()?;
     let http_tls = tls.clients.as_ref();
     let http_tls = http_tls.map(HttpTls::new);
     let (admin_in, admin) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
@@ -165,12 +170,50 @@ struct Memory {
     how_far: HowFar,
 }
 
-fn open(options: &ServerOptions, waker: &Arc<Waker>) -> anyhow::Result<Memory> {
-    let folder = options.dir.join(format!("group-{GROUP}"));
-    fs::create_dir_all(&folder)
-        .with_context(|| format!("option dir: cannot create {}", folder.display()))?;
+fn group_folder(options: &ServerOptions) -> PathBuf {
+    options.dir.join(format!("group-{GROUP}"))
+}
+
+/// Makes the data folder if it is missing, and keeps other processes out of it.
+fn lock_folder(options: &ServerOptions) -> anyhow::Result<Arc<FolderDisk>> {
+    privileges::make_folder(&options.dir)?;
+    let folder = group_folder(options);
+    let disk = FolderDisk::open(&folder);
+    let disk = disk.with_context(|| format!("option dir: data folder {}", folder.display()))?;
+    Ok(Arc::new(disk))
+}
+
+/// Reads every file that the options name, and looks whether their addresses can be listened on.
+fn check(options: &ServerOptions) -> anyhow::Result<ServerTls> {
+    let tls = options.load_tls()?;
+    options.load_accounts()?;
+    if options.secret_file.is_some() {
+        options.load_keys()?;
+    }
+    for (option, address) in options.listen_addresses() {
+        // That of a plane is looked at by the plane, which may need none.
+        if option != "listen-plane" {
+            try_address(address)
+                .with_context(|| format!("option {option}: cannot listen on {address}"))?;
+        }
+    }
+    Ok(tls)
+}
+
+/// Whether nobody else has it. Nobody can connect yet: the log is read first.
+fn try_address(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?; // as listeners are made: what lingers of a process before is in nobody's way
+    socket.bind(&address.into())
+}
+
+fn open(
+    options: &ServerOptions,
+    disk: Arc<FolderDisk>,
+    waker: &Arc<Waker>,
+) -> anyhow::Result<Memory> {
+    let folder = group_folder(options);
     let in_folder = || format!("option dir: data folder {}", folder.display());
-    let disk = Arc::new(FolderDisk::open(&folder).with_context(in_folder)?);
     let settings = Settings {
         cluster: options.cluster.clone(),
         replica: options.id,

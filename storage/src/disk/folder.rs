@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the file whose lock says that a process is using the folder.
-const LOCK_NAME: &str = "LOCK";
+pub const LOCK_NAME: &str = "LOCK";
 
 /// Longest text taken from a lock file to name its holder.
 const HOLDER_BYTES_MAX: u64 = 32;

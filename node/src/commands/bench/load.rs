@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::connection::{Connection, Due, Request};
 use super::gaps::WriteGaps;
-use super::measured::{Intervals, Measured};
+use super::measured::{Intervals, Measured, NOT_SENT};
 use super::pace::Pace;
 use super::protocol::Protocol;
 use super::timer::Timer;
@@ -313,7 +313,7 @@ impl Opened {
             self.load
                 .give_up(lane, &mut measured, "not answered in time");
             if self.load.pace.is_some() {
-                measured.failed("not sent in time", lane.left, now);
+                measured.failed(NOT_SENT, lane.left, now);
             }
         }
         if self.load.pace.is_some() {

@@ -11,12 +11,18 @@ pub const OTHER_REASONS: &str = "other reasons";
 /// Digits of latencies that are right, and of those in an interval.
 const DIGITS: u8 = 3;
 const DIGITS_OF_INTERVAL: u8 = 2;
+/// So few latencies are told exactly.
+const FEW_MAX: usize = 1000;
+/// Requests of an open loop that the servers did not keep up with.
+pub const NOT_SENT: &str = "not sent in time";
 
 /// What was measured.
 #[derive(Debug)]
 pub struct Measured {
     /// Of every request that succeeded, nanoseconds.
     pub latencies_ns: Histogram<u64>,
+    /// The same exactly, as long as they are few.
+    few_ns: Vec<u64>,
     /// Reads that found nothing; they count as success.
     pub misses: u64,
     /// Requests that failed, by reason.
@@ -40,6 +46,7 @@ impl Measured {
     pub fn new(begun: Instant) -> anyhow::Result<Self> {
         Ok(Self {
             latencies_ns: Histogram::new_with_bounds(1, LATENCY_NS_MAX, DIGITS)?,
+            few_ns: Vec::new(),
             misses: 0,
             errors: BTreeMap::new(),
             begun,
@@ -54,6 +61,8 @@ impl Measured {
     /// Takes what another thread measured at the same time.
     pub fn add(&mut self, other: Self) -> anyhow::Result<()> {
         self.latencies_ns.add(&other.latencies_ns)?;
+        let room = FEW_MAX.saturating_sub(self.few_ns.len());
+        self.few_ns.extend(other.few_ns.into_iter().take(room));
         self.misses += other.misses;
         for (reason, count) in other.errors {
             self.count_errors(&reason, count);
@@ -76,11 +85,46 @@ impl Measured {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         let ns = ns.clamp(1, LATENCY_NS_MAX);
         self.latencies_ns.saturating_record(ns);
+        if self.few_ns.len() < FEW_MAX {
+            self.few_ns.push(ns);
+        }
         let at = now.saturating_duration_since(self.begun);
         if let Some(interval) = self.intervals.as_mut().and_then(|all| all.at(at)) {
             let recorded = interval.latencies_ns.record(ns);
             recorded.expect("it grows as it needs to");
         }
+    }
+
+    /// So much of the requests that succeeded took at most this long, in nanoseconds.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss
+    )] // A rank among few.
+    pub fn quantile_ns(&self, quantile: f64) -> u64 {
+        if self.few_ns.len() as u64 != self.latencies_ns.len() {
+            return self.latencies_ns.value_at_quantile(quantile);
+        }
+        let mut few = self.few_ns.clone();
+        few.sort_unstable();
+        let rank = (quantile * few.len() as f64).ceil() as usize;
+        few.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+    }
+
+    /// The mean of the requests that succeeded, in nanoseconds.
+    #[allow(clippy::cast_precision_loss)] // Latencies are far shorter than what would lose digits.
+    pub fn mean_ns(&self) -> f64 {
+        if self.few_ns.is_empty() || self.few_ns.len() as u64 != self.latencies_ns.len() {
+            return self.latencies_ns.mean();
+        }
+        self.few_ns.iter().sum::<u64>() as f64 / self.few_ns.len() as f64
+    }
+
+    /// How many requests failed, without those that were never sent, and the most frequent reason with its count.
+    pub fn failures(&self) -> Option<(u64, &str, u64)> {
+        let sent = || self.errors.iter().filter(|(why, _)| *why != NOT_SENT);
+        let (why, most) = sent().max_by_key(|(_, count)| **count)?;
+        Some((sent().map(|(_, count)| count).sum(), why, *most))
     }
 
     /// Counts requests that failed.

@@ -3,7 +3,8 @@ use super::cpu::CpuTime;
 use super::gaps::Gap;
 use super::measured::Measured;
 use crate::commands::status::columns;
-use hdrhistogram::Histogram;
+use crate::commands::view::as_text;
+use crate::utc;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ const CDF_TAIL_POINTS_OF_TEN: i32 = 8;
 const CDF_TAIL_POINTS: i32 = 48;
 /// Where more of 100 requests than this were not sent in time, people are told.
 const UNSENT_PERCENT_MAX: u64 = 1;
+/// Where more of 100 requests than this failed, the run did.
+const FAILED_PERCENT_MAX: u64 = 1;
 
 /// What was measured, and how it is to be shown.
 pub struct Summary {
@@ -38,15 +41,14 @@ impl Summary {
 
     /// Name and microseconds.
     fn latencies(&self) -> [(&'static str, f64); 6] {
-        let latencies: &Histogram<u64> = &self.measured.latencies_ns;
-        let at = |quantile: f64| latencies.value_at_quantile(quantile) as f64 / 1e3;
+        let at = |quantile: f64| self.measured.quantile_ns(quantile) as f64 / 1e3;
         [
             ("p50", at(0.5)),
             ("p90", at(0.9)),
             ("p99", at(0.99)),
             ("p999", at(0.999)),
-            ("max", latencies.max() as f64 / 1e3),
-            ("mean", latencies.mean() / 1e3),
+            ("max", at(1.0)),
+            ("mean", self.measured.mean_ns() / 1e3),
         ]
     }
 
@@ -64,7 +66,7 @@ impl Summary {
         let mut values: Vec<u64> = even
             .chain(tail)
             .chain([1.0])
-            .map(|quantile| latencies.value_at_quantile(quantile))
+            .map(|quantile| self.measured.quantile_ns(quantile))
             .collect();
         values.dedup();
         let point = |value: u64| (value as f64 / 1e3, latencies.quantile_below(value));
@@ -143,13 +145,30 @@ impl Summary {
             .collect()
     }
 
+    /// Why a run is a failure, although it came to its end; `None`: it is none.
+    pub fn why_failed(&self) -> Option<String> {
+        let succeeded = self.measured.latencies_ns.len();
+        let Some((failed, why, count)) = self.measured.failures() else {
+            return (succeeded == 0).then(|| "no request succeeded".to_owned());
+        };
+        let all = succeeded + failed;
+        let is_much = u128::from(failed) * 100 > u128::from(all) * u128::from(FAILED_PERCENT_MAX);
+        is_much.then(|| {
+            format!(
+                "{failed} of {all} requests failed, more than {FAILED_PERCENT_MAX} %; {count} of them: {}",
+                as_text(why)
+            )
+        })
+    }
+
     pub fn as_text(&self) -> String {
         let mut rows = self.totals();
         rows.extend(self.of_gaps());
-        for (kind, count) in &self.measured.errors {
-            rows.push(row(&format!("failed: {kind}"), count.to_string()));
-        }
         let mut text = columns(&rows);
+        // In lines of their own: reasons are long, and would widen the others.
+        for (kind, count) in &self.measured.errors {
+            text.extend(["failed: ", &count.to_string(), "  ", &as_text(kind), "\n"]);
+        }
         if self.with_cdf {
             text.push('\n');
             let points = self.cdf().into_iter();
@@ -207,9 +226,9 @@ impl Summary {
         let text = gaps.longest(self.end()).first().map_or_else(
             || "there was no write".to_owned(),
             |gap| {
-                let from = gap.from_unix_ms / 1e3;
+                let from = utc::in_words(Duration::from_secs_f64(gap.from_unix_ms.max(0.0) / 1e3));
                 let to = if gap.recovered { "" } else { " to the end" };
-                format!("{:.1} ms, from {from:.3} s since 1970{to}", gap.ms)
+                format!("{:.1} ms, from {from}{to}", gap.ms)
             },
         );
         Some(row("longest time between writes", text))

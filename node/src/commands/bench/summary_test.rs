@@ -1,6 +1,6 @@
 //! What is shown is what was measured, for people and for programs.
 use super::super::gaps::WriteGaps;
-use super::super::measured::Intervals;
+use super::super::measured::{Intervals, NOT_SENT};
 use super::*;
 use std::sync::Arc;
 
@@ -104,4 +104,36 @@ fn people_are_told_that_the_rate_was_not_reached_and_only_then() {
     assert!(text.contains("38.0 ms, from "), "{text}");
     assert!(text.contains("2000 ms  0           1       -"), "{text}");
     assert!(text.contains("100.0000 %"), "{text}");
+}
+
+/// Two requests of so many that failed: three digits are too few for what is shown of them.
+#[test]
+fn a_run_of_which_most_failed_is_a_failure_and_says_why() {
+    let begun = Instant::now();
+    let mut run = summary();
+    run.measured = Measured::new(begun).unwrap();
+    run.measured
+        .succeeded(begun, begun + Duration::from_nanos(10_481_700));
+    run.measured
+        .succeeded(begun, begun + Duration::from_nanos(10_481_700));
+    assert!(
+        run.latencies()
+            .iter()
+            .all(|(_, us)| (us - 10_481.7).abs() < 1e-6)
+    );
+    assert_eq!(run.why_failed(), None);
+    run.measured.failed("busy", 1, begun);
+    run.measured.failed("too large", 104_701, begun);
+    let why = run.why_failed().unwrap();
+    assert!(
+        why.contains("104702 of 104704") && why.contains("too large"),
+        "{why}"
+    );
+    // What a server did not keep up with is measured, not wrong; one of 100 may fail.
+    let mut run = summary();
+    run.measured.failed(NOT_SENT, 5000, begun);
+    run.measured.failed("busy", 9, begun);
+    assert_eq!(run.why_failed(), None, "1 % failed");
+    run.measured.failed("busy", 1, begun);
+    assert!(run.why_failed().is_some());
 }

@@ -1,7 +1,7 @@
 //! The way to a server: in the clear or by TLS, and as whom. Moves bytes; what they mean is known elsewhere.
 use super::connection::Request;
 use super::protocol::{Answer, Protocol};
-use crate::commands::ask::{NEEDS_TLS, speaks_tls};
+use crate::commands::ask::{Asked, needs_tls, speaks_tls};
 use crate::keys::read_private;
 use crate::tls::{provider, read_certificates, read_key, store_of};
 use anyhow::{Context as _, bail};
@@ -101,7 +101,7 @@ impl WayFlags {
                 let key = read_key(key).context("--tls-key")?;
                 config
                     .with_client_auth_cert(chain, key)
-                    .context("--tls-cert")?
+                    .context("--tls-cert and --tls-key do not go together")?
             }
             (None | Some(_), _) => config.with_no_client_auth(),
         }))
@@ -146,7 +146,7 @@ impl Way {
             return Ok(());
         };
         if self.tls.is_none() && speaks_tls(&address.to_string()) {
-            bail!("{address}: {NEEDS_TLS}");
+            bail!("{address}: {}", needs_tls(Asked::ToTell));
         }
         Err(error.context(format!("{address}")))
     }

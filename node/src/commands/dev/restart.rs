@@ -5,6 +5,7 @@ use super::super::local_cluster::{LocalCluster, Place, Recorded, START_TIMEOUT, 
 use super::super::progress::Progress;
 use crate::options::Refused;
 use anyhow::{Context as _, bail};
+use quorumwire_storage::LOCK_NAME;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,14 +19,22 @@ fn request(dir: &Path, id: u16) -> PathBuf {
     dir.join(format!("restart-{id}"))
 }
 
-/// Asks whom the cluster in this folder belongs to, and waits until the replica answers.
-pub fn ask(dir: &Path, id: u16) -> anyhow::Result<()> {
+/// Asks whom the cluster in this folder belongs to, and waits until the replica answers; what came of it, in words.
+pub fn ask(dir: &Path, id: u16) -> anyhow::Result<String> {
     let place = place_of(dir, id)?;
     if lock(dir).is_ok() {
         bail!(
             "no `quorumwire dev` runs in {0}: `quorumwire dev --dir {0}` starts all of its replicas",
             dir.display()
         );
+    }
+    if let Ok(report) = ask::report(&place.http, REPORT_TIMEOUT)
+        && report.id == id
+    {
+        return Ok(format!(
+            "replica {id} runs already{}: nothing was done",
+            pid_in_words(dir, id)
+        ));
     }
     let request = request(dir, id);
     fs::write(&request, "").with_context(|| format!("writing {}", request.display()))?;
@@ -42,7 +51,18 @@ pub fn ask(dir: &Path, id: u16) -> anyhow::Result<()> {
         progress.say(&format!("waiting for replica {id}"));
         thread::sleep(POLL_INTERVAL);
     }
-    Ok(())
+    Ok(format!(
+        "replica {id} was started again{}",
+        pid_in_words(dir, id)
+    ))
+}
+
+/// The process that has the replica's data folder, as it says itself.
+fn pid_in_words(dir: &Path, id: u16) -> String {
+    let lock = dir.join(id.to_string()).join("group-0").join(LOCK_NAME);
+    let holder = fs::read_to_string(lock).unwrap_or_default(); // for people only
+    let pid = holder.trim().parse::<u32>();
+    pid.map_or_else(|_| String::new(), |pid| format!(" (PID {pid})"))
 }
 
 fn place_of(dir: &Path, id: u16) -> anyhow::Result<Place> {
@@ -86,6 +106,16 @@ mod tests {
         fs::write(request(dir.path(), 1), "").unwrap();
         assert_eq!(asked_for(&cluster, dir.path()).unwrap(), [1]);
         assert!(asked_for(&cluster, dir.path()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_process_is_the_one_that_has_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(pid_in_words(dir.path(), 1), "", "nobody has it");
+        let folder = dir.path().join("1/group-0");
+        let _held = quorumwire_storage::FolderDisk::open(&folder).unwrap();
+        let me = format!(" (PID {})", std::process::id());
+        assert_eq!(pid_in_words(dir.path(), 1), me);
     }
 
     #[test]

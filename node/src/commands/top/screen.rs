@@ -15,19 +15,42 @@ const WARNING_LINES_MAX: usize = 6;
 /// What stands for a figure that is not known.
 const NONE: &str = "-";
 
-const HELP: &str = "\
-BEHIND   entries a replica is behind the leader
-PLANE    its data plane; + while it carries the common case
-W/S R/S  writes and reads of its clients, a second
-P50 P99  writes as the leader sees them: receipt to answer
-LOOP     99 of 100 turns of the event loop were shorter
-SYNC     write and fdatasync of a batch, on average
-BUSY     part of the time that the disk was waited for
-LOG      entries, and bytes of them in memory
-SNAP     last index of the newest snapshot, and its age
-ELECT    elections started since its process was
+/// What columns mean, each told where it is shown.
+const COLUMNS: [(&str, &str); 11] = [
+    ("BEHIND", "entries a replica is behind the leader"),
+    ("W/S", "writes of its clients, a second"),
+    ("R/S", "reads of its clients, a second"),
+    (
+        "P50",
+        "half of the writes took less, from receipt to answer",
+    ),
+    (
+        "PLANE",
+        "its data plane; + while it carries the common case",
+    ),
+    ("LOOP", "99 of 100 turns of the event loop were shorter"),
+    ("SYNC", "write and fdatasync of a batch, on average"),
+    ("BUSY", "part of the time that the disk was waited for"),
+    ("LOG", "entries, and bytes of them in memory"),
+    ("SNAP", "last index of the newest snapshot, and its age"),
+    ("ELECT", "elections started since its process was"),
+];
+const HELP_END: &str = "\nq or Ctrl-C leaves; ? or Esc closes this";
 
-q or Ctrl-C leaves; ? or Esc closes this";
+/// Of the columns that a screen of this width shows.
+fn help(width: u16) -> String {
+    let tables = [&REPLICA_COLUMNS[..], &STORAGE_COLUMNS[..]];
+    let shown: Vec<&str> = tables
+        .iter()
+        .flat_map(|columns| fitting(columns, width))
+        .map(|(name, _)| name)
+        .collect();
+    let told = COLUMNS.iter();
+    let told = told.filter(|(name, _)| shown.contains(name));
+    let lines = told.map(|(name, text)| format!("{name:<8} {text}"));
+    let lines: Vec<String> = lines.chain([HELP_END.to_owned()]).collect();
+    lines.join("\n")
+}
 
 /// What is known, and what is shown of it.
 #[derive(Debug, Default)]
@@ -139,18 +162,18 @@ fn heading(document: &LiveDocument) -> Vec<Line<'_>> {
         format!("{}  ", document.cluster).bold(),
         leader,
         format!(
-            "  term {}  {}, {}  {} items, {}  {} clients",
+            "  term {}  {}, {}  {} items, {}",
             document.term,
             document.durability,
             document.quorum,
             totals.items,
             bytes(totals.items_bytes),
-            totals.connections
         )
         .into(),
     ];
     let latency = totals.write_latency.as_ref();
     let mut second = vec![
+        format!("{} clients  ", totals.connections).into(),
         "writes ".dim(),
         per_second(totals.writes_per_s).bold(),
         "  reads ".dim(),
@@ -252,18 +275,23 @@ fn storage_table(document: &LiveDocument, width: u16) -> Table<'_> {
     table(&STORAGE_COLUMNS, rows, width)
 }
 
-fn table<'t>(
-    columns: &[Column],
-    rows: impl Iterator<Item = (Vec<String>, Style)>,
-    width: u16,
-) -> Table<'t> {
+/// Those that a screen of this width has room for.
+fn fitting(columns: &[Column], width: u16) -> Vec<Column> {
     let mut room = width.saturating_add(1);
     let fitting = columns.iter().take_while(|(_, width)| {
         let left = room.checked_sub(width + 1);
         room = left.unwrap_or(0);
         left.is_some()
     });
-    let fitting: Vec<Column> = fitting.copied().collect();
+    fitting.copied().collect()
+}
+
+fn table<'t>(
+    columns: &[Column],
+    rows: impl Iterator<Item = (Vec<String>, Style)>,
+    width: u16,
+) -> Table<'t> {
+    let fitting = fitting(columns, width);
     let count = fitting.len();
     let rows = rows.map(|(cells, style)| Row::new(cells.into_iter().take(count)).style(style));
     let headings = fitting.iter().map(|(heading, _)| *heading);
@@ -320,15 +348,16 @@ fn warnings(document: &LiveDocument) -> Vec<Line<'_>> {
 }
 
 fn draw_help(frame: &mut Frame<'_>) {
-    let lines = u16::try_from(HELP.lines().count()).unwrap_or(u16::MAX);
-    let width = HELP.lines().map(str::len).max().unwrap_or(0);
+    let help = help(frame.area().width);
+    let lines = u16::try_from(help.lines().count()).unwrap_or(u16::MAX);
+    let width = help.lines().map(str::len).max().unwrap_or(0);
     let width = u16::try_from(width).unwrap_or(u16::MAX);
     let area = frame.area();
     let window = area.centered(
         Constraint::Length(width.saturating_add(4)),
         Constraint::Length(lines.saturating_add(2)),
     );
-    let text = Paragraph::new(HELP).wrap(Wrap { trim: false });
+    let text = Paragraph::new(help).wrap(Wrap { trim: false });
     frame.render_widget(Clear, window);
     frame.render_widget(text.block(Block::bordered().title(" help ")), window);
 }

@@ -1,5 +1,7 @@
 //! What is seen of a document, on large and small screens.
-use super::{HELP, HISTORY_MAX, Screen, WARNING_LINES_MAX, bytes, lasting, micros, short};
+use super::{
+    HELP_END, HISTORY_MAX, Screen, WARNING_LINES_MAX, bytes, help, lasting, micros, short,
+};
 use crate::live::{DiskFigures, Figures, Latency, LiveDocument, LiveReplica, LogFigures, Warning};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -159,10 +161,37 @@ fn a_dead_replica_and_warnings_are_seen() {
 }
 
 #[test]
+fn help_tells_of_the_columns_that_are_shown() {
+    let (narrow, wide) = (help(80), help(140));
+    for column in ["LOOP", "ELECT"] {
+        assert!(!narrow.contains(column), "{narrow}");
+        assert!(wide.contains(column), "{wide}");
+    }
+    assert!(
+        narrow.contains("BEHIND") && narrow.contains("SYNC"),
+        "{narrow}"
+    );
+}
+
+#[test]
+fn the_first_lines_fit_into_eighty_columns() {
+    let mut screen = Screen::default();
+    let mut full = document();
+    full.cluster = "quorumwire".to_owned();
+    (full.durability, full.quorum) = ("sync".to_owned(), "majority".to_owned());
+    (full.term, full.totals.connections) = (12, 8);
+    (full.totals.items, full.totals.items_bytes) = (100_000, 1000 << 20);
+    screen.take(full);
+    let text = seen(&screen, 80, 24);
+    assert!(text.contains("100000 items, 1000 MiB"), "{text}");
+    assert!(text.contains("8 clients"), "{text}");
+}
+
+#[test]
 fn help_comes_and_goes() {
     let mut screen = Screen::default();
     screen.take(document());
-    let last = HELP.lines().last().unwrap();
+    let last = HELP_END.trim();
     for shown in [true, false, true] {
         screen.turn_help();
         assert_eq!(seen(&screen, 80, 24).contains(last), shown);
