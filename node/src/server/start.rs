@@ -484,11 +484,10 @@ fn join(
     let applied = snapshot.map_or(Index(0), |meta| meta.last_index);
     let log_time = snapshot.map_or(LogTime(0), |meta| meta.log_time);
     let config = config(options, &memory, &addresses)?;
-    let promise = config.promise();
     let registry = poll.registry();
     watch(&mut listeners, registry)?;
     let (peers, clients, redis, own) = listeners;
-    let mut hello = hello(options, memory.incarnation, &addresses, &promise);
+    let mut hello = hello(options, memory.incarnation, &addresses, &config.promise());
     let udp = bind_memcached_udp(options, clients.local_addr()?)?;
     let term_keys = agree_on_keys(options)?;
     let agreed = term_keys.as_ref().map(TermKeys::pair);

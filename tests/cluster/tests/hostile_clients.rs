@@ -241,8 +241,8 @@ fn expensive_requests_keep_nobody_from_leading_and_others_are_served_meanwhile()
         let (slowest, _) = write(cluster, &mut client, 10)?;
         println!("slowest write: {slowest:?}");
         for (counter, of) in [
-            ("client_shares_used_up", leader),
-            ("turns_out_of_time_for_clients", leader),
+            ("turns_out_of_time_for_searches", leader),
+            ("turns_out_of_time_for_applying", leader),
         ] {
             let count = cluster.counter(of, counter)?;
             println!("{counter}: {count}");
@@ -251,9 +251,9 @@ fn expensive_requests_keep_nobody_from_leading_and_others_are_served_meanwhile()
         ensure!(cluster.status(leader)?.term == term);
         ensure!(elections(cluster)? == before, "somebody stood for election");
         // They are still at it, or this has shown nothing.
-        let shares = cluster.counter(leader, "client_shares_used_up")?;
+        let searches = cluster.counter(leader, "turns_out_of_time_for_searches")?;
         cluster.wait_for("more searches", || {
-            Ok(cluster.counter(leader, "client_shares_used_up")? > shares)
+            Ok(cluster.counter(leader, "turns_out_of_time_for_searches")? > searches)
         })?;
         drop(greedy);
         Ok(())

@@ -146,7 +146,7 @@ fn connections_take_no_descriptor_that_the_log_needs() {
         let most = clients_max(cluster, leader)?;
         ensure!((100..SHELLS_LIMIT).contains(&most), "{most} clients");
         let log = cluster.log(leader);
-        ensure!(log.contains("fewer clients may connect"), "{log}");
+        ensure!(log.contains("fewer clients can connect"), "{log}");
         ensure!(log.contains(&format!("\"allowed\":{most}")), "{log}");
 
         let mut client = cluster.client(leader)?;
