@@ -153,7 +153,7 @@ fn a_write_without_a_way_back_for_its_answer_says_that_it_was_carried_out() {
                 redis::Value::BulkString(value) if value == large => whole += 1,
                 redis::Value::ServerError(error) => {
                     let text = error.to_string();
-                    ensure!(text.contains("executed: too much waits"), "{text}");
+                    ensure!(text.contains("executed: the queue of answers"), "{text}");
                     left_out += 1;
                 }
                 other => bail!("{key}: {other:?}"),

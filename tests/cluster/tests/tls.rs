@@ -166,7 +166,7 @@ fn a_replica_under_anothers_certificate_is_refused() {
         ensure!(!status.success());
         let log = cluster.log(thief);
         ensure!(
-            log.contains(&format!("the certificate is that of replica {victim}")),
+            log.contains(&format!("the certificate belongs to replica {victim}")),
             "{log}"
         );
         cluster.put("still", "here")?;

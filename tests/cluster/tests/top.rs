@@ -33,8 +33,8 @@ fn role(text: &str, id: u16) -> Option<&str> {
 }
 
 fn shows_load(text: &str) -> bool {
-    let writes = text.lines().find_map(|line| line.strip_prefix("writes "));
-    let writes = writes.and_then(|rest| rest.split_whitespace().next());
+    let writes = text.lines().find_map(|line| line.split_once("writes "));
+    let writes = writes.and_then(|(_, rest)| rest.split_whitespace().next());
     writes.is_some_and(|rate| rate != "-" && rate != "0")
 }
 
