@@ -1,14 +1,13 @@
 //! The data folder that a new cluster begins with when it does not begin empty: one state, and the one
 //! replica that holds it. See docs/decisions/0011-a-new-cluster-from-old-data.md.
 use crate::options::Refused;
-use crate::server::{Application, GROUP, random_lineage, random_number};
+use crate::server::{self, Application, GROUP, random_lineage, random_number};
 use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail};
 use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
 use quorumwire_storage::{FolderDisk, LogJob, Opened, Settings, open};
 use quorumwire_wire::limits::CLUSTER_NAME_BYTES_MAX;
 use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership, SnapshotHead, peer};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,9 +143,7 @@ pub fn write(
 
 /// Makes what was made, renamed or removed in this folder durable.
 pub fn sync_folder(folder: &Path) -> anyhow::Result<()> {
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .with_context(|| format!("syncing {}", folder.display()))
+    server::sync_folder(folder).with_context(|| format!("syncing {}", folder.display()))
 }
 
 #[cfg(test)]

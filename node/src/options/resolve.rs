@@ -236,18 +236,8 @@ fn text_of(kind: Kind, value: &toml::Value) -> Result<String, String> {
     match (kind, value) {
         (Kind::Number { .. }, toml::Value::Integer(number)) => Ok(number.to_string()),
         (Kind::Switch, toml::Value::Boolean(switch)) => Ok(switch.to_string()),
-        (
-            Kind::Choice(_)
-            | Kind::Text { .. }
-            | Kind::Path
-            | Kind::Listen
-            | Kind::Reachable
-            | Kind::Address
-            | Kind::Multicast
-            | Kind::Members,
-            toml::Value::String(text),
-        ) => Ok(text.clone()),
-        (_, toml::Value::String(text)) => Err(text.clone()),
+        (Kind::Number { .. } | Kind::Switch, toml::Value::String(text)) => Err(text.clone()),
+        (_, toml::Value::String(text)) => Ok(text.clone()),
         (_, toml::Value::Table(_)) => Err("a table".to_owned()),
         (_, toml::Value::Array(_)) => Err("an array".to_owned()),
         (_, other) => Err(other.to_string()),

@@ -47,9 +47,9 @@ fn write_mark(dir: &Path, text: &str) -> anyhow::Result<()> {
     let mark = dir.join(MEMBER_MARK);
     if !mark.exists() {
         let written = write_whole(dir, MEMBER_MARK, text);
-        written.with_context(|| format!("writing {}", mark.display()))?;
+        return written.with_context(|| format!("writing {}", mark.display()));
     }
-    // Also where it is there: an earlier start may have ended before this.
+    // An earlier start may have ended before this.
     sync_folder(dir).with_context(|| format!("syncing {}", dir.display()))
 }
 

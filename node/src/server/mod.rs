@@ -90,6 +90,7 @@ pub use apply::{apply, commands_of};
 pub use member_mark::holder_of_restored;
 pub use member_mark::mark_as_restored;
 pub use start::{random_lineage, random_number, run};
+pub use whole_files::sync_folder;
 
 /// The one replicated log of this server. Messages, records and folders name it, so that there can
 /// be more.
