@@ -1,6 +1,8 @@
 //! Several groups at one interface: each sees its own packets and nobody else's, whatever becomes of the others.
 use crate::hammered::stay_on;
-use crate::veth::{Namespaces, PORT, counted, plane_ip, port, sends, socket_at, test_ip};
+use crate::veth::{
+    Namespaces, PORT, counted, is_wanted, plane_ip, port, sends, socket_at, test_ip,
+};
 use quorumwire_conformance_tests::cluster::keys;
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
@@ -11,7 +13,6 @@ use quorumwire_interfaces::{
 };
 use quorumwire_plane_xdp::{Attachment, Blames, Refused, XdpInterface, XdpPlane, let_pass};
 use quorumwire_wire::packet::{Header, Kind};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::panic::AssertUnwindSafe;
 use std::process::Command as Process;
@@ -319,6 +320,7 @@ fn a_groups_packets_wake_its_own_host() {
         group.engage(true);
         group
     });
+    namespaces.await_carriers();
     for woken in [0, 1] {
         for group in &mut groups {
             (0..LOOKS_IN_VAIN).for_each(|_| group.take());
@@ -331,12 +333,6 @@ fn a_groups_packets_wake_its_own_host() {
         let taken = groups.each_ref().map(|group| group.taken);
         assert_eq!(taken, groups.each_ref().map(|group| group.last));
     }
-}
-
-fn is_wanted(plane: &XdpPlane, within: Duration) -> bool {
-    let mut waits = [PollFd::new(plane, PollFlags::IN)];
-    let within = Timespec::try_from(within).expect("some seconds");
-    poll(&mut waits, Some(&within)).expect("it is a descriptor") > 0
 }
 
 /// The one that stays is at work all the time.

@@ -3,6 +3,7 @@
 pub use quorumwire_conformance_tests::cluster::grant;
 use quorumwire_interfaces::{DataPlane, PLANE_REPLICAS_MAX, PlanePeer, ReplicaId};
 use quorumwire_plane_xdp::XdpPlane;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fmt::Write as _;
@@ -139,6 +140,19 @@ impl Namespaces {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root");
     }
 
+    /// Waits until the kernel has told of every carrier. It does so up to a second after an interface came up, and
+    /// that wakes a plane, which looks at what has changed.
+    pub fn await_carriers(&self) {
+        let begun = Instant::now();
+        for name in &self.names[1..] {
+            while ip(&["-n", name, "-brief", "link", "show", "eth0"], "").contains(" DOWN ") {
+                let waited = begun.elapsed();
+                assert!(waited < STARTED_WITHIN, "no carrier in {name}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
     /// Has `ip` do something in a plane's.
     pub fn ip_in_plane(&self, slot: usize, script: &str) {
         ip(&["-n", &self.names[slot + 1], "-batch", "-"], script);
@@ -224,10 +238,11 @@ impl Drop for Namespaces {
 }
 
 /// Runs `ip` in this thread's namespace.
-pub fn ip(arguments: &[&str], script: &str) {
+pub fn ip(arguments: &[&str], script: &str) -> String {
     let mut child = Command::new("ip")
         .args(arguments)
         .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("iproute2");
@@ -237,6 +252,14 @@ pub fn ip(arguments: &[&str], script: &str) {
     let done = child.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "ip {arguments:?}: {text}\n{script}");
+    String::from_utf8(done.stdout).expect("names of the test")
+}
+
+/// Whether something wants the host of this plane within this time.
+pub fn is_wanted(plane: &XdpPlane, within: Duration) -> bool {
+    let mut waits = [PollFd::new(plane, PollFlags::IN)];
+    let within = Timespec::try_from(within).expect("some seconds");
+    poll(&mut waits, Some(&within)).expect("it is a descriptor") > 0
 }
 
 /// The test's end of the pair to a plane.

@@ -4,7 +4,7 @@ use quorumwire_conformance_tests::Fabric;
 use quorumwire_conformance_tests::cluster::{Cluster, GROUP, keys};
 use quorumwire_fastpath::{Asking, Request};
 use quorumwire_interfaces::DataPlane;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::time::Duration;
 
 type Kernel = crate::Kernel<Driver>;
 
@@ -24,14 +24,13 @@ fn request(sequence: u64, blind: bool) -> Vec<u8> {
 
 /// Whether something wants the host of this plane.
 fn is_wanted(cluster: &Cluster<Kernel>, slot: usize) -> bool {
-    let plane = &cluster.fabric.planes[slot];
-    let mut waits = [PollFd::new(plane, PollFlags::IN)];
-    poll(&mut waits, Some(&Timespec::default())).expect("it is a descriptor") > 0
+    crate::veth::is_wanted(&cluster.fabric.planes[slot], Duration::ZERO)
 }
 
 /// Nobody has slept for want of work.
 fn busy(replicas: usize) -> Cluster<Kernel> {
     let mut cluster = Cluster::<Kernel>::engaged(replicas);
+    cluster.fabric.namespaces.await_carriers();
     cluster.fabric.send_from_outside(0, &request(1, true));
     cluster.settle();
     for slot in 0..replicas {
@@ -116,6 +115,7 @@ pub fn what_must_be_durable_wakes_every_host_at_once() {
         window: 64,
     });
     cluster.engage_all(|grant| grant.held = true);
+    cluster.fabric.namespaces.await_carriers();
     for slot in 0..2 {
         cluster.poll(slot);
         assert!(!is_wanted(&cluster, slot));
