@@ -41,8 +41,8 @@ pub const COMMAND_BYTES_MAX: usize = command::FRAME_BYTES_MAX + VALUE_BYTES_MAX;
 /// least. A command or query whose answer could be longer is refused before it changes anything.
 pub const REPLY_BYTES_MAX: usize = 2 << 20;
 
-/// Longest answer of one of Redis' commands, or of a transaction of them, that is an error, unless it repeats words of
-/// the client: who must ask again what became of a command is told.
+/// Longest answer of one of Redis' commands in the log, or of a transaction of them, that is an error, whatever words of
+/// the client it repeats: who must ask again what became of a command is told.
 pub const ERROR_BYTES_MAX: usize = 128;
 
 /// How much work one request or transaction of a Redis client may be, in bytes that are looked at or moved: replicas

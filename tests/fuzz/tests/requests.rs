@@ -4,7 +4,7 @@ use quorumwire_fuzz_tests::{INPUT_BYTES_MAX, ITERATIONS, Outcomes, fuzz, grown};
 use quorumwire_interfaces::{Applied, LogTime, StateMachine as _};
 use quorumwire_kv::memcached::{self, Request};
 use quorumwire_kv::redis::{self, Broken, Kind, Resp, Script, Skipped, Words};
-use quorumwire_kv::{COMMAND_BYTES_MAX, Command, REPLY_BYTES_MAX, Store};
+use quorumwire_kv::{COMMAND_BYTES_MAX, Command, ERROR_BYTES_MAX, REPLY_BYTES_MAX, Store};
 
 /// Runs a command as the log would bring it; its answer.
 fn apply(store: &mut Store, index: u64, command: &Command<'_>) -> Vec<u8> {
@@ -275,7 +275,9 @@ fn carry_out(
                 watched: &[],
                 commands: words.text(),
             });
-            Some(apply(store, index, &command))
+            let reply = apply(store, index, &command);
+            assert!(!reply.starts_with(b"-") || reply.len() <= ERROR_BYTES_MAX);
+            Some(reply)
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) const TRANSACTION_OUT_OF_MEMORY: &[u8] =
 
 pub(crate) use connection::{NO_DATABASE, answer_in_transaction, database};
 pub(crate) use extended::Extended;
-pub(crate) use fault::{Answer, Fault, Outcome, too_long};
+pub(crate) use fault::{Answer, Fault, Outcome, repeated, too_long, within_limit};
 pub(crate) use glob::{Glob, PATTERN_BYTES_MAX};
 
 const _: () = assert!(TRANSACTION_OUT_OF_MEMORY.len() <= crate::ERROR_BYTES_MAX);

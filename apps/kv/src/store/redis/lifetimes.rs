@@ -4,6 +4,7 @@ use super::{
     Answer, Arguments, At, Awaits, FOREVER, Fault, Footprint, Key, Life, Moment, NEVER, Outcome,
     Store, item, key, life, number,
 };
+use crate::redis::repeated;
 
 /// On what the new end of a key depends.
 #[derive(Default)]
@@ -25,8 +26,7 @@ impl Conditions {
                 () if is(b"GT") => conditions.if_later = true,
                 () if is(b"LT") => conditions.if_earlier = true,
                 () => {
-                    let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
-                    return Err(format!("ERR Unsupported option {word}").into());
+                    return Err(format!("ERR Unsupported option {}", repeated(word)).into());
                 }
             }
         }

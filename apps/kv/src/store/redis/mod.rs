@@ -27,9 +27,9 @@ use super::work_done::PER_COMMAND;
 use super::{At, Store};
 use crate::redis::{
     Answer, Fault, Kind, Outcome, Resp, Script, Spec, VERSIONS, Words, answer_in_transaction, find,
-    integer, reply,
+    integer, reply, within_limit,
 };
-use crate::{ERROR_BYTES_MAX, Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX, WORK_MAX};
+use crate::{Key, REPLY_BYTES_MAX, VALUE_BYTES_MAX, WORK_MAX};
 
 /// Kept free in a transaction's answer for each command that is still to come: more than an error has, or the
 /// answer of a write that shows no value.
@@ -195,7 +195,7 @@ impl Store {
             chance: at.number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         };
         match find(words) {
-            Err(error) => answer.out.extend_from_slice(&error),
+            Err(error) => answer.out.extend_from_slice(&within_limit(error)),
             Ok(spec) => answer.or_fault(|answer| {
                 let arguments: SmallVec<[&[u8]; WORDS_USUAL]> = words.iter().collect();
                 answer.spend(self.work_of(spec, &arguments, at, script.is_transaction))?;
@@ -352,8 +352,7 @@ impl Answer<'_> {
         // What shows no value is not asked for room before: only reads can have answered too much.
         if let Err(fault) = command(self).and_then(|()| self.has_room(0)) {
             self.out.truncate(start);
-            reply::error(self.out, fault.as_bytes());
-            debug_assert!(self.out.len() - start <= ERROR_BYTES_MAX, "{fault}");
+            self.refuse(&fault);
         }
     }
 }

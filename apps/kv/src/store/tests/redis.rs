@@ -1,7 +1,7 @@
 //! Redis commands where random conversations with Redis do not reach: replicas side by side, versions,
 //! time, the log, limits.
 use super::*;
-use crate::KEY_BYTES_MAX;
+use crate::{ERROR_BYTES_MAX, KEY_BYTES_MAX};
 use crate::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, Words, classify, reply, spec};
 
 fn array(words: &[&str]) -> Vec<u8> {
@@ -393,6 +393,45 @@ fn answers_that_are_too_long_are_refused_before_anything_changes() {
     let sources = " a".repeat(65);
     let refused = log.redis(&format!("BITOP OR b{sources}"));
     assert_eq!(refused, TOO_MUCH_WORK);
+}
+
+/// A word may be as long as a value, and hold any bytes; sessions keep an error whole.
+#[test]
+fn an_error_is_short_whatever_words_it_repeats() {
+    for word in [vec![b'x'; 200], vec![0xff; 200], b"\r\n".repeat(9)] {
+        for (before, behind) in [
+            (&["EXPIRE", "k", "100"][..], &[][..]),
+            (&["PEXPIREAT", "k", "100", "NX"], &["GT"]),
+            (&["SET", "k", "v"], &["1"]),
+            (&["GETEX", "k"], &["1"]),
+            (&["COPY", "k", "l"], &[]),
+            (&["BITOP"], &["k", "l"]),
+            (&["BITFIELD", "k", "GET"], &["0"]),
+            (&["COMMAND"], &[]),
+            (&["OBJECT"], &["k"]),
+            (&[], &["k"]),
+        ] {
+            let mut text = Vec::new();
+            reply::array_header(&mut text, before.len() + 1 + behind.len());
+            for word in before.iter().map(|it| it.as_bytes()) {
+                reply::bulk(&mut text, word);
+            }
+            reply::bulk(&mut text, &word);
+            for word in behind.iter().map(|it| it.as_bytes()) {
+                reply::bulk(&mut text, word);
+            }
+            let words = Words::from_text(&text).unwrap();
+            let mut log = Log::new();
+            log.redis("SET k v");
+            let (mut encoded, mut answer) = (Vec::new(), Vec::new());
+            Command::Redis(Script::single(Resp::V2, &words)).encode(&mut encoded);
+            log.apply(&encoded, &mut answer);
+            let shown = String::from_utf8_lossy(&answer);
+            assert!(answer.len() <= ERROR_BYTES_MAX, "{before:?}: {shown}");
+            assert!(answer.starts_with(b"-") && answer.ends_with(b"\r\n"), "{shown}");
+            assert_eq!(shown.matches("\r\n").count(), 1, "{shown}");
+        }
+    }
 }
 
 const TOO_MUCH_WORK: &str = "-ERR more work than 67108864 bytes for one request or transaction\r\n";
