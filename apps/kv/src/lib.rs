@@ -22,7 +22,8 @@ pub use command::{Command, DecodeError, Exptime, MemoryChange, Written};
 pub use key::{Key, Keys};
 pub use refusal::{TLS_HANDSHAKE, WhyRefused};
 pub use store::{
-    Changed, ItemView, MemoryLimit, MemoryPolicy, Outcomes, Search, SearchProgress, Stats, Store,
+    Changed, Discarded, ItemView, MemoryLimit, MemoryPolicy, Outcomes, Search, SearchProgress,
+    Stats, Store,
 };
 
 /// Longest key, in bytes; the shortest has one.
@@ -49,9 +50,13 @@ pub const ERROR_BYTES_MAX: usize = 128;
 /// apply nothing else meanwhile. What counts is in `store/redis/work.rs`.
 pub const WORK_MAX: usize = 64 << 20;
 
-/// How many items one command removes at most because their time has passed. Those that wait their
-/// turn are invisible, also to snapshots.
-pub const EXPIRED_PER_COMMAND_MAX: usize = 128;
+/// How many items one command removes because their time has passed, if so many are due: and as many more as the one
+/// before it gave an end, and while all items take more memory than when they began to wait. Those that wait their turn
+/// are invisible, also to snapshots.
+pub const EXPIRED_PER_COMMAND: usize = 128;
+
+/// How many it removes at most: that is as much work as one command may be.
+pub const EXPIRED_PER_COMMAND_MAX: usize = WORK_MAX / store::PER_ITEM_GONE;
 
 /// How many items one command evicts at most; the next ones, and ticks that come because of it, go on.
 pub const EVICTED_PER_COMMAND_MAX: usize = 4096;

@@ -179,6 +179,7 @@ impl Server {
             let store = &mut self.core.store;
             let at = (entry.index, &mut self.log_time);
             let outcome = apply(store, at, command, &mut self.reply);
+            self.free_discarded();
             self.say_outcome(outcome);
             if commands.peek().is_none() {
                 self.core.applied = entry.index;
@@ -192,6 +193,14 @@ impl Server {
         }
         self.core.settled = settled;
         usize::from(position)
+    }
+
+    /// What a command has thrown away is not to wait for the next one: there may be none.
+    fn free_discarded(&mut self) {
+        if let Some(discarded) = self.core.store.inner_mut().take_discarded() {
+            let work = self.snapshots.free(discarded);
+            self.core.store.inner().add_work(work);
+        }
     }
 
     /// Answers a proposal of ours that is applied, the command of `payload`. Each piece of a plane client's

@@ -21,6 +21,7 @@ mod datagrams;
 mod dial;
 mod earlier_plane;
 mod folder;
+mod freeing;
 mod handshakes;
 mod how_far;
 mod in_flight;

@@ -4,6 +4,7 @@ use super::Server;
 use super::backups::Backups;
 use super::clock;
 use super::core::Application;
+use super::freeing::Freeing;
 use crate::admin::AdminError;
 use crate::sparing::Sparing;
 use crate::stage::{Far, Stage, Told};
@@ -11,6 +12,7 @@ use anyhow::{Context, ensure};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, SnapshotMeta};
 use quorumwire_interfaces::{Frozen, GroupId, Index, Lineage, ReplicaId, Term};
+use quorumwire_kv::Discarded;
 use quorumwire_storage as storage;
 use quorumwire_wire::SnapshotHead;
 use std::io::{self, Write};
@@ -79,6 +81,7 @@ pub struct Snapshots {
     pub backups: Backups,
     /// How far the snapshot is that is being installed.
     pub installing: Arc<Stage>,
+    freeing: Freeing,
 }
 
 impl Snapshots {
@@ -105,6 +108,7 @@ impl Snapshots {
             newest_at: None,
             backups: Backups::default(),
             installing: Arc::default(),
+            freeing: Freeing::default(),
         })
     }
 
@@ -214,11 +218,27 @@ impl Snapshots {
 
     /// Frees a store elsewhere: with many items it takes seconds.
     fn discard(&mut self, store: Box<Application>) {
+        let bytes = store.inner().stats().memory_bytes;
+        self.free_elsewhere(store, bytes);
+    }
+
+    /// Frees what a store has thrown away: elsewhere, if it is much. What it was in work here.
+    pub fn free(&mut self, discarded: Discarded) -> usize {
+        let (bytes, work) = (discarded.bytes(), discarded.work());
+        if self.freeing.takes(bytes) && self.free_elsewhere(Box::new(discarded), bytes) {
+            return 0;
+        }
+        work // it is dropped by now
+    }
+
+    /// False: too much waits for that thread, and it was freed here.
+    fn free_elsewhere(&mut self, what: Box<dyn Send>, bytes: u64) -> bool {
+        let waiting = self.freeing.begin(what, bytes);
         let job: Job = Box::new(move || {
-            drop(store);
+            drop(waiting);
             Event::Discarded
         });
-        self.piece(job, Event::Discarded); // freed here if too much waits for that thread
+        self.pieces.try_send(job).is_ok()
     }
 
     /// Hashes a state: the same state has the same hash on every replica.
@@ -422,7 +442,8 @@ impl Write for Hasher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorumwire_interfaces::{Incarnation, LogTime};
+    use quorumwire_interfaces::{Applied, Incarnation, LogTime, StateMachine as _};
+    use quorumwire_kv::{Command, Exptime, Key, Store, Written};
     use quorumwire_storage::{MemoryDisk, Opened, Settings, open};
     use quorumwire_wire::Membership;
     use std::sync::Mutex;
@@ -492,6 +513,76 @@ mod tests {
             answer,
             Ok(Event::Read(Input::SnapshotRead { chunk: None, .. }))
         ));
+        drop(may_go_on);
+    }
+
+    /// What a store throws away that holds so many items of 100 KB.
+    fn thrown_away(items: u64) -> Discarded {
+        let mut store = Store::new();
+        let value = vec![0; 100_000];
+        let name = |number: u64| number.to_string().into_bytes();
+        let mut run = |number, command: &Command<'_>| {
+            let mut bytes = Vec::new();
+            command.encode(&mut bytes);
+            let entry = Applied {
+                number,
+                log_time: LogTime(1),
+                awaits_time: false,
+                command: &bytes,
+            };
+            store.apply(&entry, &mut Vec::new());
+        };
+        for number in 0..items {
+            run(
+                number,
+                &Command::Set(Written {
+                    key: Key::new(&name(number)).unwrap(),
+                    flags: 0,
+                    exptime: Exptime(0),
+                    value: &value,
+                }),
+            );
+        }
+        run(items, &Command::FlushAll { delay: Exptime(0) });
+        store.take_discarded().unwrap()
+    }
+
+    /// Whoever fills and flushes again and again does not outrun it.
+    #[test]
+    fn what_is_thrown_away_waits_for_a_thread_up_to_a_limit() {
+        let (_poll, mut snapshots) = started();
+        assert!(
+            snapshots.free(thrown_away(1)) > 0,
+            "little is freed at once"
+        );
+        let (slow, has_begun, may_go_on) = Slow::new();
+        let slow: Job = Box::new(move || {
+            slow.write(&mut io::sink()).ok(); // it only takes its time
+            Event::Discarded
+        });
+        snapshots.pieces.try_send(slow).unwrap();
+        has_begun.recv().unwrap();
+        assert_eq!(snapshots.free(thrown_away(400)), 0);
+        assert_eq!(snapshots.free(thrown_away(200)), 0);
+        assert!(snapshots.free(thrown_away(100)) >= 100 * 256);
+        drop(may_go_on);
+        for _ in 0..3 {
+            let event = snapshots.results.recv().unwrap();
+            assert!(matches!(event, Event::Discarded));
+        }
+        assert_eq!(snapshots.free(thrown_away(400)), 0);
+        // The queue is full.
+        let (slow, has_begun, may_go_on) = Slow::new();
+        let slow: Job = Box::new(move || {
+            slow.write(&mut io::sink()).ok(); // it only takes its time
+            Event::Discarded
+        });
+        snapshots.pieces.send(slow).unwrap();
+        has_begun.recv().unwrap();
+        for _ in 0..PIECES_WAITING_MAX {
+            snapshots.read(ReplicaId(2), Index(5), 0, 10);
+        }
+        assert!(snapshots.free(thrown_away(100)) > 0);
         drop(may_go_on);
     }
 

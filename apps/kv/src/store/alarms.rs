@@ -19,16 +19,13 @@ pub(super) const NONE: Alarm = Alarm {
     ticket: 0,
 };
 
-/// How many alarms that were thrown away are freed per command.
-const DISCARDED_PER_COMMAND_MAX: usize = 256;
-
 /// All alarms, with the hash that leads to the item of each.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
     hashes: BTreeMap<Alarm, u64>,
     tickets: u64,
-    /// Alarms thrown away whole, which are freed a few at a time.
-    discarded: Vec<BTreeMap<Alarm, u64>>,
+    /// How many were set since somebody asked: each is a look at an item, sooner or later.
+    set: usize,
 }
 
 impl Alarms {
@@ -44,6 +41,12 @@ impl Alarms {
             ticket: self.tickets,
         };
         self.hashes.insert(item.alarm, hash);
+        self.set += 1;
+    }
+
+    /// How many were set since the last time.
+    pub(super) fn take_set(&mut self) -> usize {
+        std::mem::take(&mut self.set)
     }
 
     /// Takes back an alarm whose item is gone.
@@ -72,35 +75,8 @@ impl Alarms {
             .map_or(NEVER, |(alarm, _)| alarm.at_ms)
     }
 
-    /// Takes back all alarms at once; the memory is freed by [`drop_discarded`](Self::drop_discarded).
-    pub(super) fn discard_all(&mut self) {
-        let hashes = std::mem::take(&mut self.hashes);
-        if !hashes.is_empty() {
-            self.discarded.push(hashes);
-        }
-    }
-
-    /// Frees some of the alarms that were thrown away.
-    pub(super) fn drop_discarded(&mut self) {
-        let Some(hashes) = self.discarded.last_mut() else {
-            return;
-        };
-        for _ in 0..DISCARDED_PER_COMMAND_MAX {
-            if hashes.pop_first().is_none() {
-                self.discarded.pop();
-                return;
-            }
-        }
-    }
-
     /// How many there are.
     pub(super) fn count(&self) -> u64 {
         self.hashes.len() as u64
-    }
-
-    /// How many trees of alarms wait to be freed.
-    #[cfg(test)]
-    pub(super) fn discarded_count(&self) -> usize {
-        self.discarded.len()
     }
 }

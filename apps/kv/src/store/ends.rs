@@ -76,11 +76,6 @@ impl Ends {
         }
     }
 
-    /// All of it, to be freed a little at a time.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = BTreeMap<u64, Sum>> {
-        std::mem::take(self).0.into_iter()
-    }
-
     /// How many sums there are.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {

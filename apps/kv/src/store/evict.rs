@@ -63,6 +63,7 @@ impl Store {
                 (true, true) | (false, false) => {}
             }
             self.make_room();
+            self.discard_ranks();
         }
         if change.for_redis {
             crate::redis::OK

@@ -81,8 +81,6 @@ pub(super) struct Memory {
     /// more, however long they wait for their removal: how far that got is not part of the state.
     ending: Ends,
     gone: Sum,
-    /// Thrown away with all items, and not freed yet.
-    discarded: Vec<BTreeMap<u64, Sum>>,
     pub(super) order: Order,
 }
 
@@ -157,31 +155,19 @@ impl Memory {
         steps
     }
 
-    /// All items are gone at once.
-    pub(super) fn flush(&mut self) {
+    /// All items are gone at once; what was known of their ends.
+    pub(super) fn flush(&mut self) -> Ends {
         self.all = Sum::default();
         self.gone = Sum::default();
-        let ending = self.ending.take().filter(|sums| !sums.is_empty());
-        self.discarded.extend(ending);
         self.order.flush();
+        std::mem::take(&mut self.ending)
     }
 
-    /// Frees some of what was thrown away.
-    pub(super) fn drop_discarded(&mut self) {
-        self.ending.sweep(self.now_ms, DISCARDED_PER_COMMAND_MAX);
-        drop_some(&mut self.discarded);
-        drop_some(&mut self.order.discarded);
-    }
-
-    /// How many trees wait to be freed.
-    #[cfg(test)]
-    pub(super) fn discarded_count(&self) -> usize {
-        self.discarded.len() + self.order.discarded.len()
+    /// Removes a few sums of ends that have passed.
+    pub(super) fn sweep(&mut self, most: usize) {
+        self.ending.sweep(self.now_ms, most);
     }
 }
-
-/// How many places of a tree that was thrown away are freed per command.
-const DISCARDED_PER_COMMAND_MAX: usize = 256;
 
 /// An item's place among those that may be evicted: when it was written or touched last, and what tells it from
 /// others of the same command. Items that share all of it are evicted together.
@@ -196,11 +182,14 @@ pub(super) struct Rank {
 /// that begins with many items there, they are sorted in a few at a time, in the order of their positions.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// With how many items share the rank.
-    ranks: BTreeMap<Rank, u32>,
+    ranks: Ranks,
     sorted: Sorted,
-    discarded: Vec<BTreeMap<Rank, u32>>,
+    /// Thrown away, and not freed yet.
+    discarded: Vec<Ranks>,
 }
+
+/// With how many items share the rank.
+pub(super) type Ranks = BTreeMap<Rank, u32>;
 
 /// Which items are in the order.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -292,18 +281,10 @@ impl Order {
             self.discarded.push(ranks);
         }
     }
-}
 
-/// Frees a few places of a tree.
-fn drop_some<K: Ord, V>(discarded: &mut Vec<BTreeMap<K, V>>) {
-    let Some(tree) = discarded.last_mut() else {
-        return;
-    };
-    for _ in 0..DISCARDED_PER_COMMAND_MAX {
-        if tree.pop_first().is_none() {
-            discarded.pop();
-            return;
-        }
+    /// What was thrown away since the last time.
+    pub(super) fn take_discarded(&mut self) -> Vec<Ranks> {
+        std::mem::take(&mut self.discarded)
     }
 }
 

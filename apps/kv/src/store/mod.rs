@@ -14,6 +14,7 @@ mod clock;
 mod ends;
 mod evict;
 mod expected;
+mod gone;
 mod item;
 mod memory;
 mod meta;
@@ -32,18 +33,19 @@ use self::alarms::Alarms;
 use self::awaiting::Awaiting;
 use self::changes::Changes;
 use self::clock::Moment;
+pub use self::gone::Discarded;
+use self::gone::Gone;
 use self::item::{Awaits, Contents, Item, NEVER, Recache};
 use self::memory::{Footprint, Memory};
 pub use self::memory::{MemoryLimit, MemoryPolicy};
 pub use self::outcomes::Outcomes;
 pub use self::search::{Search, SearchProgress};
 use self::shards::Shards;
-use self::work_done::{PER_COMMAND, PER_ITEM_GONE, PER_KEY, WorkDone};
+pub(crate) use self::work_done::PER_ITEM_GONE;
+use self::work_done::{PER_COMMAND, PER_KEY, WorkDone};
 use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
 use crate::redis::Resp;
-use crate::{
-    Command, EXPIRED_PER_COMMAND_MAX, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written,
-};
+use crate::{Command, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written};
 
 /// The items of one replica, as a state machine.
 #[derive(Debug)]
@@ -63,6 +65,7 @@ pub struct Store {
     /// That time counts from the next tick, as an item's life may.
     flush_awaits: Awaits,
     memory: Memory,
+    gone: Gone,
     counts: Counts,
     changes: Changes,
     work_done: WorkDone,
@@ -176,6 +179,7 @@ impl Default for Store {
             flush_at_ms: NEVER,
             flush_awaits: Awaits::Nothing,
             memory: Memory::default(),
+            gone: Gone::default(),
             counts: Counts::default(),
             changes: Changes::default(),
             work_done: WorkDone::default(),
@@ -409,21 +413,6 @@ impl Store {
         }
     }
 
-    /// Removes some of what is gone.
-    fn tidy(&mut self) {
-        let freed = self.items.drop_discarded();
-        self.work_done.add(freed * PER_ITEM_GONE);
-        self.alarms.drop_discarded();
-        self.memory.drop_discarded();
-        for _ in 0..EXPIRED_PER_COMMAND_MAX {
-            if !self.remove_one_expired() {
-                break;
-            }
-            self.work_done.add(PER_ITEM_GONE);
-        }
-        self.make_room();
-    }
-
     /// Whatever the command may change: more is noted than does change, never less.
     fn note_changes(&mut self, command: &Command<'_>) {
         match *command {
@@ -649,16 +638,6 @@ impl Store {
         reply::OK
     }
 
-    fn flush(&mut self) {
-        self.items.discard_all();
-        self.alarms.discard_all();
-        self.awaiting = Awaiting::default();
-        self.flush_at_ms = NEVER;
-        self.flush_awaits = Awaits::Nothing;
-        self.memory.flush();
-        self.counts.flushes += 1;
-    }
-
     /// Makes `contents` the item called `key`, or makes it nothing if its time is already over.
     fn put(&mut self, key: Key<'_>, contents: &Contents<'_>, now_ms: u64) {
         let hash = self.items.hash(key);
@@ -691,31 +670,6 @@ impl Store {
             self.memory.removed(hash, Footprint::of(&item));
             self.alarms.cancel(item.alarm);
         }
-    }
-
-    /// Takes the first alarm that is due and removes its item, unless that was given a later end.
-    /// False if no alarm is due.
-    fn remove_one_expired(&mut self) -> bool {
-        let Some((alarm, hash)) = self.alarms.pop_due(self.log_time_ms) else {
-            return false;
-        };
-        let slot = self
-            .items
-            .alarmed_mut(hash, alarm)
-            .expect("an alarm goes with its item");
-        if slot.deadline_ms <= self.log_time_ms {
-            let item = self
-                .items
-                .remove_alarmed(hash, alarm)
-                .expect("it was just there");
-            self.memory.removed(hash, Footprint::of(&item));
-            self.counts.expired += 1;
-        } else {
-            let item = item::make_mut(slot);
-            item.alarm = alarms::NONE;
-            self.alarms.cover(item, hash);
-        }
-        true
     }
 }
 

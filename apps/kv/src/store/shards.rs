@@ -40,8 +40,6 @@ const PIECE_ITEMS_MAX: usize = 4096;
 pub(super) struct Shards {
     secret: Secret,
     places: Places,
-    /// Shards thrown away whole, which are freed one after the other.
-    discarded: Vec<Arc<Shard>>,
     count: u64,
 }
 
@@ -50,7 +48,6 @@ impl Default for Shards {
         Self {
             secret: Secret::new(),
             places: no_shards(),
-            discarded: Vec::new(),
             count: 0,
         }
     }
@@ -228,24 +225,6 @@ impl Shards {
         Some(&*place.get(piece_number(place, hash))?.shard)
     }
 
-    /// Removes everything at once; the memory is freed by [`drop_discarded`](Self::drop_discarded).
-    pub(super) fn discard_all(&mut self) {
-        let shards = std::mem::replace(&mut self.places, no_shards());
-        self.discarded.extend(
-            shards
-                .into_iter()
-                .flatten()
-                .map(|piece| piece.shard)
-                .filter(|shard| !shard.is_empty()),
-        );
-        self.count = 0;
-    }
-
-    /// Frees one shard that was thrown away; how many items it held.
-    pub(super) fn drop_discarded(&mut self) -> usize {
-        self.discarded.pop().map_or(0, |shard| shard.len())
-    }
-
     /// All items.
     #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {
@@ -272,12 +251,6 @@ impl Shards {
                     .map(|item| (Position::of(hash(item.key())), item.as_ref()));
                 placed.filter(|(position, _)| *position >= from).collect()
             })
-    }
-
-    /// How many shards wait to be freed.
-    #[cfg(test)]
-    pub(super) fn discarded_count(&self) -> usize {
-        self.discarded.len()
     }
 
     /// The shards as they are now, without those that nothing was ever written to.

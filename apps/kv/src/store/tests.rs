@@ -1,10 +1,11 @@
 //! The rules of the store one by one. Random runs against a model stand in `tests/model.rs`.
 use super::*;
-use crate::MemoryChange;
 use crate::memcached::{Parsed, Request, parse};
+use crate::{EXPIRED_PER_COMMAND, MemoryChange};
 
 mod changes;
 mod clock;
+mod gone;
 mod lives;
 mod memory;
 mod meta;
@@ -166,7 +167,7 @@ fn a_command_sees_the_time_of_its_own_entry() {
     ] {
         let mut log = Log::new();
         // So many items end at once that `a`, the last one, still waits for its removal.
-        for number in 0..2 * EXPIRED_PER_COMMAND_MAX {
+        for number in 0..2 * EXPIRED_PER_COMMAND {
             log.set(&format!("other{number}"), 1, "1");
         }
         log.set("a", 1, "1");
@@ -185,15 +186,12 @@ fn a_command_sees_the_time_of_its_own_entry() {
 #[test]
 fn nothing_that_waits_for_its_removal_is_in_a_snapshot() {
     let mut log = Log::new();
-    for number in 0..=2 * EXPIRED_PER_COMMAND_MAX {
+    for number in 0..=2 * EXPIRED_PER_COMMAND {
         log.set(&format!("{number}"), 1, "1");
     }
     log.set("stays", 0, "1");
     log.pass(1000);
-    assert_eq!(
-        log.store.stats().curr_items,
-        EXPIRED_PER_COMMAND_MAX as u64 + 2
-    );
+    assert_eq!(log.store.stats().curr_items, EXPIRED_PER_COMMAND as u64 + 2);
     assert_eq!(
         log.store.next_deadline(),
         Some(LogTime(START_MS + 1000)),
@@ -369,25 +367,6 @@ fn the_last_flush_counts() {
     );
     log.ask("flush_all -1\r\n");
     assert!(log.get("a").is_none());
-}
-
-#[test]
-fn what_a_flush_throws_away_is_freed_little_by_little() {
-    let mut log = Log::new();
-    for number in 0..1000 {
-        log.set(&format!("{number}"), 100, "1");
-    }
-    log.pass(7);
-    log.set("later", 100, "1");
-    log.ask("flush_all\r\n");
-    assert!(log.store.items.discarded_count() > 100);
-    assert_eq!(log.store.memory.discarded_count(), 3); // one for each length of spans
-    for _ in 0..1000 {
-        log.pass(0);
-    }
-    assert_eq!(log.store.items.discarded_count(), 0);
-    assert_eq!(log.store.memory.discarded_count(), 0);
-    assert_eq!(log.store.alarms.discarded_count(), 0);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Redis commands where random conversations with Redis do not reach: replicas side by side, versions,
 //! time, the log, limits.
 use super::*;
-use crate::{ERROR_BYTES_MAX, KEY_BYTES_MAX};
 use crate::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, Words, classify, reply, spec};
+use crate::{ERROR_BYTES_MAX, KEY_BYTES_MAX};
 
 fn array(words: &[&str]) -> Vec<u8> {
     let mut text = Vec::new();
@@ -428,7 +428,10 @@ fn an_error_is_short_whatever_words_it_repeats() {
             log.apply(&encoded, &mut answer);
             let shown = String::from_utf8_lossy(&answer);
             assert!(answer.len() <= ERROR_BYTES_MAX, "{before:?}: {shown}");
-            assert!(answer.starts_with(b"-") && answer.ends_with(b"\r\n"), "{shown}");
+            assert!(
+                answer.starts_with(b"-") && answer.ends_with(b"\r\n"),
+                "{shown}"
+            );
             assert_eq!(shown.matches("\r\n").count(), 1, "{shown}");
         }
     }

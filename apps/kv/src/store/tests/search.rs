@@ -19,7 +19,7 @@ fn filled() -> Log {
     for number in 0..KEYS {
         log.set(&format!("k{number:04}"), 0, "1");
     }
-    for number in 0..2 * EXPIRED_PER_COMMAND_MAX {
+    for number in 0..2 * EXPIRED_PER_COMMAND {
         log.redis(&format!("SET over{number} 1 PX 10"));
     }
     log.pass(10);

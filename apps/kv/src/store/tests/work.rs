@@ -102,8 +102,8 @@ fn what_goes_with_a_command_is_counted() {
         log.set(&format!("k{number:03}"), 0, "1");
     }
     log.ask("flush_all\r\n");
-    let freeing = counted(&mut log, |log| (0..1000).for_each(|_| log.pass(0)));
-    assert!(freeing >= 2000 * 256, "{freeing}");
+    let freeing = counted(&mut log, |log| log.pass(0));
+    assert!(freeing >= 1000 * 256, "{freeing}");
 }
 
 #[test]
