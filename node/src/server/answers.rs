@@ -5,9 +5,9 @@
 //! was. Clients of the data plane decide by these words whether to ask again.
 use quorumwire_sessions::Refusal;
 
-/// A write was in the log or on its way when leadership moved, or it took too long.
-pub const UNKNOWN: &str = "SERVER_ERROR outcome unknown: leadership moved before the write was \
-                           known to be committed\r\n";
+/// A write was in the log or on its way when leadership moved, or it took too long. A follower is not told which.
+pub const UNKNOWN: &str = "SERVER_ERROR outcome unknown: the write was not known to be committed in time, \
+                           or before leadership moved\r\n";
 /// Nobody leads, and nobody did for a while.
 pub const NO_LEADER: &str = "SERVER_ERROR no leader: nothing was changed, try again\r\n";
 /// The replica is no member any more.

@@ -14,7 +14,7 @@ mod scan;
 mod strings;
 pub(super) mod work;
 
-pub(super) use scan::take_page;
+pub(super) use scan::{COUNT_MAX, COUNT_USUAL, take_page};
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -39,7 +39,7 @@ const ANSWER_BYTES_LEAST: usize = 512;
 type Arguments<'w> = [&'w [u8]];
 
 /// Words that are taken apart without an allocation.
-const WORDS_USUAL: usize = 8;
+pub(super) const WORDS_USUAL: usize = 8;
 
 /// When an item ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -284,7 +284,7 @@ impl Store {
         }
     }
 
-    fn value(&self, key: Key<'_>) -> Option<&[u8]> {
+    pub(super) fn value(&self, key: Key<'_>) -> Option<&[u8]> {
         self.live(key).map(Item::value)
     }
 

@@ -7,10 +7,10 @@ use super::{Answer, Arguments, Fault, Item, Outcome, SYNTAX, Store, number, repl
 use crate::redis::{Glob, PATTERN_BYTES_MAX};
 
 /// How many items a `SCAN` looks at if it is not told.
-const COUNT_USUAL: usize = 10;
+pub(in crate::store) const COUNT_USUAL: usize = 10;
 
 /// How many it looks at if it is told a larger number; items that share their position come on top.
-const COUNT_MAX: usize = 4096;
+pub(in crate::store) const COUNT_MAX: usize = 4096;
 
 /// What is asked of a `SCAN`.
 struct Question<'w> {

@@ -3,7 +3,7 @@ use super::{Arguments, At, Key, Store};
 use crate::redis::{Kind, Spec};
 
 /// Work for each word of a command: most are keys to be looked for.
-pub(super) const PER_WORD: usize = 128;
+pub(in crate::store) const PER_WORD: usize = 128;
 
 /// Work for each key that is looked at to find some.
 pub(in crate::store) const PER_KEY_SEEN: usize = 256;
@@ -15,10 +15,10 @@ pub(in crate::store) const PER_PIECE: usize = 1024 * PER_KEY_SEEN;
 pub(in crate::store) const PER_PATTERN_STEP: usize = 8;
 
 /// Work for each digit of a number with a fraction.
-pub(super) const PER_DIGIT: usize = 64;
+pub(in crate::store) const PER_DIGIT: usize = 64;
 
 /// To give a value's memory back is so much less work than to look at its bytes.
-const FREED_SHARE: usize = 16;
+pub(in crate::store) const FREED_SHARE: usize = 16;
 
 impl Store {
     /// Work that every command is, before it does anything. One with few words outside of a transaction can do
