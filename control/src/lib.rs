@@ -468,7 +468,6 @@ impl Replica {
         }
     }
 
-    /// Term, vote and the commit index as far as the entries it covers were given to the disk.
     /// Nobody sends entries to one that was removed, which its commit index would go along with: a later start would
     /// not know of the removal.
     fn write_removal(&mut self, outputs: &mut Vec<Output>) {
@@ -481,6 +480,7 @@ impl Replica {
         }
     }
 
+    /// Term, vote and the commit index as far as the entries it covers were given to the disk.
     fn hard_state(&self) -> HardState {
         HardState {
             term: self.term,

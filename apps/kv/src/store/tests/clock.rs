@@ -54,8 +54,12 @@ fn no_more_is_left_than_a_point_of_time_allows() {
     let end_ms = START_MS + 10 + 5000;
     log.now_ms -= 10;
     assert_eq!(log.redis(&format!("SET a v PXAT {end_ms}")), "+OK\r\n");
+    assert_eq!(log.redis("SET b v"), "+OK\r\n");
+    assert_eq!(log.redis(&format!("PEXPIREAT b {end_ms}")), ":1\r\n");
     log.clock(10);
-    assert_eq!(log.redis("PTTL a"), ":5000\r\n");
+    for key in ["a", "b"] {
+        assert_eq!(log.redis(&format!("PTTL {key}")), ":5000\r\n", "{key}");
+    }
 }
 
 #[test]
