@@ -213,7 +213,7 @@ impl Estimate<'_> {
         bytes.sum()
     }
 
-    /// How long a value is made that is shorter. A place is one of bytes, of bits, or of fields of up to 64 of these:
+    /// How long a value is at least once it is written. A place is one of bytes, of bits, or of fields of up to 64 of these:
     /// the most that it can be is taken.
     fn growth(self, words: &Words<'_>) -> usize {
         let places = words.iter().skip(2).filter_map(|word| {

@@ -76,11 +76,15 @@ impl Store {
         })
     }
 
-    /// Removes some of what is gone.
-    pub(super) fn tidy(&mut self) {
+    /// Frees what the command before threw away, and nobody has taken since.
+    pub(super) fn free_discarded(&mut self) {
         if let Some(discarded) = self.take_discarded() {
             self.work_done.add(discarded.work());
         }
+    }
+
+    /// Removes some of what is gone.
+    pub(super) fn tidy(&mut self) {
         self.remove_expired();
         self.make_room();
         self.discard_ranks();

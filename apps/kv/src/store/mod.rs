@@ -189,6 +189,7 @@ impl Default for Store {
 
 impl StateMachine for Store {
     fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
+        self.free_discarded();
         if point_of_time(entry.log_time) > self.log_time_ms {
             self.move_time(entry.log_time);
         }
@@ -214,6 +215,7 @@ impl StateMachine for Store {
 
     fn advance(&mut self, log_time: LogTime) {
         self.work_done.add(PER_COMMAND);
+        self.free_discarded();
         self.move_time(log_time);
         self.tidy();
     }

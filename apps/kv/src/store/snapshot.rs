@@ -161,6 +161,7 @@ pub(super) fn read(reader: &mut dyn Read, store: &mut Store) -> io::Result<()> {
         previous.extend_from_slice(item.key());
         store.insert_restored(item)?;
     }
+    store.alarms.take_set(); // the first command is to remove no more than any other
     if array(reader)? == END {
         Ok(())
     } else {

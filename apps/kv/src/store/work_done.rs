@@ -11,7 +11,7 @@ pub(super) const PER_COMMAND: usize = 256;
 pub(super) const PER_KEY: usize = 128;
 
 /// Work for each item that goes because its time has passed, or that is freed after everything was thrown away.
-pub(crate) const PER_ITEM_GONE: usize = 256;
+pub(crate) const PER_ITEM_GONE: usize = 1024;
 
 /// Work for each item that is evicted, or put into the order of those to be evicted.
 pub(super) const PER_ITEM_RANKED: usize = 512;

@@ -36,6 +36,25 @@ fn what_a_flush_throws_away_can_be_taken_once_or_else_is_freed_by_the_next_comma
     assert!(log.store.take_discarded().unwrap().bytes() >= 20 * 100_000);
 }
 
+/// Also a flush that was put off: the tick that carries it out frees nothing by itself.
+#[test]
+fn what_a_later_flush_throws_away_can_be_taken() {
+    let mut log = Log::new();
+    for number in 0..1000 {
+        log.set(&format!("{number}"), 0, "1");
+    }
+    log.ask("flush_all 5\r\n");
+    log.pass(5000);
+    assert!(log.store.take_discarded().unwrap().work() >= 1000 * PER_ITEM_GONE);
+    for number in 0..1000 {
+        log.set(&format!("{number}"), 0, "1");
+    }
+    log.ask("flush_all 5\r\n");
+    log.now_ms += 5000;
+    log.set("a", 0, "1");
+    assert!(log.store.take_discarded().unwrap().work() >= 1000 * PER_ITEM_GONE);
+}
+
 #[test]
 fn an_order_of_evicting_that_is_not_kept_any_more_can_be_taken() {
     let mut log = Log::new();
