@@ -272,6 +272,10 @@ impl Replica {
         if !self.accept_leader(from, term, outputs) {
             return;
         }
+        if self.diverged {
+            self.counters.ignored_diverged += 1;
+            return;
+        }
         if let Some(engagement) = &self.plane.engagement {
             let engaged = engagement.phase == Phase::Running;
             self.tell_engaged(from, engaged, outputs);

@@ -115,6 +115,10 @@ fn what_was_committed_alone_is_noticed_and_nothing_is_acknowledged_from_then_on(
         let said = hear(&mut replica, append((1, 1), vec![record(2, 2)]));
         assert_eq!(said, [], "after {shows:?}");
         assert_eq!(replica.status().counters.ignored_diverged, 2);
+        let start_index = Index(3);
+        let said = hear(&mut replica, Body::EngageOffer { start_index });
+        assert_eq!(said, [], "after {shows:?}");
+        assert_eq!(replica.status().counters.ignored_diverged, 3);
         assert_eq!(replica.role(), Role::Follower, "it disturbs nobody");
         assert_eq!(replica.commit_index(), Index(3), "what it committed stays");
     }
