@@ -275,7 +275,7 @@ impl Core {
             place: OwnPlace::default(),
             draining: false,
             wants_flush: false,
-            last_commit: LastCommit::default(),
+            last_commit: LastCommit::begin(now),
             clock: LeaderClock::default(),
             counters: Counters::default(),
             memory: MemoryNotes::default(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 const USUAL: Duration = Duration::from_secs(1);
 
 /// When the leader's commit index was last seen to move, or to have nothing in front of it.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct LastCommit {
     index: Index,
     at: Now,
@@ -18,12 +18,22 @@ pub struct LastCommit {
     clock_is_off: bool,
 }
 
+impl LastCommit {
+    /// Of a replica that begins now.
+    pub const fn begin(now: Now) -> Self {
+        Self {
+            index: Index(0),
+            at: now,
+            clock_is_off: false,
+        }
+    }
+}
+
 impl Core {
     /// Looks at how far writes have come, and at the clock.
     pub fn watch_commits_and_clock(&mut self) {
         let index = self.replica.commit_index();
-        let waits = self.leads() && self.last_index() > index;
-        if !waits || index != self.last_commit.index {
+        if !self.waits_for_commit() || index != self.last_commit.index {
             self.last_commit.at = self.now;
             self.last_commit.index = index;
         }
@@ -40,10 +50,14 @@ impl Core {
         }
     }
 
+    fn waits_for_commit(&self) -> bool {
+        self.leads() && self.last_index() > self.replica.commit_index()
+    }
+
     /// Why no write is carried out now, as far as this replica knows.
     pub fn why_no_writes(&self) -> Option<String> {
         let stands = self.now.0.saturating_sub(self.last_commit.at.0) > USUAL;
-        if self.leads() && stands {
+        if self.waits_for_commit() && stands {
             let text = who_lacks(&self.replica.status(), self.journal.is_full());
             return text.or_else(|| self.journal.fault());
         }

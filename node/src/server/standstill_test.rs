@@ -1,6 +1,6 @@
 //! Reads, faults and clocks while the log takes nothing.
 use super::super::core::Gate;
-use super::super::plane_turn::tests::{apply, carry_out, fast_leader};
+use super::super::plane_turn::tests::{apply, carry_out, fast_leader, leader_of_one};
 use super::*;
 use crate::server::{apply as apply_entry, commands_of};
 use quorumwire_control::Input;
@@ -132,6 +132,23 @@ fn a_leader_names_whom_a_quorum_lacks() {
         text.ends_with("replica 0 (disk full), 2 (its disk may be full), 3 (not heard)"),
         "{text}"
     );
+}
+
+/// Whoever asks may do so before this was looked at for the first time.
+#[test]
+fn where_everything_is_committed_writes_are_carried_out() {
+    let mut core = leader_of_one();
+    core.now.0 += Duration::from_secs(9);
+    assert_eq!(core.why_no_writes(), None);
+    core.tick_before_write(); // nobody makes it durable
+    assert!(core.last_index() > core.replica.commit_index());
+    core.watch_commits_and_clock();
+    let begun = core.last_commit.at;
+    core.now = Now(begun.0 + USUAL);
+    assert_eq!(core.why_no_writes(), None);
+    core.now.0 += USUAL;
+    let why = core.why_no_writes().unwrap();
+    assert!(why.ends_with("replica 0 (its disk is behind)"), "{why}");
 }
 
 #[test]
