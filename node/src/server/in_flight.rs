@@ -28,6 +28,7 @@ impl InFlight {
     /// next behind those that wait already.
     pub fn admits(&mut self, connection: ConnectionId, work: usize) -> bool {
         if work < LITTLE_WORK {
+            self.leave(connection); // it may have become cheap while it waited
             return true;
         }
         let own = self.tickets.get(&connection).copied();
@@ -110,7 +111,7 @@ mod tests {
         }
         for number in 2..5 {
             assert!(!it.admits(client(number), LARGE));
-            assert!(it.admits(client(number), LITTLE_WORK - 1));
+            assert!(it.admits(client(number + 10), LITTLE_WORK - 1));
         }
         assert!(
             !it.admits(client(9), LITTLE_WORK),
@@ -132,6 +133,17 @@ mod tests {
         assert_eq!(it.end(client(2), 7), None);
         assert_eq!((it.work, it.waits), (0, 4));
         assert!(it.tickets.is_empty() && it.waiting.is_empty());
+    }
+
+    #[test]
+    fn what_became_cheap_while_it_waited_holds_up_nobody() {
+        let mut it = InFlight::default();
+        assert!(it.admits(client(1), LARGE * 2));
+        it.begin(client(1), 1, LARGE * 2);
+        assert!(!it.admits(client(2), LARGE));
+        assert!(!it.admits(client(3), LARGE));
+        assert!(it.admits(client(2), LITTLE_WORK - 1));
+        assert_eq!(it.end(client(1), 1), Some(client(3)));
     }
 
     #[test]
