@@ -8,7 +8,7 @@ use super::stream::Stream;
 use crate::descriptors::{LOOKUP_DESCRIPTORS_MAX, Starvation};
 use crate::foreign_text::printable;
 use crate::tls::{PeerTls, TlsRefusal};
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
@@ -17,7 +17,7 @@ use quorumwire_interfaces::{Incarnation, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::prost::Message;
-use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, Goodbye, check_hello, encode_frame, peer};
+use quorumwire_wire::{FrameHeader, Goodbye, check_hello, encode_frame, peer};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -539,8 +539,10 @@ impl Links {
                 link.input.reserve(header.frame_bytes() - link.input.len());
                 return Ok(());
             }
-            let frame = link.input.split_to(header.frame_bytes()).freeze();
-            debug_assert!(frame.len() >= FRAME_HEADER_BYTES);
+            // A copy: a short entry that the log keeps would else keep the buffer, and with it the long answers
+            // that came before it.
+            let frame = Bytes::copy_from_slice(&link.input[..header.frame_bytes()]);
+            link.input.advance(header.frame_bytes());
             let (meta, attachment) = header.open(frame).map_err(|error| {
                 self.counters.closed_malformed += 1;
                 malformed(&error)

@@ -182,6 +182,39 @@ fn without_tls_keys_are_neither_taken_nor_sent() {
     assert!(host.links.send(peer_1(5), &other, &[]), "it is connected");
 }
 
+/// The log keeps what an entry's frame had attached. That must not keep what came beside it.
+#[test]
+fn what_is_kept_of_a_short_frame_keeps_no_long_one() {
+    let mut host = Host::start();
+    let mut member = host.connect(5);
+    let message = peer::PeerMessage {
+        body: Some(Body::TransferNow(peer::TransferNow {})),
+        ..peer::PeerMessage::default()
+    };
+    let mut frames = BytesMut::new();
+    for bytes in [1 << 20, 1, 2] {
+        let attachment = Bytes::from(vec![7; bytes]);
+        encode_frame(&mut frames, &message, std::slice::from_ref(&attachment));
+        frames.extend_from_slice(&attachment);
+    }
+    let sent = std::thread::spawn(move || member.write_all(&frames).map(|()| member));
+    let kept = std::cell::RefCell::new(Vec::new());
+    host.turn_while(|_, told| {
+        let mut kept = kept.borrow_mut();
+        for event in told {
+            if let LinkEvent::Message { attachment, .. } = event {
+                kept.push(Bytes::clone(attachment));
+            }
+        }
+        kept.len() < 3
+    });
+    sent.join().unwrap().unwrap();
+    let kept = kept.into_inner();
+    let long = kept.iter().filter(|bytes| bytes.len() == 1 << 20);
+    assert_eq!(long.count(), 1);
+    assert!(kept.iter().all(Bytes::is_unique), "they share a buffer");
+}
+
 #[test]
 fn another_life_is_let_in_only_once_the_member_is_gone() {
     let mut host = Host::start();
