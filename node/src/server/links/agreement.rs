@@ -265,7 +265,10 @@ impl Links {
     /// The other side ends the connection; in words.
     pub(super) fn take_goodbye(&mut self, slot: usize, goodbye: &peer::Goodbye) -> String {
         let reason = printable(&goodbye.reason);
-        let text = format!("it said goodbye: {reason} {}", printable(&goodbye.detail));
+        let text = match &printable(&goodbye.detail)[..] {
+            "" => format!("it said goodbye: {reason}"),
+            detail => format!("it said goodbye ({reason}): {detail}"),
+        };
         if goodbye.reason == Goodbye::OtherLineage.name() {
             self.told_foreign(slot, &goodbye.detail);
         } else if goodbye.reason != Goodbye::Stopping.name()
