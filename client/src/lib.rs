@@ -71,6 +71,7 @@
 pub mod addresses;
 mod asynchronous;
 mod blocking;
+mod certificate_time;
 mod driver;
 mod error;
 pub mod kv;
@@ -81,6 +82,7 @@ mod tls;
 
 pub use asynchronous::AsyncClient;
 pub use blocking::Client;
+pub use certificate_time::CertificateTime;
 pub use error::{Error, Outcome};
 pub use settings::{
     ADDRESSES_MAX, Account, COMMANDS_MAX, DEADLINE_MAX, QUERIES_MAX, RETRY_MIN, Settings,

@@ -1,5 +1,5 @@
 //! How a client knows its replicas, by a certificate that one of its authorities signed, and what it shows them.
-use crate::Error;
+use crate::{CertificateTime, Error};
 use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -54,7 +54,7 @@ fn trusting(
     authorities: &Arc<RootCertStore>,
 ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_details(provider, Arc::new(CertificateTime))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(invalid)?;
     Ok(builder.with_root_certificates(Arc::clone(authorities)))

@@ -6,7 +6,6 @@
 mod output;
 mod accounts;
 mod admin;
-mod certificate_time;
 mod commands;
 mod descriptors;
 #[cfg(test)]

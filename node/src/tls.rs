@@ -1,8 +1,8 @@
 //! What TLS needs out of files: who may speak as which replica, and under which certificates this process
 //! speaks. TLS 1.3 only. Makes no certificate and moves no byte.
-use crate::certificate_time::{self, CertificateTime};
 use crate::keys::read_private;
 use anyhow::{Context as _, bail, ensure};
+use quorumwire_client::CertificateTime;
 use quorumwire_interfaces::ReplicaId;
 use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
@@ -393,7 +393,7 @@ fn verify_by(
 ) -> Result<(), TlsRefusal> {
     let (end, between) = chain.split_first().ok_or(TlsRefusal::NoCertificate)?;
     verifier
-        .verify_client_cert(end, between, certificate_time::now())
+        .verify_client_cert(end, between, CertificateTime::now())
         .map(drop)
         .map_err(|error| TlsRefusal::of(&error))
 }

@@ -4,7 +4,8 @@ use crate::foreign_text::plain;
 use crate::http::ErrorBody;
 use crate::report::Report;
 use crate::tls::{provider, read_certificates, read_key};
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
+use quorumwire_client::CertificateTime;
 use quorumwire_client::addresses::look_up;
 use rustls::pki_types::ServerName;
 use rustls::version::TLS13;
@@ -15,7 +16,7 @@ use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
@@ -57,6 +58,12 @@ impl TlsFlags {
         let Some(authorities) = &self.authorities else {
             return Ok(());
         };
+        // The agent's own look at the clock would panic.
+        let is_after_1970 = SystemTime::now() >= UNIX_EPOCH;
+        ensure!(
+            is_after_1970,
+            "this machine's clock is before 1970: no certificate is valid then"
+        );
         let roots = read_certificates(authorities).context("--tls-ca")?;
         let roots: Vec<_> = roots
             .iter()
@@ -366,7 +373,7 @@ pub fn speaks_tls(address: &str) -> bool {
 }
 
 fn greeting_is_answered(address: &str) -> anyhow::Result<bool> {
-    let config = ClientConfig::builder_with_provider(provider())
+    let config = ClientConfig::builder_with_details(provider(), Arc::new(CertificateTime))
         .with_protocol_versions(&[&TLS13])?
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth();

@@ -6,6 +6,7 @@ use crate::keys::read_private;
 use crate::tls::{provider, read_certificates, read_key, store_of};
 use anyhow::{Context as _, bail};
 use mio::net::TcpStream;
+use quorumwire_client::CertificateTime;
 use rustls::pki_types::ServerName;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection};
@@ -92,7 +93,7 @@ impl WayFlags {
             return Ok(None);
         };
         let roots = read_certificates(authorities).and_then(store_of);
-        let config = ClientConfig::builder_with_provider(provider())
+        let config = ClientConfig::builder_with_details(provider(), Arc::new(CertificateTime))
             .with_protocol_versions(&[&TLS13])?
             .with_root_certificates(roots.context("--tls-ca")?);
         Ok(Some(match (&self.certificate, &self.key) {

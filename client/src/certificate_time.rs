@@ -4,19 +4,22 @@ use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// For handshakes.
+/// Of handshakes.
 #[derive(Debug)]
 pub struct CertificateTime;
 
 impl TimeProvider for CertificateTime {
     fn current_time(&self) -> Option<UnixTime> {
-        Some(now())
+        Some(Self::now())
     }
 }
 
-/// For a look at a certificate besides.
-pub fn now() -> UnixTime {
-    at(SystemTime::now())
+impl CertificateTime {
+    /// For a look at a certificate without a handshake.
+    #[must_use]
+    pub fn now() -> UnixTime {
+        at(SystemTime::now())
+    }
 }
 
 fn at(time: SystemTime) -> UnixTime {
