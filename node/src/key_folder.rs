@@ -349,7 +349,9 @@ impl KeyFolder {
         match step {
             Step::Add => {
                 let (authority, key) = new_authority(of, self.cluster())?;
-                let old = fs::read_to_string(self.path(of.file))?;
+                let old = self.path(of.file);
+                let old = fs::read_to_string(&old)
+                    .with_context(|| format!("reading {}", old.display()))?;
                 self.write(of.next_key_file, &key.serialize_pem())?;
                 self.write(of.file, &format!("{old}{authority}"))
             }

@@ -161,7 +161,7 @@ fn take(arguments: &Arguments, to: &Path, made: &Aside) -> anyhow::Result<Backup
         0
     } else {
         ask_leader_at(&arguments.target, get_index, again)
-            .map_err(|error| naming_stale(error, arguments))?
+            .map_err(|error| naming_stale(error, &arguments.target))?
             .index
     };
 
@@ -195,8 +195,8 @@ fn take(arguments: &Arguments, to: &Path, made: &Aside) -> anyhow::Result<Backup
 }
 
 /// Whoever has no leader any more may still have a replica.
-fn naming_stale(error: anyhow::Error, arguments: &Arguments) -> anyhow::Error {
-    let replicas_answer = ClusterView::gather(&arguments.target)
+pub(super) fn naming_stale(error: anyhow::Error, target: &Target) -> anyhow::Error {
+    let replicas_answer = ClusterView::gather(target)
         .is_ok_and(|view| view.leader().is_none() && view.reports().next().is_some());
     if !replicas_answer {
         return error;

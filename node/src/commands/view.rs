@@ -43,7 +43,7 @@ pub struct Target {
 }
 
 /// One replica: what it says, or why nothing is known.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Seen {
     /// Its report.
     Report(Box<Report>),
@@ -52,7 +52,7 @@ pub enum Seen {
 }
 
 /// What all replicas say.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ClusterView {
     /// By id; replicas whose id is unknown are in `strangers`.
     pub replicas: BTreeMap<u16, Seen>,
@@ -320,24 +320,7 @@ pub fn as_text(said: &str) -> String {
 
 /// What all replicas say once one of them leads and serves, which is waited for.
 pub fn gather_with_leader(target: &Target) -> anyhow::Result<ClusterView> {
-    let end = Instant::now() + LEADER_TIMEOUT;
-    let waits_for = Words::new("waiting for replicas to answer");
-    let again = || loop {
-        let view = ClusterView::gather(target)?;
-        if view.leader().is_some() {
-            return Ok(view);
-        }
-        let why = view.why_no_leader();
-        if !view.may_find_leader() {
-            bail!("{why}");
-        }
-        if Instant::now() > end {
-            bail!("after {} s {why}", LEADER_TIMEOUT.as_secs());
-        }
-        waits_for.are(why);
-        thread::sleep(POLL_INTERVAL);
-    };
-    while_doing(|| waits_for.now(), again)
+    with_leader(target, |view, _| Ok(view.clone()), |_| false)
 }
 
 /// Asks the leader for a change, finding it first and again if it moves. A change that may have been
@@ -366,6 +349,15 @@ pub fn ask_leader_at<T>(
     ask: impl Fn(&str) -> Result<T, AskError>,
     try_again: impl Fn(&AskError) -> bool,
 ) -> anyhow::Result<T> {
+    with_leader(target, |_, http| ask(http), try_again)
+}
+
+/// Does something with what all replicas say and the leader's HTTP address, once one of them leads and serves.
+fn with_leader<T>(
+    target: &Target,
+    ask: impl Fn(&ClusterView, &str) -> Result<T, AskError>,
+    try_again: impl Fn(&AskError) -> bool,
+) -> anyhow::Result<T> {
     let begun = Instant::now();
     let end = begun + LEADER_TIMEOUT;
     let was_anybody_there = Cell::new(false);
@@ -379,7 +371,7 @@ pub fn ask_leader_at<T>(
             None => view.why_no_leader(),
             Some(leader) => {
                 waits_for.are(format!("replica {} was asked and works on it", leader.id));
-                match ask(&leader.http) {
+                match ask(&view, &leader.http) {
                     Ok(answer) => return Ok(answer),
                     Err(error) if try_again(&error) => as_text(&error.to_string()),
                     Err(error) => return Err(error.into()),

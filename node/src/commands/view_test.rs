@@ -2,6 +2,7 @@
 //! have been carried out.
 use super::{ClusterView, Seen, Target, ask_leader, gather_with_leader};
 use crate::commands::ask::{self, AskError, TlsFlags};
+use crate::commands::backup::naming_stale;
 use crate::key_folder::KeyFolder;
 use crate::report::{MemberReport, Report};
 use crate::tls::ClientTls;
@@ -365,4 +366,20 @@ fn whoever_does_not_speak_http_is_said_to() {
         // What only ends may come back.
         assert_eq!(error.is_final(), !answer.is_empty(), "{said}");
     }
+}
+
+#[test]
+fn a_backup_that_finds_no_leader_names_the_other_way_if_a_replica_answers() {
+    let (follower, leader) = cluster(vec![None]);
+    let told = || {
+        let error = naming_stale(anyhow::anyhow!("no leader"), &target(&follower));
+        error.to_string()
+    };
+    assert_eq!(told(), "no leader");
+    "follower".clone_into(&mut leader.report.lock().unwrap().role);
+    assert!(
+        told().starts_with("no leader; --stale copies"),
+        "{}",
+        told()
+    );
 }
