@@ -305,6 +305,14 @@ impl Replica {
         self.leader.map(|leader| leader.id)
     }
 
+    /// Whether it leads and takes no writes, because another is to lead in its place.
+    #[must_use]
+    pub fn is_handing_over(&self) -> bool {
+        self.leading
+            .as_ref()
+            .is_some_and(|it| it.transfer.is_some())
+    }
+
     /// Last index it knows to be committed.
     #[must_use]
     pub fn commit_index(&self) -> Index {

@@ -502,7 +502,8 @@ impl Core {
 
     /// What is answered instead of waiting, to whom nothing can be kept for: why it would have to wait.
     pub fn why_stalled(&self) -> &'static str {
-        if self.leads() || self.serving_leader().is_some() {
+        let takes_requests = self.leads() && !self.replica.is_handing_over();
+        if takes_requests || self.serving_leader().is_some() {
             answers::BUSY
         } else if self.place.is_data_gone {
             answers::DATA_GONE

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const HEARTBEAT: Duration = Duration::from_millis(20);
+pub const HEARTBEAT: Duration = Duration::from_millis(20);
 /// Heartbeats in which a group of one is elected and begins a fast term.
 const BEGINNING_HEARTBEATS_MAX: usize = 50;
 
@@ -191,7 +191,7 @@ impl DataPlane for Alone {
     fn counters(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
 
-fn config() -> Config {
+pub fn config() -> Config {
     Config {
         group: GroupId(0),
         me: Peer {
@@ -244,7 +244,7 @@ pub fn core_of(stored: Stored) -> Core {
     core_from(config(), stored)
 }
 
-fn core_with(config: Config) -> Core {
+pub fn core_with(config: Config) -> Core {
     core_from(config, Stored::default())
 }
 

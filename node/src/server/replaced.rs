@@ -80,10 +80,11 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::super::answers;
-    use super::super::core::Origin;
-    use super::super::plane_turn::tests::core_of_one;
+    use super::super::core::{Origin, Routed};
+    use super::super::plane_turn::tests::{HEARTBEAT, config, core_of_one, core_with};
     use super::*;
-    use quorumwire_control::{Peer, Role};
+    use quorumwire_control::{Config, Input, Output, Peer, Promise, Role};
+    use quorumwire_interfaces::{Incarnation, Index};
 
     const PATIENCE: Duration = Duration::from_millis(400);
 
@@ -141,6 +142,76 @@ mod tests {
         let core = core_of_one();
         assert_eq!(core.why_stalled(), answers::NO_LEADER);
         assert_eq!(core.why_not_read(forward(1, 5).to), answers::NO_LEADER);
+    }
+
+    fn member(id: u16) -> Peer {
+        Peer {
+            id: ReplicaId(id),
+            incarnation: Incarnation(1),
+        }
+    }
+
+    /// Two replicas, 0 and 1, that have met.
+    fn two() -> [Core; 2] {
+        [0, 1].map(|id| {
+            let mut core = core_with(Config {
+                me: member(id),
+                initial_members: vec![ReplicaId(0), ReplicaId(1)],
+                plane: false,
+                ..config()
+            });
+            core.step(Input::PeerUp(member(1 - id), Promise::default()));
+            core
+        })
+    }
+
+    /// Does what they ask for until they ask for nothing.
+    fn exchange(cores: &mut [Core; 2]) {
+        let mut is_quiet = false;
+        while !is_quiet {
+            is_quiet = true;
+            for (from, to) in [(0_u16, 1_u16), (1, 0)] {
+                let core = &mut cores[usize::from(from)];
+                core.replica.flush(core.now, &mut core.outputs);
+                for output in std::mem::take(&mut core.outputs) {
+                    is_quiet = false;
+                    if let Output::Persist {
+                        ticket,
+                        hard_state,
+                        entries,
+                    } = output
+                    {
+                        let core = &mut cores[usize::from(from)];
+                        let done = core.journal.persist(ticket, hard_state, &entries);
+                        core.step(Input::Persisted(done.unwrap().unwrap()));
+                    } else if let Output::Send { message, .. } = output {
+                        let from = member(from);
+                        cores[usize::from(to)].step(Input::Message { from, message });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Its clients wait for another leader: they have not sent too much.
+    #[test]
+    fn while_a_leader_hands_over_nobody_is_told_that_there_are_too_many_requests() {
+        let mut cores = two();
+        for _ in 0..50 {
+            for core in &mut cores {
+                core.now.0 += HEARTBEAT;
+                core.step(Input::Timeout);
+            }
+            exchange(&mut cores);
+        }
+        let core = &mut cores[0];
+        assert!(core.leads() && core.replica.commit_index() > Index(0));
+        assert_eq!(core.why_stalled(), answers::BUSY);
+        let ticket = core.next_ticket();
+        core.step(Input::Transfer(ticket, Some(ReplicaId(1))));
+        let routed = core.write(Origin::Datagram(1), 1, |it| it.extend_from_slice(b"x"));
+        assert!(matches!(routed, Routed::Stalled) && core.leads());
+        assert_eq!(core.why_stalled(), answers::NO_LEADER);
     }
 
     #[test]
