@@ -214,33 +214,78 @@ fn dev_runs_on_without_input_and_without_a_reader_of_its_complaints() {
     dev.assert_ends("SIGTERM");
 }
 
+/// A demonstration whose replicas run.
+struct Demo {
+    running: Running,
+    output: Option<BufReader<std::process::ChildStdout>>,
+    replicas: Vec<i64>,
+    folder: tempfile::TempDir,
+}
+
+impl Demo {
+    fn start(input: Stdio, errors: Stdio) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = quorumwire(&["demo"]);
+        command.env("TMPDIR", folder.path());
+        command.stdin(input).stdout(Stdio::piped()).stderr(errors);
+        let mut running = Running(command.spawn().unwrap());
+        let mut output = BufReader::new(running.0.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("was elected leader") {
+            line.clear();
+            assert!(output.read_line(&mut line).unwrap() > 0, "it ended");
+        }
+        let children = format!("/proc/{0}/task/{0}/children", running.0.id());
+        let children = fs::read_to_string(children).unwrap();
+        let replicas = children.split_whitespace().map(|it| it.parse().unwrap());
+        let replicas: Vec<i64> = replicas.collect();
+        assert_eq!(replicas.len(), 3, "{children}");
+        Self {
+            running,
+            output: Some(output),
+            replicas,
+            folder,
+        }
+    }
+
+    fn assert_ends(mut self, by: &str) {
+        let status = self.running.wait();
+        // It may have found by itself that nobody reads.
+        let is_unread = self.output.is_none() && status.code() == Some(UNREAD);
+        assert!(is_unread || status.code() == Some(1), "{by}: {status}");
+        for replica in self.replicas {
+            assert!(!runs(replica), "{by}: replica {replica} runs on");
+        }
+        assert!(is_empty(self.folder.path()), "{by}: a folder is left");
+        let mine = format!("qwdemo-{}-", self.running.0.id());
+        let networks = fs::read_dir("/run/netns").into_iter().flatten();
+        let mut networks = networks.map(|it| it.unwrap().file_name());
+        let left = networks.find(|name| name.to_string_lossy().starts_with(&mine));
+        assert_eq!(left, None, "{by}: a network is left");
+    }
+}
+
 #[test]
 fn the_demonstration_leaves_nothing_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = quorumwire(&["demo"]);
-    command.env("TMPDIR", folder.path()).stdout(Stdio::piped());
-    let mut demo = Running(command.spawn().unwrap());
-    let mut output = BufReader::new(demo.0.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("was elected leader") {
-        line.clear();
-        assert!(output.read_line(&mut line).unwrap() > 0, "it ended");
+    for signal in [Signal::HUP, Signal::TERM] {
+        let demo = Demo::start(Stdio::null(), Stdio::inherit());
+        demo.running.signal(signal);
+        demo.assert_ends(&format!("{signal:?}"));
     }
-    let children = format!("/proc/{0}/task/{0}/children", demo.0.id());
-    let children = fs::read_to_string(children).unwrap();
-    assert_eq!(children.split_whitespace().count(), 3, "{children}");
-    demo.signal(Signal::HUP);
-    let status = demo.wait();
-    assert_eq!(status.code(), Some(1), "{status}");
-    for child in children.split_whitespace() {
-        assert!(!runs(child.parse().unwrap()), "replica {child} runs on");
-    }
-    assert!(is_empty(folder.path()), "a folder is left");
-    let mine = format!("qwdemo-{}-", demo.0.id());
-    let networks = fs::read_dir("/run/netns").into_iter().flatten();
-    let mut networks = networks.map(|it| it.unwrap().file_name());
-    let left = networks.find(|name| name.to_string_lossy().starts_with(&mine));
-    assert_eq!(left, None, "a network is left");
+
+    let mut demo = Demo::start(Stdio::null(), Stdio::inherit());
+    demo.output = None;
+    demo.assert_ends("the reader of its output");
+
+    let mut demo = Demo::start(Stdio::piped(), Stdio::inherit());
+    demo.running.assert_runs();
+    demo.running.0.stdin = None;
+    demo.assert_ends("the pipe on its input");
+
+    let terminal = Terminal::new();
+    let demo = Demo::start(terminal.standard(), terminal.standard());
+    drop(terminal);
+    demo.assert_ends("its terminal");
 }
 
 /// A server that takes every connection and says nothing.
@@ -306,6 +351,15 @@ fn a_backup_that_is_cut_short_leaves_no_file() {
     drop(reader);
     assert_eq!(unread.wait().code(), Some(UNREAD));
     assert!(is_empty(folder.path()), "a reader that goes leaves a file");
+
+    let terminal = Terminal::new();
+    let mut hung_up = backup(quorumwire(&arguments).stdout(terminal.standard()));
+    drop(terminal);
+    assert_eq!(hung_up.wait().code(), Some(HUNG_UP));
+    assert!(
+        is_empty(folder.path()),
+        "a terminal that goes leaves a file"
+    );
 }
 
 #[test]
