@@ -184,9 +184,14 @@ pub fn digest(http: SocketAddr) -> Result<Digest> {
 
 /// The HTTP status and body of a page; an error only if there was no answer.
 pub fn page(http: SocketAddr, path: &str) -> Result<(u16, String)> {
+    page_within(http, path, ANSWER_TIMEOUT)
+}
+
+/// The same with a deadline of its own.
+pub fn page_within(http: SocketAddr, path: &str, timeout: Duration) -> Result<(u16, String)> {
     let agent: Agent = Agent::config_builder()
         .proxy(None)
-        .timeout_global(Some(ANSWER_TIMEOUT))
+        .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .max_redirects(0)
         .build()

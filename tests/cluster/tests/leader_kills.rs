@@ -4,7 +4,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, SETTLE_DEADLINE, run_started};
+use quorumwire_cluster_tests::cluster::{
+    Cluster, Durability, Plan, SETTLE_DEADLINE, run, run_started,
+};
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::status::{Role, Status};
 use quorumwire_cluster_tests::workload::{Load, Running};
@@ -88,6 +90,34 @@ fn next_leader(cluster: &Cluster<'_>) -> Result<Status> {
         }
     }
     bail!("no replica leads within {SETTLE_DEADLINE:?}")
+}
+
+/// What is in memory only must not depend on who reads the logs.
+#[test]
+fn a_leader_killed_after_all_log_readers_have_ended_loses_nothing() {
+    run(Plan::new(3, Durability::Memory), |cluster| {
+        for id in cluster.founders() {
+            cluster.start_with_unread_log(id)?;
+        }
+        cluster.put("kept", "1")?;
+        for id in cluster.founders() {
+            cluster.reload(id)?; // it says so in its log
+            cluster.wait_for("lines to be dropped", || {
+                Ok(cluster.counter(id, "log_lines_dropped")? > 0)
+            })?;
+        }
+        let leader = cluster.wait_for_leader()?;
+        cluster.kill(leader)?;
+        let next = cluster.wait_for_leader_other_than(leader)?;
+        for id in [next, 3 - leader - next] {
+            let kept = cluster.client(id)?.get("kept").expect("it serves");
+            ensure!(kept.as_deref() == Some(b"1"), "{kept:?} at replica {id}");
+        }
+        cluster.put("goes-on", "2")?;
+        cluster.start(leader)?;
+        cluster.wait_for_equal(&[0, 1, 2])?;
+        Ok(())
+    });
 }
 
 fn print_distribution(mut gaps: Vec<Duration>) {

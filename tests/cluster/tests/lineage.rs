@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run};
+use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, Tls, run};
 
 /// Whoever is of another cluster is refused at once, not when a command has waited for long.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -20,7 +20,20 @@ fn wait_for_fault(cluster: &Cluster<'_>, id: u16, words: &[&str]) -> Result<()> 
 
 #[test]
 fn a_forgotten_folder_is_refused_by_a_cluster_begun_anew() {
-    run(Plan::new(3, Durability::Sync), |cluster| {
+    forgotten_folder_is_refused(Tls::Off);
+}
+
+#[test]
+fn a_forgotten_folder_is_refused_under_tls_too() {
+    forgotten_folder_is_refused(Tls::Peers);
+}
+
+fn forgotten_folder_is_refused(tls: Tls) {
+    let plan = Plan {
+        tls,
+        ..Plan::new(3, Durability::Sync)
+    };
+    run(plan, |cluster| {
         cluster.start_all()?;
         cluster.put("trial", "1")?;
         cluster.wait_for_equal(&[0, 1, 2])?;
@@ -82,8 +95,28 @@ fn a_forgotten_folder_is_refused_by_a_cluster_begun_anew() {
             "it has learned another one"
         );
         ensure!(cluster.get("trial")?.is_none(), "an old value is back");
-        Ok(())
+        joins_once(cluster, 2, &new)
     });
+}
+
+/// A member that is told to join is what it was, and says that this means nothing to it.
+fn joins_once(cluster: &mut Cluster<'_>, id: u16, lineage: &str) -> Result<()> {
+    let before = cluster.status(id)?.incarnation;
+    let told = "option join has no effect: this data folder already belongs to a member";
+    let said = |cluster: &Cluster<'_>| {
+        let log = cluster.log(id);
+        let lines = log.lines().filter(|line| line.contains(told));
+        lines.filter(|line| line.contains(lineage)).count()
+    };
+    ensure!(said(cluster) == 0, "{}", cluster.log(id));
+    cluster.kill(id)?;
+    cluster.start_joining(id)?;
+    cluster.wait_for_ready(&[id])?;
+    ensure!(said(cluster) == 1, "{}", cluster.log(id));
+    let status = cluster.status(id)?;
+    ensure!(status.incarnation == before && status.voters().contains(&id));
+    cluster.wait_for_equal(&[0, 1, 2])?;
+    Ok(())
 }
 
 #[test]

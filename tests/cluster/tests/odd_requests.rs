@@ -4,8 +4,10 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
+use quorumwire_cluster_tests::client::Outcome;
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
+use quorumwire_cluster_tests::datagrams::Datagrams;
 use quorumwire_cluster_tests::status::page;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -124,7 +126,27 @@ fn a_hanging_leader_is_not_waited_for(cluster: &mut Cluster<'_>, leader: u16) ->
     socket.write_all(b"set goes-on 0 0 1\r\nx\r\n")?;
     let heard = hear(&mut socket, "\r\n")?;
     ensure!(heard == "STORED\r\n", "{heard}");
+    let third = 3 - leader - follower;
+    cluster.pause(third)?;
+    datagrams_hear_that_there_is_no_leader(cluster, follower)?;
+    cluster.resume(third)?;
     cluster.resume(leader)
+}
+
+/// Nothing is kept for a client that speaks UDP, so it hears at once that nobody leads; not that it asks for too much.
+fn datagrams_hear_that_there_is_no_leader(cluster: &Cluster<'_>, alone: u16) -> Result<()> {
+    cluster.wait_for("the leader to be missed", || {
+        Ok(cluster.status(alone)?.leader.is_none())
+    })?;
+    let (to, mut client) = (cluster.memcached(alone), Datagrams::new(TIMEOUT)?);
+    let set = client.set(to, "datagram", b"x").map(drop);
+    for outcome in [set, client.get(to, "datagram").map(drop)] {
+        let Outcome::Refused(why) = outcome else {
+            bail!("{outcome:?}");
+        };
+        ensure!(why.starts_with("SERVER_ERROR no leader"), "{why}");
+    }
+    Ok(())
 }
 
 #[test]
@@ -132,6 +154,7 @@ fn clients_hear_what_is_wrong_and_go_on() {
     let mut plan = Plan::new(3, Durability::Memory);
     // So that there is time enough between an election and the end of a silent connection.
     plan.options.push(("election-timeout-ms", "1000"));
+    plan.switches.push("memcached-udp");
     run_started(plan, |cluster| {
         let leader = cluster.wait_for_leader()?;
         for id in [leader, (leader + 1) % 3] {
