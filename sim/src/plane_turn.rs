@@ -419,7 +419,9 @@ impl World {
     /// The fast term is over: what had not reached the plane goes the ordinary way.
     fn submit_to_software(&mut self, place: usize) {
         loop {
-            let Some(process) = &mut self.machines[place].process else {
+            let machine = &mut self.machines[place];
+            let clock = machine.clock(self.now);
+            let Some(process) = &mut machine.process else {
                 return;
             };
             let plane = process.plane.as_mut();
@@ -430,10 +432,9 @@ impl World {
                 self.refuse_submission(place, next.origin);
                 continue;
             }
-            if next.kind == EntryKind::Tick {
-                continue; // the next write takes one along
-            }
-            let command = next.command(&[]); // it is no tick
+            // Ticks, too: what waited behind one counts from it.
+            let tick = process.next_tick(clock).encode();
+            let command = next.command(tick.as_ref());
             let kind = record_kind(&command);
             let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &command);
             if let Ok((index, term)) = process.replica.propose(kind, put) {

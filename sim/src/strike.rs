@@ -538,6 +538,14 @@ impl World {
                 self.queue.set(self.now, Event::LogDone(place, run));
             }
             if machine.process.is_none() {
+            if let Some(process) = &mut machine.process {
+                // And so do the snapshot threads, in their order.
+                process.pieces_until = self.now;
+                for number in process.jobs.keys() {
+                    let done = Event::SnapshotDone(place, run, *number);
+                    self.queue.set(self.now, done);
+                }
+            }
                 self.queue.set(self.now, Event::Boot(place));
             } else {
                 machine.busy_until = machine.busy_until.min(self.now);

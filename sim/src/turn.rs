@@ -460,6 +460,8 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
+        // As in the node: what a leader tells is what its clocks show in this turn.
+        self.begin_term(place);
         if process.committed > process.applied {
             self.apply(place);
             self.carry_out_all(place);
