@@ -400,8 +400,12 @@ impl World {
         let must_apply = replica.commit_index().max(in_plane);
         let has_begun = process.clock.term == replica.term();
         if has_begun && replica.lease_read(clock).is_some() {
-            self.counts.see("lease read");
             let index = must_apply.max(process.term_start);
+            self.counts.see("lease read");
+            if self.are_clocks_at_bound(place) {
+                self.counts
+                    .see("lease read, clocks at the documented bound");
+            }
             return self.read_granted(place, operation, index);
         }
         self.counts.see("read by a round");

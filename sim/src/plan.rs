@@ -18,6 +18,8 @@ pub const LINEAGES: u64 = 0x11ea_6e5e;
 const OLDER: u64 = 0x0000_1de5;
 /// Machines are restarted this often before they run newer code, at most.
 const OLDER_RUNS_MAX: u64 = 16;
+/// Likewise whose clocks drift as far as they may.
+const AT_BOUND: u64 = 0x0b0a_d21f;
 /// Sets faults of later invention apart likewise.
 const APART: u64 = 0x00fa_0175;
 /// Where one voter begins: so many wishes to add one, for each that is to be added. Some come too early.
@@ -26,6 +28,11 @@ const ADDED_PER_VOTER: u64 = 4;
 const REMOVALS: u64 = 60;
 /// Where clocks drift within their bound: how often a time daemon changes the speed of one.
 const SLEWS: u64 = 40;
+/// By how much a clock may be fast or slow, parts per million: as far as Linux lets time daemons go. The default of
+/// `clock-drift-ppm` is twice as much, for a fast clock beside a slow one.
+pub const DRIFT_BOUND_PPM: u64 = 100_000;
+/// In so many of a thousand seeds whose clocks drift, they do so as far as that.
+const AT_BOUND_PERMILLE: u64 = 400;
 /// In so many of a thousand seeds replicas move, and so many times in each.
 const MOVING_PERMILLE: u64 = 300;
 const MOVES: u64 = 30;
@@ -178,6 +185,23 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The clocks drift as far as they may by default, and not further.
+    #[must_use]
+    pub const fn clocks_are_at_bound(&self) -> bool {
+        self.clocks_are_sound && self.drift_ppm_max == DRIFT_BOUND_PPM
+    }
+
+    /// The speed of a clock for which chance has chosen this one. At the bound half of all clocks go exactly as fast or
+    /// as slowly as they may.
+    #[must_use]
+    pub fn clock_ppm(&self, chosen_ppm: i64) -> i64 {
+        if !self.clocks_are_at_bound() {
+            return chosen_ppm;
+        }
+        let max = DRIFT_BOUND_PPM.cast_signed();
+        (2 * chosen_ppm).clamp(-max, max)
+    }
+
     /// How many processes of a machine, one after the other, run code that reads only half of a tick.
     #[must_use]
     pub fn older_runs(&self, id: u16) -> u32 {
@@ -253,8 +277,9 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
         _ => Durability::Sync,
     };
     let clocks_are_sound = !random.permille(80);
-    let drift_ppm_max = one(random, &[0, 100, 5_000, 45_000]);
-    let allowed = u32::try_from(drift_ppm_max * 21 / 10).unwrap_or(0);
+    let drift_ppm_max = drift_ppm(seed, one(random, &[0, 100, 5_000, 45_000]));
+    // A fast clock beside a slow one, and nothing beyond that.
+    let allowed = u32::try_from(2 * drift_ppm_max).unwrap_or(0);
     let delay = one(random, &[50, 100, 300, 1_000]) * 1_000;
     let disk = one(random, &[20, 100, 500, 2_000]) * 1_000;
     let planes = match random.below(10) {
@@ -338,6 +363,17 @@ fn settings(seed: u64, random: &mut Random) -> Settings {
             replay: one(random, &[0, 2, 10]),
         },
         begins_older,
+    }
+}
+
+/// By how much clocks drift, where chance has chosen this: instead of some drifts as much as is allowed. Where there is
+/// none, it stays so, because other choices depend on whether there is one.
+fn drift_ppm(seed: u64, chosen_ppm: u64) -> u64 {
+    let apart = &mut Random::new(mix(seed ^ AT_BOUND));
+    if chosen_ppm > 0 && apart.permille(AT_BOUND_PERMILLE) {
+        DRIFT_BOUND_PPM
+    } else {
+        chosen_ppm
     }
 }
 

@@ -30,6 +30,7 @@ const OUTCOMES: &[&str] = &[
     "keys replaced",
     "killed with an answer and nothing else",
     "lease read",
+    "lease read, clocks at the documented bound",
     "log cut",
     "longer promise waited for",
     "member moved",

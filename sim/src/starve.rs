@@ -2,6 +2,7 @@
 //! disk that is put back to an old copy of itself.
 use crate::fault::Class;
 use crate::machine::{Machine, OldCopy, Owes};
+use crate::plan::DRIFT_BOUND_PPM;
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::random::Random;
 use crate::world::{Event, World};
@@ -64,12 +65,26 @@ impl World {
     pub fn slew_clock(&mut self, place: usize, permille: i16) {
         let now = self.now;
         let max = i64::try_from(self.plan.settings.drift_ppm_max).unwrap_or(0);
+        let ppm = self
+            .plan
+            .settings
+            .clock_ppm(max * i64::from(permille) / 1_000);
         let machine = &mut self.machines[place];
-        machine.slew_clock(now, max * i64::from(permille) / 1_000);
+        machine.slew_clock(now, ppm);
         let run = machine.run;
         self.counts.hit(Class::F19ClockSlews);
         // What it wants to be woken for comes at another time now.
         self.queue.set(now, Event::GoesOn(place, run));
+    }
+
+    /// Whether the clock of this leader goes as slowly as it may, and that of another machine as fast as it may.
+    #[must_use]
+    pub fn are_clocks_at_bound(&self, leader: usize) -> bool {
+        let bound = DRIFT_BOUND_PPM.cast_signed();
+        let goes_at = |machine: &Machine, ppm| machine.clock_ppm == ppm;
+        self.plan.settings.clocks_are_at_bound()
+            && goes_at(&self.machines[leader], -bound)
+            && self.machines.iter().any(|it| goes_at(it, bound))
     }
 
     /// It goes again.

@@ -180,7 +180,8 @@ impl World {
             machine.clock_offset = random.below(100 * MILLISECOND);
             let range = settings.drift_ppm_max * 2 + 1;
             let ppm = i64::try_from(random.below(range)).unwrap_or(0);
-            machine.clock_ppm = ppm - i64::try_from(settings.drift_ppm_max).unwrap_or(0);
+            let ppm = ppm - i64::try_from(settings.drift_ppm_max).unwrap_or(0);
+            machine.clock_ppm = settings.clock_ppm(ppm);
         }
         let mut world = Self {
             now: 0,
