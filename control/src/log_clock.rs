@@ -1,5 +1,6 @@
 //! What time a leader tells the log. Is handed readings of its two clocks, and has none.
 use crate::Now;
+use crate::mutants::mutant;
 use quorumwire_wire::{LOG_TIME_AGREES_MS, Tick};
 use std::time::Duration;
 
@@ -47,7 +48,11 @@ impl LogClock {
     #[must_use]
     pub fn time(&self, now: Now) -> Duration {
         let passed = now.0.saturating_sub(self.at.0);
-        let slew = (passed / LOG_TIME_SLEW).min(self.time.abs_diff(self.wall));
+        let apart = self.time.abs_diff(self.wall);
+        let mut slew = (passed / LOG_TIME_SLEW).min(apart);
+        if mutant("log-time-jumps") {
+            slew = apart;
+        }
         let passed = if self.time >= self.wall {
             passed.saturating_sub(slew)
         } else {
@@ -78,13 +83,17 @@ impl LogClock {
         let wall = self.wall.saturating_add(now.0.saturating_sub(self.at.0));
         let told_ms = log_time_ms.saturating_add_signed(ahead_ms.saturating_neg());
         milliseconds(wall).saturating_add(LOG_TIME_AGREES_MS) < told_ms
+            && !mutant("wall-clock-is-the-logs-time")
     }
 
     /// What a tick says; of the wall clock only if [that may be](crate::Replica::may_tell_wall_clock).
     #[must_use]
     pub fn tick(&self, now: Now, tells_wall_clock: bool) -> Tick {
         let (log_time_ms, ahead_ms) = (self.time_ms(now), self.ahead_ms(now));
-        let wall_ms = log_time_ms.saturating_add_signed(ahead_ms.saturating_neg());
+        let mut wall_ms = log_time_ms.saturating_add_signed(ahead_ms.saturating_neg());
+        if mutant("wall-clock-is-the-logs-time") {
+            wall_ms = log_time_ms;
+        }
         Tick {
             log_time_ms,
             wall_ms: tells_wall_clock.then_some(wall_ms),

@@ -21,6 +21,7 @@ pub mod fault;
 pub mod journal;
 mod latecomer;
 pub mod lives;
+pub mod log_time;
 pub mod machine;
 pub mod moves;
 #[cfg(feature = "mutants")]

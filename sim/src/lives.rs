@@ -1,29 +1,43 @@
 //! Items with an end, which the simulator writes and looks at itself. Judges that none comes back once a read
-//! has missed it, and that none is missed before its time.
+//! has missed it, and that each lasts as long as it was given, whatever wall clocks are set to meanwhile.
 use crate::clients::NOBODY;
 use crate::fault::Class;
+use crate::log_time::LogTimeBounds;
 use crate::machine::Origin;
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::world::World;
 use bytes::BytesMut;
 use quorumwire_control::Role;
-use quorumwire_interfaces::EntryKind;
+use quorumwire_interfaces::{EntryKind, Term};
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_wire::RecordKind;
+use std::collections::VecDeque;
 
 /// How many items there are.
 const LIVES: usize = 8;
+/// What their keys begin with; a digit follows.
+const KEY: &[u8] = b"life";
 /// Each is looked at for so long, then the next one.
 const LOOKED_AT: Nanos = 100 * MILLISECOND;
-/// The log's time runs faster by no more than one part in so many, and lives are shorter by as much.
-const FASTER: i64 = 10;
-/// What else may end a life early: the tick before a write is some milliseconds old, clocks drift apart from term to term.
-const EARLY_MS_MAX: i64 = 200;
+/// Writes that may be carried out yet, at most; older ones are not judged.
+const WRITTEN_MAX: usize = 64;
+/// A life counts from the tick before its write, and a tick calls 10 ms no difference: so much earlier or later may it end.
+const INEXACT: Nanos = 50 * MILLISECOND;
+/// From so much on the log's time and the time of day are apart.
+const APART_MS: u64 = 1_000;
 
 /// What has been seen of the items.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lives {
     seen: [Option<Seen>; LIVES],
+    /// What the items were given that the log has come to.
+    given: [Option<Given>; LIVES],
+    /// What those are given that it has not come to.
+    written: VecDeque<Given>,
+    /// As many were written.
+    writes: u32,
+    /// The newest term that somebody led.
+    term: Term,
     /// The last look that wrote one, by its number: who looks again at once writes no second one.
     wrote_at_look: Nanos,
 }
@@ -33,10 +47,43 @@ pub struct Lives {
 struct Seen {
     /// The number of the command that wrote it.
     unique: u64,
-    /// When it was seen first, and what time it had left.
-    at: Nanos,
-    left_ms: i64,
     is_gone: bool,
+}
+
+/// What one write gave an item.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    /// The number of the write, which the item keeps as its flags.
+    write: u32,
+    /// Who wrote it, and when.
+    place: usize,
+    at: Nanos,
+    /// By the writer's clock: the log's time, and whether the log is told the time of day.
+    log_ms: u64,
+    tells: bool,
+    /// Until a point of time, which is one of the writer's wall clock, or for so long.
+    is_point: bool,
+    /// The log's time and the time of day are apart.
+    is_apart: bool,
+    /// When it ends in the log's time: not before, and not after.
+    end: (Nanos, Nanos),
+    /// Where the log's time is.
+    log_time: LogTimeBounds,
+}
+
+impl Lives {
+    /// A machine begins to lead a term, when its wall clock shows this.
+    pub fn term_begins(&mut self, term: Term, now: Nanos, wall_ms: u64, drift_ppm: u64) {
+        // Nothing comes of what one would do that leads an earlier term and has not begun it before.
+        if term < self.term {
+            return;
+        }
+        self.term = term;
+        for given in self.given.iter_mut().flatten().chain(&mut self.written) {
+            given.log_time.pass(now, drift_ppm);
+            given.log_time.another_leads(wall_ms * MILLISECOND);
+        }
+    }
 }
 
 impl World {
@@ -60,10 +107,8 @@ impl World {
         if !may_read {
             return;
         }
-        if self
-            .overdue(place, format!("get {key}").as_bytes())
-            .is_some()
-        {
+        let query = format!("get {key}");
+        if self.overdue(place, query.as_bytes()).is_some() {
             self.counts.see("a life that only the clock was past");
             return;
         }
@@ -72,60 +117,82 @@ impl World {
         };
         let store = process.store.inner();
         let name = Key::new(key.as_bytes()).expect("a short word is a key");
-        let found = store
-            .get(name)
-            .map(|item| (item.unique, store.left_ms(name).unwrap_or(i64::MAX)));
-        self.judge_life(number, found);
+        let found = store.get(name).map(|item| (item.unique, item.flags));
+        match found {
+            // Where there is no room for a tick, it is shown although it is past its end.
+            Some((unique, write)) if !store.is_overdue(query.as_bytes()) => {
+                self.judge_present(number, write);
+                self.note_present(number, unique);
+            }
+            Some((unique, _)) => self.note_present(number, unique),
+            None => self.judge_gone(number),
+        }
         if found.is_none() && self.lives.wrote_at_look != look {
             self.lives.wrote_at_look = look;
             self.write_life(place, number, name);
         }
     }
 
-    fn judge_life(&mut self, number: usize, found: Option<(u64, i64)>) {
-        let now = self.now;
+    fn note_present(&mut self, number: usize, unique: u64) {
         let seen = &mut self.lives.seen[number];
-        match (found, seen) {
-            (Some((unique, left_ms)), seen) => {
-                let is_back = seen.is_some_and(|it| it.is_gone && unique <= it.unique);
-                let is_known = seen.is_some_and(|it| it.unique == unique);
-                if !is_known {
-                    *seen = Some(Seen {
-                        unique,
-                        at: now,
-                        left_ms,
-                        is_gone: false,
-                    });
-                }
-                let violation = || format!("I17: life{number} of {unique} was missed, and is back");
-                self.checks.require(!is_back, violation);
-            }
-            (None, Some(seen)) if !seen.is_gone => {
-                seen.is_gone = true;
-                let seen = *seen;
-                self.counts.see("a life watched to its end");
-                // Who is set ahead, or leads after one whose clock stood still or was slower for long, may end it when
-                // it begins to lead: nobody can tell.
-                let classes = [Class::F19Clock, Class::F19ClockStops, Class::F19ClockSlews];
-                if classes.into_iter().any(|it| self.counts.hits(it) > 0) {
-                    return;
-                }
-                let lived_ms = i64::try_from((now - seen.at) / MILLISECOND).unwrap_or(i64::MAX);
-                let drift = i64::from(self.plan.settings.drift_allowed_ppm);
-                let faster_ms =
-                    seen.left_ms / FASTER + seen.left_ms.saturating_mul(drift) / 1_000_000;
-                let least_ms = seen.left_ms - faster_ms - EARLY_MS_MAX;
-                let violation = || {
-                    let left_ms = seen.left_ms;
-                    format!(
-                        "I17: life{number} had {left_ms} ms left, and was missed after {lived_ms}"
-                    )
-                };
-                self.counts.see("a life judged to be long enough");
-                self.checks.require(lived_ms >= least_ms, violation);
-            }
-            (None, _) => {}
+        let is_back = seen.is_some_and(|it| it.is_gone && unique <= it.unique);
+        if seen.is_none_or(|it| it.unique != unique) {
+            let is_gone = false;
+            *seen = Some(Seen { unique, is_gone });
         }
+        let violation = || format!("I17: life{number} of {unique} was missed, and is back");
+        self.checks.require(!is_back, violation);
+    }
+
+    /// It is there, and not past its end by the leader's clock: then the log's time cannot have come to its end.
+    fn judge_present(&mut self, number: usize, write: u32) {
+        let (now, drift_ppm) = (self.now, self.plan.settings.drift_ppm_max);
+        let given = self.lives.given[number].as_mut();
+        let Some(given) = given.filter(|it| it.write == write) else {
+            return;
+        };
+        given.log_time.pass(now, drift_ppm);
+        let given = *given;
+        let violation = || {
+            let (end, least) = (given.end.1, given.log_time.least());
+            let late_ms = least.saturating_sub(end) / MILLISECOND;
+            let at = given.at / MILLISECOND;
+            format!("I17: life{number}, written at {at} ms, is there {late_ms} ms after its end")
+        };
+        let may_last = given.log_time.least() <= given.end.1;
+        self.checks.require(may_last, violation);
+    }
+
+    /// It is missed: then the log's time must be able to have come to its end.
+    fn judge_gone(&mut self, number: usize) {
+        if let Some(seen) = &mut self.lives.seen[number] {
+            if !seen.is_gone {
+                self.counts.see("a life watched to its end");
+            }
+            seen.is_gone = true;
+        }
+        let (now, drift_ppm) = (self.now, self.plan.settings.drift_ppm_max);
+        let Some(mut given) = self.lives.given[number].take() else {
+            return;
+        };
+        given.log_time.pass(now, drift_ppm);
+        self.counts.see("a life judged to be long enough");
+        if self.counts.hits(Class::F19Clock) > 0 {
+            self.counts.see("a life judged though a clock was set");
+        }
+        if given.is_point && given.is_apart {
+            self.counts
+                .see("a point of time judged, the log not at the day's");
+        }
+        let violation = || {
+            let early_ms = given.end.0.saturating_sub(given.log_time.most()) / MILLISECOND;
+            let (at, lived_ms) = (given.at / MILLISECOND, (now - given.at) / MILLISECOND);
+            format!(
+                "I17: life{number}, written at {at} ms, was missed after {lived_ms}, at least {early_ms} too early"
+            )
+        };
+        let may_end = given.log_time.most() >= given.end.0;
+        self.checks.require(may_end, violation);
     }
 
     fn write_life(&mut self, place: usize, number: usize, key: Key<'_>) {
@@ -138,25 +205,23 @@ impl World {
             return;
         }
         self.tick_before_write(place, clock);
-        let now_s = i64::try_from(self.machines[place].wall(self.now).as_secs()).unwrap_or(0);
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        // Half of them until a point of time, which is one of the writer's clock.
-        let seconds = 2 + i64::try_from(number).unwrap_or(0) / 2;
-        let exptime = if number.is_multiple_of(2) {
-            seconds
-        } else {
-            now_s + 1 + seconds
-        };
+        self.lives.writes += 1;
+        let (given, exptime) = self.give_life(place, number);
         let item = Written {
             key,
-            flags: 0,
-            exptime: Exptime(exptime),
+            flags: self.lives.writes,
+            exptime,
             value: b"x",
         };
         let mut command = BytesMut::new();
         Command::Set(item).encode(&mut command);
+        self.lives.written.extend(given);
+        if self.lives.written.len() > WRITTEN_MAX {
+            self.lives.written.pop_front();
+        }
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
         if process.leads_fast_term() {
             process.enqueue(
                 EntryKind::Command,
@@ -167,6 +232,79 @@ impl World {
             let put = |bytes: &mut BytesMut| bytes.extend_from_slice(&command);
             let _ = process.replica.propose(RecordKind::Command, put); // or later
         }
+    }
+
+    /// What the next write gives this item. Half of them last until a point of time, which is one of the writer's clock.
+    fn give_life(&self, place: usize, number: usize) -> (Option<Given>, Exptime) {
+        let machine = &self.machines[place];
+        let clock = machine.clock(self.now);
+        let wall = machine.wall(self.now);
+        let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(0);
+        let seconds = 2 + number as u64 / 2;
+        let is_point = !number.is_multiple_of(2);
+        let told = if is_point {
+            wall.as_secs() + 1 + seconds
+        } else {
+            seconds
+        };
+        let exptime = Exptime(told.cast_signed());
+        let Some(process) = &machine.process else {
+            return (None, exptime);
+        };
+        let log_ms = process.leader_time_ms(clock);
+        let tells = process.next_tick(clock).wall_ms.is_some();
+        let end_ms = match (is_point, tells) {
+            (false, _) => log_ms + told * 1_000,
+            (true, true) => (told * 1_000 + log_ms).saturating_sub(wall_ms),
+            (true, false) => told * 1_000,
+        };
+        let end = end_ms * MILLISECOND;
+        let given = Given {
+            write: self.lives.writes,
+            place,
+            at: self.now,
+            log_ms,
+            tells,
+            is_point,
+            is_apart: log_ms.abs_diff(wall_ms) >= APART_MS,
+            end: (end - INEXACT, end + INEXACT),
+            log_time: LogTimeBounds::at(self.now, log_ms * MILLISECOND),
+        };
+        (Some(given), exptime)
+    }
+
+    /// A machine is the first that carries out a command: it may write one of the items.
+    pub fn note_life(&mut self, place: usize, command: &[u8]) {
+        let Ok(Command::Set(item)) = Command::decode(command) else {
+            return;
+        };
+        let number = item.key.bytes().strip_prefix(KEY);
+        let number = number.and_then(|it| it.first()?.checked_sub(b'0'));
+        let Some(number) = number.map(usize::from).filter(|it| *it < LIVES) else {
+            return;
+        };
+        let written = &mut self.lives.written;
+        let at = written.iter().position(|it| it.write == item.flags);
+        let given = at.and_then(|at| written.remove(at));
+        self.lives.given[number] = given.and_then(|it| self.begun(place, it));
+    }
+
+    /// A life as it begins, if it can be judged: what a machine carries out first gives it.
+    fn begun(&self, place: usize, mut given: Given) -> Option<Given> {
+        let process = self.machines[place].process.as_ref()?;
+        let set_at = self.machines[given.place].wall_set_at;
+        // A point of time is one of the wall clock as the last tick before the write shows it.
+        let is_sure = set_at.is_none_or(|at| at + INEXACT < given.at)
+            && given.tells == process.store.inner().ahead_ms().is_some();
+        // The write may have waited for room, and counts from the tick that waited with it.
+        let waited_ms = process
+            .store
+            .inner()
+            .log_time()
+            .0
+            .saturating_sub(given.log_ms);
+        given.end.1 += waited_ms * MILLISECOND;
+        (!given.is_point || is_sure).then_some(given)
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Machine {
     pub owes: Option<Owes>,
     /// The time of day is wrong by so many milliseconds.
     pub wall_offset_ms: i64,
+    /// When it was last set.
+    pub wall_set_at: Option<Nanos>,
     /// The process, if it runs.
     pub process: Option<Process>,
     /// Numbers the processes; what an earlier one waited for concerns nobody.
@@ -313,6 +315,7 @@ impl Machine {
             rolled_back: false,
             owes: None,
             wall_offset_ms: 0,
+            wall_set_at: None,
             process: None,
             run: 0,
             busy_until: 0,

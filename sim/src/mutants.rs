@@ -55,6 +55,7 @@ const CONTROL: &[&str] = &[
     "lease-though-not-wanted",
     "lineage-given-early",
     "lineage-kept-before-durable",
+    "log-time-jumps",
     "lost-connection-breaks-promise",
     "membership-not-rolled-back",
     "move-of-another-life",
@@ -92,6 +93,7 @@ const CONTROL: &[&str] = &[
     "voters-drift-not-asked",
     "voters-promise-not-asked",
     "votes-of-strangers",
+    "wall-clock-is-the-logs-time",
     "wall-clock-told-early",
 ];
 

@@ -56,6 +56,8 @@ const OUTCOMES: &[&str] = &[
     "snapshot not installed",
     "straggler joined",
     "a life judged to be long enough",
+    "a life judged though a clock was set",
+    "a point of time judged, the log not at the day's",
     "a life watched to its end",
     "a tick with the wall clock",
     "a tick without the wall clock",

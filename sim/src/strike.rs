@@ -61,6 +61,7 @@ impl World {
             Kind::WallClock { seconds } => {
                 // A clock that is far ahead is set right the next time.
                 let machine = &mut self.machines[anyone];
+                machine.wall_set_at = Some(self.now);
                 machine.wall_offset_ms = match machine.wall_offset_ms {
                     DAY_MS.. => 0,
                     offset_ms => offset_ms + i64::from(seconds) * 1_000,
@@ -537,7 +538,6 @@ impl World {
                 // A disk that stood still goes on now.
                 self.queue.set(self.now, Event::LogDone(place, run));
             }
-            if machine.process.is_none() {
             if let Some(process) = &mut machine.process {
                 // And so do the snapshot threads, in their order.
                 process.pieces_until = self.now;
@@ -546,6 +546,7 @@ impl World {
                     self.queue.set(self.now, done);
                 }
             }
+            if machine.process.is_none() {
                 self.queue.set(self.now, Event::Boot(place));
             } else {
                 machine.busy_until = machine.busy_until.min(self.now);

@@ -380,6 +380,9 @@ impl World {
                     if let Some(operation) = operation_of(payload) {
                         self.checks.carries_out(entry.index, operation, first);
                     }
+                    if first {
+                        self.note_life(place, payload);
+                    }
                 }
                 RecordKind::Tick => {
                     process.tick(payload);
@@ -449,19 +452,22 @@ impl World {
             barrier: Index(0),
             awaited: Index(0),
         };
+        let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(0);
+        let drift_ppm = self.plan.settings.drift_ppm_max;
+        self.lives.term_begins(term, now, wall_ms, drift_ppm);
     }
 
     /// What is to be done every now and then.
     fn keep_house(&mut self, place: usize) {
         let now = self.now;
+        // As in the node: what a leader tells is what its clocks show in this turn.
+        self.begin_term(place);
         self.tick_if_deadline_passed(place);
         self.tick_if_time_is_awaited(place);
         self.look_at_a_life(place);
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        // As in the node: what a leader tells is what its clocks show in this turn.
-        self.begin_term(place);
         if process.committed > process.applied {
             self.apply(place);
             self.carry_out_all(place);

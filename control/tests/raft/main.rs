@@ -5,6 +5,7 @@ mod fence;
 mod groups;
 mod hostile;
 mod hosts;
+mod log_clock;
 #[cfg(feature = "mutants")]
 mod mutants;
 mod plane;

@@ -1,5 +1,6 @@
-//! For each safety check: leaving it out must be noticed, by a scenario or by a random cluster.
-use crate::{random, scenarios};
+//! For each safety check: leaving it out must be noticed, by a scenario, by a random cluster, or by what the
+//! log's time relies on.
+use crate::{log_clock, random, scenarios};
 use quorumwire_mutants::{activate, reached};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -128,6 +129,10 @@ const MUTANTS: &[(&str, &str)] = &[
     (
         "lease-though-not-wanted",
         "reads resting on clocks where nobody may rely on them",
+    ),
+    (
+        "log-time-jumps",
+        "what had time left ended when a clock is set",
     ),
     (
         "lost-connection-breaks-promise",
@@ -261,6 +266,10 @@ const MUTANTS: &[(&str, &str)] = &[
         "a leader elected by those who have no vote",
     ),
     (
+        "wall-clock-is-the-logs-time",
+        "a point of time that is past for the log before it has come",
+    ),
+    (
         "wall-clock-told-early",
         "states that differ, for older code reads half of a tick",
     ),
@@ -305,6 +314,11 @@ fn killer(name: &'static str) -> Option<String> {
     }
     if !killers.is_empty() {
         return Some(told_short(&killers));
+    }
+    activate(Some(name));
+    let keeps_time = log_clock::the_logs_time_moves_slowly_and_says_what_day_it_is;
+    if catch_unwind(keeps_time).is_err() {
+        return Some("control's log_clock".to_owned());
     }
     let mut was_reached = false;
     let killed = (1..=SEEDS).find_map(|seed| {
