@@ -67,6 +67,14 @@ impl Running {
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
+    /// Whether the process has said what it does upon this signal. Before, one that is ignored here is ignored there.
+    fn catches(&self, signal: Signal) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        mask.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+    }
+
     fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         wait_for("the command to end", || {
@@ -307,6 +315,8 @@ fn bench_ends_before_its_time() {
     ];
     let bench = |command: &mut Command| {
         let running = Running(command.spawn().unwrap());
+        // Not the connection alone: it may be that of a test which has left this port to the system.
+        wait_for("signals to be caught", || running.catches(Signal::INT));
         listener.accept().unwrap();
         running
     };
