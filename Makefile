@@ -69,7 +69,7 @@ RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time
 # took. The planted bugs are compiled anew, before the clusters begin: nothing is compiled beside those.
 # On two quiet cores, in minutes: 3.4 for lints, 11.4 to compile, 2.4 for what has no cluster, 2.1 for planes, 15 for
 # clusters; beside these there is room for 12 minutes of processor time, of which 6 are used. Dependencies that are not
-# optimised compile in 3 minutes less, but a slow learner under TLS then falls behind for ever.
+# optimised compile in 3 minutes less, but a slow learner under TLS does not catch up in time then.
 PLANTED_CONTROL := cargo test --locked --package quorumwire-control --features mutants --test raft
 PLANTED_FASTPATH := cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step --test engine
 

@@ -55,7 +55,7 @@ pub const WORK_MAX: usize = 64 << 20;
 /// are invisible, also to snapshots.
 pub const EXPIRED_PER_COMMAND: usize = 128;
 
-/// How many it removes at most, which takes some 60 ms.
+/// How many it removes at most: as much work as one command may be, in the measure of [`WORK_MAX`].
 pub const EXPIRED_PER_COMMAND_MAX: usize = WORK_MAX / store::PER_ITEM_GONE;
 
 /// How many items one command evicts at most; the next ones, and ticks that come because of it, go on.

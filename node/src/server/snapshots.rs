@@ -516,6 +516,16 @@ mod tests {
         drop(may_go_on);
     }
 
+    /// A job for a thread that goes on only when told to.
+    fn slow_job() -> (Job, Receiver<()>, mpsc::Sender<()>) {
+        let (slow, has_begun, may_go_on) = Slow::new();
+        let job: Job = Box::new(move || {
+            slow.write(&mut io::sink()).ok(); // it only takes its time
+            Event::Discarded
+        });
+        (job, has_begun, may_go_on)
+    }
+
     /// What a store throws away that holds so many items of 100 KB.
     fn thrown_away(items: u64) -> Discarded {
         let mut store = Store::new();
@@ -555,11 +565,7 @@ mod tests {
             snapshots.free(thrown_away(1)) > 0,
             "little is freed at once"
         );
-        let (slow, has_begun, may_go_on) = Slow::new();
-        let slow: Job = Box::new(move || {
-            slow.write(&mut io::sink()).ok(); // it only takes its time
-            Event::Discarded
-        });
+        let (slow, has_begun, may_go_on) = slow_job();
         snapshots.pieces.try_send(slow).unwrap();
         has_begun.recv().unwrap();
         assert_eq!(snapshots.free(thrown_away(400)), 0);
@@ -572,11 +578,7 @@ mod tests {
         }
         assert_eq!(snapshots.free(thrown_away(400)), 0);
         // The queue is full.
-        let (slow, has_begun, may_go_on) = Slow::new();
-        let slow: Job = Box::new(move || {
-            slow.write(&mut io::sink()).ok(); // it only takes its time
-            Event::Discarded
-        });
+        let (slow, has_begun, may_go_on) = slow_job();
         snapshots.pieces.send(slow).unwrap();
         has_begun.recv().unwrap();
         for _ in 0..PIECES_WAITING_MAX {
