@@ -4,7 +4,7 @@ use crate::keys::read_private;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_client::CertificateTime;
 use quorumwire_interfaces::ReplicaId;
-use rustls::client::Resumption;
+use rustls::client::{Resumption, WantsClientCert};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -12,8 +12,8 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig,
-    ServerConnection,
+    CertificateError, ClientConfig, ClientConnection, ConfigBuilder, Connection, RootCertStore,
+    ServerConfig, ServerConnection,
 };
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -546,15 +546,23 @@ fn accepting(
     Ok(config)
 }
 
+/// One who connects and trusts these authorities; what it shows itself is not said yet.
+pub fn trusting(
+    roots: impl Into<Arc<RootCertStore>>,
+) -> anyhow::Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
+    Ok(
+        ClientConfig::builder_with_details(provider(), Arc::new(CertificateTime))
+            .with_protocol_versions(&[&TLS13])?
+            .with_root_certificates(roots),
+    )
+}
+
 fn dialing(
     roots: Arc<RootCertStore>,
     own: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> anyhow::Result<ClientConfig> {
-    let mut config = ClientConfig::builder_with_details(provider(), Arc::new(CertificateTime))
-        .with_protocol_versions(&[&TLS13])?
-        .with_root_certificates(roots)
-        .with_client_auth_cert(own, key)?;
+    let mut config = trusting(roots)?.with_client_auth_cert(own, key)?;
     config.resumption = Resumption::disabled();
     config.enable_sni = false; // it would tell the cluster's name to whoever listens
     Ok(config)

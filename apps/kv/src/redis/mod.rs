@@ -27,7 +27,7 @@ pub use command::answer_command;
 pub use parse::{Broken, Parsed, parse};
 pub use script::Script;
 pub use skip::{Skip, Skipped};
-pub use spec::{KeySpec, Kind, Spec, classify, find, spec, why_refused};
+pub use spec::{KeySpec, Kind, QUOTED_BYTES_MAX, Spec, classify, find, quoted, spec, why_refused};
 pub use words::Words;
 
 /// The answer to what has been done and has nothing to tell.

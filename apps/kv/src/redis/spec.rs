@@ -241,10 +241,10 @@ pub fn find(words: &Words<'_>) -> Result<&'static Spec, Vec<u8>> {
 }
 
 /// How much of what a client sent goes back in an error, in bytes.
-const QUOTED_BYTES_MAX: usize = 128;
+pub const QUOTED_BYTES_MAX: usize = 128;
 
 /// The start of a word as C shows it: up to a NUL.
-fn quoted(word: &[u8], bytes_max: usize) -> &[u8] {
+pub fn quoted(word: &[u8], bytes_max: usize) -> &[u8] {
     let start = &word[..word.len().min(bytes_max)];
     start.split(|&byte| byte == 0).next().unwrap_or_default()
 }

@@ -3,12 +3,10 @@ use super::connection::Request;
 use super::protocol::{Answer, Protocol};
 use crate::commands::ask::{Asked, needs_tls, speaks_tls};
 use crate::keys::read_private;
-use crate::tls::{provider, read_certificates, read_key, store_of};
+use crate::tls::{read_certificates, read_key, store_of, trusting};
 use anyhow::{Context as _, bail};
 use mio::net::TcpStream;
-use quorumwire_client::CertificateTime;
 use rustls::pki_types::ServerName;
-use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -93,9 +91,7 @@ impl WayFlags {
             return Ok(None);
         };
         let roots = read_certificates(authorities).and_then(store_of);
-        let config = ClientConfig::builder_with_details(provider(), Arc::new(CertificateTime))
-            .with_protocol_versions(&[&TLS13])?
-            .with_root_certificates(roots.context("--tls-ca")?);
+        let config = trusting(roots.context("--tls-ca")?)?;
         Ok(Some(match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => {
                 let chain = read_certificates(certificate).context("--tls-cert")?;

@@ -1,7 +1,7 @@
 //! What could not be carried out, in the words of Redis' protocol. The replica's own texts are those of
 //! `answers.rs`; the first word tells clients of Redis what kind of trouble it is.
 
-use quorumwire_kv::redis::{Broken, TRANSACTION_COMMANDS_MAX, Words};
+use quorumwire_kv::redis::{Broken, QUOTED_BYTES_MAX, TRANSACTION_COMMANDS_MAX, Words, quoted};
 use quorumwire_kv::{COMMAND_BYTES_MAX, WhyRefused};
 
 /// How the replica's own texts begin.
@@ -54,14 +54,10 @@ pub fn unknown_client_too_long() -> Broken {
 pub const SYNTAX: &[u8] = b"ERR syntax error";
 pub const NOT_AN_INTEGER: &[u8] = b"ERR value is not an integer or out of range";
 
-/// As much of a client's word as an error repeats, in bytes.
-const QUOTED_BYTES_MAX: usize = 128;
-
-/// An error's text with a client's word in it, as C shows it: up to a NUL.
+/// An error's text with a client's word in it.
 pub fn quoting(before: &str, word: &[u8], after: &str) -> Vec<u8> {
-    let start = &word[..word.len().min(QUOTED_BYTES_MAX)];
-    let start = start.split(|&byte| byte == 0).next().unwrap_or_default();
-    [before.as_bytes(), start, after.as_bytes()].concat()
+    let word = quoted(word, QUOTED_BYTES_MAX);
+    [before.as_bytes(), word, after.as_bytes()].concat()
 }
 
 /// A subcommand that takes so many words, but not so many at once.
