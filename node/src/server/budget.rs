@@ -39,7 +39,7 @@ const PURPOSES: usize = 5;
 /// Time of one purpose in this turn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
-    time: Duration,
+    time_ns: u64,
     /// Whether it was told to stop.
     is_cut: bool,
     /// For how many turns before this one it had to wait for the others.
@@ -49,8 +49,10 @@ struct Used {
 /// What is left of a turn.
 #[derive(Debug)]
 pub struct Budget {
-    turn: Duration,
+    turn_ns: u64,
     used: [Used; PURPOSES],
+    /// The time of all purposes in this turn: it is asked for with every entry and request.
+    all_ns: u64,
     /// When the clock was looked at, and the work done by then.
     looked_at: (Now, u64),
     /// Turns in which there was more to do than time, for each purpose.
@@ -60,8 +62,9 @@ pub struct Budget {
 impl Budget {
     pub fn new(election_timeout: Duration) -> Self {
         Self {
-            turn: (election_timeout / PARTS_OF_ELECTION_TIMEOUT).min(TURN_MAX),
+            turn_ns: nanoseconds((election_timeout / PARTS_OF_ELECTION_TIMEOUT).min(TURN_MAX)),
             used: [Used::default(); PURPOSES],
+            all_ns: 0,
             looked_at: (Now::default(), 0),
             cut: [0; PURPOSES],
         }
@@ -69,9 +72,10 @@ impl Budget {
 
     /// A turn begins: all have their time again.
     pub fn begin_turn(&mut self) {
+        self.all_ns = 0;
         for (used, cut) in self.used.iter_mut().zip(&mut self.cut) {
             *cut += u64::from(used.is_cut);
-            let had_none = used.is_cut && used.time.is_zero();
+            let had_none = used.is_cut && used.time_ns == 0;
             *used = Used {
                 waited: if had_none { used.waited + 1 } else { 0 },
                 ..Used::default()
@@ -87,10 +91,9 @@ impl Budget {
     /// Whether another piece of work may begin. Asked only by those who have one.
     pub fn may_go_on(&mut self, purpose: Purpose) -> bool {
         let own = self.used[purpose as usize];
-        let all: Duration = self.used.iter().map(|used| used.time).sum();
-        let comes_before = |other: &Used| other.time.is_zero() && other.waited > own.waited;
-        let is_over = own.time >= self.turn / 2 || all >= self.turn;
-        let may = !is_over && (!own.time.is_zero() || !self.used.iter().any(comes_before));
+        let comes_before = |other: &Used| other.time_ns == 0 && other.waited > own.waited;
+        let is_over = own.time_ns >= self.turn_ns / 2 || self.all_ns >= self.turn_ns;
+        let may = !is_over && (own.time_ns > 0 || !self.used.iter().any(comes_before));
         self.used[purpose as usize].is_cut |= !may;
         may
     }
@@ -102,8 +105,10 @@ impl Budget {
 
     /// Time has passed for this purpose.
     pub fn took(&mut self, purpose: Purpose, now: Now, work_done: u64) {
-        let passed = now.0.saturating_sub(self.looked_at.0.0);
-        self.used[purpose as usize].time += passed;
+        let passed_ns = nanoseconds(now.0.saturating_sub(self.looked_at.0.0));
+        for time_ns in [&mut self.used[purpose as usize].time_ns, &mut self.all_ns] {
+            *time_ns = time_ns.saturating_add(passed_ns);
+        }
         self.begin(now, work_done);
     }
 
@@ -113,6 +118,10 @@ impl Budget {
             self.took(purpose, clock(), work_done);
         }
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Core {

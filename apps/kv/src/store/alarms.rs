@@ -75,6 +75,10 @@ impl Alarms {
             .map_or(NEVER, |(alarm, _)| alarm.at_ms)
     }
 
+    pub(super) fn are_none(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
     /// How many there are.
     pub(super) fn count(&self) -> u64 {
         self.hashes.len() as u64

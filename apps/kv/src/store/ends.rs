@@ -64,6 +64,10 @@ impl Ends {
         (all, steps)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(BTreeMap::is_empty)
+    }
+
     /// Removes a few sums of spans that are over.
     pub(super) fn sweep(&mut self, now_ms: u64, most: usize) {
         for (spans, shift) in self.0.iter_mut().zip(SHIFTS) {

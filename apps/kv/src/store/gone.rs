@@ -109,6 +109,9 @@ impl Store {
 
     /// The order in which items are evicted is not kept any more, or has no items.
     pub(super) fn discard_ranks(&mut self) {
+        if self.memory.order.has_discarded_none() {
+            return;
+        }
         for ranks in self.memory.order.take_discarded() {
             let count = ranks.len() as u64;
             let bytes = count * ENTRY_BYTES;
@@ -121,6 +124,10 @@ impl Store {
     /// all items together take more than when some began to wait.
     fn remove_expired(&mut self) {
         let looks = EXPIRED_PER_COMMAND + self.alarms.take_set();
+        if self.alarms.are_none() && self.memory.has_no_ends() {
+            self.gone.bytes_least = None;
+            return;
+        }
         self.memory.sweep(2 * looks); // each may have been given an end twice
         let bytes_least = self.gone.bytes_least.unwrap_or(self.memory.all_bytes());
         let mut is_all = false;

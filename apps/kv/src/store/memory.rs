@@ -163,6 +163,11 @@ impl Memory {
         std::mem::take(&mut self.ending)
     }
 
+    /// Whether no item has an end that is to come, and all sums of ends that have passed are removed.
+    pub(super) fn has_no_ends(&self) -> bool {
+        self.ending.is_empty()
+    }
+
     /// Removes a few sums of ends that have passed.
     pub(super) fn sweep(&mut self, most: usize) {
         self.ending.sweep(self.now_ms, most);
@@ -280,6 +285,10 @@ impl Order {
         if !ranks.is_empty() {
             self.discarded.push(ranks);
         }
+    }
+
+    pub(super) const fn has_discarded_none(&self) -> bool {
+        self.discarded.is_empty()
     }
 
     /// What was thrown away since the last time.
