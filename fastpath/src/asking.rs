@@ -41,11 +41,11 @@ pub struct Answered<'a> {
     pub sequence: u64,
     /// Where the command stands in the log; 0 if it does not.
     pub index: u64,
-    /// It was not carried out.
-    pub refused: bool,
+    /// Why it was not carried out.
+    pub refused: Option<quorumwire_interfaces::Reason>,
     /// The piece with this number is in the log, and others are missing: no answer to the command yet.
     pub piece: Option<u32>,
-    /// What the state machine said, or why it was refused.
+    /// What the state machine said, or for people why it was refused.
     pub payload: &'a [u8],
 }
 
@@ -126,7 +126,8 @@ impl Asking {
             session: header.session,
             sequence: header.sequence,
             index: header.index,
-            refused: header.flags & FLAG_REFUSED != 0,
+            refused: (header.flags & FLAG_REFUSED != 0)
+                .then(|| quorumwire_interfaces::Reason::from_code(header.previous_term)),
             payload,
         })
     }

@@ -454,11 +454,15 @@ impl<P: Place> Engine<P> {
             return;
         };
         let header = Header {
-            flags: if answer.refused { FLAG_REFUSED } else { 0 }
-                | if answer.fragment { FLAG_FRAGMENT } else { 0 },
+            flags: if answer.refused.is_some() {
+                FLAG_REFUSED
+            } else {
+                0
+            } | if answer.fragment { FLAG_FRAGMENT } else { 0 },
             payload_bytes,
             payload_crc32c: checksum(answer.payload),
             index: answer.index.0,
+            previous_term: answer.refused.map_or(0, |reason| reason.code().into()),
             session: answer.session,
             sequence: answer.sequence,
             ..self.said(Kind::Answer)

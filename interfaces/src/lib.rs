@@ -1,7 +1,9 @@
 //! The traits everything hangs on, and the words they share. No logic lives here.
 mod plane;
+mod reason;
 
 pub use plane::*;
+pub use reason::{Executed, Reason};
 
 use std::fmt;
 use std::io;

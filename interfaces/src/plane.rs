@@ -1,6 +1,6 @@
 //! Data planes: places where the common case runs. A plane moves entries of one *fast term* while it is
 //! engaged, and nothing at any other time.
-use crate::{GroupId, Index, ReplicaId, Term};
+use crate::{GroupId, Index, Reason, ReplicaId, Term};
 use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
@@ -188,8 +188,8 @@ pub struct Answer<'a> {
     pub sequence: u64,
     /// Where the command stands in the log; 0 if it does not.
     pub index: Index,
-    /// It was not carried out; the payload says why.
-    pub refused: bool,
+    /// Why it was not carried out; then the payload says it for people.
+    pub refused: Option<Reason>,
     /// It was a piece of a command and is in the log; the answer to the whole command comes by itself.
     /// The payload is the piece's number (4 bytes, big-endian).
     pub fragment: bool,

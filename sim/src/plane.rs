@@ -319,7 +319,7 @@ impl Plane {
                 session: header.session,
                 sequence: header.sequence,
                 index,
-                refused: false,
+                refused: None,
                 fragment: false,
                 payload: &[],
             });

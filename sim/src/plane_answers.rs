@@ -7,16 +7,9 @@ use crate::plane::{PlaneRequest, Submission};
 use crate::turn::Applying;
 use crate::world::World;
 use quorumwire_control::{Refusal, Role, put_payload, record_kind};
-use quorumwire_interfaces::{Answer, Command, Index};
-use quorumwire_sessions::{Outcome, Place, Refusal as Refused, SESSION_HEADER_BYTES};
+use quorumwire_interfaces::{Answer, Command, Index, Reason};
+use quorumwire_sessions::{Outcome, Place, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
-
-// The node's words: clients decide by them whether to ask again.
-const UNKNOWN: &str = "SERVER_ERROR outcome unknown: leadership moved\r\n";
-const NOT_LEADER: &str = "SERVER_ERROR not leader: nothing was changed\r\n";
-const NOT_COMMITTED: &str = "SERVER_ERROR not executed: another leader took over\r\n";
-const BUSY: &str = "SERVER_ERROR busy: too many requests under way\r\n";
-const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until space returns\r\n";
 
 impl World {
     /// Takes on what came to a plane that could not take it itself.
@@ -30,8 +23,8 @@ impl World {
         for request in std::mem::take(&mut plane.requests) {
             self.counts.see("plane left a request to software");
             let origin = Origin::Plane(request.from, request.session, request.sequence);
-            if let Some(refusal) = self.refuses_plane_request(place, &request, origin) {
-                self.answer_plane(place, origin, Index(0), (true, false), refusal.as_bytes());
+            if let Some(reason) = self.refuses_plane_request(place, &request, origin) {
+                self.refuse_plane_client(place, origin, Index(0), reason);
             }
         }
         self.launch(place);
@@ -43,20 +36,20 @@ impl World {
         place: usize,
         request: &PlaneRequest,
         origin: Origin,
-    ) -> Option<&'static str> {
+    ) -> Option<Reason> {
         let clock = self.machines[place].clock(self.now);
         self.begin_term(place);
         let process = self.machines[place].process.as_mut()?;
         if process.replica.role() != Role::Leader {
-            return Some(NOT_LEADER);
+            return Some(Reason::NotLeader);
         }
         if process.journal.full {
-            return Some(DISK_FULL);
+            return Some(Reason::DiskFull);
         }
         if process.leads_fast_term() {
             let plane = process.plane.as_mut().filter(|plane| plane.has_room());
             let Some(plane) = plane else {
-                return Some(BUSY);
+                return Some(Reason::Busy);
             };
             plane.waiting.push_back(Submission {
                 kind: request.kind,
@@ -86,7 +79,7 @@ impl World {
                 });
                 None
             }
-            Err(Refusal::NotLeader { .. }) => Some(NOT_LEADER),
+            Err(Refusal::NotLeader { .. }) => Some(Reason::NotLeader),
             Err(
                 Refusal::Busy { .. }
                 | Refusal::Transferring
@@ -94,7 +87,7 @@ impl World {
                 | Refusal::ChangeInProgress
                 | Refusal::Invalid(_)
                 | Refusal::TimedOut,
-            ) => Some(BUSY),
+            ) => Some(Reason::Busy),
         }
     }
 
@@ -103,8 +96,7 @@ impl World {
         match origin {
             Origin::Operation(operation) => self.refuse(place, operation),
             Origin::Plane(..) => {
-                let text = NOT_COMMITTED.as_bytes();
-                self.answer_plane(place, origin, Index(0), (true, false), text);
+                self.refuse_plane_client(place, origin, Index(0), Reason::NotCommitted);
             }
         }
     }
@@ -121,44 +113,33 @@ impl World {
         let index = command.index;
         match fate {
             Fate::NotDone => {
-                self.answer_plane(
-                    place,
-                    origin,
-                    Index(0),
-                    (true, false),
-                    NOT_COMMITTED.as_bytes(),
-                );
+                self.refuse_plane_client(place, origin, Index(0), Reason::NotCommitted);
             }
             Fate::Unknown => {
-                self.answer_plane(place, origin, Index(0), (true, false), UNKNOWN.as_bytes());
+                self.refuse_plane_client(place, origin, Index(0), Reason::OutcomeUnknown);
             }
             Fate::Applied(Outcome::Incomplete) => {
                 let payload = command.payload.get(SESSION_HEADER_BYTES..);
                 if let Some(number) = payload.and_then(|rest| rest.first_chunk::<4>()) {
-                    self.answer_plane(place, origin, index, (false, true), number);
+                    self.answer_plane(place, origin, index, (None, true), number);
                 }
             }
             Fate::Applied(Outcome::Refused(refusal)) => {
-                let text = match refusal {
-                    Refused::AnswerGone => format!("SERVER_ERROR {refusal}\r\n"),
-                    Refused::Malformed
-                    | Refused::TooOld
-                    | Refused::UnknownSession
-                    | Refused::TooManySessions => {
-                        format!("SERVER_ERROR not executed: {refusal}\r\n")
-                    }
-                };
-                self.answer_plane(place, origin, index, (true, false), text.as_bytes());
+                self.refuse_plane_client(place, origin, index, refusal.reason());
             }
             Fate::Applied(outcome) => {
                 if outcome == Outcome::Repeated {
                     self.counts.see("repeated, answered from the session");
                 }
-                self.answer_plane(place, origin, index, (false, false), &reply);
+                self.answer_plane(place, origin, index, (None, false), &reply);
             }
         }
         self.reply = reply;
         self.launch(place);
+    }
+
+    fn refuse_plane_client(&mut self, place: usize, origin: Origin, index: Index, why: Reason) {
+        self.answer_plane(place, origin, index, (Some(why), false), &[]);
     }
 
     fn answer_plane(
@@ -166,7 +147,7 @@ impl World {
         place: usize,
         origin: Origin,
         index: Index,
-        (refused, fragment): (bool, bool),
+        (refused, fragment): (Option<Reason>, bool),
         payload: &[u8],
     ) {
         let Origin::Plane(to, session, sequence) = origin else {

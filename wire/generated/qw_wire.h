@@ -56,7 +56,8 @@ enum qw_flag {
 	 * bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is
 	 * in the log, the command is not complete. */
 	QW_FLAG_FRAGMENT = 8,
-	/* ANSWER: it was not carried out; the payload is a text that says why. */
+	/* ANSWER: there is none of the state machine; `previous_term` says why, the payload says
+	 * it for people. */
 	QW_FLAG_REFUSED = 16,
 	/* APPEND: the payload is several commands, each carried out by itself, in this order
 	 * (README.md). No client may set it. */
@@ -161,7 +162,8 @@ struct qw_header {
 	/* APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT:
 	 * first one missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown. */
 	__u64 index;
-	/* APPEND: term of the entry before. Zero otherwise. */
+	/* APPEND: term of the entry before. ANSWER that is refused: the number of the reason
+	 * (README.md). Zero otherwise. */
 	__u64 previous_term;
 	/* Highest index the sender knows to be committed. */
 	__u64 commit_index;

@@ -24,7 +24,7 @@ mod tests;
 pub use fragments::{FRAGMENTS_BYTES_MAX, FRAGMENTS_PER_COMMAND_MAX};
 
 use fragments::{Fragment, Fragments};
-use quorumwire_interfaces::{Applied, Frozen, Index, LogTime, StateMachine};
+use quorumwire_interfaces::{Applied, Frozen, Index, LogTime, Reason, StateMachine};
 use std::io;
 use table::{Before, Table};
 
@@ -79,6 +79,20 @@ pub enum Refusal {
     /// [`SESSIONS_MAX`] sessions are in use.
     #[error("too many sessions")]
     TooManySessions,
+}
+
+impl Refusal {
+    /// What whoever asked is told.
+    #[must_use]
+    pub const fn reason(self) -> Reason {
+        match self {
+            Self::Malformed => Reason::Malformed,
+            Self::AnswerGone => Reason::AnswerGone,
+            Self::TooOld => Reason::SequenceTooOld,
+            Self::UnknownSession => Reason::UnknownSession,
+            Self::TooManySessions => Reason::TooManySessions,
+        }
+    }
 }
 
 /// Where a command stands.

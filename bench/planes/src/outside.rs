@@ -168,7 +168,7 @@ impl Client<'_> {
         }
         let (session, sequence, done) = if self.load.keys.is_some() {
             let answer = self.asking.answer(datagram).ok()?;
-            (answer.session, answer.sequence, !answer.refused)
+            (answer.session, answer.sequence, answer.refused.is_none())
         } else {
             let number =
                 |at: Range<usize>| Some(u64::from_be_bytes(datagram.get(at)?.try_into().ok()?));

@@ -1,5 +1,5 @@
-//! What a refusal means, by the first words of its text. They are the server's promise, see the node's
-//! answers.
+//! What a client of planes makes of a refusal.
+use quorumwire_interfaces::Reason;
 
 /// What to do about a refused request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -20,30 +20,30 @@ pub enum Verdict {
     Unknown,
 }
 
-/// Text in front, what it means; the first one that fits counts.
-const WORDS: [(&str, Verdict); 12] = [
-    ("not leader", Verdict::TryAgain),
-    ("no leader", Verdict::TryAgain),
-    ("busy", Verdict::TryAgain),
-    // Said of this packet only: one sent before may be in the log and wait for the very disk.
-    ("disk full", Verdict::TryAgain),
-    ("outcome unknown", Verdict::TryAgain),
-    ("not executed: another leader", Verdict::TryAgain),
-    ("not executed: this replica is stopping", Verdict::TryAgain),
-    ("not executed: too many sessions", Verdict::TryLater),
-    ("not executed: unknown session", Verdict::SessionGone),
-    ("not executed: sequence too old", Verdict::Unknown),
-    ("already executed", Verdict::AnswerGone),
-    ("executed", Verdict::AnswerGone),
-];
-
 impl Verdict {
-    /// Of a refusal's text. What is not known here counts as not carried out, as a server that refuses
-    /// says.
+    /// Of a refusal's reason.
     #[must_use]
-    pub fn of(text: &str) -> Self {
-        let text = text.strip_prefix("SERVER_ERROR ").unwrap_or(text);
-        let known = WORDS.iter().find(|(words, _)| text.starts_with(words));
-        known.map_or(Self::NotExecuted, |(_, verdict)| *verdict)
+    pub const fn of(reason: Reason) -> Self {
+        match reason {
+            // Disk full is said of this packet only: one sent before may be in the log and wait for the very disk.
+            Reason::OutcomeUnknown
+            | Reason::NoLeader
+            | Reason::NotLeader
+            | Reason::Busy
+            | Reason::DiskFull
+            | Reason::Stopping
+            | Reason::NotCommitted
+            | Reason::Removed
+            | Reason::DataGone => Self::TryAgain,
+            Reason::TooManySessions => Self::TryLater,
+            Reason::Overdue
+            | Reason::PiecesGone
+            | Reason::Malformed
+            | Reason::NotServed
+            | Reason::TooManyKeys => Self::NotExecuted,
+            Reason::AnswerGone | Reason::AnswerTooLong | Reason::NoWayBack => Self::AnswerGone,
+            Reason::UnknownSession => Self::SessionGone,
+            Reason::SequenceTooOld => Self::Unknown,
+        }
     }
 }

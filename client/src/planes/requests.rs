@@ -4,7 +4,7 @@ use super::refusal::Verdict;
 use super::settings::{IDLE_MAX, Settings, WINDOW};
 use super::{COMMAND_BYTES_MAX, Error};
 use quorumwire_fastpath::{Answered, Asking, REQUEST_BYTES_MAX, Request};
-use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys};
+use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys, Reason};
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -258,8 +258,8 @@ impl Requests {
             self.prefer(from);
             return self.send_more_pieces(now, answer.sequence);
         }
-        if answer.refused {
-            return self.refused(now, from, &answer);
+        if let Some(reason) = answer.refused {
+            return self.refused(now, from, &answer, reason);
         }
         // A blind answer says that the command is committed, not that its session is known.
         if !pending.sent_blind {
@@ -275,12 +275,12 @@ impl Requests {
         self.finish(answer.sequence, Ok(payload));
     }
 
-    fn refused(&mut self, now: Since, from: SocketAddr, answer: &Answered<'_>) {
+    fn refused(&mut self, now: Since, from: SocketAddr, answer: &Answered<'_>, reason: Reason) {
         self.counters.refused += 1;
         let text = String::from_utf8_lossy(answer.payload).trim().to_owned();
         let sequence = answer.sequence;
         self.known_at = None;
-        match Verdict::of(&text) {
+        match Verdict::of(reason) {
             Verdict::TryAgain => self.try_elsewhere(now, from, sequence),
             Verdict::TryLater => {} // as if nothing had been heard
             Verdict::NotExecuted => self.finish_not_executed(sequence, text),

@@ -3,11 +3,13 @@ use super::requests::{Requests, Ticket};
 use super::settings::{IDLE_MAX, Settings, WINDOW};
 use super::{COMMAND_BYTES_MAX, Error};
 use quorumwire_fastpath::{Engine, Options, Outbox};
-use quorumwire_interfaces::{Answer, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys};
+use quorumwire_interfaces::{Answer, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys, Reason};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
+/// What a refusal says for people.
+const WHY: &str = "not now";
 
 fn replica(number: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 7000 + number))
@@ -119,7 +121,13 @@ impl World {
         asked
     }
 
-    fn answer(&mut self, asked: &Asked, refused: bool, fragment: bool, payload: &[u8]) -> Vec<u8> {
+    fn answer(
+        &mut self,
+        asked: &Asked,
+        refused: Option<Reason>,
+        fragment: bool,
+        payload: &[u8],
+    ) -> Vec<u8> {
         let answer = Answer {
             to: replica(0),
             session: asked.session,
@@ -139,12 +147,12 @@ impl World {
     }
 
     fn done(&mut self, asked: &Asked, payload: &[u8]) {
-        let answer = self.answer(asked, false, false, payload);
+        let answer = self.answer(asked, None, false, payload);
         self.deliver(asked.to, &answer);
     }
 
-    fn refused(&mut self, asked: &Asked, text: &str) {
-        let answer = self.answer(asked, true, false, text.as_bytes());
+    fn refused(&mut self, asked: &Asked, reason: Reason) {
+        let answer = self.answer(asked, Some(reason), false, WHY.as_bytes());
         self.deliver(asked.to, &answer);
     }
 
@@ -171,7 +179,7 @@ fn answers_find_their_commands_and_others_are_dropped() {
     };
     world.done(&other, b"another session's");
     assert_eq!(world.requests.counters.dropped_not_awaited, 2);
-    let mut forged = world.answer(&asked[0], false, false, b"forged");
+    let mut forged = world.answer(&asked[0], None, false, b"forged");
     *forged.last_mut().unwrap() ^= 1;
     world.deliver(asked[0].to, &forged);
     world.deliver(asked[0].to, b"");
@@ -248,7 +256,7 @@ fn a_full_disk_refuses_no_command_that_was_sent_before() {
     let first = world.asked();
     world.wake();
     let again = world.asked();
-    world.refused(&again[0], "SERVER_ERROR disk full: x\r\n");
+    world.refused(&again[0], Reason::DiskFull);
     assert_eq!(world.requests.take(ticket), None, "it may be carried out");
     world.done(&first[0], b"done");
     assert_eq!(world.requests.take(ticket), Some(Ok(b"done".to_vec())));
@@ -260,8 +268,8 @@ fn a_refusal_that_may_pass_is_tried_elsewhere_and_others_are_errors() {
     let ticket = world.submit(b"x");
     let other = world.submit(b"y");
     let asked = world.asked();
-    world.refused(&asked[0], "SERVER_ERROR not leader: x\r\n");
-    world.refused(&asked[1], "SERVER_ERROR not leader: x\r\n");
+    world.refused(&asked[0], Reason::NotLeader);
+    world.refused(&asked[1], Reason::NotLeader);
     assert_eq!(world.requests.counters.replica_changes, 1, "once for both");
     world.wake();
     assert!(world.now < settings().retry, "soon: {:?}", world.now);
@@ -270,7 +278,7 @@ fn a_refusal_that_may_pass_is_tried_elsewhere_and_others_are_errors() {
     let again = world.asked();
     assert_eq!(again.len(), 2);
     assert!(again.iter().all(|it| it.to != asked[0].to));
-    world.refused(&again[0], "SERVER_ERROR not executed: malformed\r\n");
+    world.refused(&again[0], Reason::Malformed);
     let error = Error::OutcomeUnknown; // the first try may be in the log
     let first = again[0].payload == b"x";
     let (refused, left) = if first {
@@ -279,40 +287,31 @@ fn a_refusal_that_may_pass_is_tried_elsewhere_and_others_are_errors() {
         (other, ticket)
     };
     assert_eq!(world.requests.take(refused), Some(Err(error)));
-    world.refused(
-        &again[1],
-        "SERVER_ERROR already executed; its answer is not kept\r\n",
-    );
+    world.refused(&again[1], Reason::AnswerGone);
     let gone = world.requests.take(left);
     assert!(matches!(gone, Some(Err(Error::AnswerGone(_)))));
 }
 
 #[test]
 fn a_refusal_settles_a_command_only_if_it_was_sent_once() {
-    for (text, is_gone) in [
-        ("SERVER_ERROR not executed: malformed", false),
-        ("SERVER_ERROR not executed: unknown session", true),
-    ] {
+    for (reason, is_gone) in [(Reason::Malformed, false), (Reason::UnknownSession, true)] {
         let mut world = World::new(settings());
         let (once, twice) = (world.submit(b"once"), world.submit(b"twice"));
         let asked = world.asked();
-        world.refused(&asked[0], text);
+        world.refused(&asked[0], reason);
         let refused = world.requests.take(once);
-        assert_eq!(refused, Some(Err(Error::Refused(text.to_owned()))));
+        assert_eq!(refused, Some(Err(Error::Refused(WHY.to_owned()))));
         world.wake();
         let again = world.asked().remove(0);
         assert_eq!(again.sequence, asked[1].sequence);
-        world.refused(&again, text);
+        world.refused(&again, reason);
         let refused = world.requests.take(twice);
-        assert_eq!(refused, Some(Err(Error::OutcomeUnknown)), "{text}");
+        assert_eq!(refused, Some(Err(Error::OutcomeUnknown)), "{reason:?}");
         assert_eq!(world.requests.counters.outcomes_unknown, 1);
         let next = world.submit(b"next");
         let after = world.asked().remove(0);
-        assert_eq!(after.sequence == 1, is_gone, "{text}");
-        world.refused(
-            &after,
-            "SERVER_ERROR not executed: sequence too old for its session",
-        );
+        assert_eq!(after.sequence == 1, is_gone, "{reason:?}");
+        world.refused(&after, Reason::SequenceTooOld);
         let refused = world.requests.take(next);
         assert_eq!(refused, Some(Err(Error::OutcomeUnknown)));
     }
@@ -329,11 +328,11 @@ fn a_refused_piece_settles_its_command_only_if_no_piece_was_sent_again() {
             world.wake();
             assert_eq!(world.asked().len(), pieces.len());
         }
-        world.refused(&pieces[3], "SERVER_ERROR not executed: malformed");
+        world.refused(&pieces[3], Reason::Malformed);
         let expected = if again {
             Error::OutcomeUnknown
         } else {
-            Error::Refused("SERVER_ERROR not executed: malformed".to_owned())
+            Error::Refused(WHY.to_owned())
         };
         assert_eq!(world.requests.take(ticket), Some(Err(expected)));
     }
@@ -344,7 +343,7 @@ fn a_session_without_room_is_tried_again_later_under_its_number() {
     let mut world = World::new(settings());
     let ticket = world.submit(b"x");
     let asked = world.asked().remove(0);
-    world.refused(&asked, "SERVER_ERROR not executed: too many sessions\r\n");
+    world.refused(&asked, Reason::TooManySessions);
     assert_eq!(world.requests.take(ticket), None);
     assert_eq!(world.requests.counters.replica_changes, 0);
     world.wake();
@@ -382,7 +381,7 @@ fn a_write_is_blind_only_while_the_session_is_known() {
     let refused = world.submit_blind(b"c");
     let asked = world.asked().remove(0);
     assert!(asked.blind);
-    world.refused(&asked, "SERVER_ERROR not executed: malformed");
+    world.refused(&asked, Reason::Malformed);
     assert!(world.requests.take(refused).is_some());
     assert!(!world.goes_blind());
     assert!(world.goes_blind());
@@ -416,7 +415,7 @@ fn a_session_that_is_gone_or_was_silent_is_followed_by_a_new_one() {
     world.submit(b"a");
     world.submit(b"b");
     let asked = world.asked();
-    world.refused(&asked[0], "SERVER_ERROR not executed: unknown session\r\n");
+    world.refused(&asked[0], Reason::UnknownSession);
     let now = world.now;
     let early = world.requests.submit(now, b"c", false);
     assert_eq!(early, Err(Error::WindowFull), "b may still be answered");
@@ -463,7 +462,7 @@ fn a_long_command_goes_in_pieces_until_its_answer_comes() {
             }
             count = u32::from_be_bytes(*total) as usize;
             found.insert(u32::from_be_bytes(*number), bytes.to_vec());
-            let kept = world.answer(piece, false, true, number);
+            let kept = world.answer(piece, None, true, number);
             world.deliver(piece.to, &kept);
             if found.len() == count {
                 world.done(piece, b"STORED");

@@ -450,7 +450,7 @@ fn pieces_of_a_command_go_into_the_log_and_are_acknowledged_one_by_one() {
             session: 1,
             sequence: 1,
             index: Index(11),
-            refused: false,
+            refused: None,
             fragment: true,
             payload: &0_u32.to_be_bytes(),
         },

@@ -1,89 +1,108 @@
-//! What clients are told when a request could not be carried out. The first words after
-//! `SERVER_ERROR` classify: `not`, `no`, `busy`, `disk` mean that this sending of it was surely not
-//! executed; after `not executed: sequence too old` nobody can tell whether an earlier sending was.
-//! `outcome unknown` means that it may have been, or may yet be; `executed` and `already executed`, that it
-//! was. Clients of the data plane decide by these words whether to ask again.
-use quorumwire_sessions::Refusal;
+//! What people are told when a request has no answer of the state machine, in the words that all protocols share. What a
+//! program is to make of it, it knows by the reason itself where its protocol has a place for that.
+use quorumwire_interfaces::Reason;
 
-/// A write was in the log or on its way when leadership moved, or it took too long. A follower is not told which.
-pub const UNKNOWN: &str = "SERVER_ERROR outcome unknown: the write was not known to be committed in time, \
-                           or before leadership moved\r\n";
-/// Nobody leads, and nobody did for a while.
-pub const NO_LEADER: &str = "SERVER_ERROR no leader: nothing was changed, try again\r\n";
-/// The replica is no member any more.
-pub const REMOVED: &str =
-    "SERVER_ERROR no leader: this replica was removed from the cluster, nothing was changed\r\n";
-/// Nobody leads, and nobody ever will: no replica remembers anything.
-pub const DATA_GONE: &str = "SERVER_ERROR no leader: all replicas have forgotten what they held, the data is gone; see \
-                             `quorumwire status`\r\n";
-/// The replica stopped leading before the request reached the log.
-pub const NOT_LEADER: &str = "SERVER_ERROR not leader: leadership moved, nothing was changed\r\n";
-/// The write's place in the log went to another leader's entry.
-pub const NOT_COMMITTED: &str =
-    "SERVER_ERROR not executed: another leader took over, nothing was changed\r\n";
-/// A limit on requests under way is reached.
-pub const BUSY: &str = "SERVER_ERROR busy: too many requests under way, nothing was changed\r\n";
-/// The leader cannot store entries.
-pub const DISK_FULL: &str = "SERVER_ERROR disk full: writes are refused until space returns\r\n";
-/// What is asked for is over by the leader's clock, and the log cannot say so.
-pub const OVERDUE: &str = "SERVER_ERROR no answer: this key's time is over by the clock, and the log cannot say \
-                           so while writes are refused or too few replicas answer\r\n";
-/// The answer of a client of the data plane is longer than a packet.
-pub const DOES_NOT_FIT: &str = "SERVER_ERROR executed: the answer does not fit a packet\r\n";
-/// The answer was too long for a connection between replicas on which much waits already.
-pub const NO_WAY_BACK: &str = "SERVER_ERROR executed: the queue of answers is full\r\n";
-/// The process is stopping.
-pub const STOPPING: &str = "SERVER_ERROR not executed: this replica is stopping\r\n";
+/// Why, for people.
+pub const fn why(reason: Reason) -> &'static str {
+    match reason {
+        Reason::OutcomeUnknown => {
+            "outcome unknown: the write was not known to be committed in time, or before leadership moved"
+        }
+        Reason::SequenceTooOld => "not executed: sequence too old for its session",
+        Reason::AnswerGone => "already executed; its answer is not kept",
+        Reason::AnswerTooLong => "executed: the answer does not fit a packet",
+        Reason::NoWayBack => "executed: the queue of answers is full",
+        Reason::NoLeader => "no leader: nothing was changed, try again",
+        Reason::NotLeader => "not leader: leadership moved, nothing was changed",
+        Reason::Busy => "busy: too many requests under way, nothing was changed",
+        Reason::DiskFull => "disk full: writes are refused until space returns",
+        Reason::Stopping => "not executed: this replica is stopping",
+        Reason::NotCommitted => "not executed: another leader took over, nothing was changed",
+        Reason::TooManySessions => "not executed: too many sessions",
+        Reason::UnknownSession => "not executed: unknown session",
+        Reason::Removed => {
+            "no leader: this replica was removed from the cluster, nothing was changed"
+        }
+        Reason::DataGone => {
+            "no leader: all replicas have forgotten what they held, the data is gone; see `quorumwire status`"
+        }
+        Reason::Overdue => {
+            "no answer: this key's time is over by the clock, and the log cannot say so while writes are refused \
+             or too few replicas answer"
+        }
+        Reason::PiecesGone => "not executed: too many long commands under way, nothing was changed",
+        Reason::Malformed => "not executed: malformed",
+        Reason::NotServed => "not executed: not a read that is served here",
+        Reason::TooManyKeys => "not executed: a request asks for too many keys",
+    }
+}
 
-/// Pieces of the command were dropped before its last one came.
-pub const DROPPED: &str =
-    "SERVER_ERROR not executed: too many long commands under way, nothing was changed\r\n";
+/// The same; `instead` of what stands behind the colon, if that is known better.
+pub fn text(reason: Reason, instead: &[u8]) -> Vec<u8> {
+    let why = why(reason);
+    match why.split_once(": ") {
+        Some((kind, _)) if !instead.is_empty() => [kind.as_bytes(), b": ", instead].concat(),
+        Some(_) | None => why.into(),
+    }
+}
 
-/// A command of a session was not executed (again).
-pub fn refused(refusal: Refusal) -> Vec<u8> {
-    let text = match refusal {
-        Refusal::AnswerGone => format!("SERVER_ERROR {refusal}\r\n"),
-        Refusal::Malformed
-        | Refusal::TooOld
-        | Refusal::UnknownSession
-        | Refusal::TooManySessions => format!("SERVER_ERROR not executed: {refusal}\r\n"),
-    };
-    text.into_bytes()
+/// As a server of memcached says it.
+pub fn put_memcached(output: &mut Vec<u8>, reason: Reason, instead: &[u8]) {
+    output.extend_from_slice(b"SERVER_ERROR ");
+    output.extend_from_slice(&text(reason, instead));
+    output.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use quorumwire_client::planes::{DEADLINE_MAX, Verdict, WINDOW};
+    use quorumwire_interfaces::Executed;
+
+    /// People and scripts read it in the first words.
+    #[test]
+    fn the_first_words_say_whether_it_was_carried_out() {
+        let ran = ["executed", "already executed"];
+        let may_have = ["outcome unknown"];
+        for reason in Reason::ALL {
+            let begins = |words: &[&str]| words.iter().any(|it| why(reason).starts_with(it));
+            // Of this sending; of an earlier one nobody can tell.
+            let is_this_one = reason == Reason::SequenceTooOld;
+            let expected = match reason.executed() {
+                Executed::Yes => (true, false),
+                Executed::Unknown => (false, !is_this_one),
+                Executed::No => (false, false),
+            };
+            assert_eq!((begins(&ran), begins(&may_have)), expected, "{reason:?}");
+        }
+    }
 
     #[test]
-    fn clients_of_the_plane_understand_every_answer() {
-        for (text, verdict) in [
-            (UNKNOWN, Verdict::TryAgain),
-            (NO_LEADER, Verdict::TryAgain),
-            (REMOVED, Verdict::TryAgain),
-            (DATA_GONE, Verdict::TryAgain),
-            (NOT_LEADER, Verdict::TryAgain),
-            (NOT_COMMITTED, Verdict::TryAgain),
-            (BUSY, Verdict::TryAgain),
-            (STOPPING, Verdict::TryAgain),
-            (DROPPED, Verdict::NotExecuted),
-            (DISK_FULL, Verdict::TryAgain),
-            (OVERDUE, Verdict::NotExecuted),
-            (DOES_NOT_FIT, Verdict::AnswerGone),
-            (NO_WAY_BACK, Verdict::AnswerGone),
-        ] {
-            assert_eq!(Verdict::of(text), verdict, "{text}");
-        }
-        for (refusal, verdict) in [
-            (Refusal::AnswerGone, Verdict::AnswerGone),
-            (Refusal::Malformed, Verdict::NotExecuted),
-            (Refusal::TooOld, Verdict::Unknown),
-            (Refusal::UnknownSession, Verdict::SessionGone),
-            (Refusal::TooManySessions, Verdict::TryLater),
-        ] {
-            let text = String::from_utf8(refused(refusal)).unwrap();
-            assert_eq!(Verdict::of(&text), verdict, "{text}");
+    fn what_is_known_better_stands_behind_the_kind() {
+        let mut output = b"STORED\r\n".to_vec();
+        put_memcached(
+            &mut output,
+            Reason::NotLeader,
+            b"replica 2 leads, at 10.0.0.2:1",
+        );
+        put_memcached(&mut output, Reason::AnswerGone, b"whatever");
+        assert_eq!(
+            output,
+            b"STORED\r\nSERVER_ERROR not leader: replica 2 leads, at 10.0.0.2:1\r\n\
+              SERVER_ERROR already executed; its answer is not kept\r\n"
+        );
+    }
+
+    /// Nobody hears that it may be sent again without harm if it was carried out.
+    #[test]
+    fn clients_of_the_plane_take_nothing_for_undone_that_may_be_done() {
+        for reason in Reason::ALL {
+            let verdict = Verdict::of(reason);
+            let is_undone = matches!(verdict, Verdict::NotExecuted | Verdict::SessionGone);
+            let may_be = reason.executed() != Executed::No;
+            assert!(!(is_undone && may_be), "{reason:?}: {verdict:?}");
+            let is_done = verdict == Verdict::AnswerGone;
+            assert_eq!(is_done, reason.executed() == Executed::Yes, "{reason:?}");
         }
     }
 

@@ -4,10 +4,10 @@ use super::budget::Purpose;
 use super::clients::Said;
 use super::core::{Core, Origin, Proposal, Reader};
 use super::reads;
-use super::{Server, answers, clock};
+use super::{Server, clock};
 use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, Reason};
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
 use quorumwire_wire::peer::ForwardOutcome;
 
@@ -180,7 +180,7 @@ impl Server {
             let at = (entry.index, &mut self.log_time);
             let outcome = apply(store, at, command, &mut self.reply);
             self.free_discarded();
-            self.say_outcome(outcome);
+            self.count_outcome(outcome);
             if commands.peek().is_none() {
                 self.core.applied = entry.index;
             }
@@ -218,15 +218,9 @@ impl Server {
                     self.core.acknowledge_piece(proposal.origin, index, *number);
                 }
             }
-            ToSay::Refusal => {
-                let reply = std::mem::take(&mut self.reply);
-                self.core.answer_plane(proposal.origin, true, index, &reply);
-                self.reply = reply;
-            }
             ToSay::Dropped => {
                 self.core.counters.commands_dropped += 1;
-                self.reply.extend_from_slice(answers::DROPPED.as_bytes());
-                self.answer_proposal(proposal, Some(Said::Refusal));
+                self.answer_proposal(proposal, Some(Said::Refused(Reason::PiecesGone)));
             }
             ToSay::Reply(said) => self.answer_proposal(proposal, Some(said)),
         }
@@ -237,15 +231,12 @@ impl Server {
         self.core.applied < self.committed
     }
 
-    /// Counts what became of a command with a session or in fragments, and says so if it did not run.
-    fn say_outcome(&mut self, outcome: Outcome) {
+    /// Counts what became of a command with a session or in fragments.
+    fn count_outcome(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Applied | Outcome::Incomplete => {}
             Outcome::Repeated => self.core.counters.commands_repeated += 1,
-            Outcome::Refused(refusal) => {
-                self.core.counters.session_refusals += 1;
-                self.reply.extend_from_slice(&answers::refused(refusal));
-            }
+            Outcome::Refused(_) => self.core.counters.session_refusals += 1,
         }
     }
 
@@ -266,59 +257,55 @@ impl Server {
                 }
                 self.reply = reply;
             }
-            Origin::Peer(peer, request) if said.is_some() => {
-                let mut answer = bytes::Bytes::copy_from_slice(&self.reply);
-                let mut outcome = match said {
-                    Some(Said::Answer) | None => ForwardOutcome::Done,
+            Origin::Peer(peer, request) => {
+                let outcome = match said {
+                    None => return self.answer_not_executed(proposal.origin),
+                    Some(Said::Answer) => ForwardOutcome::Done,
                     Some(Said::Repeated) => ForwardOutcome::Repeated,
-                    Some(Said::Refusal) => ForwardOutcome::Refused,
+                    Some(Said::Refused(why)) => {
+                        return self.core.refuse_forward(peer, request, why);
+                    }
                 };
-                if self.core.must_give_way(peer, answer.len()) {
+                if self.core.must_give_way(peer, self.reply.len()) {
                     // Not busy: it would be taken for one that changed nothing.
-                    outcome = ForwardOutcome::Refused;
-                    answer = bytes::Bytes::from_static(answers::NO_WAY_BACK.as_bytes());
+                    return self.core.refuse_forward(peer, request, Reason::NoWayBack);
                 }
-                self.core.reply_forward(peer, request, outcome, answer);
-            }
-            Origin::Plane(..) if said.is_some() => {
-                let reply = std::mem::take(&mut self.reply);
-                let origin = proposal.origin;
+                let answer = bytes::Bytes::copy_from_slice(&self.reply);
                 self.core
-                    .answer_plane(origin, false, proposal.index, &reply);
-                self.reply = reply;
+                    .reply_forward(peer, request, (outcome, None), answer);
             }
-            Origin::Datagram(_) | Origin::Admin(_) if said.is_some() => {
+            Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
                 let reply = std::mem::take(&mut self.reply);
-                self.complete_origin(proposal.origin, &reply);
+                match (said, proposal.origin) {
+                    (None, origin) => self.answer_not_executed(origin),
+                    (Some(said), origin @ Origin::Plane(..)) => {
+                        self.core.answer_plane(origin, said, proposal.index, &reply);
+                    }
+                    (Some(said), origin) => self.complete_as(origin, said, &reply),
+                }
                 self.reply = reply;
-            }
-            Origin::Peer(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
-                self.answer_not_executed(proposal.origin);
             }
         }
     }
 
     /// It has no place in the log and will not get one.
     pub fn answer_not_executed(&mut self, origin: Origin) {
-        self.refuse_origin(origin, answers::NOT_COMMITTED, ForwardOutcome::NotLeader);
+        self.refuse_origin(origin, Reason::NotCommitted);
     }
 
     /// Nobody can tell any more whether this proposal was or will be executed.
     pub fn fail_proposal(&mut self, proposal: &Proposal) {
         self.core.counters.outcomes_unknown += 1;
-        self.refuse_origin(proposal.origin, answers::UNKNOWN, ForwardOutcome::Unknown);
+        self.refuse_origin(proposal.origin, Reason::OutcomeUnknown);
     }
 
     /// Tells who asked, a client here or the follower that passed it on, why there is no answer.
-    pub fn refuse_origin(&mut self, origin: Origin, why: &str, outcome: ForwardOutcome) {
+    pub fn refuse_origin(&mut self, origin: Origin, reason: Reason) {
         match origin {
             Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
-                self.complete_origin(origin, why.as_bytes());
+                self.refuse_here(origin, reason);
             }
-            Origin::Peer(peer, request) => {
-                let nothing = bytes::Bytes::new();
-                self.core.reply_forward(peer, request, outcome, nothing);
-            }
+            Origin::Peer(peer, request) => self.core.refuse_forward(peer, request, reason),
         }
     }
 
@@ -358,7 +345,7 @@ impl Server {
                     self.clients.attend(id); // its gate says so
                 }
                 Reader::Peer(read) => self.core.refuse_overdue(read.from, read.request),
-                Reader::Datagram(id) => self.complete_datagram(id, answers::OVERDUE.as_bytes()),
+                Reader::Datagram(id) => self.refuse_datagram(id, Reason::Overdue),
             }
         }
     }
@@ -393,20 +380,18 @@ impl Server {
                 }
             }
             Some((_, Reader::Peer(read))) => {
-                let outcome = match refusal {
-                    Refusal::Busy { .. } => ForwardOutcome::Busy,
-                    _ => ForwardOutcome::NotLeader,
+                let reason = match refusal {
+                    Refusal::Busy { .. } => Reason::Busy,
+                    _ => Reason::NotLeader,
                 };
-                let nothing = bytes::Bytes::new();
-                self.core
-                    .reply_forward(read.from, read.request, outcome, nothing);
+                self.core.refuse_forward(read.from, read.request, reason);
             }
             Some((_, Reader::Datagram(id))) => {
                 let why = match refusal {
-                    Refusal::Busy { .. } => answers::BUSY,
+                    Refusal::Busy { .. } => Reason::Busy,
                     _ => self.core.why_stalled(),
                 };
-                self.complete_datagram(id, why.as_bytes());
+                self.refuse_datagram(id, why);
             }
             None => self.answer_admin(ticket, Err(AdminError::Refused(refusal))),
         }
@@ -455,8 +440,6 @@ impl Server {
 enum ToSay {
     /// What the state machine, or the table of sessions, said.
     Reply(Said),
-    /// Why it did not run, as a refusal.
-    Refusal,
     /// That the piece is in the log, and the command is not complete.
     PieceKept,
     /// That the command will not run: its pieces before this one, the last, are gone.
@@ -473,10 +456,9 @@ fn to_say(origin: Origin, outcome: Outcome) -> ToSay {
     match outcome {
         Outcome::Incomplete if of_plane => ToSay::PieceKept,
         Outcome::Incomplete => ToSay::Dropped,
-        Outcome::Refused(_) if of_plane => ToSay::Refusal,
         Outcome::Applied => ToSay::Reply(Said::Answer),
         Outcome::Repeated => ToSay::Reply(Said::Repeated),
-        Outcome::Refused(_) => ToSay::Reply(Said::Refusal),
+        Outcome::Refused(refusal) => ToSay::Reply(Said::Refused(refusal.reason())),
     }
 }
 
@@ -498,16 +480,17 @@ mod tests {
             Origin::Datagram(1),
         ];
         let refused = Outcome::Refused(SessionRefusal::TooOld);
+        let too_old = ToSay::Reply(Said::Refused(Reason::SequenceTooOld));
         for origin in servers {
             assert_eq!(to_say(origin, Outcome::Incomplete), ToSay::Dropped);
             let reply = |outcome| to_say(origin, outcome);
             assert_eq!(reply(Outcome::Applied), ToSay::Reply(Said::Answer));
             assert_eq!(reply(Outcome::Repeated), ToSay::Reply(Said::Repeated));
-            assert_eq!(reply(refused), ToSay::Reply(Said::Refusal));
+            assert_eq!(reply(refused), too_old);
         }
         assert_eq!(to_say(plane, Outcome::Incomplete), ToSay::PieceKept);
         let repeated = ToSay::Reply(Said::Repeated);
         assert_eq!(to_say(plane, Outcome::Repeated), repeated);
-        assert_eq!(to_say(plane, refused), ToSay::Refusal);
+        assert_eq!(to_say(plane, refused), too_old);
     }
 }

@@ -23,13 +23,12 @@ use super::term_keys::TermKeys;
 use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
-use quorumwire_interfaces::{GroupId, Index, ReplicaId, Term};
+use quorumwire_interfaces::{GroupId, Index, Reason, ReplicaId, Term};
 use quorumwire_kv::{Command, REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
 use quorumwire_wire::peer::{self, peer_message::Body};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -77,8 +76,15 @@ pub enum Routed {
     Pending,
     /// It can go nowhere now; offer it again later.
     Stalled,
-    /// Its answer.
-    Answer(Cow<'static, str>),
+    /// There is no answer for this reason; the text stands for the usual words, if it is not empty.
+    Refused(Reason, String),
+}
+
+impl Routed {
+    /// In the usual words.
+    pub const fn refused(reason: Reason) -> Self {
+        Self::Refused(reason, String::new())
+    }
 }
 
 /// Whether a read may be answered now.
@@ -330,7 +336,7 @@ impl Core {
     ) -> Routed {
         debug_assert!(command_bytes <= COMMAND_BYTES_MAX);
         if self.draining {
-            return Routed::Answer(answers::STOPPING.into());
+            return Routed::refused(Reason::Stopping);
         }
         if self.leads_fast_term() {
             return self.enqueue(origin, command_bytes, encode);
@@ -347,7 +353,7 @@ impl Core {
                 match origin {
                     Origin::Client(..) | Origin::Datagram(_) | Origin::Admin(_) => {}
                     Origin::Peer(..) | Origin::Plane(..) => {
-                        return Routed::Answer(answers::NOT_LEADER.into());
+                        return Routed::refused(Reason::NotLeader);
                     }
                 }
                 let command = self.encoded(command_bytes, encode);
@@ -378,7 +384,7 @@ impl Core {
     ) -> Routed {
         self.begin_term();
         if self.journal.is_full() {
-            return Routed::Answer(answers::DISK_FULL.into());
+            return Routed::refused(Reason::DiskFull);
         }
         self.tick_before_write();
         match self.replica.propose(kind, encode) {
@@ -394,9 +400,9 @@ impl Core {
                 Routed::Pending
             }
             Err(Refusal::Busy { .. } | Refusal::Transferring | Refusal::FastTerm) => self.stall(),
-            Err(Refusal::NotLeader { .. }) => Routed::Answer(answers::NOT_LEADER.into()),
+            Err(Refusal::NotLeader { .. }) => Routed::refused(Reason::NotLeader),
             Err(Refusal::ChangeInProgress | Refusal::Invalid(_) | Refusal::TimedOut) => {
-                Routed::Answer(answers::BUSY.into())
+                Routed::refused(Reason::Busy)
             }
         }
     }
@@ -471,23 +477,23 @@ impl Core {
         match self.serving_leader() {
             Some(leader) if self.refuse_on_follower => {
                 let address = self.links.info(leader.id).map(|info| info.client.clone());
-                let text = format!(
-                    "SERVER_ERROR not leader: replica {} leads, at {}\r\n",
+                let instead = format!(
+                    "replica {} leads, at {}",
                     leader.id,
                     address.as_deref().unwrap_or("an unknown address")
                 );
-                Err(Routed::Answer(text.into()))
+                Err(Routed::Refused(Reason::NotLeader, instead))
             }
             Some(_) if self.forwards.len() >= FORWARDS_MAX => Err(self.stall()),
             Some(leader) => Ok(leader),
             // Nobody will tell it of a leader.
-            None if self.has_left() => Err(Routed::Answer(answers::REMOVED.into())),
+            None if self.has_left() => Err(Routed::refused(Reason::Removed)),
             // Nor is there anybody who could lead.
-            None if self.place.is_data_gone => Err(Routed::Answer(answers::DATA_GONE.into())),
+            None if self.place.is_data_gone => Err(Routed::refused(Reason::DataGone)),
             None => {
                 let since = *self.leaderless_since.get_or_insert(self.now);
                 if self.now.0.saturating_sub(since.0) > LEADER_WAIT {
-                    return Err(Routed::Answer(answers::NO_LEADER.into()));
+                    return Err(Routed::refused(Reason::NoLeader));
                 }
                 Err(self.stall())
             }
@@ -501,21 +507,21 @@ impl Core {
     }
 
     /// What is answered instead of waiting, to whom nothing can be kept for: why it would have to wait.
-    pub fn why_stalled(&self) -> &'static str {
+    pub fn why_stalled(&self) -> Reason {
         let takes_requests = self.leads() && !self.replica.is_handing_over();
         if takes_requests || self.serving_leader().is_some() {
-            answers::BUSY
+            Reason::Busy
         } else if self.place.is_data_gone {
-            answers::DATA_GONE
+            Reason::DataGone
         } else {
-            answers::NO_LEADER
+            Reason::NoLeader
         }
     }
 
     /// The same for a read that was on its way to this replica.
-    pub fn why_not_read(&self, by: Peer) -> &'static str {
+    pub fn why_not_read(&self, by: Peer) -> Reason {
         match self.replica.leader() {
-            Some(leader) if leader != by.id => answers::NOT_LEADER,
+            Some(leader) if leader != by.id => Reason::NotLeader,
             Some(_) | None => self.why_stalled(),
         }
     }
@@ -591,14 +597,13 @@ impl Core {
 
     /// A request that a follower forwarded in this term.
     pub fn take_forward(&mut self, from: Peer, term: Term, forward: peer::Forward, bytes: Bytes) {
-        use peer::ForwardOutcome as Outcome;
         let peer::Forward {
             request,
             read: is_read,
         } = forward;
         let is_member = self.member(from.id) == Some(from);
         if bytes.len() > COMMAND_BYTES_MAX || !self.leads() || !is_member {
-            return self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
+            return self.refuse_forward(from, request, Reason::NotLeader);
         }
         if is_read {
             let must_apply = self.read_barrier();
@@ -611,7 +616,7 @@ impl Core {
                 at: self.now,
             });
             if self.asked.len() + self.waiting_for_apply.len() >= PEER_READS_MAX {
-                return self.reply_forward(from, request, Outcome::Busy, Bytes::new());
+                return self.refuse_forward(from, request, Reason::Busy);
             }
             return match self.gate(must_apply, true, &line) {
                 Gate::Open => self.answer_peer_read_if_time(must_apply, reader),
@@ -622,16 +627,14 @@ impl Core {
                     self.asked.insert(ticket, (must_apply, reader));
                     self.read(ticket);
                 }
-                Gate::NotLeader => {
-                    self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
-                }
+                Gate::NotLeader => self.refuse_forward(from, request, Reason::NotLeader),
             };
         }
         if !self.takes_writes_of(term) {
-            return self.reply_forward(from, request, Outcome::NotLeader, Bytes::new());
+            return self.refuse_forward(from, request, Reason::NotLeader);
         }
         if self.journal.is_full() {
-            return self.reply_forward(from, request, Outcome::DiskFull, Bytes::new());
+            return self.refuse_forward(from, request, Reason::DiskFull);
         }
         let origin = Origin::Peer(from, request);
         if Command::decode(&bytes).is_ok_and(|command| command.shows_time()) {
@@ -648,17 +651,21 @@ impl Core {
 
     /// Tells a follower what became of a write that it forwarded, unless that is still to come.
     pub fn reply_unless_pending(&mut self, from: Peer, request: u64, routed: &Routed) {
-        use peer::ForwardOutcome as Outcome;
-        let outcome = match routed {
-            Routed::Pending => return,
-            Routed::Stalled => Outcome::Busy,
-            Routed::Answer(_) if self.leads() && self.journal.is_full() => Outcome::DiskFull,
-            // Of one that leads and goes on leading a follower must not hear that it does not: it would ask nobody until
-            // another leads.
-            Routed::Answer(_) if self.leads() && !self.draining => Outcome::Busy,
-            Routed::Answer(_) => Outcome::NotLeader,
-        };
-        self.reply_forward(from, request, outcome, Bytes::new());
+        match routed {
+            Routed::Pending => {}
+            Routed::Stalled => self.refuse_forward(from, request, Reason::Busy),
+            Routed::Refused(reason, _) => self.refuse_forward(from, request, *reason),
+        }
+    }
+
+    /// Tells a follower why what it passed on has no answer.
+    pub fn refuse_forward(&mut self, to: Peer, request: u64, reason: Reason) {
+        let outcome = outcome_of(reason);
+        let mut text = Vec::new();
+        if outcome == peer::ForwardOutcome::Refused {
+            answers::put_memcached(&mut text, reason, b""); // replicas of earlier versions know no reasons
+        }
+        self.reply_forward(to, request, (outcome, Some(reason)), text.into());
     }
 
     /// A large answer gives way to the protocol's own messages. What it answers has been carried out all the same.
@@ -670,12 +677,13 @@ impl Core {
         &mut self,
         to: Peer,
         request: u64,
-        outcome: peer::ForwardOutcome,
+        (outcome, reason): (peer::ForwardOutcome, Option<Reason>),
         answer: Bytes,
     ) {
         let body = Body::ForwardReply(peer::ForwardReply {
             request,
             outcome: outcome.into(),
+            reason: reason.map_or(0, |reason| reason.code().into()),
         });
         self.send_body(to, body, &[answer]);
     }
@@ -692,5 +700,31 @@ impl Core {
         } else {
             self.leaderless_since.get_or_insert(self.now);
         }
+    }
+}
+
+/// What a follower makes of it: who else leads, it must know at once.
+fn outcome_of(reason: Reason) -> peer::ForwardOutcome {
+    match reason {
+        Reason::NotLeader
+        | Reason::NoLeader
+        | Reason::NotCommitted
+        | Reason::Stopping
+        | Reason::Removed
+        | Reason::DataGone => peer::ForwardOutcome::NotLeader,
+        Reason::Busy => peer::ForwardOutcome::Busy,
+        Reason::DiskFull => peer::ForwardOutcome::DiskFull,
+        Reason::OutcomeUnknown => peer::ForwardOutcome::Unknown,
+        Reason::SequenceTooOld
+        | Reason::AnswerGone
+        | Reason::AnswerTooLong
+        | Reason::NoWayBack
+        | Reason::TooManySessions
+        | Reason::UnknownSession
+        | Reason::Overdue
+        | Reason::PiecesGone
+        | Reason::Malformed
+        | Reason::NotServed
+        | Reason::TooManyKeys => peer::ForwardOutcome::Refused,
     }
 }

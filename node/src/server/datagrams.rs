@@ -7,6 +7,7 @@
 //! is never much longer than its request, and what could be another server's answer is not answered.
 use super::Server;
 use super::budget::Purpose;
+use super::clients::Said;
 use super::core::{Core, Gate, Origin, REQUEST_TIMEOUT, Reader, Routed};
 use super::meta_reads::MetaRead;
 use super::reads::KEY_WORK;
@@ -14,7 +15,7 @@ use super::{answers, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
 use quorumwire_control::Now;
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
 use std::collections::{BTreeMap, VecDeque};
@@ -164,6 +165,12 @@ impl Datagrams {
         self.go_on(&waiting);
     }
 
+    fn refuse(&mut self, id: u64, reason: Reason) {
+        let mut text = Vec::new();
+        answers::put_memcached(&mut text, reason, b"");
+        self.answer(id, &text);
+    }
+
     fn go_on(&mut self, behind: &Waiting) {
         if !behind.rest.bytes.is_empty() {
             self.has_more = true;
@@ -249,10 +256,18 @@ impl Server {
     }
 
     /// Answers a request, unless it was given up.
-    pub fn complete_datagram(&mut self, id: u64, answer: &[u8]) {
+    pub fn complete_datagram(&mut self, id: u64, said: Said, answer: &[u8]) {
         if let Some(datagrams) = &mut self.datagrams {
-            datagrams.answer(id, answer);
+            match said {
+                Said::Answer | Said::Repeated => datagrams.answer(id, answer),
+                Said::Refused(reason) => datagrams.refuse(id, reason),
+            }
         }
+    }
+
+    /// The same of one that has no answer.
+    pub fn refuse_datagram(&mut self, id: u64, reason: Reason) {
+        self.complete_datagram(id, Said::Refused(reason), b"");
     }
 
     /// Answers a read that has leave to be answered at `index`, now or later.
@@ -262,7 +277,7 @@ impl Server {
                 return; // given up
             };
             match self.core.gate_granted(index, true, &waiting.line) {
-                Gate::Overdue => datagrams.answer(id, answers::OVERDUE.as_bytes()),
+                Gate::Overdue => datagrams.refuse(id, Reason::Overdue),
                 Gate::Wait(index) => {
                     let reader = Reader::Datagram(id);
                     self.core.waiting_for_apply.push((index, reader));
@@ -398,8 +413,12 @@ fn write(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting, command: 
 fn settle(core: &Core, datagrams: &mut Datagrams, id: u64, routed: Routed) {
     match routed {
         Routed::Pending => {}
-        Routed::Stalled => datagrams.answer(id, core.why_stalled().as_bytes()),
-        Routed::Answer(text) => datagrams.answer(id, text.as_bytes()),
+        Routed::Stalled => datagrams.refuse(id, core.why_stalled()),
+        Routed::Refused(reason, instead) => {
+            let mut text = Vec::new();
+            answers::put_memcached(&mut text, reason, instead.as_bytes());
+            datagrams.answer(id, &text);
+        }
     }
 }
 
@@ -415,7 +434,7 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
     let must_apply = core.read_barrier();
     match core.gate(must_apply, true, &line) {
         Gate::Open => answer_read(core, datagrams, id),
-        Gate::Overdue => datagrams.answer(id, answers::OVERDUE.as_bytes()),
+        Gate::Overdue => datagrams.refuse(id, Reason::Overdue),
         Gate::Wait(index) => core.waiting_for_apply.push((index, Reader::Datagram(id))),
         Gate::NoLease => {
             let ticket = core.next_ticket();
@@ -423,7 +442,7 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
                 .insert(ticket, (must_apply, Reader::Datagram(id)));
             core.read(ticket);
         }
-        Gate::NotLeader => datagrams.answer(id, answers::NOT_LEADER.as_bytes()),
+        Gate::NotLeader => datagrams.refuse(id, Reason::NotLeader),
     }
 }
 
@@ -502,7 +521,7 @@ mod tests {
             reply::REPLY_TOO_LARGE,
             TOO_LARGE,
             TOO_LARGE_EXECUTED,
-            answers::BUSY.as_bytes(),
+            b"SERVER_ERROR busy: too many requests under way, nothing was changed\r\n",
             b"VALUE key 0 5\r\nhello\r\nEND\r\n",
             b"STAT pid 1\r\nEND\r\n",
             b"VERSION 1.6.18\r\n",

@@ -133,11 +133,11 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answers;
     use super::super::core::Routed;
     use super::super::plane_turn::tests::{core_of, core_of_one};
     use super::*;
     use quorumwire_control::{HardState, SnapshotMeta, Stored};
+    use quorumwire_interfaces::Reason;
     use quorumwire_interfaces::{Incarnation, Index, LogTime, Term};
     use quorumwire_wire::{CommitQuorum, Member, MemberRole, Membership};
 
@@ -171,28 +171,28 @@ mod tests {
         })
     }
 
-    fn is_answered(core: &mut Core, text: &str) -> bool {
-        matches!(core.route(), Err(Routed::Answer(said)) if said == text)
+    fn is_answered(core: &mut Core, reason: Reason) -> bool {
+        matches!(core.route(), Err(Routed::Refused(said, _)) if said == reason)
     }
 
     #[test]
     fn only_who_was_a_member_has_been_removed() {
         let mut core = left_out();
         assert_eq!(core.role_name(), "joining");
-        assert!(!is_answered(&mut core, answers::REMOVED));
+        assert!(!is_answered(&mut core, Reason::Removed));
         // The folder says that it was one, though the membership that named it is behind the snapshot.
         core.place.was_member = true;
         assert_eq!(core.role_name(), "removed");
-        assert!(is_answered(&mut core, answers::REMOVED));
+        assert!(is_answered(&mut core, Reason::Removed));
     }
 
     #[test]
     fn clients_learn_that_nobody_remembers_anything() {
         let mut core = core_of_one();
-        assert!(!is_answered(&mut core, answers::DATA_GONE));
-        assert_eq!(core.why_stalled(), answers::NO_LEADER);
+        assert!(!is_answered(&mut core, Reason::DataGone));
+        assert_eq!(core.why_stalled(), Reason::NoLeader);
         core.place.is_data_gone = true;
-        assert!(is_answered(&mut core, answers::DATA_GONE));
-        assert_eq!(core.why_stalled(), answers::DATA_GONE);
+        assert!(is_answered(&mut core, Reason::DataGone));
+        assert_eq!(core.why_stalled(), Reason::DataGone);
     }
 }

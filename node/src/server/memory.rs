@@ -1,12 +1,13 @@
 //! The memory limit from this server's side: what it begins with, who asks for another one, and what its plane must
 //! not do by itself meanwhile. What happens at the limit is the state machine's business.
 use super::administration::Waiting;
+use super::clients::Said;
 use super::core::{Core, Origin, Routed};
 use super::plane::Plane;
 use super::{Server, answers};
 use crate::admin::AdminError;
 use quorumwire_control::Refusal;
-use quorumwire_interfaces::Term;
+use quorumwire_interfaces::{Reason, Term};
 use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{Command, MemoryChange, MemoryLimit, MemoryPolicy};
 use tokio::sync::oneshot;
@@ -85,9 +86,9 @@ impl Server {
         match self.core.write_or_limit(Origin::Admin(ticket), &command) {
             Routed::Pending => {}
             Routed::Stalled => {
-                self.complete_origin(Origin::Admin(ticket), answers::BUSY.as_bytes());
+                self.refuse_here(Origin::Admin(ticket), Reason::Busy);
             }
-            Routed::Answer(text) => self.complete_origin(Origin::Admin(ticket), text.as_bytes()),
+            Routed::Refused(reason, _) => self.refuse_here(Origin::Admin(ticket), reason),
         }
     }
 
@@ -149,13 +150,14 @@ const fn deletes_at_once(limit: MemoryLimit, used_bytes: u64) -> bool {
 }
 
 /// What a person is told whose request was answered so.
-pub fn outcome(answer: &[u8]) -> Result<(), AdminError> {
-    if answer == reply::OK {
-        Ok(())
-    } else {
-        let text = String::from_utf8_lossy(answer);
-        let text = text.trim_start_matches("SERVER_ERROR ").trim_end();
-        Err(AdminError::Failed(text.to_owned()))
+pub fn outcome(said: Said, answer: &[u8]) -> Result<(), AdminError> {
+    match said {
+        Said::Answer | Said::Repeated if answer == reply::OK => Ok(()),
+        Said::Answer | Said::Repeated => {
+            let text = String::from_utf8_lossy(answer);
+            Err(AdminError::Failed(text.trim_end().to_owned()))
+        }
+        Said::Refused(reason) => Err(AdminError::Failed(answers::why(reason).to_owned())),
     }
 }
 

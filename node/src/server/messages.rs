@@ -4,10 +4,10 @@ use super::clients::{Connection, Said};
 use super::core::{Forward, Origin, REQUEST_TIMEOUT};
 use super::links::LinkEvent;
 use super::plane::Plane;
-use super::{Server, answers, reads};
+use super::{Server, reads};
 use bytes::Bytes;
 use quorumwire_control::{Input, Message, Peer};
-use quorumwire_interfaces::{Index, Term};
+use quorumwire_interfaces::{Index, Reason, Term};
 use quorumwire_kv::memcached::reply;
 use quorumwire_wire::MemberRole;
 use quorumwire_wire::peer::peer_message::Body;
@@ -99,7 +99,12 @@ impl Server {
             ForwardOutcome::Repeated => {
                 self.complete_as(forward.origin, Said::Repeated, answer);
             }
-            ForwardOutcome::Refused => self.complete_origin(forward.origin, answer),
+            ForwardOutcome::Refused => {
+                let reason = Reason::from_code(reply.reason.into());
+                self.core.counters.outcomes_unknown +=
+                    u64::from(reason == Reason::OutcomeUnknown && !forward.is_read);
+                self.refuse_here(forward.origin, reason);
+            }
             ForwardOutcome::NotLeader if forward.is_read => {
                 self.hear_not_leader(from, &forward);
                 self.send_read_again(reply.request, &forward);
@@ -107,21 +112,21 @@ impl Server {
             }
             ForwardOutcome::NotLeader => {
                 self.hear_not_leader(from, &forward);
-                self.complete_origin(forward.origin, answers::NOT_LEADER.as_bytes());
+                self.refuse_here(forward.origin, Reason::NotLeader);
             }
             ForwardOutcome::Busy if forward.is_read => {
                 self.send_read_again(reply.request, &forward);
                 self.core.stalled = true; // not at once, which would be as much in vain
             }
             ForwardOutcome::Busy => {
-                self.complete_origin(forward.origin, answers::BUSY.as_bytes());
+                self.refuse_here(forward.origin, Reason::Busy);
             }
             ForwardOutcome::DiskFull => {
-                self.complete_origin(forward.origin, answers::DISK_FULL.as_bytes());
+                self.refuse_here(forward.origin, Reason::DiskFull);
             }
             ForwardOutcome::Unknown | ForwardOutcome::Unspecified => {
                 self.core.counters.outcomes_unknown += 1;
-                self.complete_origin(forward.origin, answers::UNKNOWN.as_bytes());
+                self.refuse_here(forward.origin, Reason::OutcomeUnknown);
             }
         }
     }
@@ -157,8 +162,7 @@ impl Server {
                 self.attend_to(&forward);
             } else {
                 self.core.counters.outcomes_unknown += 1;
-                let answer = answers::UNKNOWN.as_bytes();
-                self.complete_origin(forward.origin, answer);
+                self.refuse_here(forward.origin, Reason::OutcomeUnknown);
             }
         }
     }
@@ -167,7 +171,7 @@ impl Server {
         let Origin::Client(id, _) = forward.origin else {
             // A client that speaks UDP asks again by itself.
             let why = self.core.why_not_read(forward.to);
-            return self.complete_origin(forward.origin, why.as_bytes());
+            return self.refuse_here(forward.origin, why);
         };
         if let Some(connection) = self.clients.get(id) {
             reads::forward_again(connection, request);
@@ -184,7 +188,7 @@ impl Server {
     /// The leader's answer to a read would not fit one message.
     fn read_in_parts(&mut self, origin: Origin, answer: &[u8]) {
         let Origin::Client(id, slot_number) = origin else {
-            return self.complete_origin(origin, answer);
+            return self.complete_as(origin, Said::Answer, answer);
         };
         let is_own = |connection: &mut Connection| connection.own.is_some();
         if self.clients.get(id).is_some_and(is_own) {
@@ -256,12 +260,12 @@ impl Server {
             for request in late {
                 if let Some(forward) = self.core.forwards.remove(&request) {
                     self.core.counters.outcomes_unknown += u64::from(!forward.is_read);
-                    let answer = if forward.is_read {
-                        answers::NO_LEADER
+                    let reason = if forward.is_read {
+                        Reason::NoLeader
                     } else {
-                        answers::UNKNOWN
+                        Reason::OutcomeUnknown
                     };
-                    self.complete_origin(forward.origin, answer.as_bytes());
+                    self.refuse_here(forward.origin, reason);
                 }
             }
         }

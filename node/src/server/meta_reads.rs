@@ -1,6 +1,6 @@
 //! Reads of the meta protocol: answered out of the store like others, unless the answer changes what it finds.
 //! Then the log carries them.
-use super::clients::Connection;
+use super::clients::{Connection, Said};
 use super::core::{Core, Origin, Routed};
 use quorumwire_kv::memcached::{Asked, Read, reply};
 
@@ -69,8 +69,8 @@ pub fn answer_front(core: &mut Core, connection: &mut Connection, read: &Read<'_
             false
         }
         MetaRead::Written(Routed::Stalled) => false, // looked at again with all that stall
-        MetaRead::Written(Routed::Answer(text)) => {
-            connection.output.extend_from_slice(text.as_bytes());
+        MetaRead::Written(Routed::Refused(reason, instead)) => {
+            connection.put_answer(Said::Refused(reason), instead.as_bytes());
             true
         }
     }

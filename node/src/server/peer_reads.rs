@@ -1,5 +1,4 @@
 //! Reads that followers have passed on: answered here, now or when there is time; and reads that nobody wants any more.
-use super::answers;
 use super::budget::Purpose;
 use super::clients::ConnectionId;
 use super::clock;
@@ -9,7 +8,7 @@ use super::redis;
 use super::searches::Answered;
 use bytes::Bytes;
 use quorumwire_control::Peer;
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::memcached::{Asked, Read, reply};
 use quorumwire_wire::peer;
 
@@ -55,8 +54,7 @@ impl Core {
 
     /// Tells a follower that only the log's time decides what its read would show.
     pub fn refuse_overdue(&mut self, from: Peer, request: u64) {
-        let text = Bytes::from_static(answers::OVERDUE.as_bytes());
-        self.reply_forward(from, request, peer::ForwardOutcome::Refused, text);
+        self.refuse_forward(from, request, Reason::Overdue);
     }
 
     /// Answers a forwarded read out of the store as it is now.
@@ -103,9 +101,9 @@ impl Core {
     pub fn answer_read_of(&mut self, from: Peer, request: u64, answer: Bytes) {
         // The follower asks again, and its question waits behind what is queued already.
         if self.must_give_way(from, answer.len()) {
-            return self.reply_forward(from, request, peer::ForwardOutcome::Busy, Bytes::new());
+            return self.refuse_forward(from, request, Reason::Busy);
         }
-        self.reply_forward(from, request, peer::ForwardOutcome::Done, answer);
+        self.reply_forward(from, request, (peer::ForwardOutcome::Done, None), answer);
     }
 
     /// Followers have given these reads up.

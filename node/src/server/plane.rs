@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use quorumwire_control::{Engage, NextEntry, Now, WaitingCommand, append_record, next_entries};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, Lineage, MemcachedLeave,
-    PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer, Registers, ReplicaId, Term,
+    PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys, PlanePeer, Reason, Registers, ReplicaId, Term,
 };
 use quorumwire_kv::Command as Write;
 use quorumwire_wire::Tick;
@@ -359,8 +359,8 @@ impl Plane {
             return self.place.answer(answer);
         }
         self.place.answer(&Answer {
-            refused: true,
-            payload: answers::DOES_NOT_FIT.as_bytes(),
+            refused: Some(Reason::AnswerTooLong),
+            payload: answers::why(Reason::AnswerTooLong).as_bytes(),
             ..*answer
         });
     }

@@ -1,12 +1,12 @@
 //! A server's turn with its data plane: what has come out of it goes to consensus, what clients want goes
 //! in, and consensus starts and stops it.
+use super::clients::Said;
 use super::core::{Core, Origin, Proposal, Routed};
 use super::plane::{Brought, Plane, PlaneRequest, Submission};
 use super::{Server, alike, answers, clock};
 use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason, put_payload, record_kind};
-use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Registers};
-use quorumwire_wire::peer::ForwardOutcome;
+use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Reason, Registers};
 use std::net::SocketAddr;
 
 impl Server {
@@ -68,7 +68,7 @@ impl Server {
             return;
         };
         if self.core.leads() {
-            self.refuse_origin(origin, answers::BUSY, ForwardOutcome::Busy);
+            self.refuse_origin(origin, Reason::Busy);
         } else {
             self.answer_not_executed(origin);
         }
@@ -253,7 +253,7 @@ impl Core {
     ) -> Routed {
         self.begin_term();
         if self.journal.is_full() {
-            return Routed::Answer(answers::DISK_FULL.into());
+            return Routed::refused(Reason::DiskFull);
         }
         if !self
             .plane
@@ -299,12 +299,12 @@ impl Core {
         self.begin_term();
         let now = self.now;
         match &mut self.plane {
-            _ if self.journal.is_full() => Routed::Answer(answers::DISK_FULL.into()),
+            _ if self.journal.is_full() => Routed::refused(Reason::DiskFull),
             Some(plane) if plane.has_room(request.payload.len()) => {
                 plane.enqueue_request(request, origin, now);
                 Routed::Pending
             }
-            Some(_) | None => Routed::Answer(answers::BUSY.into()),
+            Some(_) | None => Routed::refused(Reason::Busy),
         }
     }
 
@@ -377,7 +377,7 @@ impl Core {
         let (session, sequence) = (request.session, request.sequence);
         let origin = Origin::Plane(request.from, session, sequence);
         let routed = if self.draining {
-            Routed::Answer(answers::STOPPING.into())
+            Routed::refused(Reason::Stopping)
         } else if self.leads_fast_term() {
             self.enqueue_request(request, origin)
         } else if self.leads() {
@@ -391,30 +391,42 @@ impl Core {
                 put_payload(bytes, &command);
             })
         } else {
-            Routed::Answer(answers::NOT_LEADER.into())
+            Routed::refused(Reason::NotLeader)
         };
         match routed {
             Routed::Pending => {}
-            Routed::Stalled => self.answer_plane(origin, true, Index(0), answers::BUSY.as_bytes()),
-            Routed::Answer(text) => self.answer_plane(origin, true, Index(0), text.as_bytes()),
+            Routed::Stalled => self.refuse_plane_client(origin, Reason::Busy),
+            Routed::Refused(reason, _) => self.refuse_plane_client(origin, reason),
         }
     }
 
+    fn refuse_plane_client(&mut self, origin: Origin, reason: Reason) {
+        self.answer_plane(origin, Said::Refused(reason), Index(0), b"");
+    }
+
     /// Answers a client that asked through the plane.
-    pub fn answer_plane(&mut self, origin: Origin, refused: bool, index: Index, payload: &[u8]) {
-        self.say_to_plane_client(origin, (refused, false), index, payload);
+    pub fn answer_plane(&mut self, origin: Origin, said: Said, index: Index, payload: &[u8]) {
+        match said {
+            Said::Answer | Said::Repeated => {
+                self.say_to_plane_client(origin, (None, false), index, payload);
+            }
+            Said::Refused(reason) => {
+                let text = answers::text(reason, payload);
+                self.say_to_plane_client(origin, (Some(reason), false), index, &text);
+            }
+        }
     }
 
     /// Tells a client that asked through the plane that a piece of its command is in the log, and others
     /// are missing.
     pub fn acknowledge_piece(&mut self, origin: Origin, index: Index, number: [u8; 4]) {
-        self.say_to_plane_client(origin, (false, true), index, &number);
+        self.say_to_plane_client(origin, (None, true), index, &number);
     }
 
     fn say_to_plane_client(
         &mut self,
         origin: Origin,
-        (refused, fragment): (bool, bool),
+        (refused, fragment): (Option<Reason>, bool),
         index: Index,
         payload: &[u8],
     ) {

@@ -2,9 +2,9 @@
 //! before the write behind them.
 use super::clients::{Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Said, SlotKind};
 use super::core::{Core, Gate, Origin, Routed};
-use super::{Server, answers, meta_reads, own, redis};
+use super::{Server, meta_reads, own, redis};
 use quorumwire_control::Ticket;
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::Key;
 use quorumwire_kv::memcached::{Asked, Read, reply};
 
@@ -174,7 +174,7 @@ pub fn advance_read(
         }
         Gate::Open => answer_read(core, connection, place),
         Gate::Overdue => {
-            set_front_answer(connection, answers::OVERDUE);
+            refuse_front(connection, Reason::Overdue, "");
             core.attend_later.push(connection.id);
             false
         }
@@ -203,8 +203,8 @@ pub fn advance_read(
             let line = place.line_to_forward(line);
             match core.forward_read(Origin::Client(connection.id, slot_number), &line) {
                 Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
-                Err(Routed::Answer(text)) => {
-                    set_front_answer(connection, &text);
+                Err(Routed::Refused(reason, instead)) => {
+                    refuse_front(connection, reason, &instead);
                     core.attend_later.push(connection.id);
                 }
                 Err(Routed::Stalled | Routed::Pending) => {} // looked at again with all that stall
@@ -265,7 +265,7 @@ pub fn put_read_answer(
     answer: &[u8],
 ) {
     if connection.redis.is_some() {
-        redis::put_read_answer(connection, line_bytes, quiet, answer);
+        redis::put_read_answer(connection, line_bytes, (said, quiet), answer);
     } else {
         connection.put_answer(said, answer);
     }
@@ -305,7 +305,7 @@ pub fn take_part(connection: &mut Connection, answer: &[u8]) {
     };
     let Some(items) = answer.strip_suffix(reply::END) else {
         let front = connection.first_slot;
-        connection.keep_answer(front, Said::Refusal, answer); // an error: it is the answer to all
+        connection.keep_answer(front, Said::Answer, answer); // an error: it is the answer to all
         return;
     };
     *keys_done += (*keys - *keys_done).min(*keys_at_once);
@@ -345,9 +345,9 @@ pub fn set_front_state(connection: &mut Connection, new: ReadState) {
     }
 }
 
-fn set_front_answer(connection: &mut Connection, text: &str) {
+fn refuse_front(connection: &mut Connection, reason: Reason, instead: &str) {
     let front = connection.first_slot;
-    connection.keep_answer(front, Said::Refusal, text.as_bytes());
+    connection.keep_answer(front, Said::Refused(reason), instead.as_bytes());
 }
 
 /// What this connection waits for has not come for too long: its reads are refused (true), if one is in front. If there is
@@ -365,7 +365,7 @@ pub fn refuse_waiting(connection: &mut Connection) -> bool {
     for number in connection.first_slot..connection.next_slot() {
         let slot = connection.slot_mut(number);
         if slot.is_some_and(|(slot, _)| is_read(slot.kind) && slot.answer.is_none()) {
-            connection.keep_answer(number, Said::Refusal, answers::NO_LEADER.as_bytes());
+            connection.keep_answer(number, Said::Refused(Reason::NoLeader), b"");
         }
     }
     connection.awaited = Index(0);

@@ -79,12 +79,11 @@ impl Server {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answers;
     use super::super::core::{Origin, Routed};
     use super::super::plane_turn::tests::{HEARTBEAT, config, core_of_one, core_with};
     use super::*;
     use quorumwire_control::{Config, Input, Output, Peer, Promise, Role};
-    use quorumwire_interfaces::{Incarnation, Index};
+    use quorumwire_interfaces::{Incarnation, Index, Reason};
 
     const PATIENCE: Duration = Duration::from_millis(400);
 
@@ -140,8 +139,8 @@ mod tests {
     #[test]
     fn without_a_leader_nobody_is_told_that_there_are_too_many_requests() {
         let core = core_of_one();
-        assert_eq!(core.why_stalled(), answers::NO_LEADER);
-        assert_eq!(core.why_not_read(forward(1, 5).to), answers::NO_LEADER);
+        assert_eq!(core.why_stalled(), Reason::NoLeader);
+        assert_eq!(core.why_not_read(forward(1, 5).to), Reason::NoLeader);
     }
 
     fn member(id: u16) -> Peer {
@@ -206,12 +205,12 @@ mod tests {
         }
         let core = &mut cores[0];
         assert!(core.leads() && core.replica.commit_index() > Index(0));
-        assert_eq!(core.why_stalled(), answers::BUSY);
+        assert_eq!(core.why_stalled(), Reason::Busy);
         let ticket = core.next_ticket();
         core.step(Input::Transfer(ticket, Some(ReplicaId(1))));
         let routed = core.write(Origin::Datagram(1), 1, |it| it.extend_from_slice(b"x"));
         assert!(matches!(routed, Routed::Stalled) && core.leads());
-        assert_eq!(core.why_stalled(), answers::NO_LEADER);
+        assert_eq!(core.why_stalled(), Reason::NoLeader);
     }
 
     #[test]

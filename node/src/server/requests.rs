@@ -10,7 +10,7 @@ use super::core::{Core, Origin, Routed};
 use super::reads::{Place, advance_read, put_read_answer, take_part};
 use super::stats::Statistics;
 use super::{Server, clock, memory, own, redis};
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, parse_on, reply};
 use quorumwire_kv::{Command, WhyRefused};
 
@@ -77,18 +77,18 @@ impl Server {
     }
 
     /// Tells the client here that waits for it why there is no answer.
-    pub fn complete_origin(&mut self, origin: Origin, answer: &[u8]) {
-        self.complete_as(origin, Said::Refusal, answer);
+    pub fn refuse_here(&mut self, origin: Origin, reason: Reason) {
+        self.complete_as(origin, Said::Refused(reason), b"");
     }
 
     /// Hands an answer to the client here that waits for it.
     pub fn complete_as(&mut self, origin: Origin, said: Said, answer: &[u8]) {
         match origin {
             Origin::Client(id, slot_number) => self.complete(id, slot_number, said, answer),
-            Origin::Datagram(id) => self.complete_datagram(id, answer),
-            Origin::Admin(ticket) => self.answer_admin(ticket, memory::outcome(answer)),
-            Origin::Plane(..) => self.core.answer_plane(origin, true, Index(0), answer),
-            Origin::Peer(..) => {} // answered by an outcome, not by a text
+            Origin::Datagram(id) => self.complete_datagram(id, said, answer),
+            Origin::Admin(ticket) => self.answer_admin(ticket, memory::outcome(said, answer)),
+            Origin::Plane(..) => self.core.answer_plane(origin, said, Index(0), answer),
+            Origin::Peer(..) => {} // answered over its connection
         }
     }
 
@@ -110,7 +110,10 @@ impl Server {
                 connection.pop_slot();
             }
             SlotKind::Read { keys_at_once, .. } if is_front && keys_at_once < u32::MAX => {
-                take_part(connection, answer);
+                match said {
+                    Said::Answer | Said::Repeated => take_part(connection, answer),
+                    Said::Refused(_) => connection.keep_answer(slot_number, said, answer),
+                }
             }
             SlotKind::Write | SlotKind::Read { .. } | SlotKind::Asked => {
                 connection.keep_answer(slot_number, said, answer);
@@ -359,17 +362,18 @@ pub fn take_write(
     } else {
         Routed::Stalled
     };
-    let answer = match refused_if_late(core, connection, routed) {
+    match refused_if_late(core, connection, routed) {
         Routed::Pending => {
             let slot = connection.next_slot();
             core.in_flight.begin(connection.id, slot, work);
-            None
+            connection.push_write(noreply, work);
         }
         Routed::Stalled => return false,
-        Routed::Answer(text) => Some(text.as_bytes().into()),
-    };
+        Routed::Refused(reason, instead) => {
+            connection.push_refused_write(noreply, reason, &instead);
+        }
+    }
     core.counters.count_command(command);
-    connection.push_write(answer, noreply, work);
     true
 }
 
@@ -430,11 +434,11 @@ pub fn take_read_line(
         }
         Err(routed) => refused_if_late(core, connection, routed),
     };
-    let Routed::Answer(text) = routed else {
+    let Routed::Refused(reason, instead) = routed else {
         return false;
     };
     connection.push_read(line, keys, ReadState::Gated(Index(0)));
-    connection.keep_answer(slot_number, Said::Refusal, text.as_bytes());
+    connection.keep_answer(slot_number, Said::Refused(reason), instead.as_bytes());
     true
 }
 
@@ -443,9 +447,9 @@ pub fn refused_if_late(core: &Core, connection: &mut Connection, routed: Routed)
     match routed {
         Routed::Pending => connection.must_refuse = false,
         Routed::Stalled if connection.must_refuse => {
-            return Routed::Answer(core.why_stalled().into());
+            return Routed::refused(core.why_stalled());
         }
-        Routed::Stalled | Routed::Answer(_) => {}
+        Routed::Stalled | Routed::Refused(..) => {}
     }
     routed
 }

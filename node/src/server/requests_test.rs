@@ -412,7 +412,7 @@ fn a_long_answer_counts_as_soon_as_it_has_come() {
     let (_socket, id) = host.connect();
     for count in 1..=3 {
         let connection = host.clients.get(id).unwrap();
-        connection.push_write(None, false, 0);
+        connection.push_write(false, 0);
         let number = connection.next_slot() - 1;
         connection.keep_answer(number, Said::Answer, &vec![b'x'; VALUE_BYTES_MAX]);
         host.clients.count_answer(id, VALUE_BYTES_MAX);

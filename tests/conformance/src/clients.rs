@@ -2,7 +2,7 @@
 use crate::cluster::{Cluster, Fate, GROUP, START, keys};
 use crate::{Fabric, Wanted};
 use quorumwire_fastpath::{Answered, Asking, Request};
-use quorumwire_interfaces::{Answer, Index};
+use quorumwire_interfaces::{Answer, Index, Reason};
 use quorumwire_wire::packet::{Kind, ORIGIN_BYTES};
 
 fn request(sequence: u64, blind: bool, payload: &[u8]) -> Vec<u8> {
@@ -19,7 +19,7 @@ fn request(sequence: u64, blind: bool, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Everything that came to the outside: session, number, index, refused, payload.
-fn answers<F: Fabric>(cluster: &mut Cluster<F>) -> Vec<(u64, u64, u64, bool, Vec<u8>)> {
+fn answers<F: Fabric>(cluster: &mut Cluster<F>) -> Vec<(u64, u64, u64, Option<Reason>, Vec<u8>)> {
     let asking = Asking::new(&keys());
     let mut all = Vec::new();
     while let Some(bytes) = cluster.fabric.receive_outside() {
@@ -58,9 +58,10 @@ pub fn a_request_is_answered_by_the_host<F: Fabric>() {
     assert!(answers(&mut cluster).is_empty());
     let largest = vec![5; cluster.fabric.plane(0).limits().payload_bytes_max];
     for (refused, payload) in [
-        (false, &b"STORED"[..]),
-        (true, b"too large"),
-        (false, &largest),
+        (None, &b"STORED"[..]),
+        (Some(Reason::AnswerTooLong), b"too large"),
+        (Some(Reason::TooManyKeys), b""),
+        (None, &largest),
     ] {
         cluster.fabric.plane(0).answer(&Answer {
             to,
@@ -98,7 +99,7 @@ pub fn blind_writes_are_answered_at_commit<F: Fabric>() {
     cluster.fabric.plane(0).heartbeat(1).expect("it leads");
     cluster.settle();
     let expected: Vec<_> = (1..=5)
-        .map(|sequence| (99, sequence, START + sequence, false, Vec::new()))
+        .map(|sequence| (99, sequence, START + sequence, None, Vec::new()))
         .collect();
     assert_eq!(answers(&mut cluster), expected);
     assert!(
@@ -121,7 +122,7 @@ pub fn one_replica_answers_blind_writes<F: Fabric>() {
             .fabric
             .send_from_outside(0, &request(sequence, true, payload));
         cluster.settle();
-        let expected = (99, sequence, START + sequence, false, Vec::new());
+        let expected = (99, sequence, START + sequence, None, Vec::new());
         assert_eq!(answers(&mut cluster), [expected]);
     }
     assert_eq!(cluster.hosts[0].entries.len(), 3);
@@ -140,7 +141,7 @@ pub fn a_follower_sends_requests_on<F: Fabric>() {
     cluster.settle();
     let found = answers(&mut cluster);
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].1, found[0].3), (1, false));
+    assert_eq!((found[0].1, found[0].3), (1, None));
     let asked = cluster.hosts[0]
         .entries
         .iter()

@@ -5,7 +5,7 @@ use quorumwire_client::planes::{ClientKeys, Error, Requests, Settings, Ticket, W
 use quorumwire_fastpath::{Engine, Options, Outbox, PIECE_BYTES_MAX};
 use quorumwire_fuzz_tests::{ITERATIONS, Outcomes, Seed, fuzz, grown};
 use quorumwire_interfaces::{
-    Answer, EntryKind, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys,
+    Answer, EntryKind, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys, Reason,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,15 +27,15 @@ const OTHER: u8 = 7;
 /// Lengths of commands: of one packet, of a few pieces, and of more than may be on their way.
 const COMMANDS: [usize; 4] = [1, 100, 3 * PIECE_BYTES_MAX, 40 * PIECE_BYTES_MAX + 1];
 
-const REFUSALS: [&str; 8] = [
-    "SERVER_ERROR not leader",
-    "SERVER_ERROR outcome unknown",
-    "SERVER_ERROR not executed: another leader",
-    "SERVER_ERROR not executed: too many sessions",
-    "SERVER_ERROR not executed: unknown session",
-    "SERVER_ERROR not executed: sequence too old",
-    "SERVER_ERROR already executed",
-    "no words of ours \u{fffd}",
+const REFUSALS: [Reason; 8] = [
+    Reason::NotLeader,
+    Reason::OutcomeUnknown,
+    Reason::NotCommitted,
+    Reason::TooManySessions,
+    Reason::UnknownSession,
+    Reason::SequenceTooOld,
+    Reason::AnswerGone,
+    Reason::Malformed,
 ];
 
 fn seeds() -> [Seed; 8] {
@@ -159,17 +159,17 @@ impl World {
             ),
             (WAKE, _) => self.now = self.now.max(self.requests.next_wake().unwrap_or_default()),
             (TIME, _) => self.now += Duration::from_millis(u64::from(first) * u64::from(second)),
-            (DONE, Some(asked)) => self.answer(&asked, false, &vec![first; usize::from(second)]),
+            (DONE, Some(asked)) => self.answer(&asked, None, &vec![first; usize::from(second)]),
             (REFUSED, Some(asked)) => {
-                let text = REFUSALS[usize::from(first) % REFUSALS.len()];
-                self.answer(&asked, true, text.as_bytes());
+                let reason = REFUSALS[usize::from(first) % REFUSALS.len()];
+                self.answer(&asked, Some(reason), b"no words of ours \xff");
             }
             (KEPT, Some(asked)) => {
-                let datagram = self.signed(&asked, false, true, &asked.piece);
+                let datagram = self.signed(&asked, None, true, &asked.piece);
                 self.requests.receive(self.now, asked.to, &datagram);
             }
             (TAMPERED, Some(asked)) => {
-                let mut datagram = self.signed(&asked, false, false, b"forged");
+                let mut datagram = self.signed(&asked, None, false, b"forged");
                 let at = usize::from(first) % datagram.len();
                 datagram[at] ^= second.max(1);
                 self.is_dropped(&datagram);
@@ -177,7 +177,7 @@ impl World {
             (OTHER, Some(mut asked)) => {
                 asked.session ^= u64::from(first);
                 asked.sequence ^= u64::from(second);
-                self.answer(&asked, false, b"of another");
+                self.answer(&asked, None, b"of another");
             }
             (_, _) => self.is_dropped(&[what, which, first, second]),
         }
@@ -254,7 +254,13 @@ impl World {
         }
     }
 
-    fn signed(&mut self, asked: &Asked, refused: bool, fragment: bool, payload: &[u8]) -> Vec<u8> {
+    fn signed(
+        &mut self,
+        asked: &Asked,
+        refused: Option<Reason>,
+        fragment: bool,
+        payload: &[u8],
+    ) -> Vec<u8> {
         let answer = Answer {
             to: replica(0),
             session: asked.session,
@@ -269,11 +275,11 @@ impl World {
         sent.0.pop().expect("an answer")
     }
 
-    fn answer(&mut self, asked: &Asked, refused: bool, payload: &[u8]) {
+    fn answer(&mut self, asked: &Asked, refused: Option<Reason>, payload: &[u8]) {
         let datagram = self.signed(asked, refused, false, payload);
         if let Some(command) = self.commands.get_mut(&(asked.session, asked.sequence)) {
-            command.was_refused |= refused;
-            if !refused {
+            command.was_refused |= refused.is_some();
+            if refused.is_none() {
                 command.answers.push(payload.to_vec());
             }
         }

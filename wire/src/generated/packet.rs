@@ -32,7 +32,8 @@ pub const FLAG_TICK: u8 = 0x4;
 /// bytes. A client's piece needs a session. ANSWER: this piece (its number, 32 bits) is in the log,
 /// the command is not complete.
 pub const FLAG_FRAGMENT: u8 = 0x8;
-/// Flag. ANSWER: it was not carried out; the payload is a text that says why.
+/// Flag. ANSWER: there is none of the state machine; `previous_term` says why, the payload says it
+/// for people.
 pub const FLAG_REFUSED: u8 = 0x10;
 /// Flag. APPEND: the payload is several commands, each carried out by itself, in this order
 /// (README.md). No client may set it.
@@ -317,7 +318,8 @@ pub struct Header {
     /// APPEND: of this entry. APPEND_OK, HEARTBEAT_OK: highest one promised. RETRANSMIT: first one
     /// missing. HEARTBEAT: the leader's last. ANSWER: of the command; 0 if unknown.
     pub index: u64,
-    /// APPEND: term of the entry before. Zero otherwise.
+    /// APPEND: term of the entry before. ANSWER that is refused: the number of the reason
+    /// (README.md). Zero otherwise.
     pub previous_term: u64,
     /// Highest index the sender knows to be committed.
     pub commit_index: u64,

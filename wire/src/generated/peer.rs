@@ -303,6 +303,10 @@ pub struct ForwardReply {
     pub request: u64,
     #[prost(enumeration = "ForwardOutcome", tag = "2")]
     pub outcome: i32,
+    /// Only with FORWARD_OUTCOME_REFUSED: the number of the reason (README.md). Whoever does not know it takes it for an
+    /// outcome that nobody can tell.
+    #[prost(uint32, tag = "3")]
+    pub reason: u32,
 }
 /// Payload of a membership record.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -438,7 +442,7 @@ pub enum ForwardOutcome {
     DiskFull = 5,
     /// Only of what came as ForwardSession: it had been carried out before, and was answered so.
     Repeated = 6,
-    /// Likewise: the state machine did not carry it out, now; the attachment says why.
+    /// There is no answer of the state machine; `reason` says why.
     Refused = 7,
 }
 impl ForwardOutcome {

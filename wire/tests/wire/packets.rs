@@ -46,6 +46,7 @@ fn commands() -> Vec<(&'static str, Header, Vec<u8>)> {
         index: 0,
         sequence: 43,
         flags: FLAG_REFUSED,
+        previous_term: 4, // the answer is too long
         ..answer
     };
     let forward = Header {

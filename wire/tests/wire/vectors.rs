@@ -127,6 +127,7 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
             Body::ForwardReply(peer::ForwardReply {
                 request: 42,
                 outcome: peer::ForwardOutcome::DiskFull.into(),
+                reason: 0, // of a replica from before there were reasons
             }),
         ),
     ]
@@ -205,6 +206,7 @@ fn own_clients_bodies() -> Vec<(&'static str, Body)> {
             Body::ForwardReply(peer::ForwardReply {
                 request: 42,
                 outcome: peer::ForwardOutcome::Refused.into(),
+                reason: 29,
             }),
         ),
     ]

@@ -1,8 +1,20 @@
-//! What a connection keeps of each request until it is answered.
-use super::Said;
+//! What a connection keeps of each request until it is answered, and how the answers find their places.
+use super::{Connection, LINES_BYTES_MAX};
 use crate::server::stats::Statistics;
+use crate::server::{answers, redis};
 use quorumwire_control::Ticket;
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, Reason};
+
+/// What kind of an answer it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Said {
+    /// What the state machine said.
+    Answer,
+    /// What it had said when the command ran before.
+    Repeated,
+    /// There is none, for this reason; what comes with it stands for the usual words, if it is not empty.
+    Refused(Reason),
+}
 
 /// A request that waits for its answer.
 #[derive(Debug)]
@@ -61,4 +73,184 @@ pub enum ReadState {
     Forwarded(u64),
     /// It looks through all keys, in turns of its own: see `searches.rs`.
     Searching,
+}
+
+impl Connection {
+    /// Adds a request without a line.
+    pub fn push(&mut self, kind: SlotKind, answer: Option<Box<[u8]>>) {
+        let quiet = self.redis.as_ref().is_some_and(|redis| redis.is_quiet());
+        self.push_slot(Slot {
+            kind,
+            answer,
+            said: Said::Answer,
+            quiet,
+            work: 0,
+        });
+    }
+
+    /// Adds a write that is on its way and likely to cost so much; `quiet`: its client wants no answer.
+    pub fn push_write(&mut self, quiet: bool, work: usize) {
+        self.push_slot(Slot {
+            kind: SlotKind::Write,
+            answer: None,
+            said: Said::Answer,
+            quiet,
+            work: u32::try_from(work).unwrap_or(u32::MAX),
+        });
+    }
+
+    /// Adds a write that was refused; `instead` of the usual words, if that is not empty.
+    pub fn push_refused_write(&mut self, quiet: bool, reason: Reason, instead: &str) {
+        self.push_slot(Slot {
+            kind: SlotKind::Write,
+            answer: Some(instead.as_bytes().into()),
+            said: Said::Refused(reason),
+            quiet,
+            work: 0,
+        });
+    }
+
+    fn push_slot(&mut self, slot: Slot) {
+        self.work_waiting += slot.work as usize;
+        self.writes_waiting += usize::from(slot.kind == SlotKind::Write);
+        self.answers_bytes += slot.answer.as_ref().map_or(0, |answer| answer.len());
+        if let Some(own) = &mut self.own {
+            own.took_on();
+        }
+        self.slots.push_back(slot);
+    }
+
+    /// Writes the answer to the request at the front, in the words of the client's protocol.
+    pub fn put_answer(&mut self, said: Said, answer: &[u8]) {
+        match (&self.redis, &mut self.own, said) {
+            (_, Some(own), _) => own.put_answer(&mut self.output, said, answer),
+            (Some(_), None, Said::Refused(why)) => {
+                redis::put_refusal(&mut self.output, why, answer);
+            }
+            (None, None, Said::Refused(why)) => {
+                answers::put_memcached(&mut self.output, why, answer);
+            }
+            (_, None, Said::Answer | Said::Repeated) => self.output.extend_from_slice(answer),
+        }
+    }
+
+    /// Whether the lines of the reads that wait leave room for another.
+    pub fn has_room_for_line(&self) -> bool {
+        self.lines.len() < LINES_BYTES_MAX
+    }
+
+    /// Adds a read and keeps its line.
+    pub fn push_read(&mut self, line: &[u8], keys: u32, state: ReadState) {
+        self.lines.extend(line);
+        self.reads_waiting += 1;
+        self.keys_waiting += keys as usize;
+        let line_bytes = u32::try_from(line.len()).expect("no line is longer than a command");
+        let kind = SlotKind::Read {
+            line_bytes,
+            keys,
+            keys_done: 0,
+            keys_at_once: u32::MAX,
+            state,
+        };
+        self.push(kind, None);
+    }
+
+    /// The line of the first read that waits, and where its answer goes.
+    pub fn front_line_and_output(&mut self, line_bytes: u32) -> (&[u8], &mut Vec<u8>) {
+        let line = &self.lines.make_contiguous()[..line_bytes as usize];
+        (line, &mut self.output)
+    }
+
+    /// The line of the read with this number.
+    pub fn line(&self, number: u64) -> Vec<u8> {
+        let mut begin = 0;
+        for (slot, at) in self.slots.iter().zip(self.first_slot..) {
+            if let SlotKind::Read { line_bytes, .. } = slot.kind {
+                let end = begin + line_bytes as usize;
+                if at == number {
+                    return self.lines.range(begin..end).copied().collect();
+                }
+                begin = end;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Whether a write is not answered yet.
+    pub fn has_undecided_write(&self) -> bool {
+        let mut slots = self.slots.iter();
+        self.writes_waiting > 0 && slots.any(|it| it.kind == SlotKind::Write && it.answer.is_none())
+    }
+
+    /// Keeps the answer of the slot with this number until its turn comes.
+    pub fn keep_answer(&mut self, number: u64, said: Said, answer: &[u8]) {
+        let Some((slot, _)) = self.slot_mut(number) else {
+            return;
+        };
+        slot.said = said;
+        let before = slot.answer.replace(answer.into());
+        self.answers_bytes += answer.len();
+        self.answers_bytes -= before.map_or(0, |before| before.len());
+    }
+
+    /// What the front slot holds; the slot itself stays, without its answer.
+    pub fn take_front(&mut self) -> Option<Slot> {
+        let slot = self.slots.front_mut()?;
+        let taken = Slot {
+            kind: slot.kind,
+            answer: slot.answer.take(),
+            said: slot.said,
+            quiet: slot.quiet,
+            work: slot.work,
+        };
+        self.answers_bytes -= taken.answer.as_ref().map_or(0, |answer| answer.len());
+        Some(taken)
+    }
+
+    /// Takes the front slot off.
+    pub fn pop_slot(&mut self) {
+        let Some(slot) = self.slots.pop_front() else {
+            return;
+        };
+        self.first_slot += 1;
+        self.work_waiting -= slot.work as usize;
+        self.answers_bytes -= slot.answer.map_or(0, |answer| answer.len());
+        if let Some(own) = &mut self.own {
+            own.done_with_front();
+        }
+        match slot.kind {
+            SlotKind::Read {
+                line_bytes, keys, ..
+            } => {
+                self.lines.drain(..line_bytes as usize);
+                self.reads_waiting -= 1;
+                self.keys_waiting -= keys as usize;
+            }
+            SlotKind::Write => self.writes_waiting -= 1,
+            SlotKind::Asked | SlotKind::Fixed(_) | SlotKind::Stats(_) | SlotKind::Quit => {}
+        }
+    }
+
+    /// The read at the front goes on as a write.
+    pub fn make_front_a_write(&mut self) {
+        let Some(slot) = self.slots.front_mut() else {
+            return;
+        };
+        if let SlotKind::Read {
+            line_bytes, keys, ..
+        } = slot.kind
+        {
+            slot.kind = SlotKind::Write;
+            self.lines.drain(..line_bytes as usize);
+            self.reads_waiting -= 1;
+            self.keys_waiting -= keys as usize;
+            self.writes_waiting += 1;
+        }
+    }
+
+    /// The slot with this number, and whether it is the front one.
+    pub fn slot_mut(&mut self, number: u64) -> Option<(&mut Slot, bool)> {
+        let place = usize::try_from(number.checked_sub(self.first_slot)?).ok()?;
+        Some((self.slots.get_mut(place)?, place == 0))
+    }
 }

@@ -20,6 +20,7 @@ use super::refusals::say_tls;
 use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use super::searches::Answered;
 use counters::Closed;
+use quorumwire_interfaces::Reason;
 use quorumwire_kv::memcached::{Asked, LINE_BYTES_MAX, READ_KEYS_MAX, Read, are_few};
 use quorumwire_kv::{Command, TLS_HANDSHAKE};
 use quorumwire_wire::client::{self, FromClient, FromServer, from_client, from_server};
@@ -66,8 +67,8 @@ impl OwnClient {
                 let answered = client::Answer { repeated };
                 (from_server::Body::Answer(answered), answer)
             }
-            Said::Refusal => {
-                let refused = words::refused(answer);
+            Said::Refused(reason) => {
+                let refused = words::refused(reason, answer);
                 self.counters.count_refused(refused.reason());
                 (from_server::Body::Refused(refused), &b""[..])
             }
@@ -193,10 +194,8 @@ fn take_submit(
         return true;
     }
     if asks_for_too_many(command) {
-        let text = format!(
-            "SERVER_ERROR not executed: a request asks for at most {READ_KEYS_MAX} keys\r\n"
-        );
-        connection.push_write(Some(text.into_bytes().into()), false, 0);
+        let instead = format!("a request asks for at most {READ_KEYS_MAX} keys");
+        connection.push_refused_write(false, Reason::TooManyKeys, &instead);
         return true;
     }
     let work = Command::decode(command).map_or(0, |it| core.store.inner().expected_work(&it));
@@ -210,24 +209,24 @@ fn take_submit(
     } else {
         Routed::Stalled
     };
-    let answer = match requests::refused_if_late(core, connection, routed) {
+    match requests::refused_if_late(core, connection, routed) {
         Routed::Pending => {
             let slot = connection.next_slot();
             core.in_flight.begin(connection.id, slot, work);
-            None
+            connection.push_write(false, work);
         }
         Routed::Stalled => return false,
-        Routed::Answer(text) => Some(text.as_bytes().into()),
-    };
+        Routed::Refused(reason, instead) => {
+            connection.push_refused_write(false, reason, &instead);
+        }
+    }
     state(connection).counters.submits += 1;
-    connection.push_write(answer, false, work);
     true
 }
 
 fn take_query(core: &mut Core, connection: &mut Connection, query: &[u8]) -> bool {
     if !is_query(query) {
-        let text = b"SERVER_ERROR not executed: not a read that is served here\r\n";
-        connection.push_write(Some(text[..].into()), false, 0);
+        connection.push_refused_write(false, Reason::NotServed, "");
         return true;
     }
     let keys = if redis::is_read(query) && redis::is_search(query) {

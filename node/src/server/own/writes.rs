@@ -1,14 +1,12 @@
 //! Commands of sessions on their way into the log, here or at the leader.
-use super::super::answers;
 use super::super::core::{Core, ForwardKind, Origin, Routed};
-use bytes::{BufMut as _, Bytes};
+use bytes::BufMut as _;
 use quorumwire_control::Peer;
-use quorumwire_interfaces::Term;
+use quorumwire_interfaces::{Reason, Term};
 use quorumwire_kv::ERROR_BYTES_MAX;
 use quorumwire_sessions::{ANSWER_BYTES_MAX, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{COMMAND_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
-use quorumwire_wire::peer::ForwardOutcome;
 
 /// What a command was refused for is still known when it is asked again.
 const _: () = assert!(ERROR_BYTES_MAX <= ANSWER_BYTES_MAX);
@@ -18,7 +16,7 @@ impl Core {
     /// A command with its session and its sequence: into the log if we lead, to the leader otherwise.
     pub fn write_in_session(&mut self, origin: Origin, name: (u64, u64), command: &[u8]) -> Routed {
         if self.draining {
-            return Routed::Answer(answers::STOPPING.into());
+            return Routed::refused(Reason::Stopping);
         }
         if self.leads_fast_term() {
             return self.enqueue_named(Some(name), origin, command.len(), |buffer| {
@@ -36,7 +34,7 @@ impl Core {
         let leader = match (self.route(), origin) {
             (Err(routed), _) => return routed,
             (Ok(_), Origin::Peer(..) | Origin::Plane(..)) => {
-                return Routed::Answer(answers::NOT_LEADER.into());
+                return Routed::refused(Reason::NotLeader);
             }
             (Ok(leader), Origin::Client(..) | Origin::Datagram(_) | Origin::Admin(_)) => leader,
         };
@@ -51,16 +49,16 @@ impl Core {
     /// A command of a session that a follower forwarded in this term.
     pub fn take_forward_session(&mut self, from: Peer, term: Term, request: u64, whole: &[u8]) {
         let may = self.member(from.id) == Some(from) && self.takes_writes_of(term);
-        let outcome = match split(whole) {
-            Some(_) if may && self.journal.is_full() => ForwardOutcome::DiskFull,
+        let reason = match split(whole) {
+            Some(_) if may && self.journal.is_full() => Reason::DiskFull,
             Some((name, command)) if may => {
                 let origin = Origin::Peer(from, request);
                 let routed = self.write_in_session(origin, name, command);
                 return self.reply_unless_pending(from, request, &routed);
             }
-            Some(_) | None => ForwardOutcome::NotLeader,
+            Some(_) | None => Reason::NotLeader,
         };
-        self.reply_forward(from, request, outcome, Bytes::new());
+        self.refuse_forward(from, request, reason);
     }
 }
 

@@ -1,33 +1,39 @@
-//! What could not be carried out, in the words of Redis' protocol. The replica's own texts are those of
-//! `answers.rs`; the first word tells clients of Redis what kind of trouble it is.
-
+//! What could not be carried out, in the words of Redis' protocol: the first word tells its clients what kind of trouble
+//! it is.
+use super::super::answers;
+use quorumwire_interfaces::Reason;
 use quorumwire_kv::redis::{Broken, QUOTED_BYTES_MAX, TRANSACTION_COMMANDS_MAX, Words, quoted};
 use quorumwire_kv::{COMMAND_BYTES_MAX, WhyRefused};
 
-/// How the replica's own texts begin.
-const OWN: &[u8] = b"SERVER_ERROR ";
-
-/// Redis' word for what begins so; all others are `ERR`.
-const KINDS: [(&[u8], &str); 6] = [
-    (b"no leader", "CLUSTERDOWN"),
-    (b"not leader", "READONLY"),
-    (b"not executed: this replica is stopping", "CLUSTERDOWN"),
-    (b"busy", "TRYAGAIN"),
-    (b"no answer", "TRYAGAIN"),
-    (b"disk full", "MISCONF"),
-];
-
-/// Appends an answer: as it is, or, if it is one of the replica's own texts, as an error of Redis' protocol.
-pub fn put_answer(output: &mut Vec<u8>, answer: &[u8]) {
-    let Some(text) = answer.strip_prefix(OWN) else {
-        output.extend_from_slice(answer);
-        return;
-    };
-    let kind = KINDS.iter().find(|(begins, _)| text.starts_with(begins));
+/// Appends why there is no answer, as an error of Redis' protocol.
+pub fn put_refusal(output: &mut Vec<u8>, reason: Reason, instead: &[u8]) {
     output.push(b'-');
-    output.extend_from_slice(kind.map_or("ERR", |(_, word)| word).as_bytes());
+    output.extend_from_slice(kind(reason).as_bytes());
     output.push(b' ');
-    output.extend_from_slice(text);
+    output.extend_from_slice(&answers::text(reason, instead));
+    output.extend_from_slice(b"\r\n");
+}
+
+/// Redis' word for it.
+const fn kind(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NoLeader | Reason::Removed | Reason::DataGone | Reason::Stopping => "CLUSTERDOWN",
+        Reason::NotLeader => "READONLY",
+        Reason::Busy | Reason::Overdue => "TRYAGAIN",
+        Reason::DiskFull => "MISCONF",
+        Reason::OutcomeUnknown
+        | Reason::SequenceTooOld
+        | Reason::AnswerGone
+        | Reason::AnswerTooLong
+        | Reason::NoWayBack
+        | Reason::NotCommitted
+        | Reason::TooManySessions
+        | Reason::UnknownSession
+        | Reason::PiecesGone
+        | Reason::Malformed
+        | Reason::NotServed
+        | Reason::TooManyKeys => "ERR",
+    }
 }
 
 /// The client has to say who it is.
@@ -86,29 +92,29 @@ pub fn too_many_words(words_max: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::answers;
     use super::*;
 
     #[test]
-    fn the_replicas_own_texts_become_errors_of_redis() {
-        for (text, word) in [
-            (answers::UNKNOWN, "ERR outcome unknown"),
-            (answers::NO_LEADER, "CLUSTERDOWN no leader"),
-            (answers::REMOVED, "CLUSTERDOWN no leader"),
+    fn a_refusal_is_an_error_of_redis() {
+        for (reason, begins) in [
+            (Reason::OutcomeUnknown, "ERR outcome unknown"),
+            (Reason::NoLeader, "CLUSTERDOWN no leader"),
+            (Reason::Removed, "CLUSTERDOWN no leader"),
             (
-                answers::DATA_GONE,
+                Reason::DataGone,
                 "CLUSTERDOWN no leader: all replicas have forgotten",
             ),
-            (answers::NOT_LEADER, "READONLY not leader"),
-            (answers::NOT_COMMITTED, "ERR not executed"),
-            (answers::BUSY, "TRYAGAIN busy"),
-            (answers::DISK_FULL, "MISCONF disk full"),
-            (answers::STOPPING, "CLUSTERDOWN not executed"),
+            (Reason::NotLeader, "READONLY not leader"),
+            (Reason::NotCommitted, "ERR not executed"),
+            (Reason::Busy, "TRYAGAIN busy"),
+            (Reason::Overdue, "TRYAGAIN no answer"),
+            (Reason::DiskFull, "MISCONF disk full"),
+            (Reason::Stopping, "CLUSTERDOWN not executed"),
         ] {
             let mut output = b"+OK\r\n".to_vec();
-            put_answer(&mut output, text.as_bytes());
+            put_refusal(&mut output, reason, b"");
             let output = String::from_utf8(output).unwrap();
-            assert!(output.starts_with(&format!("+OK\r\n-{word}")), "{output}");
+            assert!(output.starts_with(&format!("+OK\r\n-{begins}")), "{output}");
             assert!(output.ends_with("\r\n"), "{output}");
         }
     }
@@ -130,14 +136,5 @@ mod tests {
         let expected =
             "ERR unknown subcommand or wrong number of arguments for 'Foo'. Try CLIENT HELP.";
         assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn other_answers_stay_as_they_are() {
-        for answer in [&b"$13\r\nSERVER_ERROR \r\n"[..], b"", b"-ERR x\r\n"] {
-            let mut output = Vec::new();
-            put_answer(&mut output, answer);
-            assert_eq!(output, answer);
-        }
     }
 }

@@ -24,7 +24,7 @@ use quorumwire_kv::{COMMAND_BYTES_MAX, Command, WhyRefused};
 use std::net::SocketAddr;
 
 pub use asks::{Filter, replicas_that_have};
-pub use errors::put_answer;
+pub use errors::put_refusal;
 use transactions::{Transaction, Watched};
 
 /// A read's answer may be as long as several items; so many keys it stands for at least.
@@ -349,12 +349,17 @@ pub fn answer_read(
     if is_plain {
         return true;
     }
-    put_read_answer(connection, line_bytes, quiet, &text);
+    put_read_answer(connection, line_bytes, (Said::Answer, quiet), &text);
     true
 }
 
 /// Writes an answer to the read at the front.
-pub fn put_read_answer(connection: &mut Connection, line_bytes: u32, quiet: bool, answer: &[u8]) {
+pub fn put_read_answer(
+    connection: &mut Connection,
+    line_bytes: u32,
+    (said, quiet): (Said, bool),
+    answer: &[u8],
+) {
     let mut instead = None;
     if state(connection).watched.is_asked() {
         let (line, _) = connection.front_line_and_output(line_bytes);
@@ -363,7 +368,7 @@ pub fn put_read_answer(connection: &mut Connection, line_bytes: u32, quiet: bool
     }
     if !quiet {
         let text = instead.as_deref().unwrap_or(answer);
-        connection.put_answer(Said::Answer, text);
+        connection.put_answer(said, text);
     }
 }
 
