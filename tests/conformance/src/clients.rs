@@ -18,8 +18,11 @@ fn request(sequence: u64, blind: bool, payload: &[u8]) -> Vec<u8> {
         .expect("not too long")
 }
 
-/// Everything that came to the outside: session, number, index, refused, payload.
-fn answers<F: Fabric>(cluster: &mut Cluster<F>) -> Vec<(u64, u64, u64, Option<Reason>, Vec<u8>)> {
+/// Session, number, index, why it was refused, payload.
+type Heard = (u64, u64, u64, Option<Reason>, Vec<u8>);
+
+/// Everything that came to the outside.
+fn answers<F: Fabric>(cluster: &mut Cluster<F>) -> Vec<Heard> {
     let asking = Asking::new(&keys());
     let mut all = Vec::new();
     while let Some(bytes) = cluster.fabric.receive_outside() {

@@ -244,6 +244,7 @@ pub fn find(words: &Words<'_>) -> Result<&'static Spec, Vec<u8>> {
 pub const QUOTED_BYTES_MAX: usize = 128;
 
 /// The start of a word as C shows it: up to a NUL.
+#[must_use]
 pub fn quoted(word: &[u8], bytes_max: usize) -> &[u8] {
     let start = &word[..word.len().min(bytes_max)];
     start.split(|&byte| byte == 0).next().unwrap_or_default()
