@@ -1,49 +1,73 @@
-/// Why a request has no answer of the state machine. Each has a number, which is the same in answers between replicas,
-/// in packets of planes and for ever: what a program from before it makes of it is that nobody can tell.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-#[repr(u8)]
-pub enum Reason {
+//! Why a request has no answer: one list for all who say it, send it and read it.
+
+/// The list: the number of each reason, and whether what was refused so has been carried out.
+macro_rules! reasons {
+    ($($(#[$says:meta])* $name:ident = $number:literal => $executed:ident,)*) => {
+        /// Why a request has no answer of the state machine. Each has a number, which is the same in answers between
+        /// replicas, in packets of planes and for ever.
+        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+        #[repr(u8)]
+        pub enum Reason {
+            $($(#[$says])* $name = $number,)*
+        }
+
+        impl Reason {
+            /// All of them.
+            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$name),*];
+
+            /// Whether what was refused so has been carried out.
+            #[must_use]
+            pub const fn executed(self) -> Executed {
+                match self {
+                    $(Self::$name => Executed::$executed,)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
     /// It may have been carried out, or may yet be.
-    OutcomeUnknown = 1,
+    OutcomeUnknown = 1 => Unknown,
     /// Its sequence is too far behind its session's newest: this sending was not carried out, and nobody can tell
     /// whether an earlier one was.
-    SequenceTooOld = 2,
+    SequenceTooOld = 2 => Unknown,
     /// It had been carried out before, and its answer was too long to be kept.
-    AnswerGone = 3,
+    AnswerGone = 3 => Yes,
     /// It was carried out, and its answer does not fit a packet.
-    AnswerTooLong = 4,
+    AnswerTooLong = 4 => Yes,
     /// It was carried out, and too much waits already on the connection that its answer should take.
-    NoWayBack = 5,
+    NoWayBack = 5 => Yes,
     /// Nobody leads, and nobody did for a while.
-    NoLeader = 16,
+    NoLeader = 16 => No,
     /// Another replica leads, or leadership moves.
-    NotLeader = 17,
+    NotLeader = 17 => No,
     /// A limit on requests under way is reached.
-    Busy = 18,
+    Busy = 18 => No,
     /// The leader cannot store entries.
-    DiskFull = 19,
+    DiskFull = 19 => No,
     /// The process is stopping.
-    Stopping = 20,
+    Stopping = 20 => No,
     /// Its place in the log went to another leader's entry.
-    NotCommitted = 21,
+    NotCommitted = 21 => No,
     /// Every place for a session is in use.
-    TooManySessions = 22,
+    TooManySessions = 22 => No,
     /// Its session was not opened, or is forgotten.
-    UnknownSession = 23,
+    UnknownSession = 23 => No,
     /// The replica is no member any more.
-    Removed = 27,
+    Removed = 27 => No,
     /// All replicas have forgotten what they held, so nobody can ever lead.
-    DataGone = 28,
+    DataGone = 28 => No,
     /// What is asked for is over by the leader's clock, and the log cannot say so.
-    Overdue = 29,
+    Overdue = 29 => No,
     /// Pieces of the command were dropped before its last one came.
-    PiecesGone = 30,
+    PiecesGone = 30 => No,
     /// It makes no sense as what it claims to be.
-    Malformed = 31,
+    Malformed = 31 => No,
     /// It is no read that is served there.
-    NotServed = 32,
+    NotServed = 32 => No,
     /// It asks for more keys than one request may.
-    TooManyKeys = 33,
+    TooManyKeys = 33 => No,
 }
 
 /// Whether a request that was refused has been carried out.
@@ -58,67 +82,19 @@ pub enum Executed {
 }
 
 impl Reason {
-    /// All of them.
-    pub const ALL: [Self; 20] = [
-        Self::OutcomeUnknown,
-        Self::SequenceTooOld,
-        Self::AnswerGone,
-        Self::AnswerTooLong,
-        Self::NoWayBack,
-        Self::NoLeader,
-        Self::NotLeader,
-        Self::Busy,
-        Self::DiskFull,
-        Self::Stopping,
-        Self::NotCommitted,
-        Self::TooManySessions,
-        Self::UnknownSession,
-        Self::Removed,
-        Self::DataGone,
-        Self::Overdue,
-        Self::PiecesGone,
-        Self::Malformed,
-        Self::NotServed,
-        Self::TooManyKeys,
-    ];
-
     /// Its number.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// The one with this number. Nobody can tell what one that is not known here means.
+    /// The one with this number. Of one that is not known here nobody can tell whether it was carried out.
     #[must_use]
     pub fn from_code(code: u64) -> Self {
         let known = Self::ALL
             .into_iter()
             .find(|it| u64::from(it.code()) == code);
         known.unwrap_or(Self::OutcomeUnknown)
-    }
-
-    /// Whether what was refused so has been carried out.
-    #[must_use]
-    pub const fn executed(self) -> Executed {
-        match self {
-            Self::OutcomeUnknown | Self::SequenceTooOld => Executed::Unknown,
-            Self::AnswerGone | Self::AnswerTooLong | Self::NoWayBack => Executed::Yes,
-            Self::NoLeader
-            | Self::NotLeader
-            | Self::Busy
-            | Self::DiskFull
-            | Self::Stopping
-            | Self::NotCommitted
-            | Self::TooManySessions
-            | Self::UnknownSession
-            | Self::Removed
-            | Self::DataGone
-            | Self::Overdue
-            | Self::PiecesGone
-            | Self::Malformed
-            | Self::NotServed
-            | Self::TooManyKeys => Executed::No,
-        }
     }
 }
 
@@ -136,8 +112,7 @@ mod tests {
         }
     }
 
-    /// Numbers below 16 say that it may have been carried out, so that whoever knows a reason only by its number errs on
-    /// no side.
+    /// So that people see it in the number, too.
     #[test]
     fn numbers_tell_what_may_have_been_carried_out() {
         for reason in Reason::ALL {

@@ -62,22 +62,17 @@ pub enum Outcome {
 }
 
 /// Why a command of a session did not run.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, thiserror::Error)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Refusal {
     /// Its payload is shorter than its own header, or a fragment has an impossible number or length.
-    #[error("malformed")]
     Malformed,
     /// It had run before, and its answer was too long to keep.
-    #[error("already executed; its answer is not kept")]
     AnswerGone,
     /// More than [`WINDOW`] behind the session's newest: whether it ran is not known any more.
-    #[error("sequence too old for its session")]
     TooOld,
     /// The first command seen of a session is far from number 1: the session is not known (any more).
-    #[error("unknown session")]
     UnknownSession,
     /// [`SESSIONS_MAX`] sessions are in use.
-    #[error("too many sessions")]
     TooManySessions,
 }
 

@@ -121,6 +121,19 @@ fn refused(refusal: Refusal) -> (Outcome, Vec<u8>) {
 }
 
 #[test]
+fn whoever_is_refused_is_told_the_right_reason() {
+    for (refusal, reason) in [
+        (Refusal::Malformed, Reason::Malformed),
+        (Refusal::AnswerGone, Reason::AnswerGone),
+        (Refusal::TooOld, Reason::SequenceTooOld),
+        (Refusal::UnknownSession, Reason::UnknownSession),
+        (Refusal::TooManySessions, Reason::TooManySessions),
+    ] {
+        assert_eq!(refusal.reason(), reason);
+    }
+}
+
+#[test]
 fn a_command_sent_twice_runs_once_and_is_answered_alike() {
     let mut bench = Bench::new();
     let first = bench.command(7, 1, b"\0a");

@@ -660,7 +660,7 @@ impl Core {
 
     /// Tells a follower why what it passed on has no answer.
     pub fn refuse_forward(&mut self, to: Peer, request: u64, reason: Reason) {
-        let outcome = outcome_of(reason);
+        let outcome = answers::outcome_of(reason);
         let mut text = Vec::new();
         if outcome == peer::ForwardOutcome::Refused {
             answers::put_memcached(&mut text, reason, b""); // replicas of earlier versions know no reasons
@@ -700,31 +700,5 @@ impl Core {
         } else {
             self.leaderless_since.get_or_insert(self.now);
         }
-    }
-}
-
-/// What a follower makes of it: who else leads, it must know at once.
-fn outcome_of(reason: Reason) -> peer::ForwardOutcome {
-    match reason {
-        Reason::NotLeader
-        | Reason::NoLeader
-        | Reason::NotCommitted
-        | Reason::Stopping
-        | Reason::Removed
-        | Reason::DataGone => peer::ForwardOutcome::NotLeader,
-        Reason::Busy => peer::ForwardOutcome::Busy,
-        Reason::DiskFull => peer::ForwardOutcome::DiskFull,
-        Reason::OutcomeUnknown => peer::ForwardOutcome::Unknown,
-        Reason::SequenceTooOld
-        | Reason::AnswerGone
-        | Reason::AnswerTooLong
-        | Reason::NoWayBack
-        | Reason::TooManySessions
-        | Reason::UnknownSession
-        | Reason::Overdue
-        | Reason::PiecesGone
-        | Reason::Malformed
-        | Reason::NotServed
-        | Reason::TooManyKeys => peer::ForwardOutcome::Refused,
     }
 }

@@ -165,9 +165,9 @@ impl Datagrams {
         self.go_on(&waiting);
     }
 
-    fn refuse(&mut self, id: u64, reason: Reason) {
+    fn refuse(&mut self, id: u64, reason: Reason, instead: &[u8]) {
         let mut text = Vec::new();
-        answers::put_memcached(&mut text, reason, b"");
+        answers::put_memcached(&mut text, reason, instead);
         self.answer(id, &text);
     }
 
@@ -260,7 +260,7 @@ impl Server {
         if let Some(datagrams) = &mut self.datagrams {
             match said {
                 Said::Answer | Said::Repeated => datagrams.answer(id, answer),
-                Said::Refused(reason) => datagrams.refuse(id, reason),
+                Said::Refused(reason) => datagrams.refuse(id, reason, answer),
             }
         }
     }
@@ -277,7 +277,7 @@ impl Server {
                 return; // given up
             };
             match self.core.gate_granted(index, true, &waiting.line) {
-                Gate::Overdue => datagrams.refuse(id, Reason::Overdue),
+                Gate::Overdue => datagrams.refuse(id, Reason::Overdue, b""),
                 Gate::Wait(index) => {
                     let reader = Reader::Datagram(id);
                     self.core.waiting_for_apply.push((index, reader));
@@ -413,12 +413,8 @@ fn write(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting, command: 
 fn settle(core: &Core, datagrams: &mut Datagrams, id: u64, routed: Routed) {
     match routed {
         Routed::Pending => {}
-        Routed::Stalled => datagrams.refuse(id, core.why_stalled()),
-        Routed::Refused(reason, instead) => {
-            let mut text = Vec::new();
-            answers::put_memcached(&mut text, reason, instead.as_bytes());
-            datagrams.answer(id, &text);
-        }
+        Routed::Stalled => datagrams.refuse(id, core.why_stalled(), b""),
+        Routed::Refused(reason, instead) => datagrams.refuse(id, reason, instead.as_bytes()),
     }
 }
 
@@ -434,7 +430,7 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
     let must_apply = core.read_barrier();
     match core.gate(must_apply, true, &line) {
         Gate::Open => answer_read(core, datagrams, id),
-        Gate::Overdue => datagrams.refuse(id, Reason::Overdue),
+        Gate::Overdue => datagrams.refuse(id, Reason::Overdue, b""),
         Gate::Wait(index) => core.waiting_for_apply.push((index, Reader::Datagram(id))),
         Gate::NoLease => {
             let ticket = core.next_ticket();
@@ -442,7 +438,7 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
                 .insert(ticket, (must_apply, Reader::Datagram(id)));
             core.read(ticket);
         }
-        Gate::NotLeader => datagrams.refuse(id, Reason::NotLeader),
+        Gate::NotLeader => datagrams.refuse(id, Reason::NotLeader, b""),
     }
 }
 

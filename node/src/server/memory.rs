@@ -157,7 +157,10 @@ pub fn outcome(said: Said, answer: &[u8]) -> Result<(), AdminError> {
             let text = String::from_utf8_lossy(answer);
             Err(AdminError::Failed(text.trim_end().to_owned()))
         }
-        Said::Refused(reason) => Err(AdminError::Failed(answers::why(reason).to_owned())),
+        Said::Refused(reason) => {
+            let text = answers::text(reason, answer);
+            Err(AdminError::Failed(String::from_utf8_lossy(&text).into()))
+        }
     }
 }
 

@@ -358,9 +358,10 @@ impl Plane {
         if answer.payload.len() <= self.payload_bytes_max {
             return self.place.answer(answer);
         }
+        let too_long = Reason::AnswerTooLong;
         self.place.answer(&Answer {
-            refused: Some(Reason::AnswerTooLong),
-            payload: answers::why(Reason::AnswerTooLong).as_bytes(),
+            refused: Some(too_long),
+            payload: &answers::text(too_long, b""),
             ..*answer
         });
     }

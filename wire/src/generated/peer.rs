@@ -303,8 +303,8 @@ pub struct ForwardReply {
     pub request: u64,
     #[prost(enumeration = "ForwardOutcome", tag = "2")]
     pub outcome: i32,
-    /// Only with FORWARD_OUTCOME_REFUSED: the number of the reason (README.md). Whoever does not know it takes it for an
-    /// outcome that nobody can tell.
+    /// If there is no answer of the state machine: why, a number (README.md). 0: from a replica that knows none. It is
+    /// read with FORWARD_OUTCOME_REFUSED only; the other outcomes say as much.
     #[prost(uint32, tag = "3")]
     pub reason: u32,
 }
@@ -442,7 +442,8 @@ pub enum ForwardOutcome {
     DiskFull = 5,
     /// Only of what came as ForwardSession: it had been carried out before, and was answered so.
     Repeated = 6,
-    /// There is no answer of the state machine; `reason` says why.
+    /// There is no answer of the state machine; `reason` says why. The attachment says it in words, for replicas that
+    /// know no reasons.
     Refused = 7,
 }
 impl ForwardOutcome {

@@ -5,5 +5,6 @@ mod handshakes;
 mod limits;
 mod mutations;
 mod packets;
+mod reasons;
 mod snapshots;
 mod vectors;

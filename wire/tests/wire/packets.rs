@@ -46,8 +46,11 @@ fn commands() -> Vec<(&'static str, Header, Vec<u8>)> {
         index: 0,
         sequence: 43,
         flags: FLAG_REFUSED,
-        previous_term: 4, // the answer is too long
         ..answer
+    };
+    let with_reason = Header {
+        previous_term: 4, // the answer is too long
+        ..refused
     };
     let forward = Header {
         commit_index: 99,
@@ -64,6 +67,11 @@ fn commands() -> Vec<(&'static str, Header, Vec<u8>)> {
         ("request", request, b"hello".to_vec()),
         ("answer", answer, b"STORED\r\n".to_vec()),
         ("answer_refused", refused, b"too large".to_vec()),
+        (
+            "answer_refused_with_reason",
+            with_reason,
+            b"too large".to_vec(),
+        ),
         ("forward", forward, forwarded),
     ]
 }

@@ -1,7 +1,9 @@
 //! Golden vectors: bytes written by hand decode to the expected values, and these encode to the same
 //! bytes. A change that breaks one breaks every folder and every connection out there.
 use bytes::{Bytes, BytesMut};
-use quorumwire_interfaces::{GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
+use quorumwire_interfaces::{
+    GroupId, Incarnation, Index, Lineage, LogTime, Reason, ReplicaId, Term,
+};
 use quorumwire_wire::peer::{self, peer_message::Body};
 use quorumwire_wire::prost::Message;
 use quorumwire_wire::put_bundled;
@@ -127,7 +129,7 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
             Body::ForwardReply(peer::ForwardReply {
                 request: 42,
                 outcome: peer::ForwardOutcome::DiskFull.into(),
-                reason: 0, // of a replica from before there were reasons
+                reason: 0,
             }),
         ),
     ]
@@ -206,7 +208,15 @@ fn own_clients_bodies() -> Vec<(&'static str, Body)> {
             Body::ForwardReply(peer::ForwardReply {
                 request: 42,
                 outcome: peer::ForwardOutcome::Refused.into(),
-                reason: 29,
+                reason: 0, // of a replica that knows none
+            }),
+        ),
+        (
+            "forward_reply_refused_with_reason",
+            Body::ForwardReply(peer::ForwardReply {
+                request: 42,
+                outcome: peer::ForwardOutcome::Refused.into(),
+                reason: Reason::Overdue.code().into(),
             }),
         ),
     ]
@@ -345,6 +355,7 @@ fn vector_name(body: &Body) -> &'static str {
         Body::SnapshotReply(_) => "snapshot_reply",
         Body::TransferNow(_) => "transfer_now",
         Body::Forward(_) => "forward",
+        Body::ForwardReply(reply) if reply.reason != 0 => "forward_reply_refused_with_reason",
         Body::ForwardReply(reply) if reply.outcome() == peer::ForwardOutcome::Refused => {
             "forward_reply_refused"
         }

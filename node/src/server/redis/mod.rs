@@ -364,8 +364,13 @@ pub fn put_read_answer(
     if state(connection).watched.is_asked() {
         let (line, _) = connection.front_line_and_output(line_bytes);
         let line = line.to_vec();
-        instead = transactions::take_versions(connection, &line, answer);
+        let versions = match said {
+            Said::Answer | Said::Repeated => answer,
+            Said::Refused(_) => b"", // nothing is watched
+        };
+        instead = transactions::take_versions(connection, &line, versions);
     }
+    let instead = instead.filter(|_| !matches!(said, Said::Refused(_)));
     if !quiet {
         let text = instead.as_deref().unwrap_or(answer);
         connection.put_answer(said, text);
