@@ -6,9 +6,8 @@ use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::spelling::{self, Spelling};
 use crate::turn::Applying;
 use crate::world::{Event, World};
-use bytes::Bytes;
 use quorumwire_control::{Input, Now, Refusal, Role};
-use quorumwire_interfaces::{EntryKind, Index, LogTime};
+use quorumwire_interfaces::{Index, LogTime};
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
 use quorumwire_sessions::Outcome;
@@ -216,11 +215,7 @@ impl World {
         if process.leads_fast_term() {
             let mut command = bytes::BytesMut::new();
             spelling::encode(&asked, &key, operation, &mut command);
-            if !process.enqueue(
-                EntryKind::Command,
-                command.freeze(),
-                Origin::Operation(operation),
-            ) {
+            if !process.enqueue(command.freeze(), Origin::Operation(operation), clock) {
                 self.counts.see("write refused as busy");
                 self.refuse(place, operation);
             }
@@ -230,11 +225,12 @@ impl World {
             spelling::encode(&asked, &key, operation, buffer);
         });
         match proposed {
-            Ok((index, term)) => process.proposals.push(Proposal {
+            Ok((index, term)) => process.proposals.insert(Proposal {
                 index,
                 position: 0,
                 term,
                 origin: Origin::Operation(operation),
+                at: clock,
             }),
             Err(refusal) => {
                 if matches!(refusal, Refusal::Busy { .. }) {
@@ -271,11 +267,7 @@ impl World {
             if process.leads_fast_term() {
                 let mut command = bytes::BytesMut::new();
                 encode(&mut command);
-                if !process.enqueue(
-                    EntryKind::Command,
-                    command.freeze(),
-                    Origin::Operation(NOBODY),
-                ) {
+                if !process.enqueue(command.freeze(), Origin::Operation(NOBODY), clock) {
                     self.counts.hit(crate::fault::Class::F30Overload);
                     break;
                 }
@@ -469,35 +461,20 @@ impl World {
         }
     }
 
-    /// This entry is applied, or what a snapshot stands for is: whoever proposed something there, or before,
-    /// is told what became of it.
-    pub fn settle_proposals(&mut self, place: usize, command: &Applying<'_>, outcome: Outcome) {
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        if process.proposals.is_empty() {
-            return;
+    /// Whoever waits for what an entry settled is told what became of it.
+    pub fn tell_origin(
+        &mut self,
+        place: usize,
+        origin: Origin,
+        command: &Applying<'_>,
+        fate: Fate,
+    ) {
+        if matches!(fate, Fate::NotDone) {
+            self.counts.see("certainly not done");
         }
-        let at = (command.index, command.position);
-        let all = std::mem::take(&mut process.proposals);
-        let is_settled = |it: &Proposal| (it.index, it.position) <= at;
-        let (settled, later): (Vec<_>, Vec<_>) = all.into_iter().partition(is_settled);
-        process.proposals = later;
-        for proposal in settled {
-            let fate = if proposal.index < command.index {
-                Fate::Unknown // a snapshot took its place
-            } else if proposal.term != command.term {
-                self.counts.see("certainly not done");
-                Fate::NotDone
-            } else if proposal.position < command.position {
-                Fate::Unknown
-            } else {
-                Fate::Applied(outcome)
-            };
-            match proposal.origin {
-                Origin::Operation(operation) => self.tell(place, operation, fate),
-                Origin::Plane(..) => self.tell_plane_client(place, proposal.origin, command, fate),
-            }
+        match origin {
+            Origin::Operation(operation) => self.tell(place, operation, fate),
+            Origin::Plane(..) => self.tell_plane_client(place, origin, command, fate),
         }
     }
 
@@ -536,16 +513,11 @@ impl crate::machine::Process {
     fn propose_tick(&mut self, clock: Now) -> Option<Index> {
         if self.leads_fast_term() {
             // It says the time at which it leaves, not this one.
-            if !self.enqueue(EntryKind::Tick, Bytes::new(), Origin::Operation(NOBODY)) {
-                return None;
-            }
+            self.plane.as_mut()?.log.enqueue_tick(clock);
             self.clock.last_tick = Some(clock);
             self.submit_waiting(clock).ok()?;
             let plane = self.plane.as_ref()?;
-            return plane
-                .waiting
-                .is_empty()
-                .then(|| plane.registers().last_index);
+            return plane.log.is_idle().then(|| plane.registers().last_index);
         }
         let tick = self.next_tick(clock).encode();
         let payload = |buffer: &mut bytes::BytesMut| buffer.extend_from_slice(tick.as_ref());

@@ -8,7 +8,7 @@ use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::world::World;
 use bytes::BytesMut;
 use quorumwire_control::Role;
-use quorumwire_interfaces::{EntryKind, Term};
+use quorumwire_interfaces::Term;
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_wire::RecordKind;
 use std::collections::VecDeque;
@@ -223,11 +223,7 @@ impl World {
             return;
         };
         if process.leads_fast_term() {
-            process.enqueue(
-                EntryKind::Command,
-                command.freeze(),
-                Origin::Operation(NOBODY),
-            );
+            process.enqueue(command.freeze(), Origin::Operation(NOBODY), clock);
         } else {
             let put = |bytes: &mut BytesMut| bytes.extend_from_slice(&command);
             let _ = process.replica.propose(RecordKind::Command, put); // or later

@@ -12,6 +12,7 @@ use quorumwire_control::{
     Config, Entry, HardState, LogClock, Message, Now, Output, Peer, Promise, Replica, SnapshotMeta,
     Stored, Ticket,
 };
+use quorumwire_group::Proposals;
 use quorumwire_interfaces::{
     Frozen, GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term,
 };
@@ -167,16 +168,7 @@ pub enum SnapshotJob {
 }
 
 /// A write in the log that is not applied yet.
-pub struct Proposal {
-    /// Where it stands.
-    pub index: Index,
-    /// Which of that entry's commands it is.
-    pub position: u16,
-    /// In which term.
-    pub term: Term,
-    /// Who waits for it.
-    pub origin: Origin,
-}
+pub type Proposal = quorumwire_group::Proposal<Origin>;
 
 /// Where an answer goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -237,7 +229,7 @@ pub struct Process {
     /// The last one failed: when another is taken, whatever was applied since.
     pub snapshot_retry_at: Option<Nanos>,
     /// Writes of ours that wait to be applied.
-    pub proposals: Vec<Proposal>,
+    pub proposals: Proposals<Origin>,
     /// Reads that wait for a round.
     pub asked: BTreeMap<Ticket, (Index, u32)>,
     /// Reads that wait to be applied up to an index.
@@ -563,7 +555,12 @@ impl Machine {
         if !self.has_plane {
             return Ok(None);
         }
-        match Plane::new(settings, !self.in_memory, self.key_stage) {
+        match Plane::new(
+            settings,
+            usize::from(self.peer.id.0),
+            !self.in_memory,
+            self.key_stage,
+        ) {
             Ok(plane) => Ok(Some(Box::new(plane))),
             Err(problem) => Err(format!("the plane cannot be made: {problem:?}")),
         }
@@ -695,7 +692,7 @@ impl Process {
             log_time: LogTime(0),
             bytes_since_snapshot: 0,
             snapshot_retry_at: None,
-            proposals: Vec::new(),
+            proposals: Proposals::default(),
             asked: BTreeMap::new(),
             waiting: Vec::new(),
             removal: None,

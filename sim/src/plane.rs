@@ -1,55 +1,28 @@
 //! A replica's data plane as its process sees it: the real engine, what waits to be submitted, and what
 //! it has brought. Consensus decides when it runs; where datagrams go is in `datagrams.rs`.
-use crate::machine::{GROUP, Origin, Proposal};
+use crate::machine::{GROUP, Origin};
 use crate::plan::Settings;
 use crate::planted::mutant;
 use crate::random::mix;
-use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Engage, WaitingCommand, append_record, next_entries};
+use bytes::Bytes;
+use quorumwire_control::Engage;
 use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
+use quorumwire_group::{PlaneOptions, Request};
 use quorumwire_interfaces::{
-    Answer, Command, EntryKind, Grant, Index, PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys,
-    PlanePeer, Registers, ReplicaId, Term,
+    Answer, Command, DataPlane, Grant, Index, Limits, PlaneError, PlaneEvent, PlaneKeyPair,
+    PlaneKeys, Registers, ReplicaId, Term,
 };
-use quorumwire_wire::Tick;
 use quorumwire_wire::packet::{FLAG_BLIND, HEADER_BYTES, Header, Kind};
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Commands that wait until the plane has room; then clients are refused.
-const WAITING_MAX: usize = 512;
+/// Bytes of commands that wait until the plane has room; then clients are refused.
+const WAITING_BYTES_MAX: usize = 128 << 10;
+/// Machines are fewer.
+const MACHINES_MAX: u16 = 16;
 /// Requests for software that wait for their process; more are lost.
 const REQUESTS_MAX: usize = 256;
 /// The port at which every plane listens.
 const PORT: u16 = 7402;
-
-/// A command on its way into the plane.
-pub struct Submission {
-    /// A command or a tick.
-    pub kind: EntryKind,
-    /// Its bytes.
-    pub payload: Bytes,
-    /// The client's session; 0: none.
-    pub session: u64,
-    /// Its number in the session, or any.
-    pub sequence: u64,
-    /// Who waits for it.
-    pub origin: Origin,
-}
-
-/// A client's request that the plane itself could not take.
-pub struct PlaneRequest {
-    /// Who asks.
-    pub from: SocketAddr,
-    /// A command or a piece of one.
-    pub kind: EntryKind,
-    /// The client's session.
-    pub session: u64,
-    /// Its number in the session.
-    pub sequence: u64,
-    /// The command, or the piece.
-    pub payload: Bytes,
-}
 
 /// What an engine has sent and the network has not taken yet.
 #[derive(Default)]
@@ -69,29 +42,104 @@ impl Outbox for Outgoing {
     }
 }
 
-/// The plane of one process.
-pub struct Plane {
-    engine: Engine,
-    held: bool,
-    /// The voters by slot, while engaged.
-    slots: Vec<ReplicaId>,
-    /// The entry behind which it was engaged.
-    pub start_index: Index,
-    /// The last entry handed over.
-    taken: Index,
-    persisted: Index,
-    /// What has no place in the log yet.
-    pub waiting: VecDeque<Submission>,
-    /// Records of the entries stored, in order.
-    pub records: BytesMut,
-    /// Clients' requests that the plane has put into the log.
-    pub asked: Vec<Proposal>,
-    /// Clients' requests that it could not take.
-    pub requests: Vec<PlaneRequest>,
-    /// Who asks for what the ring no longer holds.
-    pub behind: Vec<ReplicaId>,
+/// Where the plane of one process runs: the real engine between a network that is simulated and its host.
+pub struct Place {
+    /// The common case.
+    pub engine: Engine,
     /// What it has sent.
     pub outgoing: Outgoing,
+    /// Slots of those who ask for what the ring no longer holds.
+    behind: Vec<u8>,
+    /// Clients' requests that it could not take.
+    requests: Vec<Request>,
+    /// It had no room for a command.
+    pub was_full: bool,
+}
+
+impl DataPlane for Place {
+    fn limits(&self) -> Limits {
+        self.engine.limits()
+    }
+
+    fn set_keys(&mut self, keys: &PlaneKeys) {
+        self.engine.set_keys(keys);
+    }
+
+    fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError> {
+        self.engine.engage(grant)?;
+        self.behind.clear(); // they are slots of an earlier term
+        Ok(())
+    }
+
+    fn disengage(&mut self) -> Registers {
+        self.engine.disengage()
+    }
+
+    fn set_peer(&mut self, slot: u8, address: SocketAddr) {
+        self.engine.set_peer(slot, address);
+    }
+
+    fn registers(&self) -> Registers {
+        self.engine.registers()
+    }
+
+    fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError> {
+        let taken = self.engine.submit(commands, &mut self.outgoing);
+        self.was_full |= taken == Err(PlaneError::Full);
+        taken
+    }
+
+    fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
+        self.engine.heartbeat(round, &mut self.outgoing)
+    }
+
+    /// Datagrams were taken in when they arrived, see [`Plane::receive`].
+    fn poll(&mut self, _budget: usize, sink: &mut dyn FnMut(PlaneEvent<'_>)) -> usize {
+        let mut events = 0;
+        let mut counted = |event: PlaneEvent<'_>| {
+            events += 1;
+            sink(event);
+        };
+        for slot in self.behind.drain(..) {
+            counted(PlaneEvent::Behind(slot));
+        }
+        for request in self.requests.drain(..) {
+            counted(PlaneEvent::Request {
+                from: request.from,
+                kind: request.kind,
+                session: request.session,
+                sequence: request.sequence,
+                payload: &request.payload,
+            });
+        }
+        self.engine.take(&mut counted);
+        events
+    }
+
+    fn persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
+        self.engine.persisted(upto, &mut self.outgoing)
+    }
+
+    fn release(&mut self, upto: Index) -> Result<(), PlaneError> {
+        self.engine.release(upto)
+    }
+
+    fn answer(&mut self, answer: &Answer<'_>) {
+        self.engine.answer(answer, &mut self.outgoing);
+    }
+
+    fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.engine.counters().each(sink);
+    }
+}
+
+/// The plane of one process.
+pub struct Plane {
+    /// What carries the log.
+    pub log: quorumwire_group::Plane<Origin, Place>,
+    held: bool,
+    /// The entry behind which it was engaged.
+    pub start_index: Index,
     /// Consensus was shown these.
     pub shown: Registers,
     /// As of when its process last looked at it.
@@ -102,8 +150,6 @@ pub struct Plane {
     pub news_planned: bool,
     /// The highest index it has acknowledged in the running term.
     pub acknowledged: Index,
-    /// It had no room for a command.
-    pub was_full: bool,
 }
 
 /// The first place that is a client's and no machine's.
@@ -154,66 +200,64 @@ pub fn keys(seed: u64, stage: u64) -> PlaneKeys {
 }
 
 impl Plane {
-    /// A plane that is off. `stage`: of its keys.
-    pub fn new(settings: &Settings, held: bool, stage: u64) -> Result<Self, PlaneError> {
+    /// A plane of the machine at this place, that is off. `stage`: of its keys.
+    pub fn new(
+        settings: &Settings,
+        own_place: usize,
+        held: bool,
+        stage: u64,
+    ) -> Result<Self, PlaneError> {
         let mut engine = Engine::new(Options {
             group: GROUP,
             ring_slots: settings.ring_slots,
             window: settings.window,
         })?;
         engine.set_keys(&keys(settings.seed, stage));
-        Ok(Self {
+        let place = Place {
             engine,
-            held,
-            slots: Vec::new(),
-            start_index: Index(0),
-            taken: Index(0),
-            persisted: Index(0),
-            waiting: VecDeque::new(),
-            records: BytesMut::new(),
-            asked: Vec::new(),
-            requests: Vec::new(),
-            behind: Vec::new(),
             outgoing: Outgoing::default(),
+            behind: Vec::new(),
+            requests: Vec::new(),
+            was_full: false,
+        };
+        let options = PlaneOptions {
+            group: GROUP,
+            address: Some(address(own_place)),
+            held,
+            first_sequence: mix(settings.seed ^ own_place as u64),
+            waiting_bytes_max: WAITING_BYTES_MAX,
+            work_of: |command| {
+                let command = quorumwire_kv::Command::decode(command);
+                command.map_or(0, |it| it.work_max())
+            },
+        };
+        let mut log = quorumwire_group::Plane::new(Box::new(place), options);
+        for other in 0..MACHINES_MAX {
+            log.set_address(ReplicaId(other), Some(address(usize::from(other))));
+        }
+        Ok(Self {
+            log,
+            held,
+            start_index: Index(0),
             shown: Registers::default(),
             seen: Registers::default(),
             failed: false,
             news_planned: false,
             acknowledged: Index(0),
-            was_full: false,
         })
     }
 
     /// Signs and checks with the keys of this stage.
     pub fn set_keys(&mut self, seed: u64, stage: u64) {
-        self.engine.set_keys(&keys(seed, stage));
+        self.log.place_mut().set_keys(&keys(seed, stage));
     }
 
     /// Whether the plane runs now as it was asked to.
     pub fn engage(&mut self, engage: &Engage) -> bool {
-        let peer = |peer: &quorumwire_control::Peer| PlanePeer {
-            id: peer.id,
-            address: address(usize::from(peer.id.0)),
-        };
-        let grant = Grant {
-            group: engage.group,
-            term: engage.term,
-            last_index: engage.last_index,
-            last_term: engage.last_term,
-            commit_index: engage.commit_index,
-            me: engage.me,
-            leader: engage.leader,
-            peers: engage.voters.iter().map(peer).collect(),
-            quorum: engage.quorum,
-            held: self.held,
-        };
-        if self.engine.engage(&grant).is_err() {
+        if self.log.engage(engage).is_err() {
             return false;
         }
-        self.slots = engage.voters.iter().map(|peer| peer.id).collect();
         self.start_index = engage.last_index;
-        self.taken = engage.last_index;
-        self.persisted = engage.last_index;
         self.acknowledged = engage.last_index;
         self.shown = Registers::default();
         true
@@ -221,52 +265,50 @@ impl Plane {
 
     /// Stops the plane and takes everything out of its ring.
     pub fn disengage(&mut self) -> Registers {
-        let registers = self.engine.disengage();
-        self.take();
-        self.slots.clear();
         self.failed = false;
-        registers
+        self.log.disengage()
     }
 
     /// Whether it moves the log.
     #[must_use]
     pub fn is_engaged(&self) -> bool {
-        self.engine.is_engaged()
+        self.log.place().engine.is_engaged()
     }
 
     /// The registers of this moment.
     #[must_use]
     pub fn registers(&self) -> Registers {
-        self.engine.registers()
+        self.log.registers()
     }
 
     /// The term it was last engaged in.
     #[must_use]
     pub fn term(&self) -> Term {
-        self.engine.term()
+        self.log.place().engine.term()
     }
 
     /// What it has done.
     #[must_use]
     pub fn counters(&self) -> &Counters {
-        self.engine.counters()
+        self.log.place().engine.counters()
     }
 
     /// Whether its process should look at it; `all`: whatever it has heard, it should.
     #[must_use]
     pub fn has_news(&self, all: bool) -> bool {
-        let (last_index, commit_index) = self.engine.indexes();
-        last_index > self.taken
+        let place = self.log.place();
+        let (last_index, commit_index) = place.engine.indexes();
+        last_index > self.log.taken()
             || commit_index > self.seen.commit_index
-            || !self.behind.is_empty()
-            || !self.requests.is_empty()
-            || (all && self.engine.registers() != self.seen)
+            || !place.behind.is_empty()
+            || !place.requests.is_empty()
+            || (all && place.engine.registers() != self.seen)
     }
 
     /// Whether this very entry is in the memory of a plane that acknowledges what it has stored.
     #[must_use]
     pub fn holds(&self, index: Index, term: Term) -> bool {
-        let registers = self.engine.registers();
+        let registers = self.registers();
         !self.held
             && registers.term == term
             && index > self.start_index
@@ -275,16 +317,22 @@ impl Plane {
 
     /// A datagram arrives from a machine.
     pub fn receive(&mut self, from: usize, datagram: &[u8]) {
-        let (behind, slots, requests) = (&mut self.behind, &self.slots, &mut self.requests);
+        let Place {
+            engine,
+            outgoing,
+            behind,
+            requests,
+            ..
+        } = self.log.place_mut();
         let mut sink = |event: PlaneEvent<'_>| match event {
-            PlaneEvent::Behind(slot) => behind.extend(slots.get(usize::from(slot))),
+            PlaneEvent::Behind(slot) => behind.push(slot),
             PlaneEvent::Request {
                 from,
                 kind,
                 session,
                 sequence,
                 payload,
-            } if requests.len() < REQUESTS_MAX => requests.push(PlaneRequest {
+            } if requests.len() < REQUESTS_MAX => requests.push(Request {
                 from,
                 kind,
                 session,
@@ -297,9 +345,8 @@ impl Plane {
             | PlaneEvent::Foreign { .. } => {}
         };
         let from = address(from);
-        let before = self.engine.registers().last_index;
-        self.engine
-            .receive(from, datagram, &mut self.outgoing, &mut sink);
+        let before = engine.registers().last_index;
+        engine.receive(from, datagram, outgoing, &mut sink);
         if mutant("blind-before-commit") {
             self.answer_too_early(from, datagram, before);
         }
@@ -311,10 +358,10 @@ impl Plane {
             return;
         };
         let header = Header::decode(head);
-        let index = self.engine.registers().last_index;
+        let index = self.registers().last_index;
         let blind = header.kind == Kind::Request as u8 && header.flags & FLAG_BLIND != 0;
         if blind && index > before {
-            self.answer(&Answer {
+            self.log.place_mut().answer(&Answer {
                 to: from,
                 session: header.session,
                 sequence: header.sequence,
@@ -326,113 +373,9 @@ impl Plane {
         }
     }
 
-    /// Has the entries stored since the last time gather in `records`.
-    pub fn take(&mut self) {
-        self.seen = self.engine.registers();
-        let (records, taken, asked) = (&mut self.records, &mut self.taken, &mut self.asked);
-        self.engine.take(&mut |event| {
-            if let PlaneEvent::Entry(entry) = event {
-                assert!(
-                    entry.index == taken.next(),
-                    "a plane hands entries over in order"
-                );
-                *taken = entry.index;
-                append_record(records, GROUP, &entry);
-                let (session, sequence) = (entry.command.session, entry.command.sequence);
-                asked.extend(entry.asked_by.map(|from| Proposal {
-                    index: entry.index,
-                    position: 0,
-                    term: entry.term,
-                    origin: Origin::Plane(from, session, sequence),
-                }));
-            }
-        });
-    }
-
-    /// Says a round.
-    pub fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {
-        self.engine.heartbeat(round, &mut self.outgoing)
-    }
-
-    /// Entries are durable up to here.
-    pub fn set_persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
-        self.persisted = self.persisted.max(upto);
-        if self.held {
-            self.engine.persisted(upto, &mut self.outgoing)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// What is durable and applied need not be kept.
-    pub fn release(&mut self, applied: Index) -> Result<(), PlaneError> {
-        if self.slots.is_empty() {
-            return Ok(());
-        }
-        self.engine
-            .release(applied.min(self.persisted).min(self.taken))
-    }
-
-    /// Answers a client that asked a plane.
-    pub fn answer(&mut self, answer: &Answer<'_>) {
-        self.engine.answer(answer, &mut self.outgoing);
-    }
-
-    /// Whether another command may wait.
-    #[must_use]
-    pub fn has_room(&self) -> bool {
-        self.waiting.len() < WAITING_MAX
-    }
-
-    /// Hands over what waits, as much as there is room for; each with the index it got, and
-    /// which command of that entry it is.
-    pub fn submit(
-        &mut self,
-        tick: Tick,
-        mut submitted: impl FnMut(Index, u16, &Submission),
-    ) -> Result<(), PlaneError> {
-        let tick = tick.encode();
-        while !self.waiting.is_empty() {
-            let waiting = self.waiting.iter().map(|it| WaitingCommand {
-                command: it.command(tick.as_ref()),
-                work: 0, // nothing is measured here
-            });
-            let most = self.engine.limits().payload_bytes_max;
-            let mut entries = next_entries(waiting, most, 1);
-            let Some(entry) = entries.pop() else {
-                return Ok(());
-            };
-            let index = match self.engine.submit(&[entry.command()], &mut self.outgoing) {
-                Ok((index, _)) => index,
-                Err(PlaneError::Full) => {
-                    self.was_full = true;
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
-            };
-            for position in 0..entry.commands {
-                if let Some(next) = self.waiting.pop_front() {
-                    submitted(index, position, &next);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Submission {
-    /// It as a command; what a tick says.
-    #[must_use]
-    pub fn command<'a>(&'a self, tick: &'a [u8]) -> Command<'a> {
-        Command {
-            kind: self.kind,
-            session: self.session,
-            sequence: self.sequence,
-            payload: if self.kind == EntryKind::Tick {
-                tick
-            } else {
-                &self.payload
-            },
-        }
+    /// Takes in what the plane has stored.
+    pub fn poll(&mut self) {
+        self.seen = self.registers();
+        self.log.poll();
     }
 }

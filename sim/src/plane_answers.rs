@@ -3,10 +3,10 @@
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::clients::Fate;
 use crate::machine::{Origin, Process, Proposal};
-use crate::plane::{PlaneRequest, Submission};
 use crate::turn::Applying;
 use crate::world::World;
 use quorumwire_control::{Refusal, Role, put_payload, record_kind};
+use quorumwire_group::Request;
 use quorumwire_interfaces::{Answer, Command, Index, Reason};
 use quorumwire_sessions::{Outcome, Place, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
@@ -20,7 +20,7 @@ impl World {
         let Some(plane) = &mut process.plane else {
             return;
         };
-        for request in std::mem::take(&mut plane.requests) {
+        for request in std::mem::take(&mut plane.log.brought.requests) {
             self.counts.see("plane left a request to software");
             let origin = Origin::Plane(request.from, request.session, request.sequence);
             if let Some(reason) = self.refuses_plane_request(place, &request, origin) {
@@ -34,7 +34,7 @@ impl World {
     fn refuses_plane_request(
         &mut self,
         place: usize,
-        request: &PlaneRequest,
+        request: &Request,
         origin: Origin,
     ) -> Option<Reason> {
         let clock = self.machines[place].clock(self.now);
@@ -47,17 +47,11 @@ impl World {
             return Some(Reason::DiskFull);
         }
         if process.leads_fast_term() {
-            let plane = process.plane.as_mut().filter(|plane| plane.has_room());
-            let Some(plane) = plane else {
+            let plane = process.plane.as_mut().map(|plane| &mut plane.log);
+            let Some(plane) = plane.filter(|plane| plane.has_room(request.payload.len())) else {
                 return Some(Reason::Busy);
             };
-            plane.waiting.push_back(Submission {
-                kind: request.kind,
-                payload: request.payload.clone(),
-                session: request.session,
-                sequence: request.sequence,
-                origin,
-            });
+            plane.enqueue_request(request, origin, clock);
             return None;
         }
         self.tick_before_write(place, clock);
@@ -71,11 +65,12 @@ impl World {
         let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &command);
         match process.replica.propose(record_kind(&command), put) {
             Ok((index, term)) => {
-                process.proposals.push(Proposal {
+                process.proposals.insert(Proposal {
                     index,
                     position: 0,
                     term,
                     origin,
+                    at: clock,
                 });
                 None
             }
@@ -154,7 +149,7 @@ impl World {
             return;
         };
         if let Some(plane) = self.machines[place].plane_mut() {
-            plane.answer(&Answer {
+            let answer = Answer {
                 to,
                 session,
                 sequence,
@@ -162,7 +157,10 @@ impl World {
                 refused,
                 fragment,
                 payload,
-            });
+            };
+            let fits = plane.log.answer(&answer).is_ok();
+            self.checks
+                .require(fits, || "I6: an answer fits no packet".to_owned());
         }
     }
 

@@ -3,12 +3,12 @@
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::fault::{Class, Moment};
 use crate::machine::{Arrival, Origin, Process, Proposal};
-use crate::plane::{CLIENTS_FROM, Plane, Submission};
+use crate::plane::{CLIENTS_FROM, Plane};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
 use crate::world::{Event, World};
 use bytes::Bytes;
 use quorumwire_control::{Engage, Input, LeaveReason, Now, Role, put_payload, record_kind};
-use quorumwire_interfaces::{EntryKind, Index, PlaneError, Registers};
+use quorumwire_interfaces::{Index, PlaneError, Registers};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 
 /// Datagrams that wait in the socket of a process that stands still; more are lost.
@@ -109,10 +109,11 @@ impl World {
         let Some(plane) = machine.plane_mut() else {
             return;
         };
-        if plane.outgoing.ends.is_empty() {
+        let outgoing = &mut plane.log.place_mut().outgoing;
+        if outgoing.ends.is_empty() {
             return;
         }
-        let mut outgoing = std::mem::take(&mut plane.outgoing);
+        let mut outgoing = std::mem::take(outgoing);
         let mut start = 0;
         let mut acknowledged = false;
         for (to, end) in &outgoing.ends {
@@ -124,7 +125,7 @@ impl World {
         outgoing.bytes.clear();
         outgoing.ends.clear();
         if let Some(plane) = self.machines[place].plane_mut() {
-            plane.outgoing = outgoing;
+            plane.log.place_mut().outgoing = outgoing;
         }
         if acknowledged {
             self.reached(place, Moment::PlaneAcknowledged);
@@ -206,7 +207,7 @@ impl World {
         let Some(plane) = &mut process.plane else {
             return;
         };
-        plane.take();
+        plane.poll();
         if plane.failed {
             self.step(place, Input::PlaneFailed);
         }
@@ -240,21 +241,31 @@ impl World {
 
     /// Gives consensus what the plane has stored.
     fn take_from_plane(&mut self, place: usize) {
+        let at = self.machines[place].clock(self.now);
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
         let Some(plane) = &mut process.plane else {
             return;
         };
-        let behind = std::mem::take(&mut plane.behind);
-        let asked = std::mem::take(&mut plane.asked);
-        if !plane.records.is_empty() {
-            let records = plane.records.split().freeze();
+        let brought = &mut plane.log.brought;
+        let behind = std::mem::take(&mut brought.behind);
+        let asked = std::mem::take(&mut brought.asked);
+        if !brought.records.is_empty() {
+            let records = brought.records.split().freeze();
             self.step(place, Input::PlaneEntries(records));
             self.reached(place, Moment::PlaneTaken);
         }
         if let Some(process) = &mut self.machines[place].process {
-            process.proposals.extend(asked);
+            for asked in asked {
+                process.proposals.insert(Proposal {
+                    index: asked.index,
+                    position: 0,
+                    term: asked.term,
+                    origin: Origin::Plane(asked.from, asked.session, asked.sequence),
+                    at,
+                });
+            }
         }
         for id in behind {
             self.counts.see("asked for what no ring holds");
@@ -405,10 +416,10 @@ impl World {
         };
         let applied = process.applied;
         if let Some(plane) = &mut process.plane {
-            if std::mem::take(&mut plane.was_full) {
+            if std::mem::take(&mut plane.log.place_mut().was_full) {
                 self.counts.hit(Class::F30RingFull);
             }
-            if let Err(problem) = plane.release(applied) {
+            if let Err(problem) = plane.log.release(applied) {
                 self.plane_failed(place, &problem);
             }
         }
@@ -425,11 +436,13 @@ impl World {
                 return;
             };
             let plane = process.plane.as_mut();
-            let Some(next) = plane.and_then(|plane| plane.waiting.pop_front()) else {
+            let Some(next) = plane.and_then(|plane| plane.log.take_back()) else {
                 return;
             };
             if process.replica.role() != Role::Leader {
-                self.refuse_submission(place, next.origin);
+                if let Some(origin) = next.origin {
+                    self.refuse_submission(place, origin);
+                }
                 continue;
             }
             // Ticks, too: what waited behind one counts from it.
@@ -438,15 +451,18 @@ impl World {
             let kind = record_kind(&command);
             let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &command);
             if let Ok((index, term)) = process.replica.propose(kind, put) {
-                process.proposals.push(Proposal {
-                    index,
-                    position: 0,
-                    term,
-                    origin: next.origin,
-                });
+                if let Some(origin) = next.origin {
+                    process.proposals.insert(Proposal {
+                        index,
+                        position: 0,
+                        term,
+                        origin,
+                        at: clock,
+                    });
+                }
             } else {
                 if let Some(plane) = &mut process.plane {
-                    plane.waiting.push_front(next);
+                    plane.log.put_back(next);
                 }
                 return; // there is no room now
             }
@@ -513,17 +529,12 @@ impl Process {
     }
 
     /// Has a command wait until the plane takes it. `false`: there is no room.
-    pub fn enqueue(&mut self, kind: EntryKind, payload: Bytes, origin: Origin) -> bool {
-        let Some(plane) = self.plane.as_mut().filter(|plane| plane.has_room()) else {
+    pub fn enqueue(&mut self, command: Bytes, origin: Origin, at: Now) -> bool {
+        let plane = self.plane.as_mut().map(|plane| &mut plane.log);
+        let Some(plane) = plane.filter(|plane| plane.has_room(command.len())) else {
             return false;
         };
-        plane.waiting.push_back(Submission {
-            kind,
-            payload,
-            session: 0,
-            sequence: 0,
-            origin,
-        });
+        plane.enqueue(command, origin, at);
         true
     }
 
@@ -534,13 +545,14 @@ impl Process {
         let (Some(plane), proposals) = (&mut self.plane, &mut self.proposals) else {
             return Ok(());
         };
-        plane.submit(tick, |index, position, submission| {
-            if submission.kind != EntryKind::Tick {
-                proposals.push(Proposal {
+        plane.log.submit(tick, |index, position, submission| {
+            if let Some(origin) = submission.origin {
+                proposals.insert(Proposal {
                     index,
                     position,
                     term,
-                    origin: submission.origin,
+                    origin,
+                    at: submission.at,
                 });
             }
         })

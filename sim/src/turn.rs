@@ -1,10 +1,12 @@
 //! What a process does with what has arrived: the node's turn, step by step and in its order.
+use crate::clients::Fate;
 use crate::fault::Moment;
-use crate::machine::{Arrival, LeaderClock, Process, SnapshotJob};
+use crate::machine::{Arrival, LeaderClock, Origin, Process, SnapshotJob};
 use crate::queue::MILLISECOND;
 use crate::spelling::value_stored;
 use crate::world::{Event, World};
 use quorumwire_control::{Body, Entry, Input, LogClock, Output, Role};
+use quorumwire_group::Settled;
 use quorumwire_interfaces::{Index, LogTime, Term};
 use quorumwire_kv::Command;
 use quorumwire_sessions::Outcome;
@@ -301,10 +303,10 @@ impl World {
             Output::Engage(engage) => self.engage_plane(place, &engage),
             Output::Disengage(reason) => self.stop_plane(place, reason),
             Output::PlaneHeartbeat { round } => {
-                self.plane_does(place, |plane| plane.heartbeat(round));
+                self.plane_does(place, |plane| plane.log.heartbeat(round, true));
             }
             Output::PlanePersisted(upto) => {
-                self.plane_does(place, |plane| plane.set_persisted(upto));
+                self.plane_does(place, |plane| plane.log.set_persisted(upto));
             }
         }
     }
@@ -360,6 +362,7 @@ impl World {
     fn carry_out_commands(&mut self, place: usize, entry: &Entry, first: bool) {
         let mut replies = Vec::new();
         let mut commands = 0;
+        let mut settled = self.settle(place, entry);
         for (position, (kind, payload)) in (0..).zip(commands_of(entry.kind, entry.payload())) {
             let command = Applying {
                 index: entry.index,
@@ -404,7 +407,9 @@ impl World {
             }
             replies.extend_from_slice(&self.reply);
             commands += 1;
-            self.settle_proposals(place, &command, outcome);
+            if let Some(proposal) = settled.take_own(position) {
+                self.tell_origin(place, proposal.origin, &command, Fate::Applied(outcome));
+            }
         }
         let peer = self.machines[place].peer;
         self.checks.applies(peer, entry.index, &replies);
@@ -416,15 +421,25 @@ impl World {
                 self.counts.see("bundle carried out");
             }
         }
-        // A bundle may have waited for this index, and another entry, with fewer commands, stands there now.
-        let after = Applying {
-            index: entry.index,
-            position: u16::MAX,
-            term: entry.term,
-            kind: entry.kind,
-            payload: &[],
-        };
-        self.settle_proposals(place, &after, Outcome::Applied);
+        for proposal in settled.own {
+            // The entry is no bundle after all.
+            self.tell_origin(place, proposal.origin, &whole(entry), Fate::Unknown);
+        }
+    }
+
+    /// What this entry settles: who waits in vain is told so, the others wait for its commands.
+    fn settle(&mut self, place: usize, entry: &Entry) -> Settled<Origin> {
+        let mut settled = Settled::default();
+        if let Some(process) = &mut self.machines[place].process {
+            settled.take(&mut process.proposals, (entry.index, entry.term));
+        }
+        for proposal in settled.unknown.drain(..) {
+            self.tell_origin(place, proposal.origin, &whole(entry), Fate::Unknown);
+        }
+        for proposal in settled.displaced.drain(..) {
+            self.tell_origin(place, proposal.origin, &whole(entry), Fate::NotDone);
+        }
+        settled
     }
 
     /// What a term that it leads begins with; later, what time its clocks show.
@@ -445,6 +460,7 @@ impl World {
             return;
         }
         process.term_start = process.replica.last_index();
+        process.proposals.begin_term();
         process.clock = LeaderClock {
             term,
             time: LogClock::begin(clock, wall, told_ms),
@@ -500,7 +516,7 @@ impl World {
             self.queue.set(done, Event::LogDone(place, run));
         }
         if let Some(plane) = &mut process.plane
-            && !plane.waiting.is_empty()
+            && !plane.log.is_idle()
             && !plane.news_planned
         {
             // It may go on when there is room, or when the plane has stopped.
@@ -532,6 +548,17 @@ impl Process {
             self.store.set_ahead(tick.ahead_ms(self.log_time.0));
             self.store.advance(self.log_time);
         }
+    }
+}
+
+/// An entry as none of its commands.
+const fn whole(entry: &Entry) -> Applying<'_> {
+    Applying {
+        index: entry.index,
+        position: 0,
+        term: entry.term,
+        kind: entry.kind,
+        payload: &[],
     }
 }
 

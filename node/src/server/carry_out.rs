@@ -2,7 +2,7 @@
 use super::apply::{apply, commands_of};
 use super::budget::Purpose;
 use super::clients::Said;
-use super::core::{Core, Origin, Proposal, Reader};
+use super::core::{Origin, Proposal, Reader};
 use super::reads;
 use super::{Server, clock};
 use crate::admin::AdminError;
@@ -92,13 +92,17 @@ impl Server {
             Output::PlaneHeartbeat { round } => {
                 let is_awaited = !self.core.asked.is_empty();
                 let plane = self.core.plane.as_mut();
-                let result = plane.map(|it| it.heartbeat(round, is_awaited));
+                let result = plane.map(|it| it.log.heartbeat(round, is_awaited));
                 if let Some(Err(error)) = result {
                     self.core.plane_failed(&error);
                 }
             }
             Output::PlanePersisted(upto) => {
-                let result = self.core.plane.as_mut().map(|it| it.set_persisted(upto));
+                let result = self
+                    .core
+                    .plane
+                    .as_mut()
+                    .map(|it| it.log.set_persisted(upto));
                 if let Some(Err(error)) = result {
                     self.core.plane_failed(&error);
                 }
@@ -149,14 +153,11 @@ impl Server {
 
     /// Applies an entry and answers who waits for it; how many commands it held.
     fn apply_entry(&mut self, entry: &Entry) -> usize {
-        let orphans = self.core.orphans.len(); // each is looked at
+        let orphans = self.core.proposals.orphan_count(); // each is looked at
         self.core.store.inner().add_work(orphans);
         // All of it at once: answers below may begin a term, which takes what waits for another one.
         let mut settled = std::mem::take(&mut self.core.settled);
-        let Core {
-            proposals, orphans, ..
-        } = &mut self.core;
-        settled.take(proposals, orphans, (entry.index, entry.term));
+        settled.take(&mut self.core.proposals, (entry.index, entry.term));
         for proposal in settled.unknown.drain(..) {
             self.fail_proposal(&proposal);
         }

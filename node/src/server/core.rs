@@ -16,20 +16,20 @@ use super::plane::Plane;
 use super::plane_reads::Lent;
 use super::replaced::Succession;
 use super::searches::Searches;
-use super::settling::Settled;
 use super::standstill::LastCommit;
 use super::stats::Serving;
 use super::term_keys::TermKeys;
 use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
+use quorumwire_group::{Proposals, Settled};
 use quorumwire_interfaces::{GroupId, Index, Reason, ReplicaId, Term};
 use quorumwire_kv::{Command, REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
 use quorumwire_wire::peer::{self, peer_message::Body};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -111,20 +111,7 @@ pub enum ForwardKind {
 }
 
 /// A write of ours that is in the log and not applied yet.
-pub struct Proposal {
-    pub index: Index,
-    /// Which of that entry's commands: 0 is the first one.
-    pub position: u16,
-    pub term: Term,
-    pub origin: Origin,
-    pub at: Now,
-}
-
-impl Proposal {
-    pub const fn place(&self) -> (Index, u16) {
-        (self.index, self.position)
-    }
-}
+pub type Proposal = quorumwire_group::Proposal<Origin>;
 
 /// A request sent to the leader.
 pub struct Forward {
@@ -173,12 +160,10 @@ pub struct Core {
     pub started: Now,
     pub outputs: Vec<Output>,
     pub applied: Index,
-    /// Of the term we lead (or led last), indexes ascending.
-    pub proposals: VecDeque<Proposal>,
-    /// Of earlier terms that we led: may still turn out either way.
-    pub orphans: Vec<Proposal>,
+    /// Who waits for what is in the log.
+    pub proposals: Proposals<Origin>,
     /// Empty between entries.
-    pub settled: Settled,
+    pub settled: Settled<Origin>,
     pub forwards: BTreeMap<u64, Forward>,
     /// Where commands for the leader or the plane are encoded.
     encoding: BytesMut,
@@ -253,8 +238,7 @@ impl Core {
             started: now,
             outputs: Vec::new(),
             applied: Index(0),
-            proposals: VecDeque::new(),
-            orphans: Vec::new(),
+            proposals: Proposals::default(),
             settled: Settled::default(),
             forwards: BTreeMap::new(),
             encoding: BytesMut::new(),
@@ -390,7 +374,7 @@ impl Core {
         match self.replica.propose(kind, encode) {
             Ok((index, term)) => {
                 self.wants_flush = true;
-                self.proposals.push_back(Proposal {
+                self.proposals.insert(Proposal {
                     index,
                     position: 0,
                     term,

@@ -70,7 +70,7 @@ impl Core {
             ..LeaderClock::default()
         };
         // What an earlier term proposed may stand at the same indexes as what this one will.
-        self.orphans.extend(self.proposals.drain(..));
+        self.proposals.begin_term();
     }
 
     /// Looks at the wall clock: the log's time follows it, slowly.

@@ -54,7 +54,7 @@ impl Core {
     /// already is applied before the plane takes any `set`.
     pub fn forget_limit_on_its_way(&mut self) {
         let waits = |plane: &Plane| {
-            let mut waiting = plane.waiting.iter();
+            let mut waiting = plane.log.waiting();
             waiting.any(|submission| Command::is_memory(&submission.payload))
         };
         self.memory.is_on_its_way = self.plane.as_ref().is_some_and(waits);

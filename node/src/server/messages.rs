@@ -3,7 +3,6 @@
 use super::clients::{Connection, Said};
 use super::core::{Forward, Origin, REQUEST_TIMEOUT};
 use super::links::LinkEvent;
-use super::plane::Plane;
 use super::{Server, reads};
 use bytes::Bytes;
 use quorumwire_control::{Input, Message, Peer};
@@ -50,7 +49,7 @@ impl Server {
         let address = self.core.links.info(id).and_then(|info| info.plane);
         let has_plane = address.is_some();
         if let Some(plane) = &mut self.core.plane {
-            plane.set_address(id, address);
+            plane.log.set_address(id, address);
             self.core.step(Input::PlanePeer { id, has_plane });
         }
     }
@@ -214,33 +213,17 @@ impl Server {
             self.clients.attend(id);
         }
         let is_late = |at: quorumwire_control::Now| now.0.saturating_sub(at.0) > REQUEST_TIMEOUT;
-        while self
-            .core
-            .proposals
-            .front()
-            .is_some_and(|proposal| is_late(proposal.at))
-        {
-            if let Some(proposal) = self.core.proposals.pop_front() {
-                self.fail_proposal(&proposal);
-            }
+        for late in self.core.proposals.take_late(is_late) {
+            self.fail_proposal(&late);
         }
         while self
             .core
             .plane
             .as_ref()
-            .is_some_and(|it| it.waits_since().is_some_and(is_late))
+            .is_some_and(|it| it.log.waits_since().is_some_and(is_late))
         {
-            if let Some(late) = self.core.plane.as_mut().and_then(Plane::take_back) {
+            if let Some(late) = self.core.plane.as_mut().and_then(|it| it.log.take_back()) {
                 self.refuse_submission(&late);
-            }
-        }
-        if self.core.orphans.iter().any(|orphan| is_late(orphan.at)) {
-            let (late, waiting) = std::mem::take(&mut self.core.orphans)
-                .into_iter()
-                .partition::<Vec<_>, _>(|orphan| is_late(orphan.at));
-            self.core.orphans = waiting;
-            for orphan in late {
-                self.fail_proposal(&orphan);
             }
         }
         if self

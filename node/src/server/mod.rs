@@ -48,7 +48,6 @@ mod reporting;
 mod requests;
 mod searches;
 mod security;
-mod settling;
 mod shutdown;
 mod snapshots;
 mod standstill;
@@ -231,7 +230,7 @@ impl Server {
 
     /// Whether a plane makes the log grow without this process.
     fn log_grows_by_itself(&self) -> bool {
-        let runs_by_itself = |plane: &Plane| plane.look_within.is_some();
+        let runs_by_itself = |plane: &Plane| plane.log.look_within.is_some();
         self.core.plane.as_ref().is_some_and(runs_by_itself)
     }
 
@@ -355,14 +354,22 @@ impl Server {
             || !self.link_events.is_empty()
             || self.core.has_unflushed()
             || self.core.links.has_more()
-            || self.core.plane.as_ref().is_some_and(|plane| plane.has_more)
+            || self
+                .core
+                .plane
+                .as_ref()
+                .is_some_and(|plane| plane.log.has_more)
             || self.datagrams.as_ref().is_some_and(|it| it.has_more);
         if busy {
             return Duration::ZERO;
         }
         let now = clock::now();
         let wake = self.core.replica.next_wake().min(self.next_housekeeping);
-        let look_within = self.core.plane.as_ref().and_then(|plane| plane.look_within);
+        let look_within = self
+            .core
+            .plane
+            .as_ref()
+            .and_then(|plane| plane.log.look_within);
         let until_wake = wake.0.saturating_sub(now.0);
         look_within.map_or(until_wake, |within| within.min(until_wake))
     }

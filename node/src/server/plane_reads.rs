@@ -34,9 +34,9 @@ impl Core {
         let (Some(plane), lent) = (&mut self.plane, &mut self.lent) else {
             return;
         };
-        let bytes_max = plane.answer_bytes_max();
+        let bytes_max = plane.log.place().answer_bytes_max();
         if bytes_max > 0 && lent.reads && lent.term != Some(term) {
-            plane.forget_answers();
+            plane.log.place_mut().forget_answers();
             self.store.inner_mut().follow_changes(true);
             lent.term = Some(term);
         }
@@ -44,15 +44,18 @@ impl Core {
         self.store
             .inner_mut()
             .take_changes(&mut |changed| match changed {
-                Changed::Everything => plane.forget_answers(),
+                Changed::Everything => plane.log.place_mut().forget_answers(),
                 Changed::Item(key, _) if !key.is_text() => {} // no plain `get` names it
                 Changed::Item(key, item) => {
                     let is_known = put_answer(answer, key, item, bytes_max);
-                    plane.keep_answer(key.bytes(), is_known.then_some(answer));
+                    plane
+                        .log
+                        .place_mut()
+                        .keep_answer(key.bytes(), is_known.then_some(answer));
                 }
             });
         // After the answers, which show everything up to here.
-        plane.allow_memcached(&MemcachedLeave {
+        plane.log.place_mut().allow_memcached(&MemcachedLeave {
             sets_until,
             reads_until,
             applied: self.applied,
@@ -75,8 +78,16 @@ impl Core {
             return;
         };
         let item = self.store.inner().lasting(key);
-        if put_answer(&mut lent.answer, key, item, plane.answer_bytes_max()) {
-            plane.keep_answer(key.bytes(), Some(&lent.answer));
+        if put_answer(
+            &mut lent.answer,
+            key,
+            item,
+            plane.log.place().answer_bytes_max(),
+        ) {
+            plane
+                .log
+                .place_mut()
+                .keep_answer(key.bytes(), Some(&lent.answer));
         }
     }
 

@@ -2,10 +2,11 @@
 //! in, and consensus starts and stops it.
 use super::clients::Said;
 use super::core::{Core, Origin, Proposal, Routed};
-use super::plane::{Brought, Plane, PlaneRequest, Submission};
+use super::plane::{Plane, Submission};
 use super::{Server, alike, answers, clock};
 use bytes::BytesMut;
 use quorumwire_control::{Engage, Input, LeaveReason, put_payload, record_kind};
+use quorumwire_group::{Brought, Request};
 use quorumwire_interfaces::{Answer, Command, Index, PlaneError, Reason, Registers};
 use std::net::SocketAddr;
 
@@ -31,7 +32,7 @@ impl Server {
         let Some(plane) = &mut core.plane else {
             return;
         };
-        if let Err(error) = plane.release(applied) {
+        if let Err(error) = plane.log.release(applied) {
             core.plane_failed(&error);
         }
         core.lend_to_plane();
@@ -44,7 +45,7 @@ impl Server {
     /// The fast term is over: what had not reached the plane goes the ordinary way.
     fn submit_to_software(&mut self) {
         loop {
-            let next = self.core.plane.as_mut().and_then(Plane::take_back);
+            let next = self.core.plane.as_mut().and_then(|it| it.log.take_back());
             let Some(submission) = next else {
                 self.clients.attend_all(); // writes have stalled behind these
                 return;
@@ -55,7 +56,7 @@ impl Server {
             }
             if let Err(submission) = self.core.propose_submission(submission) {
                 if let Some(plane) = &mut self.core.plane {
-                    plane.put_back(submission);
+                    plane.log.put_back(submission);
                 }
                 return; // there is no room now
             }
@@ -101,11 +102,11 @@ impl Core {
         let Some(plane) = &mut self.plane else {
             return;
         };
-        plane.poll();
+        plane.log.poll();
         plane.tell_fault();
         self.take_from_plane();
         let requests = match &mut self.plane {
-            Some(plane) => std::mem::take(&mut plane.brought.requests),
+            Some(plane) => std::mem::take(&mut plane.log.brought.requests),
             None => return,
         };
         if self.replica.fast_term().is_some()
@@ -151,7 +152,7 @@ impl Core {
     pub fn disengage_plane(&mut self, reason: LeaveReason) {
         self.end_term_key();
         let registers = match &mut self.plane {
-            Some(plane) => plane.disengage(),
+            Some(plane) => plane.log.disengage(),
             None => Registers::default(),
         };
         tracing::info!(
@@ -173,14 +174,14 @@ impl Core {
 
     /// Whether commands wait that did not reach the plane before it stopped.
     pub fn waits_since_fast_term(&self) -> bool {
-        let waits = |plane: &Plane| !plane.waiting.is_empty();
+        let waits = |plane: &Plane| !plane.log.is_idle();
         !self.leads_fast_term() && self.plane.as_ref().is_some_and(waits)
     }
 
     /// The plane's registers, if they are of this term. Also while the plane is being stopped: it may have
     /// answered what the log does not hold yet, and later reads must show that.
     pub fn plane_registers(&self) -> Option<Registers> {
-        let registers = self.plane.as_ref()?.registers();
+        let registers = self.plane.as_ref()?.log.registers();
         (registers.term == self.replica.term()).then_some(registers)
     }
 
@@ -200,7 +201,7 @@ impl Core {
             asked,
             requests: _,
             behind,
-        } = &mut plane.brought;
+        } = &mut plane.log.brought;
         let records = records.split().freeze();
         let (asked, behind) = (std::mem::take(asked), std::mem::take(behind));
         if !records.is_empty() {
@@ -211,26 +212,14 @@ impl Core {
                 index: asked.index,
                 position: 0,
                 term: asked.term,
-                origin: asked.origin,
+                origin: Origin::Plane(asked.from, asked.session, asked.sequence),
                 at: self.now,
             };
-            self.insert_proposal(proposal);
+            self.proposals.insert(proposal);
         }
         for id in behind {
             self.step(Input::PlaneBehind(id));
         }
-    }
-
-    /// What clients ask through the plane and what was submitted come to light in different orders.
-    fn insert_proposal(&mut self, proposal: Proposal) {
-        let is_last = |last: &Proposal| last.place() < proposal.place();
-        if self.proposals.back().is_none_or(is_last) {
-            return self.proposals.push_back(proposal);
-        }
-        let at = self
-            .proposals
-            .partition_point(|other| other.place() < proposal.place());
-        self.proposals.insert(at, proposal);
     }
 
     /// A write of a fast term: it leaves at the end of the turn.
@@ -258,7 +247,7 @@ impl Core {
         if !self
             .plane
             .as_ref()
-            .is_some_and(|it| it.has_room(command_bytes))
+            .is_some_and(|it| it.log.has_room(command_bytes))
         {
             return self.stall();
         }
@@ -267,11 +256,11 @@ impl Core {
         let command = self.encoded(command_bytes, encode);
         if let Some(plane) = &mut self.plane {
             if tick_is_due {
-                plane.enqueue_tick(now);
+                plane.log.enqueue_tick(now);
             }
             match name {
-                None => plane.enqueue(command, origin, now),
-                Some(name) => plane.enqueue_named(name, command, origin, now),
+                None => plane.log.enqueue(command, origin, now),
+                Some(name) => plane.log.enqueue_named(name, command, origin, now),
             }
         }
         Routed::Pending
@@ -291,17 +280,17 @@ impl Core {
         let Some(plane) = &mut self.plane else {
             return false;
         };
-        plane.take_memcached(from, datagram)
+        plane.log.take_memcached(from, datagram)
     }
 
     /// A client's request that came before the plane was engaged, in the fast term that has begun since.
-    fn enqueue_request(&mut self, request: &PlaneRequest, origin: Origin) -> Routed {
+    fn enqueue_request(&mut self, request: &Request, origin: Origin) -> Routed {
         self.begin_term();
         let now = self.now;
         match &mut self.plane {
             _ if self.journal.is_full() => Routed::refused(Reason::DiskFull),
-            Some(plane) if plane.has_room(request.payload.len()) => {
-                plane.enqueue_request(request, origin, now);
+            Some(plane) if plane.log.has_room(request.payload.len()) => {
+                plane.log.enqueue_request(request, origin, now);
                 Routed::Pending
             }
             Some(_) | None => Routed::refused(Reason::Busy),
@@ -316,7 +305,7 @@ impl Core {
             return;
         };
         let mut given = Vec::new();
-        let result = plane.submit(tick, |index, position, submission| {
+        let result = plane.log.submit(tick, |index, position, submission| {
             given.extend(submission.origin.map(|origin| Proposal {
                 index,
                 position,
@@ -325,9 +314,9 @@ impl Core {
                 at: submission.at,
             }));
         });
-        let has_room = plane.waiting.is_empty();
+        let has_room = plane.log.is_idle();
         for proposal in given {
-            self.insert_proposal(proposal);
+            self.proposals.insert(proposal);
         }
         if let Err(error) = result {
             self.plane_failed(&error);
@@ -339,11 +328,11 @@ impl Core {
     /// Puts a tick into the log behind all that waits; its index, if there is room.
     pub fn submit_tick(&mut self) -> Option<Index> {
         let now = self.now;
-        self.plane.as_mut()?.enqueue_tick(now);
+        self.plane.as_mut()?.log.enqueue_tick(now);
         self.submit_waiting();
         let plane = self.plane.as_ref()?;
-        let is_in = plane.waiting.is_empty();
-        is_in.then(|| plane.registers().last_index)
+        let is_in = plane.log.is_idle();
+        is_in.then(|| plane.log.registers().last_index)
     }
 
     /// A submission that goes into the log of a software term after all; back if there is no room.
@@ -358,14 +347,15 @@ impl Core {
         {
             Ok((index, term)) => {
                 self.wants_flush = true;
-                self.proposals
-                    .extend(submission.origin.map(|origin| Proposal {
+                if let Some(origin) = submission.origin {
+                    self.proposals.insert(Proposal {
                         index,
                         position: 0,
                         term,
                         origin,
                         at: now,
-                    }));
+                    });
+                }
                 Ok(())
             }
             Err(_) => Err(submission),
@@ -373,7 +363,7 @@ impl Core {
     }
 
     /// A client's request that came to a plane which does not lead a fast term.
-    fn take_plane_request(&mut self, request: &PlaneRequest) {
+    fn take_plane_request(&mut self, request: &Request) {
         let (session, sequence) = (request.session, request.sequence);
         let origin = Origin::Plane(request.from, session, sequence);
         let routed = if self.draining {
@@ -434,7 +424,7 @@ impl Core {
             return;
         };
         if let Some(plane) = &mut self.plane {
-            plane.answer(&Answer {
+            let answer = Answer {
                 to,
                 session,
                 sequence,
@@ -442,7 +432,16 @@ impl Core {
                 refused,
                 fragment,
                 payload,
-            });
+            };
+            if plane.log.answer(&answer).is_err() {
+                let too_long = Reason::AnswerTooLong;
+                // Whoever hears nothing asks again.
+                let _ = plane.log.answer(&Answer {
+                    refused: Some(too_long),
+                    payload: &answers::text(too_long, b""),
+                    ..answer
+                });
+            }
         }
     }
 

@@ -319,7 +319,7 @@ pub fn carry_out(core: &mut Core) -> Index {
                 Output::Committed(upto) => committed = committed.max(upto),
                 Output::PlanePersisted(upto) => {
                     let plane = core.plane.as_mut().unwrap();
-                    plane.set_persisted(upto).unwrap();
+                    plane.log.set_persisted(upto).unwrap();
                 }
                 Output::Engage(engage) => core.engage_plane(&engage),
                 Output::Disengage(reason) => core.disengage_plane(reason),
@@ -409,16 +409,28 @@ fn what_waits_for_this_replica_is_not_left_lying() {
             quorum: 1,
         }));
         let now = Now(Duration::from_secs(1));
-        plane.enqueue(Bytes::from_static(b"x"), Origin::Datagram(1), now);
-        plane.submit(Tick::default(), |_, _, _| {}).unwrap();
-        assert_eq!(plane.has_more, needs_us, "{replicas}, {held}: submitted");
-        plane.poll();
-        assert!(!plane.has_more);
-        assert!(plane.take_memcached("127.0.0.1:2".parse().unwrap(), b""));
-        assert_eq!(plane.has_more, needs_us, "{replicas}, {held}: taken");
-        plane.poll();
-        plane.set_persisted(plane.registers().last_index).unwrap();
-        assert_eq!(plane.has_more, held, "it is committed");
+        plane
+            .log
+            .enqueue(Bytes::from_static(b"x"), Origin::Datagram(1), now);
+        plane.log.submit(Tick::default(), |_, _, _| {}).unwrap();
+        assert_eq!(
+            plane.log.has_more, needs_us,
+            "{replicas}, {held}: submitted"
+        );
+        plane.log.poll();
+        assert!(!plane.log.has_more);
+        assert!(
+            plane
+                .log
+                .take_memcached("127.0.0.1:2".parse().unwrap(), b"")
+        );
+        assert_eq!(plane.log.has_more, needs_us, "{replicas}, {held}: taken");
+        plane.log.poll();
+        plane
+            .log
+            .set_persisted(plane.log.registers().last_index)
+            .unwrap();
+        assert_eq!(plane.log.has_more, held, "it is committed");
     }
 }
 
@@ -453,7 +465,7 @@ fn seven_wait(core: &mut Core, alone: &Alone) {
 
 /// Who waits, by the entry (from the first one's index on) and the position in it.
 fn waiting(core: &Core) -> Vec<(u64, u16, Origin)> {
-    let first = core.proposals[0].index.0;
+    let first = core.proposals.iter().next().unwrap().index.0;
     let place = |it: &Proposal| (it.index.0 - first, it.position, it.origin);
     core.proposals.iter().map(place).collect()
 }
@@ -469,7 +481,7 @@ fn commands_that_wait_share_entries_and_keep_their_order() {
         let before = alone.0.lock().unwrap().given.len();
         alone.0.lock().unwrap().room = room;
         core.submit_waiting();
-        assert_eq!(core.plane.as_ref().unwrap().waiting.len(), left);
+        assert_eq!(core.plane.as_ref().unwrap().log.waiting().count(), left);
         for (kind, payload) in &alone.0.lock().unwrap().given[before..] {
             if *kind == EntryKind::Tick {
                 continue;
@@ -540,7 +552,7 @@ fn a_write_does_not_pass_those_that_wait_since_the_fast_term() {
     assert!(core.stalled, "it is offered again");
     assert_eq!(index_of(&core, 2), None);
 
-    while let Some(submission) = core.plane.as_mut().and_then(Plane::take_back) {
+    while let Some(submission) = core.plane.as_mut().and_then(|it| it.log.take_back()) {
         assert!(core.propose_submission(submission).is_ok());
     }
     assert!(matches!(write(&mut core, 2), Routed::Pending));

@@ -2,7 +2,6 @@
 //! leader whose disk is full hands over too.
 use super::Server;
 use super::administration::Waiting;
-use super::plane::Plane;
 use quorumwire_control::{Input, Now};
 use std::time::Duration;
 
@@ -40,7 +39,7 @@ impl Server {
             }
             return Ok(false);
         }
-        let waits_for_plane = self.core.plane.as_ref().and_then(Plane::waits_since);
+        let waits_for_plane = self.core.plane.as_ref().and_then(|it| it.log.waits_since());
         let has_datagrams = self.datagrams.as_ref().is_some_and(|it| !it.are_idle());
         let is_settled = self.core.proposals.is_empty()
             && waits_for_plane.is_none()

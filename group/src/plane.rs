@@ -1,0 +1,594 @@
+//! The data plane as its group sees it: what waits to be submitted, what it has stored (as log records), and where the
+//! planes of the other replicas are. Consensus decides when it is engaged.
+use bytes::{BufMut as _, Bytes, BytesMut};
+use quorumwire_control::{Engage, NextEntry, Now, WaitingCommand, append_record, next_entries};
+use quorumwire_interfaces::{
+    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent,
+    PlanePeer, Registers, ReplicaId, Term,
+};
+use quorumwire_wire::Tick;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// Packets taken in at once.
+const POLL_BUDGET: usize = 256;
+/// Rounds of that in one turn.
+const POLLS_PER_TURN: usize = 8;
+/// Entries handed over at once.
+const SUBMITTED_AT_ONCE: usize = 32;
+/// Bytes of one fragment before its part of the command: number and count.
+const FRAGMENT_HEADER_BYTES: usize = 8;
+/// Records are built in blocks of this size.
+const BLOCK_BYTES: usize = 64 << 10;
+/// Nothing reaches a replica that was never connected, until it is.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// A command on its way into the plane.
+#[derive(Debug)]
+pub struct Submission<O> {
+    /// A command, a piece of one, or a tick.
+    pub kind: EntryKind,
+    /// Of the client that asked for it; 0: none.
+    pub session: u64,
+    /// Its number in the session, or any.
+    pub sequence: u64,
+    /// Its bytes; none of a tick, which says what time it is when it leaves.
+    pub payload: Bytes,
+    /// What it is at most in work for the state machine.
+    work: u32,
+    /// Who waits for its answer; none for all but the last fragment of a command, and for ticks.
+    pub origin: Option<O>,
+    /// Since when it waits.
+    pub at: Now,
+}
+
+/// A client's request that the plane itself could not take.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Who asks.
+    pub from: SocketAddr,
+    /// A command or a piece of one.
+    pub kind: EntryKind,
+    /// The client's session.
+    pub session: u64,
+    /// Its number in the session.
+    pub sequence: u64,
+    /// The command, or the piece.
+    pub payload: Bytes,
+}
+
+/// A client's request that the plane has put into the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Where.
+    pub index: Index,
+    /// The fast term.
+    pub term: Term,
+    /// Who asked.
+    pub from: SocketAddr,
+    /// The client's session.
+    pub session: u64,
+    /// Its number in the session.
+    pub sequence: u64,
+}
+
+/// What one look at the plane has brought.
+#[derive(Debug, Default)]
+pub struct Brought {
+    /// Records of the entries stored, in order.
+    pub records: BytesMut,
+    /// Clients' requests among them whose answers come from the host.
+    pub asked: Vec<Asked>,
+    /// Clients' requests that it could not take.
+    pub requests: Vec<Request>,
+    /// Who asks for what its ring no longer holds.
+    pub behind: Vec<ReplicaId>,
+}
+
+/// How a plane is used.
+#[derive(Clone, Copy, Debug)]
+pub struct PlaneOptions {
+    /// Which log.
+    pub group: GroupId,
+    /// Where the other planes reach it.
+    pub address: Option<SocketAddr>,
+    /// Whether it acknowledges only what is durable.
+    pub held: bool,
+    /// Names commands in fragments; at random, so that no two runs use the same.
+    pub first_sequence: u64,
+    /// Bytes of commands that may wait until the plane has room; then clients wait.
+    pub waiting_bytes_max: usize,
+    /// What a command is at most in work for the state machine, in its own measure.
+    pub work_of: fn(&[u8]) -> usize,
+}
+
+/// An answer that fits no packet of the plane's: it was not sent.
+#[derive(Clone, Copy, Debug)]
+pub struct AnswerTooLong;
+
+/// A plane, and what is on the way to it and from it. `P`: where it runs.
+#[derive(Debug)]
+pub struct Plane<O, P: DataPlane + ?Sized> {
+    options: PlaneOptions,
+    payload_bytes_max: usize,
+    /// Where the planes of connected replicas are.
+    addresses: BTreeMap<ReplicaId, SocketAddr>,
+    /// The voters by slot, while engaged.
+    slots: Vec<ReplicaId>,
+    /// The last entry handed over.
+    taken: Index,
+    persisted: Index,
+    waiting: VecDeque<Submission<O>>,
+    waiting_bytes: usize,
+    next_sequence: u64,
+    /// What the last looks have brought; whoever drives the group takes it.
+    pub brought: Brought,
+    /// More may be there although nothing wakes us for it.
+    pub has_more: bool,
+    /// What it does without waking us is looked at this late at most.
+    pub look_within: Option<Duration>,
+    /// Of what waits, how many are ticks: one at most. `waiting` says it too, but may hold some hundred
+    /// thousand short commands, and each tick that is due asks.
+    ticks_waiting: usize,
+    /// Entries made of several commands, and these.
+    bundles: u64,
+    bundled: u64,
+    place: Box<P>,
+}
+
+impl<O, P: DataPlane + ?Sized> Plane<O, P> {
+    /// A plane that is off.
+    ///
+    /// # Panics
+    ///
+    /// If the place carries no payloads.
+    #[must_use]
+    pub fn new(place: Box<P>, options: PlaneOptions) -> Self {
+        let payload_bytes_max = place.limits().payload_bytes_max;
+        assert!(
+            payload_bytes_max > FRAGMENT_HEADER_BYTES,
+            "a plane carries payloads"
+        );
+        Self {
+            options,
+            payload_bytes_max,
+            addresses: BTreeMap::new(),
+            slots: Vec::new(),
+            taken: Index(0),
+            persisted: Index(0),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            next_sequence: options.first_sequence,
+            brought: Brought::default(),
+            has_more: false,
+            look_within: None,
+            ticks_waiting: 0,
+            bundles: 0,
+            bundled: 0,
+            place,
+        }
+    }
+
+    /// Where it runs.
+    #[must_use]
+    pub const fn place(&self) -> &P {
+        &self.place
+    }
+
+    /// The same, to tell it what is none of the log's business.
+    pub const fn place_mut(&mut self) -> &mut P {
+        &mut self.place
+    }
+
+    /// A replica said where its plane is. What is running uses it from now on.
+    pub fn set_address(&mut self, id: ReplicaId, address: Option<SocketAddr>) {
+        let Some(address) = address else {
+            self.addresses.remove(&id);
+            return;
+        };
+        self.addresses.insert(id, address);
+        if let Some(slot) = self.slots.iter().position(|known| *known == id)
+            && let Ok(slot) = u8::try_from(slot)
+        {
+            self.place.set_peer(slot, address);
+        }
+    }
+
+    /// Starts the plane as consensus asks for it.
+    ///
+    /// # Errors
+    ///
+    /// The place's own; then nothing has changed.
+    pub fn engage(&mut self, engage: &Engage) -> Result<(), PlaneError> {
+        let address_of = |(slot, id): (usize, ReplicaId)| {
+            let address = if slot == usize::from(engage.me) {
+                self.options.address
+            } else {
+                self.addresses.get(&id).copied()
+            };
+            PlanePeer {
+                id,
+                address: address.unwrap_or(NOWHERE),
+            }
+        };
+        let slots: Vec<ReplicaId> = engage.voters.iter().map(|peer| peer.id).collect();
+        let grant = Grant {
+            group: engage.group,
+            term: engage.term,
+            last_index: engage.last_index,
+            last_term: engage.last_term,
+            commit_index: engage.commit_index,
+            me: engage.me,
+            leader: engage.leader,
+            peers: slots.iter().copied().enumerate().map(address_of).collect(),
+            quorum: engage.quorum,
+            held: self.options.held,
+        };
+        self.place.engage(&grant)?;
+        self.slots = slots;
+        self.taken = engage.last_index;
+        self.persisted = engage.last_index;
+        Ok(())
+    }
+
+    /// Stops the plane and takes everything out of its ring.
+    ///
+    /// # Panics
+    ///
+    /// If the place breaks its promise to hand over what its ring holds.
+    pub fn disengage(&mut self) -> Registers {
+        let registers = self.place.disengage();
+        while self.taken < registers.last_index && !self.slots.is_empty() {
+            let before = self.taken;
+            self.poll_once();
+            assert!(
+                self.taken > before,
+                "a stopped plane hands over what its ring holds"
+            );
+        }
+        self.slots.clear();
+        registers
+    }
+
+    /// The registers of this moment.
+    #[must_use]
+    pub fn registers(&self) -> Registers {
+        self.place.registers()
+    }
+
+    /// The last entry that was handed over.
+    #[must_use]
+    pub const fn taken(&self) -> Index {
+        self.taken
+    }
+
+    /// Begins a round; whether somebody waits for what it brings.
+    ///
+    /// # Errors
+    ///
+    /// The place's own.
+    pub fn heartbeat(&mut self, round: u64, is_awaited: bool) -> Result<(), PlaneError> {
+        self.place.expects_round(is_awaited);
+        self.place.heartbeat(round)
+    }
+
+    /// Whether the plane has put a memcached client's datagram into the log. Not before what waits.
+    pub fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let taken = self.waiting.is_empty() && self.place.take_memcached(from, datagram);
+        self.has_more |= taken && self.wakes_itself();
+        taken
+    }
+
+    /// Whether what this host has put into the plane needs this host next, with no packet to say so: its own log has to
+    /// have it, or nobody else is asked.
+    const fn wakes_itself(&self) -> bool {
+        self.options.held || self.slots.len() == 1
+    }
+
+    /// Entries are durable up to here.
+    ///
+    /// # Errors
+    ///
+    /// The place's own.
+    pub fn set_persisted(&mut self, upto: Index) -> Result<(), PlaneError> {
+        self.persisted = self.persisted.max(upto);
+        if !self.options.held {
+            return Ok(());
+        }
+        let committed_before = self.place.registers().commit_index;
+        self.place.persisted(upto)?;
+        // No packet brings word of what became committed with this.
+        self.has_more |= self.place.registers().commit_index > committed_before;
+        Ok(())
+    }
+
+    /// What is durable and applied need not be kept: so a slow disk and a slow state machine hold up
+    /// those who submit.
+    ///
+    /// # Errors
+    ///
+    /// The place's own.
+    pub fn release(&mut self, applied: Index) -> Result<(), PlaneError> {
+        if self.slots.is_empty() {
+            return Ok(());
+        }
+        self.place
+            .release(applied.min(self.persisted).min(self.taken))
+    }
+
+    /// Answers a client that asked through the plane.
+    ///
+    /// # Errors
+    ///
+    /// If its payload fits no packet.
+    pub fn answer(&mut self, answer: &Answer<'_>) -> Result<(), AnswerTooLong> {
+        if answer.payload.len() > self.payload_bytes_max {
+            return Err(AnswerTooLong);
+        }
+        self.place.answer(answer);
+        Ok(())
+    }
+
+    /// Looks at what has come, a bounded amount of it; it gathers in `brought`.
+    pub fn poll(&mut self) {
+        for _ in 0..POLLS_PER_TURN {
+            self.poll_once();
+            self.look_within = self.place.poll_again_within();
+            self.has_more = self.look_within == Some(Duration::ZERO);
+            if !self.has_more {
+                return;
+            }
+        }
+    }
+
+    fn poll_once(&mut self) {
+        let (brought, taken, slots) = (&mut self.brought, &mut self.taken, &self.slots);
+        let group = self.options.group;
+        self.place.poll(POLL_BUDGET, &mut |event| match event {
+            PlaneEvent::Entry(entry) => {
+                assert!(
+                    entry.index == taken.next(),
+                    "a plane hands entries over in order"
+                );
+                *taken = entry.index;
+                if brought.records.capacity() == 0 {
+                    brought.records.reserve(BLOCK_BYTES);
+                }
+                append_record(&mut brought.records, group, &entry);
+                brought.asked.extend(entry.asked_by.map(|from| Asked {
+                    index: entry.index,
+                    term: entry.term,
+                    from,
+                    session: entry.command.session,
+                    sequence: entry.command.sequence,
+                }));
+            }
+            PlaneEvent::Behind(slot) => {
+                brought.behind.extend(slots.get(usize::from(slot)));
+            }
+            PlaneEvent::Request {
+                from,
+                kind,
+                session,
+                sequence,
+                payload,
+            } => brought.requests.push(Request {
+                from,
+                kind,
+                session,
+                sequence,
+                payload: Bytes::copy_from_slice(payload),
+            }),
+            // The registers say the one, the plane has counted the other.
+            PlaneEvent::Committed(_) | PlaneEvent::Foreign { .. } => {}
+        });
+    }
+
+    /// Entries made of several commands, and how many these were.
+    #[must_use]
+    pub const fn bundles(&self) -> (u64, u64) {
+        (self.bundles, self.bundled)
+    }
+
+    /// Whether a command of this size may wait to be submitted.
+    #[must_use]
+    pub const fn has_room(&self, command_bytes: usize) -> bool {
+        self.waiting_bytes == 0
+            || self.waiting_bytes + command_bytes <= self.options.waiting_bytes_max
+    }
+
+    /// Whether nothing waits to be submitted.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// What waits to be submitted, in order.
+    pub fn waiting(&self) -> impl Iterator<Item = &Submission<O>> {
+        self.waiting.iter()
+    }
+
+    /// Has a command wait until [`submit`](Self::submit); a long one in fragments.
+    pub fn enqueue(&mut self, command: Bytes, origin: O, at: Now) {
+        self.next_sequence = self.next_sequence.wrapping_add(1);
+        self.enqueue_named((0, self.next_sequence), command, origin, at);
+    }
+
+    /// The same for a command with this session and sequence.
+    ///
+    /// # Panics
+    ///
+    /// If the command has more fragments than 32 bits can count.
+    pub fn enqueue_named(&mut self, name: (u64, u64), command: Bytes, origin: O, at: Now) {
+        if command.len() <= self.payload_bytes_max {
+            return self.push_own(EntryKind::Command, name, command, Some(origin), at);
+        }
+        let chunk_bytes = self.payload_bytes_max - FRAGMENT_HEADER_BYTES;
+        let count = command.len().div_ceil(chunk_bytes);
+        let mut origin = Some(origin);
+        for (number, chunk) in command.chunks(chunk_bytes).enumerate() {
+            let mut payload = BytesMut::with_capacity(FRAGMENT_HEADER_BYTES + chunk.len());
+            payload.put_u32(u32::try_from(number).expect("a command has few fragments"));
+            payload.put_u32(u32::try_from(count).expect("a command has few fragments"));
+            payload.extend_from_slice(chunk);
+            let last = origin.take_if(|_| number + 1 == count);
+            self.push_own(EntryKind::Fragment, name, payload.freeze(), last, at);
+        }
+    }
+
+    /// Has a client's own request wait, as it came.
+    pub fn enqueue_request(&mut self, request: &Request, origin: O, at: Now) {
+        let name = (request.session, request.sequence);
+        let payload = request.payload.clone();
+        self.push_own(request.kind, name, payload, Some(origin), at);
+    }
+
+    /// Has a tick wait.
+    pub fn enqueue_tick(&mut self, at: Now) {
+        if self.ticks_waiting == 0 {
+            self.push_own(EntryKind::Tick, (0, 0), Bytes::new(), None, at);
+        }
+    }
+
+    fn push_own(
+        &mut self,
+        kind: EntryKind,
+        (session, sequence): (u64, u64),
+        payload: Bytes,
+        origin: Option<O>,
+        at: Now,
+    ) {
+        let submission = Submission {
+            kind,
+            session,
+            sequence,
+            work: self.work_of(kind, &payload),
+            payload,
+            origin,
+            at,
+        };
+        self.count_in(&submission);
+        self.waiting.push_back(submission);
+    }
+
+    /// What a submission is at most in work. What becomes of pieces is one command in an entry of its own.
+    fn work_of(&self, kind: EntryKind, payload: &[u8]) -> u32 {
+        let work = match kind {
+            EntryKind::Command => (self.options.work_of)(payload),
+            EntryKind::Fragment | EntryKind::Tick | EntryKind::Bundle => 0,
+        };
+        u32::try_from(work).unwrap_or(u32::MAX)
+    }
+
+    fn count_in(&mut self, submission: &Submission<O>) {
+        self.waiting_bytes += submission.payload.len();
+        self.ticks_waiting += usize::from(submission.kind == EntryKind::Tick);
+    }
+
+    /// Takes the next submission back, to go another way.
+    pub fn take_back(&mut self) -> Option<Submission<O>> {
+        let next = self.waiting.pop_front()?;
+        self.waiting_bytes -= next.payload.len();
+        self.ticks_waiting -= usize::from(next.kind == EntryKind::Tick);
+        Some(next)
+    }
+
+    /// Puts one back at the front.
+    pub fn put_back(&mut self, submission: Submission<O>) {
+        self.count_in(&submission);
+        self.waiting.push_front(submission);
+    }
+
+    /// Since when the first submission waits.
+    #[must_use]
+    pub fn waits_since(&self) -> Option<Now> {
+        self.waiting.front().map(|submission| submission.at)
+    }
+
+    /// Hands over what waits, as much as there is room for; each with the index it got, and which command of
+    /// that entry it is.
+    ///
+    /// # Errors
+    ///
+    /// The place's own. No room is none.
+    pub fn submit(
+        &mut self,
+        tick: Tick,
+        mut submitted: impl FnMut(Index, u16, Submission<O>),
+    ) -> Result<(), PlaneError> {
+        let tick = tick.encode();
+        while !self.waiting.is_empty() {
+            let waiting = self.waiting.iter().map(|it| WaitingCommand {
+                command: it.command(tick.as_ref()),
+                work: it.work as usize,
+            });
+            let entries = next_entries(waiting, self.payload_bytes_max, SUBMITTED_AT_ONCE);
+            let commands: Vec<Command<'_>> = entries.iter().map(NextEntry::command).collect();
+            let counts: Vec<u16> = entries.iter().map(|it| it.commands).collect();
+            let mut firsts = Vec::new();
+            let mut taken = 0;
+            // A plane may take fewer at once than it has room for.
+            let ended = loop {
+                match self.place.submit(&commands[taken..]) {
+                    Ok((_, 0)) | Err(PlaneError::Full) => break Some(Ok(())),
+                    Err(error) => break Some(Err(error)),
+                    Ok((index, count)) => {
+                        firsts.push((index, taken..taken + count));
+                        taken += count;
+                        self.has_more |= self.wakes_itself();
+                    }
+                }
+                if taken == commands.len() {
+                    break None;
+                }
+            };
+            for (first, entries) in firsts {
+                let mut index = first;
+                for commands in &counts[entries] {
+                    self.give(index, *commands, &mut submitted);
+                    index = index.next();
+                }
+            }
+            if let Some(ended) = ended {
+                return ended;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first `commands` that wait are the plane's entry at `index` now.
+    fn give(
+        &mut self,
+        index: Index,
+        commands: u16,
+        submitted: &mut impl FnMut(Index, u16, Submission<O>),
+    ) {
+        if commands > 1 {
+            self.bundles += 1;
+            self.bundled += u64::from(commands);
+        }
+        for position in 0..commands {
+            let Some(submission) = self.take_back() else {
+                return;
+            };
+            submitted(index, position, submission);
+        }
+    }
+}
+
+impl<O> Submission<O> {
+    /// It as a command. A tick says what time it is when it leaves, however long it has waited.
+    #[must_use]
+    pub fn command<'a>(&'a self, tick: &'a [u8]) -> Command<'a> {
+        Command {
+            kind: self.kind,
+            session: self.session,
+            sequence: self.sequence,
+            payload: match self.kind {
+                EntryKind::Tick => tick,
+                EntryKind::Command | EntryKind::Fragment | EntryKind::Bundle => &self.payload,
+            },
+        }
+    }
+}
