@@ -1,5 +1,6 @@
 //! The data plane as its group sees it: what waits to be submitted, what it has stored (as log records), and where the
 //! planes of the other replicas are. Consensus decides when it is engaged.
+use crate::proposals::{Proposal, Proposals};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use quorumwire_control::{Engage, NextEntry, Now, WaitingCommand, append_record, next_entries};
 use quorumwire_interfaces::{
@@ -71,6 +72,46 @@ pub struct Asked {
     pub session: u64,
     /// Its number in the session.
     pub sequence: u64,
+}
+
+impl Request {
+    /// What a plane told of it.
+    #[must_use]
+    pub fn of(event: &PlaneEvent<'_>) -> Option<Self> {
+        match *event {
+            PlaneEvent::Request {
+                from,
+                kind,
+                session,
+                sequence,
+                payload,
+            } => Some(Self {
+                from,
+                kind,
+                session,
+                sequence,
+                payload: Bytes::copy_from_slice(payload),
+            }),
+            PlaneEvent::Entry(_)
+            | PlaneEvent::Committed(_)
+            | PlaneEvent::Behind(_)
+            | PlaneEvent::Foreign { .. } => None,
+        }
+    }
+}
+
+impl Asked {
+    /// Whoever asked waits for its place; `origin`: where the answer goes.
+    #[must_use]
+    pub const fn proposal<O>(self, origin: O, at: Now) -> Proposal<O> {
+        Proposal {
+            index: self.index,
+            position: 0,
+            term: self.term,
+            origin,
+            at,
+        }
+    }
 }
 
 /// What one look at the plane has brought.
@@ -367,19 +408,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             PlaneEvent::Behind(slot) => {
                 brought.behind.extend(slots.get(usize::from(slot)));
             }
-            PlaneEvent::Request {
-                from,
-                kind,
-                session,
-                sequence,
-                payload,
-            } => brought.requests.push(Request {
-                from,
-                kind,
-                session,
-                sequence,
-                payload: Bytes::copy_from_slice(payload),
-            }),
+            PlaneEvent::Request { .. } => brought.requests.extend(Request::of(&event)),
             // The registers say the one, the plane has counted the other.
             PlaneEvent::Committed(_) | PlaneEvent::Foreign { .. } => {}
         });
@@ -506,8 +535,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         self.waiting.front().map(|submission| submission.at)
     }
 
-    /// Hands over what waits, as much as there is room for; each with the index it got, and which command of
-    /// that entry it is.
+    /// Hands over what waits, as much as there is room for. Who waits for it waits for its place in the log then.
     ///
     /// # Errors
     ///
@@ -515,7 +543,8 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     pub fn submit(
         &mut self,
         tick: Tick,
-        mut submitted: impl FnMut(Index, u16, Submission<O>),
+        term: Term,
+        proposals: &mut Proposals<O>,
     ) -> Result<(), PlaneError> {
         let tick = tick.encode();
         while !self.waiting.is_empty() {
@@ -546,7 +575,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             for (first, entries) in firsts {
                 let mut index = first;
                 for commands in &counts[entries] {
-                    self.give(index, *commands, &mut submitted);
+                    proposals.extend(self.given((index, *commands), term));
                     index = index.next();
                 }
             }
@@ -557,27 +586,43 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         Ok(())
     }
 
-    /// The first `commands` that wait are the plane's entry at `index` now.
-    fn give(
+    /// The first `commands` that wait are the plane's entry at `index` now: who waits for them.
+    fn given(
         &mut self,
-        index: Index,
-        commands: u16,
-        submitted: &mut impl FnMut(Index, u16, Submission<O>),
-    ) {
+        (index, commands): (Index, u16),
+        term: Term,
+    ) -> impl Iterator<Item = Proposal<O>> {
         if commands > 1 {
             self.bundles += 1;
             self.bundled += u64::from(commands);
         }
-        for position in 0..commands {
-            let Some(submission) = self.take_back() else {
-                return;
-            };
-            submitted(index, position, submission);
-        }
+        (0..commands).filter_map(move |position| {
+            let next = self.take_back()?;
+            let at = next.at;
+            next.proposal((index, position), term, at)
+        })
     }
 }
 
 impl<O> Submission<O> {
+    /// It stands in the log now: who waits for it, if anybody does.
+    #[must_use]
+    pub fn proposal(
+        self,
+        (index, position): (Index, u16),
+        term: Term,
+        at: Now,
+    ) -> Option<Proposal<O>> {
+        let origin = self.origin?;
+        Some(Proposal {
+            index,
+            position,
+            term,
+            origin,
+            at,
+        })
+    }
+
     /// It as a command. A tick says what time it is when it leaves, however long it has waited.
     #[must_use]
     pub fn command<'a>(&'a self, tick: &'a [u8]) -> Command<'a> {

@@ -26,6 +26,12 @@ impl<O> Proposal<O> {
     }
 }
 
+impl<O> Extend<Proposal<O>> for Proposals<O> {
+    fn extend<I: IntoIterator<Item = Proposal<O>>>(&mut self, proposals: I) {
+        proposals.into_iter().for_each(|it| self.insert(it));
+    }
+}
+
 /// All that wait.
 #[derive(Debug)]
 pub struct Proposals<O> {

@@ -1,10 +1,9 @@
-//! A replica's data plane as its process sees it: the real engine, what waits to be submitted, and what
-//! it has brought. Consensus decides when it runs; where datagrams go is in `datagrams.rs`.
+//! A replica's data plane in a network that is simulated: the real engine, and the group's queue before it. Consensus
+//! decides when it runs; where datagrams go is in `datagrams.rs`.
 use crate::machine::{GROUP, Origin};
 use crate::plan::Settings;
 use crate::planted::mutant;
 use crate::random::mix;
-use bytes::Bytes;
 use quorumwire_control::Engage;
 use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
 use quorumwire_group::{PlaneOptions, Request};
@@ -17,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Bytes of commands that wait until the plane has room; then clients are refused.
 const WAITING_BYTES_MAX: usize = 128 << 10;
-/// Machines are fewer.
+/// So many machines know each other's planes.
 const MACHINES_MAX: u16 = 16;
 /// Requests for software that wait for their process; more are lost.
 const REQUESTS_MAX: usize = 256;
@@ -207,6 +206,7 @@ impl Plane {
         held: bool,
         stage: u64,
     ) -> Result<Self, PlaneError> {
+        assert!(own_place < usize::from(MACHINES_MAX), "machines are few");
         let mut engine = Engine::new(Options {
             group: GROUP,
             ring_slots: settings.ring_slots,
@@ -326,19 +326,9 @@ impl Plane {
         } = self.log.place_mut();
         let mut sink = |event: PlaneEvent<'_>| match event {
             PlaneEvent::Behind(slot) => behind.push(slot),
-            PlaneEvent::Request {
-                from,
-                kind,
-                session,
-                sequence,
-                payload,
-            } if requests.len() < REQUESTS_MAX => requests.push(Request {
-                from,
-                kind,
-                session,
-                sequence,
-                payload: Bytes::copy_from_slice(payload),
-            }),
+            PlaneEvent::Request { .. } if requests.len() < REQUESTS_MAX => {
+                requests.extend(Request::of(&event));
+            }
             PlaneEvent::Request { .. }
             | PlaneEvent::Entry(_)
             | PlaneEvent::Committed(_)

@@ -2,7 +2,7 @@
 //! goes on while its process stands still, and in some seeds after that was killed.
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::fault::{Class, Moment};
-use crate::machine::{Arrival, Origin, Process, Proposal};
+use crate::machine::{Arrival, Origin, Process};
 use crate::plane::{CLIENTS_FROM, Plane};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
 use crate::world::{Event, World};
@@ -258,13 +258,8 @@ impl World {
         }
         if let Some(process) = &mut self.machines[place].process {
             for asked in asked {
-                process.proposals.insert(Proposal {
-                    index: asked.index,
-                    position: 0,
-                    term: asked.term,
-                    origin: Origin::Plane(asked.from, asked.session, asked.sequence),
-                    at,
-                });
+                let origin = Origin::Plane(asked.from, asked.session, asked.sequence);
+                process.proposals.insert(asked.proposal(origin, at));
             }
         }
         for id in behind {
@@ -451,15 +446,9 @@ impl World {
             let kind = record_kind(&command);
             let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &command);
             if let Ok((index, term)) = process.replica.propose(kind, put) {
-                if let Some(origin) = next.origin {
-                    process.proposals.insert(Proposal {
-                        index,
-                        position: 0,
-                        term,
-                        origin,
-                        at: clock,
-                    });
-                }
+                process
+                    .proposals
+                    .extend(next.proposal((index, 0), term, clock));
             } else {
                 if let Some(plane) = &mut process.plane {
                     plane.log.put_back(next);
@@ -545,17 +534,7 @@ impl Process {
         let (Some(plane), proposals) = (&mut self.plane, &mut self.proposals) else {
             return Ok(());
         };
-        plane.log.submit(tick, |index, position, submission| {
-            if let Some(origin) = submission.origin {
-                proposals.insert(Proposal {
-                    index,
-                    position,
-                    term,
-                    origin,
-                    at: submission.at,
-                });
-            }
-        })
+        plane.log.submit(tick, term, proposals)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A server's turn with its data plane: what has come out of it goes to consensus, what clients want goes
 //! in, and consensus starts and stops it.
 use super::clients::Said;
-use super::core::{Core, Origin, Proposal, Routed};
+use super::core::{Core, Origin, Routed};
 use super::plane::{Plane, Submission};
 use super::{Server, alike, answers, clock};
 use bytes::BytesMut;
@@ -208,14 +208,8 @@ impl Core {
             self.step(Input::PlaneEntries(records));
         }
         for asked in asked {
-            let proposal = Proposal {
-                index: asked.index,
-                position: 0,
-                term: asked.term,
-                origin: Origin::Plane(asked.from, asked.session, asked.sequence),
-                at: self.now,
-            };
-            self.proposals.insert(proposal);
+            let origin = Origin::Plane(asked.from, asked.session, asked.sequence);
+            self.proposals.insert(asked.proposal(origin, self.now));
         }
         for id in behind {
             self.step(Input::PlaneBehind(id));
@@ -304,20 +298,8 @@ impl Core {
         let Some(plane) = &mut self.plane else {
             return;
         };
-        let mut given = Vec::new();
-        let result = plane.log.submit(tick, |index, position, submission| {
-            given.extend(submission.origin.map(|origin| Proposal {
-                index,
-                position,
-                term,
-                origin,
-                at: submission.at,
-            }));
-        });
+        let result = plane.log.submit(tick, term, &mut self.proposals);
         let has_room = plane.log.is_idle();
-        for proposal in given {
-            self.proposals.insert(proposal);
-        }
         if let Err(error) = result {
             self.plane_failed(&error);
         }
@@ -347,15 +329,8 @@ impl Core {
         {
             Ok((index, term)) => {
                 self.wants_flush = true;
-                if let Some(origin) = submission.origin {
-                    self.proposals.insert(Proposal {
-                        index,
-                        position: 0,
-                        term,
-                        origin,
-                        at: now,
-                    });
-                }
+                self.proposals
+                    .extend(submission.proposal((index, 0), term, now));
                 Ok(())
             }
             Err(_) => Err(submission),

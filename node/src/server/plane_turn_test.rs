@@ -2,6 +2,7 @@
 //! few lines here, so that the moments between which others cannot step are held still.
 use super::*;
 use crate::server::core::Gate;
+use crate::server::core::Proposal;
 use crate::server::journal::Journal;
 use crate::server::links::Links;
 use bytes::Bytes;
@@ -412,7 +413,14 @@ fn what_waits_for_this_replica_is_not_left_lying() {
         plane
             .log
             .enqueue(Bytes::from_static(b"x"), Origin::Datagram(1), now);
-        plane.log.submit(Tick::default(), |_, _, _| {}).unwrap();
+        plane
+            .log
+            .submit(
+                Tick::default(),
+                Term(0),
+                &mut quorumwire_group::Proposals::default(),
+            )
+            .unwrap();
         assert_eq!(
             plane.log.has_more, needs_us,
             "{replicas}, {held}: submitted"

@@ -364,13 +364,15 @@ pub fn put_read_answer(
     if state(connection).watched.is_asked() {
         let (line, _) = connection.front_line_and_output(line_bytes);
         let line = line.to_vec();
-        let versions = match said {
-            Said::Answer | Said::Repeated => answer,
-            Said::Refused(_) => b"", // nothing is watched
-        };
-        instead = transactions::take_versions(connection, &line, versions);
+        match said {
+            Said::Answer | Said::Repeated => {
+                instead = transactions::take_versions(connection, &line, answer);
+            }
+            Said::Refused(_) => {
+                transactions::take_versions(connection, &line, b""); // nothing is watched
+            }
+        }
     }
-    let instead = instead.filter(|_| !matches!(said, Said::Refused(_)));
     if !quiet {
         let text = instead.as_deref().unwrap_or(answer);
         connection.put_answer(said, text);
