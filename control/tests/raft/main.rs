@@ -16,4 +16,5 @@ mod script;
 mod show;
 mod snapshots;
 mod trouble;
+mod words;
 mod world;

@@ -1,15 +1,14 @@
 //! The language of the scenarios: one command a line. What each does is in `tests/scenarios/README.md`.
 use crate::show;
+use crate::words::{duration, link, named, number, numbers, parse, peer, text};
 use crate::world::{Content, Disk, ELECTION_TIMEOUT, GROUP, HEARTBEAT, LINEAGE, World, config};
 use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Entry, HardState, Input, MemberChange, Message, Peer, Role, Ticket};
+use quorumwire_control::{Entry, HardState, Input, MemberChange, Message, Role, Ticket};
 use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_wire::{
     CommitQuorum, Member, MemberRole, Membership, Record, RecordKind, begin_record, finish_record,
 };
 use std::collections::BTreeMap;
-use std::str::FromStr;
-use std::time::Duration;
 
 /// Most rounds of deliveries before a scenario counts as never coming to rest.
 const ROUNDS_MAX: usize = 500;
@@ -751,48 +750,4 @@ fn job(done: &Input) -> String {
         | Input::PlaneFailed
         | Input::Disengaged { .. } => "something else".into(),
     }
-}
-
-fn peer(id: u16, life: u64) -> Peer {
-    Peer {
-        id: ReplicaId(id),
-        incarnation: Incarnation(life),
-    }
-}
-
-/// `A->B`, `A->`, `->B` or nothing for all.
-fn link(words: &[&str]) -> Result<(Option<u16>, Option<u16>), String> {
-    let Some(word) = words.first() else {
-        return Ok((None, None));
-    };
-    let (from, to) = word.split_once("->").ok_or("which link?")?;
-    let side = |text: &str| (!text.is_empty()).then(|| parse(text)).transpose();
-    Ok((side(from)?, side(to)?))
-}
-
-fn numbers(words: &[&str]) -> Result<Vec<u16>, String> {
-    words.iter().map(|word| parse(word)).collect()
-}
-
-/// `ID/LIFE`, or `ID` in its first life.
-fn named(word: &str) -> Result<Peer, String> {
-    let (id, life) = word.split_once('/').unwrap_or((word, "1"));
-    Ok(peer(parse(id)?, parse(life)?))
-}
-
-fn number(words: &[&str], place: usize) -> Result<u16, String> {
-    parse(words.get(place).ok_or("a number is missing")?)
-}
-
-fn parse<N: FromStr>(word: &str) -> Result<N, String> {
-    word.parse().map_err(|_| format!("`{word}` is no number"))
-}
-
-fn text(error: std::num::TryFromIntError) -> String {
-    error.to_string()
-}
-
-fn duration(word: &str) -> Result<Duration, String> {
-    let count = word.strip_suffix("ms").ok_or("a time ends in ms")?;
-    Ok(Duration::from_millis(parse(count)?))
 }
