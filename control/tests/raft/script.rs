@@ -126,7 +126,7 @@ impl Script {
                 self.world.drift_ppm = Some(ppm.ok_or("how much?")?);
             }
             "no-lease-reads" => self.world.lease_reads = false,
-            "break" => self.world.disconnect(number(words, 0)?, number(words, 1)?),
+            "break" => return self.break_connection(words),
             "stood-still" => {
                 let time = duration(words.get(1).ok_or("how long?")?)?;
                 self.world.input(number(words, 0)?, Input::StoodStill(time));
@@ -529,6 +529,19 @@ impl Script {
             self.world
                 .say(format!("  {id}: disk has done {}", job(&done)));
             self.world.input(id, done);
+        }
+        Ok(())
+    }
+
+    /// `break 0 1`, or `break 0 1/1`: only replica 0 notices, and only now, that its connection to that life broke.
+    fn break_connection(&mut self, words: &[&str]) -> Done {
+        let id = number(words, 0)?;
+        match words.get(1) {
+            Some(other) if other.contains('/') => {
+                self.world.input(id, Input::PeerDown(named(other)?));
+            }
+            Some(other) => self.world.disconnect(id, parse(other)?),
+            None => return Err("whose?".into()),
         }
         Ok(())
     }

@@ -1,14 +1,15 @@
 //! A leader that lacks a snapshot for somebody asks for one until it has one, whatever became of the one
 //! it asked for before. Transfers themselves are in the scenarios.
-use crate::world::{ELECTION_TIMEOUT, GROUP, LINEAGE, config};
+use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, LINEAGE, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{
-    Body, HardState, IncomingSnapshot, Input, Message, Now, Output, Peer, Replica, Role,
+    Body, HardState, IncomingSnapshot, Input, Message, Now, Output, Peer, Promise, Replica, Role,
     SnapshotMeta, SnapshotProgress, Stored,
 };
-use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
+use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, Registers, ReplicaId, Term};
 use quorumwire_wire::{
     CommitQuorum, Member, MemberRole, Membership, RecordKind, SnapshotHead, SnapshotWriter,
+    begin_record, finish_record,
 };
 
 /// What its log begins behind.
@@ -54,7 +55,7 @@ fn stored() -> Stored {
     }
 }
 
-/// Replica 0 of three, whose disk answers at once except about snapshots.
+/// Replica 0 of three, whose disk answers at once except about snapshots, and whose plane engages whenever it is asked to.
 struct Host {
     replica: Replica,
     now: Now,
@@ -77,6 +78,10 @@ impl Host {
             self.replica.flush(self.now, &mut outputs);
             inputs.extend(outputs.iter().filter_map(|output| match output {
                 Output::Persist { ticket, .. } => Some(Input::Persisted(*ticket)),
+                Output::Engage(engage) => Some(Input::Engaged {
+                    term: engage.term,
+                    engaged: true,
+                }),
                 _ => None,
             }));
             seen.extend(outputs);
@@ -108,6 +113,50 @@ impl Host {
         }
         host.turn(Input::Timeout);
         let index = host.replica.status().last_index;
+        host.hold(1, index);
+        assert_eq!(host.replica.status().commit_index, index);
+        let mut newer = meta();
+        (newer.last_index, newer.last_term) = (index, host.replica.term());
+        host.turn(Input::SnapshotTaken(newer));
+        host
+    }
+
+    /// Leads a fast term with replica 1, behind the first entry of its software term.
+    fn lead_fast() -> Self {
+        let mut host = Self::new();
+        let config = quorumwire_control::Config {
+            plane: true,
+            log_kept_bytes_max: 1 << 20,
+            ..config(0, 1, &[])
+        };
+        host.replica = Replica::new(config, host.now, stored()).expect("sound");
+        for id in [1, 2] {
+            host.turn(Input::PeerUp(peer(id), Promise::default()));
+            host.turn(Input::PlanePeer {
+                id: ReplicaId(id),
+                has_plane: true,
+            });
+        }
+        host.lead();
+        host.hold(1, BASE.0.next());
+        while host.replica.role() == Role::Leader {
+            host.now.0 += HEARTBEAT;
+            host.turn(Input::Timeout);
+            host.hold(1, BASE.0.next());
+        }
+        let vote = Body::VoteReply {
+            granted: true,
+            pre_vote: false,
+            engaged: true,
+        };
+        host.hear(1, host.replica.term(), vote);
+        let fast = host.replica.fast_term().expect("its plane leads");
+        assert_eq!(fast.start_index, BASE.0.next());
+        host
+    }
+
+    /// This replica says that it holds everything up to here.
+    fn hold(&mut self, id: u16, index: Index) -> Vec<Output> {
         let reply = Body::AppendReply {
             round: 1,
             rejected: false,
@@ -115,12 +164,32 @@ impl Host {
             hint_index: index,
             hint_term: Term(0),
         };
-        host.hear(1, host.replica.term(), reply);
-        assert_eq!(host.replica.status().commit_index, index);
-        let mut newer = meta();
-        (newer.last_index, newer.last_term) = (index, host.replica.term());
-        host.turn(Input::SnapshotTaken(newer));
-        host
+        self.hear(id, self.replica.term(), reply)
+    }
+
+    /// The plane has stored this many entries, and replica 1's, too.
+    fn commit_in_plane(&mut self, count: u64) {
+        let term = self.replica.term();
+        let mut records = BytesMut::new();
+        for _ in 0..count {
+            let index = Index(self.replica.last_index().0 + 1);
+            let start = begin_record(&mut records, RecordKind::Command, GROUP, term, index);
+            records.extend_from_slice(&[0; 100]);
+            finish_record(&mut records, start);
+            self.turn(Input::PlaneEntries(records.split().freeze()));
+        }
+        let last_index = self.replica.last_index();
+        let mut registers = Registers {
+            term,
+            last_index,
+            last_term: term,
+            commit_index: last_index,
+            persisted_index: last_index,
+            ..Registers::default()
+        };
+        registers.match_index[1] = last_index;
+        self.turn(Input::PlaneProgress { registers });
+        assert_eq!(self.replica.commit_index(), last_index);
     }
 
     /// Replica 2 has installed the first snapshot.
@@ -338,14 +407,7 @@ fn one_that_installs_a_snapshot_while_a_newer_is_taken_goes_on_with_the_log() {
     assert!(is_sent_entries(&outputs));
     let status = host.replica.status();
     assert_eq!(status.first_index, BASE.0.next(), "it lacks all of it");
-    let reply = Body::AppendReply {
-        round: 1,
-        rejected: false,
-        index: status.last_index,
-        hint_index: status.last_index,
-        hint_term: Term(0),
-    };
-    host.hear(2, host.replica.term(), reply);
+    host.hold(2, status.last_index);
     let first_index = host.replica.status().first_index;
     assert!(first_index > BASE.0.next(), "nobody lacks it any more");
 }
@@ -366,6 +428,39 @@ fn what_it_lacks_is_forgotten_if_it_is_not_heard_any_more() {
     host.now.0 += ELECTION_TIMEOUT;
     host.turn(Input::Timeout);
     assert!(host.replica.status().first_index > BASE.0.next());
+}
+
+/// The plane's ring has it, or the member is taken over and needs a snapshot.
+#[test]
+fn what_one_lacks_that_takes_part_in_a_fast_term_is_forgotten() {
+    let mut host = Host::lead_fast();
+    host.meet_one_without_anything();
+    host.commit_in_plane(8);
+    let mut newer = meta();
+    (newer.last_index, newer.last_term) = (host.replica.last_index(), host.replica.term());
+    host.turn(Input::SnapshotTaken(newer));
+    assert!(is_sent_entries(&host.hear_that_it_is_installed()));
+    // It has some of them durably, and few enough are left for its plane.
+    let has = Index(BASE.0.0 + 4);
+    host.hold(2, has);
+    let first_index = |host: &Host| host.replica.status().first_index;
+    assert_eq!(first_index(&host), has.next(), "software sends it the rest");
+    host.now.0 += HEARTBEAT;
+    let outputs = host.turn(Input::Timeout);
+    let offers = |output: &Output| {
+        let Output::Send { to, message } = output else {
+            return false;
+        };
+        *to == peer(2) && matches!(message.body, Body::EngageOffer { .. })
+    };
+    assert!(outputs.iter().any(offers), "{outputs:?}");
+    let joined = Body::Engaged {
+        engaged: true,
+        index: has,
+    };
+    host.hear(2, host.replica.term(), joined);
+    let newest = host.replica.last_index();
+    assert_eq!(first_index(&host), newest.next(), "its plane does");
 }
 
 #[test]
