@@ -532,6 +532,7 @@ fn the_command_table_is_that_of_redis() {
             "COMMAND LIST FILTERBY ACLCAT nosuch",
             "COMMAND LIST FILTERBY MODULE x",
             "COMMAND LIST FILTERBY x x",
+            "COMMAND LIST x PATTERN getr*",
             "COMMAND LIST x",
             "COMMAND COUNT x",
             "COMMAND NOSUCH",

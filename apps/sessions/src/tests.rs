@@ -372,12 +372,24 @@ fn unfinished_commands_are_bounded_and_the_oldest_gives_way() {
         );
         assert!(bench.sessions.fragments_bytes() <= FRAGMENTS_BYTES_MAX);
     }
+    // As many of the newest as there is room for are whole with their other half.
+    let kept = FRAGMENTS_BYTES_MAX / (large.len() + 2 * fragments::OVERHEAD_BYTES);
+    let oldest_kept = 41 - u64::try_from(kept).unwrap();
+    for (sequence, outcome) in [
+        (1, Outcome::Incomplete),
+        (oldest_kept - 1, Outcome::Incomplete),
+        (oldest_kept, Outcome::Applied),
+        (40, Outcome::Applied),
+    ] {
+        let found = bench.fragment((0, sequence), (1, 2), b"").0;
+        assert_eq!(found, outcome, "{sequence}");
+    }
     for sequence in 0..600_000_u64 {
         bench.fragment((0, 1000 + sequence), (0, 2), b"");
     }
     assert!(bench.sessions.fragments_bytes() <= FRAGMENTS_BYTES_MAX);
     assert_eq!(
-        bench.fragment((0, 40), (1, 2), b"").0,
+        bench.fragment((0, 39), (1, 2), b"").0,
         Outcome::Incomplete,
         "gone long ago"
     );
@@ -414,6 +426,26 @@ fn a_snapshot_has_it_all_and_damage_is_noticed() {
         let result = Bench::new().sessions.restore(&mut &damaged[..]);
         assert!(result.is_err(), "byte {at}");
     }
+}
+
+/// They could never be whole, or would have been.
+#[test]
+fn a_snapshot_has_no_impossible_fragments() {
+    const COUNT: usize = 41;
+    const NUMBER: usize = 49;
+    let mut bench = Bench::new();
+    bench.fragment((0, 5), (0, 2), b"x");
+    let bytes = bench.snapshot();
+    let is_taken = |at: usize, number: u32| {
+        let mut changed = bytes.clone();
+        changed[at..at + 4].copy_from_slice(&number.to_be_bytes());
+        Bench::new().sessions.restore(&mut &changed[..]).is_ok()
+    };
+    let most = FRAGMENTS_PER_COMMAND_MAX;
+    let of_counts = [0, 1, 2, most, most + 1].map(|count| is_taken(COUNT, count));
+    assert_eq!(of_counts, [false, false, true, true, false]);
+    let of_numbers = [0, 1, 2, 3].map(|number| is_taken(NUMBER, number));
+    assert_eq!(of_numbers, [true, true, false, false]);
 }
 
 /// Applies the next command of each of these sessions (0: a command of none) at one entry, and says their numbers.

@@ -345,3 +345,31 @@ impl Spec {
         [begin, last, step]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(line: &str) -> String {
+        let words: Vec<Vec<u8>> = line.split(' ').map(Vec::from).collect();
+        let mut out = Vec::new();
+        answer_command(&Words::from_words(&words), Resp::V2, usize::MAX, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_list_is_filtered_by_nothing_but_a_filter() {
+        let all = answered("COMMAND LIST");
+        let some = answered("COMMAND LIST FILTERBY PATTERN getr*");
+        assert!(some.contains("getrange") && some.len() < all.len());
+        assert_eq!(answered("command list filterby pattern GETR*"), some);
+        for line in [
+            "COMMAND LIST x PATTERN getr*",
+            "COMMAND LIST FILTERBY x getr*",
+            "COMMAND LIST FILTERBY PATTERN",
+            "COMMAND LIST FILTERBY PATTERN getr* x",
+        ] {
+            assert_eq!(answered(line), "-ERR syntax error\r\n", "{line}");
+        }
+    }
+}
