@@ -174,18 +174,7 @@ impl LogWriter {
     /// [`health`](Self::health) changed. In memory mode there is no thread and `wake` is never called:
     /// `persisted` has moved on when [`submit`](Self::submit) returns.
     pub fn start(log: Log, wake: Box<dyn Fn() + Send>) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared {
-            queue: Mutex::new(Queue {
-                jobs: VecDeque::new(),
-                bytes: 0,
-                compact_upto: None,
-                stop: false,
-                health: LogHealth::Working,
-                counters: LogCounters::default(),
-            }),
-            arrived: Condvar::new(),
-            persisted: AtomicU64::new(0),
-        });
+        let shared = Arc::new(Shared::new());
         let Some(wal) = log.wal else {
             return Ok(Self {
                 shared,
@@ -274,6 +263,21 @@ impl Drop for LogWriter {
 }
 
 impl Shared {
+    fn new() -> Self {
+        Self {
+            queue: Mutex::new(Queue {
+                jobs: VecDeque::new(),
+                bytes: 0,
+                compact_upto: None,
+                stop: false,
+                health: LogHealth::Working,
+                counters: LogCounters::default(),
+            }),
+            arrived: Condvar::new(),
+            persisted: AtomicU64::new(0),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -449,5 +453,55 @@ impl Writing {
             Err(_) => queue.counters.removals_failed += 1,
         }
         queue.counters.segments = self.wal.segment_count() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryDisk, Opened, Settings, open};
+    use quorumwire_interfaces::{GroupId, Incarnation, Lineage, ReplicaId};
+
+    /// A disk that stays full is tried again and again.
+    #[test]
+    fn how_the_log_does_is_told_when_it_changes() {
+        let settings = Settings {
+            cluster: "test".to_owned(),
+            replica: ReplicaId(1),
+            group: GroupId(0),
+            new_incarnation: Incarnation(7),
+            segment_bytes: 1 << 20,
+            promise: Duration::from_millis(20),
+            lineage: Lineage::default(),
+        };
+        let Ok(Opened::Ready(ready)) = open(Arc::new(MemoryDisk::new()), settings) else {
+            panic!("a new folder is not damaged");
+        };
+        let wakes = Arc::new(AtomicU64::new(0));
+        let woken = Arc::clone(&wakes);
+        let writing = Writing {
+            shared: Arc::new(Shared::new()),
+            wal: ready.log.wal.expect("not in memory mode"),
+            wake: Box::new(move || {
+                woken.fetch_add(1, Ordering::Relaxed);
+            }),
+            batch: Vec::new(),
+            compact_later: None,
+        };
+        let told = |health: &LogHealth, times: usize| {
+            for _ in 0..times {
+                writing.report_health(health.clone());
+            }
+            let LogCounters {
+                disk_full,
+                without_descriptor,
+                ..
+            } = writing.shared.lock().counters;
+            [wakes.load(Ordering::Relaxed), disk_full, without_descriptor]
+        };
+        assert_eq!(told(&LogHealth::Working, 1), [0, 0, 0]);
+        assert_eq!(told(&LogHealth::DiskFull, 3), [1, 1, 0]);
+        assert_eq!(told(&LogHealth::NoDescriptor, 3), [2, 1, 1]);
+        assert_eq!(told(&LogHealth::DiskFull, 1), [3, 2, 1]);
     }
 }
