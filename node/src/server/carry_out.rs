@@ -466,10 +466,33 @@ fn to_say(origin: Origin, outcome: Outcome) -> ToSay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::clients::ConnectionId;
+    use crate::server::clients::{ConnectionId, ReadState};
+    use crate::server::start::tests::Alone;
     use quorumwire_control::Peer;
     use quorumwire_sessions::Refusal as SessionRefusal;
+    use std::io::Read as _;
     use std::net::SocketAddr;
+
+    /// Its client asked once, and waits.
+    #[test]
+    fn a_read_whose_round_was_refused_is_asked_for_anew() {
+        let limit = "waiting_requests_max";
+        for refusal in [Refusal::NotLeader { leader: None }, Refusal::Busy { limit }] {
+            let mut alone = Alone::leading();
+            let (mut socket, id) = alone.connect();
+            let server = &mut alone.server;
+            let ticket = server.core.next_ticket();
+            let connection = server.clients.get(id).unwrap();
+            connection.push_read(b"get a", 1, ReadState::Asked(ticket));
+            let reader = Reader::Client(id);
+            server.core.asked.insert(ticket, (Index(0), reader));
+            server.refused(ticket, refusal);
+            alone.until("it is answered", |server| server.clients.are_idle());
+            let mut answer = [0; 5];
+            socket.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"END\r\n");
+        }
+    }
 
     /// An empty answer would leave a client of a text protocol waiting.
     #[test]

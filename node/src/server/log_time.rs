@@ -231,3 +231,43 @@ impl Core {
         self.clock.awaited = self.propose_tick().unwrap_or(last);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::core::{Origin, Proposal, Routed};
+    use crate::server::plane_turn::tests::leader_of_one;
+
+    /// Otherwise who has waited for too long would stand behind who has just asked, and not be told.
+    #[test]
+    fn what_an_earlier_term_proposed_waits_apart() {
+        let mut core = leader_of_one();
+        let (last, term) = (core.last_index(), core.replica.term());
+        // The log was cut since: what it proposed stood further on than what comes next.
+        let earlier = Term(term.0 - 1);
+        core.clock.term = earlier;
+        let asked_at = core.now;
+        for number in 5..7 {
+            core.proposals.insert(Proposal {
+                index: Index(last.0 + number),
+                position: 0,
+                term: earlier,
+                origin: Origin::Datagram(number),
+                at: asked_at,
+            });
+        }
+        core.now.0 += Duration::from_secs(1);
+        let routed = core.write(Origin::Datagram(1), 1, |bytes| {
+            bytes.extend_from_slice(b"x");
+        });
+        assert!(matches!(routed, Routed::Pending));
+        assert!(core.last_index().0 < last.0 + 5);
+        let late = core.proposals.take_late(|at| at == asked_at);
+        assert!(late.len() == 2 && late.iter().all(|it| it.term == earlier));
+        assert!(core.proposals.iter().all(|it| it.term == term));
+        assert_eq!(
+            (core.proposals.len(), core.proposals.orphan_count()),
+            (1, 0)
+        );
+    }
+}

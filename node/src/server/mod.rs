@@ -428,3 +428,7 @@ impl Server {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "turn_test.rs"]
+mod tests;

@@ -17,14 +17,17 @@ use quorumwire_kv::memcached::{Parsed, Request, parse};
 use quorumwire_kv::{Command as Write, MemoryChange};
 use quorumwire_sessions::Place;
 use quorumwire_wire::{RecordKind, Tick, commands_of};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub const HEARTBEAT: Duration = Duration::from_millis(20);
 /// Heartbeats in which a group of one is elected and begins a fast term.
 const BEGINNING_HEARTBEATS_MAX: usize = 50;
+
+/// Where clients of the plane are.
+const ASKED_FROM: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 1);
 
 /// What the test sees and sets of the plane.
 #[derive(Default)]
@@ -34,6 +37,8 @@ struct Inside {
     given: Vec<(EntryKind, Vec<u8>)>,
     /// It takes one command at a time, and gives the index behind it to a client of its own.
     has_clients: bool,
+    /// Those indexes.
+    asked: BTreeSet<Index>,
     /// Commands it takes before it is full.
     room: usize,
     /// It commits what is persisted, and not what is stored.
@@ -124,7 +129,10 @@ impl DataPlane for Alone {
         let others = u64::from(inside.has_clients);
         drop(inside);
         let first = self.registers().last_index.next();
-        self.commit(taken as u64 + others);
+        let last = self.commit(taken as u64 + others);
+        if others > 0 {
+            self.0.lock().unwrap().asked.insert(last);
+        }
         Ok((first, taken))
     }
 
@@ -171,7 +179,7 @@ impl DataPlane for Alone {
                     sequence: 0,
                     payload: b"",
                 },
-                asked_by: None,
+                asked_by: inside.asked.contains(&Index(index)).then_some(ASKED_FROM),
             }));
         }
         inside.polled = inside.registers.last_index;
@@ -525,6 +533,24 @@ fn each_entry_that_is_taken_has_the_index_it_was_given() {
     let entries: Vec<_> = waiting(&core).into_iter().map(|it| (it.0, it.1)).collect();
     let expected = [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1), (2, 2), (4, 0)];
     assert_eq!(entries, expected);
+}
+
+/// Entries settle who waits in the order of the log.
+#[test]
+fn who_asked_through_the_plane_waits_among_who_submitted() {
+    let (mut core, alone) = fast_leader();
+    alone.0.lock().unwrap().room = 10;
+    alone.0.lock().unwrap().has_clients = true;
+    for number in 1..=3 {
+        assert!(matches!(write(&mut core, number), Routed::Pending));
+        core.submit_waiting();
+    }
+    assert_eq!(core.proposals.len(), 3, "the others are not known yet");
+    core.poll_plane();
+    let asked = alone.0.lock().unwrap().asked.len();
+    assert_eq!(core.proposals.len(), 3 + asked);
+    let places: Vec<_> = core.proposals.iter().map(Proposal::place).collect();
+    assert!(asked >= 3 && places.is_sorted(), "{places:?}");
 }
 
 #[test]

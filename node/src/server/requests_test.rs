@@ -5,6 +5,7 @@ use crate::server::clients::{Clients, Protocol};
 use crate::server::core::Reader;
 use crate::server::plane_turn::tests::leader_of_one;
 use crate::server::reads;
+use crate::server::start::tests::Alone;
 use mio::net::TcpListener;
 use mio::{Events, Poll};
 use quorumwire_control::Now;
@@ -411,10 +412,7 @@ fn a_long_answer_counts_as_soon_as_it_has_come() {
     host.clients.held.bytes_max = 2 << 20;
     let (_socket, id) = host.connect();
     for count in 1..=3 {
-        let connection = host.clients.get(id).unwrap();
-        connection.push_write(false, 0);
-        let number = connection.next_slot() - 1;
-        connection.keep_answer(number, Said::Answer, &vec![b'x'; VALUE_BYTES_MAX]);
+        keep_long_answer(host.clients.get(id).unwrap());
         host.clients.count_answer(id, VALUE_BYTES_MAX);
         assert!(host.clients.held.bytes >= count * VALUE_BYTES_MAX);
         let closed = host.clients.shed(Now::default());
@@ -424,4 +422,41 @@ fn a_long_answer_counts_as_soon_as_it_has_come() {
         }
     }
     panic!("nobody was closed");
+}
+
+/// Nothing else takes them out: a read's round may come back for as long as this replica leads.
+#[test]
+fn reads_of_a_connection_that_is_gone_are_forgotten() {
+    for is_shed in [false, true] {
+        let mut alone = Alone::leading();
+        let (socket, id) = alone.connect();
+        let server = &mut alone.server;
+        let ticket = server.core.next_ticket();
+        let connection = server.clients.get(id).unwrap();
+        connection.push_read(b"get a", 1, ReadState::Asked(ticket));
+        let reader = Reader::Client(id);
+        server.core.asked.insert(ticket, (Index(0), reader));
+        server.core.wait_for_apply(Index(1_000_000), id);
+        if is_shed {
+            keep_long_answer(server.clients.get(id).unwrap());
+            server.clients.held.bytes_max = 0;
+            server.clients.count_answer(id, VALUE_BYTES_MAX);
+            server.shed_clients();
+        } else {
+            // Nobody takes an answer: the connection is reset.
+            let now = Some(std::time::Duration::ZERO);
+            socket2::SockRef::from(&socket).set_linger(now).unwrap();
+            drop(socket);
+        }
+        alone.until("it is closed", |server| server.clients.count() == 0);
+        let core = &alone.server.core;
+        assert!(core.asked.is_empty() && core.waiting_for_apply.is_empty());
+    }
+}
+
+/// An answer has come that waits behind all else of its connection.
+fn keep_long_answer(connection: &mut Connection) {
+    connection.push_write(false, 0);
+    let number = connection.next_slot() - 1;
+    connection.keep_answer(number, Said::Answer, &vec![b'x'; VALUE_BYTES_MAX]);
 }

@@ -84,3 +84,7 @@ impl Server {
         self.core.replica.membership().voters().count() > 1
     }
 }
+
+#[cfg(test)]
+#[path = "shutdown_test.rs"]
+mod tests;

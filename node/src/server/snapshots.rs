@@ -442,11 +442,16 @@ impl Write for Hasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::start::tests::Alone;
+    use bytes::BytesMut;
+    use quorumwire_control::{Entry, Ticket};
     use quorumwire_interfaces::{Applied, Incarnation, LogTime, StateMachine as _};
     use quorumwire_kv::{Command, Exptime, Key, Store, Written};
     use quorumwire_storage::{MemoryDisk, Opened, Settings, open};
-    use quorumwire_wire::Membership;
+    use quorumwire_wire::{Membership, RecordKind, begin_record, finish_record};
+    use std::collections::BTreeMap;
     use std::sync::Mutex;
+    use std::time::Instant;
 
     /// A state that takes its time: it says that it is being written, and is done when the
     /// other end says so, or is gone.
@@ -489,6 +494,70 @@ mod tests {
         let wake = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
         let snapshots = Snapshots::start(ready.snapshots, GroupId(0), wake).unwrap();
         (poll, snapshots)
+    }
+
+    /// Writes an entry into the log, and waits until it is there.
+    fn log_entry(server: &mut Server, index: u64, payload_bytes: usize) {
+        let mut block = BytesMut::new();
+        let (term, at) = (Term(1), Index(index));
+        let start = begin_record(&mut block, RecordKind::Command, GroupId(0), term, at);
+        block.resize(block.len() + payload_bytes, 0);
+        finish_record(&mut block, start);
+        let entry = Entry {
+            index: at,
+            term,
+            kind: RecordKind::Command,
+            start: 0,
+            end: u32::try_from(block.len()).unwrap(),
+            block: block.freeze(),
+        };
+        let journal = &mut server.core.journal;
+        let done = journal.persist(Ticket(index), None, &[entry]).unwrap();
+        assert_eq!(done, None, "a thread writes it");
+        wait(server, |server| {
+            server.core.journal.take_persisted().unwrap() == Some(Ticket(index))
+        });
+    }
+
+    /// Until this holds, which another thread brings about.
+    fn wait(server: &mut Server, mut holds: impl FnMut(&mut Server) -> bool) {
+        let begun = Instant::now();
+        let mut events = mio::Events::with_capacity(8);
+        while !holds(server) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "it never does");
+            let some = Some(Duration::from_millis(5));
+            server.poll.poll(&mut events, some).unwrap();
+        }
+    }
+
+    /// Otherwise it would stay, beside the snapshot that replaces it, until this replica takes a snapshot of its own.
+    #[test]
+    fn the_log_behind_an_installed_snapshot_is_removed() {
+        let mut alone = Alone::start(&[("durability", "sync"), ("segment-mib", "4")]);
+        let server = &mut alone.server;
+        for index in 1..=9 {
+            log_entry(server, index, 1_000_000);
+        }
+        let segments = |server: &mut Server| {
+            let mut counters = BTreeMap::new();
+            server.core.journal.add_counters(&mut counters);
+            (
+                server.core.journal.segments(),
+                counters["log_segments_removed"],
+            )
+        };
+        let (before, removed) = segments(server);
+        assert!(before > 2 && removed == 0, "{before}, {removed}");
+        let head = SnapshotHead {
+            last_index: Index(10),
+            last_term: Term(2),
+            ..SnapshotHead::default()
+        };
+        server.snapshots.files.create(&head, |_| Ok(())).unwrap();
+        let meta = SnapshotMeta::from(&head);
+        let installed = Ok((meta, Box::default()));
+        server.snapshot_installed(Index(10), installed).unwrap();
+        wait(server, |server| segments(server).1 == before - 1);
     }
 
     #[test]

@@ -707,3 +707,7 @@ impl Server {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "start_test.rs"]
+pub mod tests;

@@ -103,6 +103,11 @@ impl Clients {
         }
     }
 
+    #[cfg(test)]
+    pub const fn turn_began(&self) -> Now {
+        self.handshakes.turn_began
+    }
+
     /// Whether the next turn has something to do for those who wait.
     pub fn has_arrivals(&self) -> bool {
         let Handshakes {

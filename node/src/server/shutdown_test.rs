@@ -1,0 +1,118 @@
+//! A leader whose disk is full, and whose followers have room.
+use super::*;
+use crate::server::core::Core;
+use crate::server::journal::Journal;
+use crate::server::plane_turn::tests::{carry_out, core_of};
+use crate::server::start::tests::Alone;
+use quorumwire_control::{Body, HardState, Message, Peer, SnapshotMeta, Stored};
+use quorumwire_interfaces::{Incarnation, Index, LogTime, ReplicaId, Term};
+use quorumwire_wire::{Member, MemberRole, Membership};
+
+const REPLICAS: u16 = 3;
+
+fn peer(id: u16) -> Peer {
+    Peer {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+    }
+}
+
+fn stored() -> Stored {
+    let member = |id| Member {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+        peer_address: String::new(),
+        role: MemberRole::Voter,
+    };
+    let (last_index, last_term) = (Index(1), Term(1));
+    Stored {
+        hard_state: HardState {
+            term: last_term,
+            vote: None,
+            commit_index: last_index,
+        },
+        snapshot: Some(SnapshotMeta {
+            last_index,
+            last_term,
+            membership: Membership {
+                members: (0..REPLICAS).map(member).collect(),
+                ..Membership::default()
+            },
+            membership_index: last_index,
+            log_time: LogTime(0),
+        }),
+        entries: Vec::new(),
+        new_life: false,
+    }
+}
+
+fn hear(core: &mut Core, from: u16, term: Term, body: Body) {
+    let message = Message { term, body };
+    let from = peer(from);
+    core.step(Input::Message { from, message });
+}
+
+/// Leads three; the others have committed what its own disk has not taken.
+fn leader_behind_the_others() -> Core {
+    let mut core = core_of(stored());
+    core.now.0 += Duration::from_secs(1);
+    core.step(Input::Timeout);
+    for pre_vote in [true, false] {
+        carry_out(&mut core); // its vote is durable
+        let term = Term(core.replica.term().0 + u64::from(pre_vote));
+        let granted = Body::VoteReply {
+            granted: true,
+            pre_vote,
+            engaged: false,
+        };
+        hear(&mut core, 1, term, granted);
+    }
+    assert!(core.leads());
+    core.replica.flush(core.now, &mut core.outputs);
+    core.outputs.clear(); // the disk does not answer
+    let (term, index) = (core.replica.term(), core.last_index());
+    for id in 1..REPLICAS {
+        let holds = Body::AppendReply {
+            round: 1,
+            rejected: false,
+            index,
+            hint_index: Index(0),
+            hint_term: Term(0),
+        };
+        hear(&mut core, id, term, holds);
+    }
+    core.replica.flush(core.now, &mut core.outputs);
+    assert!(core.replica.commit_index() == index && core.leads());
+    core
+}
+
+/// Whether leadership is to be handed over, so much later.
+fn hands_over(server: &mut Server, later: Duration) -> bool {
+    server.core.now.0 += later;
+    let before = server.core.next_ticket();
+    server.hand_over_if_disk_full();
+    server.core.next_ticket().0 - before.0 > 1
+}
+
+/// Without the pause it would give up leadership in every turn, and take no writes while no other replica can lead.
+#[test]
+fn a_leader_without_room_hands_over_and_tries_again_a_while_later() {
+    const SHORT: Duration = Duration::from_millis(1);
+    let mut alone = Alone::start(&[]);
+    let server = &mut alone.server;
+    server.core = leader_behind_the_others();
+    assert!(!hands_over(server, SHORT), "there is room");
+    server.core.journal = Journal::full();
+    assert!(hands_over(server, SHORT));
+    assert!(server.core.replica.is_handing_over());
+    assert!(!hands_over(server, SHORT));
+    let rest = HAND_OVER_FULL_INTERVAL.saturating_sub(SHORT * 2);
+    assert!(!hands_over(server, rest));
+    assert!(hands_over(server, SHORT));
+    assert!(!hands_over(server, SHORT));
+    // Once there was room, the next time begins anew.
+    server.core.journal = Journal::new(None);
+    assert!(!hands_over(server, SHORT));
+    server.core.journal = Journal::full();
+    assert!(hands_over(server, SHORT));
+}
