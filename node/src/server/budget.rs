@@ -3,8 +3,6 @@
 //!
 //! Nothing that has begun is broken off, so that a turn may take longer than its time by one piece of work, but not by
 //! more: nothing else begins then. Who had to wait for that comes before the others in the next turn.
-use super::clock;
-use super::core::Core;
 use quorumwire_control::Now;
 use std::time::Duration;
 
@@ -16,8 +14,6 @@ const TURN_MAX: Duration = Duration::from_millis(10);
 /// The clock is looked at once so much work has been done since the last time, in the measure of the store's
 /// `WORK_MAX`: less than 50 µs. It costs nothing then.
 const LOOK_AFTER_WORK: u64 = 64 << 10;
-/// What a connection may have done in one turn, in the same measure; then the others come first.
-const SHARE_OF_CONNECTION: u64 = 4 << 20;
 
 /// What the time goes to. Each may have half of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -122,39 +118,6 @@ impl Budget {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Core {
-    /// What is done from now on is done for someone who asked.
-    pub fn begin_work(&mut self, now: Now) {
-        self.budget.begin(now, self.store.inner().work_done());
-    }
-
-    /// Counts the time since then, for this purpose.
-    pub fn took_time(&mut self, purpose: Purpose, now: Now) {
-        self.budget
-            .took(purpose, now, self.store.inner().work_done());
-    }
-
-    /// The same if there was much work to do.
-    pub fn did_work(&mut self, purpose: Purpose) {
-        self.budget
-            .worked(purpose, self.store.inner().work_done(), clock::now);
-    }
-
-    /// A connection is looked at: it has a share of this turn.
-    pub fn begin_share(&mut self) {
-        self.share_ends = self
-            .store
-            .inner()
-            .work_done()
-            .saturating_add(SHARE_OF_CONNECTION);
-    }
-
-    /// Whether something is left of it.
-    pub fn has_share(&self) -> bool {
-        self.store.inner().work_done() < self.share_ends
-    }
 }
 
 #[cfg(test)]

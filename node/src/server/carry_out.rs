@@ -119,11 +119,11 @@ impl Server {
                 .0
                 .min(self.core.applied.0 + APPLY_COMMANDS_PER_TURN as u64),
         );
-        if last < first || !self.core.budget.may_go_on(Purpose::Applying) {
+        if last < first || !self.budget.may_go_on(Purpose::Applying) {
             return; // the next turn goes on
         }
         self.core.now = clock::now();
-        self.core.begin_work(self.core.now);
+        self.budget.begin(self.core.now, self.core.work_done());
         let mut batch = std::mem::take(&mut self.applying);
         let mut bytes = 0;
         for entry in self.core.replica.entries(first, last) {
@@ -135,18 +135,19 @@ impl Server {
         }
         let mut commands = 0;
         for entry in batch.drain(..) {
-            let has_time = self.core.budget.may_go_on(Purpose::Applying);
+            let has_time = self.budget.may_go_on(Purpose::Applying);
             if commands >= APPLY_COMMANDS_PER_TURN || !has_time {
                 break; // what is left of them is taken again
             }
             commands += self.apply_entry(&entry);
             self.core.counters.entries_applied += 1;
             self.bytes_since_snapshot += entry.record().len() as u64;
-            self.core.did_work(Purpose::Applying);
+            (self.budget).worked(Purpose::Applying, self.core.work_done(), clock::now);
         }
         self.applying = batch;
         self.core.now = clock::now();
-        self.core.took_time(Purpose::Applying, self.core.now);
+        let (now, work_done) = (self.core.now, self.core.work_done());
+        self.budget.took(Purpose::Applying, now, work_done);
         self.core.step(Input::Applied(self.core.applied));
         self.serve_waiting_reads();
     }
@@ -323,7 +324,7 @@ impl Server {
             }
             match reader {
                 Reader::Client(id) => self.clients.attend(id),
-                Reader::Peer(_) => self.core.answer_peer_read_at(index, reader),
+                Reader::Peer(_) => self.answer_peer_read_at(index, reader),
                 Reader::Datagram(id) => self.answer_datagram_at(index, id),
             }
         }
@@ -351,6 +352,11 @@ impl Server {
         }
     }
 
+    fn answer_peer_read_at(&mut self, index: Index, reader: Reader) {
+        let budget = &mut self.budget;
+        self.core.answer_peer_read_at(budget, index, reader);
+    }
+
     fn grant_read(&mut self, ticket: Ticket, index: Index) {
         let Some((must_apply, reader)) = self.core.asked.remove(&ticket) else {
             self.answer_read_index(ticket, index);
@@ -364,7 +370,7 @@ impl Server {
                 }
                 self.clients.attend(id);
             }
-            Reader::Peer(_) => self.core.answer_peer_read_at(index, reader),
+            Reader::Peer(_) => self.answer_peer_read_at(index, reader),
             Reader::Datagram(id) => self.answer_datagram_at(index, id),
         }
     }
@@ -377,7 +383,7 @@ impl Server {
                 }
                 match refusal {
                     Refusal::Busy { .. } => self.core.stalled = true, // not at once, which would be as much in vain
-                    _ => self.core.attend_later.push(id),
+                    _ => self.front.attend_later.push(id),
                 }
             }
             Some((_, Reader::Peer(read))) => {

@@ -1,12 +1,9 @@
 //! One replicated group in one process: consensus, state machine, and whatever waits for them. Knows
 //! client connections only by name.
 use super::answers;
-use super::asks::Asks;
 use super::budget::Budget;
 use super::clients::ConnectionId;
-use super::clock;
-use super::counters::Counters;
-use super::in_flight::InFlight;
+use super::counters::GroupCounters;
 use super::journal::Journal;
 use super::left_out::OwnPlace;
 use super::links::Links;
@@ -17,9 +14,7 @@ use super::plane_reads::Lent;
 use super::replaced::Succession;
 use super::searches::Searches;
 use super::standstill::LastCommit;
-use super::stats::Serving;
 use super::term_keys::TermKeys;
-use crate::accounts::Accounts;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
 use quorumwire_group::{Proposals, Settled};
@@ -157,7 +152,6 @@ pub struct Core {
     pub lent: Lent,
     /// The clock as last read; refreshed after bytes were read from sockets and before they are judged.
     pub now: Now,
-    pub started: Now,
     pub outputs: Vec<Output>,
     pub applied: Index,
     /// Who waits for what is in the log.
@@ -175,20 +169,8 @@ pub struct Core {
     pub waiting_for_apply: Vec<(Index, Reader)>,
     /// Some of those that wait could be answered, and wait for time.
     pub has_late_reads: bool,
-    /// Expensive writes of clients here.
-    pub in_flight: InFlight,
     /// Reads that look through all keys, and take longer than a turn.
     pub searches: Searches,
-    /// How much may be done in this turn.
-    pub budget: Budget,
-    /// Of the store's work: the connection that is looked at may go on until there.
-    pub share_ends: u64,
-    /// Connections to look at again in the next turn.
-    pub attend_later: Vec<ConnectionId>,
-    /// Who may be a client; none: everybody.
-    pub accounts: Option<Accounts>,
-    /// What clients ask of the whole server.
-    pub asks: Asks,
     /// The plane had no room for all that waits.
     pub stalled_for_plane: bool,
     /// Connections have stalled: look at all when leadership or room changes.
@@ -212,15 +194,9 @@ pub struct Core {
     pub last_commit: LastCommit,
     /// How the leader tells the log's time.
     pub clock: LeaderClock,
-    pub counters: Counters,
+    pub counters: GroupCounters,
     /// What becomes of the memory limit.
     pub memory: MemoryNotes,
-    /// What `stats` tells of the clients.
-    pub serving: Serving,
-    /// When the last snapshot was taken here, or else this process began, in seconds since 1970.
-    pub last_saved_s: u64,
-    /// What `stats` counts from: see [`Core::write_stats`].
-    pub figures_at_reset: Vec<u64>,
 }
 
 impl Core {
@@ -235,7 +211,6 @@ impl Core {
             term_keys: None,
             lent: Lent::default(),
             now,
-            started: now,
             outputs: Vec::new(),
             applied: Index(0),
             proposals: Proposals::default(),
@@ -247,13 +222,7 @@ impl Core {
             asked: BTreeMap::new(),
             waiting_for_apply: Vec::new(),
             has_late_reads: false,
-            in_flight: InFlight::default(),
             searches: Searches::default(),
-            budget: Budget::new(Duration::MAX),
-            share_ends: u64::MAX,
-            attend_later: Vec::new(),
-            accounts: None,
-            asks: Asks::default(),
             stalled_for_plane: false,
             stalled: false,
             leaderless_since: Some(now),
@@ -267,17 +236,19 @@ impl Core {
             wants_flush: false,
             last_commit: LastCommit::begin(now),
             clock: LeaderClock::default(),
-            counters: Counters::default(),
+            counters: GroupCounters::default(),
             memory: MemoryNotes::default(),
-            serving: Serving::default(),
-            last_saved_s: clock::wall_ms() / 1000,
-            figures_at_reset: Vec::new(),
         }
     }
 
     /// Whether requests are carried out here.
     pub fn leads(&self) -> bool {
         self.replica.role() == Role::Leader
+    }
+
+    /// What the state machine has had to do so far, in the measure of its `WORK_MAX`.
+    pub fn work_done(&self) -> u64 {
+        self.store.inner().work_done()
     }
 
     /// Whether something is under way that others answer: replicas, or the disk.
@@ -580,7 +551,13 @@ impl Core {
     }
 
     /// A request that a follower forwarded in this term.
-    pub fn take_forward(&mut self, from: Peer, term: Term, forward: peer::Forward, bytes: Bytes) {
+    pub fn take_forward(
+        &mut self,
+        budget: &mut Budget,
+        (from, term): (Peer, Term),
+        forward: peer::Forward,
+        bytes: Bytes,
+    ) {
         let peer::Forward {
             request,
             read: is_read,
@@ -603,7 +580,7 @@ impl Core {
                 return self.refuse_forward(from, request, Reason::Busy);
             }
             return match self.gate(must_apply, true, &line) {
-                Gate::Open => self.answer_peer_read_if_time(must_apply, reader),
+                Gate::Open => self.answer_peer_read_if_time(budget, must_apply, reader),
                 Gate::Overdue => self.refuse_overdue(from, request),
                 Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
                 Gate::NoLease => {

@@ -5,11 +5,9 @@ use crate::report::Durations;
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::MetaKind;
 
-/// Plain numbers; one thread counts, the report copies.
+/// What clients of this server have asked for. Plain numbers, as in all of these: one thread counts, the report copies.
 #[derive(Clone, Debug, Default)]
-pub struct Counters {
-    pub get_keys: u64,
-    pub get_hits: u64,
+pub struct RequestCounters {
     pub set_commands: u64,
     pub delete_commands: u64,
     pub number_commands: u64,
@@ -20,10 +18,20 @@ pub struct Counters {
     pub redis_writes: u64,
     pub redis_transactions: u64,
     pub refused: Refusals,
-    /// `me`.
-    pub meta_debug_commands: u64,
     /// Values that were refused because of their length.
     pub too_large_values: u64,
+    /// Times a connection had used up its share of a turn and waited behind the others.
+    pub shares_used_up: u64,
+}
+
+/// What a replicated group has done on this replica.
+#[derive(Clone, Debug, Default)]
+pub struct GroupCounters {
+    /// Keys that memcached clients have read, whose reads were answered here.
+    pub get_keys: u64,
+    pub get_hits: u64,
+    /// `me`.
+    pub meta_debug_commands: u64,
     pub forwarded: u64,
     pub forwarded_here: u64,
     pub read_indexes_asked: u64,
@@ -38,25 +46,29 @@ pub struct Counters {
     pub snapshots_taken: u64,
     pub snapshots_failed: u64,
     pub malformed_messages: u64,
-    pub unknown_group: u64,
     pub term_keys: TermKeyCounters,
+    /// From a write's arrival at the leader to its answer, whoever sent it or passed it on.
+    pub commit: Durations,
+}
+
+/// What the event loop of this process has done.
+#[derive(Clone, Debug, Default)]
+pub struct LoopCounters {
+    /// Messages for a group that is not here.
+    pub unknown_group: u64,
     /// Times in which this process did not run although it wanted to.
     pub pauses: u64,
     /// How long they were together.
     pub pauses_ms: u64,
-    /// Times a connection had used up its share of a turn and waited behind the others.
-    pub shares_used_up: u64,
     /// Waits that began with looking, without sleep.
     pub busy_polls: u64,
     /// Those of them that ended with sleep.
     pub busy_polls_in_vain: u64,
-    /// From a write's arrival at the leader to its answer, whoever sent it or passed it on.
-    pub commit: Durations,
     /// One turn of the event loop.
     pub turn: Durations,
 }
 
-impl Counters {
+impl RequestCounters {
     pub fn count_command(&mut self, command: &Command<'_>) {
         match command {
             Command::Set(_)

@@ -9,9 +9,10 @@ use super::Server;
 use super::budget::Purpose;
 use super::clients::Said;
 use super::core::{Core, Gate, Origin, REQUEST_TIMEOUT, Reader, Routed};
+use super::front::Front;
 use super::meta_reads::MetaRead;
 use super::reads::KEY_WORK;
-use super::{answers, requests};
+use super::{answers, clock, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
 use quorumwire_control::Now;
@@ -223,18 +224,20 @@ impl Server {
         let mut scratch = std::mem::take(&mut self.scratch);
         let buffer = &mut scratch[..DATAGRAM_BYTES_MAX];
         datagrams.has_more = true;
-        self.core.begin_work(super::clock::now());
+        self.budget.begin(clock::now(), self.core.work_done());
         for _ in 0..DATAGRAMS_PER_TURN {
-            if !self.core.budget.may_go_on(Purpose::Datagrams) {
+            if !self.budget.may_go_on(Purpose::Datagrams) {
                 break;
             }
-            self.core.did_work(Purpose::Datagrams);
+            let work_done = self.core.work_done();
+            (self.budget).worked(Purpose::Datagrams, work_done, clock::now);
             if let Some(next) = datagrams.following.pop_front() {
                 datagrams.rest_bytes -= next.body.held_bytes;
-                self.core.now = super::clock::now();
+                self.core.now = clock::now();
                 let rest = |at| next.body.behind(at);
                 let to = (next.from, next.request);
                 take_request(
+                    &mut self.front,
                     &mut self.core,
                     &mut datagrams,
                     to,
@@ -248,8 +251,9 @@ impl Server {
                 break;
             };
             datagrams.counters.bytes_in += bytes as u64;
-            self.core.now = super::clock::now(); // after the bytes came: a lease is judged by this
-            take_datagram(&mut self.core, &mut datagrams, from, &buffer[..bytes]);
+            self.core.now = clock::now(); // after the bytes came: a lease is judged by this
+            let (front, core) = (&mut self.front, &mut self.core);
+            take_datagram(front, core, &mut datagrams, from, &buffer[..bytes]);
         }
         self.scratch = scratch;
         self.datagrams = Some(datagrams);
@@ -283,10 +287,11 @@ impl Server {
                     self.core.waiting_for_apply.push((index, reader));
                 }
                 Gate::Open | Gate::NoLease | Gate::NotLeader => {
-                    if self.core.budget.may_go_on(Purpose::Datagrams) {
-                        self.core.begin_work(super::clock::now());
+                    if self.budget.may_go_on(Purpose::Datagrams) {
+                        self.budget.begin(clock::now(), self.core.work_done());
                         answer_read(&mut self.core, datagrams, id);
-                        self.core.did_work(Purpose::Datagrams);
+                        let work_done = self.core.work_done();
+                        (self.budget).worked(Purpose::Datagrams, work_done, clock::now);
                     } else {
                         self.core.answer_later(index, Reader::Datagram(id));
                     }
@@ -320,10 +325,16 @@ impl Server {
     }
 }
 
-fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, bytes: &[u8]) {
+fn take_datagram(
+    front: &mut Front,
+    core: &mut Core,
+    datagrams: &mut Datagrams,
+    from: SocketAddr,
+    bytes: &[u8],
+) {
     if core.plane_takes_memcached(from, bytes) {
         datagrams.counters.requests += 1;
-        core.counters.set_commands += 1;
+        front.counters.set_commands += 1;
         return;
     }
     let Some(frame) = Frame::split(bytes) else {
@@ -334,19 +345,20 @@ fn take_datagram(core: &mut Core, datagrams: &mut Datagrams, from: SocketAddr, b
     if frame.count == 1 {
         let rest = |at| Rest::copied(&frame.body[at..]);
         let body = (frame.body, HEADER_BYTES);
-        return take_request(core, datagrams, (from, request), body, rest);
+        return take_request(front, core, datagrams, (from, request), body, rest);
     }
     if let Some(whole) = datagrams.assembly.take(from, &frame, bytes.len(), now) {
         let frames_bytes = whole.datagram_bytes - whole.body.len();
         let rest = |at| Rest::copied(&whole.body[at..]);
         let body = (&whole.body[..], frames_bytes);
-        take_request(core, datagrams, (from, request), body, rest);
+        take_request(front, core, datagrams, (from, request), body, rest);
     }
 }
 
 /// Takes the first request in `body`. What it came with beside itself counts for how long its answer may be;
 /// what comes behind it does not, and is what `rest` gives. What is refused takes all of that with it.
 fn take_request(
+    front: &mut Front,
     core: &mut Core,
     datagrams: &mut Datagrams,
     (from, request): (SocketAddr, u16),
@@ -380,20 +392,20 @@ fn take_request(
             match asked {
                 Request::Write { command, noreply } => {
                     waiting.noreply = noreply;
-                    write(core, datagrams, waiting, &command);
+                    write(front, core, datagrams, waiting, &command);
                 }
                 Request::Read(asked) => {
                     waiting.line = Bytes::copy_from_slice(asked.line());
                     read(core, datagrams, waiting);
                 }
-                Request::Local(local) => answer_local(core, datagrams, &waiting, local),
+                Request::Local(local) => answer_local(front, core, datagrams, &waiting, local),
             }
         }
         Parsed::Refused {
             reply, why, close, ..
         } if is_told(reply, close) => {
-            core.counters.refused.count(why);
-            core.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
+            front.counters.refused.count(why);
+            front.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
             datagrams.send(&waiting, reply);
         }
         Parsed::Incomplete { .. } | Parsed::Refused { .. } => {
@@ -402,10 +414,16 @@ fn take_request(
     }
 }
 
-fn write(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting, command: &Command<'_>) {
+fn write(
+    front: &mut Front,
+    core: &mut Core,
+    datagrams: &mut Datagrams,
+    waiting: Waiting,
+    command: &Command<'_>,
+) {
     let id = datagrams.wait(waiting);
     let origin = Origin::Datagram(id);
-    core.counters.count_command(command);
+    front.counters.count_command(command);
     let routed = core.write_or_limit(origin, command);
     settle(core, datagrams, id, routed);
 }
@@ -476,13 +494,19 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
     datagrams.answer(id, &answer);
 }
 
-fn answer_local(core: &mut Core, datagrams: &mut Datagrams, to: &Waiting, local: Local<'_>) {
+fn answer_local(
+    front: &mut Front,
+    core: &Core,
+    datagrams: &mut Datagrams,
+    to: &Waiting,
+    local: Local<'_>,
+) {
     match requests::local_answer(local) {
         requests::LocalAnswer::Text(text) => datagrams.send(to, text),
         requests::LocalAnswer::Connections => datagrams.send(to, TOO_LARGE),
         requests::LocalAnswer::Stats(asked) => {
             let mut answer = Vec::new();
-            core.write_stats(asked, &mut answer);
+            front.write_stats(asked, core, &mut answer);
             datagrams.send(to, &answer);
         }
         requests::LocalAnswer::Nothing => {}

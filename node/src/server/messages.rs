@@ -56,14 +56,16 @@ impl Server {
 
     fn take_message(&mut self, from: Peer, message: PeerMessage, attachment: Bytes) {
         if message.group != self.core.group.0 {
-            self.core.counters.unknown_group += 1;
+            self.counters.unknown_group += 1;
             return;
         }
         let term = Term(message.term);
         match message.body {
             Some(Body::Forward(forward)) => {
                 self.core.counters.forwarded_here += 1;
-                self.core.take_forward(from, term, forward, attachment);
+                let budget = &mut self.budget;
+                self.core
+                    .take_forward(budget, (from, term), forward, attachment);
             }
             Some(Body::ForwardSession(forward)) => {
                 self.core.counters.forwarded_here += 1;
@@ -180,7 +182,7 @@ impl Server {
     /// Has the connection looked at in the next turn.
     fn attend_to(&mut self, forward: &Forward) {
         if let Origin::Client(id, _) = forward.origin {
-            self.core.attend_later.push(id);
+            self.front.attend_later.push(id);
         }
     }
 

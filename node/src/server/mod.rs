@@ -22,6 +22,7 @@ mod dial;
 mod earlier_plane;
 mod folder;
 mod freeing;
+mod front;
 mod handshakes;
 mod how_far;
 mod in_flight;
@@ -60,10 +61,13 @@ mod whole_files;
 use self::addresses::AddressBook;
 use self::administration::Waiting;
 use self::attention::Attention;
+use self::budget::Budget;
 use self::busy_poll::{Awaited, BusyPoll};
 use self::clients::Clients;
 use self::core::Core;
+use self::counters::LoopCounters;
 use self::datagrams::Datagrams;
+use self::front::Front;
 use self::how_far::HowFar;
 use self::links::{LINKS_MAX, LinkEvent};
 use self::plane::Plane;
@@ -125,7 +129,10 @@ struct Server {
     start_fault: Option<String>,
     poll: Poll,
     core: Core,
+    /// What is left of this turn.
+    budget: Budget,
     clients: Clients,
+    front: Front,
     /// Memcached clients that speak UDP, if that is wanted.
     datagrams: Option<Datagrams>,
     snapshots: Snapshots,
@@ -165,6 +172,7 @@ struct Server {
     how_far: HowFar,
     /// The log says that this replica was removed.
     is_removal_told: bool,
+    counters: LoopCounters,
 }
 
 /// Where this replica is reached.
@@ -205,7 +213,7 @@ impl Server {
         let mut now = begun;
         events.clear();
         if let Some(until) = self.busy_poll.until(begun, timeout, awaited) {
-            self.core.counters.busy_polls += 1;
+            self.counters.busy_polls += 1;
             loop {
                 self.take_events(events, Duration::ZERO)?;
                 let before = std::mem::replace(&mut now, clock::now());
@@ -216,7 +224,7 @@ impl Server {
                 // Whoever is to say something may need this processor.
                 thread::yield_now();
             }
-            self.core.counters.busy_polls_in_vain += u64::from(events.is_empty());
+            self.counters.busy_polls_in_vain += u64::from(events.is_empty());
         }
         if events.is_empty() {
             let waited = now.0.saturating_sub(begun.0);
@@ -247,7 +255,7 @@ impl Server {
     fn turn(&mut self, events: &Events) -> anyhow::Result<()> {
         let begun = clock::now();
         self.core.now = begun;
-        self.core.budget.begin_turn();
+        self.budget.begin_turn();
         self.core.links.begin_turn(begun);
         self.clients.begin_turn(begun);
         let (mut woken, mut asked) = (false, false);
@@ -305,7 +313,7 @@ impl Server {
         self.core.links.write(self.core.now, &mut self.link_events);
         self.answer_asks();
         self.serve_clients(); // answers made in this turn
-        for id in std::mem::take(&mut self.core.attend_later) {
+        for id in std::mem::take(&mut self.front.attend_later) {
             self.clients.attend(id);
         }
         let ended = clock::now();
@@ -313,7 +321,7 @@ impl Server {
         self.busy_poll.turned(ended, asked, last_index, by_itself);
         let took = ended.0.saturating_sub(begun.0);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.core.counters.turn.record(took_us);
+        self.counters.turn.record(took_us);
         Ok(())
     }
 
@@ -333,7 +341,7 @@ impl Server {
     /// Time in which this process could not listen says nothing about others.
     fn note_own_pause(&mut self) {
         if let Some(pause) = self.attention.listens(self.core.now, clock::worked()) {
-            let counters = &mut self.core.counters;
+            let counters = &mut self.counters;
             counters.pauses += 1;
             counters.pauses_ms += u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
             self.core.step(Input::StoodStill(pause));
@@ -349,7 +357,7 @@ impl Server {
             || self.clients.has_arrivals()
             || self.core.has_late_reads
             || self.core.searches.are_under_way()
-            || self.core.asks.are_due()
+            || self.front.asks.are_due()
             || self.has_backlog()
             || !self.link_events.is_empty()
             || self.core.has_unflushed()

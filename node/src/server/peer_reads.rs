@@ -1,5 +1,5 @@
 //! Reads that followers have passed on: answered here, now or when there is time; and reads that nobody wants any more.
-use super::budget::Purpose;
+use super::budget::{Budget, Purpose};
 use super::clients::ConnectionId;
 use super::clock;
 use super::core::{Core, Gate, Origin, PeerRead, REQUEST_TIMEOUT, Reader};
@@ -14,7 +14,7 @@ use quorumwire_wire::peer;
 
 impl Core {
     /// Answers a forwarded read that has leave to be answered at `index`, now or later.
-    pub fn answer_peer_read_at(&mut self, index: Index, reader: Reader) {
+    pub fn answer_peer_read_at(&mut self, budget: &mut Budget, index: Index, reader: Reader) {
         let Reader::Peer(PeerRead {
             from,
             request,
@@ -29,18 +29,18 @@ impl Core {
             Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
             Gate::Overdue => self.refuse_overdue(from, request),
             Gate::Open | Gate::NoLease | Gate::NotLeader => {
-                self.answer_peer_read_if_time(index, reader);
+                self.answer_peer_read_if_time(budget, index, reader);
             }
         }
     }
 
     /// Answers a forwarded read in this turn or a later one; in either the state machine shows what it must.
-    pub fn answer_peer_read_if_time(&mut self, index: Index, reader: Reader) {
+    pub fn answer_peer_read_if_time(&mut self, budget: &mut Budget, index: Index, reader: Reader) {
         // Who waits for time already comes before who asks now.
-        if !self.has_late_reads && self.budget.may_go_on(Purpose::Followers) {
-            self.begin_work(clock::now()); // consensus has had the time before
+        if !self.has_late_reads && budget.may_go_on(Purpose::Followers) {
+            budget.begin(clock::now(), self.work_done()); // consensus has had the time before
             self.answer_peer_read(reader);
-            self.took_time(Purpose::Followers, clock::now());
+            budget.took(Purpose::Followers, clock::now(), self.work_done());
         } else {
             self.answer_later(index, reader);
         }

@@ -2,6 +2,7 @@
 //! before the write behind them.
 use super::clients::{Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Said, SlotKind};
 use super::core::{Core, Gate, Origin, Routed};
+use super::front::Front;
 use super::{Server, meta_reads, own, redis};
 use quorumwire_control::Ticket;
 use quorumwire_interfaces::{Index, Reason};
@@ -144,6 +145,7 @@ fn push_items<'a>(
 
 /// Tries to answer the read at the front. True: it is answered whole.
 pub fn advance_read(
+    front: &mut Front,
     core: &mut Core,
     connection: &mut Connection,
     place: Place,
@@ -168,14 +170,14 @@ pub fn advance_read(
         ReadState::Asked(_) | ReadState::Forwarded(_) | ReadState::Searching => return false,
     };
     match gate {
-        Gate::Open if !core.has_share() => {
+        Gate::Open if !front.has_share(core.work_done()) => {
             connection.cut = true; // goes on in a later turn
             false
         }
         Gate::Open => answer_read(core, connection, place),
         Gate::Overdue => {
             refuse_front(connection, Reason::Overdue, "");
-            core.attend_later.push(connection.id);
+            front.attend_later.push(connection.id);
             false
         }
         Gate::Wait(index) => {
@@ -205,7 +207,7 @@ pub fn advance_read(
                 Ok(request) => set_front_state(connection, ReadState::Forwarded(request)),
                 Err(Routed::Refused(reason, instead)) => {
                     refuse_front(connection, reason, &instead);
-                    core.attend_later.push(connection.id);
+                    front.attend_later.push(connection.id);
                 }
                 Err(Routed::Stalled | Routed::Pending) => {} // looked at again with all that stall
             }

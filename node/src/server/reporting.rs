@@ -126,7 +126,7 @@ impl Server {
             counters: self.counter_map(&status),
             durations: BTreeMap::from([
                 ("commit".to_owned(), self.core.counters.commit.clone()),
-                ("turn".to_owned(), self.core.counters.turn.clone()),
+                ("turn".to_owned(), self.counters.turn.clone()),
             ]),
         }
     }
@@ -178,7 +178,7 @@ impl Server {
     // One line for each counter, and nothing else.
     #[allow(clippy::too_many_lines)]
     fn counter_map(&self, status: &Status) -> BTreeMap<String, u64> {
-        let own = &self.core.counters;
+        let (own, asked) = (&self.core.counters, &self.front.counters);
         let store = self.core.store.inner().stats();
         let links = &self.core.links.counters;
         let clients = &self.clients.counters;
@@ -215,15 +215,18 @@ impl Server {
             ("log_lines_dropped", logging::lines_dropped()),
             ("command_get_keys", own.get_keys),
             ("command_get_hits", own.get_hits),
-            ("command_set", own.set_commands),
-            ("command_delete", own.delete_commands),
-            ("command_number", own.number_commands),
-            ("command_touch", own.touch_commands),
-            ("command_flush", own.flush_commands),
-            ("client_authentications_failed", own.authentications_failed),
-            ("command_redis_reads", own.redis_reads),
-            ("command_redis_writes", own.redis_writes),
-            ("command_redis_transactions", own.redis_transactions),
+            ("command_set", asked.set_commands),
+            ("command_delete", asked.delete_commands),
+            ("command_number", asked.number_commands),
+            ("command_touch", asked.touch_commands),
+            ("command_flush", asked.flush_commands),
+            (
+                "client_authentications_failed",
+                asked.authentications_failed,
+            ),
+            ("command_redis_reads", asked.redis_reads),
+            ("command_redis_writes", asked.redis_writes),
+            ("command_redis_transactions", asked.redis_transactions),
             ("client_bytes_in", clients.bytes_in),
             ("client_bytes_out", clients.bytes_out),
             ("forwarded_to_leader", own.forwarded),
@@ -245,32 +248,32 @@ impl Server {
             ("elections_won", raft.elections_won),
             ("elections_asked_about", raft.elections_asked_about),
             ("elections_upon_silence", raft.elections_upon_silence),
-            ("process_pauses", own.pauses),
-            ("process_pauses_milliseconds", own.pauses_ms),
+            ("process_pauses", self.counters.pauses),
+            ("process_pauses_milliseconds", self.counters.pauses_ms),
             (
                 "turns_out_of_time_for_clients",
-                self.core.budget.cut(Purpose::Clients),
+                self.budget.cut(Purpose::Clients),
             ),
             (
                 "turns_out_of_time_for_datagrams",
-                self.core.budget.cut(Purpose::Datagrams),
+                self.budget.cut(Purpose::Datagrams),
             ),
             (
                 "turns_out_of_time_for_followers",
-                self.core.budget.cut(Purpose::Followers),
+                self.budget.cut(Purpose::Followers),
             ),
             (
                 "turns_out_of_time_for_applying",
-                self.core.budget.cut(Purpose::Applying),
+                self.budget.cut(Purpose::Applying),
             ),
             (
                 "turns_out_of_time_for_searches",
-                self.core.budget.cut(Purpose::Searches),
+                self.budget.cut(Purpose::Searches),
             ),
-            ("client_writes_waited_for_work", self.core.in_flight.waits),
-            ("client_shares_used_up", own.shares_used_up),
-            ("busy_polls", own.busy_polls),
-            ("busy_polls_in_vain", own.busy_polls_in_vain),
+            ("client_writes_waited_for_work", self.front.in_flight.waits),
+            ("client_shares_used_up", asked.shares_used_up),
+            ("busy_polls", self.counters.busy_polls),
+            ("busy_polls_in_vain", self.counters.busy_polls_in_vain),
             (
                 "stepped_down_without_quorum",
                 raft.stepped_down_without_quorum,
@@ -294,7 +297,7 @@ impl Server {
             ("message_dropped_other_lineage", raft.ignored_other_lineage),
             ("message_dropped_diverged", raft.ignored_diverged),
             ("message_dropped_unexpected", raft.ignored_unexpected),
-            ("message_dropped_unknown_group", own.unknown_group),
+            ("message_dropped_unknown_group", self.counters.unknown_group),
             ("message_dropped_not_connected", links.dropped_not_connected),
             ("message_dropped_queue_full", links.dropped_queue_full),
             ("message_dropped_not_certified", links.dropped_not_certified),
@@ -330,7 +333,7 @@ impl Server {
         if self.core.term_keys.is_some() {
             add_term_key_counters(&own.term_keys, &mut counters);
         }
-        own.refused.report(&mut counters);
+        asked.refused.report(&mut counters);
         self.core.journal.add_counters(&mut counters);
         counters.extend(self.core.plane.iter().flat_map(Plane::counters));
         if let Some(datagrams) = &self.datagrams {

@@ -7,6 +7,7 @@ use super::asks::{self, Ask};
 use super::budget::Purpose;
 use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, SlotKind};
 use super::core::{Core, Origin, Routed};
+use super::front::Front;
 use super::reads::{Place, advance_read, put_read_answer, take_part};
 use super::stats::Statistics;
 use super::{Server, clock, memory, own, redis};
@@ -39,16 +40,17 @@ impl Server {
             return;
         }
         self.core.now = clock::now();
-        self.core.begin_work(self.core.now);
+        self.budget.begin(self.core.now, self.core.work_done());
         for _ in 0..waiting {
-            if !self.core.budget.may_go_on(Purpose::Clients) {
+            if !self.budget.may_go_on(Purpose::Clients) {
                 return;
             }
             let Some(mut connection) = self.clients.take_next() else {
                 return;
             };
             let handshake_began = connection.is_in_handshake().then(clock::worked);
-            let intake = serve(&mut self.core, &mut connection, &mut self.scratch);
+            let (front, core) = (&mut self.front, &mut self.core);
+            let intake = serve(front, core, &mut connection, &mut self.scratch);
             if let Some(began) = handshake_began {
                 let took = clock::worked().saturating_sub(began);
                 self.clients.use_up_handshake(took);
@@ -64,15 +66,16 @@ impl Server {
                 connection.wants_intake() || connection.wants_output()
             };
             if self.clients.get(id).is_some_and(again) {
-                if self.core.has_share() {
+                if self.front.has_share(self.core.work_done()) {
                     self.clients.attend(id);
                 } else {
-                    self.core.counters.shares_used_up += 1;
+                    self.front.counters.shares_used_up += 1;
                     self.clients.attend_behind_others(id);
                 }
             }
             self.core.now = clock::now();
-            self.core.took_time(Purpose::Clients, self.core.now);
+            let (now, work_done) = (self.core.now, self.core.work_done());
+            self.budget.took(Purpose::Clients, now, work_done);
         }
     }
 
@@ -94,8 +97,8 @@ impl Server {
 
     /// Hands the answer of a write, or of a forwarded read, to its connection.
     pub fn complete(&mut self, id: ConnectionId, slot_number: u64, said: Said, answer: &[u8]) {
-        let next = self.core.in_flight.end(id, slot_number);
-        self.core.attend_later.extend(next);
+        let next = self.front.in_flight.end(id, slot_number);
+        self.front.attend_later.extend(next);
         let Some(connection) = self.clients.get(id) else {
             return; // gone meanwhile
         };
@@ -125,8 +128,8 @@ impl Server {
         if is_next_due && connection.writes_waiting > 0 {
             // The next entry may be a write behind a read: answer the read before it is applied.
             if let Some(mut connection) = self.clients.take(id) {
-                self.core.begin_share();
-                advance(&mut self.core, &mut connection);
+                self.front.begin_share(self.core.work_done());
+                advance(&mut self.front, &mut self.core, &mut connection);
                 self.clients.put_back(connection);
             }
         }
@@ -139,8 +142,9 @@ impl Server {
     pub fn let_expensive_in(&mut self) {
         let clients = &mut self.clients;
         let waits = |id| clients.get(id).is_some_and(|it| it.stalled);
-        self.core.in_flight.keep(waits);
-        self.core.attend_later.extend(self.core.in_flight.next());
+        self.front.in_flight.keep(waits);
+        let next = self.front.in_flight.next();
+        self.front.attend_later.extend(next);
     }
 
     /// Closes connections as long as all of them hold too much.
@@ -152,25 +156,30 @@ impl Server {
 }
 
 /// Looks at one connection: answers what can be answered and takes requests in, as far as its share goes.
-pub fn serve(core: &mut Core, connection: &mut Connection, scratch: &mut [u8]) -> Intake {
-    core.begin_share();
+pub fn serve(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    scratch: &mut [u8],
+) -> Intake {
+    front.begin_share(core.work_done());
     own::tell_leader(core, connection);
-    advance(core, connection);
+    advance(front, core, connection);
     connection.take_in(scratch, |connection, bytes| {
         core.now = clock::now(); // after the bytes came: a lease is judged by this
         if connection.redis.is_some() {
-            redis::take_requests(core, connection, bytes)
+            redis::take_requests(front, core, connection, bytes)
         } else if connection.own.is_some() {
-            own::take_requests(core, connection, bytes)
+            own::take_requests(front, core, connection, bytes)
         } else {
-            take_requests(core, connection, bytes)
+            take_requests(front, core, connection, bytes)
         }
     })
 }
 
 /// Whether the connection's next request may be looked at now. If not, it is looked at again when that changes.
-pub fn may_take_next(core: &Core, connection: &Connection) -> bool {
-    connection.has_room() && !connection.stalled && core.has_share()
+pub fn may_take_next(front: &Front, core: &Core, connection: &Connection) -> bool {
+    connection.has_room() && !connection.stalled && front.has_share(core.work_done())
 }
 
 /// A request of so many bytes was taken on.
@@ -191,23 +200,20 @@ impl Server {
                     accounts = accounts.count(),
                     "client-auth-file was read again"
                 );
-                self.core.accounts = Some(accounts);
+                self.front.accounts = Some(accounts);
             }
             Err(error) => tracing::error!("{error:#}; the accounts stay as they were"),
         }
     }
 }
 
-/// Whether somebody of this name has this password; counted if not.
-pub fn is_account(core: &mut Core, name: &[u8], password: &[u8]) -> bool {
-    let accounts = core.accounts.as_ref();
-    let is_one = accounts.is_some_and(|accounts| accounts.has(name, password));
-    core.counters.authentications_failed += u64::from(!is_one);
-    is_one
-}
-
 /// The first request of a memcached client that must say who it is: a `set` of any key to name and password.
-fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
+fn let_in(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    bytes: &[u8],
+) -> (usize, usize) {
     let (consumed, reply, is_over) = match parse(bytes) {
         Parsed::Incomplete { needed: long, .. } | Parsed::Request { consumed: long, .. }
             if long > UNKNOWN_CLIENT_BYTES_MAX =>
@@ -223,7 +229,7 @@ fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize,
                 let mut words = item.value.splitn(2, |byte| *byte == b' ');
                 let (name, password) = (words.next(), words.next());
                 connection.is_let_in =
-                    is_account(core, name.unwrap_or_default(), password.unwrap_or_default());
+                    front.is_account(name.unwrap_or_default(), password.unwrap_or_default());
                 let told = [reply::WRONG_ACCOUNT, reply::STORED];
                 (consumed, told[usize::from(connection.is_let_in)], false)
             }
@@ -238,7 +244,7 @@ fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize,
             why: why @ WhyRefused::Tls,
             ..
         } => {
-            core.counters.refused.count(why);
+            front.counters.refused.count(why);
             (consumed, reply, true)
         }
         Parsed::Refused {
@@ -249,19 +255,24 @@ fn let_in(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize,
         } => (consumed, reply::NOT_LET_IN, close || swallow > 0),
     };
     if reply == reply::NOT_LET_IN {
-        core.counters.refused.count(WhyRefused::Unauthenticated);
+        front.counters.refused.count(WhyRefused::Unauthenticated);
     }
     connection.push(SlotKind::Fixed(reply), None);
     if is_over {
         connection.hang_up(!reply.is_empty());
     }
-    advance(core, connection);
+    advance(front, core, connection);
     (consumed, 0)
 }
 
 /// Takes whole requests off `bytes`. Returns how many bytes were used, and how many must be there
 /// before it is worth looking again.
-fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
+fn take_requests(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    bytes: &[u8],
+) -> (usize, usize) {
     let mut used = 0;
     let searched = std::mem::take(&mut connection.searched);
     loop {
@@ -275,11 +286,11 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
             }
             continue;
         }
-        if rest.is_empty() || !may_take_next(core, connection) {
+        if rest.is_empty() || !may_take_next(front, core, connection) {
             return (used, 0);
         }
         if !connection.is_let_in {
-            let (taken, needed) = let_in(core, connection, rest);
+            let (taken, needed) = let_in(front, core, connection, rest);
             used += taken;
             if taken == 0 {
                 return (used, needed);
@@ -292,7 +303,7 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
                 return (used, needed);
             }
             Parsed::Request { consumed, request } => {
-                if !take_request(core, connection, request) {
+                if !take_request(front, core, connection, request) {
                     connection.stalled = true;
                     return (used, 0);
                 }
@@ -306,8 +317,8 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
                 why,
                 close,
             } => {
-                core.counters.refused.count(why);
-                core.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
+                front.counters.refused.count(why);
+                front.counters.too_large_values += u64::from(reply == reply::TOO_LARGE);
                 used += consumed;
                 count_request(core, consumed);
                 connection.swallow = swallow;
@@ -315,18 +326,23 @@ fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> 
                 if close {
                     connection.hang_up(!reply.is_empty());
                 }
-                advance(core, connection);
+                advance(front, core, connection);
             }
         }
     }
 }
 
 /// Takes one request on. False: it can go nowhere now and must be offered again.
-fn take_request(core: &mut Core, connection: &mut Connection, request: Request<'_>) -> bool {
+fn take_request(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    request: Request<'_>,
+) -> bool {
     connection.last_request = core.now;
     match request {
         Request::Write { command, noreply } => {
-            if !take_write(core, connection, &command, noreply) {
+            if !take_write(front, core, connection, &command, noreply) {
                 return false;
             }
         }
@@ -336,17 +352,18 @@ fn take_request(core: &mut Core, connection: &mut Connection, request: Request<'
             }
         }
         Request::Local(local) => {
-            if !take_local(core, connection, local) {
+            if !take_local(front, connection, local) {
                 return false;
             }
         }
     }
-    advance(core, connection);
+    advance(front, core, connection);
     true
 }
 
 /// Puts a write into the log, or sends it to the leader. False: it must be offered again.
 pub fn take_write(
+    front: &mut Front,
     core: &mut Core,
     connection: &mut Connection,
     command: &Command<'_>,
@@ -357,7 +374,7 @@ pub fn take_write(
         return false;
     }
     let origin = Origin::Client(connection.id, connection.next_slot());
-    let routed = if core.in_flight.admits(connection.id, work) {
+    let routed = if front.in_flight.admits(connection.id, work) {
         core.write_or_limit(origin, command)
     } else {
         Routed::Stalled
@@ -365,7 +382,7 @@ pub fn take_write(
     match refused_if_late(core, connection, routed) {
         Routed::Pending => {
             let slot = connection.next_slot();
-            core.in_flight.begin(connection.id, slot, work);
+            front.in_flight.begin(connection.id, slot, work);
             connection.push_write(noreply, work);
         }
         Routed::Stalled => return false,
@@ -373,7 +390,7 @@ pub fn take_write(
             connection.push_refused_write(noreply, reason, &instead);
         }
     }
-    core.counters.count_command(command);
+    front.counters.count_command(command);
     true
 }
 
@@ -455,10 +472,10 @@ pub fn refused_if_late(core: &Core, connection: &mut Connection, routed: Routed)
 }
 
 /// Takes a request about the server on. False: it must be offered again.
-fn take_local(core: &mut Core, connection: &mut Connection, local: Local<'_>) -> bool {
+fn take_local(front: &mut Front, connection: &mut Connection, local: Local<'_>) -> bool {
     let kind = match local_answer(local) {
         LocalAnswer::Nothing => return true,
-        LocalAnswer::Connections => return asks::push(core, connection, Ask::Connections),
+        LocalAnswer::Connections => return asks::push(front, connection, Ask::Connections),
         LocalAnswer::Text(text) => SlotKind::Fixed(text),
         LocalAnswer::Stats(asked) => SlotKind::Stats(asked),
         LocalAnswer::Quit => {
@@ -514,7 +531,7 @@ pub fn local_answer(local: Local<'_>) -> LocalAnswer {
 }
 
 /// Answers what can be answered, in order.
-pub fn advance(core: &mut Core, connection: &mut Connection) {
+pub fn advance(front: &mut Front, core: &mut Core, connection: &mut Connection) {
     connection.cut = false;
     while let Some(Slot {
         kind,
@@ -553,14 +570,14 @@ pub fn advance(core: &mut Core, connection: &mut Connection) {
                     keys_done,
                     keys_at_once,
                 };
-                if !advance_read(core, connection, place, state) {
+                if !advance_read(front, core, connection, place, state) {
                     return;
                 }
             }
             (SlotKind::Fixed(text), _) => connection.output.extend_from_slice(text),
             (SlotKind::Stats(asked), _) => {
                 let before = connection.output.len();
-                core.write_stats(asked, &mut connection.output);
+                front.write_stats(asked, core, &mut connection.output);
                 let bytes = connection.output.len() - before;
                 let work = bytes * WORK_PER_BYTE_OF_STATISTICS;
                 core.store.inner().add_work(work);

@@ -1,6 +1,7 @@
 //! What one connection may have done before the others have their turn. Connections are real sockets; no event loop
 //! goes round, so that nothing depends on how long anything takes.
 use super::*;
+use crate::server::budget::Budget;
 use crate::server::clients::{Clients, Protocol};
 use crate::server::core::Reader;
 use crate::server::plane_turn::tests::leader_of_one;
@@ -16,6 +17,7 @@ use quorumwire_sessions::Place as LogPlace;
 use quorumwire_wire::peer;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 const FIRST_TOKEN: usize = 10;
 /// A search through all of them is more than a connection's share.
@@ -26,6 +28,7 @@ const TURNS_MAX: usize = 100;
 struct Host {
     poll: Poll,
     clients: Clients,
+    front: Front,
     core: Core,
     redis: SocketAddr,
     scratch: Vec<u8>,
@@ -45,6 +48,7 @@ impl Host {
         Self {
             poll,
             clients,
+            front: Front::new(None, Now::default(), 0),
             core: leader_of_one(),
             redis,
             scratch: vec![0; 1 << 20],
@@ -70,7 +74,7 @@ impl Host {
     /// Until something happens; who has something to read asks.
     fn wait(&mut self) {
         let mut events = Events::with_capacity(256);
-        let some = std::time::Duration::from_millis(100);
+        let some = Duration::from_millis(100);
         self.poll.poll(&mut events, Some(some)).unwrap();
         for event in events.iter().filter(|it| it.token().0 >= FIRST_TOKEN) {
             self.clients.ready(event);
@@ -91,7 +95,8 @@ impl Host {
     /// Looks at this connection once, as a turn does.
     fn serve(&mut self, id: ConnectionId) {
         let mut connection = self.clients.take(id).unwrap();
-        serve(&mut self.core, &mut connection, &mut self.scratch);
+        let (front, core) = (&mut self.front, &mut self.core);
+        serve(front, core, &mut connection, &mut self.scratch);
         self.clients.put_back(connection);
     }
 
@@ -163,7 +168,7 @@ fn what_is_cheap_is_answered_at_once() {
     socket.write_all(&b"GET k1\r\n".repeat(500)).unwrap();
     host.wait_for(id);
     assert_eq!(host.serve_all(id), 1);
-    assert!(host.core.has_share());
+    assert!(host.front.has_share(host.core.work_done()));
     let output = host.clients.get(id).unwrap().output_waiting();
     assert_eq!(output, 500 * b"$1\r\n1\r\n".len());
 }
@@ -266,7 +271,7 @@ fn expensive_writes_of_many_connections_wait_for_each_other() {
     host.serve_all(modest_id);
     assert_eq!(host.core.proposals.len(), 6);
     // One is answered: the one that has waited the longest goes.
-    assert_eq!(host.core.in_flight.end(ids[0], 0), Some(ids[5]));
+    assert_eq!(host.front.in_flight.end(ids[0], 0), Some(ids[5]));
     for (id, expected) in [(ids[7], 6), (ids[5], 7), (ids[6], 7)] {
         host.serve_all(id);
         assert_eq!(host.core.proposals.len(), expected);
@@ -373,26 +378,25 @@ fn a_read_that_a_follower_passed_on_waits_for_time() {
         .member(quorumwire_interfaces::ReplicaId(0))
         .unwrap();
     let line = [&b"2"[..], &text("KEYS zz*")].concat();
-    let ask = |core: &mut Core| {
+    let ask = |core: &mut Core, time: Duration| {
         let forward = peer::Forward {
             request: 1,
             read: true,
         };
         let term = core.replica.term();
-        core.take_forward(from, term, forward, line.clone().into());
+        let budget = &mut Budget::new(time);
+        core.take_forward(budget, (from, term), forward, line.clone().into());
     };
     let work = host.core.store.inner().work_done();
-    ask(&mut host.core);
+    ask(&mut host.core, Duration::MAX);
     let cost = host.core.store.inner().work_done() - work;
     assert!(cost > KEYS as u64 * 256, "answered at once");
     assert!(!host.core.has_late_reads);
-    host.core.budget = crate::server::budget::Budget::new(std::time::Duration::ZERO);
-    ask(&mut host.core);
+    ask(&mut host.core, Duration::ZERO);
     assert_eq!(host.core.store.inner().work_done(), work + cost);
     assert!(host.core.has_late_reads);
     // Whoever asks next comes behind it, also where there is time.
-    host.core.budget = crate::server::budget::Budget::new(std::time::Duration::MAX);
-    ask(&mut host.core);
+    ask(&mut host.core, Duration::MAX);
     assert_eq!(host.core.store.inner().work_done(), work + cost);
     assert_eq!(host.core.waiting_for_apply.len(), 2);
     host.core.has_late_reads = false; // as when they are looked at
@@ -401,7 +405,8 @@ fn a_read_that_a_follower_passed_on_waits_for_time() {
         panic!("it does not wait");
     };
     assert!(index <= host.core.applied);
-    host.core.answer_peer_read_at(index, reader);
+    let mut budget = Budget::new(Duration::MAX);
+    host.core.answer_peer_read_at(&mut budget, index, reader);
     assert_eq!(host.core.store.inner().work_done(), work + 2 * cost);
 }
 

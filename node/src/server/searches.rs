@@ -103,14 +103,15 @@ fn put(store: &Store, search: &Search, out: &mut Vec<u8>) {
 impl Server {
     /// Goes on with searches for as long as this turn has time for them.
     pub fn search_some(&mut self) {
-        self.core.begin_work(clock::now());
-        while self.core.searches.are_under_way() && self.core.budget.may_go_on(Purpose::Searches) {
+        self.budget.begin(clock::now(), self.core.work_done());
+        while self.core.searches.are_under_way() && self.budget.may_go_on(Purpose::Searches) {
             let answered = self.core.search_a_slice();
             if let Some((origin, text)) = answered {
                 self.answer_search(origin, &text);
             }
             self.core.now = clock::now();
-            self.core.took_time(Purpose::Searches, self.core.now);
+            let (now, work_done) = (self.core.now, self.core.work_done());
+            self.budget.took(Purpose::Searches, now, work_done);
         }
     }
 

@@ -304,7 +304,7 @@ impl Server {
                 let last_index = meta.last_index;
                 tracing::info!(last_index = last_index.0, "snapshot taken");
                 self.core.counters.snapshots_taken += 1;
-                self.core.last_saved_s = clock::wall_ms() / 1000;
+                self.front.last_saved_s = clock::wall_ms() / 1000;
                 self.snapshots.fault = None;
                 self.snapshots.newest_at = Some(self.core.now);
                 self.snapshot_retry_at = None;

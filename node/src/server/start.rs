@@ -7,9 +7,11 @@ use super::busy_poll::BusyPoll;
 use super::choose_plane::choose_plane;
 use super::clients::{Clients, Protocol};
 use super::core::{Application, Core};
+use super::counters::LoopCounters;
 use super::datagrams::Datagrams;
 use super::earlier_plane::EarlierPlaneOff;
 use super::folder::{Folder, memory_of};
+use super::front::Front;
 use super::how_far::HowFar;
 use super::journal::Journal;
 use super::left_out::OwnPlace;
@@ -526,13 +528,11 @@ fn join(
     clients.lets_everybody_in = accounts.is_none();
     let commit_index = replica.commit_index();
     let mut core = Core::new(replica, memory.journal, links, GROUP, now);
-    core.budget = Budget::new(options.election_timeout);
     core.store = memory.store;
     core.applied = applied;
     core.plane = data_plane;
     core.term_keys = term_keys;
     core.lent.reads = options.memcached_udp && options.plane_reads && options.lease_reads;
-    core.accounts = accounts;
     core.place = memory.past.place();
     core.next_request = random_number()? >> 1;
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
@@ -544,7 +544,9 @@ fn join(
         start_fault: memory.past.fault,
         poll,
         core,
+        budget: Budget::new(options.election_timeout),
         clients,
+        front: Front::new(accounts, now, clock::wall_ms() / 1000),
         datagrams,
         snapshots: memory.snapshots,
         admin: mpsc::sync_channel(0).1,
@@ -574,6 +576,7 @@ fn join(
         service_manager: memory.service_manager,
         how_far: memory.how_far,
         is_removal_told: false,
+        counters: LoopCounters::default(),
     };
     server.how_far.begun_behind = Some(applied);
     server.note_settings();

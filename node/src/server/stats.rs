@@ -5,6 +5,7 @@ use super::Server;
 use super::clients::{ClientCounters, Connection};
 use super::clock;
 use super::core::Core;
+use super::front::Front;
 use quorumwire_control::Now;
 use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{MemoryPolicy, VALUE_BYTES_MAX};
@@ -32,9 +33,9 @@ pub enum Statistics {
     Reset,
 }
 
-/// What others than the core know of the clients: as of the turn's beginning.
-#[derive(Default)]
+/// What `stats` tells of the server and its clients, as of the turn's beginning.
 pub struct Serving {
+    started: Now,
     pub counters: ClientCounters,
     pub open: u64,
     pub open_max: u64,
@@ -42,18 +43,36 @@ pub struct Serving {
     pub datagram_bytes_in: u64,
     pub datagram_bytes_out: u64,
     pub settings: String,
+    /// What `stats` counts from: see [`Front::write_stats`].
+    figures_at_reset: Vec<u64>,
+}
+
+impl Serving {
+    /// Of a server that begins now.
+    pub fn begin(now: Now) -> Self {
+        Self {
+            started: now,
+            counters: ClientCounters::default(),
+            open: 0,
+            open_max: 0,
+            datagram_bytes_in: 0,
+            datagram_bytes_out: 0,
+            settings: String::new(),
+            figures_at_reset: Vec::new(),
+        }
+    }
 }
 
 /// Figures that `stats reset` sets to 0.
 type Resettable = [(&'static str, u64); 28];
 
-impl Core {
+impl Front {
     /// Answers all kinds of `stats` but `stats conns`, which is asked of the whole server.
-    pub fn write_stats(&mut self, asked: Statistics, output: &mut Vec<u8>) {
+    pub fn write_stats(&mut self, asked: Statistics, core: &Core, output: &mut Vec<u8>) {
         match asked {
-            Statistics::General => self.write_general(output),
+            Statistics::General => self.write_general(core, output),
             Statistics::Settings => {
-                let limit = self.store.inner().memory_limit();
+                let limit = core.store.inner().memory_limit();
                 let evictions = match limit.policy {
                     MemoryPolicy::Refuse => "off",
                     MemoryPolicy::Evict => "on",
@@ -63,22 +82,23 @@ impl Core {
                 output.extend_from_slice(self.serving.settings.as_bytes());
             }
             Statistics::Slabs => {
-                let bytes = self.store.inner().stats().memory_bytes;
+                let bytes = core.store.inner().stats().memory_bytes;
                 push(output, "active_slabs", 0);
                 push(output, "total_malloced", bytes);
             }
             Statistics::Sizes => push(output, "sizes_status", "disabled"),
             Statistics::Reset => {
-                self.figures_at_reset = self.resettable().map(|(_, count)| count).to_vec();
+                let figures = self.resettable(core);
+                self.serving.figures_at_reset = figures.map(|(_, count)| count).to_vec();
                 return output.extend_from_slice(reply::RESET);
             }
         }
         output.extend_from_slice(reply::END);
     }
 
-    fn write_general(&self, output: &mut Vec<u8>) {
-        let stats = self.store.inner().stats();
-        let uptime = self.now.0.saturating_sub(self.started.0).as_secs();
+    fn write_general(&self, core: &Core, output: &mut Vec<u8>) {
+        let stats = core.store.inner().stats();
+        let uptime = core.now.0.saturating_sub(self.serving.started.0).as_secs();
         push(output, "pid", std::process::id());
         push(output, "uptime", uptime);
         push(output, "time", clock::wall_ms() / 1000);
@@ -90,30 +110,35 @@ impl Core {
         }
         push(output, "max_connections", self.serving.open_max);
         push(output, "curr_connections", self.serving.open);
-        for (place, (name, count)) in self.resettable().into_iter().enumerate() {
-            let before = self.figures_at_reset.get(place).copied().unwrap_or(0);
+        for (place, (name, count)) in self.resettable(core).into_iter().enumerate() {
+            let before = self
+                .serving
+                .figures_at_reset
+                .get(place)
+                .copied()
+                .unwrap_or(0);
             // A snapshot from the leader has the store count anew.
             push(output, name, count.saturating_sub(before));
         }
-        push(output, "accepting_conns", u8::from(!self.draining));
+        push(output, "accepting_conns", u8::from(!core.draining));
         push(output, "threads", 1); // that serve clients
         push(output, "bytes", stats.bytes);
         push(output, "curr_items", stats.curr_items);
         push(
             output,
             "limit_maxbytes",
-            self.store.inner().memory_limit().bytes,
+            core.store.inner().memory_limit().bytes,
         );
-        push(output, "commit_index", self.replica.commit_index().0);
-        push(output, "applied_index", self.applied.0);
-        push(output, "term", self.replica.term().0);
-        push(output, "role", self.role_name());
+        push(output, "commit_index", core.replica.commit_index().0);
+        push(output, "applied_index", core.applied.0);
+        push(output, "term", core.replica.term().0);
+        push(output, "role", core.role_name());
     }
 
-    fn resettable(&self) -> Resettable {
-        let stats = self.store.inner().stats();
+    fn resettable(&self, core: &Core) -> Resettable {
+        let stats = core.store.inner().stats();
         let found = stats.outcomes;
-        let own = &self.counters;
+        let (own, asked) = (&core.counters, &self.counters);
         let serving = &self.serving;
         let get_misses = own.get_keys.saturating_sub(own.get_hits) + found.get_misses;
         let get_hits = own.get_hits + found.get_hits;
@@ -121,8 +146,8 @@ impl Core {
             ("total_connections", serving.counters.accepted),
             ("rejected_connections", serving.counters.refused_too_many),
             ("cmd_get", get_hits + get_misses),
-            ("cmd_set", own.set_commands),
-            ("cmd_flush", own.flush_commands),
+            ("cmd_set", asked.set_commands),
+            ("cmd_flush", asked.flush_commands),
             ("cmd_touch", found.touch_hits + found.touch_misses),
             ("cmd_meta", own.meta_debug_commands),
             ("get_hits", get_hits),
@@ -138,7 +163,7 @@ impl Core {
             ("cas_badval", found.cas_badval),
             ("touch_hits", found.touch_hits),
             ("touch_misses", found.touch_misses),
-            ("store_too_large", own.too_large_values),
+            ("store_too_large", asked.too_large_values),
             (
                 "bytes_read",
                 serving.counters.bytes_in + serving.datagram_bytes_in,
@@ -151,15 +176,15 @@ impl Core {
             ("expired", stats.expired),
             ("evictions", stats.evicted),
             ("flushed", stats.flushes),
-            ("refused_requests", own.refused.sum()),
+            ("refused_requests", asked.refused.sum()),
         ]
     }
 }
 
 impl Server {
-    /// Lets the core know what `stats` tells of the clients.
+    /// Notes what `stats` tells of the clients.
     pub fn count_clients(&mut self) {
-        let serving = &mut self.core.serving;
+        let serving = &mut self.front.serving;
         serving.counters = self.clients.counters;
         serving.open = self.clients.count() as u64;
         if let Some(datagrams) = &self.datagrams {
@@ -199,8 +224,8 @@ impl Server {
         push(&mut text, "idle_timeout", 0);
         push(&mut text, "track_sizes", "no");
         push(&mut text, "ssl_enabled", yes(options.client_tls.is_some()));
-        self.core.serving.settings = String::from_utf8_lossy(&text).into_owned();
-        self.core.serving.open_max = connections_max as u64;
+        self.front.serving.settings = String::from_utf8_lossy(&text).into_owned();
+        self.front.serving.open_max = connections_max as u64;
     }
 
     /// `stats conns`

@@ -1,7 +1,7 @@
 //! The beginning and the end of a connection: who is there, and why it is closed.
 use super::super::clients::{Clients, Connection};
 use super::super::core::Core;
-use super::super::requests::is_account;
+use super::super::front::Front;
 use super::counters::Closed;
 use super::{push_frame, put, state};
 use crate::accounts::DEFAULT_NAME;
@@ -43,7 +43,7 @@ pub fn close(connection: &mut Connection, why: Closed, detail: String) {
 }
 
 /// The client's first message.
-pub fn take(core: &mut Core, connection: &mut Connection, hello: &client::Hello) {
+pub fn take(front: &mut Front, core: &Core, connection: &mut Connection, hello: &client::Hello) {
     let version = hello.protocol_max.min(CLIENT_PROTOCOL_VERSION_MAX);
     if version < hello.protocol_min.max(CLIENT_PROTOCOL_VERSION_MIN) {
         let detail = format!(
@@ -61,7 +61,7 @@ pub fn take(core: &mut Core, connection: &mut Connection, hello: &client::Hello)
     } else {
         &hello.name
     };
-    if core.accounts.is_some() && !is_account(core, name, &hello.password) {
+    if front.accounts.is_some() && !front.is_account(name, &hello.password) {
         let detail = "not a name and its password".to_owned();
         return close(connection, Closed::NotLetIn, detail);
     }

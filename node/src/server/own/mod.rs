@@ -14,6 +14,7 @@ pub use hello::too_many_connections;
 
 use super::clients::{Connection, ReadState, Said, SlotKind};
 use super::core::{Core, Origin, Routed};
+use super::front::Front;
 use super::reads::set_front_state;
 use super::redis;
 use super::refusals::say_tls;
@@ -99,11 +100,16 @@ fn state(connection: &mut Connection) -> &mut OwnClient {
 }
 
 /// Takes whole frames off `bytes`; see [`requests::take_requests`].
-pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
+pub fn take_requests(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    bytes: &[u8],
+) -> (usize, usize) {
     let mut used = 0;
     loop {
         let rest = &bytes[used..];
-        if rest.is_empty() || !requests::may_take_next(core, connection) {
+        if rest.is_empty() || !requests::may_take_next(front, core, connection) {
             return (used, 0);
         }
         let is_welcome = state(connection).is_welcome;
@@ -119,7 +125,7 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
             ) if !is_welcome && long > UNKNOWN_CLIENT_BYTES_MAX => {
                 let detail = format!("{long} bytes before a hello");
                 hello::close(connection, Closed::Malformed, detail);
-                advance(core, connection); // or the goodbye waits for ever for its turn
+                advance(front, core, connection); // or the goodbye waits for ever for its turn
                 return (bytes.len(), 0);
             }
             Ok(ClientFrame::Incomplete { needed }) => return (used, needed),
@@ -128,7 +134,7 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 message,
                 attachment,
             }) => {
-                if !take_message(core, connection, message, attachment) {
+                if !take_message(front, core, connection, message, attachment) {
                     connection.stalled = true;
                     return (used, 0);
                 }
@@ -140,16 +146,17 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                     say_tls();
                 }
                 hello::close(connection, Closed::Malformed, error.to_string());
-                advance(core, connection);
+                advance(front, core, connection);
                 return (bytes.len(), 0);
             }
         }
-        advance(core, connection);
+        advance(front, core, connection);
     }
 }
 
 /// Takes one message on. False: it can go nowhere now and must be offered again.
 fn take_message(
+    front: &mut Front,
     core: &mut Core,
     connection: &mut Connection,
     message: FromClient,
@@ -159,10 +166,10 @@ fn take_message(
     let client = state(connection);
     client.request = message.request;
     match (client.is_welcome, message.body) {
-        (false, Some(Body::Hello(hello))) => hello::take(core, connection, &hello),
+        (false, Some(Body::Hello(hello))) => hello::take(front, core, connection, &hello),
         (true, Some(Body::Submit(submit))) => {
             connection.last_request = core.now;
-            return take_submit(core, connection, &submit, attachment);
+            return take_submit(front, core, connection, &submit, attachment);
         }
         (true, Some(Body::Query(client::Query {}))) => {
             connection.last_request = core.now;
@@ -183,6 +190,7 @@ fn take_message(
 }
 
 fn take_submit(
+    front: &mut Front,
     core: &mut Core,
     connection: &mut Connection,
     submit: &client::Submit,
@@ -204,7 +212,7 @@ fn take_submit(
     }
     let name = (submit.session, submit.sequence);
     let origin = Origin::Client(connection.id, connection.next_slot());
-    let routed = if core.in_flight.admits(connection.id, work) {
+    let routed = if front.in_flight.admits(connection.id, work) {
         core.write_in_session(origin, name, command)
     } else {
         Routed::Stalled
@@ -212,7 +220,7 @@ fn take_submit(
     match requests::refused_if_late(core, connection, routed) {
         Routed::Pending => {
             let slot = connection.next_slot();
-            core.in_flight.begin(connection.id, slot, work);
+            front.in_flight.begin(connection.id, slot, work);
             connection.push_write(false, work);
         }
         Routed::Stalled => return false,

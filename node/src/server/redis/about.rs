@@ -145,7 +145,7 @@ impl Server {
             "clients" => vec![
                 ("connected_clients", self.clients.count().to_string()),
                 ("maxclients", self.options.connections_max.to_string()),
-                ("blocked_clients", self.core.asks.waits_count().to_string()),
+                ("blocked_clients", self.front.asks.waits_count().to_string()),
             ],
             "memory" => vec![
                 ("used_memory", store.memory_bytes.to_string()),
@@ -158,7 +158,7 @@ impl Server {
             ],
             "persistence" => vec![
                 ("loading", "0".to_owned()),
-                ("rdb_last_save_time", self.core.last_saved_s.to_string()),
+                ("rdb_last_save_time", self.front.last_saved_s.to_string()),
                 ("aof_enabled", u8::from(self.is_durable()).to_string()),
             ],
             "stats" => self.info_stats(),
@@ -202,7 +202,7 @@ impl Server {
     }
 
     fn info_stats(&self) -> Vec<(&'static str, String)> {
-        let own = &self.core.counters;
+        let own = &self.front.counters;
         let clients = &self.clients.counters;
         let store = self.core.store.inner().stats();
         vec![

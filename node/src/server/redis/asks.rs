@@ -3,6 +3,7 @@ use super::super::Server;
 use super::super::asks::{self, Ask, Wait};
 use super::super::clients::{Connection, ConnectionId};
 use super::super::core::Core;
+use super::super::front::Front;
 use super::errors::{SYNTAX, quoting};
 use super::{RedisClient, answer};
 use quorumwire_control::{Now, Status};
@@ -125,7 +126,12 @@ pub fn shown(address: Option<SocketAddr>) -> String {
 /// `WAIT replicas milliseconds`. False: it must be offered again, once the writes before it are answered.
 ///
 /// An answered write is on a majority already. The leader knows of more; another replica only of that.
-pub fn wait(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+pub fn wait(
+    front: &mut Front,
+    core: &Core,
+    connection: &mut Connection,
+    words: &Words<'_>,
+) -> bool {
     let number = |place: usize| integer(words.get(place)?);
     let refusal: &[u8] = match (number(1), number(2)) {
         (Some(_), Some(0..)) => b"",
@@ -148,14 +154,19 @@ pub fn wait(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         index: core.applied,
         until,
     };
-    asks::push(core, connection, Ask::Wait(wait))
+    asks::push(front, connection, Ask::Wait(wait))
 }
 
 impl Server {
     /// `CLIENT LIST`
     pub fn client_list(&mut self, filter: &Filter, resp: Resp, out: &mut Vec<u8>) {
         let now = self.core.now;
-        let waiting: HashSet<i64> = self.core.asks.waiting().map(ConnectionId::number).collect();
+        let waiting: HashSet<i64> = self
+            .front
+            .asks
+            .waiting()
+            .map(ConnectionId::number)
+            .collect();
         let mut lines = String::new();
         for connection in self.clients.iter() {
             let Some(client) = &connection.redis else {

@@ -1,7 +1,7 @@
 //! `CLIENT`: what a connection is called and how it is answered, and questions about the others.
 use super::super::asks::{Ask, push};
 use super::super::clients::Connection;
-use super::super::core::Core;
+use super::super::front::Front;
 use super::asks::Filter;
 use super::errors::{self, NOT_AN_INTEGER, SYNTAX};
 use super::{NAME_BYTES_MAX, RedisClient, answer, help, state};
@@ -10,7 +10,7 @@ use quorumwire_kv::WhyRefused;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
 
 /// `CLIENT ...`. False: it must be offered again.
-pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+pub fn take(front: &mut Front, connection: &mut Connection, words: &Words<'_>) -> bool {
     let number = connection.id.number();
     let client = state(connection);
     let resp = client.resp;
@@ -19,7 +19,7 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
     let ask = match what.as_slice() {
         b"info" => Ok(Ask::Clients(resp, Filter::one(number))),
         b"list" => Filter::of_list(words).map(|filter| Ask::Clients(resp, filter)),
-        b"kill" => Filter::of_kill(words, number, |name| is_user(core, name)).map(Ask::Kill),
+        b"kill" => Filter::of_kill(words, number, |name| is_user(front, name)).map(Ask::Kill),
         b"unblock" => unblock(words),
         b"reply" => {
             set_reply(connection, words.get(2).unwrap_or_default());
@@ -28,14 +28,14 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         _ => {
             at_once(client, number, &what, words, &mut out);
             if out.get(1..).is_some_and(|it| it.starts_with(NO_TRACKING)) {
-                core.counters.refused.count(WhyRefused::NotServed);
+                front.counters.refused.count(WhyRefused::NotServed);
             }
             answer(connection, out);
             return true;
         }
     };
     match ask {
-        Ok(ask) => push(core, connection, ask),
+        Ok(ask) => push(front, connection, ask),
         Err(text) => {
             reply::error(&mut out, &text);
             answer(connection, out);
@@ -45,8 +45,8 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
 }
 
 /// Whether clients may say that they are this user.
-fn is_user(core: &Core, name: &[u8]) -> bool {
-    let accounts = core.accounts.as_ref();
+fn is_user(front: &Front, name: &[u8]) -> bool {
+    let accounts = front.accounts.as_ref();
     name == DEFAULT_NAME || accounts.is_some_and(|accounts| accounts.knows(name))
 }
 

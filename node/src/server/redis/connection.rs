@@ -2,28 +2,35 @@
 use super::super::asks::{Ask, push};
 use super::super::clients::{Connection, SlotKind};
 use super::super::core::Core;
-use super::super::requests::{is_account, take_write};
+use super::super::front::Front;
+use super::super::requests::take_write;
 use super::client::{self, is_name};
 use super::{answer, asks, errors, help, memory, state, transactions};
 use crate::accounts::DEFAULT_NAME;
+use quorumwire_interfaces::Index;
 use quorumwire_kv::redis::{Resp, Words, integer, reply};
 use quorumwire_kv::{Command, WhyRefused};
 
 /// Carries one out. False: it must be offered again.
-pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+pub fn take(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    words: &Words<'_>,
+) -> bool {
     let resp = state(connection).resp;
     let name = words.get(0).unwrap_or_default().to_ascii_lowercase();
     let mut out = Vec::new();
     match name.as_slice() {
         b"multi" => transactions::multi(connection),
-        b"exec" => return transactions::exec(core, connection),
+        b"exec" => return transactions::exec(front, core, connection),
         b"discard" => return transactions::discard(connection),
-        b"watch" => return transactions::watch(core, connection, words),
+        b"watch" => return transactions::watch(front, core, connection, words),
         b"unwatch" => return transactions::unwatch(connection),
-        b"wait" => return asks::wait(core, connection, words),
-        b"client" => return client::take(core, connection, words),
-        b"config" => return config(core, connection, words),
-        b"info" => return look(core, connection, Ask::Info(resp, texts(words, 1))),
+        b"wait" => return asks::wait(front, core, connection, words),
+        b"client" => return client::take(front, connection, words),
+        b"config" => return config(front, core, connection, words),
+        b"info" => return look(front, connection, Ask::Info(resp, texts(words, 1))),
         b"quit" => {
             answer(connection, b"+OK\r\n".to_vec());
             connection.push(SlotKind::Quit, None);
@@ -35,22 +42,22 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
             }
             state(connection).reset();
             let was_let_in = connection.is_let_in;
-            connection.is_let_in = core.accounts.is_none();
+            connection.is_let_in = front.accounts.is_none();
             if was_let_in {
                 connection.unknown_since = core.now; // who was not yet wins no time by it
             }
             answer(connection, b"+RESET\r\n".to_vec());
         }
-        b"hello" => hello(core, connection, words),
-        b"auth" => auth(core, connection, words),
+        b"hello" => hello(front, connection, words),
+        b"auth" => auth(front, connection, words),
         // What needs no connection is the state machine's: transactions may hold it, too.
         b"command" | b"ping" | b"echo" | b"select" | b"swapdb" => {
             core.store.inner().redis_read(resp, words, &mut out);
             answer(connection, out);
         }
         _ => {
-            at_once(core, resp, words, &mut out);
-            core.counters.refused.count_if_not_served(&out);
+            at_once((front.last_saved_s, core.applied), resp, words, &mut out);
+            front.counters.refused.count_if_not_served(&out);
             answer(connection, out);
         }
     }
@@ -58,7 +65,12 @@ pub fn take(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
 }
 
 /// `CONFIG ...`. False: it must be offered again.
-fn config(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+fn config(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    words: &Words<'_>,
+) -> bool {
     let client = state(connection);
     let (resp, quiet) = (client.resp, client.is_quiet);
     let mut out = Vec::new();
@@ -72,29 +84,34 @@ fn config(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bo
     }
     match memory::change(words) {
         Some(Ok(_)) if connection.is_asking => false,
-        Some(Ok(change)) => take_write(core, connection, &Command::Memory(change), quiet),
+        Some(Ok(change)) => take_write(front, core, connection, &Command::Memory(change), quiet),
         Some(Err(text)) => {
             reply::error(&mut out, &text);
             answer(connection, out);
             true
         }
-        None => look(core, connection, Ask::Config(resp, texts(words, 1))),
+        None => look(front, connection, Ask::Config(resp, texts(words, 1))),
     }
 }
 
 /// Asks for what the writes before it may change. False: it must be offered again, once they are answered.
-fn look(core: &mut Core, connection: &mut Connection, ask: Ask) -> bool {
-    connection.writes_waiting == 0 && push(core, connection, ask)
+fn look(front: &mut Front, connection: &mut Connection, ask: Ask) -> bool {
+    connection.writes_waiting == 0 && push(front, connection, ask)
 }
 
-/// What needs nothing but the command.
-fn at_once(core: &Core, resp: Resp, words: &Words<'_>, out: &mut Vec<u8>) {
+/// What needs little but the command: when a snapshot was taken, and what is applied.
+fn at_once(
+    (last_saved_s, applied): (u64, Index),
+    resp: Resp,
+    words: &Words<'_>,
+    out: &mut Vec<u8>,
+) {
     let small = |place| words.get(place).map(<[u8]>::to_ascii_lowercase);
     let name = small(0).unwrap_or_default();
     let what = small(1).unwrap_or_default();
     match name.as_slice() {
         b"lastsave" => {
-            reply::integer(out, i64::try_from(core.last_saved_s).unwrap_or(i64::MAX));
+            reply::integer(out, i64::try_from(last_saved_s).unwrap_or(i64::MAX));
         }
         b"slowlog" => slow_log(&what, words, out),
         b"latency" => latency(&what, resp, words, out),
@@ -108,7 +125,7 @@ fn at_once(core: &Core, resp: Resp, words: &Words<'_>, out: &mut Vec<u8>) {
         b"role" => {
             reply::array_header(out, 3);
             reply::bulk(out, b"master");
-            reply::integer(out, i64::try_from(core.applied.0).unwrap_or(i64::MAX));
+            reply::integer(out, i64::try_from(applied.0).unwrap_or(i64::MAX));
             reply::array_header(out, 0);
         }
         b"readonly" | b"readwrite" => {
@@ -182,22 +199,22 @@ pub fn is_for_unknown(words: &Words<'_>) -> bool {
 }
 
 /// Whether this is somebody; without accounts it is whoever gives no other name than that of everybody.
-fn is_somebody(core: &mut Core, user: &[u8], password: &[u8]) -> bool {
-    let everybody = core.accounts.is_none() && user == DEFAULT_NAME;
-    everybody || is_account(core, user, password)
+fn is_somebody(front: &mut Front, user: &[u8], password: &[u8]) -> bool {
+    let everybody = front.accounts.is_none() && user == DEFAULT_NAME;
+    everybody || front.is_account(user, password)
 }
 
 /// `AUTH [user] password`
-fn auth(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
+fn auth(front: &mut Front, connection: &mut Connection, words: &Words<'_>) {
     let (user, password) = match (words.get(1), words.get(2)) {
         (Some(password), None) => (DEFAULT_NAME, password),
         (user, password) => (user.unwrap_or_default(), password.unwrap_or_default()),
     };
     let text: &[u8] = if words.len() > 3 {
         b"-ERR syntax error\r\n"
-    } else if core.accounts.is_none() && words.len() == 2 {
+    } else if front.accounts.is_none() && words.len() == 2 {
         errors::NO_ACCOUNTS
-    } else if is_somebody(core, user, password) {
+    } else if is_somebody(front, user, password) {
         connection.is_let_in = true;
         state(connection).user = user.to_vec();
         b"+OK\r\n"
@@ -218,7 +235,7 @@ fn version(word: &[u8]) -> Result<Resp, &'static [u8]> {
 }
 
 /// `HELLO [version [AUTH user password] [SETNAME name]]`
-fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
+fn hello(front: &mut Front, connection: &mut Connection, words: &Words<'_>) {
     let client = state(connection);
     let resp = match words.get(1).map_or(Ok(client.resp), version) {
         Ok(resp) => resp,
@@ -236,7 +253,7 @@ fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
             }
             (b"setname", [_, ..]) => return refuse(connection, client::BAD_NAME),
             (b"auth", [given, password, behind @ ..]) => {
-                if !is_somebody(core, given, password) {
+                if !is_somebody(front, given, password) {
                     return answer(connection, errors::WRONG_ACCOUNT.to_vec());
                 }
                 user = Some(given.to_vec());
@@ -249,7 +266,7 @@ fn hello(core: &mut Core, connection: &mut Connection, words: &Words<'_>) {
         }
     }
     if user.is_none() && !connection.is_let_in {
-        core.counters.refused.count(WhyRefused::Unauthenticated);
+        front.counters.refused.count(WhyRefused::Unauthenticated);
         return answer(connection, errors::HELLO_NOT_LET_IN.to_vec());
     }
     connection.is_let_in = true;

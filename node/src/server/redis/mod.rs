@@ -12,6 +12,7 @@ mod transactions;
 
 use super::clients::{Connection, ReadState, Said, SlotKind};
 use super::core::{Core, Origin};
+use super::front::Front;
 use super::reads::set_front_state;
 use super::requests::{self, KEYS_OF_A_SEARCH, UNKNOWN_CLIENT_BYTES_MAX, advance};
 use super::searches::Answered;
@@ -125,11 +126,16 @@ impl RedisClient {
 }
 
 /// Takes whole requests off `bytes`; see [`requests::take_requests`].
-pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8]) -> (usize, usize) {
+pub fn take_requests(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    bytes: &[u8],
+) -> (usize, usize) {
     let mut used = 0;
     loop {
         let rest = &bytes[used..];
-        if rest.is_empty() || !requests::may_take_next(core, connection) {
+        if rest.is_empty() || !requests::may_take_next(front, core, connection) {
             return (used, 0);
         }
         if let Some(skip) = &mut state(connection).skip {
@@ -138,8 +144,8 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 Skipped::All { consumed } => used += consumed,
                 Skipped::Broken(broken) => {
                     used += rest.len();
-                    refuse(core, connection, broken);
-                    advance(core, connection);
+                    refuse(front, connection, broken);
+                    advance(front, core, connection);
                 }
             }
             state(connection).skip = None;
@@ -152,16 +158,16 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 consumed: bytes, ..
             } if !connection.is_let_in && bytes > UNKNOWN_CLIENT_BYTES_MAX => {
                 used += rest.len();
-                refuse(core, connection, errors::unknown_client_too_long());
+                refuse(front, connection, errors::unknown_client_too_long());
             }
             Parsed::TooLong { .. } if !connection.is_let_in => {
                 used += rest.len();
-                refuse(core, connection, errors::unknown_client_too_long());
+                refuse(front, connection, errors::unknown_client_too_long());
             }
             Parsed::Incomplete { needed } => return (used, needed),
             Parsed::Nothing { consumed } => used += consumed,
             Parsed::Request { consumed, words } => {
-                if !take_request(core, connection, &words) {
+                if !take_request(front, core, connection, &words) {
                     connection.stalled = true;
                     return (used, 0);
                 }
@@ -175,20 +181,20 @@ pub fn take_requests(core: &mut Core, connection: &mut Connection, bytes: &[u8])
                 reply,
             } => {
                 used += consumed;
-                pass_over(core, connection, skip, reply);
+                pass_over(front, connection, skip, reply);
             }
             Parsed::Refused(broken) => {
                 used += rest.len();
-                refuse(core, connection, broken);
+                refuse(front, connection, broken);
             }
         }
-        advance(core, connection);
+        advance(front, core, connection);
     }
 }
 
 /// Answers a request that is longer than it may be; what is still to come of it is thrown away.
-fn pass_over(core: &mut Core, connection: &mut Connection, skip: Skip, text: Vec<u8>) {
-    core.counters.refused.count(WhyRefused::TooLong);
+fn pass_over(front: &mut Front, connection: &mut Connection, skip: Skip, text: Vec<u8>) {
+    front.counters.refused.count(WhyRefused::TooLong);
     let client = state(connection);
     client.begin_request();
     client.skip = Some(skip);
@@ -199,8 +205,8 @@ fn pass_over(core: &mut Core, connection: &mut Connection, skip: Skip, text: Vec
 }
 
 /// What follows cannot be understood: says why, and closes.
-fn refuse(core: &mut Core, connection: &mut Connection, broken: Broken) {
-    core.counters.refused.count(broken.why);
+fn refuse(front: &mut Front, connection: &mut Connection, broken: Broken) {
+    front.counters.refused.count(broken.why);
     let client = state(connection);
     client.is_quiet = client.replies_off;
     let is_told = !broken.reply.is_empty();
@@ -223,9 +229,14 @@ fn answer(connection: &mut Connection, text: Vec<u8>) {
 }
 
 /// Takes one request on. False: it can go nowhere now and must be offered again.
-fn take_request(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+fn take_request(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    words: &Words<'_>,
+) -> bool {
     let is_skipped = state(connection).begin_request();
-    let taken = dispatch(core, connection, words);
+    let taken = dispatch(front, core, connection, words);
     let client = state(connection);
     if taken {
         client.last_at = core.now;
@@ -235,13 +246,18 @@ fn take_request(core: &mut Core, connection: &mut Connection, words: &Words<'_>)
     taken
 }
 
-fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+fn dispatch(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    words: &Words<'_>,
+) -> bool {
     let found = find(words);
     state(connection).last_command = found.as_ref().ok().map(|spec| spec.name);
     let spec = match found {
         Ok(spec) => spec,
         Err(text) => {
-            core.counters.refused.count(why_refused(words));
+            front.counters.refused.count(why_refused(words));
             if let Some(transaction) = &mut state(connection).transaction {
                 transaction.fail();
             }
@@ -251,12 +267,12 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
     };
     let kind = spec.kind;
     if !connection.is_let_in && !connection::is_for_unknown(words) {
-        core.counters.refused.count(WhyRefused::Unauthenticated);
+        front.counters.refused.count(WhyRefused::Unauthenticated);
         answer(connection, errors::NOT_LET_IN.to_vec());
         return true;
     }
     if kind == Kind::Connection && words.len() > CONNECTION_WORDS_MAX && !has_own_limit(words) {
-        core.counters.refused.count(WhyRefused::TooLong);
+        front.counters.refused.count(WhyRefused::TooLong);
         if let Some(transaction) = &mut state(connection).transaction {
             transaction.fail();
         }
@@ -264,13 +280,13 @@ fn dispatch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> 
         return true;
     }
     if state(connection).transaction.is_some() && !transactions::is_immediate(words) {
-        transactions::queue(core, connection, kind, words);
+        transactions::queue(front, connection, kind, words);
         return true;
     }
     match kind {
-        Kind::Write => take_single(core, connection, words),
-        Kind::Read => take_read(core, connection, spec, words),
-        Kind::Connection => connection::take(core, connection, words),
+        Kind::Write => take_single(front, core, connection, words),
+        Kind::Read => take_read(front, core, connection, spec, words),
+        Kind::Connection => connection::take(front, core, connection, words),
     }
 }
 
@@ -281,32 +297,42 @@ fn has_own_limit(words: &Words<'_>) -> bool {
     name.eq_ignore_ascii_case(b"watch") || name.eq_ignore_ascii_case(b"command")
 }
 
-fn take_single(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+fn take_single(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    words: &Words<'_>,
+) -> bool {
     let script = Script {
         resp: state(connection).resp,
         is_transaction: false,
         watched: &[],
         commands: words.text(),
     };
-    let taken = take_script(core, connection, script);
-    core.counters.redis_writes += u64::from(taken);
+    let taken = take_script(front, core, connection, script);
+    front.counters.redis_writes += u64::from(taken);
     taken
 }
 
 /// Puts writes into the log.
-fn take_script(core: &mut Core, connection: &mut Connection, script: Script<'_>) -> bool {
+fn take_script(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    script: Script<'_>,
+) -> bool {
     if connection.is_asking {
         return false; // what was asked before it must not be told of it
     }
     let is_one = !script.is_transaction;
     let command = Command::Redis(script);
     if command.encoded_bytes() > COMMAND_BYTES_MAX {
-        core.counters.refused.count(WhyRefused::TooLong);
+        front.counters.refused.count(WhyRefused::TooLong);
         answer(connection, errors::too_long(is_one));
         return true;
     }
     let quiet = state(connection).is_quiet;
-    requests::take_write(core, connection, &command, quiet)
+    requests::take_write(front, core, connection, &command, quiet)
 }
 
 /// Whether such a read looks for keys: it names none, and may look at any number.
@@ -380,7 +406,13 @@ pub fn put_read_answer(
 }
 
 /// Takes a read on.
-fn take_read(core: &mut Core, connection: &mut Connection, spec: &Spec, words: &Words<'_>) -> bool {
+fn take_read(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    spec: &Spec,
+    words: &Words<'_>,
+) -> bool {
     let line = read_line(state(connection).resp, words.text());
     let keys = if spec.keys.is_empty() {
         KEYS_OF_A_SEARCH
@@ -388,6 +420,6 @@ fn take_read(core: &mut Core, connection: &mut Connection, spec: &Spec, words: &
         u32::try_from((words.len() - 1).max(KEYS_OF_A_READ_MIN)).unwrap_or(u32::MAX)
     };
     let taken = requests::take_read_line(core, connection, &line, keys);
-    core.counters.redis_reads += u64::from(taken);
+    front.counters.redis_reads += u64::from(taken);
     taken
 }

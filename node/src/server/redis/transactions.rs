@@ -3,6 +3,7 @@
 //! compares.
 use super::super::clients::Connection;
 use super::super::core::Core;
+use super::super::front::Front;
 use super::super::requests;
 use super::{answer, errors, read_line, state, take_script};
 use quorumwire_kv::redis::{Kind, Resp, Script, TRANSACTION_COMMANDS_MAX, VERSIONS, Words, reply};
@@ -83,7 +84,7 @@ fn may_be_kept(words: &Words<'_>) -> bool {
 }
 
 /// Keeps a command for `EXEC`.
-pub fn queue(core: &mut Core, connection: &mut Connection, kind: Kind, words: &Words<'_>) {
+pub fn queue(front: &mut Front, connection: &mut Connection, kind: Kind, words: &Words<'_>) {
     let Some(transaction) = &mut state(connection).transaction else {
         return;
     };
@@ -95,13 +96,13 @@ pub fn queue(core: &mut Core, connection: &mut Connection, kind: Kind, words: &W
         Kind::Write | Kind::Read | Kind::Connection
             if transaction.count >= TRANSACTION_COMMANDS_MAX =>
         {
-            core.counters.refused.count(WhyRefused::TooLong);
+            front.counters.refused.count(WhyRefused::TooLong);
             Some(errors::too_many_commands())
         }
         Kind::Write | Kind::Read | Kind::Connection
             if transaction.commands.len() + text.len() > COMMAND_BYTES_MAX =>
         {
-            core.counters.refused.count(WhyRefused::TooLong);
+            front.counters.refused.count(WhyRefused::TooLong);
             Some(errors::too_long(false))
         }
         Kind::Write | Kind::Read | Kind::Connection => None,
@@ -162,7 +163,7 @@ fn forget(connection: &mut Connection) {
 }
 
 /// `EXEC`. False: it must be offered again.
-pub fn exec(core: &mut Core, connection: &mut Connection) -> bool {
+pub fn exec(front: &mut Front, core: &mut Core, connection: &mut Connection) -> bool {
     if state(connection).watched.is_asked() {
         return false; // the versions come first
     }
@@ -188,8 +189,8 @@ pub fn exec(core: &mut Core, connection: &mut Connection) -> bool {
         watched: &watched.keys,
         commands: &transaction.commands,
     };
-    if take_script(core, connection, script) {
-        core.counters.redis_transactions += 1;
+    if take_script(front, core, connection, script) {
+        front.counters.redis_transactions += 1;
         return true;
     }
     let client = state(connection);
@@ -199,7 +200,12 @@ pub fn exec(core: &mut Core, connection: &mut Connection) -> bool {
 }
 
 /// `WATCH key...`. False: it must be offered again.
-pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) -> bool {
+pub fn watch(
+    front: &mut Front,
+    core: &mut Core,
+    connection: &mut Connection,
+    words: &Words<'_>,
+) -> bool {
     let client = state(connection);
     if client.transaction.is_some() {
         let text = b"-ERR WATCH inside MULTI is not allowed\r\n";
@@ -207,13 +213,13 @@ pub fn watch(core: &mut Core, connection: &mut Connection, words: &Words<'_>) ->
         return true;
     }
     if client.watched.count + client.watched.asked_count + words.len() - 1 > WATCHED_MAX {
-        core.counters.refused.count(WhyRefused::TooLong);
+        front.counters.refused.count(WhyRefused::TooLong);
         let text = format!("-ERR more than {WATCHED_MAX} watched keys\r\n");
         answer(connection, text.into_bytes());
         return true;
     }
     if words.iter().skip(1).any(|key| key.len() > KEY_BYTES_MAX) {
-        core.counters.refused.count(WhyRefused::TooLong);
+        front.counters.refused.count(WhyRefused::TooLong);
         let text = format!("-ERR key is longer than {KEY_BYTES_MAX} bytes\r\n");
         answer(connection, text.into_bytes());
         return true;
