@@ -199,12 +199,12 @@ impl Server {
         };
         let (id, now) = (*id, self.core.now);
         let is_known = self.core.replica.membership().member(id).is_some();
-        if !self.core.leads() || is_known || self.core.links.info(id).is_none() {
+        if !self.core.leads() || is_known || self.links.info(id).is_none() {
             // Refused, and why is said elsewhere.
             return self.core.step(Input::ChangeMembers(ticket, change));
         }
         let given = (Source::Question, &peer_address[..]);
-        if self.core.links.prove(id, given, now) {
+        if self.links.prove(id, given, now) {
             self.address_book.adding.insert(id, (ticket, change));
         } else {
             let refusal = AdminError::Refused(Refusal::ChangeInProgress);
@@ -232,7 +232,7 @@ impl Server {
             let Some((source, address)) = self.address_book.due(&of, now) else {
                 continue;
             };
-            if self.core.links.prove(of.peer.id, (source, &address), now) {
+            if self.links.prove(of.peer.id, (source, &address), now) {
                 self.address_book.begin(of, address, now);
             }
         }
@@ -241,7 +241,7 @@ impl Server {
     /// What is said of a member, as long as it is connected.
     fn whereabouts(&self, member: &Member) -> Option<Whereabouts> {
         let peer = peer_of(member);
-        let links = &self.core.links;
+        let links = &self.links;
         let said = if peer.id == self.options.id {
             (peer.incarnation == self.incarnation).then_some(&self.addresses.peer)
         } else {
@@ -275,7 +275,7 @@ impl Server {
         outcome: Result<Peer, String>,
     ) {
         let found = match outcome {
-            Ok(peer) if self.core.links.is_up(peer) => {
+            Ok(peer) if self.links.is_up(peer) => {
                 return self.core.step(Input::ChangeMembers(ticket, change));
             }
             Ok(peer) => format!(
@@ -315,7 +315,7 @@ impl Server {
     pub fn address_faults(&self) -> impl Iterator<Item = String> {
         self.address_book.asked.iter().filter_map(|(id, asked)| {
             let found = asked.fault.as_ref()?;
-            let is_here = *id == self.options.id || self.core.links.is_up(asked.of.peer);
+            let is_here = *id == self.options.id || self.links.is_up(asked.of.peer);
             if !is_here {
                 return None;
             }

@@ -66,7 +66,7 @@ impl Server {
         let MemberChange::Add { id, .. } = change else {
             return None;
         };
-        let words = self.core.links.foreign(*id)?;
+        let words = self.links.foreign(*id)?;
         Some(AdminError::Refused(Refusal::Invalid(words.to_owned())))
     }
 

@@ -21,6 +21,7 @@ impl Server {
     /// Has the replica say what it wants now, and does it, until it wants nothing more.
     pub fn carry_out_all(&mut self) -> anyhow::Result<()> {
         self.core.wants_flush = false;
+        self.carry_out_effects(); // of what clients have asked for since
         self.core
             .replica
             .flush(self.core.now, &mut self.core.outputs);
@@ -29,6 +30,7 @@ impl Server {
             std::mem::swap(&mut outputs, &mut self.core.outputs);
             for output in outputs.drain(..) {
                 self.carry_out(output)?;
+                self.carry_out_effects();
             }
             self.carrying = outputs;
             self.core
@@ -61,7 +63,7 @@ impl Server {
             Output::Truncated(_) => {} // what becomes of them shows when their index is applied
             Output::OtherLineage { from, lineage } => {
                 let ours = self.core.replica.lineage_in_log();
-                self.core.links.note_other_lineage(from, ours, lineage);
+                self.links.note_other_lineage(from, ours, lineage);
             }
             Output::MembershipChanged(membership) => self.membership_changed(&membership)?,
             Output::ReadSnapshot {

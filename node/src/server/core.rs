@@ -4,11 +4,12 @@ use super::answers;
 use super::budget::Budget;
 use super::clients::ConnectionId;
 use super::counters::GroupCounters;
+use super::effects::Effect;
 use super::journal::Journal;
 use super::left_out::OwnPlace;
-use super::links::Links;
 use super::log_time::{LeaderClock, Overdue};
 use super::memory::MemoryNotes;
+use super::peers::{Peers, QUEUE_BYTES_MAX};
 use super::plane::Plane;
 use super::plane_reads::Lent;
 use super::replaced::Succession;
@@ -42,7 +43,7 @@ const PEER_READS_MAX: usize = 16 << 10;
 /// Of a write that was answered so, a client hears that it was executed.
 const BULK_ANSWER_BYTES: usize = 4 << 10;
 /// See [`BULK_ANSWER_BYTES`]; half of what a connection between replicas may hold.
-const LINK_BULK_MAX: usize = 16 << 20;
+const LINK_BULK_MAX: usize = QUEUE_BYTES_MAX / 2;
 
 // A follower's client gets the leader's answer in one message.
 const _: () = assert!(REPLY_BYTES_MAX <= ATTACHMENT_BYTES_MAX);
@@ -143,7 +144,9 @@ pub struct Core {
     pub replica: Replica,
     pub store: Box<Application>,
     pub journal: Journal,
-    pub links: Links,
+    pub peers: Peers,
+    /// What is to be done, in this order.
+    pub effects: Vec<Effect>,
     /// Where the common case runs in fast terms; none: there are only software terms.
     pub plane: Option<Plane>,
     /// The keys of fast terms, where replicas agree on them; else the plane's all come from the secret file.
@@ -200,13 +203,14 @@ pub struct Core {
 }
 
 impl Core {
-    pub fn new(replica: Replica, journal: Journal, links: Links, group: GroupId, now: Now) -> Self {
+    pub fn new(replica: Replica, journal: Journal, group: GroupId, now: Now) -> Self {
         Self {
             group,
             replica,
             store: Box::new(Application::default()),
             journal,
-            links,
+            peers: Peers::default(),
+            effects: Vec::new(),
             plane: None,
             term_keys: None,
             lent: Lent::default(),
@@ -431,11 +435,12 @@ impl Core {
     pub fn route(&mut self) -> Result<Peer, Routed> {
         match self.serving_leader() {
             Some(leader) if self.refuse_on_follower => {
-                let address = self.links.info(leader.id).map(|info| info.client.clone());
+                let connected = self.peers.of(leader.id);
+                let address = connected.map(|connected| &connected.memcached_address[..]);
                 let instead = format!(
                     "replica {} leads, at {}",
                     leader.id,
-                    address.as_deref().unwrap_or("an unknown address")
+                    address.unwrap_or("an unknown address")
                 );
                 Err(Routed::Refused(Reason::NotLeader, instead))
             }
@@ -458,7 +463,7 @@ impl Core {
     /// Another replica that leads and can be asked.
     fn serving_leader(&self) -> Option<Peer> {
         let leader = self.replica.leader().and_then(|id| self.member(id));
-        leader.filter(|it| self.links.is_up(*it) && self.not_leader != Some(*it))
+        leader.filter(|it| self.peers.is_up(*it) && self.not_leader != Some(*it))
     }
 
     /// What is answered instead of waiting, to whom nothing can be kept for: why it would have to wait.
@@ -511,7 +516,7 @@ impl Core {
             }),
             ForwardKind::Session => Body::ForwardSession(peer::ForwardSession { request }),
         };
-        if !self.send_body(to, body, &[attachment]) {
+        if !self.send_body(to, body, attachment) {
             return None;
         }
         self.next_request += 1;
@@ -530,14 +535,14 @@ impl Core {
         Some(request)
     }
 
-    /// Sends a message of the node itself.
-    pub fn send_body(&mut self, to: Peer, body: Body, attachment: &[Bytes]) -> bool {
+    /// Sends a message of the node itself. False: it will be dropped.
+    fn send_body(&mut self, to: Peer, body: Body, attachment: Bytes) -> bool {
         let message = peer::PeerMessage {
             group: self.group.0,
             term: self.replica.term().0,
             body: Some(body),
         };
-        self.links.send(to, &message, attachment)
+        self.send(to, message, vec![attachment])
     }
 
     /// Whether a write that a follower passed on in this term may come to stand in the log now. One that was sent to us
@@ -631,7 +636,7 @@ impl Core {
 
     /// A large answer gives way to the protocol's own messages. What it answers has been carried out all the same.
     pub fn must_give_way(&self, to: Peer, answer_bytes: usize) -> bool {
-        answer_bytes > BULK_ANSWER_BYTES && self.links.queued_bytes(to) > LINK_BULK_MAX
+        answer_bytes > BULK_ANSWER_BYTES && self.peers.queued_bytes(to) > LINK_BULK_MAX
     }
 
     pub fn reply_forward(
@@ -646,7 +651,7 @@ impl Core {
             outcome: outcome.into(),
             reason: reason.map_or(0, |reason| reason.code().into()),
         });
-        self.send_body(to, body, &[answer]);
+        self.send_body(to, body, answer);
     }
 
     /// Leadership changed hands, or may have.

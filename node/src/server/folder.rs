@@ -104,12 +104,13 @@ impl Server {
         // Known once the entry that names it is durable: the folder never says of a cluster what its log does not.
         let lineage = self.core.replica.lineage();
         let remembers = memory_of(&self.core.replica) == Memory::Members;
-        if self.core.links.cluster() != (lineage, remembers) {
+        if self.links.cluster() != (lineage, remembers) {
             let events = &mut self.link_events;
-            self.core.links.set_cluster(lineage, remembers, events);
+            self.links.set_cluster(lineage, remembers, events);
+            self.show_links();
             self.take_link_events();
         }
-        (self.core.links).set_committed(self.core.replica.committed_members());
+        (self.links).set_committed(self.core.replica.committed_members());
         self.folder.note(self.incarnation, lineage);
     }
 }

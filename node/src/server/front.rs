@@ -12,8 +12,18 @@ use quorumwire_control::Now;
 /// What a connection may have done in one turn, in the measure of the store's `WORK_MAX`; then the others come first.
 const SHARE_OF_CONNECTION: u64 = 4 << 20;
 
+/// What clients of the own protocol are told of this server.
+#[derive(Default)]
+pub struct Identity {
+    pub replica: u32,
+    pub cluster: String,
+    /// Where they connect.
+    pub own_address: String,
+}
+
 /// What all clients of this server have in common.
 pub struct Front {
+    pub identity: Identity,
     /// Who may be a client; none: everybody.
     pub accounts: Option<Accounts>,
     /// What clients ask of the whole server.
@@ -33,8 +43,9 @@ pub struct Front {
 
 impl Front {
     /// Of a server that begins now, by both clocks.
-    pub fn new(accounts: Option<Accounts>, now: Now, wall_s: u64) -> Self {
+    pub fn new(identity: Identity, accounts: Option<Accounts>, now: Now, wall_s: u64) -> Self {
         Self {
+            identity,
             accounts,
             asks: Asks::default(),
             in_flight: InFlight::default(),

@@ -38,7 +38,7 @@ impl Core {
     /// Who is connected and knows members of later than this replica does, which is none of them.
     fn left_out_by(&self) -> Option<ReplicaId> {
         let (known, _) = self.replica.committed_members();
-        self.links.left_out_by(known)
+        self.peers.left_out_by(known)
     }
 
     /// What it is, for people.
@@ -77,8 +77,8 @@ impl Server {
         let mut others = others.copied().filter(|id| *id != self.options.id);
         self.core.place.has_forgotten
             && self.core.replica.membership().members.is_empty()
-            && others.all(|id| self.core.links.has_forgotten(id))
-            && self.core.links.nobody_remembers()
+            && others.all(|id| self.links.has_forgotten(id))
+            && self.links.nobody_remembers()
     }
 
     /// What is wrong with its place, for people.
@@ -112,7 +112,7 @@ impl Server {
     pub fn met_http(&self) -> Option<String> {
         let waits = self.options.join && self.core.replica.role() == Role::Joining;
         let member = self.core.left_out_by().filter(|_| waits)?;
-        let info = self.core.links.info(member)?;
+        let info = self.links.info(member)?;
         (!self.core.has_left()).then(|| info.http.clone())
     }
 
@@ -123,7 +123,7 @@ impl Server {
             .options
             .members
             .keys()
-            .filter(|id| **id != self.options.id && self.core.links.info(**id).is_none())
+            .filter(|id| **id != self.options.id && self.links.info(**id).is_none())
             .map(ToString::to_string)
             .collect();
         (begins && !missing.is_empty())

@@ -4,6 +4,7 @@ use super::clock;
 use super::dial::Dial;
 use super::handshakes::TimeBudget;
 use super::outbox::Outbox;
+use super::peers::{Peers, QUEUE_BYTES_MAX};
 use super::stream::Stream;
 use crate::descriptors::{LOOKUP_DESCRIPTORS_MAX, Starvation};
 use crate::foreign_text::printable;
@@ -52,8 +53,6 @@ const NEIGHBOURS_TIME: Duration = Duration::from_millis(150);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A dial that has not connected by then is given up.
 const DIAL_TIMEOUT: Duration = Duration::from_millis(500);
-/// Bytes on their way to one replica; further messages are dropped (and counted) until it drains.
-const LINK_QUEUE_BYTES_MAX: usize = 32 << 20;
 /// A replica that has left out so many of its words hangs, or is cut off.
 const QUIET_KEEPALIVES: u32 = 2;
 /// A refused connection is shown to people for this long, and the log says it again after as long.
@@ -250,11 +249,6 @@ impl Links {
         outdated
     }
 
-    /// What this replica says about itself.
-    pub fn own_hello(&self) -> &peer::Hello {
-        &self.hello
-    }
-
     /// What the connected replica `id` said about itself.
     pub fn info(&self, id: ReplicaId) -> Option<&PeerInfo> {
         let link = self.slots[*self.up.get(&id)?].as_ref()?;
@@ -277,27 +271,26 @@ impl Links {
             .is_some_and(|link| link.peer == Some(peer))
     }
 
-    /// Whether nothing has come from this life of a replica for longer than it leaves between two words, if only to say
-    /// that it is there.
-    pub fn is_quiet(&self, peer: Peer, now: Now) -> bool {
-        let link = self
-            .up
-            .get(&peer.id)
-            .and_then(|slot| self.slots[*slot].as_ref());
-        let heard = link.filter(|link| link.peer == Some(peer));
-        heard.is_none_or(|link| {
-            now.0.saturating_sub(link.last_heard.0) > self.keepalive * QUIET_KEEPALIVES
-        })
-    }
-
-    /// Bytes on their way to this life of a replica.
-    pub fn queued_bytes(&self, to: Peer) -> usize {
-        let link = self
-            .up
-            .get(&to.id)
-            .and_then(|slot| self.slots[*slot].as_ref());
-        link.filter(|link| link.peer == Some(to))
-            .map_or(0, |link| link.output.len())
+    /// Shows a group how the connections stand.
+    pub fn show(&self, peers: &mut Peers) {
+        peers.quiet_after = self.keepalive * QUIET_KEEPALIVES;
+        peers.newest_members = self.newest_members();
+        peers.connected.retain(|id, _| self.up.contains_key(id));
+        for (id, slot) in &self.up {
+            let Some(link) = &self.slots[*slot] else {
+                continue;
+            };
+            let Some(peer) = link.peer else {
+                continue;
+            };
+            let shown = peers.connected.entry(*id).or_default();
+            shown.peer = peer;
+            shown.queued_bytes = link.output.len();
+            shown.heard = link.last_heard;
+            shown.memcached_address.clone_from(&link.info.client);
+            shown.own_address.clone_from(&link.info.own);
+            shown.has_plane = link.info.plane.is_some();
+        }
     }
 
     /// Queues a message. Dropped, and counted, if that life is not connected or its queue is full:
@@ -311,7 +304,7 @@ impl Links {
             self.counters.dropped_not_connected += 1;
             return false;
         };
-        if link.output.len() > LINK_QUEUE_BYTES_MAX {
+        if link.output.len() > QUEUE_BYTES_MAX {
             self.counters.dropped_queue_full += 1;
             return false;
         }

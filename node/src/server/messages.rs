@@ -41,12 +41,13 @@ impl Server {
             }
         }
         self.link_events = events;
+        self.carry_out_effects();
     }
 
     /// A replica that has just connected said where its plane is, if it has one.
     fn learn_plane_of(&mut self, peer: Peer) {
         let id = peer.id;
-        let address = self.core.links.info(id).and_then(|info| info.plane);
+        let address = self.links.info(id).and_then(|info| info.plane);
         let has_plane = address.is_some();
         if let Some(plane) = &mut self.core.plane {
             plane.log.set_address(id, address);

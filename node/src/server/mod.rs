@@ -20,6 +20,7 @@ mod counters;
 mod datagrams;
 mod dial;
 mod earlier_plane;
+mod effects;
 mod folder;
 mod freeing;
 mod front;
@@ -37,6 +38,7 @@ mod meta_reads;
 mod outbox;
 mod own;
 mod peer_reads;
+mod peers;
 mod plane;
 mod plane_reads;
 mod plane_turn;
@@ -69,7 +71,7 @@ use self::counters::LoopCounters;
 use self::datagrams::Datagrams;
 use self::front::Front;
 use self::how_far::HowFar;
-use self::links::{LINKS_MAX, LinkEvent};
+use self::links::{LINKS_MAX, LinkEvent, Links};
 use self::plane::Plane;
 use self::snapshots::Snapshots;
 use crate::admin::AdminRequest;
@@ -131,6 +133,7 @@ struct Server {
     core: Core,
     /// What is left of this turn.
     budget: Budget,
+    links: Links,
     clients: Clients,
     front: Front,
     /// Memcached clients that speak UDP, if that is wanted.
@@ -254,29 +257,32 @@ impl Server {
 
     fn turn(&mut self, events: &Events) -> anyhow::Result<()> {
         let begun = clock::now();
+        debug_assert!(self.core.effects.is_empty(), "each turn leaves none");
         self.core.now = begun;
         self.budget.begin_turn();
-        self.core.links.begin_turn(begun);
+        self.links.begin_turn(begun);
         self.clients.begin_turn(begun);
         let (mut woken, mut asked) = (false, false);
         for event in events {
             match event.token() {
                 TOKEN_WAKE => woken = true,
                 TOKEN_CLIENTS | TOKEN_REDIS | TOKEN_OWN => self.clients.accept(begun),
-                TOKEN_PEERS => self.core.links.accept(begun),
+                TOKEN_PEERS => self.links.accept(begun),
                 TOKEN_PLANE => {}                // looked at in every turn
                 TOKEN_DATAGRAMS => asked = true, // this, too
                 Token(number) if number >= TOKEN_FIRST_CLIENT => {
                     asked = true;
                     self.clients.ready(event);
                 }
-                Token(_) => self.core.links.ready(event, begun),
+                Token(_) => self.links.ready(event, begun),
             }
         }
         if woken {
             self.take_completions()?;
         }
-        self.core.links.read(begun, &mut self.link_events);
+        self.carry_out_effects();
+        self.links.read(begun, &mut self.link_events);
+        self.show_links();
         // What was read came before this moment: a leader's lease counts from before it was asked for,
         // a voter's loyalty from after it heard.
         self.core.now = clock::now();
@@ -310,12 +316,15 @@ impl Server {
         if self.core.now >= self.next_housekeeping {
             self.housekeeping()?;
         }
-        self.core.links.write(self.core.now, &mut self.link_events);
+        self.carry_out_effects();
+        self.links.write(self.core.now, &mut self.link_events);
+        self.show_links();
         self.answer_asks();
         self.serve_clients(); // answers made in this turn
         for id in std::mem::take(&mut self.front.attend_later) {
             self.clients.attend(id);
         }
+        self.carry_out_effects(); // before connections are read again
         let ended = clock::now();
         let (last_index, by_itself) = (self.core.last_index(), self.log_grows_by_itself());
         self.busy_poll.turned(ended, asked, last_index, by_itself);
@@ -361,7 +370,7 @@ impl Server {
             || self.has_backlog()
             || !self.link_events.is_empty()
             || self.core.has_unflushed()
-            || self.core.links.has_more()
+            || self.links.has_more()
             || self
                 .core
                 .plane
@@ -397,13 +406,15 @@ impl Server {
     /// What is to be done every now and then.
     fn housekeeping(&mut self) -> anyhow::Result<()> {
         let now = self.core.now;
+        self.carry_out_effects();
         self.clients.accept(now); // those that failed before, such as for want of a descriptor
         self.clients.time_out_handshakes(now);
         self.clients.time_out_unknown(now);
         self.clients.time_out_hellos(now);
-        self.core.links.accept(now);
+        self.links.accept(now);
         self.next_housekeeping = Now(now.0 + HOUSEKEEPING_INTERVAL);
-        self.core.links.housekeeping(now, &mut self.link_events);
+        self.links.housekeeping(now, &mut self.link_events);
+        self.show_links();
         self.take_link_events();
         self.look_where_members_are();
         self.note_cluster();

@@ -84,7 +84,8 @@ impl Server {
         match self.options.load_keys() {
             Ok(keys) => {
                 plane.set_keys(&keys);
-                self.core.links.set_secrets(alike::secrets(&keys));
+                self.links.set_secrets(alike::secrets(&keys));
+                self.show_links();
                 tracing::info!(in_use = keys.in_use, "the secret file was read again");
             }
             Err(error) => {

@@ -4,10 +4,7 @@ use super::*;
 use crate::server::core::Gate;
 use crate::server::core::Proposal;
 use crate::server::journal::Journal;
-use crate::server::links::Links;
 use bytes::Bytes;
-use mio::Token;
-use mio::net::TcpListener;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_interfaces::{
     Applied, DataPlane, EntryKind, GroupId, Incarnation, Limits, Lineage, LogTime, MemcachedLeave,
@@ -230,19 +227,6 @@ pub fn config() -> Config {
     }
 }
 
-fn links() -> Links {
-    let poll = mio::Poll::new().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    Links::new(
-        quorumwire_wire::hello("test", 0, 1),
-        listener,
-        poll.registry().try_clone().unwrap(),
-        Token(1).0,
-        HEARTBEAT,
-        HEARTBEAT,
-    )
-}
-
 /// Replica 0, before it has heard or done anything; planes are the caller's.
 pub fn core_of_one() -> Core {
     core_with(config())
@@ -260,7 +244,7 @@ pub fn core_with(config: Config) -> Core {
 fn core_from(config: Config, stored: Stored) -> Core {
     let now = Now(Duration::from_secs(1));
     let replica = Replica::new(config, now, stored).unwrap();
-    Core::new(replica, Journal::new(None), links(), GroupId(0), now)
+    Core::new(replica, Journal::new(None), GroupId(0), now)
 }
 
 /// Entries are held until they are durable, or not.

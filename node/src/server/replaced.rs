@@ -61,7 +61,7 @@ impl Core {
         };
         let sent_before = self.forwards.iter().take_while(|(_, it)| sent_before(it));
         let left_behind = sent_before.filter(|(_, forward)| {
-            let is_quiet = self.links.is_quiet(forward.to, self.now);
+            let is_quiet = self.peers.is_quiet(forward.to, self.now);
             forward.is_left_behind(successor, is_quiet, patience)
         });
         left_behind.map(|(request, _)| *request).collect()

@@ -133,7 +133,7 @@ impl Server {
 
     fn member_report(&self, member: &Member) -> MemberReport {
         let own = member.id == self.options.id;
-        let info = self.core.links.info(member.id);
+        let info = self.links.info(member.id);
         let address = |mine: &str, theirs: Option<&String>| {
             if own {
                 Some(mine.to_owned())
@@ -160,8 +160,8 @@ impl Server {
     }
 
     fn faults(&self) -> Vec<String> {
-        let mut faults: Vec<String> = self.core.links.refusals().collect();
-        let missing = self.core.links.missing();
+        let mut faults: Vec<String> = self.links.refusals().collect();
+        let missing = self.links.missing();
         faults.extend(missing.map(|(id, tried)| Report::missing_fault(id.0, &tried)));
         faults.extend(self.address_faults());
         faults.extend(self.faults_of_place());
@@ -180,7 +180,7 @@ impl Server {
     fn counter_map(&self, status: &Status) -> BTreeMap<String, u64> {
         let (own, asked) = (&self.core.counters, &self.front.counters);
         let store = self.core.store.inner().stats();
-        let links = &self.core.links.counters;
+        let (links, dropped) = (&self.links.counters, &self.core.peers.dropped);
         let clients = &self.clients.counters;
         let raft = &status.counters;
         let mut counters: BTreeMap<String, u64> = [
@@ -210,7 +210,7 @@ impl Server {
             ),
             (
                 "peer_accepts_without_descriptor",
-                self.core.links.starvation.count,
+                self.links.starvation.count,
             ),
             ("log_lines_dropped", logging::lines_dropped()),
             ("command_get_keys", own.get_keys),
@@ -298,8 +298,14 @@ impl Server {
             ("message_dropped_diverged", raft.ignored_diverged),
             ("message_dropped_unexpected", raft.ignored_unexpected),
             ("message_dropped_unknown_group", self.counters.unknown_group),
-            ("message_dropped_not_connected", links.dropped_not_connected),
-            ("message_dropped_queue_full", links.dropped_queue_full),
+            (
+                "message_dropped_not_connected",
+                links.dropped_not_connected + dropped.not_connected,
+            ),
+            (
+                "message_dropped_queue_full",
+                links.dropped_queue_full + dropped.queue_full,
+            ),
             ("message_dropped_not_certified", links.dropped_not_certified),
             ("peer_messages_in", links.messages_in),
             ("peer_messages_out", links.messages_out),

@@ -163,7 +163,7 @@ pub fn serve(
     scratch: &mut [u8],
 ) -> Intake {
     front.begin_share(core.work_done());
-    own::tell_leader(core, connection);
+    own::tell_leader(front, core, connection);
     advance(front, core, connection);
     connection.take_in(scratch, |connection, bytes| {
         core.now = clock::now(); // after the bytes came: a lease is judged by this

@@ -4,6 +4,7 @@ use super::*;
 use crate::server::budget::Budget;
 use crate::server::clients::{Clients, Protocol};
 use crate::server::core::Reader;
+use crate::server::front::Identity;
 use crate::server::plane_turn::tests::leader_of_one;
 use crate::server::reads;
 use crate::server::start::tests::Alone;
@@ -48,7 +49,7 @@ impl Host {
         Self {
             poll,
             clients,
-            front: Front::new(None, Now::default(), 0),
+            front: Front::new(Identity::default(), None, Now::default(), 0),
             core: leader_of_one(),
             redis,
             scratch: vec![0; 1 << 20],

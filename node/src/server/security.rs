@@ -30,7 +30,7 @@ impl Server {
         self.expiries = tls.expiries();
         self.next_expiry_warning = Now::default();
         if let Some(peers) = tls.peers {
-            for id in self.core.links.set_tls(peers) {
+            for id in self.links.set_tls(peers) {
                 tracing::warn!(
                     replica = id.0,
                     "connected with a certificate that is no longer accepted: the connection stays until \

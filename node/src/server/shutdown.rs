@@ -53,7 +53,8 @@ impl Server {
                 "stopping: some requests were not answered, or leadership was not handed over, in time"
             );
         }
-        self.core.links.goodbye(now);
+        self.carry_out_effects();
+        self.links.goodbye(now);
         Ok(true)
     }
 

@@ -11,7 +11,7 @@ use super::counters::LoopCounters;
 use super::datagrams::Datagrams;
 use super::earlier_plane::EarlierPlaneOff;
 use super::folder::{Folder, memory_of};
-use super::front::Front;
+use super::front::{Front, Identity};
 use super::how_far::HowFar;
 use super::journal::Journal;
 use super::left_out::OwnPlace;
@@ -509,25 +509,18 @@ fn join(
         }
         hello.plane_address.clone_from(&plane.address);
     }
-    let mut links = Links::new(
-        hello,
-        peers,
-        registry.try_clone()?,
-        TOKEN_FIRST_LINK,
-        options.election_timeout / KEEPALIVES_PER_ELECTION_TIMEOUT,
-        (options.election_timeout * SILENCE_ELECTION_TIMEOUTS).max(Duration::from_secs(1)),
-    );
+    let front = open_front(options, &hello, now)?;
+    let mut links = open_links(options, hello, peers, registry)?;
     links.set_committed(replica.committed_members());
-    let accounts = options.load_accounts()?;
     let listeners = vec![
         (clients, Protocol::Memcached),
         (redis, Protocol::Redis),
         (own, Protocol::Own),
     ];
     let mut clients = open_clients(options, listeners, registry)?;
-    clients.lets_everybody_in = accounts.is_none();
+    clients.lets_everybody_in = front.accounts.is_none();
     let commit_index = replica.commit_index();
-    let mut core = Core::new(replica, memory.journal, links, GROUP, now);
+    let mut core = Core::new(replica, memory.journal, GROUP, now);
     core.store = memory.store;
     core.applied = applied;
     core.plane = data_plane;
@@ -545,8 +538,9 @@ fn join(
         poll,
         core,
         budget: Budget::new(options.election_timeout),
+        links,
         clients,
-        front: Front::new(accounts, now, clock::wall_ms() / 1000),
+        front,
         datagrams,
         snapshots: memory.snapshots,
         admin: mpsc::sync_channel(0).1,
@@ -583,6 +577,33 @@ fn join(
     let membership = server.core.replica.membership().clone();
     server.membership_changed(&membership)?;
     Ok(server)
+}
+
+fn open_front(options: &ServerOptions, hello: &peer::Hello, now: Now) -> anyhow::Result<Front> {
+    let identity = Identity {
+        replica: hello.replica,
+        cluster: hello.cluster.clone(),
+        own_address: hello.own_address.clone(),
+    };
+    let (accounts, wall_s) = (options.load_accounts()?, clock::wall_ms() / 1000);
+    Ok(Front::new(identity, accounts, now, wall_s))
+}
+
+fn open_links(
+    options: &ServerOptions,
+    hello: peer::Hello,
+    peers: TcpListener,
+    registry: &Registry,
+) -> io::Result<Links> {
+    let silence_max = options.election_timeout * SILENCE_ELECTION_TIMEOUTS;
+    Ok(Links::new(
+        hello,
+        peers,
+        registry.try_clone()?,
+        TOKEN_FIRST_LINK,
+        options.election_timeout / KEEPALIVES_PER_ELECTION_TIMEOUT,
+        silence_max.max(Duration::from_secs(1)),
+    ))
 }
 
 fn open_clients(
@@ -692,7 +713,7 @@ impl Server {
             .member(me)
             .filter(|own| own.incarnation == self.incarnation);
         let addresses = addresses_to_dial(membership, &self.options.members, own.is_some());
-        self.core.links.members = membership
+        self.links.members = membership
             .members
             .iter()
             .map(|member| (member.id, member.incarnation))
@@ -701,9 +722,9 @@ impl Server {
         if let Some(plane) = &mut self.core.plane {
             plane.set_lineage(lineage);
         }
-        self.core.links.dial_all = own.is_none();
+        self.links.dial_all = own.is_none();
         let now = self.core.now;
-        self.core.links.set_addresses(&addresses, now);
+        self.links.set_addresses(&addresses, now);
         if own.is_some() {
             mark_as_member(&self.options.dir, Some(self.incarnation))?;
         }

@@ -222,7 +222,7 @@ impl Core {
             self.send_term_key(to, message.term);
         }
         let (message, attachment) = message.to_proto(self.group);
-        self.links.send(to, &message, &attachment);
+        self.send(to, message, attachment);
     }
 
     fn send_term_key(&mut self, to: Peer, term: Term) {
@@ -230,8 +230,7 @@ impl Core {
             return;
         };
         // All voters are asked for their vote; those without a plane need no key.
-        let has_plane = |info: &super::links::PeerInfo| info.plane.is_some();
-        if !self.links.info(to.id).is_some_and(has_plane) {
+        if !self.peers.of(to.id).is_some_and(|it| it.has_plane) {
             return;
         }
         let (key, is_new) = match keys.own(term) {
@@ -246,9 +245,8 @@ impl Core {
             term: term.0,
             body: Some(peer_message::Body::FastTermKey(key)),
         };
-        let counters = &mut self.counters.term_keys;
-        counters.drawn += u64::from(is_new);
-        counters.sent += u64::from(self.links.send_secret(to, &message));
+        self.counters.term_keys.drawn += u64::from(is_new);
+        self.send_key(to, message);
     }
 
     /// A replica has sent the key of a term that it stands for or leads, over a connection that is its own.

@@ -2,6 +2,7 @@
 //! words that are the same at both sides; everything else that two replicas see differently is said.
 use super::said::{About, Said, Subject};
 use super::{Link, LinkEvent, Links, REFUSAL_SHOWN, printable};
+use crate::server::peers::NewestMembers;
 use quorumwire_control::{Now, Peer};
 use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;
@@ -159,15 +160,18 @@ impl Links {
         }
     }
 
-    /// Of those that are connected and know members of behind `known`: who knows the newest, if this replica is none of
-    /// them. They were told when they connected: later members are not seen.
-    pub fn left_out_by(&self, known: Index) -> Option<ReplicaId> {
+    /// What those who are connected know of members, as of when they connected.
+    pub(super) fn newest_members(&self) -> Option<NewestMembers> {
         let links = self.slots.iter().flatten();
         let newest = links
             .filter_map(Link::up_hello)
-            .filter(|it| it.members_index > known.0 && !it.member_ids.is_empty())
+            .filter(|it| !it.member_ids.is_empty())
             .max_by_key(|it| it.members_index)?;
-        (!newest.member_ids.contains(&self.hello.replica)).then(|| id_of(newest))
+        Some(NewestMembers {
+            index: Index(newest.members_index),
+            known_by: id_of(newest),
+            include_us: newest.member_ids.contains(&self.hello.replica),
+        })
     }
 
     /// Whether this replica is connected, was in our cluster, and remembers nothing.

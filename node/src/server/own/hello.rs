@@ -66,15 +66,15 @@ pub fn take(front: &mut Front, core: &Core, connection: &mut Connection, hello: 
         return close(connection, Closed::NotLetIn, detail);
     }
     connection.is_let_in = true;
-    let leader = leader(core).map(told);
+    let leader = leader(front, core).map(told);
     let client = state(connection);
     client.is_welcome = true;
     client.counters.welcomed += 1;
     client.told.clone_from(&leader);
     let welcome = client::Welcome {
         protocol: version,
-        replica: core.links.own_hello().replica,
-        cluster: core.links.own_hello().cluster.clone(),
+        replica: front.identity.replica,
+        cluster: front.identity.cluster.clone(),
         leader,
         command_bytes_max: u32::try_from(SESSION_COMMAND_BYTES_MAX).unwrap_or(u32::MAX),
         in_flight_max: u32::try_from(super::super::clients::SLOTS_MAX).unwrap_or(u32::MAX),
@@ -83,14 +83,14 @@ pub fn take(front: &mut Front, core: &Core, connection: &mut Connection, hello: 
 }
 
 /// Who leads, as far as this replica knows, and where its clients connect.
-pub fn leader(core: &Core) -> Option<(u32, &str)> {
+pub fn leader<'a>(front: &'a Front, core: &'a Core) -> Option<(u32, &'a str)> {
     let id = core.replica.leader()?;
-    let own = core.links.own_hello();
+    let own = &front.identity;
     let replica = u32::from(id.0);
     let address = if replica == own.replica {
         &own.own_address
     } else {
-        core.links.info(id).map_or("", |it| it.own.as_str())
+        core.peers.of(id).map_or("", |it| it.own_address.as_str())
     };
     Some((replica, address))
 }

@@ -292,14 +292,14 @@ pub fn answer_query(
 }
 
 /// Tells a client who leads, if that is another than it was told.
-pub fn tell_leader(core: &Core, connection: &mut Connection) {
+pub fn tell_leader(front: &Front, core: &Core, connection: &mut Connection) {
     let Some(client) = connection.own.as_deref_mut() else {
         return;
     };
     if !client.is_welcome || connection.closing {
         return;
     }
-    let Some(leader) = hello::leader(core) else {
+    let Some(leader) = hello::leader(front, core) else {
         return;
     };
     let told = client.told.as_ref();

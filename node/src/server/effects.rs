@@ -1,0 +1,158 @@
+//! What a replicated group wants done outside of itself. It pushes effects, and whoever drives it carries them out in the
+//! order in which they were pushed.
+//!
+//! # When
+//! After everything that came from other replicas; after each output of consensus, so that nothing is said before what had
+//! to be persisted first; and before the server itself does anything to the connections between replicas: reads from them,
+//! looks after them, writes to them, says goodbye. A turn leaves none to the next one. Between two of these moments nothing
+//! else is queued for another replica, so messages leave in the order in which the group said them, among the connections'
+//! own.
+//!
+//! # How many
+//! What has no room in a connection's queue never becomes an effect. So those that wait hold at most what the queues of all
+//! connections may hold (`QUEUE_BYTES_MAX`), and one message more for each.
+use super::Server;
+use super::core::Core;
+use bytes::Bytes;
+use quorumwire_control::Peer;
+use quorumwire_wire::FRAME_HEADER_BYTES;
+use quorumwire_wire::peer::PeerMessage;
+use quorumwire_wire::prost::Message as _;
+
+/// One thing to be done.
+pub enum Effect {
+    /// A message to another replica.
+    Send {
+        to: Peer,
+        message: PeerMessage,
+        attachment: Vec<Bytes>,
+    },
+    /// The key of a fast term, for this replica alone. Dropped, and counted, where others could read it.
+    SendKey { to: Peer, message: PeerMessage },
+}
+
+impl Core {
+    /// Has a message sent. False: it is dropped, and counted, because that life is not connected or its queue is full.
+    pub fn send(&mut self, to: Peer, message: PeerMessage, attachment: Vec<Bytes>) -> bool {
+        let has_room = self.peers.queue(to, frame_bytes(&message, &attachment));
+        if has_room {
+            self.effects.push(Effect::Send {
+                to,
+                message,
+                attachment,
+            });
+        }
+        has_room
+    }
+
+    /// Has a key sent, or dropped as [`send`](Self::send) does.
+    pub fn send_key(&mut self, to: Peer, message: PeerMessage) {
+        if self.peers.queue(to, frame_bytes(&message, &[])) {
+            self.effects.push(Effect::SendKey { to, message });
+        }
+    }
+}
+
+/// How much longer a queue gets by a message.
+fn frame_bytes(message: &PeerMessage, attachment: &[Bytes]) -> usize {
+    let attached: usize = attachment.iter().map(Bytes::len).sum();
+    FRAME_HEADER_BYTES + message.encoded_len() + attached
+}
+
+impl Server {
+    /// Does what the group wants done.
+    pub fn carry_out_effects(&mut self) {
+        let Core {
+            effects, counters, ..
+        } = &mut self.core;
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send {
+                    to,
+                    message,
+                    attachment,
+                } => {
+                    self.links.send(to, &message, &attachment);
+                }
+                Effect::SendKey { to, message } => {
+                    counters.term_keys.sent += u64::from(self.links.send_secret(to, &message));
+                }
+            }
+        }
+    }
+
+    /// Shows the group the connections to other replicas, which may have changed.
+    pub fn show_links(&mut self) {
+        self.links.show(&mut self.core.peers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::peers::{Connected, QUEUE_BYTES_MAX};
+    use crate::server::plane_turn::tests::core_of_one;
+    use bytes::BytesMut;
+    use quorumwire_interfaces::{Incarnation, ReplicaId};
+    use quorumwire_wire::encode_frame;
+    use quorumwire_wire::peer::{Forward, peer_message::Body};
+
+    const PEER: Peer = Peer {
+        id: ReplicaId(1),
+        incarnation: Incarnation(5),
+    };
+
+    fn message(request: u64) -> PeerMessage {
+        let body = Body::Forward(Forward {
+            request,
+            read: true,
+        });
+        PeerMessage {
+            group: 0,
+            term: 7,
+            body: Some(body),
+        }
+    }
+
+    fn core() -> Core {
+        let mut core = core_of_one();
+        let connected = Connected {
+            peer: PEER,
+            ..Connected::default()
+        };
+        core.peers.connected.insert(PEER.id, connected);
+        core
+    }
+
+    #[test]
+    fn what_is_to_be_sent_is_queued_by_as_many_bytes_as_it_will_be() {
+        let mut core = core();
+        let mut bytes = 0;
+        for (request, attachment) in [(1, 0), (300, 5), (u64::MAX, 70_000)] {
+            let attachment = vec![Bytes::from(vec![7; attachment])];
+            let mut frame = BytesMut::new();
+            encode_frame(&mut frame, &message(request), &attachment);
+            bytes += frame.len() + attachment[0].len();
+            assert!(core.send(PEER, message(request), attachment));
+            assert_eq!(core.peers.queued_bytes(PEER), bytes);
+        }
+    }
+
+    /// Whoever hears that it is dropped may try again: it must not be sent after all, and it takes no memory meanwhile.
+    #[test]
+    fn what_is_dropped_is_counted_and_never_becomes_an_effect() {
+        let mut core = core();
+        assert!(core.send(PEER, message(1), Vec::new()));
+        assert!(core.peers.queue(PEER, QUEUE_BYTES_MAX));
+        assert!(!core.send(PEER, message(2), Vec::new()));
+        core.send_key(PEER, message(3));
+        core.peers.connected.clear();
+        assert!(!core.send(PEER, message(4), Vec::new()));
+        let pushed = core.effects.iter().map(|effect| match effect {
+            Effect::Send { message, .. } | Effect::SendKey { message, .. } => message.clone(),
+        });
+        assert!(pushed.eq([message(1)]));
+        let dropped = &core.peers.dropped;
+        assert_eq!((dropped.queue_full, dropped.not_connected), (2, 1));
+    }
+}
