@@ -1,5 +1,5 @@
 //! One replicated group in one process: consensus, state machine, and whatever waits for them. Knows
-//! client connections only by name.
+//! client connections only by name, other replicas by what it is shown of the connections to them.
 use super::answers;
 use super::budget::Budget;
 use super::clients::ConnectionId;
@@ -8,7 +8,6 @@ use super::effects::Effect;
 use super::journal::Journal;
 use super::left_out::OwnPlace;
 use super::log_time::{LeaderClock, Overdue};
-use super::memory::MemoryNotes;
 use super::peers::{Peers, QUEUE_BYTES_MAX};
 use super::plane::Plane;
 use super::plane_reads::Lent;
@@ -198,8 +197,8 @@ pub struct Core {
     /// How the leader tells the log's time.
     pub clock: LeaderClock,
     pub counters: GroupCounters,
-    /// What becomes of the memory limit.
-    pub memory: MemoryNotes,
+    /// In this term of ours a change of the memory limit was put into the log, or is to be.
+    pub is_limit_changing: bool,
 }
 
 impl Core {
@@ -241,7 +240,7 @@ impl Core {
             last_commit: LastCommit::begin(now),
             clock: LeaderClock::default(),
             counters: GroupCounters::default(),
-            memory: MemoryNotes::default(),
+            is_limit_changing: false,
         }
     }
 

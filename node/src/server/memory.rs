@@ -12,17 +12,15 @@ use quorumwire_kv::memcached::reply;
 use quorumwire_kv::{Command, MemoryChange, MemoryLimit, MemoryPolicy};
 use tokio::sync::oneshot;
 
-/// What was asked for, and said about it.
+/// What was asked for by this server's options, and said about it.
 #[derive(Default)]
-pub struct MemoryNotes {
+pub struct MemoryOption {
     /// The term in which this leader has asked for what its options say.
     asked_in: Option<Term>,
     /// That the options say something else than the cluster does was told.
     is_difference_told: bool,
     /// That the limit of the options would delete items, and does not hold therefore.
     is_loss_told: bool,
-    /// In this term of ours a change of the limit was put into the log, or is to be.
-    is_on_its_way: bool,
 }
 
 impl Core {
@@ -45,7 +43,7 @@ impl Core {
     pub fn limit_is_on_its_way(&mut self) {
         if self.leads() {
             self.begin_term();
-            self.memory.is_on_its_way = true;
+            self.is_limit_changing = true;
             self.lend_to_plane();
         }
     }
@@ -57,13 +55,13 @@ impl Core {
             let mut waiting = plane.log.waiting();
             waiting.any(|submission| Command::is_memory(&submission.payload))
         };
-        self.memory.is_on_its_way = self.plane.as_ref().is_some_and(waits);
+        self.is_limit_changing = self.plane.as_ref().is_some_and(waits);
     }
 
     /// Whether a plain `set` is stored for certain, once it is committed.
     pub fn stores_every_set(&self) -> bool {
         let has_limit = self.store.inner().memory_limit().bytes != 0;
-        !has_limit && !self.memory.is_on_its_way && self.applied >= self.term_start
+        !has_limit && !self.is_limit_changing && self.applied >= self.term_start
     }
 }
 
@@ -97,15 +95,15 @@ impl Server {
         let Some((bytes, policy)) = self.options.memory else {
             return;
         };
-        let core = &mut self.core;
+        let (core, option) = (&mut self.core, &mut self.memory_option);
         let found = core.store.inner().memory_limit();
         let wanted = MemoryLimit {
             is_set: true,
             bytes,
             policy,
         };
-        if found.is_set && found != wanted && !core.memory.is_difference_told {
-            core.memory.is_difference_told = true;
+        if found.is_set && found != wanted && !option.is_difference_told {
+            option.is_difference_told = true;
             tracing::warn!(
                 limit = found.bytes,
                 policy = found.policy.name(),
@@ -116,12 +114,12 @@ impl Server {
         }
         let term = core.replica.term();
         let is_current = core.leads() && core.applied >= core.term_start;
-        if found.is_set || !is_current || core.memory.asked_in == Some(term) {
+        if found.is_set || !is_current || option.asked_in == Some(term) {
             return;
         }
         let used = core.store.inner().stats().limited_bytes;
         if deletes_at_once(wanted, used) {
-            if !std::mem::replace(&mut core.memory.is_loss_told, true) {
+            if !std::mem::replace(&mut option.is_loss_told, true) {
                 tracing::error!(
                     option_limit = bytes,
                     used,
@@ -139,7 +137,7 @@ impl Server {
         let ticket = core.next_ticket(); // nobody waits for it
         let routed = core.write_or_limit(Origin::Admin(ticket), &Command::Memory(change));
         if matches!(routed, Routed::Pending) {
-            core.memory.asked_in = Some(term);
+            option.asked_in = Some(term);
         }
     }
 }

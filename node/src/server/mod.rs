@@ -72,6 +72,7 @@ use self::datagrams::Datagrams;
 use self::front::Front;
 use self::how_far::HowFar;
 use self::links::{LINKS_MAX, LinkEvent, Links};
+use self::memory::MemoryOption;
 use self::plane::Plane;
 use self::snapshots::Snapshots;
 use crate::admin::AdminRequest;
@@ -175,6 +176,7 @@ struct Server {
     how_far: HowFar,
     /// The log says that this replica was removed.
     is_removal_told: bool,
+    memory_option: MemoryOption,
     counters: LoopCounters,
 }
 

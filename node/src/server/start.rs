@@ -17,6 +17,7 @@ use super::journal::Journal;
 use super::left_out::OwnPlace;
 use super::links::Links;
 use super::member_mark::{has_forgotten, holder_of_restored, is_marked, mark_as_member};
+use super::memory::MemoryOption;
 use super::snapshots::{self, Snapshots};
 use super::term_keys::TermKeys;
 use super::{
@@ -570,6 +571,7 @@ fn join(
         service_manager: memory.service_manager,
         how_far: memory.how_far,
         is_removal_told: false,
+        memory_option: MemoryOption::default(),
         counters: LoopCounters::default(),
     };
     server.how_far.begun_behind = Some(applied);
