@@ -169,6 +169,8 @@ pub struct Plane<O, P: DataPlane + ?Sized> {
     pub has_more: bool,
     /// What it does without waking us is looked at this late at most.
     pub look_within: Option<Duration>,
+    /// Some of what waits has not been offered to the place, which may have room.
+    has_unoffered: bool,
     /// Of what waits, how many are ticks: one at most. `waiting` says it too, but may hold some hundred
     /// thousand short commands, and each tick that is due asks.
     ticks_waiting: usize,
@@ -204,6 +206,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             brought: Brought::default(),
             has_more: false,
             look_within: None,
+            has_unoffered: false,
             ticks_waiting: 0,
             bundles: 0,
             bundled: 0,
@@ -433,6 +436,13 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         self.waiting.is_empty()
     }
 
+    /// Whether something waits although there may be room for it, and nothing will say so: it came after the last
+    /// [`submit`](Self::submit).
+    #[must_use]
+    pub const fn has_unoffered(&self) -> bool {
+        self.has_unoffered
+    }
+
     /// What waits to be submitted, in order.
     pub fn waiting(&self) -> impl Iterator<Item = &Submission<O>> {
         self.waiting.iter()
@@ -499,6 +509,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         };
         self.count_in(&submission);
         self.waiting.push_back(submission);
+        self.has_unoffered = true;
     }
 
     /// What a submission is at most in work. What becomes of pieces is one command in an entry of its own.
@@ -517,6 +528,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
 
     /// Takes the next submission back, to go another way.
     pub fn take_back(&mut self) -> Option<Submission<O>> {
+        self.has_unoffered = false;
         let next = self.waiting.pop_front()?;
         self.waiting_bytes -= next.payload.len();
         self.ticks_waiting -= usize::from(next.kind == EntryKind::Tick);
@@ -546,6 +558,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         term: Term,
         proposals: &mut Proposals<O>,
     ) -> Result<(), PlaneError> {
+        self.has_unoffered = false;
         let tick = tick.encode();
         while !self.waiting.is_empty() {
             let waiting = self.waiting.iter().map(|it| WaitingCommand {

@@ -329,15 +329,16 @@ impl Links {
         }
     }
 
-    /// Whether something is left to do although no event will say so.
+    /// Whether something is left to do although no event will say so: to read, or to write what was queued since the
+    /// last [`write`](Self::write).
     pub fn has_more(&self) -> bool {
-        let may_go_on = |link: &Link| match self.budget_of(link) {
-            None => true,
-            Some(budget) => budget.will_be_left(),
+        let may_read = |link: &Link| {
+            let budget = self.budget_of(link);
+            link.readable && budget.is_none_or(TimeBudget::will_be_left)
         };
         let mut links = self.slots.iter().flatten();
         (self.accepts_more && self.accepts.will_be_left())
-            || links.any(|link| link.readable && link.connected && may_go_on(link))
+            || links.any(|link| link.connected && (link.dirty || may_read(link)))
     }
 
     /// Reads what has arrived and hands it to `sink`.

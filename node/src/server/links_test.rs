@@ -182,6 +182,20 @@ fn without_tls_keys_are_neither_taken_nor_sent() {
     assert!(host.links.send(peer_1(5), &other, &[]), "it is connected");
 }
 
+/// Else it would wait until something else happens: requests are forwarded behind a turn's writing, too.
+#[test]
+fn what_is_queued_after_a_turn_has_written_is_not_left_lying() {
+    let mut host = Host::start();
+    let _member = host.connect(5);
+    host.turn_until(|event| matches!(event, LinkEvent::Up(..)));
+    assert!(!host.links.has_more());
+    let message = peer::PeerMessage::default();
+    assert!(host.links.send(peer_1(5), &message, &[]));
+    assert!(host.links.has_more());
+    host.links.write(Now::default(), &mut Vec::new());
+    assert!(!host.links.has_more());
+}
+
 /// The log keeps what an entry's frame had attached. That must not keep what came beside it.
 #[test]
 fn what_is_kept_of_a_short_frame_keeps_no_long_one() {

@@ -372,12 +372,8 @@ impl Server {
             || self.has_backlog()
             || !self.link_events.is_empty()
             || self.core.has_unflushed()
+            || self.core.plane_has_more()
             || self.links.has_more()
-            || self
-                .core
-                .plane
-                .as_ref()
-                .is_some_and(|plane| plane.log.has_more)
             || self.datagrams.as_ref().is_some_and(|it| it.has_more);
         if busy {
             return Duration::ZERO;

@@ -173,6 +173,12 @@ impl Core {
         self.plane.is_some() && self.replica.fast_term().is_some_and(|fast| fast.leading)
     }
 
+    /// Whether something of the plane is left to do although nothing will wake us for it.
+    pub fn plane_has_more(&self) -> bool {
+        let has_more = |plane: &Plane| plane.log.has_more || plane.log.has_unoffered();
+        self.plane.as_ref().is_some_and(has_more)
+    }
+
     /// Whether commands wait that did not reach the plane before it stopped.
     pub fn waits_since_fast_term(&self) -> bool {
         let waits = |plane: &Plane| !plane.log.is_idle();

@@ -379,6 +379,27 @@ fn a_read_that_takes_a_round_is_not_left_lying() {
     assert!(core.has_unflushed());
 }
 
+/// Else it would wait until something else happens: a turn takes requests in once more behind the plane's own part of it.
+#[test]
+fn what_came_after_the_last_submission_is_not_left_lying() {
+    let (mut core, alone) = fast_leader();
+    let has_unoffered = |core: &Core| core.plane.as_ref().unwrap().log.has_unoffered();
+    alone.0.lock().unwrap().room = 1;
+    core.submit_waiting();
+    alone.0.lock().unwrap().room = 1;
+    core.plane.as_mut().unwrap().log.has_more = false;
+    assert!(!has_unoffered(&core) && !core.plane_has_more());
+    write(&mut core, 1);
+    assert!(has_unoffered(&core) && core.plane_has_more());
+    core.submit_waiting();
+    assert!(!has_unoffered(&core));
+    write(&mut core, 2);
+    core.submit_waiting();
+    let log = &core.plane.as_ref().unwrap().log;
+    assert!(!log.is_idle(), "there was no room for it");
+    assert!(!log.has_unoffered(), "it waits for room, not for a turn");
+}
+
 /// Else it would wait until something else happens: no packet brings word of what this replica stores and persists itself.
 #[test]
 fn what_waits_for_this_replica_is_not_left_lying() {
