@@ -13,18 +13,14 @@ use std::{env, fs, thread};
 use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::Signal;
 
+use crate::binary;
 use crate::client::{Client, Outcome};
 use crate::disk::{self, Scratch};
 use crate::network::{Network, Place};
 pub use crate::plan::{Durability, OnFollower, Plan, Tls};
 use crate::process::{self, Finished, Process};
 use crate::status::{self, Digest, Role, Status};
-
-/// The environment variable that names the server's binary.
-pub const BINARY_VARIABLE: &str = "QUORUMWIRE_BIN";
-
-/// The environment variable that names a directory the logs of a failed test are kept in.
-pub const KEEP_LOGS_VARIABLE: &str = "QUORUMWIRE_KEEP_LOGS";
+use crate::switches;
 
 /// How long a healthy cluster may take to settle after anything was done to it.
 pub const SETTLE_DEADLINE: Duration = Duration::from_secs(30);
@@ -99,13 +95,14 @@ pub struct Cluster<'n> {
 
 impl<'n> Cluster<'n> {
     fn new(network: &'n Network, plan: Plan) -> Result<Self> {
+        switches::check();
         let cluster = Self {
             processes: BTreeMap::new(),
             paused: BTreeSet::new(),
             network,
             name: CLUSTER_NAME.into(),
             peer_port: PEER_PORT,
-            binary: process::binary(BINARY_VARIABLE)?,
+            binary: binary::binary()?,
             scratch: Scratch::new(network.name())?,
             plan,
         };
@@ -776,7 +773,7 @@ impl Drop for Cluster<'_> {
                     process::log_tail(&path)
                 );
             }
-            if let Some(kept) = env::var_os(KEEP_LOGS_VARIABLE) {
+            if let Some(kept) = env::var_os(switches::KEEP_LOGS) {
                 let name = format!("{}-replica-{id}.log", self.network.name());
                 let _ = fs::copy(&path, Path::new(&kept).join(name));
             }

@@ -2,6 +2,7 @@
 //! judges what their clients saw. Knows the product only by its command line, its HTTP pages, the
 //! memcached and Redis protocols and, to forge them, the packets of its data planes.
 
+pub mod binary;
 pub mod browser;
 pub mod client;
 pub mod cluster;
@@ -17,6 +18,7 @@ pub mod process;
 pub mod redis_client;
 pub mod slowness;
 pub mod status;
+pub mod switches;
 pub mod terminal;
 pub mod tls;
 pub mod usage;

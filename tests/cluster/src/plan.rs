@@ -1,5 +1,7 @@
 //! What cluster a test asks for. Starts nothing.
 
+use crate::switches;
+
 /// When a replica may say that it has something.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Durability {
@@ -38,13 +40,10 @@ impl OnFollower {
     }
 }
 
-/// The environment variable that names the data plane of all clusters whose test does not choose one:
-/// the same tests hold with each.
-pub const PLANE_VARIABLE: &str = "QUORUMWIRE_TEST_PLANE";
-
-/// The environment variable that has all clusters whose test does not choose speak TLS between replicas
-/// (`peers`): the same tests hold with it.
-pub const TLS_VARIABLE: &str = "QUORUMWIRE_TEST_TLS";
+/// The data planes that the environment may name; without it there is none.
+const PLANES: [&str; 4] = ["none", "socket", "xdp", "auto"];
+/// What the environment says for [`Tls::Peers`]; `off` is the other word.
+const PEERS: &str = "peers";
 
 /// What is encrypted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,7 +83,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A cluster of `replicas` replicas, with the data plane that [`PLANE_VARIABLE`] names and else the
+    /// A cluster of `replicas` replicas, with the data plane that [`switches::PLANE`] names and else the
     /// server's defaults.
     #[must_use]
     pub fn new(replicas: u16, durability: Durability) -> Self {
@@ -95,11 +94,11 @@ impl Plan {
             on_follower: OnFollower::Forward,
             options: Vec::new(),
             switches: Vec::new(),
-            plane: std::env::var(PLANE_VARIABLE).unwrap_or_else(|_| "none".into()),
+            plane: switches::word(switches::PLANE, &PLANES).into(),
             planes_over_ipv6: false,
-            tls: match std::env::var(TLS_VARIABLE).as_deref() {
-                Ok("peers") => Tls::Peers,
-                Ok(_) | Err(_) => Tls::Off,
+            tls: match switches::word(switches::TLS, &["off", PEERS]) {
+                PEERS => Tls::Peers,
+                _ => Tls::Off,
             },
             disk_mib: None,
         }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, SendError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, fs, io};
+use std::{fs, io};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -241,31 +241,6 @@ fn spawn(command: Command) -> Result<Child> {
         .send((command, answer))
         .map_err(|_| anyhow!("the thread that starts processes has ended"))?;
     Ok(outcome.recv()??)
-}
-
-/// The program to test: the one that this environment variable names, else the one built beside this test.
-pub(crate) fn binary(variable: &str) -> Result<PathBuf> {
-    if let Some(given) = env::var_os(variable) {
-        let path = PathBuf::from(given);
-        ensure!(path.is_file(), "{variable}: {} is no file", path.display());
-        return Ok(path);
-    }
-    let test = env::current_exe()?;
-    let found = test.ancestors().skip(1).find_map(|dir| {
-        let own = dir.join("quorumwire");
-        let siblings = ["debug", "release"].map(|kind| dir.join(kind).join("quorumwire"));
-        [own]
-            .into_iter()
-            .chain(siblings)
-            .find(|path| path.is_file())
-    });
-    found.with_context(|| {
-        format!(
-            "no `quorumwire` binary beside {}: `cargo build -p quorumwire-node` makes it, or name one \
-             in {variable}",
-            test.display()
-        )
-    })
 }
 
 #[cfg(test)]

@@ -4,11 +4,10 @@ use std::io::{BufRead as _, BufReader};
 
 use super::*;
 use crate::network::is_running;
+use crate::switches::PLAYS_VICTIM;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const OWN_NAMESPACE: &str = "/proc/self/ns/net";
-/// Set for the test that plays a run that is killed.
-const VICTIM_VARIABLE: &str = "QUORUMWIRE_TEST_PLAYS_VICTIM";
 
 fn sleeper() -> Process {
     let arguments = ["1000".to_string()];
@@ -79,7 +78,7 @@ fn runs_commands_to_their_end_and_not_longer() {
 
 #[test]
 fn children_die_with_a_run_that_is_killed() {
-    if std::env::var_os(VICTIM_VARIABLE).is_some() {
+    if std::env::var_os(PLAYS_VICTIM).is_some() {
         let process = sleeper();
         println!("\nchild {}", process.pid());
         loop {
@@ -92,7 +91,7 @@ fn children_die_with_a_run_that_is_killed() {
             "process::tests::children_die_with_a_run_that_is_killed",
         ])
         .arg("--nocapture")
-        .env(VICTIM_VARIABLE, "1")
+        .env(PLAYS_VICTIM, "1")
         .stdout(Stdio::piped())
         .spawn()
         .expect("start");

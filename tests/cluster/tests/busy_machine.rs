@@ -11,12 +11,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run};
 use quorumwire_cluster_tests::seed::seed;
+use quorumwire_cluster_tests::switches::{self, SOAK_MINUTES, SOAK_RAISE_PRIORITY};
 use quorumwire_cluster_tests::workload::{Load, Running};
 
-/// How long the long run is, unless this says it.
-const SOAK_MINUTES: &str = "QUORUMWIRE_SOAK_MINUTES";
-/// The replicas' option `raise-priority`, to measure what it does.
-const RAISE_PRIORITY: &str = "QUORUMWIRE_SOAK_RAISE_PRIORITY";
+/// The longest of the long runs: a week.
+const SOAK_MINUTES_MAX: u32 = 7 * 24 * 60;
 
 /// One short run.
 const SHORT: Duration = Duration::from_secs(15);
@@ -119,7 +118,7 @@ fn elections_while_busy(cluster: &Cluster<'_>, run: u32, lasts: Duration) -> Res
 
 fn as_services(body: impl FnOnce(&mut Cluster<'_>) -> Result<()> + Send) {
     let mut plan = Plan::new(3, Durability::Sync);
-    if let Ok(by) = env::var(RAISE_PRIORITY) {
+    if let Ok(by) = env::var(SOAK_RAISE_PRIORITY) {
         plan.options.push(("raise-priority", by.leak()));
     }
     run(plan, |cluster| {
@@ -146,9 +145,7 @@ fn other_work_on_all_processors_causes_no_election() {
 #[test]
 #[ignore = "takes minutes and all processors: make soak-elections"]
 fn nobody_stands_for_election_while_all_are_alive() {
-    let minutes = env::var(SOAK_MINUTES).map_or(1, |given| {
-        given.parse().expect("QUORUMWIRE_SOAK_MINUTES is a number")
-    });
+    let minutes = switches::number(SOAK_MINUTES, 1..=SOAK_MINUTES_MAX).unwrap_or(1);
     as_services(|cluster| {
         let mut elections = 0;
         for run in 0..minutes {

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::thread;
 
 use anyhow::{Result, ensure};
+use quorumwire_cluster_tests::binary::must_be_as_new_as_its_sources;
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 
 /// The one whose packages tools/setup installs.
@@ -170,15 +171,12 @@ fn the_rust_client_runs_its_example() {
     run_twice(&program, &[], Told::Own);
 }
 
-/// The example beside this program, where `cargo test --workspace` puts it, unless it is older than its source.
+/// The example beside this program, where `cargo test --workspace` puts it, unless it is older than its sources.
 fn built_example() -> Option<String> {
     let me = std::env::current_exe().ok()?;
     let program = me.parent()?.parent()?.join("examples/stock");
-    let changed = |path: &Path| std::fs::metadata(path).ok()?.modified().ok();
-    let is_new = changed(&program)? >= changed(&examples().join("rust/stock.rs"))?;
-    is_new
-        .then(|| program.to_str().map(str::to_owned))
-        .flatten()
+    must_be_as_new_as_its_sources(&program).ok()?;
+    program.to_str().map(str::to_owned)
 }
 
 fn build_example() -> String {
