@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Planes must be left after each number of entries below this.
 const LEFT_AFTER: u64 = 64;
 
+/// What is seen where the checker gave up on a history: nothing is known of it then.
+pub const UNDECIDED: &str = "history not decided";
+
 /// Counted over one run, or added up over many.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {

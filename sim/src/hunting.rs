@@ -1,6 +1,6 @@
 //! Hunts planted bugs on all threads and prints what became of each. It decides no verdict on a seed.
-use crate::Options;
 use crate::output::{answer, complain};
+use crate::{Options, refuse};
 use quorumwire_sim::mutants::{Effort, Hunted, OtherTests, SEEDS_MAX, all, hunt, is_sound};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -28,6 +28,13 @@ pub fn hunt_all(name: &str, options: &Options) -> ExitCode {
             }
         }
     }
+    let names: Vec<_> = all()
+        .filter(|known| name == "all" || name == *known)
+        .collect();
+    if names.is_empty() {
+        let known: Vec<_> = all().collect();
+        return refuse("mutants", name, format!("all, {}", known.join(", ")));
+    }
     let at_odds = others.at_odds();
     if !options.noticed_by.is_empty() && !at_odds.is_empty() {
         complain(format_args!(
@@ -41,9 +48,6 @@ pub fn hunt_all(name: &str, options: &Options) -> ExitCode {
         ));
         return ExitCode::FAILURE;
     }
-    let names: Vec<_> = all()
-        .filter(|known| name == "all" || name == *known)
-        .collect();
     let (next, tally) = (AtomicUsize::new(0), Tally::default());
     std::thread::scope(|scope| {
         for _ in 0..options.jobs.max(1) {
@@ -66,7 +70,7 @@ pub fn hunt_all(name: &str, options: &Options) -> ExitCode {
         "{} planted bugs: {here} noticed here, {elsewhere} by another test only, {survivors} survive",
         names.len()
     ));
-    if survivors == 0 && !names.is_empty() {
+    if survivors == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

@@ -9,9 +9,11 @@ use quorumwire_sim::plan::Plan;
 use quorumwire_sim::report::Report;
 use quorumwire_sim::run::{Verdict, catch_panics, run};
 use quorumwire_sim::shrink::{TRIES_MAX, shrink};
+use std::fmt::Display;
+use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// With the system's allocator, a seventh of a run's time is allocation.
 #[global_allocator]
@@ -28,9 +30,9 @@ struct Options {
     /// Run this seed.
     #[arg(long)]
     seed: Option<u64>,
-    /// Run the seeds from the first up to, but not, the last.
-    #[arg(long, value_name = "A..B", default_value = "1..101")]
-    seeds: String,
+    /// Run the seeds from the first up to, but not, the last; of each of these, if there are several.
+    #[arg(long, value_name = "A..B", num_args = 1.., default_value = "1..101")]
+    seeds: Vec<String>,
     /// Only these faults of the seed's plan, by number, separated by commas; `none` for none.
     #[arg(long, requires = "seed")]
     keep: Option<String>,
@@ -80,10 +82,31 @@ fn main() -> ExitCode {
     }
 }
 
-fn numbers(text: &str) -> Vec<usize> {
-    text.split(',')
-        .filter_map(|part| part.trim().parse().ok())
+/// Numbers of faults of a plan of so many; none if the text is `none`.
+fn numbers(text: &str, count: usize) -> Option<Vec<usize>> {
+    if text == "none" {
+        return Some(Vec::new());
+    }
+    let numbers = text
+        .split(',')
+        .map(|part| part.trim().parse::<usize>().ok());
+    numbers
+        .map(|number| number.filter(|number| *number < count))
         .collect()
+}
+
+/// What stands for seeds: `A..B`, of which there is one at least.
+fn range(text: &str) -> Option<Range<u64>> {
+    let (first, end) = text.split_once("..")?;
+    let range = first.parse::<u64>().ok()?..end.parse().ok()?;
+    (!range.is_empty()).then_some(range)
+}
+
+fn refuse(option: &str, given: &str, allowed: impl Display) -> ExitCode {
+    complain(format_args!(
+        "option {option}: given {given:?}, allowed: {allowed}"
+    ));
+    ExitCode::from(2)
 }
 
 fn one(seed: u64, options: &Options) -> ExitCode {
@@ -93,7 +116,12 @@ fn one(seed: u64, options: &Options) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let Some(keep) = &options.keep {
-        plan = plan.keep(&numbers(keep));
+        let count = plan.faults.len();
+        let Some(kept) = numbers(keep, count) else {
+            let allowed = format!("none, or numbers below {count}, separated by commas");
+            return refuse("keep", keep, allowed);
+        };
+        plan = plan.keep(&kept);
     }
     let verdict = run(plan, options.trace);
     for line in &verdict.trace {
@@ -157,28 +185,24 @@ fn explain(seed: u64, verdict: Verdict) {
 }
 
 fn many(options: &Options) -> ExitCode {
-    let Some((first, last)) = options
-        .seeds
-        .split_once("..")
-        .and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)))
-    else {
-        complain(format_args!(
-            "option seeds: given {:?}, allowed: A..B",
-            options.seeds
-        ));
-        return ExitCode::from(2);
-    };
-    let next = AtomicU64::new(first);
+    let mut ranges = Vec::new();
+    for text in &options.seeds {
+        let Some(range) = range(text) else {
+            return refuse("seeds", text, "A..B, A less than B");
+        };
+        ranges.push(range);
+    }
+    let next = Mutex::new(ranges.into_iter().flatten());
     let enough = AtomicBool::new(false);
     let report = Mutex::new(Report::default());
     std::thread::scope(|scope| {
         for _ in 0..options.jobs.max(1) {
             scope.spawn(|| {
                 while !enough.load(Ordering::Relaxed) {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= last {
+                    let seed = next.lock().ok().and_then(|mut seeds| seeds.next());
+                    let Some(seed) = seed else {
                         return;
-                    }
+                    };
                     let verdict = run(Plan::new(seed), false);
                     let Ok(mut report) = report.lock() else {
                         return;
@@ -206,5 +230,23 @@ fn many(options: &Options) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_range_of_seeds_and_no_fault_of_the_plan_is_refused() {
+        assert_eq!(range("1..3"), Some(1..3));
+        for wrong in ["", "1", "1..", "..3", "3..3", "4..3", "1...3", "-1..3"] {
+            assert_eq!(range(wrong), None, "{wrong}");
+        }
+        assert_eq!(numbers("none", 9), Some(vec![]));
+        assert_eq!(numbers("0, 8", 9), Some(vec![0, 8]));
+        for wrong in ["", "all", "1,x", "1,", "9"] {
+            assert_eq!(numbers(wrong, 9), None, "{wrong}");
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! What many seeds have shown, for people and for programs.
-use crate::counts::Counts;
+use crate::counts::{Counts, UNDECIDED};
 use crate::fault::{CLASSES, MOMENTS};
 use crate::plan::Plan;
 use crate::plane_turn::left_word;
@@ -69,6 +69,8 @@ const OUTCOMES: &[&str] = &[
 pub struct Report {
     seeds: u64,
     failed: Vec<(u64, String)>,
+    /// Seeds whose history was not decided.
+    undecided: Vec<u64>,
     counts: Counts,
     /// Seeds in which each class was hit.
     hit_in: [u64; CLASSES.len()],
@@ -88,6 +90,9 @@ impl Report {
         if let Some(violation) = &verdict.violation {
             self.failed.push((verdict.seed, violation.clone()));
         }
+        if verdict.counts.seen.contains_key(UNDECIDED) {
+            self.undecided.push(verdict.seed);
+        }
         self.counts.add(&verdict.counts);
         for (place, class) in CLASSES.iter().enumerate() {
             self.hit_in[place] += u64::from(verdict.counts.hits(*class) > 0);
@@ -104,10 +109,10 @@ impl Report {
         self.hash ^= verdict.hash.rotate_left(1).wrapping_mul(verdict.seed | 1);
     }
 
-    /// Whether nothing was found wrong.
+    /// Whether nothing was found wrong, and every history was decided.
     #[must_use]
     pub const fn is_sound(&self) -> bool {
-        self.failed.is_empty()
+        self.failed.is_empty() && self.undecided.is_empty()
     }
 
     /// Names of classes of faults that less than one seed of a hundred has met: then the run says nothing.
@@ -164,6 +169,7 @@ impl Report {
         serde_json::json!({
             "seeds": self.seeds,
             "violations": self.failed,
+            "undecided": self.undecided,
             "simulated_hours": hours(self.simulated),
             "simulated_seconds_per_cpu_second": self.speed(),
             "faults_per_seed": self.counts.faults() / self.seeds.max(1),
@@ -197,12 +203,13 @@ impl Report {
         let counts = &self.counts;
         let _ = writeln!(
             text,
-            "\n{} seeds, {} violations, {:.1} simulated hours, {} simulated s per CPU s\n\
+            "\n{} seeds, {} violations, {} histories not decided, {:.1} simulated hours, {} simulated s per CPU s\n\
              {} faults hit and {} planned per seed; {} operations ({} answered), {} entries committed\n\
              {} events, {} messages, {} replica steps; first commit after peace: mean {}, most {} \
              hundredths of an election timeout (seed {})\nhash {:016x}",
             self.seeds,
             self.failed.len(),
+            self.undecided.len(),
             hours(self.simulated),
             self.speed(),
             counts.faults() / seeds,
@@ -220,6 +227,13 @@ impl Report {
         );
         for (seed, violation) in &self.failed {
             let _ = writeln!(text, "seed {seed}: {violation}");
+        }
+        if !self.undecided.is_empty() {
+            let _ = writeln!(
+                text,
+                "void: histories not decided, of seeds {:?}; allowed: none",
+                self.undecided
+            );
         }
         let missing = self.hardly_hit();
         let unreached = self.never_reached();
@@ -240,4 +254,26 @@ impl Report {
 fn hours(simulated: Nanos) -> f64 {
     let seconds = u32::try_from(simulated / SECOND).unwrap_or(u32::MAX);
     f64::from(seconds) / 3_600.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_that_was_not_decided_is_no_good_one() {
+        let mut report = Report::default();
+        let mut verdict = Verdict {
+            seed: 7,
+            ..Verdict::default()
+        };
+        report.add(&verdict);
+        assert!(report.is_sound());
+        verdict.counts.see(UNDECIDED);
+        report.add(&verdict);
+        assert!(!report.is_sound());
+        let text = report.to_text();
+        assert!(text.contains("1 histories not decided"), "{text}");
+        assert!(text.contains("void: histories not decided, of seeds [7]"));
+    }
 }

@@ -1,5 +1,5 @@
 //! One seed from its beginning to its verdict: trouble, peace, and whether everything is well then.
-use crate::counts::Counts;
+use crate::counts::{Counts, UNDECIDED};
 use crate::machine::Application;
 use crate::plan::{Durability, Plan};
 use crate::queue::{MILLISECOND, Nanos, SECOND};
@@ -345,7 +345,7 @@ impl World {
                     self.counts.see("history empty");
                 }
             }
-            Err(Failure::StatesExhausted { .. }) => self.counts.see("history not decided"),
+            Err(Failure::StatesExhausted { .. }) => self.counts.see(UNDECIDED),
             Err(failure @ Failure::NotLinearizable(_)) => {
                 self.checks.require(false, || format!("I6: {failure}"));
             }

@@ -8,8 +8,17 @@ use quorumwire_sim::shrink::shrink;
 const TWICE: u64 = 20;
 const SEEDS_DEFAULT: u64 = 100;
 
+/// A number above zero, if the environment has one. Panics on anything else.
 fn from_environment(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
+    let given = std::env::var_os(name)?;
+    let number = given.to_str().and_then(|text| text.parse::<u64>().ok());
+    let number = number.filter(|number| *number > 0);
+    let given = given.to_string_lossy();
+    assert!(
+        number.is_some(),
+        "{name}: given {given:?}, allowed: 1 to 2^64 - 1"
+    );
+    number
 }
 
 #[test]
@@ -43,6 +52,7 @@ fn nothing_is_found_wrong() {
         report.add(&verdict);
     }
     println!("{}", report.to_text());
+    assert!(report.is_sound(), "not all histories were decided");
     if replayed.is_none() {
         let (missing, unreached) = (report.hardly_hit(), report.never_reached());
         assert!(

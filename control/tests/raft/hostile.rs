@@ -1,4 +1,5 @@
 //! Whatever a peer sends, a replica neither panics nor commits anything it was not led to.
+use crate::environment;
 use crate::world::{ELECTION_TIMEOUT, GROUP, HEARTBEAT, config};
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Body, Input, Message, Now, Output, Peer, Promise, Replica, Role, Stored};
@@ -344,8 +345,7 @@ fn check_codec(message: &Message) {
 
 #[test]
 fn nothing_a_peer_says_breaks_a_replica() {
-    let only = std::env::var("QUORUMWIRE_SEED").ok();
-    let only: Option<u64> = only.and_then(|text| text.parse().ok());
+    let only = environment::number(environment::SEED);
     let (first, last) = only.map_or((1, SEEDS), |seed| (seed, seed));
     println!("seeds {first} to {last}");
     let mut roles = BTreeMap::new();

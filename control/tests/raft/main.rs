@@ -1,6 +1,7 @@
 //! Tests of the replica as a whole: scripted scenarios and seeded random clusters, in a world of
 //! simulated disks, clocks and network.
 mod checks;
+mod environment;
 mod fence;
 mod groups;
 mod hostile;

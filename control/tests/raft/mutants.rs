@@ -280,16 +280,16 @@ const SEEDS: u64 = 300;
 
 #[test]
 fn every_mutant_is_killed() {
+    let only = only();
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     for path in scenarios::scripts() {
         let (_, expected, trace) = scenarios::run(&path);
         assert_eq!(expected, trace, "without a mutant, {}", path.display());
     }
-    let only = std::env::var("QUORUMWIRE_MUTANT").ok();
     let mut survivors = Vec::new();
     for (name, harm) in MUTANTS {
-        if only.as_ref().is_some_and(|only| only != name) {
+        if only.is_some_and(|only| only != *name) {
             continue;
         }
         match killer(name) {
@@ -300,6 +300,20 @@ fn every_mutant_is_killed() {
     activate(None);
     std::panic::set_hook(quiet);
     assert!(survivors.is_empty(), "survivors: {survivors:#?}");
+}
+
+/// The only one to try, if the environment names one. Panics if there is none of that name: nothing would be tried.
+fn only() -> Option<&'static str> {
+    let given = std::env::var_os("QUORUMWIRE_MUTANT")?;
+    let names: Vec<_> = MUTANTS.iter().map(|(name, _)| *name).collect();
+    let found = names.iter().copied().find(|name| given == **name);
+    assert!(
+        found.is_some(),
+        "QUORUMWIRE_MUTANT: given {:?}, allowed: {}",
+        given.to_string_lossy(),
+        names.join(", ")
+    );
+    found
 }
 
 fn killer(name: &'static str) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Seeded random clusters: lossy, repeating, reordering, cut networks; crashes with and without disk;
 //! slow disks; paused replicas; drifting clocks; membership changes, transfers and snapshots all the
 //! time. Invariants are checked after every step, and in the end everything must work again.
+use crate::environment;
 use crate::trouble::{Random, Trouble};
 use crate::world::{Content, Disk, ELECTION_TIMEOUT, World, config};
 use quorumwire_control::{Body, Input, MemberChange, Peer, Role, Ticket};
@@ -104,7 +105,7 @@ impl Cluster {
         let voter_count = random.pick(&[1, 2, 3, 3, 3, 5]).expect("a list");
         let trouble = Trouble::new(&mut random);
         let mut world = World::new();
-        world.loud = std::env::var_os("QUORUMWIRE_TRACE").is_some();
+        world.loud = environment::is_on(environment::TRACE);
         let initial: Vec<u16> = (0..voter_count).collect();
         let lease = random.pick(&LEASES).expect("a list");
         // By a chance of their own: leases that are not the same everywhere.
@@ -763,16 +764,12 @@ pub fn run_seed(seed: u64) -> Result<BTreeMap<&'static str, u64>, String> {
     Ok(counts)
 }
 
-fn from_environment(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 #[test]
 fn random_clusters_stay_consistent_and_recover() {
-    let replayed = from_environment("QUORUMWIRE_SEED");
+    let replayed = environment::number(environment::SEED);
     let first = replayed.unwrap_or(1);
     let wanted = replayed.map_or(SEEDS_DEFAULT, |_| 1);
-    let count = from_environment("QUORUMWIRE_SEEDS").unwrap_or(wanted);
+    let count = environment::number(environment::SEEDS).unwrap_or(wanted);
     println!("seeds {first} to {}", first + count - 1);
     let mut reached: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in first..first + count {

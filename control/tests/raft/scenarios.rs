@@ -1,5 +1,6 @@
 //! Runs the scripts of `tests/scenarios`: commands above `----`, the expected trace below it. With
 //! `QUORUMWIRE_ACCEPT=1` the traces are rewritten, to be read in review like code.
+use crate::environment;
 use crate::script;
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ pub fn run(path: &PathBuf) -> (String, String, String) {
 
 #[test]
 fn traces_are_as_accepted() {
-    let accept = std::env::var_os("QUORUMWIRE_ACCEPT").is_some();
+    let accept = environment::is_on(environment::ACCEPT);
     let paths = scripts();
     assert!(!paths.is_empty(), "there are scenarios");
     let mut wrong = Vec::new();

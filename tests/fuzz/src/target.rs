@@ -19,7 +19,7 @@ const SAID_EVERY: Duration = Duration::from_secs(5);
 const HANGS_AFTER: u32 = 60;
 /// Pause between two looks at what is under way: whoever stands still, as in a debugger, does not look either.
 const LOOKS_AFTER: Duration = Duration::from_secs(1);
-/// If this is set, seeds are written instead of compared.
+/// If this is 1, seeds are written instead of compared.
 const ACCEPT: &str = "QUORUMWIRE_ACCEPT";
 
 /// Bytes of a corpus, and the name of their file.
@@ -209,7 +209,7 @@ fn accept_or_compare(corpus: &Path, seeds: &[Seed]) {
     assert_eq!(names.len(), seeds.len(), "two seeds have the same name");
     for (name, bytes) in seeds {
         let path = corpus.join(name);
-        if std::env::var_os(ACCEPT).is_some() {
+        if is_to_be_written() {
             assert!(written(&path, bytes), "writing {}", path.display());
         }
         let is_it = fs::read(&path).is_ok_and(|it| it == *bytes);
@@ -219,6 +219,16 @@ fn accept_or_compare(corpus: &Path, seeds: &[Seed]) {
             path.display()
         );
     }
+}
+
+/// Whether seeds are rewritten. A wrong value is an error.
+fn is_to_be_written() -> bool {
+    let given = std::env::var_os(ACCEPT);
+    assert!(
+        given.as_ref().is_none_or(|given| given == "1"),
+        "{ACCEPT}: given {given:?}, allowed: 1, or not set"
+    );
+    given.is_some()
 }
 
 /// All files of a folder, in the order of their names.
