@@ -1,5 +1,5 @@
 # The whole menu. `make demo` and `make test` need nothing but Debian, git, make and Rust.
-.PHONY: help setup generate accept check build build-bench corpora test test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb ci
+.PHONY: help setup generate accept check build build-bench corpora test test-bench test-peers test-clusters test-beside what-computes sim mutants fuzz soak-elections bench demo deb ci
 
 help:
 	@echo 'make demo      three replicas, a memcached client, kill -9: see it work (a few seconds once compiled)'
@@ -8,6 +8,7 @@ help:
 	@echo 'make mutants   planted bugs: each must be noticed'
 	@echo 'make fuzz      random bytes at every parser, FUZZ_SECONDS=300 for each target'
 	@echo 'make corpora   rewrite the seeds of these: read the diff'
+	@echo 'make test-peers   the Go programs of the benchmark: needs the Go that they name, compiles for minutes'
 	@echo 'make soak-elections  MINUTES=60: busy processors and load, with and without planes: no election'
 	@echo 'make check     formatting, lints, generated files, who may know whom'
 	@echo 'make bench     side by side with what people would use instead, and data planes: bench/RESULTS.md; ARGS=--short or --full'
@@ -32,7 +33,16 @@ check: setup
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo run --quiet --locked --package quorumwire-wiregen -- --check
 	tools/tidy
+
+# The benchmark's own tests, as far as they take nothing but what tools/setup installs.
+test-bench: setup
 	python3 -m unittest discover --quiet --start-directory bench --pattern '*_test.py'
+	cd bench/peers/resp && go test ./...
+
+# All tests in Go. Some modules want a newer Go than Debian's, others compile for minutes.
+GO_TESTS := $(sort $(dir $(wildcard bench/peers/*/*_test.go)))
+test-peers: setup
+	for folder in $(GO_TESTS); do (cd $$folder && go test ./...) || exit 1; done
 
 # Debug information goes beside the binary, where debuggers and backtraces find it: nothing else needs it.
 BINARY := target/release/quorumwire
@@ -73,7 +83,7 @@ RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time
 PLANTED_CONTROL := cargo test --locked --package quorumwire-control --features mutants --test raft
 PLANTED_FASTPATH := cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step --test engine
 
-test: check
+test: check test-bench
 	tools/run-tests --without cluster-tests --without conformance-tests --without model
 	cargo test --quiet --locked --workspace --doc
 	tools/run-tests --package conformance-tests -- --skip clones:: \
@@ -95,14 +105,21 @@ BESIDE := target/beside.log
 
 test-beside:
 	@echo 'Beside the clusters: the simulator, the model and planted bugs. What they say goes to $(BESIDE)'
+	@echo "The simulator's seeds, to be run again: make sim SEEDS='$$(tools/seeds)'"
 	@$(MAKE) --no-print-directory what-computes >$(BESIDE) 2>&1 || { cat $(BESIDE); exit 1; }
 	@grep -E '^[0-9]+ seeds|^test result' $(BESIDE)
 
+# Cargo is content if no test has the name that it is given: then no planted bug is looked for.
+define all_noticed
+@$(1) mutants -- --list | grep -q ': test$$' || { echo 'no test is called mutants: $(1)'; exit 1; }
+$(WHERE_IDLE) $(1) mutants
+endef
+
 what-computes:
 	$(WHERE_IDLE) tools/run-tests --package model
-	$(WHERE_IDLE) target/debug/quorumwire-sim --seeds 1..1501 --shrink
-	$(WHERE_IDLE) $(PLANTED_CONTROL) mutants
-	$(WHERE_IDLE) $(PLANTED_FASTPATH) mutants
+	$(WHERE_IDLE) target/debug/quorumwire-sim --seeds $$(tools/seeds) --shrink
+	$(call all_noticed,$(PLANTED_CONTROL))
+	$(call all_noticed,$(PLANTED_FASTPATH))
 
 SEEDS ?= 1..3001
 sim: setup

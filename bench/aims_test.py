@@ -173,10 +173,9 @@ class Cores(unittest.TestCase):
     def test_afterwards_everything_runs_everywhere_again(self):
         every = os.sched_getaffinity(0)
         chosen = pinning.choose(every, forced=True)
-        if chosen.load is None:
-            self.skipTest("one core")
+        self.assertEqual(chosen.load is None, len(every) == 1)
         with chosen.as_load():
-            self.assertEqual(os.sched_getaffinity(0), chosen.load)
+            self.assertEqual(os.sched_getaffinity(0), chosen.load or every)
         self.assertEqual(os.sched_getaffinity(0), every)
 
 
