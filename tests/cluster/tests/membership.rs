@@ -1,19 +1,22 @@
 //! Members come and go while clients write.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use quorumwire_cluster_tests::client::{Client, Outcome};
 use quorumwire_cluster_tests::cluster::{Cluster, Durability, Plan, run_started};
 use quorumwire_cluster_tests::seed::seed;
 use quorumwire_cluster_tests::slowness::{TENTH, while_slow};
-use quorumwire_cluster_tests::status::Role;
+use quorumwire_cluster_tests::status::{Role, Status};
 use quorumwire_cluster_tests::workload::{Load, Running};
 
-/// Between two steady writes.
-const STEADY_PAUSE: Duration = Duration::from_millis(10);
+/// How long a slow learner may take: nothing is won by waiting longer, and nothing is written while it stands still.
+const CAUGHT_UP_WITHIN: Duration = Duration::from_mins(2);
+/// So many times a value's length a learner receives of a snapshot for each value that is written meanwhile.
+const RECEIVED_FOR_ONE: u64 = 4;
+/// How often the log behind a snapshot may be gone once it is installed: a learner that is silent for long, as it may be
+/// on a busy machine, is not waited for.
+const OUTRUN_MAX: u64 = 2;
 
 fn wait_for_voters(cluster: &Cluster<'_>, expected: &[u16]) -> Result<()> {
     cluster.wait_for(&format!("the voters to be {expected:?}"), || {
@@ -133,16 +136,53 @@ fn a_learner_joins_by_snapshot_while_writes_go_on() {
     });
 }
 
-/// Writes large values until told to stop, at a pace that leaves a slow replica a chance.
-fn write_steadily(mut client: Client, value: &[u8], stop: &AtomicBool) -> Result<u32> {
-    let mut written = 0;
-    while !stop.load(Ordering::Relaxed) {
-        let stored = client.set(&format!("steady-{}", written % 8), value).done();
-        ensure!(stored.as_deref() == Some("STORED"), "{stored:?}");
-        written += 1;
-        thread::sleep(STEADY_PAUSE);
+/// Writes large values at the pace at which a learner receives snapshots, whatever that is: one for every
+/// [`RECEIVED_FOR_ONE`]. So much is written while a snapshot is on its way, and no learner is too slow.
+struct Following {
+    client: Client,
+    value: Vec<u8>,
+    /// How often the log behind a snapshot was gone.
+    outrun: u64,
+    /// What the learner had of the snapshot since then.
+    snapshot_bytes: u64,
+    received_bytes: u64,
+    written: u64,
+}
+
+impl Following {
+    fn new(client: Client, value: Vec<u8>) -> Self {
+        Self {
+            client,
+            value,
+            outrun: 0,
+            snapshot_bytes: 0,
+            received_bytes: 0,
+            written: 0,
+        }
     }
-    Ok(written)
+
+    /// Writes as much as may be written for what the learner has received since the last look.
+    fn write(&mut self, leader: &Status, learner: u16, outrun: u64) -> Result<()> {
+        let Some(seen) = leader.followers.iter().find(|seen| seen.id == learner) else {
+            return Ok(());
+        };
+        // The bytes of a snapshot count once, though it may begin again: a new one is needed only behind one that was
+        // outrun.
+        if outrun != self.outrun {
+            (self.outrun, self.snapshot_bytes) = (outrun, 0);
+        }
+        let snapshot_bytes = seen.snapshot_sent_bytes.max(self.snapshot_bytes);
+        self.received_bytes += snapshot_bytes - self.snapshot_bytes;
+        self.snapshot_bytes = snapshot_bytes;
+        let value_bytes = self.value.len() as u64;
+        while self.written < self.received_bytes / value_bytes / RECEIVED_FOR_ONE {
+            let key = format!("steady-{}", self.written % 8);
+            let stored = self.client.set(&key, &self.value).done();
+            ensure!(stored.as_deref() == Some("STORED"), "{stored:?}");
+            self.written += 1;
+        }
+        Ok(())
+    }
 }
 
 /// While it installs a snapshot, the others take newer ones: what follows the one it has must still be there.
@@ -160,33 +200,38 @@ fn a_slow_learner_catches_up_while_snapshot_after_snapshot_is_taken() {
             let stored = client.set(&format!("large-{number}"), &large).done();
             ensure!(stored.as_deref() == Some("STORED"), "{stored:?}");
         }
-        let stop = AtomicBool::new(false);
-        let written = thread::scope(|scope| {
-            let writer = scope.spawn(|| write_steadily(client, &large, &stop));
-            let caught_up = (|| {
-                cluster.start_joining(3)?;
-                // What it does once, as it starts, need not be slow: a plane in the kernel has its programs verified.
-                cluster.wait_for("the learner to serve", || Ok(cluster.status(3).is_ok()))?;
-                while_slow(cluster.pid(3)?, TENTH, || {
-                    cluster.change_member(&["add", "--learner"], 3)?;
-                    cluster.wait_for("the learner to have it all", || {
-                        let leader = cluster.leader().and_then(|id| cluster.status(id).ok());
-                        let learner = cluster.status(3);
-                        Ok(leader.zip(learner.ok()).is_some_and(|(leader, learner)| {
-                            learner.role == Role::Learner
-                                && learner.snapshot_index > 0
-                                && learner.applied_index + 20 > leader.commit_index
-                        }))
-                    })
-                })
-            })();
-            stop.store(true, Ordering::Relaxed);
-            caught_up.and(writer.join().expect("the writer does not panic"))
+        cluster.start_joining(3)?;
+        // What it does once, as it starts, need not be slow: a plane in the kernel has its programs verified.
+        cluster.wait_for("the learner to serve", || Ok(cluster.status(3).is_ok()))?;
+        let taken_before = cluster.counter(leader, "snapshots_taken")?;
+        let mut following = Following::new(client, large);
+        while_slow(cluster.pid(3)?, TENTH, || {
+            cluster.change_member(&["add", "--learner"], 3)?;
+            cluster.wait_for_within("the learner to have it all", CAUGHT_UP_WITHIN, || {
+                let leader = cluster.leader().and_then(|id| cluster.status(id).ok());
+                let Some(leader) = leader else {
+                    return Ok(false);
+                };
+                let outrun = leader.counters.get("snapshots_outrun").copied();
+                let outrun = outrun.context("it counts them")?;
+                ensure!(
+                    outrun <= OUTRUN_MAX,
+                    "the log behind a snapshot was gone once it was installed: {outrun} times"
+                );
+                following.write(&leader, 3, outrun)?;
+                Ok(cluster.status(3).is_ok_and(|learner| {
+                    learner.role == Role::Learner
+                        && learner.snapshot_index > 0
+                        && learner.applied_index + 20 > leader.commit_index
+                }))
+            })
         })?;
+        let taken = cluster.counter(leader, "snapshots_taken")? - taken_before;
         println!(
-            "{written} values of {} bytes were written meanwhile",
-            large.len()
+            "{} large values were written meanwhile, and {taken} snapshots taken",
+            following.written
         );
+        ensure!(taken > 1, "it need not follow {taken} snapshots");
         cluster.wait_for_equal(&[0, 1, 2, 3])?;
         Ok(())
     });
