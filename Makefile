@@ -67,8 +67,11 @@ NOT_OVER_IPV6 := clients::a_request clients::foreign clients::one clients::reque
 	common_case::commands common_case::heartbeats common_case::one common_case::the_quorum durability \
 	faults::a_ faults::nothing faults::what fence forgery
 
-# The cluster tests use network namespaces and real processes: as root, one at a time.
-RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time
+# The cluster tests use network namespaces and real processes: as root, one at a time in a program. They mostly wait, so
+# three programs run at once, but for those that are about time, processors or how fast a disk syncs: these get the
+# machine to themselves.
+ALONE := busy_machine busy_polls fast_terms handshake_floods losses pauses slow_followers standstill
+RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time --programs-at-once 3 --alone $(ALONE)
 
 # What the suite finds in `clones::` it finds in `generic::`, too, where the same program makes copies; of that, what
 # does not depend on how packets come and go is left to `driver::`, and fences there to hammered_copies.rs. All of it
@@ -78,12 +81,14 @@ RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time
 # Test programs are compiled once, with one set of features, by tools/run-tests, which also says what each program
 # took. The planted bugs are compiled anew, before the clusters begin: nothing is compiled beside those.
 # On two quiet cores, in minutes: 3.4 for lints, 11.4 to compile, 2.4 for what has no cluster, 2.1 for planes, 15 for
-# clusters; beside these there is room for 12 minutes of processor time, of which 6 are used. Dependencies that are not
-# optimised compile in 3 minutes less, but a slow learner under TLS does not catch up in time then.
+# clusters one program at a time; what runs beside these takes 6 of processor time. Dependencies that are not optimised
+# compile in 3 minutes less.
 PLANTED_CONTROL := cargo test --locked --package quorumwire-control --features mutants --test raft
 PLANTED_FASTPATH := cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step --test engine
 
-test: check test-bench
+# The benchmark's tests take half a minute of one processor: they run while the lints compile, which seldom use both.
+test:
+	@$(MAKE) --no-print-directory --jobs=2 check test-bench
 	tools/run-tests --without cluster-tests --without conformance-tests --without model
 	cargo test --quiet --locked --workspace --doc
 	tools/run-tests --package conformance-tests -- --skip clones:: \
