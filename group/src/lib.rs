@@ -6,5 +6,8 @@
 mod plane;
 mod proposals;
 
-pub use plane::{AnswerTooLong, Asked, Brought, Plane, PlaneOptions, Request, Submission};
+pub use plane::{
+    AnswerTooLong, Asked, Brought, FOREIGN_BYTES_MAX, FOREIGN_MAX, Foreign, Plane, PlaneOptions,
+    Request, Submission,
+};
 pub use proposals::{Proposal, Proposals, Settled};

@@ -100,6 +100,18 @@ impl Request {
     }
 }
 
+impl Brought {
+    /// Whether there is room for it.
+    fn keep_foreign(&mut self, from: SocketAddr, bytes: &[u8]) -> bool {
+        let has_room = self.foreign.len() < FOREIGN_MAX && bytes.len() <= FOREIGN_BYTES_MAX;
+        if has_room {
+            let bytes = Bytes::copy_from_slice(bytes);
+            self.foreign.push(Foreign { from, bytes });
+        }
+        has_room
+    }
+}
+
 impl Asked {
     /// Whoever asked waits for its place; `origin`: where the answer goes.
     #[must_use]
@@ -125,6 +137,22 @@ pub struct Brought {
     pub requests: Vec<Request>,
     /// Who asks for what its ring no longer holds.
     pub behind: Vec<ReplicaId>,
+    /// Short datagrams that are none of the plane's packets; at most [`FOREIGN_MAX`].
+    pub foreign: Vec<Foreign>,
+}
+
+/// Most foreign datagrams that wait for the host to look at them.
+pub const FOREIGN_MAX: usize = 64;
+/// Longest one that is kept, in bytes.
+pub const FOREIGN_BYTES_MAX: usize = 64;
+
+/// A datagram that is none of the plane's packets.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// The datagram.
+    pub bytes: Bytes,
 }
 
 /// How a plane is used.
@@ -177,6 +205,7 @@ pub struct Plane<O, P: DataPlane + ?Sized> {
     /// Entries made of several commands, and these.
     bundles: u64,
     bundled: u64,
+    foreign_dropped: u64,
     place: Box<P>,
 }
 
@@ -210,6 +239,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             ticks_waiting: 0,
             bundles: 0,
             bundled: 0,
+            foreign_dropped: 0,
             place,
         }
     }
@@ -374,6 +404,11 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         Ok(())
     }
 
+    /// Sends a datagram that is none of the plane's packets.
+    pub fn send_foreign(&mut self, to: SocketAddr, bytes: &[u8]) {
+        self.place.send_foreign(to, bytes);
+    }
+
     /// Looks at what has come, a bounded amount of it; it gathers in `brought`.
     pub fn poll(&mut self) {
         for _ in 0..POLLS_PER_TURN {
@@ -389,6 +424,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     fn poll_once(&mut self) {
         let (brought, taken, slots) = (&mut self.brought, &mut self.taken, &self.slots);
         let group = self.options.group;
+        let dropped = &mut self.foreign_dropped;
         self.place.poll(POLL_BUDGET, &mut |event| match event {
             PlaneEvent::Entry(entry) => {
                 assert!(
@@ -412,9 +448,17 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
                 brought.behind.extend(slots.get(usize::from(slot)));
             }
             PlaneEvent::Request { .. } => brought.requests.extend(Request::of(&event)),
-            // The registers say the one, the plane has counted the other.
-            PlaneEvent::Committed(_) | PlaneEvent::Foreign { .. } => {}
+            PlaneEvent::Foreign { from, bytes } => {
+                *dropped += u64::from(!brought.keep_foreign(from, bytes));
+            }
+            PlaneEvent::Committed(_) => {} // the registers say it
         });
+    }
+
+    /// Foreign datagrams for which there was no room.
+    #[must_use]
+    pub const fn foreign_dropped(&self) -> u64 {
+        self.foreign_dropped
     }
 
     /// Entries made of several commands, and how many these were.

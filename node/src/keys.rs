@@ -6,7 +6,7 @@
 //! new key are accepted), *use* (they are sent), *remove* (the old key is no longer accepted).
 use anyhow::{Context, bail, ensure};
 use hkdf::Hkdf;
-use quorumwire_client::planes::{ClientKey, ClientKeys};
+use quorumwire_client::planes::{ClientKey, ClientKeys, lineage};
 use quorumwire_interfaces::{Lineage, PlaneKeyPair, PlaneKeys};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -120,22 +120,28 @@ pub struct ClusterKeys {
 impl ClusterKeys {
     /// As planes of this lineage want them.
     pub fn for_planes(&self, lineage: Lineage) -> PlaneKeys {
-        let pair = |key: &dyn Fn(&EpochKeys) -> [u8; KEY_BYTES]| {
-            let of = |in_use| {
-                let mut accepted = self.accepted.iter();
-                accepted
-                    .find(|it| (it.epoch == self.in_use) == in_use)
-                    .map(key)
-            };
-            PlaneKeyPair {
-                epoch: u64::from(self.in_use),
-                key: of(true).expect("a secret file has the secret it uses"),
-                other: of(false),
-            }
-        };
         PlaneKeys {
-            cluster: pair(&|it| it.between_replicas(lineage)),
-            clients: pair(&|it| it.clients),
+            cluster: self.pair(&|it| it.between_replicas(lineage)),
+            clients: lineage::keys_of(&self.of_clients_files(), lineage),
+        }
+    }
+
+    /// As clients read them in their files.
+    pub fn of_clients_files(&self) -> PlaneKeyPair {
+        self.pair(&|it| it.clients)
+    }
+
+    fn pair(&self, key: &dyn Fn(&EpochKeys) -> [u8; KEY_BYTES]) -> PlaneKeyPair {
+        let of = |in_use| {
+            let mut accepted = self.accepted.iter();
+            accepted
+                .find(|it| (it.epoch == self.in_use) == in_use)
+                .map(key)
+        };
+        PlaneKeyPair {
+            epoch: u64::from(self.in_use),
+            key: of(true).expect("a secret file has the secret it uses"),
+            other: of(false),
         }
     }
 }

@@ -127,6 +127,10 @@ impl DataPlane for Place {
         self.engine.answer(answer, &mut self.outgoing);
     }
 
+    fn send_foreign(&mut self, to: SocketAddr, bytes: &[u8]) {
+        self.outgoing.send(to, bytes);
+    }
+
     fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.engine.counters().each(sink);
     }

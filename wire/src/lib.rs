@@ -8,6 +8,7 @@ mod frame;
 mod handshake;
 pub mod limits;
 mod lineage;
+mod lineage_packet;
 mod membership;
 mod record;
 mod secret;
@@ -44,6 +45,10 @@ pub use handshake::{
     check_hello, hello, two_lineages,
 };
 pub use lineage::{lineage_from_proto, lineage_to_proto};
+pub use lineage_packet::{
+    LINEAGE_PACKET_BODY_BYTES, LINEAGE_PACKET_BYTES, LINEAGE_PACKET_TAG_BYTES, LineagePacket,
+    LineageWords,
+};
 pub use membership::{CommitQuorum, Member, MemberRole, Membership};
 pub use prost;
 pub use record::{

@@ -1,8 +1,10 @@
 //! What is asked: commands of the key-value store, as requests of sessions.
 use anyhow::{Context as _, Result, ensure};
-use quorumwire_client::planes::ClientKeys;
+use quorumwire_client::planes::{ClientKeys, lineage};
 use quorumwire_fastpath::{Asking, Request, TagKey, tag};
 use quorumwire_interfaces::{GroupId, PlaneKeyPair, PlaneKeys};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
 
@@ -17,6 +19,15 @@ pub const KEYS: u64 = 64;
 const SET_HEAD_BYTES: usize = 14;
 /// Format and operation of a `set`.
 const SET: u8 = 0x11;
+
+/// The clients' keys for requests to a replica, of those in a file.
+pub fn keys_for(replica: SocketAddr, file: &Path) -> Result<PlaneKeyPair> {
+    let keys = load_keys(file)?;
+    match lineage::keys_told_by(replica, &keys) {
+        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(keys), // a program alone tells none
+        told => Ok(told?),
+    }
+}
 
 /// The clients' keys of a file.
 pub fn load_keys(path: &Path) -> Result<PlaneKeyPair> {

@@ -57,7 +57,8 @@ struct Client<'a> {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let load = &arguments.load;
     let (warm_up, measured) = load.times()?;
-    let keys = load.keys.as_deref().map(commands::load_keys).transpose()?;
+    let keys_for = |file| commands::keys_for(load.to, file);
+    let keys = load.keys.as_deref().map(keys_for).transpose()?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(load.to)?;
     let local = socket.local_addr()?;

@@ -54,7 +54,8 @@ struct Client<'a> {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let load = &arguments.load;
     let (warm_up, measured) = load.times()?;
-    let keys = load.keys.as_deref().map(commands::load_keys).transpose()?;
+    let keys_for = |file| commands::keys_for(load.to, file);
+    let keys = load.keys.as_deref().map(keys_for).transpose()?;
     let asking = commands::asking(keys);
     let (mut wire, mut received) = Wire::connect(load.to, AGAIN_AFTER, load.in_flight > 1)?;
     let bytes = load.payload_bytes;

@@ -7,11 +7,14 @@
 //! - A blind write ([`PlaneClient::submit_blind`]) is answered when it is committed, before it is carried out: nobody
 //!   hears what the state machine says to it, also not that a memory limit refused it.
 mod keys;
+pub mod lineage;
 mod refusal;
 mod requests;
 mod settings;
 mod udp;
 
+#[cfg(test)]
+mod lineage_test;
 #[cfg(test)]
 mod requests_test;
 

@@ -5,14 +5,17 @@ use super::settings::{IDLE_MAX, Settings, WINDOW};
 use super::{COMMAND_BYTES_MAX, Error};
 use quorumwire_fastpath::{Answered, Asking, REQUEST_BYTES_MAX, Request};
 use quorumwire_interfaces::{PlaneKeyPair, PlaneKeys, Reason};
+use quorumwire_wire::LineagePacket;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+mod cluster;
 mod pieces;
 
+use cluster::{Cluster, News};
 use pieces::Pieces;
 
 /// Results kept for tickets that nobody has waited for; the oldest gives way.
@@ -59,6 +62,10 @@ pub struct Counters {
     pub replica_changes: u64,
     /// Sessions begun.
     pub sessions: u64,
+    /// Times that a replica was asked which cluster it is of.
+    pub lineage_asked: u64,
+    /// Times that it was another one than before: folders were emptied, or a backup was restored.
+    pub lineage_changes: u64,
 }
 
 /// A command without an answer.
@@ -68,7 +75,9 @@ struct Pending {
     blind: bool,
     /// It was sent blind, so that an answer may say nothing of its session.
     sent_blind: bool,
-    /// It was sent, or a piece of it was, more than once: what becomes of one try says nothing of the
+    /// It was sent, or a piece of it was.
+    sent: bool,
+    /// It was, more than once: what becomes of one try says nothing of the
     /// others.
     sent_again: bool,
     /// Those of a long command.
@@ -92,6 +101,7 @@ fn asking(clients: PlaneKeyPair) -> Asking {
 /// Everything a client knows.
 pub struct Requests {
     settings: Settings,
+    cluster: Cluster,
     asking: Asking,
     chance: ChaCha8Rng,
     session: u64,
@@ -118,6 +128,7 @@ impl Requests {
     #[must_use]
     pub fn new(settings: Settings, seed: u64) -> Self {
         let mut requests = Self {
+            cluster: Cluster::new(settings.keys),
             asking: asking(settings.keys),
             chance: ChaCha8Rng::seed_from_u64(seed),
             session: 0,
@@ -140,9 +151,10 @@ impl Requests {
         requests
     }
 
-    /// Signs and checks with these from now on.
+    /// Signs and checks with keys made from these from now on.
     pub fn set_keys(&mut self, keys: PlaneKeyPair) {
-        self.asking = asking(keys);
+        self.cluster.set_file(keys);
+        self.asking = asking(self.cluster.keys());
     }
 
     /// Two clients must never have the same session: it is drawn from 2^64 - 1 numbers.
@@ -181,6 +193,7 @@ impl Requests {
             command: command.to_vec(),
             blind,
             sent_blind: false,
+            sent: false,
             sent_again: false,
             pieces,
             begun: now,
@@ -239,6 +252,9 @@ impl Requests {
 
     /// Takes in a datagram.
     pub fn receive(&mut self, now: Since, from: SocketAddr, datagram: &[u8]) {
+        if LineagePacket::decode(datagram).is_some() {
+            return self.told(now, datagram);
+        }
         let Ok(answer) = self.asking.answer(datagram) else {
             self.counters.dropped_not_authentic += 1;
             return;
@@ -273,6 +289,59 @@ impl Requests {
         self.counters.answered += 1;
         self.prefer(from);
         self.finish(answer.sequence, Ok(payload));
+    }
+
+    /// A replica says which cluster it is of.
+    fn told(&mut self, now: Since, datagram: &[u8]) {
+        let Some(news) = self.cluster.told(datagram) else {
+            self.counters.dropped_not_authentic += 1;
+            return;
+        };
+        self.asking = asking(self.cluster.keys());
+        match news {
+            News::Same => {}
+            News::Learnt => self.send_what_waited(now),
+            News::Another => self.leave_cluster(),
+        }
+    }
+
+    /// What was sent before the cluster was known was signed with another key.
+    fn send_what_waited(&mut self, now: Since) {
+        let mut waiting = Vec::new();
+        for (sequence, pending) in &mut self.pending {
+            pending.asked_in_vain = 0;
+            if pending.sent {
+                pending.next_try = now;
+            } else {
+                waiting.push(*sequence);
+            }
+        }
+        for sequence in waiting {
+            self.send(now, sequence);
+        }
+    }
+
+    /// Nobody can tell any more what became of commands of an earlier life of the cluster, and the next one does not know
+    /// their session.
+    fn leave_cluster(&mut self) {
+        self.counters.lineage_changes += 1;
+        let sequences: Vec<u64> = self.pending.keys().copied().collect();
+        for sequence in sequences {
+            self.counters.outcomes_unknown += 1;
+            self.finish(sequence, Err(Error::OutcomeUnknown));
+        }
+        self.begin_session();
+    }
+
+    fn ask_lineage(&mut self, now: Since) {
+        let chance = &mut self.chance;
+        let retry = self.settings.retry;
+        let Some(datagram) = self.cluster.ask(now, retry, || chance.random()) else {
+            return;
+        };
+        let to = self.settings.replicas[self.preferred];
+        self.out.push((to, datagram.to_vec()));
+        self.counters.lineage_asked += 1;
     }
 
     fn refused(&mut self, now: Since, from: SocketAddr, answer: &Answered<'_>, reason: Reason) {
@@ -356,20 +425,25 @@ impl Requests {
             pieces.lost();
         }
         pending.asked_in_vain += 1;
+        let was_sent = pending.sent;
         if pending.asked_in_vain >= TRIES_PER_REPLICA {
             let asked = pending.asked;
             self.turn_away_from(asked);
         }
-        let before = self.out.len();
+        let before = self.counters.sent;
         self.try_one(now, sequence);
-        let sent_again = self.out.len() - before;
-        self.counters.sent_again += sent_again as u64;
+        if !was_sent {
+            return;
+        }
+        let sent_again = self.counters.sent - before;
+        self.counters.sent_again += sent_again;
         if let Some(pending) = self.pending.get_mut(&sequence) {
             pending.sent_again |= sent_again > 0;
         }
     }
 
-    /// Sends a command, or the pieces of it that are not on their way.
+    /// Sends a command, or the pieces of it that are not on their way. As long as it is not known which cluster this is, a
+    /// first try only asks for that. A replica from before lineages does not answer, so the next one sends all the same.
     fn try_one(&mut self, now: Since, sequence: u64) {
         let retry = self.settings.retry;
         let preferred = self.preferred;
@@ -381,12 +455,19 @@ impl Requests {
             pending.asked_in_vain = 0;
         }
         let wait = retry * (1 << pending.tries.min(DOUBLINGS_MAX));
+        let is_first = pending.tries == 0;
         pending.tries += 1;
         let wait = self.by_chance_longer(wait);
         if let Some(pending) = self.pending.get_mut(&sequence) {
             pending.next_try = now + wait;
         }
-        self.send(now, sequence);
+        let is_told = self.cluster.is_told();
+        if !is_told || !is_first {
+            self.ask_lineage(now);
+        }
+        if is_told || !is_first {
+            self.send(now, sequence);
+        }
     }
 
     fn send_more_pieces(&mut self, now: Since, sequence: u64) {
@@ -416,6 +497,7 @@ impl Requests {
         let to = self.settings.replicas[self.preferred];
         let blind = pending.blind && pending.pieces.is_none() && is_known;
         pending.sent_blind |= blind;
+        pending.sent = true;
         let request = Request {
             group: self.settings.group,
             session: self.session,

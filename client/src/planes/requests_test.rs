@@ -1,9 +1,12 @@
 //! A client without a socket, and replicas that are played by hand.
 use super::requests::{Requests, Ticket};
 use super::settings::{IDLE_MAX, Settings, WINDOW};
-use super::{COMMAND_BYTES_MAX, Error};
+use super::{COMMAND_BYTES_MAX, Error, lineage};
 use quorumwire_fastpath::{Engine, Options, Outbox};
-use quorumwire_interfaces::{Answer, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys, Reason};
+use quorumwire_interfaces::{
+    Answer, GroupId, Index, Lineage, PlaneEvent, PlaneKeyPair, PlaneKeys, Reason,
+};
+use quorumwire_wire::LineagePacket;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -54,7 +57,14 @@ struct World {
     requests: Requests,
     now: Duration,
     engine: Engine,
+    /// The clients' keys of the secret file.
+    file: PlaneKeyPair,
+    lineage: Lineage,
+    /// Whether the replicas tell it.
+    tells: bool,
 }
+
+const LINEAGE: Lineage = Lineage(0xa);
 
 impl World {
     fn new(settings: Settings) -> Self {
@@ -63,16 +73,25 @@ impl World {
             ring_slots: 8,
             window: 8,
         };
-        let mut engine = Engine::new(options).unwrap();
-        engine.set_keys(&PlaneKeys {
-            cluster: keys(1),
-            clients: keys(9),
-        });
-        Self {
+        let mut world = Self {
             requests: Requests::new(settings, 7),
             now: Duration::ZERO,
-            engine,
-        }
+            engine: Engine::new(options).unwrap(),
+            file: keys(9),
+            lineage: LINEAGE,
+            tells: true,
+        };
+        world.set_keys(keys(9), LINEAGE);
+        world
+    }
+
+    /// Those of the replicas.
+    fn set_keys(&mut self, file: PlaneKeyPair, lineage: Lineage) {
+        (self.file, self.lineage) = (file, lineage);
+        self.engine.set_keys(&PlaneKeys {
+            cluster: keys(1),
+            clients: lineage::keys_of(&file, lineage),
+        });
     }
 
     fn submit(&mut self, command: &[u8]) -> Ticket {
@@ -92,10 +111,38 @@ impl World {
         asked.blind
     }
 
-    /// What the client has sent since the last look.
+    /// What the client has sent since the last look, and what it sends when it is told which cluster this is.
     fn asked(&mut self) -> Vec<Asked> {
+        let mut asked = self.asked_of_planes();
+        for (to, answer) in self.told() {
+            self.deliver(to, &answer);
+        }
+        asked.extend(self.asked_of_planes());
+        asked
+    }
+
+    /// The answers to questions for the lineage, which are not in `out` any more.
+    fn told(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
+        let (file, lineage, tells) = (self.file, self.lineage, self.tells);
+        let mut answers = Vec::new();
+        self.requests.out.retain(|(to, datagram)| {
+            let answer = lineage::tell(&file, datagram, lineage);
+            let is_question = answer.is_some();
+            answers.extend(answer.filter(|_| tells).map(|it| (*to, it.to_vec())));
+            !is_question
+        });
+        answers
+    }
+
+    /// What the engine takes of what was sent.
+    fn asked_of_planes(&mut self) -> Vec<Asked> {
         let mut asked = Vec::new();
-        for (to, datagram) in std::mem::take(&mut self.requests.out) {
+        let (questions, requests) = std::mem::take(&mut self.requests.out)
+            .into_iter()
+            .partition(|(_, datagram)| LineagePacket::decode(datagram).is_some());
+        self.requests.out = questions;
+        let requests: Vec<(SocketAddr, Vec<u8>)> = requests;
+        for (to, datagram) in requests {
             let from = SocketAddr::from(([192, 0, 2, 99], 1));
             let mut nothing = Sent(Vec::new());
             self.engine
@@ -489,10 +536,7 @@ fn keys_are_rotated_while_a_command_waits() {
         key: [10; 16],
         other: Some([9; 16]),
     };
-    world.engine.set_keys(&PlaneKeys {
-        cluster: keys(1),
-        clients: next,
-    });
+    world.set_keys(next, LINEAGE);
     world.done(&asked, b"signed with a key that is not known yet");
     assert_eq!(world.requests.counters.dropped_not_authentic, 1);
     world.requests.set_keys(PlaneKeyPair {
@@ -504,5 +548,88 @@ fn keys_are_rotated_while_a_command_waits() {
     let again = world.asked().remove(0);
     assert_eq!(again.sequence, 1);
     world.done(&again, b"done");
+    assert_eq!(world.requests.take(ticket), Some(Ok(b"done".to_vec())));
+}
+
+#[test]
+fn nothing_is_asked_before_the_cluster_is_known() {
+    let mut world = World::new(settings());
+    let tickets = [world.submit(b"x"), world.submit(b"y")];
+    assert!(world.asked_of_planes().is_empty());
+    let answers = world.told();
+    assert_eq!(answers.len(), 1, "one question for both");
+    let (to, answer) = &answers[0];
+    world.deliver(*to, answer);
+    let asked = world.asked_of_planes();
+    let payloads: Vec<&[u8]> = asked.iter().map(|it| &it.payload[..]).collect();
+    assert_eq!(payloads, [b"x", b"y"]);
+    for asked in &asked {
+        world.refused(asked, Reason::Malformed);
+    }
+    // They were sent once, so it is known that they were not carried out.
+    for ticket in tickets {
+        assert_eq!(
+            world.requests.take(ticket),
+            Some(Err(Error::Refused(WHY.into())))
+        );
+    }
+    assert_eq!(world.requests.counters.sent_again, 0);
+    // Whoever recorded the answer can do nothing with it, nor with the question.
+    let question = world.requests.counters.lineage_asked;
+    world.deliver(*to, answer);
+    assert_eq!(world.requests.counters.dropped_not_authentic, 1);
+    assert_eq!(world.requests.counters.lineage_asked, question);
+}
+
+#[test]
+fn replicas_from_before_lineages_are_asked_as_they_always_were() {
+    let mut world = World::new(settings());
+    world.tells = false;
+    world.set_keys(keys(9), Lineage::default());
+    let ticket = world.submit(b"x");
+    assert!(world.asked().is_empty());
+    world.wake();
+    let asked = world.asked().remove(0);
+    world.done(&asked, b"done");
+    assert_eq!(world.requests.take(ticket), Some(Ok(b"done".to_vec())));
+    // They run the new version, and the cluster gets its lineage: the session goes on in it.
+    world.tells = true;
+    world.set_keys(keys(9), LINEAGE);
+    let ticket = world.submit(b"y");
+    assert!(world.asked().is_empty(), "of another key");
+    world.wake();
+    world.asked();
+    world.wake();
+    let again = world.asked().remove(0);
+    assert_eq!((again.session, again.sequence), (asked.session, 2));
+    world.done(&again, b"done too");
+    assert_eq!(world.requests.take(ticket), Some(Ok(b"done too".to_vec())));
+    assert_eq!(world.requests.counters.lineage_changes, 0);
+}
+
+#[test]
+fn in_another_life_of_the_cluster_a_new_session_begins_and_nothing_is_sent_again() {
+    let mut world = World::new(settings());
+    let first = world.submit(b"x");
+    let asked = world.asked().remove(0);
+    world.done(&asked, b"done");
+    assert_eq!(world.requests.take(first), Some(Ok(b"done".to_vec())));
+    let ticket = world.submit(b"y");
+    world.asked();
+    world.set_keys(keys(9), Lineage(0xb));
+    while world.requests.pending_count() > 0 {
+        world.wake();
+        assert!(world.asked().is_empty(), "signed for the earlier life");
+        assert!(world.now < settings().deadline);
+    }
+    assert_eq!(
+        world.requests.take(ticket),
+        Some(Err(Error::OutcomeUnknown))
+    );
+    assert_eq!(world.requests.counters.lineage_changes, 1);
+    let ticket = world.submit(b"z");
+    let next = world.asked().remove(0);
+    assert!(next.session != asked.session && next.sequence == 1);
+    world.done(&next, b"done");
     assert_eq!(world.requests.take(ticket), Some(Ok(b"done".to_vec())));
 }

@@ -26,7 +26,7 @@ pub const REPLICAS_MAX: usize = 16;
 pub struct Settings {
     /// Where the replicas' planes are; 1 to [`REPLICAS_MAX`].
     pub replicas: Vec<SocketAddr>,
-    /// The clients' keys.
+    /// The clients' keys, as their file has them.
     pub keys: PlaneKeyPair,
     /// Which log.
     pub group: GroupId,

@@ -2,7 +2,7 @@
 //! decisions are the engine's; this moves its datagrams, many at a time.
 pub use quorumwire_datagrams::DATAGRAM_BYTES_MAX;
 use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
-use quorumwire_fastpath::{Counters, Engine};
+use quorumwire_fastpath::{Counters, Engine, Outbox as _};
 pub use quorumwire_fastpath::{Options, window_max};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, Grant, Index, Limits, PlaneError, PlaneEvent, PlaneKeys, Registers,
@@ -145,6 +145,11 @@ impl DataPlane for SocketPlane {
 
     fn answer(&mut self, answer: &Answer<'_>) {
         self.engine.answer(answer, &mut self.wire);
+        self.wire.flush();
+    }
+
+    fn send_foreign(&mut self, to: SocketAddr, bytes: &[u8]) {
+        self.wire.send(to, bytes);
         self.wire.flush();
     }
 

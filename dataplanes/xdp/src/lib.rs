@@ -32,7 +32,7 @@ use mutants::mutant;
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
-use quorumwire_fastpath::{Engine, Keys, Place, RECENT_TEXT_BYTES_MAX, shown};
+use quorumwire_fastpath::{Engine, Keys, Outbox as _, Place, RECENT_TEXT_BYTES_MAX, shown};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, Grant, Index, Limits, MemcachedLeave, PLANE_REPLICAS_MAX,
     PlaneError, PlaneEvent, PlaneKeys, Registers,
@@ -609,6 +609,11 @@ impl DataPlane for XdpPlane {
 
     fn answer(&mut self, answer: &Answer<'_>) {
         self.engine.answer(answer, &mut self.wire);
+        self.wire.flush();
+    }
+
+    fn send_foreign(&mut self, to: SocketAddr, bytes: &[u8]) {
+        self.wire.send(to, bytes);
         self.wire.flush();
     }
 

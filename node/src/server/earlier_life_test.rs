@@ -1,9 +1,10 @@
 //! What was recorded in an earlier cluster of the same name and secret does nothing in the next: whoever recorded it
 //! knows no key. Without TLS, over real sockets.
 use crate::keys::{ClusterKeys, SecretFile};
+use quorumwire_client::planes::{Requests, Settings, lineage};
 use quorumwire_interfaces::{
-    Command, DataPlane, EntryKind, Grant, GroupId, Index, Lineage, PlanePeer, Registers, ReplicaId,
-    Term,
+    Command, DataPlane, EntryKind, Grant, GroupId, Index, Lineage, PlaneEvent, PlanePeer,
+    Registers, ReplicaId, Term,
 };
 use quorumwire_plane_socket::{Options, SocketPlane};
 use std::net::{SocketAddr, UdpSocket};
@@ -127,4 +128,55 @@ fn entries_recorded_in_an_earlier_life_are_not_stored_in_the_next() {
     // Nor are those of a cluster that had no number taken by one that has.
     let (registers, _) = replayed(&recorded(Lineage::default()), next);
     assert_eq!(registers.last_index, Index(2));
+}
+
+/// A client's request goes to a plane that is off, which hands it to its host: how many it has handed over, and how many it
+/// has refused for their tag.
+fn taken(request: &[u8], lineage: Lineage) -> (u64, u64) {
+    let attacker = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut replica = plane(lineage);
+    let to = replica.local_address().unwrap();
+    attacker.send_to(request, to).unwrap();
+    let begun = Instant::now();
+    loop {
+        let mut requests = 0;
+        replica.poll(16, &mut |event| {
+            requests += u64::from(matches!(event, PlaneEvent::Request { .. }));
+        });
+        let mut refused = 0;
+        let shown: &dyn DataPlane = &replica;
+        shown.counters(&mut |name, count| {
+            refused += if name.ends_with("tag") { count } else { 0 };
+        });
+        if requests + refused > 0 {
+            return (requests, refused);
+        }
+        assert!(begun.elapsed() < DEADLINE);
+    }
+}
+
+#[test]
+fn a_clients_request_recorded_in_an_earlier_life_is_not_taken_in_the_next() {
+    let (earlier, next) = (Lineage(0xa), Lineage(0xb));
+    let file = secret().of_clients_files();
+    let recorded = |lineage| {
+        let replica = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut settings = Settings::new(vec![replica], file);
+        settings.group = GroupId(1);
+        let mut client = Requests::new(settings, 1);
+        let now = Duration::ZERO;
+        client
+            .submit(now, b"of the earlier life", false)
+            .expect("short");
+        let (_, question) = client.out.pop().expect("it asks which cluster this is");
+        let told = lineage::tell(&file, &question, lineage).expect("it has the key");
+        client.receive(now, replica, &told);
+        let (_, request) = client.out.pop().expect("it knows now");
+        request
+    };
+    assert_eq!(taken(&recorded(earlier), earlier), (1, 0));
+    assert_eq!(taken(&recorded(earlier), next), (0, 1));
+    // Before the cluster had a number, clients signed with what their file says.
+    assert_eq!(taken(&recorded(Lineage::default()), next), (0, 1));
+    assert_eq!(taken(&recorded(next), Lineage::default()), (0, 1));
 }

@@ -2,6 +2,7 @@
 use super::core::Origin;
 use crate::keys::ClusterKeys;
 use crate::report::DataPlaneReport;
+use quorumwire_client::planes::lineage;
 use quorumwire_control::Engage;
 use quorumwire_group::PlaneOptions;
 use quorumwire_interfaces::{DataPlane, GroupId, Lineage, PlaneKeyPair, PlaneKeys};
@@ -41,6 +42,16 @@ pub struct Plane {
     lineage: Lineage,
     /// What replicas sign with in place of what the secret file says.
     agreed: Option<PlaneKeyPair>,
+    /// What came that was none of the plane's packets.
+    foreign: ForeignCounters,
+}
+
+/// What became of datagrams that are none of the plane's packets: clients ask with them which cluster this is.
+#[derive(Clone, Copy, Default)]
+struct ForeignCounters {
+    told: u64,
+    not_begun: u64,
+    unknown: u64,
 }
 
 impl Plane {
@@ -69,6 +80,23 @@ impl Plane {
             from_file: None,
             lineage: Lineage::default(),
             agreed: None,
+            foreign: ForeignCounters::default(),
+        }
+    }
+
+    /// Tells clients that have asked for it the cluster's lineage; `begun`: the log says which cluster this is.
+    pub fn tell_lineage(&mut self, begun: bool) {
+        for foreign in std::mem::take(&mut self.log.brought.foreign) {
+            let keys = self.from_file.as_ref().map(ClusterKeys::of_clients_files);
+            let answer = keys.and_then(|keys| lineage::tell(&keys, &foreign.bytes, self.lineage));
+            match answer {
+                None => self.foreign.unknown += 1,
+                Some(_) if !begun => self.foreign.not_begun += 1,
+                Some(answer) => {
+                    self.foreign.told += 1;
+                    self.log.send_foreign(foreign.from, &answer);
+                }
+            }
         }
     }
 
@@ -146,6 +174,13 @@ impl Plane {
         let (entries, commands) = self.log.bundles();
         counters.insert("plane_bundles".to_owned(), entries);
         counters.insert("plane_commands_bundled".to_owned(), commands);
+        let foreign = [
+            ("plane_lineage_told", self.foreign.told),
+            ("plane_foreign_dropped_not_begun", self.foreign.not_begun),
+            ("plane_foreign_dropped_unknown", self.foreign.unknown),
+            ("plane_foreign_dropped_full", self.log.foreign_dropped()),
+        ];
+        counters.extend(foreign.map(|(name, count)| (name.to_owned(), count)));
         counters
     }
 }

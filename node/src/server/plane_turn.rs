@@ -119,6 +119,10 @@ impl Core {
         for request in &requests {
             self.take_plane_request(request);
         }
+        let begun = !self.replica.membership().members.is_empty();
+        if let Some(plane) = &mut self.plane {
+            plane.tell_lineage(begun);
+        }
     }
 
     /// What the plane has told came before this moment: a voter's promise to a leader counts from after
@@ -208,6 +212,7 @@ impl Core {
             asked,
             requests: _,
             behind,
+            foreign: _,
         } = &mut plane.log.brought;
         let records = records.split().freeze();
         let (asked, behind) = (std::mem::take(asked), std::mem::take(behind));

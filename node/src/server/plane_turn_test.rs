@@ -194,6 +194,8 @@ impl DataPlane for Alone {
 
     fn answer(&mut self, _: &Answer<'_>) {}
 
+    fn send_foreign(&mut self, _: SocketAddr, _: &[u8]) {}
+
     fn counters(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::keys::{ClusterKeys, SecretFile};
 use crate::server::plane::Plane;
 use crate::server::plane_turn::tests::core_of_one;
+use quorumwire_client::planes::lineage;
 use quorumwire_control::LeaveReason;
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, Grant, GroupId, Incarnation, Index, Limits, Lineage, PlaneError,
@@ -198,6 +199,9 @@ struct Inside {
     /// The keys it had when it was told to stop.
     stopped_with: Option<PlaneKeys>,
     refuses: bool,
+    /// Datagrams of others that wait, and those that the host has sent.
+    foreign: Vec<Vec<u8>>,
+    sent: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, Default)]
@@ -262,8 +266,15 @@ impl DataPlane for Shown {
         Ok(())
     }
 
-    fn poll(&mut self, _: usize, _: &mut dyn FnMut(PlaneEvent<'_>)) -> usize {
-        0
+    fn poll(&mut self, _: usize, sink: &mut dyn FnMut(PlaneEvent<'_>)) -> usize {
+        let foreign = std::mem::take(&mut self.0.lock().unwrap().foreign);
+        for bytes in &foreign {
+            sink(PlaneEvent::Foreign {
+                from: SocketAddr::from(([192, 0, 2, 1], 1)),
+                bytes,
+            });
+        }
+        foreign.len()
     }
 
     fn persisted(&mut self, _: Index) -> Result<(), PlaneError> {
@@ -275,6 +286,10 @@ impl DataPlane for Shown {
     }
 
     fn answer(&mut self, _: &Answer<'_>) {}
+
+    fn send_foreign(&mut self, _: SocketAddr, bytes: &[u8]) {
+        self.0.lock().unwrap().sent.push(bytes.to_vec());
+    }
 
     fn counters(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
@@ -454,9 +469,9 @@ fn without_tls_each_lineage_has_keys_of_its_own() {
         let (key, other) = (shown.keys().cluster.key, shown.keys().cluster.other);
         let is_new = |key| !seen.iter().any(|it| it.key == key || it.other == Some(key));
         assert!(is_new(key) && is_new(other.unwrap()) && Some(key) != other);
-        seen.push(shown.keys().cluster);
-        // A client does not know which lineage it talks to.
-        assert!(shown.keys().clients == from_file(1).for_planes(Lineage::default()).clients);
+        let (key, other) = (shown.keys().clients.key, shown.keys().clients.other);
+        assert!(is_new(key) && is_new(other.unwrap()) && Some(key) != other);
+        seen.extend([shown.keys().cluster, shown.keys().clients]);
     }
     // A rotation keeps to it.
     own.plane.as_mut().unwrap().set_keys(&from_file(2));
@@ -511,4 +526,50 @@ fn a_key_goes_to_whom_is_asked_to_engage_and_to_nobody_else() {
     assert!(asks_to_engage(&Body::EngageOffer { start_index }));
     assert!(!asks_to_engage(&vote(false)));
     assert!(!asks_to_engage(&Body::TransferNow));
+}
+
+/// What is sent when these datagrams have come, and what is counted: told, not begun, unknown, full.
+fn asked(
+    plane: &mut Plane,
+    shown: &Shown,
+    begun: bool,
+    foreign: Vec<Vec<u8>>,
+) -> (Vec<Vec<u8>>, [u64; 4]) {
+    shown.0.lock().unwrap().foreign = foreign;
+    plane.log.poll();
+    plane.tell_lineage(begun);
+    let counters = plane.counters();
+    let names = [
+        "plane_lineage_told",
+        "plane_foreign_dropped_not_begun",
+        "plane_foreign_dropped_unknown",
+        "plane_foreign_dropped_full",
+    ];
+    let sent = std::mem::take(&mut shown.0.lock().unwrap().sent);
+    (sent, names.map(|name| counters[name]))
+}
+
+#[test]
+fn clients_are_told_the_lineage_once_there_is_a_cluster_and_only_those_with_the_key() {
+    let (mut core, shown) = core(true);
+    let plane = core.plane.as_mut().unwrap();
+    plane.set_lineage(Lineage(0xa));
+    let file = from_file(1).of_clients_files();
+    let question = [3; 16];
+    let ask = lineage::ask(&file, question).to_vec();
+    let (sent, counters) = asked(plane, &shown, false, vec![ask.clone()]);
+    assert_eq!((sent, counters), (vec![], [0, 1, 0, 0]), "no members yet");
+    let mut wrong = ask.clone();
+    wrong[20] ^= 1;
+    let foreign = vec![ask.clone(), wrong, b"get x\r\n".to_vec(), vec![0; 65]];
+    let (sent, counters) = asked(plane, &shown, true, foreign);
+    assert_eq!(counters, [1, 1, 2, 1]);
+    let told: Vec<_> = sent
+        .iter()
+        .map(|it| lineage::told(&file, it, question))
+        .collect();
+    assert_eq!(told, [Some(Lineage(0xa))]);
+    // Many at once are not all looked at.
+    let (sent, counters) = asked(plane, &shown, true, vec![ask; 100]);
+    assert_eq!((sent.len(), counters), (64, [65, 1, 2, 37]));
 }

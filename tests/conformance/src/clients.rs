@@ -170,18 +170,25 @@ pub fn a_follower_sends_requests_on<F: Fabric>() {
     assert_eq!(cluster.hosts[0].entries.len(), 2);
 }
 
-/// What speaks another protocol is the host's, engaged or not; the plane says nothing to it.
+/// What speaks another protocol is the host's, engaged or not; the plane says nothing to it, but what the host does.
 pub fn foreign_datagrams_are_the_hosts<F: Fabric>() {
     let mut cluster = Cluster::<F>::engaged(2);
     let set = b"\x00\x01\x00\x00\x00\x01\x00\x00set k 0 0 1\r\nx\r\n";
     cluster.fabric.send_from_outside(0, set);
     cluster.settle();
+    let outside = cluster.fabric.outside();
+    cluster.fabric.plane(0).send_foreign(outside, b"engaged");
+    let said = cluster.fabric.receive_outside();
+    assert_eq!(said.as_deref(), Some(&b"engaged"[..]));
     cluster.fabric.plane(0).disengage();
     cluster.fabric.send_from_outside(0, b"x");
     cluster.settle();
     assert_eq!(cluster.hosts[0].foreign, [&set[..], b"x"]);
     assert!(cluster.fabric.receive_outside().is_none());
     assert!(cluster.sent.is_empty());
+    cluster.fabric.plane(0).send_foreign(outside, b"off");
+    let said = cluster.fabric.receive_outside();
+    assert_eq!(said.as_deref(), Some(&b"off"[..]));
 }
 
 /// A plane that is off takes no request, not before its first grant either; its host does.

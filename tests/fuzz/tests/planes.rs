@@ -1,11 +1,11 @@
 //! What a client of data planes takes from whoever answers: signed answers in any order, repeated, contradicting, of
 //! other commands, and bytes that nobody signed. What it says of each command is so.
 
-use quorumwire_client::planes::{ClientKeys, Error, Requests, Settings, Ticket, WINDOW};
+use quorumwire_client::planes::{ClientKeys, Error, Requests, Settings, Ticket, WINDOW, lineage};
 use quorumwire_fastpath::{Engine, Options, Outbox, PIECE_BYTES_MAX};
 use quorumwire_fuzz_tests::{ITERATIONS, Outcomes, Seed, fuzz, grown};
 use quorumwire_interfaces::{
-    Answer, EntryKind, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys, Reason,
+    Answer, EntryKind, GroupId, Index, Lineage, PlaneEvent, PlaneKeyPair, PlaneKeys, Reason,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -75,6 +75,9 @@ fn seeds() -> [Seed; 8] {
     ]
 }
 
+/// Of the cluster; replicas tell it at once.
+const LINEAGE: Lineage = Lineage(7);
+
 fn keys(byte: u8) -> PlaneKeyPair {
     PlaneKeyPair {
         epoch: 1,
@@ -136,7 +139,7 @@ impl World {
         let mut engine = Engine::new(options).expect("good options");
         engine.set_keys(&PlaneKeys {
             cluster: keys(1),
-            clients: keys(9),
+            clients: lineage::keys_of(&keys(9), LINEAGE),
         });
         Self {
             requests: Requests::new(Settings::new((0..3).map(replica).collect(), keys(9)), 7),
@@ -220,9 +223,19 @@ impl World {
         }
     }
 
-    /// What the client has sent since the last look.
+    /// What the client has sent since the last look, and what it sends when it is told which cluster this is.
     fn look_at_what_is_asked(&mut self) {
+        while !self.requests.out.is_empty() {
+            self.look_once();
+        }
+    }
+
+    fn look_once(&mut self) {
         for (to, datagram) in std::mem::take(&mut self.requests.out) {
+            if let Some(told) = lineage::tell(&keys(9), &datagram, LINEAGE) {
+                self.requests.receive(self.now, to, &told);
+                continue;
+            }
             let mut nothing = Sent::default();
             let (asked, commands) = (&mut self.asked, &mut self.commands);
             self.engine

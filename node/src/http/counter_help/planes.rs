@@ -91,7 +91,19 @@ pub const PLANES: &[(&str, &str)] = &[
     ),
     (
         "plane_foreign",
-        "Datagrams to the data plane that are none of its protocol",
+        "Datagrams to the data plane that are none of its protocol, clients' questions for the lineage among them",
+    ),
+    (
+        "plane_foreign_dropped_full",
+        "Of these, those dropped because 64 waited for the server already, or they have more than 64 bytes",
+    ),
+    (
+        "plane_foreign_dropped_not_begun",
+        "Questions for the lineage dropped because this replica belongs to no cluster yet",
+    ),
+    (
+        "plane_foreign_dropped_unknown",
+        "Foreign datagrams dropped because they are no question for the lineage, or not signed with the clients' key",
     ),
     (
         "plane_gap",
@@ -108,6 +120,10 @@ pub const PLANES: &[(&str, &str)] = &[
     (
         "plane_history",
         "Entries not stored because the one before is not what the leader means",
+    ),
+    (
+        "plane_lineage_told",
+        "Times that a client of the data plane was told the cluster's lineage",
     ),
     (
         "plane_lost_answer_changed",
