@@ -20,6 +20,8 @@ pub struct Checks {
     committed: Vec<(Term, u32, Term)>,
     /// I2: the entries ever written at each index: term, checksum and the term before.
     written: Vec<Vec<(Term, u32, Option<Term>)>>,
+    /// Who has written a first entry.
+    first_written_by: BTreeSet<ReplicaId>,
     /// I11: the highest term in which each life has said anything.
     terms_said: BTreeMap<(ReplicaId, Incarnation), Term>,
     /// I10: each life's last vote.
@@ -178,6 +180,9 @@ impl Checks {
         let mut previous = None;
         for entry in entries {
             let at = place(entry.index);
+            if at == 0 {
+                self.first_written_by.insert(peer.id);
+            }
             if self.written.len() <= at {
                 self.written.resize(at + 1, Vec::new());
             }
@@ -498,9 +503,18 @@ impl Checks {
         });
     }
 
-    /// A process starts anew: what was asked of it before is forgotten.
-    pub fn starts(&mut self, peer: Peer) {
+    /// A process starts anew: what was asked of it before is forgotten. So is a first entry that it lost before it was
+    /// durable, if nobody else has written it: the next one has another lineage, which is drawn by chance.
+    pub fn starts(&mut self, peer: Peer, last_index: Index) {
         self.reads.retain(|(id, _), _| *id != peer.id);
+        let is_alone = self.first_written_by.iter().eq([&peer.id]);
+        if last_index == Index(0) && is_alone && self.committed.len() <= 1 {
+            self.first_written_by.clear();
+            self.written.clear();
+            self.committed.clear();
+            self.membership = None;
+            self.lineage = Lineage::default();
+        }
     }
 
     /// I9: every replica's answer at an index is the same.

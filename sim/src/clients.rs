@@ -206,6 +206,10 @@ impl World {
         if asked.operation == Operation::Get {
             return self.serve_read(place, operation);
         }
+        if process.waits_since_fast_term() {
+            self.counts.see("write refused as busy"); // a server lets it wait
+            return self.refuse(place, operation);
+        }
         self.begin_term(place);
         self.tick_before_write(place, clock);
         let Some(process) = &mut self.machines[place].process else {
@@ -244,6 +248,10 @@ impl World {
     /// A client that does not wait for answers sends this many commands.
     pub fn serve_flood(&mut self, place: usize, commands: u16) {
         let clock = self.machines[place].clock(self.now);
+        let process = self.machines[place].process.as_ref();
+        if process.is_some_and(|it| it.waits_since_fast_term()) {
+            return;
+        }
         self.begin_term(place);
         self.tick_before_write(place, clock);
         for number in 0..commands {

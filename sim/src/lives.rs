@@ -200,7 +200,7 @@ impl World {
         if self.machines[place]
             .process
             .as_ref()
-            .is_some_and(|it| it.journal.full)
+            .is_some_and(|it| it.journal.full || it.waits_since_fast_term())
         {
             return;
         }

@@ -503,6 +503,13 @@ impl Process {
         self.plane.is_some() && self.replica.fast_term().is_some_and(|fast| fast.leading)
     }
 
+    /// Writes of the last fast term, which is over, wait to go the ordinary way: nothing goes before them, because a tick
+    /// may be among them that what comes now relies on.
+    #[must_use]
+    pub fn waits_since_fast_term(&self) -> bool {
+        !self.leads_fast_term() && self.plane.as_ref().is_some_and(|it| !it.log.is_idle())
+    }
+
     /// The plane's registers, if they are of this term; also while it is being stopped.
     #[must_use]
     pub fn plane_registers(&self) -> Option<Registers> {

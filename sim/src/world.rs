@@ -497,7 +497,9 @@ impl World {
                     let line = format!("starts as {peer:?}");
                     self.say(place, &line);
                 }
-                self.checks.starts(peer);
+                let process = self.machines[place].process.as_ref();
+                let last_index = process.map_or(Index(0), |it| it.replica.last_index());
+                self.checks.starts(peer, last_index);
                 if self.votes_alone(place) {
                     self.counts.see("only voter started");
                 }
