@@ -7,7 +7,7 @@ mod plane;
 mod proposals;
 
 pub use plane::{
-    AnswerTooLong, Asked, Brought, FOREIGN_BYTES_MAX, FOREIGN_MAX, Foreign, Plane, PlaneOptions,
+    AnswerTooLong, Asked, Brought, ForeignDropped, Plane, PlaneOptions, QUESTIONS_MAX, Question,
     Request, Submission,
 };
 pub use proposals::{Proposal, Proposals, Settled};

@@ -7,7 +7,7 @@ use quorumwire_interfaces::{
     Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent,
     PlanePeer, Registers, ReplicaId, Term,
 };
-use quorumwire_wire::Tick;
+use quorumwire_wire::{LineagePacket, Tick};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -100,18 +100,6 @@ impl Request {
     }
 }
 
-impl Brought {
-    /// Whether there is room for it.
-    fn keep_foreign(&mut self, from: SocketAddr, bytes: &[u8]) -> bool {
-        let has_room = self.foreign.len() < FOREIGN_MAX && bytes.len() <= FOREIGN_BYTES_MAX;
-        if has_room {
-            let bytes = Bytes::copy_from_slice(bytes);
-            self.foreign.push(Foreign { from, bytes });
-        }
-        has_room
-    }
-}
-
 impl Asked {
     /// Whoever asked waits for its place; `origin`: where the answer goes.
     #[must_use]
@@ -137,22 +125,29 @@ pub struct Brought {
     pub requests: Vec<Request>,
     /// Who asks for what its ring no longer holds.
     pub behind: Vec<ReplicaId>,
-    /// Short datagrams that are none of the plane's packets; at most [`FOREIGN_MAX`].
-    pub foreign: Vec<Foreign>,
+    /// Clients' questions for the lineage; at most [`QUESTIONS_MAX`].
+    pub questions: Vec<Question>,
 }
 
-/// Most foreign datagrams that wait for the host to look at them.
-pub const FOREIGN_MAX: usize = 64;
-/// Longest one that is kept, in bytes.
-pub const FOREIGN_BYTES_MAX: usize = 64;
+/// Most questions that wait for the host to look at them.
+pub const QUESTIONS_MAX: usize = 64;
 
-/// A datagram that is none of the plane's packets.
+/// A client asks which cluster this is, if the host finds that it has the key.
 #[derive(Clone, Debug)]
-pub struct Foreign {
-    /// Who sent it.
+pub struct Question {
+    /// Who asks.
     pub from: SocketAddr,
     /// The datagram.
     pub bytes: Bytes,
+}
+
+/// Datagrams that are none of the plane's packets, and came to nothing.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ForeignDropped {
+    /// Too many questions waited.
+    pub full: u64,
+    /// They were no questions.
+    pub unknown: u64,
 }
 
 /// How a plane is used.
@@ -205,7 +200,7 @@ pub struct Plane<O, P: DataPlane + ?Sized> {
     /// Entries made of several commands, and these.
     bundles: u64,
     bundled: u64,
-    foreign_dropped: u64,
+    foreign_dropped: ForeignDropped,
     place: Box<P>,
 }
 
@@ -239,7 +234,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             ticks_waiting: 0,
             bundles: 0,
             bundled: 0,
-            foreign_dropped: 0,
+            foreign_dropped: ForeignDropped::default(),
             place,
         }
     }
@@ -448,16 +443,23 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
                 brought.behind.extend(slots.get(usize::from(slot)));
             }
             PlaneEvent::Request { .. } => brought.requests.extend(Request::of(&event)),
+            PlaneEvent::Foreign { bytes, .. } if LineagePacket::decode(bytes).is_none() => {
+                dropped.unknown += 1;
+            }
+            PlaneEvent::Foreign { .. } if brought.questions.len() >= QUESTIONS_MAX => {
+                dropped.full += 1;
+            }
             PlaneEvent::Foreign { from, bytes } => {
-                *dropped += u64::from(!brought.keep_foreign(from, bytes));
+                let bytes = Bytes::copy_from_slice(bytes);
+                brought.questions.push(Question { from, bytes });
             }
             PlaneEvent::Committed(_) => {} // the registers say it
         });
     }
 
-    /// Foreign datagrams for which there was no room.
+    /// What came to nothing of what was none of its packets.
     #[must_use]
-    pub const fn foreign_dropped(&self) -> u64 {
+    pub const fn foreign_dropped(&self) -> ForeignDropped {
         self.foreign_dropped
     }
 

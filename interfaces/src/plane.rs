@@ -303,8 +303,7 @@ pub trait DataPlane: Send {
     /// Answers a client. Lost ones are asked for again by the client.
     fn answer(&mut self, answer: &Answer<'_>);
 
-    /// Sends a datagram that is none of the plane's packets from where the plane listens. Whether it arrives is
-    /// for the receiver to find out.
+    /// Sends a datagram that is none of the plane's packets, from the plane's own address. It may be lost.
     fn send_foreign(&mut self, to: SocketAddr, bytes: &[u8]);
 
     /// What it has done, taken and dropped since it was made, by name; what a name counts is packets

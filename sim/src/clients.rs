@@ -249,7 +249,7 @@ impl World {
     pub fn serve_flood(&mut self, place: usize, commands: u16) {
         let clock = self.machines[place].clock(self.now);
         let process = self.machines[place].process.as_ref();
-        if process.is_some_and(|it| it.waits_since_fast_term()) {
+        if process.is_some_and(crate::machine::Process::waits_since_fast_term) {
             return;
         }
         self.begin_term(place);

@@ -413,7 +413,11 @@ impl Machine {
         };
         self.process = Some(Process::new(replica, store, wal, ready.snapshots));
         if let Some(process) = &mut self.process {
-            process.plane = plane;
+            let lineage = process.replica.lineage_in_log();
+            process.plane = plane.map(|mut plane| {
+                plane.set_lineage(lineage);
+                plane
+            });
             process.is_older = is_older;
             process.applied = applied;
             process.log_time = log_time;

@@ -4,12 +4,13 @@ use crate::machine::{GROUP, Origin};
 use crate::plan::Settings;
 use crate::planted::mutant;
 use crate::random::mix;
+use quorumwire_client::planes::lineage;
 use quorumwire_control::Engage;
 use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
 use quorumwire_group::{PlaneOptions, Request};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Grant, Index, Limits, PlaneError, PlaneEvent, PlaneKeyPair,
-    PlaneKeys, Registers, ReplicaId, Term,
+    Answer, Command, DataPlane, Grant, Index, Limits, Lineage, PlaneError, PlaneEvent,
+    PlaneKeyPair, PlaneKeys, Registers, ReplicaId, Term,
 };
 use quorumwire_wire::packet::{FLAG_BLIND, HEADER_BYTES, Header, Kind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -51,6 +52,8 @@ pub struct Place {
     behind: Vec<u8>,
     /// Clients' requests that it could not take.
     requests: Vec<Request>,
+    /// Clients' questions for the lineage.
+    questions: Vec<(SocketAddr, Vec<u8>)>,
     /// It had no room for a command.
     pub was_full: bool,
 }
@@ -111,6 +114,12 @@ impl DataPlane for Place {
                 payload: &request.payload,
             });
         }
+        for (from, bytes) in self.questions.drain(..) {
+            counted(PlaneEvent::Foreign {
+                from,
+                bytes: &bytes,
+            });
+        }
         self.engine.take(&mut counted);
         events
     }
@@ -140,6 +149,10 @@ impl DataPlane for Place {
 pub struct Plane {
     /// What carries the log.
     pub log: quorumwire_group::Plane<Origin, Place>,
+    /// Those of the secret file.
+    files: PlaneKeys,
+    /// The cluster that clients' keys are for.
+    lineage: Lineage,
     held: bool,
     /// The entry behind which it was engaged.
     pub start_index: Index,
@@ -222,6 +235,7 @@ impl Plane {
             outgoing: Outgoing::default(),
             behind: Vec::new(),
             requests: Vec::new(),
+            questions: Vec::new(),
             was_full: false,
         };
         let options = PlaneOptions {
@@ -241,6 +255,8 @@ impl Plane {
         }
         Ok(Self {
             log,
+            files: keys(settings.seed, stage),
+            lineage: Lineage::default(),
             held,
             start_index: Index(0),
             shown: Registers::default(),
@@ -253,7 +269,35 @@ impl Plane {
 
     /// Signs and checks with the keys of this stage.
     pub fn set_keys(&mut self, seed: u64, stage: u64) {
-        self.log.place_mut().set_keys(&keys(seed, stage));
+        self.files = keys(seed, stage);
+        self.give_keys();
+    }
+
+    /// The log says which cluster it is.
+    pub fn set_lineage(&mut self, lineage: Lineage) {
+        self.lineage = lineage;
+        self.give_keys();
+    }
+
+    fn give_keys(&mut self) {
+        let clients = lineage::keys_of(&self.files.clients, self.lineage);
+        self.log.place_mut().set_keys(&PlaneKeys {
+            clients,
+            ..self.files
+        });
+    }
+
+    /// Tells clients that have asked which cluster this is; how many.
+    pub fn tell_lineage(&mut self, was_listed: bool) -> u64 {
+        let mut told = 0;
+        for question in std::mem::take(&mut self.log.brought.questions) {
+            let answer = lineage::tell(&self.files.clients, &question.bytes, self.lineage);
+            if let Some(answer) = answer.filter(|_| was_listed) {
+                told += 1;
+                self.log.send_foreign(question.from, &answer);
+            }
+        }
+        told
     }
 
     /// Whether the plane runs now as it was asked to.
@@ -326,12 +370,16 @@ impl Plane {
             outgoing,
             behind,
             requests,
+            questions,
             ..
         } = self.log.place_mut();
         let mut sink = |event: PlaneEvent<'_>| match event {
             PlaneEvent::Behind(slot) => behind.push(slot),
             PlaneEvent::Request { .. } if requests.len() < REQUESTS_MAX => {
                 requests.extend(Request::of(&event));
+            }
+            PlaneEvent::Foreign { from, bytes } if questions.len() < REQUESTS_MAX => {
+                questions.push((from, bytes.to_vec()));
             }
             PlaneEvent::Request { .. }
             | PlaneEvent::Entry(_)

@@ -20,6 +20,8 @@ impl World {
         let Some(plane) = &mut process.plane else {
             return;
         };
+        let told = plane.tell_lineage(process.replica.was_listed());
+        self.counts.see_many("lineage told", told);
         for request in std::mem::take(&mut plane.log.brought.requests) {
             self.counts.see("plane left a request to software");
             let origin = Origin::Plane(request.from, request.session, request.sequence);

@@ -31,6 +31,7 @@ const OUTCOMES: &[&str] = &[
     "killed with an answer and nothing else",
     "lease read",
     "lease read, clocks at the documented bound",
+    "lineage told",
     "log cut",
     "longer promise waited for",
     "member moved",

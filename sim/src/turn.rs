@@ -10,7 +10,7 @@ use quorumwire_group::Settled;
 use quorumwire_interfaces::{Index, LogTime, Term};
 use quorumwire_kv::Command;
 use quorumwire_sessions::Outcome;
-use quorumwire_wire::{RecordKind, Tick, commands_of};
+use quorumwire_wire::{Membership, RecordKind, Tick, commands_of};
 
 /// A command of an entry that is being applied.
 pub struct Applying<'a> {
@@ -210,6 +210,25 @@ impl World {
         self.die_if_doomed(place);
     }
 
+    fn membership_changed(&mut self, place: usize, membership: &Membership) {
+        let machine = &mut self.machines[place];
+        let me = machine.peer;
+        let member = membership.member(me.id);
+        if member.is_some_and(|m| m.incarnation == me.incarnation) {
+            machine.mark.get_or_insert(me.incarnation);
+        }
+        if let Some(process) = &mut machine.process
+            && let Some(plane) = &mut process.plane
+        {
+            plane.set_lineage(process.replica.lineage_in_log());
+        }
+        self.counts.see("membership changed");
+        if membership.voters().count() == 1 {
+            self.counts.see("one voter left, or first");
+        }
+        self.first_entry_made();
+    }
+
     fn carry_out_one(&mut self, place: usize, output: Output) {
         let now = self.now;
         let Some(process) = &mut self.machines[place].process else {
@@ -262,19 +281,7 @@ impl World {
             Output::OtherLineage { from, lineage } => {
                 panic!("{from:?} is of lineage {lineage}, and there is one cluster")
             }
-            Output::MembershipChanged(membership) => {
-                let machine = &mut self.machines[place];
-                let me = machine.peer;
-                let member = membership.member(me.id);
-                if member.is_some_and(|m| m.incarnation == me.incarnation) {
-                    machine.mark.get_or_insert(me.incarnation);
-                }
-                self.counts.see("membership changed");
-                if membership.voters().count() == 1 {
-                    self.counts.see("one voter left, or first");
-                }
-                self.first_entry_made();
-            }
+            Output::MembershipChanged(membership) => self.membership_changed(place, &membership),
             Output::ReadSnapshot {
                 to,
                 last_index,

@@ -1,5 +1,6 @@
 //! How a client of planes learns which cluster it asks: one small datagram there, one back. They are none of the planes'
-//! packets, so every plane leaves them to its host. The tag is the business of whoever has the keys.
+//! packets, so every plane leaves them to its host. For this no plane needs to know their fields, and they stand here and not
+//! in `format.toml`. The tag is the business of whoever has the keys.
 use quorumwire_interfaces::Lineage;
 
 /// Bytes before the tag.

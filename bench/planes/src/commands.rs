@@ -24,7 +24,7 @@ const SET: u8 = 0x11;
 pub fn keys_for(replica: SocketAddr, file: &Path) -> Result<PlaneKeyPair> {
     let keys = load_keys(file)?;
     match lineage::keys_told_by(replica, &keys) {
-        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(keys), // a program alone tells none
+        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(keys), // programs of `alone` tell none
         told => Ok(told?),
     }
 }

@@ -2,8 +2,8 @@
 //! of the same name and secret, too. So a client first asks a replica for the cluster's lineage, and signs its requests with
 //! a key that is made from both. What was recorded in an earlier life of the cluster is then nothing in the next.
 //!
-//! Question and answer are signed with a key that is made from the file's. Who records an answer cannot use it again: the
-//! answer repeats the question, and a client draws a new one each time.
+//! Question and answer are signed with a key that is made from the file's. Whoever records an answer cannot use it again: it
+//! repeats the question, and a client draws a new one after each answer.
 use hkdf::Hkdf;
 use quorumwire_interfaces::{Lineage, PlaneKeyPair};
 use quorumwire_wire::{
@@ -73,8 +73,13 @@ pub fn told(file: &PlaneKeyPair, datagram: &[u8], question: Question) -> Option<
     }
 }
 
-/// The keys for requests to the replica at an address, of those in a file: asks it up to 10 times in a second. For whoever
-/// makes requests without a [`super::PlaneClient`], which asks by itself.
+/// Whether a datagram is a question or an answer of somebody with the key.
+pub(super) fn is_authentic(file: &PlaneKeyPair, datagram: &[u8]) -> bool {
+    open(file, datagram).is_some()
+}
+
+/// Asks a replica for the lineage, up to 10 times in a second, and makes the keys for requests to it. For whoever makes
+/// requests without a [`super::PlaneClient`], which asks by itself.
 ///
 /// # Errors
 ///
@@ -99,8 +104,11 @@ pub fn keys_told_by(replica: SocketAddr, file: &PlaneKeyPair) -> io::Result<Plan
                     return Ok(keys_of(file, lineage));
                 }
             }
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::thread::sleep(TRY),
-            Err(_) => {}
+            Err(error) => match error.kind() {
+                ErrorKind::ConnectionRefused => std::thread::sleep(TRY),
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                _ => return Err(error),
+            },
         }
     }
     let text = format!("{replica} does not tell the cluster's lineage");

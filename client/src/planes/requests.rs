@@ -37,7 +37,7 @@ pub struct Ticket(u64);
 /// What a client has done and not done, since its start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
-    /// Datagrams sent.
+    /// Requests sent, pieces of commands among them.
     pub sent: u64,
     /// Of these, those sent again.
     pub sent_again: u64,
@@ -77,8 +77,7 @@ struct Pending {
     sent_blind: bool,
     /// It was sent, or a piece of it was.
     sent: bool,
-    /// It was, more than once: what becomes of one try says nothing of the
-    /// others.
+    /// It was sent more than once, or a piece of it was: what becomes of one try says nothing of the others.
     sent_again: bool,
     /// Those of a long command.
     pieces: Option<Pieces>,
@@ -216,6 +215,12 @@ impl Requests {
         (!is_pending).then_some(Err(Error::UnknownTicket))
     }
 
+    /// Whether a command waits until it is known which cluster this is.
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        self.pending.values().any(|it| !it.sent)
+    }
+
     /// Commands without an answer.
     #[must_use]
     pub fn pending_count(&self) -> usize {
@@ -264,6 +269,7 @@ impl Requests {
             self.counters.dropped_not_awaited += 1;
             return;
         };
+        self.cluster.is_answered();
         if let Some(number) = answer.piece {
             let is_new = pending.pieces.as_mut().is_some_and(|it| it.keep(number));
             if !is_new {
@@ -294,7 +300,12 @@ impl Requests {
     /// A replica says which cluster it is of.
     fn told(&mut self, now: Since, datagram: &[u8]) {
         let Some(news) = self.cluster.told(datagram) else {
-            self.counters.dropped_not_authentic += 1;
+            // The same question may have been answered twice.
+            if self.cluster.is_authentic(datagram) {
+                self.counters.dropped_not_awaited += 1;
+            } else {
+                self.counters.dropped_not_authentic += 1;
+            }
             return;
         };
         self.asking = asking(self.cluster.keys());
@@ -307,6 +318,8 @@ impl Requests {
 
     /// What was sent before the cluster was known was signed with another key.
     fn send_what_waited(&mut self, now: Since) {
+        // It may be another life of a cluster that had no lineage.
+        self.known_at = None;
         let mut waiting = Vec::new();
         for (sequence, pending) in &mut self.pending {
             pending.asked_in_vain = 0;
@@ -317,7 +330,18 @@ impl Requests {
             }
         }
         for sequence in waiting {
+            self.send_again_later(now, sequence);
             self.send(now, sequence);
+        }
+    }
+
+    /// Something of this command leaves now, for what counts as the first time.
+    fn send_again_later(&mut self, now: Since, sequence: u64) {
+        let wait = self.by_chance_longer(self.settings.retry);
+        if let Some(pending) = self.pending.get_mut(&sequence) {
+            pending.tries = 1;
+            pending.asked_in_vain = 0;
+            pending.next_try = now + wait;
         }
     }
 
@@ -461,22 +485,17 @@ impl Requests {
         if let Some(pending) = self.pending.get_mut(&sequence) {
             pending.next_try = now + wait;
         }
-        let is_told = self.cluster.is_told();
-        if !is_told || !is_first {
+        let is_known = self.cluster.is_known();
+        if !is_known || !is_first {
             self.ask_lineage(now);
         }
-        if is_told || !is_first {
+        if is_known || !is_first {
             self.send(now, sequence);
         }
     }
 
     fn send_more_pieces(&mut self, now: Since, sequence: u64) {
-        let wait = self.by_chance_longer(self.settings.retry);
-        if let Some(pending) = self.pending.get_mut(&sequence) {
-            pending.tries = 1;
-            pending.asked_in_vain = 0;
-            pending.next_try = now + wait;
-        }
+        self.send_again_later(now, sequence);
         self.send(now, sequence);
     }
 

@@ -577,7 +577,7 @@ fn nothing_is_asked_before_the_cluster_is_known() {
     // Whoever recorded the answer can do nothing with it, nor with the question.
     let question = world.requests.counters.lineage_asked;
     world.deliver(*to, answer);
-    assert_eq!(world.requests.counters.dropped_not_authentic, 1);
+    assert_eq!(world.requests.counters.dropped_not_awaited, 1);
     assert_eq!(world.requests.counters.lineage_asked, question);
 }
 
@@ -587,24 +587,75 @@ fn replicas_from_before_lineages_are_asked_as_they_always_were() {
     world.tells = false;
     world.set_keys(keys(9), Lineage::default());
     let ticket = world.submit(b"x");
-    assert!(world.asked().is_empty());
+    assert!(world.asked().is_empty() && world.requests.has_unsent());
     world.wake();
     let asked = world.asked().remove(0);
     world.done(&asked, b"done");
     assert_eq!(world.requests.take(ticket), Some(Ok(b"done".to_vec())));
+    // Only the first command has waited.
+    let ticket = world.submit(b"y");
+    let second = world.asked().remove(0);
+    world.done(&second, b"done");
+    assert_eq!(world.requests.take(ticket), Some(Ok(b"done".to_vec())));
     // They run the new version, and the cluster gets its lineage: the session goes on in it.
     world.tells = true;
     world.set_keys(keys(9), LINEAGE);
-    let ticket = world.submit(b"y");
-    assert!(world.asked().is_empty(), "of another key");
+    let ticket = world.submit(b"z");
+    assert!(world.asked_of_planes().is_empty(), "of another key");
     world.wake();
     world.asked();
     world.wake();
     let again = world.asked().remove(0);
-    assert_eq!((again.session, again.sequence), (asked.session, 2));
+    assert_eq!((again.session, again.sequence), (asked.session, 3));
     world.done(&again, b"done too");
     assert_eq!(world.requests.take(ticket), Some(Ok(b"done too".to_vec())));
     assert_eq!(world.requests.counters.lineage_changes, 0);
+}
+
+#[test]
+fn what_waited_for_the_lineage_is_sent_for_the_first_time_when_it_is_told() {
+    let mut world = World::new(settings());
+    let ticket = world.submit(b"x");
+    let (to, told) = world.told().remove(0);
+    // Just before the question would be sent again.
+    let next = world.requests.next_wake().unwrap();
+    world.now = next.saturating_sub(MILLISECOND);
+    world.deliver(to, &told);
+    let asked = world.asked_of_planes().remove(0);
+    world.now += MILLISECOND * 2;
+    world.requests.time_passed(world.now);
+    assert!(world.asked_of_planes().is_empty(), "not again at once");
+    world.refused(&asked, Reason::Malformed);
+    let refused = Some(Err(Error::Refused(WHY.into())));
+    assert_eq!(world.requests.take(ticket), refused);
+    assert_eq!(world.requests.counters.sent_again, 0);
+    // The same answer once more is nobody's forgery.
+    world.deliver(to, &told);
+    assert_eq!(world.requests.counters.dropped_not_awaited, 1);
+    assert_eq!(world.requests.counters.dropped_not_authentic, 0);
+}
+
+#[test]
+fn a_cluster_that_turns_out_to_have_a_lineage_may_not_know_the_session() {
+    let mut world = World::new(settings());
+    world.set_keys(keys(9), Lineage::default());
+    assert!(!world.goes_blind());
+    assert!(world.goes_blind());
+    // All folders were emptied, and the next cluster has a lineage.
+    world.set_keys(keys(9), LINEAGE);
+    let ticket = world.submit_blind(b"x");
+    let asked = loop {
+        world.wake();
+        if let [asked, ..] = &world.asked()[..] {
+            break asked.clone();
+        }
+    };
+    assert!(!asked.blind);
+    world.refused(&asked, Reason::UnknownSession);
+    assert_eq!(
+        world.requests.take(ticket),
+        Some(Err(Error::OutcomeUnknown))
+    );
 }
 
 #[test]

@@ -45,7 +45,8 @@ impl PlaneClient {
         })
     }
 
-    /// Sends a command; waits only while as many as a session may have are unanswered.
+    /// Sends a command; waits only while as many as a session may have are unanswered. The first one waits, too, until a
+    /// replica has said which cluster it is of, or for about [`Settings::retry`].
     pub fn submit(&mut self, command: &[u8]) -> Result<Ticket, Error> {
         self.submit_when_possible(command, false)
     }
@@ -62,7 +63,8 @@ impl PlaneClient {
         self.submit_when_possible(command, true)
     }
 
-    /// Sends a command if that is possible without waiting.
+    /// Sends a command if that is possible without waiting. As long as it is not known which cluster this is, it leaves with the
+    /// next [`wait`](Self::wait).
     pub fn try_submit(&mut self, command: &[u8]) -> Result<Ticket, Error> {
         self.submit_now(command, false)
     }
@@ -105,7 +107,13 @@ impl PlaneClient {
         loop {
             match self.submit_now(command, blind) {
                 Err(Error::WindowFull) => self.turn()?,
-                result => return result,
+                Err(error) => return Err(error),
+                Ok(ticket) => {
+                    while self.requests.has_unsent() {
+                        self.turn()?;
+                    }
+                    return Ok(ticket);
+                }
             }
         }
     }

@@ -42,16 +42,15 @@ pub struct Plane {
     lineage: Lineage,
     /// What replicas sign with in place of what the secret file says.
     agreed: Option<PlaneKeyPair>,
-    /// What came that was none of the plane's packets.
-    foreign: ForeignCounters,
+    questions: Questions,
 }
 
-/// What became of datagrams that are none of the plane's packets: clients ask with them which cluster this is.
+/// What became of clients' questions for the lineage.
 #[derive(Clone, Copy, Default)]
-struct ForeignCounters {
+struct Questions {
     told: u64,
-    not_begun: u64,
-    unknown: u64,
+    not_listed: u64,
+    not_authentic: u64,
 }
 
 impl Plane {
@@ -80,21 +79,21 @@ impl Plane {
             from_file: None,
             lineage: Lineage::default(),
             agreed: None,
-            foreign: ForeignCounters::default(),
+            questions: Questions::default(),
         }
     }
 
-    /// Tells clients that have asked for it the cluster's lineage; `begun`: the log says which cluster this is.
-    pub fn tell_lineage(&mut self, begun: bool) {
-        for foreign in std::mem::take(&mut self.log.brought.foreign) {
+    /// Tells clients that have asked for it the cluster's lineage; `was_listed`: the members name this replica.
+    pub fn tell_lineage(&mut self, was_listed: bool) {
+        for question in std::mem::take(&mut self.log.brought.questions) {
             let keys = self.from_file.as_ref().map(ClusterKeys::of_clients_files);
-            let answer = keys.and_then(|keys| lineage::tell(&keys, &foreign.bytes, self.lineage));
+            let answer = keys.and_then(|keys| lineage::tell(&keys, &question.bytes, self.lineage));
             match answer {
-                None => self.foreign.unknown += 1,
-                Some(_) if !begun => self.foreign.not_begun += 1,
+                None => self.questions.not_authentic += 1,
+                Some(_) if !was_listed => self.questions.not_listed += 1,
                 Some(answer) => {
-                    self.foreign.told += 1;
-                    self.log.send_foreign(foreign.from, &answer);
+                    self.questions.told += 1;
+                    self.log.send_foreign(question.from, &answer);
                 }
             }
         }
@@ -174,11 +173,19 @@ impl Plane {
         let (entries, commands) = self.log.bundles();
         counters.insert("plane_bundles".to_owned(), entries);
         counters.insert("plane_commands_bundled".to_owned(), commands);
+        let dropped = self.log.foreign_dropped();
         let foreign = [
-            ("plane_lineage_told", self.foreign.told),
-            ("plane_foreign_dropped_not_begun", self.foreign.not_begun),
-            ("plane_foreign_dropped_unknown", self.foreign.unknown),
-            ("plane_foreign_dropped_full", self.log.foreign_dropped()),
+            ("plane_lineage_told", self.questions.told),
+            (
+                "plane_foreign_dropped_not_listed",
+                self.questions.not_listed,
+            ),
+            (
+                "plane_foreign_dropped_not_authentic",
+                self.questions.not_authentic,
+            ),
+            ("plane_foreign_dropped_full", dropped.full),
+            ("plane_foreign_dropped_unknown", dropped.unknown),
         ];
         counters.extend(foreign.map(|(name, count)| (name.to_owned(), count)));
         counters

@@ -119,9 +119,10 @@ impl Core {
         for request in &requests {
             self.take_plane_request(request);
         }
-        let begun = !self.replica.membership().members.is_empty();
+        // One that reads an old log for the first time may not have come to the lineage yet.
+        let was_listed = self.replica.was_listed();
         if let Some(plane) = &mut self.plane {
-            plane.tell_lineage(begun);
+            plane.tell_lineage(was_listed);
         }
     }
 
@@ -212,7 +213,7 @@ impl Core {
             asked,
             requests: _,
             behind,
-            foreign: _,
+            questions: _,
         } = &mut plane.log.brought;
         let records = records.split().freeze();
         let (asked, behind) = (std::mem::take(asked), std::mem::take(behind));

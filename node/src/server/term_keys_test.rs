@@ -528,29 +528,30 @@ fn a_key_goes_to_whom_is_asked_to_engage_and_to_nobody_else() {
     assert!(!asks_to_engage(&Body::TransferNow));
 }
 
-/// What is sent when these datagrams have come, and what is counted: told, not begun, unknown, full.
+/// What is sent when these datagrams have come, and what is counted: told, not listed, not authentic, full, unknown.
 fn asked(
     plane: &mut Plane,
     shown: &Shown,
-    begun: bool,
+    was_listed: bool,
     foreign: Vec<Vec<u8>>,
-) -> (Vec<Vec<u8>>, [u64; 4]) {
+) -> (Vec<Vec<u8>>, [u64; 5]) {
     shown.0.lock().unwrap().foreign = foreign;
     plane.log.poll();
-    plane.tell_lineage(begun);
+    plane.tell_lineage(was_listed);
     let counters = plane.counters();
     let names = [
         "plane_lineage_told",
-        "plane_foreign_dropped_not_begun",
-        "plane_foreign_dropped_unknown",
+        "plane_foreign_dropped_not_listed",
+        "plane_foreign_dropped_not_authentic",
         "plane_foreign_dropped_full",
+        "plane_foreign_dropped_unknown",
     ];
     let sent = std::mem::take(&mut shown.0.lock().unwrap().sent);
     (sent, names.map(|name| counters[name]))
 }
 
 #[test]
-fn clients_are_told_the_lineage_once_there_is_a_cluster_and_only_those_with_the_key() {
+fn clients_are_told_the_lineage_by_members_and_only_those_with_the_key() {
     let (mut core, shown) = core(true);
     let plane = core.plane.as_mut().unwrap();
     plane.set_lineage(Lineage(0xa));
@@ -558,18 +559,20 @@ fn clients_are_told_the_lineage_once_there_is_a_cluster_and_only_those_with_the_
     let question = [3; 16];
     let ask = lineage::ask(&file, question).to_vec();
     let (sent, counters) = asked(plane, &shown, false, vec![ask.clone()]);
-    assert_eq!((sent, counters), (vec![], [0, 1, 0, 0]), "no members yet");
+    assert_eq!((sent, counters), (vec![], [0, 1, 0, 0, 0]), "no member yet");
     let mut wrong = ask.clone();
     wrong[20] ^= 1;
     let foreign = vec![ask.clone(), wrong, b"get x\r\n".to_vec(), vec![0; 65]];
     let (sent, counters) = asked(plane, &shown, true, foreign);
-    assert_eq!(counters, [1, 1, 2, 1]);
+    assert_eq!(counters, [1, 1, 1, 0, 2]);
     let told: Vec<_> = sent
         .iter()
         .map(|it| lineage::told(&file, it, question))
         .collect();
     assert_eq!(told, [Some(Lineage(0xa))]);
-    // Many at once are not all looked at.
-    let (sent, counters) = asked(plane, &shown, true, vec![ask; 100]);
-    assert_eq!((sent.len(), counters), (64, [65, 1, 2, 37]));
+    // Many at once are not all looked at, and others take nobody's room.
+    let mut many = vec![b"x".to_vec(); 100];
+    many.extend(vec![ask; 100]);
+    let (sent, counters) = asked(plane, &shown, true, many);
+    assert_eq!((sent.len(), counters), (64, [65, 1, 1, 36, 102]));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// What a client knows of its cluster.
 pub struct Cluster {
     file: PlaneKeyPair,
-    /// `None`: no replica has told it.
+    /// `None`: it is not known whether there is one.
     lineage: Option<Lineage>,
     /// What was asked and not answered.
     question: Option<Question>,
@@ -45,8 +45,19 @@ impl Cluster {
         lineage::keys_of(&self.file, self.lineage.unwrap_or_default())
     }
 
-    pub const fn is_told(&self) -> bool {
+    /// Whether a replica has told it, or has answered a request although none did.
+    pub const fn is_known(&self) -> bool {
         self.lineage.is_some()
+    }
+
+    /// A replica has answered a request: it knows the keys that it was signed with.
+    pub fn is_answered(&mut self) {
+        self.lineage.get_or_insert_default();
+    }
+
+    /// Whether these are words of somebody with the key, if not the answer to an open question.
+    pub fn is_authentic(&self, datagram: &[u8]) -> bool {
+        lineage::is_authentic(&self.file, datagram)
     }
 
     /// The datagram that asks for the lineage, unless one was sent a moment ago. A question is kept until it is answered.

@@ -95,15 +95,19 @@ pub const PLANES: &[(&str, &str)] = &[
     ),
     (
         "plane_foreign_dropped_full",
-        "Of these, those dropped because 64 waited for the server already, or they have more than 64 bytes",
+        "Questions for the lineage dropped because 64 waited for the server already",
     ),
     (
-        "plane_foreign_dropped_not_begun",
-        "Questions for the lineage dropped because this replica belongs to no cluster yet",
+        "plane_foreign_dropped_not_authentic",
+        "Questions for the lineage dropped because they are not signed with the clients' key",
+    ),
+    (
+        "plane_foreign_dropped_not_listed",
+        "Questions for the lineage dropped because no list of members that is known here names this replica",
     ),
     (
         "plane_foreign_dropped_unknown",
-        "Foreign datagrams dropped because they are no question for the lineage, or not signed with the clients' key",
+        "Foreign datagrams dropped because they are no questions for the lineage",
     ),
     (
         "plane_gap",
