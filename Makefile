@@ -80,9 +80,7 @@ RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time --progra
 #
 # Test programs are compiled once, with one set of features, by tools/run-tests, which also says what each program
 # took. The planted bugs are compiled anew, before the clusters begin: nothing is compiled beside those.
-# On two quiet cores, in minutes: 3.4 for lints, 11.4 to compile, 2.4 for what has no cluster, 2.1 for planes, 15 for
-# clusters one program at a time; what runs beside these takes 6 of processor time. Dependencies that are not optimised
-# compile in 3 minutes less.
+# At b6503da all of it took 28 minutes on two cores that compiled other things, too: 15 to lint and compile, and 13 to run.
 PLANTED_CONTROL := cargo test --locked --package quorumwire-control --features mutants --test raft
 PLANTED_FASTPATH := cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step --test engine
 
