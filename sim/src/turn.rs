@@ -224,6 +224,7 @@ impl World {
         }
         self.counts.see("membership changed");
         if membership.voters().count() == 1 {
+            self.voted_alone.extend(membership.voters().map(|it| it.id));
             self.counts.see("one voter left, or first");
         }
         self.first_entry_made();

@@ -17,6 +17,7 @@ use crate::random::{Random, mix};
 use crate::sever::SeversWhenRead;
 use quorumwire_control::{Entry, Message, Output, Peer};
 use quorumwire_interfaces::{Index, ReplicaId};
+use std::collections::BTreeSet;
 
 /// Connections that do not stand are tried again this often.
 const DIAL_EVERY: Nanos = 50 * MILLISECOND;
@@ -113,6 +114,8 @@ pub struct World {
     pub clients: Vec<Client>,
     /// Clients that ask planes.
     pub plane_clients: Vec<PlaneClient>,
+    /// Who was the only voter once.
+    pub voted_alone: BTreeSet<ReplicaId>,
     /// Clients begin nothing after this.
     pub clients_stop_at: Nanos,
     /// All operations.
@@ -191,6 +194,7 @@ impl World {
             key_stage: 0,
             clients: vec![Client::default(); usize::from(settings.clients)],
             plane_clients: Vec::new(),
+            voted_alone: BTreeSet::new(),
             clients_stop_at: Nanos::MAX,
             asked: Vec::new(),
             checks: Checks::default(),
