@@ -4,6 +4,7 @@
 //!
 //! Question and answer are signed with a key that is made from the file's. Whoever records an answer cannot use it again: it
 //! repeats the question, and a client draws a new one after each answer.
+use super::udp::socket_to;
 use hkdf::Hkdf;
 use quorumwire_interfaces::{Lineage, PlaneKeyPair};
 use quorumwire_wire::{
@@ -11,7 +12,7 @@ use quorumwire_wire::{
 };
 use sha2::Sha256;
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::Duration;
 use subtle::ConstantTimeEq as _;
 
@@ -85,12 +86,7 @@ pub(super) fn is_authentic(file: &PlaneKeyPair, datagram: &[u8]) -> bool {
 ///
 /// `TimedOut`: no replica of a cluster with this key answers there. Or the socket failed.
 pub fn keys_told_by(replica: SocketAddr, file: &PlaneKeyPair) -> io::Result<PlaneKeyPair> {
-    let any = if replica.is_ipv4() {
-        Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        Ipv6Addr::UNSPECIFIED.into()
-    };
-    let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
+    let socket = socket_to(&[replica])?;
     socket.connect(replica)?;
     socket.set_read_timeout(Some(TRY))?;
     let mut question = Question::default();

@@ -269,7 +269,7 @@ impl Requests {
             self.counters.dropped_not_awaited += 1;
             return;
         };
-        self.cluster.is_answered();
+        self.cluster.answered();
         if let Some(number) = answer.piece {
             let is_new = pending.pieces.as_mut().is_some_and(|it| it.keep(number));
             if !is_new {
@@ -308,7 +308,9 @@ impl Requests {
             }
             return;
         };
-        self.asking = asking(self.cluster.keys());
+        if news != News::Same {
+            self.asking = asking(self.cluster.keys());
+        }
         match news {
             News::Same => {}
             News::Learnt => self.send_what_waited(now),
@@ -330,13 +332,13 @@ impl Requests {
             }
         }
         for sequence in waiting {
-            self.send_again_later(now, sequence);
+            self.begin_tries(now, sequence);
             self.send(now, sequence);
         }
     }
 
-    /// Something of this command leaves now, for what counts as the first time.
-    fn send_again_later(&mut self, now: Since, sequence: u64) {
+    /// What leaves of this command now counts as its first try.
+    fn begin_tries(&mut self, now: Since, sequence: u64) {
         let wait = self.by_chance_longer(self.settings.retry);
         if let Some(pending) = self.pending.get_mut(&sequence) {
             pending.tries = 1;
@@ -495,7 +497,7 @@ impl Requests {
     }
 
     fn send_more_pieces(&mut self, now: Since, sequence: u64) {
-        self.send_again_later(now, sequence);
+        self.begin_tries(now, sequence);
         self.send(now, sequence);
     }
 

@@ -27,12 +27,7 @@ impl PlaneClient {
         settings
             .check()
             .map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
-        let any: IpAddr = if settings.replicas.iter().all(SocketAddr::is_ipv4) {
-            Ipv4Addr::UNSPECIFIED.into()
-        } else {
-            Ipv6Addr::UNSPECIFIED.into()
-        };
-        let socket = UdpSocket::bind((any, 0))?;
+        let socket = socket_to(&settings.replicas)?;
         let seed = match settings.seed {
             Some(seed) => seed,
             None => getrandom::u64()?,
@@ -174,4 +169,14 @@ impl PlaneClient {
             }
         }
     }
+}
+
+/// A socket that can send to all of these.
+pub(super) fn socket_to(replicas: &[SocketAddr]) -> io::Result<UdpSocket> {
+    let any: IpAddr = if replicas.iter().all(SocketAddr::is_ipv4) {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
+    UdpSocket::bind((any, 0))
 }

@@ -51,7 +51,7 @@ impl Cluster {
     }
 
     /// A replica has answered a request: it knows the keys that it was signed with.
-    pub fn is_answered(&mut self) {
+    pub fn answered(&mut self) {
         self.lineage.get_or_insert_default();
     }
 
