@@ -118,6 +118,12 @@ fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap()
 }
 
+/// Whether memcached refuses because its crawler, a thread of its own, still works for the line before:
+/// `disable` does not wait until the thread has ended, and until then `enable` fails.
+fn is_crawler_not_ready(answer: &[u8]) -> bool {
+    answer.starts_with(b"BUSY ") || answer.starts_with(b"ERROR failed to start lru crawler thread")
+}
+
 /// Both, and what their numbers for the same value are.
 struct Pair {
     memcached: Memcached,
@@ -143,9 +149,8 @@ impl Pair {
     /// back is the answer without numbers.
     fn ask_with(&mut self, theirs: &[u8], ours: &[u8], data_runs_as_command: bool) -> String {
         let mut their_answer = self.memcached.ask(theirs);
-        // Its crawler has a thread of its own, which may still be at work for the line before.
         let begun = Instant::now();
-        while their_answer.starts_with(b"BUSY ") && begun.elapsed() < PATIENCE {
+        while is_crawler_not_ready(&their_answer) && begun.elapsed() < PATIENCE {
             their_answer = self.memcached.ask(theirs);
         }
         let mut our_answer = self.ours.receive(&mut Connection::default(), ours);
