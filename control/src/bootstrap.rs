@@ -20,9 +20,10 @@
 //! clusters.
 //!
 //! # Amnesia
-//! A replica that has lost its memory starts empty, in a new life. It has no membership, so it
-//! neither votes nor stands for election, and its acknowledgements count for nothing, because every
-//! count is over lives named in a membership. The leader hears its `Fresh` and, once the old life has
+//! A replica that has lost its memory starts empty, in a new life. It has no membership, so it does not
+//! stand for election, and its votes and acknowledgements count for nothing, because every count is over
+//! lives named in a membership. (A voter of the first entry that has not received it yet looks the same, but
+//! its life is named: its vote counts.) The leader hears its `Fresh` and, once the old life has
 //! been silent for an election timeout, replaces the old life by the new one as a joining learner: for
 //! a voter that is the removal of one voter, a single-server change. When it has caught up it is
 //! promoted, a second such change. So a new life counts only after a quorum without it has committed

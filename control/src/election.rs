@@ -3,7 +3,8 @@
 //!
 //! Votes are asked of and given to lives of replicas. A voter gives its vote to any peer of the
 //! cluster whose log is up to date, member or not: a candidate may know a newer membership than the
-//! voter. A candidate counts only lives that are voters in its own newest membership.
+//! voter, and a voter that missed the first entry knows none at all. A candidate counts only lives that are
+//! voters in its own newest membership.
 use crate::handover::Asker;
 use crate::members::{majority_of, peer_of};
 use crate::mutants::mutant;
@@ -180,10 +181,6 @@ impl Replica {
         candidate_log: (Term, Index),
         outputs: &mut Vec<Output>,
     ) {
-        if !self.members.is_known() {
-            self.counters.ignored_unexpected += 1;
-            return;
-        }
         let loyal = self.is_loyal();
         if loyal {
             self.counters.vote_refused_recent_leader += 1;
@@ -216,10 +213,6 @@ impl Replica {
         (transfer, engage): (bool, bool),
         outputs: &mut Vec<Output>,
     ) {
-        if !self.members.is_known() {
-            self.counters.ignored_unexpected += 1;
-            return;
-        }
         if term > self.term {
             if !self.heeds_candidate(from, transfer, engage) {
                 self.counters.vote_refused_recent_leader += 1;
