@@ -68,14 +68,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let to = arguments.to.as_ref().context("clap asks for it")?;
-    let is_there = to.symlink_metadata().is_ok();
-    if is_there && !arguments.force {
-        let allowed = "a file that is not there yet; --force replaces it";
-        return Err(Refused::flag("to", to.display().to_string(), allowed).into());
-    }
+    check_target(to, arguments.force)?;
     let head = take(arguments, to, &aside)?;
     outln!("{}: {}", to.display(), described(&head))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Only a file is replaced: a device or a link would be gone, and a folder would be in the way at the end.
+fn check_target(to: &Path, force: bool) -> Result<(), Refused> {
+    let allowed = match to.symlink_metadata() {
+        Ok(there) if there.is_file() && force => return Ok(()),
+        Ok(there) if there.is_file() => "a file that is not there yet; --force replaces it",
+        Ok(_) => {
+            "a file that is not there yet, or with --force one that is no folder, link or device"
+        }
+        Err(_) => return Ok(()), // there is none, or the error comes when it is made
+    };
+    Err(Refused::flag("to", to.display().to_string(), allowed))
 }
 
 /// What a backup holds, for people.
@@ -251,5 +260,34 @@ fn copy(answer: impl Read, file: &mut File, stage: &Stage) -> anyhow::Result<()>
         }
         file.write_all(&buffer[..read])
             .context("writing the file")?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_ordinary_file_is_replaced_and_only_by_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("file"), "old").unwrap();
+        std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
+        for (to, without, by_force) in [
+            (path("new"), true, true),
+            (path("file"), false, true),
+            (path("link"), false, false),
+            (dir.path().to_owned(), false, false),
+            (PathBuf::from("/dev/null"), false, false),
+        ] {
+            let taken = [false, true].map(|force| check_target(&to, force).is_ok());
+            assert_eq!(taken, [without, by_force], "{}", to.display());
+        }
+        let words = check_target(Path::new("/dev/full"), true).unwrap_err();
+        let words = words.to_string();
+        assert!(
+            words.starts_with("to (from flag): \"/dev/full\" is refused; allowed: "),
+            "{words}"
+        );
     }
 }
