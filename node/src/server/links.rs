@@ -147,6 +147,8 @@ struct Link {
     let_in: bool,
     /// What it said of itself first.
     hello: Option<Box<peer::Hello>>,
+    /// It has been a member, in this life: it takes part, though its hello may be from before the cluster began.
+    was_member: bool,
     info: PeerInfo,
     input: BytesMut,
     output: Outbox,

@@ -320,10 +320,15 @@ impl Links {
     pub(super) fn compare_all(&mut self, now: Now) {
         let lasts = |it: &Foreign| now.0.saturating_sub(it.at.0) < REFUSAL_SHOWN;
         self.agreement.foreign.retain(|_, it| lasts(it));
-        let links = self.slots.iter().flatten();
+        for link in self.slots.iter_mut().flatten() {
+            let is_member = |peer: Peer| self.members.get(&peer.id) == Some(&peer.incarnation);
+            link.was_member |= link.peer.is_some_and(is_member);
+        }
         let mut found: Vec<(About, Duration, String)> = Vec::new();
-        for theirs in links.filter_map(Link::up_hello) {
-            found.extend(self.differences(theirs));
+        for link in self.slots.iter().flatten() {
+            if let Some(theirs) = link.up_hello() {
+                found.extend(self.differences(theirs, link.was_member));
+            }
         }
         let before = std::mem::take(&mut self.agreement.standing);
         for (about, patience, text) in found {
@@ -351,8 +356,13 @@ impl Links {
         foreign.chain(standing.map(|it| it.text.clone()))
     }
 
-    /// What that replica and this one were told differently, and how long it may last unsaid.
-    fn differences(&self, theirs: &peer::Hello) -> Vec<(About, Duration, String)> {
+    /// What that replica and this one were told differently, and how long it may last unsaid. Whoever `was_member` here
+    /// is not about to begin a cluster, and stays connected when it is removed.
+    fn differences(
+        &self,
+        theirs: &peer::Hello,
+        was_member: bool,
+    ) -> Vec<(About, Duration, String)> {
         let id = id_of(theirs);
         let pair = if self.hello.replica < theirs.replica {
             Pair(&self.hello, theirs)
@@ -363,8 +373,7 @@ impl Links {
         let mut found: Vec<_> = settings
             .map(|(option, text)| ((id, Subject::Setting(option)), Duration::ZERO, text))
             .collect();
-        let listed = self.members.get(&id);
-        if listed != Some(&Incarnation(theirs.incarnation)) {
+        if !was_member {
             let text = pair.beginnings();
             found.extend(text.map(|text| ((id, Subject::Beginning), PATIENCE, text)));
         }

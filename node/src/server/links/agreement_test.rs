@@ -447,6 +447,25 @@ fn who_is_to_begin_and_meets_a_cluster_says_so_after_a_while() {
 }
 
 #[test]
+fn a_removed_member_that_connected_before_the_cluster_began_is_not_about_to_begin_one() {
+    let fresh = with(&[(BEGINS_WITH, "0,1,2")], hello("test", 1, MEMBER));
+    let mut host = Host::start();
+    let _stream = host.connect_as(&fresh);
+    host.turn_while(|_, told| !told.iter().any(|event| matches!(event, LinkEvent::Up(..))));
+    host.links.set_cluster(OURS, true, &mut Vec::new());
+    let listed = (ReplicaId(1), Incarnation(MEMBER));
+    host.links.members.extend([listed]);
+    let begun = Now(DEADLINE / 10);
+    host.links.housekeeping(begun, &mut Vec::new());
+    host.links.members.clear();
+    for later in [PATIENCE, PATIENCE * 2] {
+        host.links
+            .housekeeping(Now(begun.0 + later), &mut Vec::new());
+        assert_eq!(host.links.contradictions().next(), None);
+    }
+}
+
+#[test]
 fn tls_where_nobody_speaks_it_is_said() {
     let mut host = Host::start();
     let mut stream = TcpStream::connect(host.address).unwrap();

@@ -159,6 +159,7 @@ impl Links {
             peer: None,
             let_in: false,
             hello: None,
+            was_member: false,
             info: PeerInfo {
                 peer: String::new(),
                 client: String::new(),
