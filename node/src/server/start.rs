@@ -353,9 +353,9 @@ impl Past {
 fn waits_for_restored(me: ReplicaId, holder: ReplicaId) -> String {
     if me == holder {
         tracing::warn!(
-            "quorumwire restore was cut short in this folder: stop this replica and run it again"
+            "quorumwire restore was cut short in this folder: stop this replica, empty the folder, and run it again"
         );
-        return "quorumwire restore was cut short in its folder: stop it and run that again"
+        return "quorumwire restore was cut short in its folder: stop it, empty the folder, and run that again"
             .to_owned();
     }
     tracing::info!(

@@ -469,8 +469,9 @@ impl Pair<'_> {
         let waits = setting_of(older, JOINS).is_some() && is_awaited;
         waits.then(|| {
             format!(
-                "{begins}, replica {older_id} waits to be taken in by one (--join, or it has forgotten one): no \
-                 cluster begins without it. Start all without --join, on empty data folders"
+                "{begins}, replica {older_id} waits to be taken in by one (--join, or it has forgotten one, or \
+                 `restore` prepared its folder): no cluster begins without it. To restore, run `quorumwire restore` for \
+                 replica {fresh_id}, too; otherwise start all without --join, on empty data folders"
             )
         })
     }
