@@ -219,6 +219,28 @@ fn a_late_copy_does_not_run_again_in_a_session_that_was_forgotten() {
     assert_eq!(bench.ran(), 1);
 }
 
+/// The limit of that, as docs/security.md says it: what can begin a session begins it again, and what follows it runs
+/// again, too.
+#[test]
+fn copies_of_a_forgotten_session_from_its_beginning_on_run_again() {
+    let mut bench = Bench::new();
+    let send_all = |bench: &mut Bench| {
+        let recorded = [(1, &b""[..]), (WINDOW + 1, b"\0a"), (WINDOW + 2, b"\0b")];
+        recorded.map(|(number, command)| bench.command(7, number, command).0)
+    };
+    assert_eq!(send_all(&mut bench), [Outcome::Applied; 3]);
+    let refused = Outcome::Refused(Refusal::TooOld);
+    let again = [refused, Outcome::Repeated, Outcome::Repeated];
+    assert_eq!(send_all(&mut bench), again);
+    assert_eq!(bench.ran(), 2);
+    for session in 8..8 + SESSIONS_MAX as u64 {
+        bench.tick(IDLE_MS_MIN);
+        assert_eq!(bench.command(session, 1, b"").0, Outcome::Applied);
+    }
+    assert_eq!(send_all(&mut bench), [Outcome::Applied; 3]);
+    assert_eq!(bench.ran(), 4);
+}
+
 #[test]
 fn only_an_idle_session_gives_way() {
     let mut bench = Bench::new();
