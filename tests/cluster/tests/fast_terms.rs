@@ -42,6 +42,10 @@ fn a_fast_term_begins_by_itself_and_carries_writes_of_every_size() {
             let digest = cluster.wait_for_equal(&ALL)?;
             let fast = cluster.status(leader)?.fast_term;
             ensure!(fast.is_some(), "the fast term ended meanwhile");
+            cluster.wait_for("the leader to see that nobody lags", || {
+                let followers = cluster.status(leader)?.followers;
+                Ok(followers.len() == 2 && followers.iter().all(|it| it.lag == 0))
+            })?;
             // A value of 1 MiB is more than seven hundred entries of the plane.
             ensure!(digest.applied_index > 800, "{digest:?}");
             Ok(())

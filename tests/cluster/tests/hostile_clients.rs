@@ -215,6 +215,18 @@ fn probe(cluster: &Cluster<'_>, id: u16) -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
+/// How many turns a replica's event loop has had, and how many of them took longer than half an election timeout.
+fn turns(cluster: &Cluster<'_>, id: u16) -> Result<(u64, u64)> {
+    let (_, metrics) = page_within(cluster.http(id), "/metrics", PROBE_TIMEOUT)?;
+    let within = |bound: &str| -> Result<u64> {
+        let begin = format!("quorumwire_turn_seconds_bucket{{le=\"{bound}\"}} ");
+        let count = metrics.lines().find_map(|it| it.strip_prefix(&begin));
+        Ok(count.with_context(|| begin.clone())?.parse()?)
+    };
+    let all = within("+Inf")?;
+    Ok((all, all - within("0.2")?))
+}
+
 /// Each of these requests is milliseconds of work, and hundreds come at once: neither the leader nor its followers stop
 /// for them, and others are served in between.
 #[test]
@@ -257,6 +269,15 @@ fn expensive_requests_keep_nobody_from_leading_and_others_are_served_meanwhile()
             slowest_probe = slowest_probe.max(probe(cluster, leader)?);
         }
         println!("slowest write: {slowest:?}, slowest probe: {slowest_probe:?}");
+        for id in [leader, (leader + 1) % 3] {
+            let (all, long) = turns(cluster, id)?;
+            println!("replica {id}: {long} of {all} turns were long");
+            // The machine may have been busy with others for one or two.
+            ensure!(
+                long * 100 <= all,
+                "replica {id}: {long} of {all} turns were long"
+            );
+        }
         for (counter, of) in [
             ("turns_out_of_time_for_searches", leader),
             ("turns_out_of_time_for_applying", leader),
