@@ -456,8 +456,10 @@ pub enum Refusal {
     /// The request makes no sense; the text says why and what would.
     #[error("{0}")]
     Invalid(String),
-    /// It was begun and did not come to an end in time.
-    #[error("timed out")]
+    /// It was begun, and did not come to an end in time or before this replica's leadership did.
+    #[error(
+        "begun, and not known to be done: leadership moved, or it took too long; it may still take effect"
+    )]
     TimedOut,
 }
 
