@@ -59,41 +59,48 @@ static inline __attribute__((always_inline)) __u64 qw_min(__u64 one, __u64 other
 	return one < other ? one : other;
 }
 
+/* A refusal: leaves a function of the step if the condition holds, with the reason that the list of checks gives
+ * the name (checks.toml). `out` is the outcome. */
+#define QW_TO_SOFTWARE_IF(condition, name) \
+	do { \
+		if (QW_BAD(condition, name)) \
+			return qw_to_software(out, QW_REASON_OF_##name); \
+	} while (0)
+#define QW_DROP_IF(condition, name) \
+	do { \
+		if (QW_BAD(condition, name)) \
+			return qw_drop(out, QW_REASON_OF_##name); \
+	} while (0)
+
+/* Whether a plane moves nothing. */
+static inline __attribute__((always_inline)) int qw_is_off(const struct qw_registers *state)
+{
+	return state->role != QW_ROLE_LEADER && state->role != QW_ROLE_FOLLOWER;
+}
+
 /* Whether registers are such as a host may switch a plane on with. */
 static inline int qw_registers_sound(const struct qw_registers *state)
 {
-	if (state->role != QW_ROLE_LEADER && state->role != QW_ROLE_FOLLOWER &&
-	    !qw_mutant(QW_WITHOUT_SOUND_SLOTS))
-		return 0;
-	if ((state->replicas == 0 || state->replicas > QW_REPLICAS_MAX) &&
-	    !qw_mutant(QW_WITHOUT_SOUND_SLOTS))
-		return 0;
-	if ((state->me >= state->replicas || state->leader >= state->replicas) &&
-	    !qw_mutant(QW_WITHOUT_SOUND_SLOTS))
-		return 0;
-	if ((state->role == QW_ROLE_LEADER) != (state->me == state->leader) &&
-	    !qw_mutant(QW_WITHOUT_SOUND_SLOTS))
-		return 0;
-	/* Two quorums must meet, or two leaders could commit different entries at one index. */
-	if ((state->quorum > state->replicas || 2 * state->quorum <= state->replicas) &&
-	    !qw_mutant(QW_WITHOUT_MAJORITY))
-		return 0;
-	if ((state->ring_slots == 0 || (state->ring_slots & (state->ring_slots - 1)) != 0) &&
-	    !qw_mutant(QW_WITHOUT_SOUND_LIMITS))
-		return 0;
-	if ((state->window == 0 || state->window > state->ring_slots || state->held > 1) &&
-	    !qw_mutant(QW_WITHOUT_SOUND_LIMITS))
-		return 0;
-	if ((state->term == 0 || state->last_term > state->term) &&
-	    !qw_mutant(QW_WITHOUT_SOUND_TERMS))
-		return 0;
-	if ((state->last_index > QW_INDEX_MAX || state->commit_index > state->last_index) &&
-	    !qw_mutant(QW_WITHOUT_SOUND_INDEXES))
-		return 0;
-	return (state->start_index <= state->last_index &&
-		state->released_index <= state->last_index &&
-		state->persisted_index <= state->last_index) ||
-	       qw_mutant(QW_WITHOUT_SOUND_INDEXES);
+	__u64 last = state->last_index;
+	__u32 ring = state->ring_slots;
+	__u32 replicas = state->replicas;
+	int leads = state->role == QW_ROLE_LEADER;
+
+	return !QW_BAD(qw_is_off(state), SOUND_ROLE) &&
+	       !QW_BAD(replicas == 0 || replicas > QW_REPLICAS_MAX, SOUND_REPLICAS) &&
+	       !QW_BAD(state->me >= replicas || state->leader >= replicas, SOUND_SLOTS) &&
+	       !QW_BAD(leads != (state->me == state->leader), SOUND_LEADER) &&
+	       /* Two quorums must meet, or two leaders could commit different entries at one index. */
+	       !QW_BAD(state->quorum > replicas || 2 * state->quorum <= replicas, SOUND_QUORUM) &&
+	       !QW_BAD(ring == 0 || (ring & (ring - 1)) != 0, SOUND_RING) &&
+	       !QW_BAD(state->window == 0 || state->window > ring, SOUND_WINDOW) &&
+	       !QW_BAD(state->held > 1, SOUND_HELD) &&
+	       !QW_BAD(state->term == 0 || state->last_term > state->term, SOUND_TERMS) &&
+	       !QW_BAD(last > QW_INDEX_MAX, SOUND_LAST) &&
+	       !QW_BAD(state->commit_index > last, SOUND_COMMIT) &&
+	       !QW_BAD(state->start_index > last, SOUND_START) &&
+	       !QW_BAD(state->released_index > last, SOUND_RELEASED) &&
+	       !QW_BAD(state->persisted_index > last, SOUND_PERSISTED);
 }
 
 /* What every packet between replicas begins with. */
@@ -141,8 +148,8 @@ qw_holders(const struct qw_registers *state, __u64 members, __u64 index)
 static inline __attribute__((always_inline)) __u64
 qw_is_held(const struct qw_registers *state, __u64 index)
 {
-	__u64 counted = qw_mutant(QW_WITHOUT_COUNT_MEMBERS) ? ~0ULL : qw_members(state);
-	__u64 quorum = qw_mutant(QW_WITHOUT_QUORUM) ? 1 : state->quorum;
+	__u64 counted = QW_VALUE(qw_members(state), ~0ULL, COUNT_MEMBERS);
+	__u64 quorum = QW_VALUE(state->quorum, 1, QUORUM);
 
 	return qw_at_least(qw_holders(state, counted, index), quorum);
 }
@@ -151,7 +158,7 @@ qw_is_held(const struct qw_registers *state, __u64 index)
 static inline __attribute__((always_inline)) __u64
 qw_is_of_term(const struct qw_registers *state, __u64 index)
 {
-	return (__u64)qw_mutant(QW_WITHOUT_OWN_TERM) | (1 - qw_at_least(state->start_index, index));
+	return QW_VALUE(1 - qw_at_least(state->start_index, index), 1, OWN_TERM);
 }
 
 static inline __attribute__((always_inline)) void
@@ -196,16 +203,10 @@ qw_count_member(struct qw_registers *state, __u64 index, struct qw_outcome *out)
 static inline __attribute__((always_inline)) void
 qw_learn_commit(struct qw_registers *state, __u64 committed, struct qw_outcome *out)
 {
-	__u64 known = committed;
+	__u64 known = QW_VALUE(qw_min(committed, state->last_index), committed, COMMIT_WITHIN_LAST);
 
-	if (!qw_mutant(QW_WITHOUT_COMMIT_WITHIN_LAST))
-		known = qw_min(known, state->last_index);
-	if (known > state->commit_index ||
-	    (known < state->commit_index && qw_mutant(QW_WITHOUT_COMMIT_MONOTONE))) {
-		out->commit_from = state->commit_index;
-		state->commit_index = known;
-		out->actions |= QW_COMMIT;
-	}
+	if (QW_VALUE(known > state->commit_index, known != state->commit_index, COMMIT_MONOTONE))
+		qw_commit(state, known, out);
 }
 
 /* Whether one more entry would overwrite one that the host has not taken. */
@@ -221,15 +222,10 @@ qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_
 {
 	__u32 me = state->me;
 
-	if (state->last_index >= QW_INDEX_MAX && !qw_mutant(QW_WITHOUT_LAST_INDEX_EVER))
-		return qw_to_software(out, QW_REASON_BEYOND_LAST);
-	if (me >= state->replicas || me >= QW_REPLICAS_MAX)
-		return qw_to_software(out, QW_REASON_STRANGER);
-	if (qw_ring_full(state) && !qw_mutant(QW_WITHOUT_REQUEST_RING))
-		return qw_drop(out, QW_REASON_RING_FULL);
-	if (state->last_index - state->commit_index >= state->window &&
-	    !qw_mutant(QW_WITHOUT_REQUEST_WINDOW))
-		return qw_drop(out, QW_REASON_WINDOW_FULL);
+	QW_TO_SOFTWARE_IF(state->last_index >= QW_INDEX_MAX, LAST_INDEX_EVER);
+	QW_TO_SOFTWARE_IF(me >= state->replicas || me >= QW_REPLICAS_MAX, ASSIGN_REGISTER);
+	QW_DROP_IF(qw_ring_full(state), REQUEST_RING);
+	QW_DROP_IF(state->last_index - state->commit_index >= state->window, REQUEST_WINDOW);
 	qw_say(state, QW_KIND_APPEND, state->last_index + 1, in->sequence, out);
 	out->header.flags = in->flags & QW_FLAGS_OF_ENTRIES;
 	out->header.payload_bytes = payload_bytes;
@@ -240,7 +236,7 @@ qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_
 	out->actions = QW_STORE | QW_FANOUT;
 	state->last_index = out->index;
 	state->last_term = state->term;
-	if (!state->held || qw_mutant(QW_WITHOUT_HELD_LEADER)) {
+	if (!QW_BAD(state->held, HELD_LEADER)) {
 		state->persisted_index = out->index;
 		state->match_index[me] = out->index;
 		/* Nobody else can hold it yet, and what others hold was counted when they said so. */
@@ -255,25 +251,21 @@ qw_assign(struct qw_registers *state, const struct qw_header *in, __u16 payload_
 static inline __attribute__((always_inline)) int
 qw_for_hosts_only(const struct qw_header *in)
 {
-	if ((in->flags & (QW_FLAG_TICK | QW_FLAG_REFUSED | QW_FLAG_BUNDLE)) != 0)
-		return !qw_mutant(QW_WITHOUT_CLIENT_FLAGS);
-	if ((in->flags & QW_FLAG_FRAGMENT) != 0 && in->session == 0)
-		return !qw_mutant(QW_WITHOUT_CLIENT_PIECES);
-	return 0;
+	if (QW_BAD((in->flags & (QW_FLAG_TICK | QW_FLAG_REFUSED | QW_FLAG_BUNDLE)) != 0, CLIENT_FLAGS))
+		return 1;
+	return QW_BAD((in->flags & QW_FLAG_FRAGMENT) != 0 && in->session == 0, CLIENT_PIECES);
 }
 
 /* A client's request; a follower sends it on. */
 static inline __attribute__((always_inline)) void
 qw_on_request(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
-	if (in->sender != QW_SENDER_CLIENT && !qw_mutant(QW_WITHOUT_CLIENT_SENDER))
-		return qw_to_software(out, QW_REASON_STRANGER);
+	QW_TO_SOFTWARE_IF(in->sender != QW_SENDER_CLIENT, CLIENT_SENDER);
 	if (qw_for_hosts_only(in))
 		return qw_to_software(out, QW_REASON_MALFORMED);
 	if (state->role == QW_ROLE_LEADER)
 		return qw_assign(state, in, in->payload_bytes, out);
-	if (in->payload_bytes > QW_PAYLOAD_BYTES_MAX - QW_ORIGIN_BYTES)
-		return qw_to_software(out, QW_REASON_MALFORMED);
+	QW_TO_SOFTWARE_IF(in->payload_bytes > QW_PAYLOAD_BYTES_MAX - QW_ORIGIN_BYTES, REQUEST_BYTES);
 	qw_say(state, QW_KIND_FORWARD, 0, in->sequence, out);
 	out->header.flags = in->flags & (QW_FLAG_BLIND | QW_FLAG_FRAGMENT);
 	out->header.payload_bytes = (__u16)(in->payload_bytes + QW_ORIGIN_BYTES);
@@ -286,8 +278,7 @@ qw_on_request(struct qw_registers *state, const struct qw_header *in, struct qw_
 static inline __attribute__((always_inline)) void
 qw_on_forward(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
-	if (in->payload_bytes < QW_ORIGIN_BYTES)
-		return qw_to_software(out, QW_REASON_MALFORMED);
+	QW_TO_SOFTWARE_IF(in->payload_bytes < QW_ORIGIN_BYTES, FORWARD_BYTES);
 	if (qw_for_hosts_only(in))
 		return qw_to_software(out, QW_REASON_MALFORMED);
 	qw_assign(state, in, (__u16)(in->payload_bytes - QW_ORIGIN_BYTES), out);
@@ -297,27 +288,23 @@ qw_on_forward(struct qw_registers *state, const struct qw_header *in, struct qw_
 static inline __attribute__((always_inline)) void
 qw_on_append(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
-	if (in->index <= state->start_index && !qw_mutant(QW_WITHOUT_BEFORE_START))
-		return qw_drop(out, QW_REASON_BEFORE_START);
-	if (in->index > QW_INDEX_MAX && !qw_mutant(QW_WITHOUT_LAST_INDEX_EVER))
-		return qw_to_software(out, QW_REASON_MALFORMED);
-	if (in->index <= state->last_index && !qw_mutant(QW_WITHOUT_REPEATED)) {
+	QW_DROP_IF(in->index <= state->start_index, BEFORE_START);
+	QW_TO_SOFTWARE_IF(in->index > QW_INDEX_MAX, APPEND_INDEX);
+	if (QW_BAD(in->index <= state->last_index, REPEATED)) {
 		/* Its acknowledgement was lost, or this packet was repeated on the way. */
-		out->reason = QW_REASON_REPEATED;
+		out->reason = QW_REASON_OF_REPEATED;
 		out->actions = QW_REPLY;
-	} else if (in->index > state->last_index + 1 && !qw_mutant(QW_WITHOUT_NEXT_INDEX)) {
-		out->reason = QW_REASON_GAP;
+	} else if (QW_BAD(in->index > state->last_index + 1, NEXT_INDEX)) {
+		out->reason = QW_REASON_OF_NEXT_INDEX;
 		out->actions = QW_REPLY;
 	} else {
-		if (in->previous_term != state->last_term && !qw_mutant(QW_WITHOUT_HISTORY))
-			return qw_to_software(out, QW_REASON_HISTORY);
-		if (qw_ring_full(state) && !qw_mutant(QW_WITHOUT_APPEND_RING))
-			return qw_drop(out, QW_REASON_RING_FULL);
+		QW_TO_SOFTWARE_IF(in->previous_term != state->last_term, HISTORY);
+		QW_DROP_IF(qw_ring_full(state), APPEND_RING);
 		out->actions = QW_STORE;
 		out->index = in->index;
 		state->last_index = in->index;
 		state->last_term = state->term;
-		if (!state->held || qw_mutant(QW_WITHOUT_HELD_FOLLOWER)) {
+		if (!QW_BAD(state->held, HELD_FOLLOWER)) {
 			state->persisted_index = in->index;
 			out->actions |= QW_REPLY;
 		}
@@ -327,18 +314,15 @@ qw_on_append(struct qw_registers *state, const struct qw_header *in, struct qw_o
 		qw_say(state, QW_KIND_RETRANSMIT, state->last_index + 1, state->round, out);
 	else if (out->actions & QW_REPLY)
 		qw_say(state, QW_KIND_APPEND_OK,
-		       qw_mutant(QW_WITHOUT_HELD_REPLY) ? state->last_index :
-							  state->persisted_index,
-		       state->round, out);
+		       QW_VALUE(state->persisted_index, state->last_index, HELD_REPLY), state->round, out);
 }
 
 /* Follower: the leader lives, and says how far it is. */
 static inline __attribute__((always_inline)) void
 qw_on_heartbeat(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
-	if (in->index > QW_INDEX_MAX && !qw_mutant(QW_WITHOUT_HEARTBEAT_INDEX))
-		return qw_to_software(out, QW_REASON_MALFORMED);
-	if (in->sequence > state->round || qw_mutant(QW_WITHOUT_ROUND_MONOTONE))
+	QW_TO_SOFTWARE_IF(in->index > QW_INDEX_MAX, HEARTBEAT_INDEX);
+	if (!QW_BAD(in->sequence <= state->round, ROUND_MONOTONE))
 		state->round = in->sequence;
 	out->actions = QW_REPLY;
 	qw_learn_commit(state, in->commit_index, out);
@@ -355,6 +339,7 @@ static inline __attribute__((always_inline)) void
 qw_on_answer(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
 	__u32 slot = in->sender;
+	__u64 missing;
 	__u64 *heard;
 	__u64 *match;
 
@@ -362,33 +347,28 @@ qw_on_answer(struct qw_registers *state, const struct qw_header *in, struct qw_o
 		return qw_to_software(out, QW_REASON_STRANGER);
 	heard = &state->heard_round[slot];
 	match = &state->match_index[slot];
-	if (in->index > state->last_index && !qw_mutant(QW_WITHOUT_BEYOND_LAST))
-		return qw_to_software(out, QW_REASON_BEYOND_LAST);
+	QW_TO_SOFTWARE_IF(in->index > state->last_index, BEYOND_LAST);
 	/* A round that was never sent would be a lease that nobody gave. */
-	if (in->sequence > state->round && !qw_mutant(QW_WITHOUT_ROUND_SENT))
-		return qw_to_software(out, QW_REASON_MALFORMED);
+	QW_TO_SOFTWARE_IF(in->sequence > state->round, ROUND_SENT);
 	if (in->kind == QW_KIND_RETRANSMIT) {
-		if (in->index <= state->start_index && !qw_mutant(QW_WITHOUT_RESEND_START))
-			return qw_to_software(out, QW_REASON_BEHIND_RING);
-		if (state->last_index - in->index >= state->ring_slots &&
-		    !qw_mutant(QW_WITHOUT_BEHIND_RING))
-			return qw_to_software(out, QW_REASON_BEHIND_RING);
+		missing = state->last_index - in->index;
+		QW_TO_SOFTWARE_IF(in->index <= state->start_index, RESEND_START);
+		QW_TO_SOFTWARE_IF(missing >= state->ring_slots, BEHIND_RING);
 		/* One by one they would take the fast path's time; software sends many at once. Where all have to
 		 * hold an entry, nothing goes on before this one is repaired. */
-		if (state->quorum < state->replicas &&
-		    state->last_index - in->index >= QW_REPAIR_ENTRIES_MAX)
-			return qw_to_software(out, QW_REASON_BEHIND_RING);
+		if (state->quorum < state->replicas)
+			QW_TO_SOFTWARE_IF(missing >= QW_REPAIR_ENTRIES_MAX, REPAIR);
 		out->index = in->index;
 		out->actions = QW_RESEND;
 	}
-	if (in->sequence > *heard || qw_mutant(QW_WITHOUT_HEARD_MONOTONE))
+	if (!QW_BAD(in->sequence <= *heard, HEARD_MONOTONE))
 		*heard = in->sequence;
 	/* Who asks for an entry does not hold it. */
-	if (in->kind == QW_KIND_RETRANSMIT && !qw_mutant(QW_WITHOUT_QUESTION))
+	if (QW_BAD(in->kind == QW_KIND_RETRANSMIT, QUESTION))
 		return;
-	if (in->index <= state->start_index && !qw_mutant(QW_WITHOUT_ANSWER_START))
+	if (QW_BAD(in->index <= state->start_index, ANSWER_START))
 		return;
-	if (in->index <= *match && !qw_mutant(QW_WITHOUT_MATCH_MONOTONE))
+	if (QW_BAD(in->index <= *match, MATCH_MONOTONE))
 		return;
 	*match = in->index;
 	if (in->index > state->commit_index)
@@ -412,10 +392,8 @@ qw_on_member(struct qw_registers *state, const struct qw_header *in, struct qw_o
 		}
 	}
 	/* Sent on once; more could go round for ever. */
-	if (in->kind == QW_KIND_FORWARD && !qw_mutant(QW_WITHOUT_FORWARD_ONCE))
-		return qw_drop(out, QW_REASON_UNEXPECTED);
-	if (in->sender != state->leader && !qw_mutant(QW_WITHOUT_LEADER_SENDER))
-		return qw_to_software(out, QW_REASON_STRANGER);
+	QW_DROP_IF(in->kind == QW_KIND_FORWARD, FORWARD_ONCE);
+	QW_TO_SOFTWARE_IF(in->sender != state->leader, LEADER_SENDER);
 	switch (in->kind) {
 	case QW_KIND_APPEND:
 		return qw_on_append(state, in, out);
@@ -432,29 +410,19 @@ static inline __attribute__((always_inline)) void
 qw_step(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
 	qw_clear(out);
-	if (state->role != QW_ROLE_LEADER && state->role != QW_ROLE_FOLLOWER &&
-	    !qw_mutant(QW_WITHOUT_ROLE_OFF))
-		return qw_to_software(out, QW_REASON_OFF);
-	if (in->version != QW_VERSION)
-		return qw_to_software(out, QW_REASON_VERSION);
-	if (in->group != state->group && !qw_mutant(QW_WITHOUT_GROUP))
-		return qw_to_software(out, QW_REASON_GROUP);
-	if (in->payload_bytes > QW_PAYLOAD_BYTES_MAX)
-		return qw_to_software(out, QW_REASON_MALFORMED);
+	QW_TO_SOFTWARE_IF(qw_is_off(state), OFF);
+	QW_TO_SOFTWARE_IF(in->version != QW_VERSION, STEP_VERSION);
+	QW_TO_SOFTWARE_IF(in->group != state->group, GROUP);
+	QW_TO_SOFTWARE_IF(in->payload_bytes > QW_PAYLOAD_BYTES_MAX, STEP_BYTES);
 	if (in->kind == QW_KIND_REQUEST)
 		return qw_on_request(state, in, out);
-	if (in->term < state->term && !qw_mutant(QW_WITHOUT_OLD_TERM))
-		return qw_to_software(out, QW_REASON_TERM_OLD);
-	if (in->term > state->term && !qw_mutant(QW_WITHOUT_NEW_TERM))
-		return qw_to_software(out, QW_REASON_TERM_NEW);
+	QW_TO_SOFTWARE_IF(in->term < state->term, TERM_OLD);
+	QW_TO_SOFTWARE_IF(in->term > state->term, TERM_NEW);
 	/* The group's size is the protocol's check, the array's size the verifier's. */
-	if (in->sender >= state->replicas && !qw_mutant(QW_WITHOUT_MEMBER))
-		return qw_to_software(out, QW_REASON_STRANGER);
-	if (in->sender >= QW_REPLICAS_MAX)
-		return qw_to_software(out, QW_REASON_STRANGER);
+	QW_TO_SOFTWARE_IF(in->sender >= state->replicas, MEMBER);
+	QW_TO_SOFTWARE_IF(in->sender >= QW_REPLICAS_MAX, SENDER_REGISTER);
 	/* Its own words, sent back, must not count as another's. */
-	if (in->sender == state->me && !qw_mutant(QW_WITHOUT_NOT_MYSELF))
-		return qw_to_software(out, QW_REASON_STRANGER);
+	QW_TO_SOFTWARE_IF(in->sender == state->me, NOT_MYSELF);
 	qw_on_member(state, in, out);
 }
 
@@ -463,10 +431,8 @@ static inline __attribute__((always_inline)) void
 qw_submit(struct qw_registers *state, const struct qw_header *in, struct qw_outcome *out)
 {
 	qw_clear(out);
-	if (state->role != QW_ROLE_LEADER && !qw_mutant(QW_WITHOUT_SUBMIT_ROLE))
-		return qw_to_software(out, QW_REASON_OFF);
-	if (in->payload_bytes > QW_PAYLOAD_BYTES_MAX)
-		return qw_to_software(out, QW_REASON_MALFORMED);
+	QW_TO_SOFTWARE_IF(state->role != QW_ROLE_LEADER, SUBMIT_ROLE);
+	QW_TO_SOFTWARE_IF(in->payload_bytes > QW_PAYLOAD_BYTES_MAX, SUBMIT_BYTES);
 	qw_assign(state, in, in->payload_bytes, out);
 }
 
@@ -477,17 +443,11 @@ qw_persisted(struct qw_registers *state, __u64 upto, struct qw_outcome *out)
 	__u32 me = state->me;
 
 	qw_clear(out);
-	if (state->role != QW_ROLE_LEADER && state->role != QW_ROLE_FOLLOWER &&
-	    !qw_mutant(QW_WITHOUT_PERSISTED_ROLE))
-		return qw_drop(out, QW_REASON_OFF);
-	if (!state->held && !qw_mutant(QW_WITHOUT_PERSISTED_HELD))
-		return qw_drop(out, QW_REASON_UNEXPECTED);
-	if (me >= state->replicas || me >= QW_REPLICAS_MAX)
-		return qw_drop(out, QW_REASON_STRANGER);
-	if (upto > state->last_index && !qw_mutant(QW_WITHOUT_PERSISTED_WITHIN_LAST))
-		return qw_drop(out, QW_REASON_BEYOND_LAST);
-	if (upto <= state->persisted_index && !qw_mutant(QW_WITHOUT_PERSISTED_MONOTONE))
-		return qw_drop(out, QW_REASON_REPEATED);
+	QW_DROP_IF(qw_is_off(state), PERSISTED_ROLE);
+	QW_DROP_IF(!state->held, PERSISTED_HELD);
+	QW_DROP_IF(me >= state->replicas || me >= QW_REPLICAS_MAX, PERSISTED_REGISTER);
+	QW_DROP_IF(upto > state->last_index, PERSISTED_WITHIN_LAST);
+	QW_DROP_IF(upto <= state->persisted_index, PERSISTED_MONOTONE);
 	state->persisted_index = upto;
 	if (state->role == QW_ROLE_LEADER) {
 		state->match_index[me] = upto;
@@ -504,13 +464,10 @@ static inline __attribute__((always_inline)) void qw_heartbeat(struct qw_registe
 	__u32 me = state->me;
 
 	qw_clear(out);
-	if (state->role != QW_ROLE_LEADER && !qw_mutant(QW_WITHOUT_HEARTBEAT_ROLE))
-		return qw_drop(out, QW_REASON_OFF);
-	if (me >= state->replicas || me >= QW_REPLICAS_MAX)
-		return qw_drop(out, QW_REASON_STRANGER);
+	QW_DROP_IF(state->role != QW_ROLE_LEADER, HEARTBEAT_ROLE);
+	QW_DROP_IF(me >= state->replicas || me >= QW_REPLICAS_MAX, HEARTBEAT_REGISTER);
 	/* An answer to the first sending of a round would count for the second. */
-	if (round <= state->round && !qw_mutant(QW_WITHOUT_ASCENDING_ROUNDS))
-		return qw_drop(out, QW_REASON_REPEATED);
+	QW_DROP_IF(round <= state->round, ASCENDING_ROUNDS);
 	state->round = round;
 	state->heard_round[me] = round;
 	out->actions = QW_FANOUT;
@@ -520,12 +477,10 @@ static inline __attribute__((always_inline)) void qw_heartbeat(struct qw_registe
 /* The host has taken everything up to here: those slots may be reused. Whether that was so. */
 static inline __attribute__((always_inline)) int qw_release(struct qw_registers *state, __u64 upto)
 {
-	if (upto > state->last_index && !qw_mutant(QW_WITHOUT_RELEASED_WITHIN_LAST))
+	if (QW_BAD(upto > state->last_index, RELEASED_WITHIN_LAST))
 		return 0;
-	if (qw_mutant(QW_WITHOUT_RELEASED_MONOTONE))
-		state->released_index = upto;
-	else
-		state->released_index = qw_max(state->released_index, upto);
+	state->released_index =
+		QW_VALUE(qw_max(state->released_index, upto), upto, RELEASED_MONOTONE);
 	return 1;
 }
 

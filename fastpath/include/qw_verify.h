@@ -56,6 +56,14 @@ static inline __attribute__((always_inline)) int qw_brings_command(const struct 
 	return header->kind == QW_KIND_REQUEST || header->kind == QW_KIND_FORWARD;
 }
 
+/* A refusal: leaves a function of this file if the condition holds, with the reason that the list of checks gives
+ * the name (checks.toml). */
+#define QW_REFUSE_IF(condition, name) \
+	do { \
+		if (QW_BAD(condition, name)) \
+			return QW_REASON_OF_##name; \
+	} while (0)
+
 /* Decodes and checks the form of a packet of `frame_bytes` bytes; `frame` has at least
  * QW_HEADER_BYTES. The reason why it is not taken, or QW_REASON_NONE. */
 static inline __attribute__((always_inline)) enum qw_reason
@@ -63,23 +71,16 @@ qw_check_form(const __u8 *frame, __u32 frame_bytes, struct qw_header *header)
 {
 	__u32 packet_bytes;
 
-	if (frame_bytes < QW_HEADER_BYTES)
-		return QW_REASON_NOT_OURS;
+	QW_REFUSE_IF(frame_bytes < QW_HEADER_BYTES, HEADER_WHOLE);
 	qw_header_decode(header, frame);
-	if (header->magic != QW_MAGIC)
-		return QW_REASON_NOT_OURS;
-	if (header->version != QW_VERSION && !qw_mutant(QW_WITHOUT_VERSION))
-		return QW_REASON_VERSION;
-	if (!qw_payload_fits(header))
-		return QW_REASON_MALFORMED;
+	QW_REFUSE_IF(header->magic != QW_MAGIC, MAGIC);
+	QW_REFUSE_IF(header->version != QW_VERSION, VERSION);
+	QW_REFUSE_IF(!qw_payload_fits(header), PAYLOAD_SIZE);
 	/* A cut packet must not be stored, and what stands behind one is covered by no tag. */
 	packet_bytes = (__u32)QW_HEADER_BYTES + header->payload_bytes;
-	if (packet_bytes > frame_bytes)
-		return QW_REASON_MALFORMED;
-	if (packet_bytes != frame_bytes && !qw_mutant(QW_WITHOUT_EXACT_LENGTH))
-		return QW_REASON_MALFORMED;
-	if ((header->flags & ~QW_FLAGS_KNOWN) != 0 && !qw_mutant(QW_WITHOUT_FLAGS_KNOWN))
-		return QW_REASON_MALFORMED;
+	QW_REFUSE_IF(packet_bytes > frame_bytes, PACKET_WHOLE);
+	QW_REFUSE_IF(packet_bytes != frame_bytes, EXACT_LENGTH);
+	QW_REFUSE_IF((header->flags & ~QW_FLAGS_KNOWN) != 0, FLAGS_KNOWN);
 	return QW_REASON_NONE;
 }
 
@@ -89,14 +90,11 @@ static inline __attribute__((always_inline)) int
 qw_key_number(const struct qw_keys *keys, const struct qw_header *header)
 {
 	int epoch = header->flags & QW_FLAG_EPOCH;
-	int is_clients = qw_is_clients(header->kind);
-	__u64 valid;
+	int is_clients = QW_VALUE(qw_is_clients(header->kind), header->sender == QW_SENDER_CLIENT, KEY_OF_KIND);
+	__u64 valid = is_clients ? keys->clients.valid : keys->cluster.valid;
 
-	if (qw_mutant(QW_WITHOUT_KEY_OF_KIND))
-		is_clients = header->sender == QW_SENDER_CLIENT;
-	valid = is_clients ? keys->clients.valid : keys->cluster.valid;
 	/* A key that is not there is zeros: anybody knows those. */
-	if ((valid & (1ULL << epoch)) == 0 && !qw_mutant(QW_WITHOUT_KEY_VALID))
+	if (QW_BAD((valid & (1ULL << epoch)) == 0, KEY_VALID))
 		return -1;
 	return is_clients ? 2 + epoch : epoch;
 }
@@ -113,12 +111,12 @@ static inline enum qw_reason qw_check_tag(const struct qw_keys *keys, const stru
 					  const __u8 *frame, const __u8 *payload)
 {
 	int number = qw_key_number(keys, header);
+	__u64 tag;
 
 	if (number < 0)
-		return QW_REASON_TAG;
-	if (header->tag != qw_tag(qw_key_at(keys, number), frame, payload, header->payload_bytes) &&
-	    !qw_mutant(QW_WITHOUT_TAG))
-		return QW_REASON_TAG;
+		return QW_REASON_OF_KEY_VALID;
+	tag = qw_tag(qw_key_at(keys, number), frame, payload, header->payload_bytes);
+	QW_REFUSE_IF(header->tag != tag, TAG);
 	return QW_REASON_NONE;
 }
 

@@ -1,6 +1,10 @@
 //! The common case. `include/` holds the step in freestanding C, which every plane compiles; this crate
 //! calls it and wraps the plane in ordinary memory around it. No I/O, clock or randomness.
 mod asking;
+#[allow(clippy::pedantic)]
+#[rustfmt::skip]
+#[path = "generated/checks.rs"]
+mod checks;
 mod counters;
 mod engine;
 mod ffi;
@@ -13,10 +17,10 @@ mod signing;
 mod step;
 
 pub use asking::{Answered, Asking, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, Request};
+pub use checks::Mutant;
 pub use counters::Counters;
 pub use engine::{Engine, Options, Outbox, Sink, shown, window_max};
 pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
-pub use mutants::Mutant;
 #[cfg(feature = "mutants")]
 pub use mutants::{activate, reached};
 pub use place::{Memory, Place};

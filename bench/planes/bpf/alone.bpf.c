@@ -22,7 +22,7 @@ const volatile struct alone_without alone_without SEC(".rodata.alone");
 
 /* Each name stands for itself, unless it is left out. */
 #undef qw_mutant
-#define qw_mutant(mutant) (alone_without.window && (mutant) == QW_WITHOUT_REQUEST_WINDOW)
+#define qw_mutant(mutant) (alone_without.window && (mutant) == QW_CHECK_REQUEST_WINDOW)
 #undef qw_left_out
 #define qw_left_out(check) (alone_without.lock && (check) == QW_LEFT_OUT_LOCK)
 

@@ -6,6 +6,7 @@ mod gap;
 mod model;
 #[cfg(feature = "mutants")]
 mod mutants;
+mod names;
 mod random;
 mod siphash;
 mod sound;

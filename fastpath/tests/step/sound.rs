@@ -35,12 +35,12 @@ fn follower() -> Registers {
 type Wrong = (Mutant, fn(&mut Registers));
 
 const WRONG: &[Wrong] = &[
-    (Mutant::SoundSlots, |it| {
+    (Mutant::SoundRole, |it| {
         (it.role, it.me) = (Role::Off as u8, 2);
     }),
-    (Mutant::SoundSlots, |it| (it.role, it.me) = (3, 2)),
-    (Mutant::SoundSlots, |it| it.me = 2),
-    (Mutant::SoundSlots, |it| it.leader = 1),
+    (Mutant::SoundRole, |it| (it.role, it.me) = (3, 2)),
+    (Mutant::SoundLeader, |it| it.me = 2),
+    (Mutant::SoundLeader, |it| it.leader = 1),
     (Mutant::SoundSlots, |it| (it.me, it.leader) = (3, 3)),
     (Mutant::SoundSlots, |it| {
         (it.role, it.leader) = (Role::Follower as u8, 3);
@@ -48,25 +48,26 @@ const WRONG: &[Wrong] = &[
     (Mutant::SoundSlots, |it| {
         (it.role, it.me) = (Role::Follower as u8, 3);
     }),
-    (Mutant::SoundSlots, |it| it.role = Role::Follower as u8),
-    (Mutant::SoundSlots, |it| (it.replicas, it.quorum) = (8, 5)),
-    (Mutant::Majority, |it| it.quorum = 0),
-    (Mutant::Majority, |it| it.quorum = 1),
-    (Mutant::Majority, |it| it.quorum = 4),
-    (Mutant::Majority, |it| (it.replicas, it.quorum) = (4, 2)),
-    (Mutant::Majority, |it| (it.replicas, it.quorum) = (7, 3)),
-    (Mutant::SoundLimits, |it| it.ring_slots = 0),
-    (Mutant::SoundLimits, |it| it.ring_slots = 9),
-    (Mutant::SoundLimits, |it| it.window = 0),
-    (Mutant::SoundLimits, |it| it.window = 9),
-    (Mutant::SoundLimits, |it| it.held = 2),
+    (Mutant::SoundLeader, |it| it.role = Role::Follower as u8),
+    (Mutant::SoundReplicas, |it| {
+        (it.replicas, it.quorum) = (8, 5);
+    }),
+    (Mutant::SoundQuorum, |it| it.quorum = 0),
+    (Mutant::SoundQuorum, |it| it.quorum = 1),
+    (Mutant::SoundQuorum, |it| it.quorum = 4),
+    (Mutant::SoundQuorum, |it| (it.replicas, it.quorum) = (4, 2)),
+    (Mutant::SoundQuorum, |it| (it.replicas, it.quorum) = (7, 3)),
+    (Mutant::SoundRing, |it| it.ring_slots = 9),
+    (Mutant::SoundWindow, |it| it.window = 0),
+    (Mutant::SoundWindow, |it| it.window = 9),
+    (Mutant::SoundHeld, |it| it.held = 2),
     (Mutant::SoundTerms, |it| (it.term, it.last_term) = (0, 0)),
     (Mutant::SoundTerms, |it| it.last_term = 6),
-    (Mutant::SoundIndexes, |it| it.last_index = u64::MAX),
-    (Mutant::SoundIndexes, |it| it.commit_index = 13),
-    (Mutant::SoundIndexes, |it| it.start_index = 13),
-    (Mutant::SoundIndexes, |it| it.released_index = 13),
-    (Mutant::SoundIndexes, |it| it.persisted_index = 13),
+    (Mutant::SoundLast, |it| it.last_index = u64::MAX),
+    (Mutant::SoundCommit, |it| it.commit_index = 13),
+    (Mutant::SoundStart, |it| it.start_index = 13),
+    (Mutant::SoundReleased, |it| it.released_index = 13),
+    (Mutant::SoundPersisted, |it| it.persisted_index = 13),
 ];
 
 /// Registers that one check alone keeps out, and which.
@@ -89,7 +90,13 @@ fn registers_that_no_host_may_set_are_refused() {
         quorum: 0,
         ..leader()
     };
-    assert!(!registers_sound(&nobody));
+    let no_ring = Registers {
+        ring_slots: 0,
+        ..leader()
+    };
+    for registers in [nobody, no_ring] {
+        assert!(!registers_sound(&registers), "{registers:?}");
+    }
 }
 
 #[test]

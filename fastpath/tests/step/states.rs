@@ -3,7 +3,7 @@ use crate::cases::Call;
 use crate::model::counted;
 use quorumwire_wire::packet::{
     FLAG_BLIND, FLAG_BUNDLE, FLAG_EPOCH, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header, Kind,
-    MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, Registers, Role, VERSION,
+    MAGIC, ORIGIN_BYTES, PAYLOAD_BYTES_MAX, REPAIR_ENTRIES_MAX, Registers, Role, VERSION,
 };
 use std::ops::ControlFlow;
 
@@ -24,6 +24,7 @@ pub fn each_case(visit: Visit<'_>) -> ControlFlow<()> {
             visit,
         )?;
     }
+    visit_states(&far_ahead(), &leader_calls(), visit)?;
     visit_states(&followers(), &follower_calls(), visit)?;
     visit_states(&leaders(), &leader_calls(), visit)
 }
@@ -159,6 +160,29 @@ fn leaders() -> Vec<Registers> {
         }
     }
     all
+}
+
+/// Leaders whose followers miss much, and one whose log is at its end.
+fn far_ahead() -> Vec<Registers> {
+    let many = u64::try_from(REPAIR_ENTRIES_MAX).unwrap();
+    let ring_slots = u32::try_from(2 * REPAIR_ENTRIES_MAX).unwrap();
+    let leader = |start, ahead, quorum| {
+        let mut registers = Registers {
+            ring_slots,
+            window: ring_slots,
+            role: Role::Leader as u8,
+            quorum,
+            round: 2,
+            ..follower_base((3, 1, 1), start, ahead)
+        };
+        registers.match_index[1] = registers.last_index;
+        registers
+    };
+    vec![
+        leader(0, many + 1, 2),
+        leader(0, many + 1, 3),
+        leader(u64::MAX - 2, 1, 2),
+    ]
 }
 
 fn quorums(replicas: u8) -> Vec<u8> {

@@ -1,6 +1,7 @@
-//! Generates the committed code of `wire/` from its schemas, or with `--check` tells which committed
-//! file is not what it would generate. Another language is one more module and one more line here.
+//! Generates the committed code of `wire/` and `fastpath/` from their schemas, or with `--check` tells which
+//! committed file is not what it would generate. Another language is one more module and one more line here.
 mod c;
+mod checks;
 mod comment;
 mod messages;
 mod names;
@@ -13,11 +14,16 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::{env, fs};
 
+/// The packets of the fast path.
+const FORMAT: &str = "wire/format.toml";
+/// The checks of the fast path.
+const CHECKS: &str = "fastpath/checks.toml";
+
 /// One committed file.
 struct Made {
-    /// Where it lies, seen from the folder `wire/`.
+    /// Where it lies in the repository.
     path: &'static str,
-    /// The schema it is made from, seen from the same folder.
+    /// The schema it is made from, which lies there, too.
     from: &'static str,
     text: String,
 }
@@ -28,13 +34,13 @@ fn main() -> Result<()> {
         Some("--check") => true,
         Some(other) => bail!("unknown option {other:?}; the only one is --check"),
     };
-    let wire = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wire");
-    let files = generate(&wire)?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let files = generate(&root)?;
     if check {
-        return compare(&wire, &files);
+        return compare(&root, &files);
     }
     for made in files {
-        let target = wire.join(made.path);
+        let target = root.join(made.path);
         if let Some(folder) = target.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -43,44 +49,52 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn generate(wire: &Path) -> Result<Vec<Made>> {
-    let text = fs::read_to_string(wire.join("format.toml")).context("reading wire/format.toml")?;
-    let schema = schema::parse(&text).context("wire/format.toml")?;
+fn generate(root: &Path) -> Result<Vec<Made>> {
+    let read =
+        |path| fs::read_to_string(root.join(path)).with_context(|| format!("reading {path}"));
+    let schema = schema::parse(&read(FORMAT)?).context(FORMAT)?;
+    let checks = checks::parse(&read(CHECKS)?, &schema).context(CHECKS)?;
+    let wire = &root.join("wire");
     Ok(vec![
         Made {
-            path: "src/generated/peer.rs",
-            from: "peer.proto",
+            path: "wire/src/generated/peer.rs",
+            from: "wire/peer.proto",
             text: messages::generate(wire, "peer.proto", "quorumwire.v1")?,
         },
         Made {
-            path: "src/generated/client.rs",
-            from: "client.proto",
+            path: "wire/src/generated/client.rs",
+            from: "wire/client.proto",
             text: messages::generate(wire, "client.proto", "quorumwire.client.v1")?,
         },
         Made {
-            path: "src/generated/packet.rs",
-            from: "format.toml",
+            path: "wire/src/generated/packet.rs",
+            from: FORMAT,
             text: rust::generate(&schema),
         },
         Made {
-            path: "generated/qw_wire.h",
-            from: "format.toml",
+            path: "wire/generated/qw_wire.h",
+            from: FORMAT,
             text: c::generate(&schema),
+        },
+        Made {
+            path: "fastpath/include/qw_checks.h",
+            from: CHECKS,
+            text: checks::c(&checks, &schema),
+        },
+        Made {
+            path: "fastpath/src/generated/checks.rs",
+            from: CHECKS,
+            text: checks::rust(&checks),
         },
     ])
 }
 
 /// Fails with the names of all files that are not what they should be.
-fn compare(wire: &Path, files: &[Made]) -> Result<()> {
+fn compare(root: &Path, files: &[Made]) -> Result<()> {
     let stale: Vec<String> = files
         .iter()
-        .filter(|made| fs::read_to_string(wire.join(made.path)).ok().as_ref() != Some(&made.text))
-        .map(|made| {
-            format!(
-                "wire/{} is not what wire/{} generates",
-                made.path, made.from
-            )
-        })
+        .filter(|made| fs::read_to_string(root.join(made.path)).ok().as_ref() != Some(&made.text))
+        .map(|made| format!("{} is not what {} generates", made.path, made.from))
         .collect();
     if !stale.is_empty() {
         bail!("{}: run `make generate`", stale.join("; "));

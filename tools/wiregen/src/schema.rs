@@ -155,7 +155,8 @@ pub fn parse(text: &str) -> Result<Schema> {
     Ok(schema)
 }
 
-fn check_name(table: &str, name: &str) -> Result<()> {
+/// Whether this is a name in every generated language.
+pub fn check_name(table: &str, name: &str) -> Result<()> {
     let plain = name
         .bytes()
         .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
@@ -171,7 +172,8 @@ fn check_name(table: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_doc(table: &str, name: &str, doc: &str) -> Result<()> {
+/// Whether this can be a comment in every generated language.
+pub fn check_doc(table: &str, name: &str, doc: &str) -> Result<()> {
     ensure!(
         doc.ends_with('.') && !doc.contains('\n') && !doc.contains("*/"),
         "[{table}] {name}: `doc` must be one line of whole sentences"
