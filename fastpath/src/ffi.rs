@@ -28,6 +28,7 @@ copy! { real,
     heartbeat = "qw_real_heartbeat" (*mut Registers, u64, *mut Outcome);
     gap_after = "qw_real_gap_after" (*mut Gap, *const Header, *const Outcome) -> i32;
     release = "qw_real_release" (*mut Registers, u64) -> i32;
+    for_hosts_only = "qw_real_for_hosts_only" (*const Header) -> i32;
     registers_sound = "qw_real_registers_sound" (*const Registers) -> i32;
     check_form = "qw_real_check_form" (*const u8, u32, *mut Header) -> i32;
     check_tag = "qw_real_check_tag" (*const Keys, *const Header, *const u8, *const u8) -> i32;
@@ -49,6 +50,7 @@ copy! { mutated,
     heartbeat = "qw_mutated_heartbeat" (*mut Registers, u64, *mut Outcome);
     gap_after = "qw_mutated_gap_after" (*mut Gap, *const Header, *const Outcome) -> i32;
     release = "qw_mutated_release" (*mut Registers, u64) -> i32;
+    for_hosts_only = "qw_mutated_for_hosts_only" (*const Header) -> i32;
     registers_sound = "qw_mutated_registers_sound" (*const Registers) -> i32;
     check_form = "qw_mutated_check_form" (*const u8, u32, *mut Header) -> i32;
     check_tag = "qw_mutated_check_tag" (*const Keys, *const Header, *const u8, *const u8) -> i32;
@@ -104,6 +106,10 @@ pub fn gap_after(gap: &mut Gap, header: &Header, outcome: &Outcome) -> i32 {
 
 pub fn release(registers: &mut Registers, upto: u64) -> i32 {
     call!(release(registers, upto))
+}
+
+pub fn for_hosts_only(header: &Header) -> i32 {
+    call!(for_hosts_only(header))
 }
 
 pub fn registers_sound(registers: &Registers) -> i32 {

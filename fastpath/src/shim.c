@@ -34,6 +34,7 @@ void QW_EXPORT(persisted)(struct qw_registers *, __u64, struct qw_outcome *);
 void QW_EXPORT(heartbeat)(struct qw_registers *, __u64, struct qw_outcome *);
 int QW_EXPORT(gap_after)(struct qw_gap *, const struct qw_header *, const struct qw_outcome *);
 int QW_EXPORT(release)(struct qw_registers *, __u64);
+int QW_EXPORT(for_hosts_only)(const struct qw_header *);
 int QW_EXPORT(registers_sound)(const struct qw_registers *);
 int QW_EXPORT(check_form)(const __u8 *, __u32, struct qw_header *);
 int QW_EXPORT(check_tag)(const struct qw_keys *, const struct qw_header *, const __u8 *, const __u8 *);
@@ -75,6 +76,11 @@ int QW_EXPORT(gap_after)(struct qw_gap *gap, const struct qw_header *in,
 int QW_EXPORT(release)(struct qw_registers *state, __u64 upto)
 {
 	return qw_release(state, upto);
+}
+
+int QW_EXPORT(for_hosts_only)(const struct qw_header *in)
+{
+	return qw_for_hosts_only(in);
 }
 
 int QW_EXPORT(registers_sound)(const struct qw_registers *state)

@@ -231,6 +231,12 @@ pub fn release(registers: &mut Registers, upto: u64) -> bool {
     ffi::release(registers, upto) != 0
 }
 
+/// Whether a request asks for what only a replica's host does.
+#[must_use]
+pub fn is_for_hosts_only(header: &Header) -> bool {
+    ffi::for_hosts_only(header) != 0
+}
+
 /// Whether a plane may be switched on with these registers.
 #[must_use]
 pub fn registers_sound(registers: &Registers) -> bool {

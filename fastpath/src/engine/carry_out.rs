@@ -5,12 +5,11 @@ use crate::mutants::mutant;
 use crate::place::{Memory, Place};
 use crate::ring::{Asker, Stored};
 use crate::signing::{encode_origin, is_ours, split_origin};
-use crate::step::{self, Outcome, Question};
+use crate::step::{self, Outcome, Question, is_for_hosts_only};
 use quorumwire_interfaces::PlaneEvent;
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_FORWARD, ACTION_REPLY, ACTION_RESEND, ACTION_STORE,
-    ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_BUNDLE, FLAG_FRAGMENT, FLAG_REFUSED, FLAG_TICK, Header,
-    Kind, RESEND_ENTRIES_MAX, Reason, SENDER_CLIENT,
+    ACTION_TO_SOFTWARE, FLAG_BLIND, Header, Kind, RESEND_ENTRIES_MAX, Reason, SENDER_CLIENT,
 };
 use std::net::SocketAddr;
 
@@ -301,15 +300,7 @@ impl<P: Place> Engine<P> {
     }
 }
 
-/// Whether a request asks for what only a replica's host does, as the step sees it.
-fn is_for_hosts_only(header: &Header) -> bool {
-    let is_piece = header.flags & FLAG_FRAGMENT != 0;
-    header.flags & (FLAG_TICK | FLAG_REFUSED | FLAG_BUNDLE) != 0
-        || (is_piece && header.session == 0)
-}
-
-/// Whether a request is one that a client may make, as the step sees it; too large to be sent on it may
-/// be.
+/// Whether a request is one that a client may make; too large to be sent on it may be.
 fn is_a_clients(header: &Header) -> bool {
     usize::from(header.sender) == SENDER_CLIENT && !is_for_hosts_only(header)
 }
