@@ -13,14 +13,6 @@
  * one more, however often packets are repeated. The next heartbeat is answered in any case. */
 #define QW_GAPS_QUIET_MAX (8 * QW_RESEND_ENTRIES_MAX)
 
-/* What a follower knows beside its registers; zero when it is engaged, but for `leader_last`, which begins
- * as the last index. */
-struct qw_gap {
-	__u64 leader_last; /* highest index the leader has named */
-	__u64 asked_index; /* what it was last asked for; 0: nothing */
-	__u64 quiet; /* packets behind that gap since, and since something was stored */
-};
-
 /* What to do about a packet beyond what qw_step says. */
 enum qw_asking {
 	QW_ASKING_AS_SAID = 0,

@@ -9,6 +9,7 @@
 #ifndef QW_MEMCACHED_H
 #define QW_MEMCACHED_H
 
+#include "qw_shared.h"
 #include "qw_wire.h"
 
 /* A part of the parser. The kernel's build makes it a function of its own, which the verifier looks at once,
@@ -20,36 +21,17 @@
 /* Memcached's frame: the client's number for the request, the number of this datagram, how many there are,
  * zero; 16 bits each. */
 #define QW_MEMCACHED_FRAME_BYTES 8
-#define QW_MEMCACHED_KEY_BYTES_MAX 250
 #define QW_MEMCACHED_DIGITS_MAX 10
 /* Where a key begins: behind the frame, and `set ` or `get `. */
 #define QW_MEMCACHED_KEY_AT 12
 /* Longest datagram that is looked at. */
 #define QW_MEMCACHED_DATAGRAM_BYTES_MAX (QW_PAYLOAD_BYTES_MAX + 64)
-/* A command before its key: what it is, the key's length, flags, expiry. */
-#define QW_MEMCACHED_COMMAND_HEAD_BYTES 14
-/* The store's number for a `set`, in its first format. */
-#define QW_MEMCACHED_COMMAND_SET 0x11
-#define QW_MEMCACHED_ANSWER_BYTES 16
-
 /* A datagram, wherever it came from. */
 #define QW_MEMCACHED_TEXT_BYTES 2048 /* a power of two, so that no place is outside */
 struct qw_memcached_text {
 	__u8 bytes[QW_MEMCACHED_TEXT_BYTES] __attribute__((aligned(8)));
 };
 _Static_assert(QW_MEMCACHED_DATAGRAM_BYTES_MAX <= QW_MEMCACHED_TEXT_BYTES, "a datagram fits");
-
-/* A `set`, and where its parts stand in the datagram. */
-struct qw_memcached_set {
-	__u32 client_flags;
-	__u16 request;
-	__u16 key_at;
-	__u16 key_bytes;
-	__u16 value_at;
-	__u16 value_bytes;
-	__u16 noreply;
-};
-_Static_assert(sizeof(struct qw_memcached_set) == 16, "as in src/memcached.rs");
 
 /* One byte. The place is within `count`, but the kernel's verifier does not follow why: it sees the mask. */
 static inline __attribute__((always_inline)) __u8

@@ -11,30 +11,10 @@
 #error "keys are compared by words, whose first byte must be their lowest"
 #endif
 
-/* Places in a table: a power of two. */
-#define QW_RECENT_PLACES 2048
-/* Longest answer, without memcached's frame: one datagram of at most 1,400 bytes. */
-#define QW_RECENT_TEXT_BYTES_MAX 1392
-/* A key in words of 4 bytes. */
-#define QW_RECENT_KEY_WORDS ((QW_MEMCACHED_KEY_BYTES_MAX + 3) / 4)
+_Static_assert(4 * QW_RECENT_KEY_WORDS >= QW_MEMCACHED_KEY_BYTES_MAX, "the longest key has room");
 /* An answer may be at most so many times as long as its request, frames included: whoever lies about where a request
  * comes from has that much sent to somebody else. */
 #define QW_RECENT_AMPLIFICATION_MAX 64
-
-struct qw_recent_answer {
-	__u16 key_bytes; /* 0: none */
-	__u16 text_bytes;
-	__u32 key[QW_RECENT_KEY_WORDS]; /* zeros behind it */
-	__u8 text[QW_RECENT_TEXT_BYTES_MAX];
-};
-_Static_assert(sizeof(struct qw_recent_answer) == 1648, "as in dataplanes/xdp/src/shared.rs");
-
-/* The host writes the answer that is not in use, then says that it is: a host that stands still while it writes
- * keeps nobody from reading. Whoever finds the same version before and after has read one answer whole. */
-struct qw_recent {
-	__u64 version; /* its lowest bit says which answer is in use */
-	struct qw_recent_answer of[2];
-};
 
 /* A whole word of the key in a request. */
 static inline __attribute__((always_inline)) __u32

@@ -9,24 +9,12 @@
 #define QW_STEP_H
 
 #include "qw_mutants.h"
+#include "qw_shared.h"
 #include "qw_wire.h"
-
-/* What shall be done. `header` is what to send; its tag and the flag QW_FLAG_EPOCH are the plane's. */
-struct qw_outcome {
-	struct qw_header header;
-	__u64 index; /* QW_STORE: of the entry. QW_RESEND: the first. */
-	__u64 commit_from; /* QW_COMMIT: the commit index before. */
-	__u32 actions; /* enum qw_action */
-	__u32 reason; /* enum qw_reason */
-};
-_Static_assert(sizeof(struct qw_outcome) == 96, "as in src/step.rs");
 
 /* What a command's flags say of the entry it becomes. */
 #define QW_FLAGS_OF_ENTRIES \
 	(QW_FLAG_BLIND | QW_FLAG_TICK | QW_FLAG_FRAGMENT | QW_FLAG_BUNDLE)
-
-/* The last index there ever may be, so that one more is still a number. */
-#define QW_INDEX_MAX (~0ULL - 1)
 
 static inline __attribute__((always_inline)) void qw_clear(struct qw_outcome *out)
 {

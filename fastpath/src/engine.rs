@@ -5,8 +5,9 @@ use crate::memcached::memcached_set;
 use crate::mutants::mutant;
 use crate::place::{Memory, Place};
 use crate::ring::{Asker, RING_SLOTS_MAX, Stored};
+use crate::shared::{Gap, Outcome};
 use crate::signing::{Signing, checksum};
-use crate::step::{self, Gap, Outcome};
+use crate::step;
 use quorumwire_interfaces::{
     Answer, Command, EntryKind, Grant, GroupId, Index, Limits, PLANE_REPLICAS_MAX, PlaneEntry,
     PlaneError, PlaneEvent, PlaneKeys, Registers as Shown, Term,

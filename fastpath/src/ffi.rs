@@ -1,9 +1,11 @@
 //! Calls into the C of `include/`, each behind a safe function. The only file of this crate with unsafe
 //! code; what the values mean stands in `step.rs`.
 #![allow(unsafe_code)]
-use crate::memcached::{ANSWER_BYTES, HEAD_BYTES, Set};
-use crate::recent::RECENT_KEY_BYTES_MAX;
-use crate::step::{Gap, Keys, Outcome, SipKey, TagKey};
+use crate::shared::{
+    Gap, MEMCACHED_ANSWER_BYTES, MEMCACHED_COMMAND_HEAD_BYTES, MEMCACHED_KEY_BYTES_MAX,
+    MemcachedSet as Set, Outcome,
+};
+use crate::step::{Keys, SipKey, TagKey};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Registers};
 
 /// Declares one copy of the compiled C.
@@ -156,18 +158,18 @@ pub fn memcached_read(datagram: &[u8], set: &mut Set) -> i32 {
     call!(memcached_read(datagram.as_ptr(), bytes, set))
 }
 
-pub fn memcached_command_head(set: &Set, bytes: &mut [u8; HEAD_BYTES]) {
+pub fn memcached_command_head(set: &Set, bytes: &mut [u8; MEMCACHED_COMMAND_HEAD_BYTES]) {
     call!(memcached_command_head(set, bytes.as_mut_ptr()));
 }
 
-pub fn memcached_stored(request: u16, bytes: &mut [u8; ANSWER_BYTES]) {
+pub fn memcached_stored(request: u16, bytes: &mut [u8; MEMCACHED_ANSWER_BYTES]) {
     call!(memcached_stored(request, bytes.as_mut_ptr()));
 }
 
 /// `key` is at most 250 bytes long: there is room for it where the C puts it.
 pub fn recent_place(key: &[u8]) -> u32 {
     let bytes = u32::try_from(key.len()).unwrap_or(u32::MAX);
-    assert!(key.len() <= RECENT_KEY_BYTES_MAX);
+    assert!(key.len() <= MEMCACHED_KEY_BYTES_MAX);
     call!(recent_place(key.as_ptr(), bytes))
 }
 

@@ -13,6 +13,11 @@ mod mutants;
 mod place;
 mod recent;
 mod ring;
+/// What the C and its callers share in memory, as generated.
+#[allow(clippy::pedantic)]
+#[rustfmt::skip]
+#[path = "generated/shared.rs"]
+pub mod shared;
 mod signing;
 mod step;
 
@@ -24,9 +29,10 @@ pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
 #[cfg(feature = "mutants")]
 pub use mutants::{activate, reached};
 pub use place::{Memory, Place};
-pub use recent::{RECENT_OFFERS_TO_REPLACE, RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place};
+pub use recent::{RECENT_OFFERS_TO_REPLACE, recent_place};
 pub use ring::{Asker, RING_SLOTS_MAX, Stored};
+pub use shared::{Gap, Outcome, RECENT_PLACES, RECENT_TEXT_BYTES_MAX};
 pub use step::{
-    Gap, KeyPair, Keys, Outcome, Question, SIPHASH_BYTES_MAX, SipKey, TagKey, check, encode,
-    gap_after, heartbeat, persisted, registers_sound, release, siphash, step, submit, tag,
+    KeyPair, Keys, Question, SIPHASH_BYTES_MAX, SipKey, TagKey, check, encode, gap_after,
+    heartbeat, persisted, registers_sound, release, siphash, step, submit, tag,
 };

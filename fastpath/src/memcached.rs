@@ -1,24 +1,6 @@
 //! Memcached's `set` by UDP as safe Rust around `qw_memcached.h`. Nothing is decided here.
 use crate::ffi;
-
-/// Bytes of a command before its key.
-pub const HEAD_BYTES: usize = 14;
-/// Bytes of the answer.
-pub const ANSWER_BYTES: usize = 16;
-
-/// A `set`, and where its parts stand in the datagram: `struct qw_memcached_set`.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Set {
-    client_flags: u32,
-    request: u16,
-    key_at: u16,
-    key_bytes: u16,
-    value_at: u16,
-    value_bytes: u16,
-    noreply: u16,
-}
-const _: () = assert!(size_of::<Set>() == 16);
+use crate::shared::{MEMCACHED_ANSWER_BYTES, MEMCACHED_COMMAND_HEAD_BYTES, MemcachedSet as Set};
 
 /// What a plane makes of a memcached client's datagram.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,7 +22,7 @@ pub fn memcached_set(datagram: &[u8], command: &mut Vec<u8>) -> Option<Memcached
     let part = |at: u16, bytes: u16| datagram.get(usize::from(at)..)?.get(..usize::from(bytes));
     let key = part(set.key_at, set.key_bytes)?;
     let value = part(set.value_at, set.value_bytes)?;
-    let mut head = [0; HEAD_BYTES];
+    let mut head = [0; MEMCACHED_COMMAND_HEAD_BYTES];
     ffi::memcached_command_head(&set, &mut head);
     command.clear();
     for part in [&head, key, value] {
@@ -54,8 +36,8 @@ pub fn memcached_set(datagram: &[u8], command: &mut Vec<u8>) -> Option<Memcached
 
 /// The datagram that says that a `set` is stored.
 #[must_use]
-pub fn memcached_stored(request: u16) -> [u8; ANSWER_BYTES] {
-    let mut bytes = [0; ANSWER_BYTES];
+pub fn memcached_stored(request: u16) -> [u8; MEMCACHED_ANSWER_BYTES] {
+    let mut bytes = [0; MEMCACHED_ANSWER_BYTES];
     ffi::memcached_stored(request, &mut bytes);
     bytes
 }

@@ -1,7 +1,8 @@
 //! Where the step runs: its registers, its ring, and what moves them. In ordinary memory it is [`Memory`];
 //! a plane that keeps them elsewhere, such as in the kernel, brings its own.
 use crate::ring::{Ring, Stored};
-use crate::step::{self, Outcome};
+use crate::shared::Outcome;
+use crate::step;
 use quorumwire_interfaces::PlaneError;
 use quorumwire_wire::packet::{Header, Registers, Role};
 

@@ -1,28 +1,12 @@
 //! The C step as safe Rust: values in, values out. Nothing is decided here.
 use crate::ffi;
+use crate::shared::{Gap, Outcome};
 use quorumwire_wire::packet::{
     ACTION_STORE, HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Reason, Registers,
 };
 
 /// Most bytes that [`siphash`] takes.
 pub const SIPHASH_BYTES_MAX: usize = PAYLOAD_BYTES_MAX;
-
-/// What a step decided: `struct qw_outcome`.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-#[repr(C)]
-pub struct Outcome {
-    /// What to send, without tag.
-    pub header: Header,
-    /// Of the entry to store; the first to send again.
-    pub index: u64,
-    /// The commit index before it moved.
-    pub commit_from: u64,
-    /// The bits `packet::ACTION_*`, to be carried out in ascending order.
-    pub actions: u32,
-    /// The number of a [`Reason`].
-    pub reason: u32,
-}
-const _: () = assert!(size_of::<Outcome>() == 96);
 
 impl Outcome {
     /// Why the packet was not taken, or not as the sender meant it.
@@ -159,15 +143,6 @@ pub fn step(registers: &mut Registers, header: &Header) -> Outcome {
     let mut outcome = Outcome::default();
     ffi::step(registers, header, &mut outcome);
     outcome
-}
-
-/// What a follower has asked for: `struct qw_gap`.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[repr(C)]
-pub struct Gap {
-    leader_last: u64,
-    asked_index: u64,
-    quiet: u64,
 }
 
 impl Gap {

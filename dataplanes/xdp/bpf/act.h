@@ -63,7 +63,7 @@ static __always_inline int qw_needs_host(const struct qw_served *s, const struct
 /* Wakes the host unless it was woken since it last looked. */
 static __always_inline void qw_wake(struct qw_group *group, __u32 group_slot)
 {
-	struct qw_event event = { .kind = QW_EVENT_WAKE, .group_slot = (__u16)group_slot };
+	struct qw_event event = { .kind = QW_EVENT_KIND_WAKE, .group_slot = (__u16)group_slot };
 
 	/* An exchange orders what was written before it against the host's look at it. */
 	if (__sync_lock_test_and_set(&group->woken, 1) == 0 && !qw_left_out(QW_LEFT_OUT_WAKE))
@@ -155,7 +155,7 @@ static __always_inline int qw_store_entry(struct xdp_md *ctx, struct qw_served *
 		return 0;
 	barrier();
 	slot->index = s->out.index;
-	qw_tally(s->frame.group_slot, QW_COUNT_STORED, 1);
+	qw_tally(s->frame.group_slot, QW_COUNT_ENTRIES_STORED, 1);
 	return 1;
 }
 
@@ -183,12 +183,12 @@ static __always_inline int qw_transmit(struct xdp_md *ctx, struct qw_served *s,
 	__u32 bytes = QW_HEADER_BYTES + header->payload_bytes;
 
 	if (!qw_knows_mac(to))
-		return qw_lose(QW_COUNT_NO_NEIGHBOUR);
+		return qw_lose(QW_COUNT_LOST_NO_NEIGHBOUR);
 	if (!qw_fit(ctx, &s->frame, bytes))
-		return qw_lose(QW_COUNT_NO_SPACE);
+		return qw_lose(QW_COUNT_LOST_NO_SPACE);
 	if (!qw_seal(ctx, &s->frame, header) ||
 	    !qw_address(ctx, &s->frame, to, bytes))
-		return qw_lose(QW_COUNT_UNSENT);
+		return qw_lose(QW_COUNT_LOST_UNSENT);
 	qw_tally(s->frame.group_slot, QW_COUNT_SENT, 1);
 	return XDP_TX;
 }
@@ -222,14 +222,14 @@ static __always_inline int qw_fan_out(struct xdp_md *ctx, struct qw_served *s)
 
 	/* Who asked stands between a forwarded request's header and its command. */
 	if (s->in.kind == QW_KIND_FORWARD && bpf_xdp_adjust_head(ctx, QW_ORIGIN_BYTES))
-		return qw_lose(QW_COUNT_UNSENT);
+		return qw_lose(QW_COUNT_LOST_UNSENT);
 	/* One frame to one other replica need not come to all. */
 	if (qw_config.multicast != 0 && s->replicas > 2)
 		return qw_multicast(ctx, s);
 	if (!qw_left_out(QW_LEFT_OUT_FIT) && !qw_fit(ctx, &s->frame, bytes))
-		return qw_lose(QW_COUNT_NO_SPACE);
+		return qw_lose(QW_COUNT_LOST_NO_SPACE);
 	if (!qw_seal(ctx, &s->frame, &s->out.header))
-		return qw_lose(QW_COUNT_UNSENT);
+		return qw_lose(QW_COUNT_LOST_UNSENT);
 	return qw_send_copies(ctx, &s->frame, &order, s->replicas - 1);
 }
 
@@ -240,11 +240,11 @@ static __always_inline int qw_forward(struct xdp_md *ctx, struct qw_served *s)
 	__u32 at = s->frame.at + QW_HEADER_BYTES;
 
 	if (!leader)
-		return qw_lose(QW_COUNT_UNSENT);
+		return qw_lose(QW_COUNT_LOST_UNSENT);
 	if (bpf_xdp_adjust_head(ctx, -QW_ORIGIN_BYTES))
-		return qw_lose(QW_COUNT_NO_SPACE);
+		return qw_lose(QW_COUNT_LOST_NO_SPACE);
 	if (bpf_xdp_store_bytes(ctx, at, &s->sender, QW_ORIGIN_BYTES))
-		return qw_lose(QW_COUNT_UNSENT);
+		return qw_lose(QW_COUNT_LOST_UNSENT);
 	return qw_transmit(ctx, s, &s->out.header, leader);
 }
 
@@ -300,7 +300,7 @@ static __always_inline int qw_answer(struct xdp_md *ctx, struct qw_served *s)
 		.replicas = s->replicas,
 	};
 	struct qw_event event = {
-		.kind = QW_EVENT_ANSWER_REST,
+		.kind = QW_EVENT_KIND_ANSWER_REST,
 		.group_slot = (__u16)s->frame.group_slot,
 	};
 	const struct qw_slot *slot;
@@ -312,7 +312,7 @@ static __always_inline int qw_answer(struct xdp_md *ctx, struct qw_served *s)
 	event.from = from;
 	event.upto = s->commit_index;
 	if (s->commit_index - from >= QW_RESEND_ENTRIES_MAX) {
-		event.kind = QW_EVENT_ANSWER;
+		event.kind = QW_EVENT_KIND_ANSWER;
 		qw_tell(&event, BPF_RB_FORCE_WAKEUP);
 		return XDP_DROP;
 	}
@@ -325,11 +325,11 @@ static __always_inline int qw_answer(struct xdp_md *ctx, struct qw_served *s)
 	range.from = from + qw_lowest(answered);
 	range.answered = answered >> qw_lowest(answered);
 	if (!qw_fit(ctx, &s->frame, QW_HEADER_BYTES))
-		return qw_lose(QW_COUNT_NO_SPACE);
+		return qw_lose(QW_COUNT_LOST_NO_SPACE);
 	if ((answered & (answered - 1)) == 0) {
 		slot = qw_slot_of(s->frame.group_slot, range.from);
 		if (!slot)
-			return qw_lose(QW_COUNT_UNSENT);
+			return qw_lose(QW_COUNT_LOST_UNSENT);
 		if (!qw_write_answer(ctx, &s->frame, slot, range.from, &range, s->me))
 			return XDP_DROP;
 		qw_tally(s->frame.group_slot, QW_COUNT_BLIND_ANSWERS, 1);
@@ -337,7 +337,7 @@ static __always_inline int qw_answer(struct xdp_md *ctx, struct qw_served *s)
 		return XDP_TX;
 	}
 	if (!qw_write_range(ctx, &s->frame, &range))
-		return qw_lose(QW_COUNT_UNSENT);
+		return qw_lose(QW_COUNT_LOST_UNSENT);
 	return qw_send_copies(ctx, &s->frame, &order, (__u32)__builtin_popcount(answered));
 }
 
@@ -363,9 +363,9 @@ static __always_inline int qw_resend(struct xdp_md *ctx, struct qw_served *s)
 	};
 
 	if (s->out.index > s->last_index)
-		return qw_lose(QW_COUNT_LATE_COPY);
+		return qw_lose(QW_COUNT_COPIES_NOT_NEEDED);
 	if (!qw_write_range(ctx, &s->frame, &range))
-		return qw_lose(QW_COUNT_UNSENT);
+		return qw_lose(QW_COUNT_LOST_UNSENT);
 	return qw_send_copies(ctx, &s->frame, &order, (__u32)(last - s->out.index) + 1);
 }
 
@@ -385,14 +385,14 @@ static __always_inline int qw_ask_for_more(struct xdp_md *ctx, struct qw_served 
 		.sequence = s->round,
 	};
 
-	return leader ? qw_transmit(ctx, s, &header, leader) : qw_lose(QW_COUNT_UNSENT);
+	return leader ? qw_transmit(ctx, s, &header, leader) : qw_lose(QW_COUNT_LOST_UNSENT);
 }
 
 /* Software's: what a host has a use for goes up, unchanged; the rest is counted already. */
 static __always_inline int qw_punt(struct qw_served *s)
 {
 	struct qw_event event = {
-		.kind = QW_EVENT_BEHIND,
+		.kind = QW_EVENT_KIND_BEHIND,
 		.group_slot = (__u16)s->frame.group_slot,
 		.slot = s->in.sender,
 	};
@@ -404,7 +404,7 @@ static __always_inline int qw_punt(struct qw_served *s)
 	if ((s->in.kind == QW_KIND_REQUEST &&
 	     (s->out.reason == QW_REASON_OFF || s->out.reason == QW_REASON_MALFORMED)) ||
 	    (s->in.kind == QW_KIND_FORWARD && s->out.reason == QW_REASON_OFF)) {
-		qw_tally(s->frame.group_slot, QW_COUNT_PASSED, 1);
+		qw_tally(s->frame.group_slot, QW_COUNT_PASSED_UP, 1);
 		return XDP_PASS;
 	}
 	return XDP_DROP;
@@ -425,7 +425,7 @@ static __always_inline int qw_act_on(struct xdp_md *ctx, struct qw_served *s)
 	if (s->out.actions & QW_REPLY) {
 		leader = qw_peer_of(s->frame.group_slot, s->leader);
 		return leader ? qw_transmit(ctx, s, &s->out.header, leader) :
-				qw_lose(QW_COUNT_UNSENT);
+				qw_lose(QW_COUNT_LOST_UNSENT);
 	}
 	if (s->out.actions & QW_FORWARD)
 		return qw_forward(ctx, s);

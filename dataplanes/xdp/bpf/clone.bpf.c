@@ -49,11 +49,11 @@ static __always_inline int qw_clone_all(struct __sk_buff *ctx, struct qw_task *t
 		if (!qw_make_next(ctx, task, count))
 			continue;
 		if (count + 1 < copies && bpf_clone_redirect(ctx, ctx->ifindex, 0)) {
-			qw_tally(slot, QW_COUNT_UNSENT, 1);
+			qw_tally(slot, QW_COUNT_LOST_UNSENT, 1);
 			continue;
 		}
 		qw_tally(slot, QW_COUNT_SENT, 1);
-		qw_tally(slot, QW_COUNT_CLONED, 1);
+		qw_tally(slot, QW_COUNT_COPIES_CLONED, 1);
 		if (count + 1 == copies)
 			return (int)bpf_redirect(ctx->ifindex, 0);
 	}
@@ -76,7 +76,7 @@ static __always_inline int qw_is_ordered(struct __sk_buff *ctx)
 		return 0;
 	if ((found->secret[0] != own.secret[0] || found->secret[1] != own.secret[1]) &&
 	    !qw_left_out(QW_LEFT_OUT_SECRET)) {
-		qw_tally(QW_NO_GROUP, QW_COUNT_ORDERS_FORGED, 1);
+		qw_tally(QW_NO_GROUP, QW_COUNT_COPY_ORDERS_FORGED, 1);
 		return 0;
 	}
 	return 1;
@@ -95,13 +95,13 @@ int qw_clone(struct __sk_buff *ctx)
 	/* Orders are never passed on, whatever else is wrong with them. */
 	if (bpf_skb_pull_data(ctx, ctx->len) ||
 	    qw_data(ctx) + sizeof(task.order) > qw_data_end(ctx)) {
-		qw_tally(QW_NO_GROUP, QW_COUNT_UNSENT, 1);
+		qw_tally(QW_NO_GROUP, QW_COUNT_LOST_UNSENT, 1);
 		return TC_ACT_SHOT;
 	}
 	__builtin_memcpy(&task.order, qw_data(ctx), sizeof(task.order));
 	theirs = qw_step_of(task.order.group_slot, task.order.cpu);
 	if (!qw_read_range(ctx, &task.order, &task.range)) {
-		qw_tally(task.order.group_slot, QW_COUNT_UNSENT, 1);
+		qw_tally(task.order.group_slot, QW_COUNT_LOST_UNSENT, 1);
 		return TC_ACT_SHOT;
 	}
 	copies = qw_copies_of(&task);

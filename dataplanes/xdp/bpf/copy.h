@@ -161,14 +161,14 @@ qw_still_holds(const struct qw_slot *slot, __u64 index, __u32 group_slot, __u64 
 /* Counts a packet that does not leave. */
 static __always_inline int qw_unsent(__u32 group_slot)
 {
-	qw_tally(group_slot, QW_COUNT_UNSENT, 1);
+	qw_tally(group_slot, QW_COUNT_LOST_UNSENT, 1);
 	return 0;
 }
 
 /* A copy that is not needed, or whose entry went while it was made. */
 static __always_inline int qw_came_late(__u32 group_slot)
 {
-	qw_tally(group_slot, QW_COUNT_LATE_COPY, 1);
+	qw_tally(group_slot, QW_COUNT_COPIES_NOT_NEEDED, 1);
 	return 0;
 }
 
@@ -248,10 +248,10 @@ static __always_inline __u64 qw_leaves_answer(const struct qw_slot *slot, __u64 
 
 /* Has the host send an entry to a replica, because it cannot leave from here. */
 static __always_inline void
-qw_tell_unsent(__u32 group_slot, __u32 slot, __u64 index, enum qw_count_of why)
+qw_tell_unsent(__u32 group_slot, __u32 slot, __u64 index, enum qw_count why)
 {
 	struct qw_event event = {
-		.kind = QW_EVENT_RESEND,
+		.kind = QW_EVENT_KIND_RESEND,
 		.group_slot = (__u16)group_slot,
 		.slot = (__u16)slot,
 		.from = index,
@@ -288,12 +288,12 @@ qw_write_append(QW_CTX *ctx, struct qw_frame *frame, const struct qw_slot *slot,
 	if (!to || bytes > QW_PAYLOAD_BYTES_MAX)
 		return qw_unsent(frame->group_slot);
 	if (!qw_knows_mac(to)) {
-		qw_tell_unsent(frame->group_slot, peer, index, QW_COUNT_NO_NEIGHBOUR);
+		qw_tell_unsent(frame->group_slot, peer, index, QW_COUNT_LOST_NO_NEIGHBOUR);
 		return 0;
 	}
 	/* The last copy is the frame that came in, which may have no room behind it. */
 	if (!qw_fit(ctx, frame, QW_HEADER_BYTES + bytes)) {
-		qw_tell_unsent(frame->group_slot, peer, index, QW_COUNT_NO_SPACE);
+		qw_tell_unsent(frame->group_slot, peer, index, QW_COUNT_LOST_NO_SPACE);
 		return 0;
 	}
 	if (bytes > 0 && bytes <= QW_PAYLOAD_BYTES_MAX &&
@@ -328,7 +328,7 @@ static __always_inline int qw_copy_fanout(QW_CTX *ctx, struct qw_frame *frame,
 		if ((void *)(packet + QW_HEADER_BYTES) > qw_data_end(ctx))
 			return qw_unsent(frame->group_slot);
 		index = qw_load_u64(packet + __builtin_offsetof(struct qw_header, index));
-		qw_tell_unsent(frame->group_slot, slot, index, QW_COUNT_NO_NEIGHBOUR);
+		qw_tell_unsent(frame->group_slot, slot, index, QW_COUNT_LOST_NO_NEIGHBOUR);
 		return 0;
 	}
 	return qw_address(ctx, frame, to, bytes) || qw_unsent(frame->group_slot);
@@ -395,17 +395,17 @@ qw_copy_recent(QW_CTX *ctx, struct qw_frame *frame, const struct qw_copy_order *
 		return qw_unsent(frame->group_slot);
 	length = found->of[version & 1].text_bytes;
 	if (!qw_fit(ctx, frame, QW_MEMCACHED_FRAME_BYTES + length)) {
-		qw_tally(frame->group_slot, QW_COUNT_NO_SPACE, 1);
+		qw_tally(frame->group_slot, QW_COUNT_LOST_NO_SPACE, 1);
 		return 0;
 	}
 	frame->own_port = leave->port;
 	if (!qw_write_recent(ctx, frame, found, version, length)) {
-		qw_tally(frame->group_slot, QW_COUNT_ANSWER_CHANGED, 1);
+		qw_tally(frame->group_slot, QW_COUNT_LOST_ANSWER_CHANGED, 1);
 		return 0;
 	}
 	if (!qw_address(ctx, frame, &client, QW_MEMCACHED_FRAME_BYTES + length))
 		return qw_unsent(frame->group_slot);
-	qw_tally(frame->group_slot, QW_COUNT_MEMCACHED_READS, 1);
+	qw_tally(frame->group_slot, QW_COUNT_MEMCACHED_ANSWERED, 1);
 	return 1;
 }
 
@@ -460,7 +460,7 @@ static __always_inline int qw_make_copy(QW_CTX *ctx, const struct qw_copy_order 
 	if (order->kind == QW_COPY_RESEND) {
 		if (!qw_write_append(ctx, &frame, slot, index, range, order->me, order->peer))
 			return 0;
-		qw_tally(frame.group_slot, QW_COUNT_RESENT, 1);
+		qw_tally(frame.group_slot, QW_COUNT_ENTRIES_RESENT, 1);
 		return 1;
 	}
 	if (!qw_answers(slot, index))

@@ -7,10 +7,14 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 
+/* For the verifier, which looks at such a function once. */
+#define QW_MEMCACHED_PART __attribute__((noinline))
+
 #include "mutants.h"
 #include "shared.h"
 
-#define QW_CPUS_MAX 256
+_Static_assert(QW_NO_GROUP == QW_GROUPS_MAX, "the interface's counters stand behind those of all groups");
+_Static_assert(QW_COUNT_COUNT <= QW_COUNTS_STRIDE, "counters have room");
 
 /* Set by the host before loading: constants to the verifier. */
 const volatile struct qw_config qw_config SEC(".rodata.config") = { .ring_slots = 64, .groups = 1 };
@@ -43,15 +47,6 @@ struct {
 	__type(value, struct qw_control);
 } control SEC(".maps");
 
-/* What is under way in the programs, by group and processor: what a group's fence waits for. A processor writes its
- * own only, but for copies_done, which is the ordering processor's. */
-struct qw_in_step {
-	__u64 count; /* packets being served */
-	__u64 copies_ordered; /* copies that qw_copy will see, unless the kernel loses some */
-	__u64 copies_done;
-	__u64 reserved[5]; /* a cache line for each */
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -81,13 +76,6 @@ struct {
 	__type(value, struct qw_lock);
 } locks SEC(".maps");
 
-/* Two places for each group: the host writes the one that is not in use, then says that it is. */
-struct qw_keys_at {
-	struct qw_keys keys;
-	__u64 sign_cluster; /* lowest bit of the epoch to sign with */
-	__u64 sign_clients;
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 2 * QW_GROUPS_MAX);
@@ -105,7 +93,7 @@ struct {
 /* Replicas of the grants, by group and slot. The programs write their Ethernet addresses. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, QW_GROUPS_MAX * 8);
+	__uint(max_entries, QW_GROUPS_MAX * QW_PEERS_STRIDE);
 	__type(key, __u32);
 	__type(value, struct qw_endpoint);
 } peers SEC(".maps");
@@ -226,7 +214,7 @@ static __always_inline void qw_tally(__u32 group_slot, __u32 which, __u64 more)
 	__u32 place = group_slot * QW_COUNTS_STRIDE + which;
 	__u64 *counter = bpf_map_lookup_elem(&counters, &place);
 
-	if (which == QW_COUNT_UNSENT && qw_left_out(QW_LEFT_OUT_UNSENT))
+	if (which == QW_COUNT_LOST_UNSENT && qw_left_out(QW_LEFT_OUT_UNSENT))
 		return;
 	if (counter)
 		*counter += more;

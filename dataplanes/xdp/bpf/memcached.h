@@ -85,7 +85,7 @@ qw_read_recent(struct xdp_md *ctx, struct qw_served *s, const struct qw_group *g
 	/* The request's frame is the answer's: its number, and the first datagram of one. */
 	if (!qw_address(ctx, &s->frame, &s->sender, QW_MEMCACHED_FRAME_BYTES + length))
 		return QW_MEMCACHED_BROKEN;
-	qw_tally(s->frame.group_slot, QW_COUNT_MEMCACHED_READS, 1);
+	qw_tally(s->frame.group_slot, QW_COUNT_MEMCACHED_ANSWERED, 1);
 	qw_tally(s->frame.group_slot, QW_COUNT_SENT, 1);
 	return QW_MEMCACHED_ANSWERED;
 }
@@ -101,7 +101,7 @@ static __always_inline int qw_read_by_copy(struct xdp_md *ctx, struct qw_served 
 	struct qw_copy_reads *reads = qw_own_reads();
 
 	if (!reads)
-		return qw_lose(QW_COUNT_UNSENT);
+		return qw_lose(QW_COUNT_LOST_UNSENT);
 	s->read.number = ++reads->number;
 	order.peer = (__u8)(s->read.number & (QW_READS - 1));
 	order.me = (__u8)(s->read.number >> 8);
@@ -192,7 +192,7 @@ __attribute__((noinline)) int qw_give_back(struct xdp_md *ctx)
 
 	if (!text || !s || s->set_moved > QW_BEFORE_BYTES_MAX || bpf_xdp_adjust_head(ctx, (int)s->set_moved) ||
 	    !qw_restore(ctx, &s->frame, text, s->set_bytes))
-		return qw_lose(QW_COUNT_NO_SPACE);
+		return qw_lose(QW_COUNT_LOST_NO_SPACE);
 	qw_tally(s->frame.group_slot, QW_COUNT_MEMCACHED_LEFT, 1);
 	return XDP_PASS;
 }

@@ -139,12 +139,12 @@ static __always_inline int qw_try_next(struct xdp_md *ctx)
 
 	if (!now)
 		return XDP_DROP;
-	place = now->frames++;
+	place = now->head.frames++;
 	if (place >= QW_TRIAL_FRAMES_MAX)
 		return XDP_DROP;
 	order.number = qw_copy_number();
 	order.peer = (__u8)place;
-	return qw_write_order(ctx, &order) ? qw_broadcast(now->sizes[place]) : XDP_DROP;
+	return qw_write_order(ctx, &order) ? qw_broadcast(now->head.sizes[place]) : XDP_DROP;
 }
 
 /* Notes a copy of a trial. */
@@ -157,7 +157,7 @@ static __always_inline void qw_note_trial(const struct qw_copy_order *order)
 
 	if (!now)
 		return;
-	place = now->copies++;
+	place = now->head.copies++;
 	if (place < QW_TRIAL_COPIES_MAX)
 		now->seen[place] = (__u16)(256 * order->peer + (count & 255));
 }

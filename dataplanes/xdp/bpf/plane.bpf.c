@@ -158,7 +158,7 @@ __attribute__((noinline)) int qw_open_foreign(struct xdp_md *ctx, __u32 group_sl
 		qw_tally(group_slot, QW_COUNT_MEMCACHED_LEFT, 1);
 		return XDP_PASS;
 	default:
-		return qw_lose(QW_COUNT_NO_SPACE);
+		return qw_lose(QW_COUNT_LOST_NO_SPACE);
 	}
 }
 
@@ -175,16 +175,16 @@ static __always_inline int qw_serve(struct xdp_md *ctx, struct qw_served *s)
 	if (verdict != QW_GOES_ON)
 		return verdict;
 	if (s->frame.to_group && s->in.kind != QW_KIND_APPEND && !qw_left_out(QW_LEFT_OUT_TO_GROUP))
-		return qw_lose(QW_COUNT_NOT_FOR_GROUP);
+		return qw_lose(QW_COUNT_DROPPED_NOT_FOR_GROUP);
 	if (!qw_take_step(s, group, lock))
-		return qw_lose(QW_COUNT_BUSY);
+		return qw_lose(QW_COUNT_DROPPED_BUSY);
 	if (s->out.reason != QW_REASON_NONE)
 		qw_tally(s->frame.group_slot, s->out.reason & 31, 1);
 	if (s->frame.is_memcached) {
 		if ((s->out.actions & QW_STORE) == 0)
 			return qw_give_back(ctx);
 		s->frame.own_port = qw_own[s->frame.group_slot & (QW_GROUPS_MAX - 1)].at.port;
-		qw_tally(s->frame.group_slot, QW_COUNT_MEMCACHED_SETS, 1);
+		qw_tally(s->frame.group_slot, QW_COUNT_MEMCACHED_TAKEN, 1);
 	}
 	qw_learn(s);
 	if ((s->out.actions & QW_STORE) && !qw_store(ctx)) {
@@ -205,7 +205,7 @@ static __always_inline void qw_note_queue(const struct xdp_md *ctx, __u32 group_
 	__u32 queue = qw_own[group_slot & (QW_GROUPS_MAX - 1)].queue;
 
 	if (queue != QW_QUEUE_ANY && queue != ctx->rx_queue_index)
-		qw_tally(group_slot, QW_COUNT_OTHER_QUEUE, 1);
+		qw_tally(group_slot, QW_COUNT_CAME_BY_OTHER_QUEUE, 1);
 }
 
 SEC("xdp")

@@ -1,11 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs and their host share in memory. The host's side is src/shared.rs. */
-#ifndef QW_SHARED_H
-#define QW_SHARED_H
+/* Generated from dataplanes/xdp/shared.toml by `make generate`; do not edit.
+ * What the programs and their host share in memory. */
+#ifndef QW_XDP_SHARED_H
+#define QW_XDP_SHARED_H
 
-/* For the verifier, which looks at such a function once. */
-#define QW_MEMCACHED_PART __attribute__((noinline))
-
+#include "qw_wire.h"
 #include "qw_gap.h"
 #include "qw_recent.h"
 #include "qw_step.h"
@@ -13,193 +11,396 @@
 
 /* Logs that one interface may serve. */
 #define QW_GROUPS_MAX 8
+/* Places for replicas of one group in the map of peers. */
+#define QW_PEERS_STRIDE 8
 /* Most commands that the host submits at once. The verifier follows each of them. */
 #define QW_SUBMIT_MAX 8
+/* Processors whose packets a fence waits for: a power of two. */
+#define QW_CPUS_MAX 256
+/* Any receive queue. */
+#define QW_QUEUE_ANY 0xffffffff
+/* Most copies of one frame. */
+#define QW_COPIES_MAX 32
+/* Most frames of a trial of the copies. */
+#define QW_TRIAL_FRAMES_MAX 8
+/* Room for what a trial of the copies shows. */
+#define QW_TRIAL_COPIES_MAX 128
+/* Entries that the host may leave unseen while nobody waits for it, or a quarter of its ring. */
+#define QW_UNSEEN_MAX 1024
+/* Places for one group's counters: more than there are, so that they are found by shifting. */
+#define QW_COUNTS_STRIDE 64
+/* Behind the counters of all groups stand those of the interface. */
+#define QW_NO_GROUP 8
+/* Room for what a group's host is told. */
+#define QW_EVENTS_BYTES 65536
 
 /* Who waits for the answer to an entry. */
 enum qw_asker {
+	/* Nobody. */
 	QW_ASKER_NONE = 0,
-	QW_ASKER_PACKET = 1, /* a client that sent a REQUEST */
-	QW_ASKER_MEMCACHED = 2, /* a memcached client, to whom STORED is said */
+	/* A client that sent a REQUEST. */
+	QW_ASKER_PACKET = 1,
+	/* A memcached client, to whom STORED is said. */
+	QW_ASKER_MEMCACHED = 2,
 };
-
-/* One end of a datagram's way, in network byte order. IPv4 addresses are mapped ones. */
-struct qw_endpoint {
-	__u8 address[16];
-	__u16 port;
-	__u8 mac[6]; /* zero: not known */
-};
-_Static_assert(sizeof(struct qw_endpoint) == 24, "as in src/shared.rs");
-
-/* What the programs are loaded for. */
-struct qw_config {
-	__u32 ring_slots; /* of each group; a power of two */
-	__u32 groups; /* slots for groups: 1 to QW_GROUPS_MAX */
-	__u32 vlan; /* 0: untagged */
-	__be32 multicast; /* the IPv4 address at which all replicas hear; 0: none */
-	__u32 secret[2]; /* of this process; see struct qw_copy_proof */
-	__u32 kernels_lock; /* 1: groups have the kernel's lock, not our own; see maps.h */
-};
-_Static_assert(sizeof(struct qw_config) == 28, "as in src/shared.rs");
-
-/* Any receive queue. */
-#define QW_QUEUE_ANY 0xffffffff
-
-/* Where a group's plane is. Its host writes it while packets come: the port last, and first when the plane goes. */
-struct qw_own {
-	struct qw_endpoint at; /* port 0: there is no plane */
-	__u32 queue; /* the receive queue that its packets shall come by, or QW_QUEUE_ANY */
-	__u32 reserved;
-};
-_Static_assert(sizeof(struct qw_own) == 32, "as in src/shared.rs");
 
 /* How one frame becomes several. */
 enum qw_copies_by {
-	QW_COPIES_BY_BROADCAST = 0, /* a device map; see order.h */
-	QW_COPIES_BY_CLONE = 1, /* clone.bpf.c */
+	/* A device map; see order.h. */
+	QW_COPIES_BY_BROADCAST = 0,
+	/* The program clone.bpf.c. */
+	QW_COPIES_BY_CLONE = 1,
 };
-
-/* Most copies of one frame. */
-#define QW_COPIES_MAX 32
-/* Room for what a trial of the copies shows. */
-#define QW_TRIAL_FRAMES_MAX 8
-#define QW_TRIAL_COPIES_MAX 128
-
-/* A trial of the copies: so many of each frame are ordered; each copy notes its frame and its number. */
-struct qw_trial {
-	__u32 frames; /* ordered */
-	__u32 copies; /* noted */
-	__u8 sizes[QW_TRIAL_FRAMES_MAX];
-	__u16 seen[QW_TRIAL_COPIES_MAX]; /* 256 * frame + number */
-};
-_Static_assert(sizeof(struct qw_trial) == 272, "as in src/shared.rs");
-
-/* One entry of the ring. `index` is written last, so whoever finds it finds all of the entry. */
-struct qw_slot {
-	__u64 index;
-	__u64 previous_term;
-	__u64 session;
-	__u64 sequence;
-	__u32 payload_crc32c;
-	__u16 payload_bytes;
-	__u8 flags;
-	__u8 asked_by; /* enum qw_asker */
-	struct qw_endpoint client;
-	__u16 request; /* the memcached client's number for its request */
-	__u8 answered_here; /* 1: the program answers it; 0: the host does, or nobody waits */
-	__u8 reserved[5];
-	__u8 payload[QW_PAYLOAD_BYTES_MAX];
-};
-_Static_assert(sizeof(struct qw_slot) == 1448, "as in src/shared.rs");
-
-/* Entries that the host may leave unseen while nobody waits for it, or a quarter of its ring. */
-#define QW_UNSEEN_MAX 1024
-
-/* One group. Programs write what stands before `woken`. */
-struct qw_group {
-	__u64 version; /* odd while a step changes the registers */
-	struct qw_registers registers;
-	struct qw_gap gap;
-	__u64 waited_index; /* leader: somebody waits for what the host says of this entry, maybe of earlier ones */
-	__u64 broken; /* 1: the plane is off from the next change on, because a program found that it must be */
-	__u64 woken; /* 0: the host sleeps, and wants to be woken */
-	__u64 seen_index; /* the last entry that the host has taken */
-	__u64 idles; /* 1: it looks at nothing by itself, so the first entry is to wake it */
-	__u64 awaited_round; /* leader: somebody waits for answers to this round, and to later ones; 0: nobody */
-	__u64 reserved[5]; /* cache lines of its own: other queues step other groups */
-};
-_Static_assert(sizeof(struct qw_group) == 320, "as in src/shared.rs");
-_Static_assert(__builtin_offsetof(struct qw_group, woken) == 248, "as in src/shared.rs");
 
 /* What the host wants done under the lock. */
 enum qw_order {
-	QW_ORDER_ENGAGE = 1, /* `registers` become the group's */
+	/* The registers become the group's. */
+	QW_ORDER_ENGAGE = 1,
+	/* The plane is switched off. */
 	QW_ORDER_OFF = 2,
-	QW_ORDER_HEARTBEAT = 3, /* round `number` */
-	QW_ORDER_PERSISTED = 4, /* up to `number` */
-	QW_ORDER_RELEASE = 5, /* up to `number` */
-	QW_ORDER_CLOCK = 6, /* `number` becomes the time by which `struct qw_leave` is judged */
+	/* A round of this number begins. */
+	QW_ORDER_HEARTBEAT = 3,
+	/* Everything up to the number is durable. */
+	QW_ORDER_PERSISTED = 4,
+	/* Everything up to the number is taken. */
+	QW_ORDER_RELEASE = 5,
+	/* The number becomes the time by which `leave` is judged. */
+	QW_ORDER_CLOCK = 6,
 };
-
-/* A group's host writes its own, runs qw_order or qw_submit_orders, and reads `done`, `out` and, for the
- * clock, `number`. */
-struct qw_control {
-	__u32 order; /* enum qw_order */
-	__u32 count;
-	__u32 done; /* commands that were stored; RELEASE: whether that was so */
-	__u32 reserved;
-	__u64 number;
-	struct qw_registers registers;
-	struct qw_header in[QW_SUBMIT_MAX];
-	struct qw_outcome out[QW_SUBMIT_MAX];
-};
-
-/* What the host allows the program to do for memcached clients, from moment to moment. Only the host writes it.
- * Times are nanoseconds since the system was started, those asleep included, by the kernel's clock. */
-struct qw_leave {
-	__u64 sets_until; /* plain `set`s may go into the log before then */
-	__u64 reads_until; /* the leader's lease holds before then */
-	__u64 applied_index; /* the table of answers shows everything up to here */
-	__u16 port; /* where memcached clients ask, in network byte order; 0: nowhere */
-	__u16 reserved[3];
-};
-_Static_assert(sizeof(struct qw_leave) == 32, "as in src/shared.rs");
-
-struct qw_leaves {
-	struct qw_leave of[QW_GROUPS_MAX];
-};
-
-/* What the program counts, beside the reasons of qw_wire.h. */
-enum qw_count_of {
-	QW_COUNT_RECEIVED = QW_REASON_COUNT, /* packets for a plane */
-	QW_COUNT_FOREIGN, /* not ours: passed to the host */
-	QW_COUNT_STORED,
-	QW_COUNT_SENT, /* packets that left, each copy counted */
-	QW_COUNT_BLIND_ANSWERS,
-	QW_COUNT_RESENT,
-	QW_COUNT_GAPS_NOT_ASKED,
-	QW_COUNT_PASSED, /* ours, passed to the host */
-	QW_COUNT_NO_NEIGHBOUR, /* not sent: no Ethernet address is known for whom it is */
-	QW_COUNT_NO_SPACE, /* not sent: the frame could not be made longer */
-	QW_COUNT_LATE_COPY, /* a copy that was not needed, or came to nothing */
-	QW_COUNT_EVENTS_LOST, /* the host was not told: its queue of events was full */
-	QW_COUNT_MEMCACHED_SETS, /* put into the log */
-	QW_COUNT_MEMCACHED_READS, /* answered */
-	QW_COUNT_MEMCACHED_LEFT, /* a memcached client's datagrams, left to the host */
-	QW_COUNT_ANSWER_CHANGED, /* not sent: the answer to a `get` was replaced while it was written */
-	QW_COUNT_UNSENT, /* not sent: the packet could not be written, signed or handed to the device */
-	QW_COUNT_CLONED, /* copies that left by clone.bpf.c */
-	QW_COUNT_ORDERS_FORGED, /* frames that looked like an order for copies, and were not ours */
-	QW_COUNT_NOT_FOR_GROUP, /* dropped: to the address of all replicas, which is for APPENDs only */
-	QW_COUNT_BUSY, /* dropped: another processor held the group for too long */
-	QW_COUNT_OTHER_QUEUE, /* came by another receive queue than the one that was asked for */
-	QW_COUNT_COUNT,
-};
-
-/* Places for one group's counters: more than there are, so that they are found by shifting. Behind those of all
- * groups stand those of the interface. */
-#define QW_COUNTS_STRIDE 64
-#define QW_NO_GROUP QW_GROUPS_MAX
-_Static_assert(QW_COUNT_COUNT <= QW_COUNTS_STRIDE, "they have room");
-
-/* Room for what a group's host is told. */
-#define QW_EVENTS_BYTES (64 * 1024)
 
 /* What the host is told. */
 enum qw_event_kind {
-	QW_EVENT_WAKE = 1, /* something happened since the host last looked */
-	QW_EVENT_BEHIND = 2, /* replica `slot` asks for what the ring holds no more */
-	QW_EVENT_RESEND = 3, /* send `from` and what follows to `slot` again: the kernel could not */
-	QW_EVENT_ANSWER = 4, /* answer the blind writes from `from` to `upto`: they are too many here */
-	QW_EVENT_ANSWER_REST = 5, /* answer those of a range that are not answered here */
+	/* Something happened since the host last looked. */
+	QW_EVENT_KIND_WAKE = 1,
+	/* Replica `slot` asks for what the ring holds no more. */
+	QW_EVENT_KIND_BEHIND = 2,
+	/* Send `from` and what follows to `slot` again: the kernel could not. */
+	QW_EVENT_KIND_RESEND = 3,
+	/* Answer the blind writes from `from` to `upto`: they are too many here. */
+	QW_EVENT_KIND_ANSWER = 4,
+	/* Answer those of a range that are not answered here. */
+	QW_EVENT_KIND_ANSWER_REST = 5,
 };
 
+_Static_assert(sizeof(struct qw_keys) == 5616, "qw_keys has 5616 bytes");
+
+/* One end of a datagram's way, in network byte order. IPv4 addresses are mapped ones. */
+struct qw_endpoint {
+	/* The IP address. */
+	__u8 address[16];
+	/* The UDP port. */
+	__be16 port;
+	/* The Ethernet address; zero: not known. */
+	__u8 mac[6];
+};
+_Static_assert(sizeof(struct qw_endpoint) == 24, "qw_endpoint has 24 bytes");
+_Static_assert(__builtin_offsetof(struct qw_endpoint, address) == 0, "address is at 0");
+_Static_assert(__builtin_offsetof(struct qw_endpoint, port) == 16, "port is at 16");
+_Static_assert(__builtin_offsetof(struct qw_endpoint, mac) == 18, "mac is at 18");
+
+/* What the programs are loaded for. */
+struct qw_config {
+	/* Of each group; a power of two. */
+	__u32 ring_slots;
+	/* Slots for groups: 1 to groups_max. */
+	__u32 groups;
+	/* The VLAN; 0: untagged. */
+	__u32 vlan;
+	/* The IPv4 address at which all replicas hear; 0: none. */
+	__be32 multicast;
+	/* Of this process; see struct qw_copy_proof. */
+	__u32 secret[2];
+	/* 1: groups have the kernel's lock, not our own; see maps.h. */
+	__u32 kernels_lock;
+};
+_Static_assert(sizeof(struct qw_config) == 28, "qw_config has 28 bytes");
+_Static_assert(__builtin_offsetof(struct qw_config, ring_slots) == 0, "ring_slots is at 0");
+_Static_assert(__builtin_offsetof(struct qw_config, groups) == 4, "groups is at 4");
+_Static_assert(__builtin_offsetof(struct qw_config, vlan) == 8, "vlan is at 8");
+_Static_assert(__builtin_offsetof(struct qw_config, multicast) == 12, "multicast is at 12");
+_Static_assert(__builtin_offsetof(struct qw_config, secret) == 16, "secret is at 16");
+_Static_assert(__builtin_offsetof(struct qw_config, kernels_lock) == 24, "kernels_lock is at 24");
+
+/* Where a group's plane is. Its host writes it while packets come: the port last, and first when
+ * the plane goes. */
+struct qw_own {
+	/* Port 0: there is no plane. */
+	struct qw_endpoint at;
+	/* The receive queue that its packets shall come by, or queue_any. */
+	__u32 queue;
+	/* Zero. */
+	__u32 reserved;
+};
+_Static_assert(sizeof(struct qw_own) == 32, "qw_own has 32 bytes");
+_Static_assert(__builtin_offsetof(struct qw_own, at) == 0, "at is at 0");
+_Static_assert(__builtin_offsetof(struct qw_own, queue) == 24, "queue is at 24");
+_Static_assert(__builtin_offsetof(struct qw_own, reserved) == 28, "reserved is at 28");
+
+/* What the host says of a trial, and how far it is. */
+struct qw_trial_head {
+	/* Frames ordered. */
+	__u32 frames;
+	/* Copies noted. */
+	__u32 copies;
+	/* Copies ordered of each frame. */
+	__u8 sizes[QW_TRIAL_FRAMES_MAX];
+};
+_Static_assert(sizeof(struct qw_trial_head) == 16, "qw_trial_head has 16 bytes");
+_Static_assert(__builtin_offsetof(struct qw_trial_head, frames) == 0, "frames is at 0");
+_Static_assert(__builtin_offsetof(struct qw_trial_head, copies) == 4, "copies is at 4");
+_Static_assert(__builtin_offsetof(struct qw_trial_head, sizes) == 8, "sizes is at 8");
+
+/* A trial of the copies: so many of each frame are ordered; each copy notes its frame and its
+ * number. */
+struct qw_trial {
+	/* What was ordered. */
+	struct qw_trial_head head;
+	/* 256 * frame + number. */
+	__u16 seen[QW_TRIAL_COPIES_MAX];
+};
+_Static_assert(sizeof(struct qw_trial) == 272, "qw_trial has 272 bytes");
+_Static_assert(__builtin_offsetof(struct qw_trial, head) == 0, "head is at 0");
+_Static_assert(__builtin_offsetof(struct qw_trial, seen) == 16, "seen is at 16");
+
+/* One entry of the ring. `index` is written last, so whoever finds it finds all of the entry. */
+struct qw_slot {
+	/* Of the entry. */
+	__u64 index;
+	/* The term of the entry before. */
+	__u64 previous_term;
+	/* The client session of the command. */
+	__u64 session;
+	/* Number of the command in its session. */
+	__u64 sequence;
+	/* The payload's checksum. */
+	__u32 payload_crc32c;
+	/* Bytes of the payload. */
+	__u16 payload_bytes;
+	/* As in the header. */
+	__u8 flags;
+	/* Who waits for the answer (`asker`). */
+	__u8 asked_by;
+	/* Where that is. */
+	struct qw_endpoint client;
+	/* The memcached client's number for its request. */
+	__u16 request;
+	/* 1: the program answers it; 0: the host does, or nobody waits. */
+	__u8 answered_here;
+	/* Zero. */
+	__u8 reserved[5];
+	/* The command. */
+	__u8 payload[QW_PAYLOAD_BYTES_MAX];
+};
+_Static_assert(sizeof(struct qw_slot) == 1448, "qw_slot has 1448 bytes");
+_Static_assert(__builtin_offsetof(struct qw_slot, index) == 0, "index is at 0");
+_Static_assert(__builtin_offsetof(struct qw_slot, previous_term) == 8, "previous_term is at 8");
+_Static_assert(__builtin_offsetof(struct qw_slot, session) == 16, "session is at 16");
+_Static_assert(__builtin_offsetof(struct qw_slot, sequence) == 24, "sequence is at 24");
+_Static_assert(__builtin_offsetof(struct qw_slot, payload_crc32c) == 32, "payload_crc32c is at 32");
+_Static_assert(__builtin_offsetof(struct qw_slot, payload_bytes) == 36, "payload_bytes is at 36");
+_Static_assert(__builtin_offsetof(struct qw_slot, flags) == 38, "flags is at 38");
+_Static_assert(__builtin_offsetof(struct qw_slot, asked_by) == 39, "asked_by is at 39");
+_Static_assert(__builtin_offsetof(struct qw_slot, client) == 40, "client is at 40");
+_Static_assert(__builtin_offsetof(struct qw_slot, request) == 64, "request is at 64");
+_Static_assert(__builtin_offsetof(struct qw_slot, answered_here) == 66, "answered_here is at 66");
+_Static_assert(__builtin_offsetof(struct qw_slot, reserved) == 67, "reserved is at 67");
+_Static_assert(__builtin_offsetof(struct qw_slot, payload) == 72, "payload is at 72");
+
+/* One group. Programs write what stands before `woken`. */
+struct qw_group {
+	/* Odd while a step changes the registers. */
+	__u64 version;
+	/* The plane's registers. */
+	struct qw_registers registers;
+	/* What was asked for. */
+	struct qw_gap gap;
+	/* Leader: somebody waits for what the host says of this entry, maybe of earlier ones. */
+	__u64 waited_index;
+	/* 1: the plane is off from the next change on, because a program found that it must be. */
+	__u64 broken;
+	/* 0: the host sleeps, and wants to be woken. */
+	__u64 woken;
+	/* The last entry that the host has taken. */
+	__u64 seen_index;
+	/* 1: it looks at nothing by itself, so the first entry is to wake it. */
+	__u64 idles;
+	/* Leader: somebody waits for answers to this round, and to later ones; 0: nobody. */
+	__u64 awaited_round;
+	/* Zero: cache lines of its own, since other queues step other groups. */
+	__u64 reserved[5];
+};
+_Static_assert(sizeof(struct qw_group) == 320, "qw_group has 320 bytes");
+_Static_assert(__builtin_offsetof(struct qw_group, version) == 0, "version is at 0");
+_Static_assert(__builtin_offsetof(struct qw_group, registers) == 8, "registers is at 8");
+_Static_assert(__builtin_offsetof(struct qw_group, gap) == 208, "gap is at 208");
+_Static_assert(__builtin_offsetof(struct qw_group, waited_index) == 232, "waited_index is at 232");
+_Static_assert(__builtin_offsetof(struct qw_group, broken) == 240, "broken is at 240");
+_Static_assert(__builtin_offsetof(struct qw_group, woken) == 248, "woken is at 248");
+_Static_assert(__builtin_offsetof(struct qw_group, seen_index) == 256, "seen_index is at 256");
+_Static_assert(__builtin_offsetof(struct qw_group, idles) == 264, "idles is at 264");
+_Static_assert(__builtin_offsetof(struct qw_group, awaited_round) == 272, "awaited_round is at 272");
+_Static_assert(__builtin_offsetof(struct qw_group, reserved) == 280, "reserved is at 280");
+
+/* A group's host writes its own, runs qw_order or qw_submit_orders, and reads `done`, `out` and,
+ * for the clock, `number`. */
+struct qw_control {
+	/* What is to be done (`order`). */
+	__u32 order;
+	/* Commands submitted. */
+	__u32 count;
+	/* Commands that were stored; RELEASE: whether that was so. */
+	__u32 done;
+	/* Zero. */
+	__u32 reserved;
+	/* What the order is about. */
+	__u64 number;
+	/* ENGAGE: they become the group's. */
+	struct qw_registers registers;
+	/* The commands. */
+	struct qw_header in[QW_SUBMIT_MAX];
+	/* What became of them. */
+	struct qw_outcome out[QW_SUBMIT_MAX];
+};
+_Static_assert(sizeof(struct qw_control) == 1568, "qw_control has 1568 bytes");
+_Static_assert(__builtin_offsetof(struct qw_control, order) == 0, "order is at 0");
+_Static_assert(__builtin_offsetof(struct qw_control, count) == 4, "count is at 4");
+_Static_assert(__builtin_offsetof(struct qw_control, done) == 8, "done is at 8");
+_Static_assert(__builtin_offsetof(struct qw_control, reserved) == 12, "reserved is at 12");
+_Static_assert(__builtin_offsetof(struct qw_control, number) == 16, "number is at 16");
+_Static_assert(__builtin_offsetof(struct qw_control, registers) == 24, "registers is at 24");
+_Static_assert(__builtin_offsetof(struct qw_control, in) == 224, "in is at 224");
+_Static_assert(__builtin_offsetof(struct qw_control, out) == 800, "out is at 800");
+
+/* A group's keys. There are two places for each group: the host writes the one that is not in
+ * use, then says that it is. */
+struct qw_keys_at {
+	/* All keys of the plane. */
+	struct qw_keys keys;
+	/* Lowest bit of the epoch to sign with, between replicas. */
+	__u64 sign_cluster;
+	/* The same for answers to clients. */
+	__u64 sign_clients;
+};
+_Static_assert(sizeof(struct qw_keys_at) == 5632, "qw_keys_at has 5632 bytes");
+_Static_assert(__builtin_offsetof(struct qw_keys_at, keys) == 0, "keys is at 0");
+_Static_assert(__builtin_offsetof(struct qw_keys_at, sign_cluster) == 5616, "sign_cluster is at 5616");
+_Static_assert(__builtin_offsetof(struct qw_keys_at, sign_clients) == 5624, "sign_clients is at 5624");
+
+/* What is under way in the programs, by group and processor: what a group's fence waits for. A
+ * processor writes its own only, but for copies_done, which is the ordering processor's. */
+struct qw_in_step {
+	/* Packets being served. */
+	__u64 count;
+	/* Copies that qw_copy will see, unless the kernel loses some. */
+	__u64 copies_ordered;
+	/* Copies that it has seen. */
+	__u64 copies_done;
+	/* Zero: a cache line for each. */
+	__u64 reserved[5];
+};
+_Static_assert(sizeof(struct qw_in_step) == 64, "qw_in_step has 64 bytes");
+_Static_assert(__builtin_offsetof(struct qw_in_step, count) == 0, "count is at 0");
+_Static_assert(__builtin_offsetof(struct qw_in_step, copies_ordered) == 8, "copies_ordered is at 8");
+_Static_assert(__builtin_offsetof(struct qw_in_step, copies_done) == 16, "copies_done is at 16");
+_Static_assert(__builtin_offsetof(struct qw_in_step, reserved) == 24, "reserved is at 24");
+
+/* What the host allows the program to do for memcached clients, from moment to moment. Only the
+ * host writes it. Times are nanoseconds since the system was started, those asleep included, by
+ * the kernel's clock. */
+struct qw_leave {
+	/* A plain `set` may go into the log before then. */
+	__u64 sets_until;
+	/* The leader's lease holds before then. */
+	__u64 reads_until;
+	/* The table of answers shows everything up to here. */
+	__u64 applied_index;
+	/* Where memcached clients ask; 0: nowhere. */
+	__be16 port;
+	/* Zero. */
+	__u16 reserved[3];
+};
+_Static_assert(sizeof(struct qw_leave) == 32, "qw_leave has 32 bytes");
+_Static_assert(__builtin_offsetof(struct qw_leave, sets_until) == 0, "sets_until is at 0");
+_Static_assert(__builtin_offsetof(struct qw_leave, reads_until) == 8, "reads_until is at 8");
+_Static_assert(__builtin_offsetof(struct qw_leave, applied_index) == 16, "applied_index is at 16");
+_Static_assert(__builtin_offsetof(struct qw_leave, port) == 24, "port is at 24");
+_Static_assert(__builtin_offsetof(struct qw_leave, reserved) == 26, "reserved is at 26");
+
+/* What is allowed in each group. */
+struct qw_leaves {
+	/* By the group's slot. */
+	struct qw_leave of[QW_GROUPS_MAX];
+};
+_Static_assert(sizeof(struct qw_leaves) == 256, "qw_leaves has 256 bytes");
+_Static_assert(__builtin_offsetof(struct qw_leaves, of) == 0, "of is at 0");
+
+/* One thing that the host is told. */
 struct qw_event {
+	/* What (`event_kind`). */
 	__u32 kind;
+	/* In which group. */
 	__u16 group_slot;
+	/* Which replica. */
 	__u16 slot;
+	/* The first index. */
 	__u64 from;
+	/* The last index. */
 	__u64 upto;
+};
+_Static_assert(sizeof(struct qw_event) == 24, "qw_event has 24 bytes");
+_Static_assert(__builtin_offsetof(struct qw_event, kind) == 0, "kind is at 0");
+_Static_assert(__builtin_offsetof(struct qw_event, group_slot) == 4, "group_slot is at 4");
+_Static_assert(__builtin_offsetof(struct qw_event, slot) == 6, "slot is at 6");
+_Static_assert(__builtin_offsetof(struct qw_event, from) == 8, "from is at 8");
+_Static_assert(__builtin_offsetof(struct qw_event, upto) == 16, "upto is at 16");
+
+/* What is counted, behind the reasons. */
+enum qw_count {
+	/* Packets for a plane. */
+	QW_COUNT_RECEIVED = QW_REASON_COUNT,
+	/* Not ours: passed to the host. */
+	QW_COUNT_FOREIGN,
+	/* Entries put into the ring. */
+	QW_COUNT_ENTRIES_STORED,
+	/* Packets that left, each copy counted. */
+	QW_COUNT_SENT,
+	/* Answers to blind writes. */
+	QW_COUNT_BLIND_ANSWERS,
+	/* Entries sent again. */
+	QW_COUNT_ENTRIES_RESENT,
+	/* Gaps that were not asked for, since they just had been. */
+	QW_COUNT_GAPS_NOT_ASKED,
+	/* Ours, passed to the host. */
+	QW_COUNT_PASSED_UP,
+	/* Not sent: no Ethernet address is known for whom it is. */
+	QW_COUNT_LOST_NO_NEIGHBOUR,
+	/* Not sent: the frame could not be made longer. */
+	QW_COUNT_LOST_NO_SPACE,
+	/* A copy that was not needed, or came to nothing. */
+	QW_COUNT_COPIES_NOT_NEEDED,
+	/* The host was not told: its queue of events was full. */
+	QW_COUNT_EVENTS_LOST,
+	/* Memcached clients' `set`s that were put into the log. */
+	QW_COUNT_MEMCACHED_TAKEN,
+	/* Memcached clients' `get`s that were answered. */
+	QW_COUNT_MEMCACHED_ANSWERED,
+	/* Memcached clients' datagrams that were left to the host. */
+	QW_COUNT_MEMCACHED_LEFT,
+	/* Not sent: the answer to a `get` was replaced while it was written. */
+	QW_COUNT_LOST_ANSWER_CHANGED,
+	/* Not sent: the packet could not be written, signed or handed to the device. */
+	QW_COUNT_LOST_UNSENT,
+	/* Copies that left by clone.bpf.c. */
+	QW_COUNT_COPIES_CLONED,
+	/* Frames that looked like an order for copies, and were not ours. */
+	QW_COUNT_COPY_ORDERS_FORGED,
+	/* Dropped: to the address of all replicas, which is for APPENDs only. */
+	QW_COUNT_DROPPED_NOT_FOR_GROUP,
+	/* Dropped: another processor held the group for too long. */
+	QW_COUNT_DROPPED_BUSY,
+	/* Came by another receive queue than the one that was asked for. */
+	QW_COUNT_CAME_BY_OTHER_QUEUE,
+	QW_COUNT_COUNT,
 };
 
 #endif

@@ -5,6 +5,7 @@ mod attached;
 mod clock;
 mod complaints;
 mod copies;
+mod endpoint;
 mod ffi;
 mod groups;
 mod interface;
@@ -15,6 +16,10 @@ mod neighbours;
 mod place;
 mod recent;
 mod refused;
+// Programs use all of it, the host what it needs.
+#[allow(dead_code, clippy::pedantic)]
+#[rustfmt::skip]
+#[path = "generated/shared.rs"]
 mod shared;
 mod slot;
 mod steer;
@@ -42,7 +47,8 @@ use recent::Recent;
 pub use refused::{Blames, Refused, capabilities_needed};
 use rustix::event::epoll;
 use shared::{
-    COUNTS, EVENT_ANSWER, EVENT_ANSWER_REST, EVENT_BEHIND, EVENT_RESEND, EVENTS_LOST, Event, KeysAt,
+    COUNT_EVENTS_LOST, COUNTS, EVENT_KIND_ANSWER, EVENT_KIND_ANSWER_REST, EVENT_KIND_BEHIND,
+    EVENT_KIND_RESEND, Event, KeysAt,
 };
 use slot::Slot;
 use std::io;
@@ -248,17 +254,17 @@ impl XdpPlane {
         }
         for event in events {
             match event.kind {
-                EVENT_BEHIND => {
+                EVENT_KIND_BEHIND => {
                     if let Ok(slot) = u8::try_from(event.slot) {
                         sink(PlaneEvent::Behind(slot));
                     }
                 }
-                EVENT_RESEND => {
+                EVENT_KIND_RESEND => {
                     if let Ok(slot) = u8::try_from(event.slot) {
                         self.engine.resend(slot, event.from, &mut self.wire);
                     }
                 }
-                EVENT_ANSWER | EVENT_ANSWER_REST => self.answer_range(&event),
+                EVENT_KIND_ANSWER | EVENT_KIND_ANSWER_REST => self.answer_range(&event),
                 _ => {} // it only wakes
             }
         }
@@ -269,7 +275,7 @@ impl XdpPlane {
     fn answer_range(&mut self, event: &Event) {
         for index in event.from..=event.upto {
             let left = match self.engine.place().head(index) {
-                Some(head) => event.kind == EVENT_ANSWER || place::is_left_to_host(&head),
+                Some(head) => event.kind == EVENT_KIND_ANSWER || place::is_left_to_host(&head),
                 None => false,
             };
             if left {
@@ -455,7 +461,7 @@ impl DataPlane for XdpPlane {
         let lost = self.told().lost;
         for (name, count) in kernels {
             if name != Reason::None.name() {
-                let here = if name == EVENTS_LOST { lost } else { 0 };
+                let here = if name == COUNT_EVENTS_LOST { lost } else { 0 };
                 sink(name, count + here);
             }
         }

@@ -3,10 +3,10 @@
 use crate::ffi::{Mapped, full_barrier, run, wait_for_programs};
 use crate::mutants::mutant;
 use crate::shared::{
-    ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN, CONTROL_OUT, CPUS_MAX, ControlHead,
-    Endpoint, GROUP_AWAITED_ROUND, GROUP_BROKEN, GROUP_BYTES, GROUP_IDLES, GROUP_REGISTERS,
-    GROUP_SEEN_INDEX, GROUP_VERSION, GROUP_WOKEN, IN_STEP_BYTES, IN_STEP_COPIES_DONE,
-    IN_STEP_COPIES_ORDERED, Order, SLOT_BYTES, SUBMIT_MAX, SlotHead,
+    ASKER_MEMCACHED, ASKER_NONE, ASKER_PACKET, CONTROL_IN_AT, CONTROL_OUT_AT, CPUS_MAX,
+    ControlHead, Endpoint, GROUP_AWAITED_ROUND_AT, GROUP_BROKEN_AT, GROUP_BYTES, GROUP_IDLES_AT,
+    GROUP_REGISTERS_AT, GROUP_SEEN_INDEX_AT, GROUP_VERSION_AT, GROUP_WOKEN_AT, IN_STEP_BYTES,
+    IN_STEP_COPIES_DONE_AT, IN_STEP_COPIES_ORDERED_AT, Order, SLOT_BYTES, SUBMIT_MAX, SlotHead,
 };
 use quorumwire_fastpath::{Asker, Outcome, Place, Stored};
 use quorumwire_interfaces::PlaneError;
@@ -96,13 +96,13 @@ impl KernelPlace {
 
     /// The registers of this moment.
     pub fn look(&self) -> Registers {
-        let version = self.parts.groups.number(GROUP_VERSION);
+        let version = self.parts.groups.number(GROUP_VERSION_AT);
         let mut looks = 0;
         let mut begun = None;
         loop {
             let before = version.load(Ordering::Acquire);
             if before.is_multiple_of(2) {
-                let registers = self.parts.groups.read(GROUP_REGISTERS);
+                let registers = self.parts.groups.read(GROUP_REGISTERS_AT);
                 std::sync::atomic::fence(Ordering::Acquire);
                 if mutant("xdp-registers-whole") || version.load(Ordering::Relaxed) == before {
                     return registers;
@@ -126,21 +126,21 @@ impl KernelPlace {
     /// waits until something happens, everything does.
     pub fn about_to_look(&self, idles: bool) {
         let number = |offset| self.parts.groups.number(offset);
-        number(GROUP_IDLES).store(u64::from(idles), Ordering::Relaxed);
-        number(GROUP_WOKEN).store(0, Ordering::Relaxed);
+        number(GROUP_IDLES_AT).store(u64::from(idles), Ordering::Relaxed);
+        number(GROUP_WOKEN_AT).store(0, Ordering::Relaxed);
         full_barrier();
     }
 
     /// The first answers to this round wake the host, and those to later ones; 0: none do.
     pub fn awaits_round(&self, round: u64) {
-        let awaited = self.parts.groups.number(GROUP_AWAITED_ROUND);
+        let awaited = self.parts.groups.number(GROUP_AWAITED_ROUND_AT);
         awaited.store(round, Ordering::Relaxed);
         full_barrier();
     }
 
     /// The host has taken everything up to here.
     pub fn has_seen(&self, index: u64) {
-        let seen = self.parts.groups.number(GROUP_SEEN_INDEX);
+        let seen = self.parts.groups.number(GROUP_SEEN_INDEX_AT);
         seen.store(index, Ordering::Relaxed);
     }
 
@@ -148,7 +148,7 @@ impl KernelPlace {
     pub fn is_broken(&self) -> bool {
         self.parts
             .groups
-            .number(GROUP_BROKEN)
+            .number(GROUP_BROKEN_AT)
             .load(Ordering::Acquire)
             != 0
     }
@@ -176,7 +176,7 @@ impl KernelPlace {
             each.sum()
         };
         // In this order, so that what is done was ordered.
-        (sum(IN_STEP_COPIES_DONE), sum(IN_STEP_COPIES_ORDERED))
+        (sum(IN_STEP_COPIES_DONE_AT), sum(IN_STEP_COPIES_ORDERED_AT))
     }
 
     /// The entry's head, if its slot holds it.
@@ -223,7 +223,7 @@ impl KernelPlace {
     }
 
     fn outcome(&self, place: usize) -> Outcome {
-        let at = CONTROL_OUT + place * size_of::<Outcome>();
+        let at = CONTROL_OUT_AT + place * size_of::<Outcome>();
         self.parts.control.read(at)
     }
 
@@ -254,8 +254,8 @@ impl KernelPlace {
         let copies_lost = self.copies_lost.get(cpu).copied().unwrap_or(0);
         let rests = mutant("xdp-steps-over") || number(0).load(Ordering::Acquire) == 0;
         rests
-            && number(IN_STEP_COPIES_DONE).load(Ordering::Acquire) + copies_lost
-                >= number(IN_STEP_COPIES_ORDERED).load(Ordering::Acquire)
+            && number(IN_STEP_COPIES_DONE_AT).load(Ordering::Acquire) + copies_lost
+                >= number(IN_STEP_COPIES_ORDERED_AT).load(Ordering::Acquire)
     }
 
     /// The kernel's way, some milliseconds. Copies that are not done after it were lost: the kernel had no
@@ -276,7 +276,7 @@ impl KernelPlace {
                         .number(at + offset)
                         .load(Ordering::Acquire)
                 };
-                number(IN_STEP_COPIES_ORDERED).saturating_sub(number(IN_STEP_COPIES_DONE))
+                number(IN_STEP_COPIES_ORDERED_AT).saturating_sub(number(IN_STEP_COPIES_DONE_AT))
             })
             .collect();
     }
@@ -337,7 +337,7 @@ impl Place for KernelPlace {
         outcomes: &mut Vec<Outcome>,
     ) -> Result<(), PlaneError> {
         for (place, command) in commands.iter().enumerate() {
-            let at = CONTROL_IN + place * size_of::<Header>();
+            let at = CONTROL_IN_AT + place * size_of::<Header>();
             self.parts.control.write(at, command);
         }
         let head = ControlHead {

@@ -2,9 +2,10 @@
 //! writes.
 use crate::clock::KernelsClock;
 use crate::ffi::Mapped;
-use crate::shared::{
-    LEAVE_APPLIED_INDEX, LEAVE_READS_UNTIL, LEAVE_SETS_UNTIL, RECENT_ANSWER_BYTES, RECENT_BYTES,
-    RECENT_KEY, RECENT_KEY_BYTES, RECENT_TEXT,
+use crate::shared::{LEAVE_APPLIED_INDEX_AT, LEAVE_READS_UNTIL_AT, LEAVE_SETS_UNTIL_AT};
+use quorumwire_fastpath::shared::{
+    RECENT_ANSWER_BYTES, RECENT_ANSWER_KEY_AT, RECENT_ANSWER_TEXT_AT, RECENT_ANSWER_TEXT_BYTES_AT,
+    RECENT_BYTES, RECENT_KEY_WORDS, RECENT_OF_AT,
 };
 use quorumwire_fastpath::{
     RECENT_OFFERS_TO_REPLACE, RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place,
@@ -36,9 +37,9 @@ impl Recent {
     pub fn allow(&self, leave: &MemcachedLeave) {
         let Index(applied) = leave.applied;
         // After what the table shows by then; before a lease that counts on it.
-        self.number(LEAVE_APPLIED_INDEX, applied);
-        self.number(LEAVE_READS_UNTIL, self.clock.deadline(leave.reads_until));
-        self.number(LEAVE_SETS_UNTIL, self.clock.deadline(leave.sets_until));
+        self.number(LEAVE_APPLIED_INDEX_AT, applied);
+        self.number(LEAVE_READS_UNTIL_AT, self.clock.deadline(leave.reads_until));
+        self.number(LEAVE_SETS_UNTIL_AT, self.clock.deadline(leave.sets_until));
     }
 
     /// Puts an answer where its key belongs, or takes it away from there if it is that key's. Where another key
@@ -89,22 +90,25 @@ impl Recent {
         let length = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(0).to_ne_bytes();
         let lengths = [length(key), length(answer)].concat();
         self.table.write_bytes(at, &lengths);
-        let mut padded = [0; RECENT_KEY_BYTES];
+        let mut padded = [0; 4 * RECENT_KEY_WORDS];
         padded[..key.len()].copy_from_slice(key);
-        self.table.write_bytes(at + RECENT_KEY, &padded);
-        self.table.write_bytes(at + RECENT_TEXT, answer);
+        self.table.write_bytes(at + RECENT_ANSWER_KEY_AT, &padded);
+        self.table.write_bytes(at + RECENT_ANSWER_TEXT_AT, answer);
         version.store(next, Ordering::Release);
     }
 
     /// The key that a place is in use for; nobody else writes it.
     fn key(&self, place: usize) -> &[u8] {
         let at = self.in_use(place);
-        self.table.slice(at + RECENT_KEY, self.length(at))
+        self.table.slice(at + RECENT_ANSWER_KEY_AT, self.length(at))
     }
 
     fn text(&self, place: usize) -> &[u8] {
         let at = self.in_use(place);
-        self.table.slice(at + RECENT_TEXT, self.length(at + 2))
+        self.table.slice(
+            at + RECENT_ANSWER_TEXT_AT,
+            self.length(at + RECENT_ANSWER_TEXT_BYTES_AT),
+        )
     }
 
     /// Where the answer begins that is in use.
@@ -129,7 +133,7 @@ fn answer_at(place: usize, version: u64) -> usize {
     } else {
         0
     };
-    at(place) + 8 + second
+    at(place) + RECENT_OF_AT + second
 }
 
 /// Where a place of the table begins.

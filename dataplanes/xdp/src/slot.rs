@@ -9,17 +9,21 @@ use crate::place::{KernelPlace, Parts, wait_for_all_programs};
 use crate::recent::Recent;
 use crate::refused::{Blames, Refused};
 use crate::shared::{
-    CONTROL_BYTES, COUNTS, COUNTS_OF_INTERFACE, CPUS_MAX, EVENTS_BYTES, Endpoint, GROUP_BYTES,
-    GROUPS_MAX, IN_STEP_BYTES, KeysAt, LEAVE_BYTES, LEAVE_PORT, NO_GROUP, OWN_BYTES, OWN_PORT,
-    OWN_QUEUE, PEERS_STRIDE, QUEUE_ANY, RECENT_BYTES, SLOT_BYTES,
+    CONTROL_BYTES, COUNTS, COUNTS_OF_INTERFACE, CPUS_MAX, ENDPOINT_PORT_AT, EVENTS_BYTES, Endpoint,
+    GROUP_BYTES, GROUPS_MAX, IN_STEP_BYTES, KeysAt, LEAVE_BYTES, LEAVE_PORT_AT, NO_GROUP,
+    OWN_AT_AT, OWN_BYTES, OWN_QUEUE_AT, PEERS_STRIDE, QUEUE_ANY, SLOT_BYTES,
 };
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use quorumwire_fastpath::RECENT_PLACES;
+use quorumwire_fastpath::shared::RECENT_BYTES;
 use quorumwire_wire::packet::Reason;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where the port stands of where a plane is.
+const OWN_PORT_AT: usize = OWN_AT_AT + ENDPOINT_PORT_AT;
 
 /// What a slot is used for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -175,7 +179,8 @@ impl Slot {
         slot.set_queue(QUEUE_ANY);
         // What the program finds by its port is whole.
         full_barrier();
-        slot.own.write(OWN_PORT, &u16::from_ne_bytes(endpoint.port));
+        slot.own
+            .write(OWN_PORT_AT, &u16::from_ne_bytes(endpoint.port));
         Ok(slot)
     }
 
@@ -220,13 +225,13 @@ impl Slot {
     pub fn listen(&self, port: u16) -> Result<(), Refused> {
         let interface = &self.programs.found.carrier.name;
         self.programs.slots.listen(self.number, interface, port)?;
-        self.leave.write(LEAVE_PORT, &port.to_be());
+        self.leave.write(LEAVE_PORT_AT, &port.to_be());
         Ok(())
     }
 
     /// Packets that come by another receive queue are counted from now on.
     pub fn set_queue(&self, queue: u32) {
-        self.own.write(OWN_QUEUE, &queue);
+        self.own.write(OWN_QUEUE_AT, &queue);
     }
 
     /// From now on packets of the group are checked and signed with these.
@@ -302,8 +307,8 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         // Its packets are nobody's from now on, whatever else can be done.
-        self.own.write(OWN_PORT, &0_u16);
-        self.leave.write(LEAVE_PORT, &0_u16);
+        self.own.write(OWN_PORT_AT, &0_u16);
+        self.leave.write(LEAVE_PORT_AT, &0_u16);
         full_barrier();
         // Without anybody else the programs go, too.
         let is_shared = Arc::strong_count(&self.programs) > 1;

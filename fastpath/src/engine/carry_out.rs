@@ -4,8 +4,9 @@ use crate::memcached::memcached_stored;
 use crate::mutants::mutant;
 use crate::place::{Memory, Place};
 use crate::ring::{Asker, Stored};
+use crate::shared::Outcome;
 use crate::signing::{encode_origin, is_ours, split_origin};
-use crate::step::{self, Outcome, Question, is_for_hosts_only};
+use crate::step::{self, Question, is_for_hosts_only};
 use quorumwire_interfaces::PlaneEvent;
 use quorumwire_wire::packet::{
     ACTION_COMMIT, ACTION_FANOUT, ACTION_FORWARD, ACTION_REPLY, ACTION_RESEND, ACTION_STORE,

@@ -9,8 +9,10 @@ mod rust;
 mod schema;
 #[cfg(test)]
 mod schema_test;
+mod shared;
 
 use anyhow::{Context, Result, bail};
+use shared::Elsewhere;
 use std::path::Path;
 use std::{env, fs};
 
@@ -18,6 +20,10 @@ use std::{env, fs};
 const FORMAT: &str = "wire/format.toml";
 /// The checks of the fast path.
 const CHECKS: &str = "fastpath/checks.toml";
+/// What the fast path's C and its callers share in memory.
+const FASTPATH: &str = "fastpath/shared.toml";
+/// What the programs in the kernel and their host share.
+const XDP: &str = "dataplanes/xdp/shared.toml";
 
 /// One committed file.
 struct Made {
@@ -54,6 +60,10 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
         |path| fs::read_to_string(root.join(path)).with_context(|| format!("reading {path}"));
     let schema = schema::parse(&read(FORMAT)?).context(FORMAT)?;
     let checks = checks::parse(&read(CHECKS)?, &schema).context(CHECKS)?;
+    let packets = Elsewhere::of_packets(&schema);
+    let fastpath = shared::parse(&read(FASTPATH)?, &schema, packets).context(FASTPATH)?;
+    let below = Elsewhere::of_packets(&schema).and(&fastpath, "quorumwire_fastpath");
+    let xdp = shared::parse(&read(XDP)?, &schema, below).context(XDP)?;
     let wire = &root.join("wire");
     Ok(vec![
         Made {
@@ -85,6 +95,26 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
             path: "fastpath/src/generated/checks.rs",
             from: CHECKS,
             text: checks::rust(&checks),
+        },
+        Made {
+            path: "fastpath/include/qw_shared.h",
+            from: FASTPATH,
+            text: shared::c::generate(&fastpath, FASTPATH, "SHARED"),
+        },
+        Made {
+            path: "fastpath/src/generated/shared.rs",
+            from: FASTPATH,
+            text: shared::rust::generate(&fastpath, FASTPATH),
+        },
+        Made {
+            path: "dataplanes/xdp/bpf/shared.h",
+            from: XDP,
+            text: shared::c::generate(&xdp, XDP, "XDP_SHARED"),
+        },
+        Made {
+            path: "dataplanes/xdp/src/generated/shared.rs",
+            from: XDP,
+            text: shared::rust::generate(&xdp, XDP),
         },
     ])
 }

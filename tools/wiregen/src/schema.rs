@@ -157,6 +157,16 @@ pub fn parse(text: &str) -> Result<Schema> {
 
 /// Whether this is a name in every generated language.
 pub fn check_name(table: &str, name: &str) -> Result<()> {
+    check_spelling(table, name)?;
+    ensure!(
+        !RESERVED.contains(&name),
+        "[{table}] {name:?} is a word of one of the generated languages"
+    );
+    Ok(())
+}
+
+/// Whether this is spelled as names are.
+pub fn check_spelling(table: &str, name: &str) -> Result<()> {
     let plain = name
         .bytes()
         .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
@@ -164,10 +174,6 @@ pub fn check_name(table: &str, name: &str) -> Result<()> {
     ensure!(
         plain && starts,
         "[{table}] {name:?} is no name: small letters, digits and _, a letter first"
-    );
-    ensure!(
-        !RESERVED.contains(&name),
-        "[{table}] {name:?} is a word of one of the generated languages"
     );
     Ok(())
 }

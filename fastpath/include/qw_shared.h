@@ -1,0 +1,116 @@
+/* Generated from fastpath/shared.toml by `make generate`; do not edit.
+ * What the C of the fast path and its callers share in memory. */
+#ifndef QW_SHARED_H
+#define QW_SHARED_H
+
+#include "qw_wire.h"
+
+/* The last index there ever may be, so that one more is still a number. */
+#define QW_INDEX_MAX 0xfffffffffffffffeULL
+/* Longest key of a memcached client. */
+#define QW_MEMCACHED_KEY_BYTES_MAX 250
+/* A command before its key: what it is, the key's length, flags, expiry. */
+#define QW_MEMCACHED_COMMAND_HEAD_BYTES 14
+/* The store's number for a `set`, in its first format. */
+#define QW_MEMCACHED_COMMAND_SET 17
+/* The datagram that says that a `set` is stored. */
+#define QW_MEMCACHED_ANSWER_BYTES 16
+/* Places in a table of answers: a power of two. */
+#define QW_RECENT_PLACES 2048
+/* Longest answer in a table, without memcached's frame: one datagram of at most 1,400 bytes. */
+#define QW_RECENT_TEXT_BYTES_MAX 1392
+/* A key in words of 4 bytes. */
+#define QW_RECENT_KEY_WORDS 63
+
+/* What a step says shall be done. */
+struct qw_outcome {
+	/* What to send. Its tag and the flag `epoch` are the plane's. */
+	struct qw_header header;
+	/* STORE: of the entry. RESEND: the first. */
+	__u64 index;
+	/* COMMIT: the commit index before. */
+	__u64 commit_from;
+	/* Bits of the actions, to be carried out in ascending order. */
+	__u32 actions;
+	/* The number of the reason why the packet was not taken, or not as the sender meant it. */
+	__u32 reason;
+};
+_Static_assert(sizeof(struct qw_outcome) == 96, "qw_outcome has 96 bytes");
+_Static_assert(__builtin_offsetof(struct qw_outcome, header) == 0, "header is at 0");
+_Static_assert(__builtin_offsetof(struct qw_outcome, index) == 72, "index is at 72");
+_Static_assert(__builtin_offsetof(struct qw_outcome, commit_from) == 80, "commit_from is at 80");
+_Static_assert(__builtin_offsetof(struct qw_outcome, actions) == 88, "actions is at 88");
+_Static_assert(__builtin_offsetof(struct qw_outcome, reason) == 92, "reason is at 92");
+
+/* What a follower knows beside its registers. Zero when it is engaged, but for `leader_last`,
+ * which begins as the last index. */
+struct qw_gap {
+	/* Highest index the leader has named. */
+	__u64 leader_last;
+	/* What it was last asked for; 0: nothing. */
+	__u64 asked_index;
+	/* Packets behind that gap since, and since something was stored. */
+	__u64 quiet;
+};
+_Static_assert(sizeof(struct qw_gap) == 24, "qw_gap has 24 bytes");
+_Static_assert(__builtin_offsetof(struct qw_gap, leader_last) == 0, "leader_last is at 0");
+_Static_assert(__builtin_offsetof(struct qw_gap, asked_index) == 8, "asked_index is at 8");
+_Static_assert(__builtin_offsetof(struct qw_gap, quiet) == 16, "quiet is at 16");
+
+/* A `set` of a memcached client, and where its parts stand in the datagram. */
+struct qw_memcached_set {
+	/* What the client keeps with the value. */
+	__u32 client_flags;
+	/* The client's number for its request. */
+	__u16 request;
+	/* Where the key begins. */
+	__u16 key_at;
+	/* How long it is. */
+	__u16 key_bytes;
+	/* Where the value begins. */
+	__u16 value_at;
+	/* How long it is. */
+	__u16 value_bytes;
+	/* 1: the client wants no answer. */
+	__u16 noreply;
+};
+_Static_assert(sizeof(struct qw_memcached_set) == 16, "qw_memcached_set has 16 bytes");
+_Static_assert(__builtin_offsetof(struct qw_memcached_set, client_flags) == 0, "client_flags is at 0");
+_Static_assert(__builtin_offsetof(struct qw_memcached_set, request) == 4, "request is at 4");
+_Static_assert(__builtin_offsetof(struct qw_memcached_set, key_at) == 6, "key_at is at 6");
+_Static_assert(__builtin_offsetof(struct qw_memcached_set, key_bytes) == 8, "key_bytes is at 8");
+_Static_assert(__builtin_offsetof(struct qw_memcached_set, value_at) == 10, "value_at is at 10");
+_Static_assert(__builtin_offsetof(struct qw_memcached_set, value_bytes) == 12, "value_bytes is at 12");
+_Static_assert(__builtin_offsetof(struct qw_memcached_set, noreply) == 14, "noreply is at 14");
+
+/* The answer to a `get`. */
+struct qw_recent_answer {
+	/* How long the key is; 0: there is none. */
+	__u16 key_bytes;
+	/* How long the answer is. */
+	__u16 text_bytes;
+	/* The key, with zeros behind it. */
+	__u32 key[QW_RECENT_KEY_WORDS];
+	/* The answer. */
+	__u8 text[QW_RECENT_TEXT_BYTES_MAX];
+};
+_Static_assert(sizeof(struct qw_recent_answer) == 1648, "qw_recent_answer has 1648 bytes");
+_Static_assert(__builtin_offsetof(struct qw_recent_answer, key_bytes) == 0, "key_bytes is at 0");
+_Static_assert(__builtin_offsetof(struct qw_recent_answer, text_bytes) == 2, "text_bytes is at 2");
+_Static_assert(__builtin_offsetof(struct qw_recent_answer, key) == 4, "key is at 4");
+_Static_assert(__builtin_offsetof(struct qw_recent_answer, text) == 256, "text is at 256");
+
+/* A place for answers. The host writes the answer that is not in use, then says that it is: a
+ * host that stands still while it writes keeps nobody from reading. Whoever finds the same
+ * version before and after has read one answer whole. */
+struct qw_recent {
+	/* Its lowest bit says which answer is in use. */
+	__u64 version;
+	/* The answers. */
+	struct qw_recent_answer of[2];
+};
+_Static_assert(sizeof(struct qw_recent) == 3304, "qw_recent has 3304 bytes");
+_Static_assert(__builtin_offsetof(struct qw_recent, version) == 0, "version is at 0");
+_Static_assert(__builtin_offsetof(struct qw_recent, of) == 8, "of is at 8");
+
+#endif
