@@ -117,14 +117,15 @@ fn what_an_entry_costs_at_most() {
         ("INCRBYFLOAT", many("INCRBYFLOAT f 1e4900", 2000)),
         ("INCRBYFLOAT by little", many("INCRBYFLOAT g 1e-4900", 2000)),
     ];
-    for _ in 0..TRIES {
+    for has_snapshot in [false, true, true] {
         for (name, commands) in &cases {
-            let frozen = log.store.freeze(); // what is changed must be copied
+            let frozen = has_snapshot.then(|| log.store.freeze()); // what is changed must be copied
             let (took, reply) = log.run(commands);
             drop(frozen);
             let limit = WORK_MAX.to_string();
             let is_limited = reply.windows(limit.len()).any(|it| it == limit.as_bytes());
-            println!("{name}: {} ms, limited: {is_limited}", took.as_millis());
+            let took = took.as_millis();
+            println!("{name}: {took} ms, limited: {is_limited}, a snapshot begins: {has_snapshot}");
         }
     }
 }
@@ -146,4 +147,16 @@ fn what_a_tick_after_a_standstill_costs() {
     log.store.advance(LogTime(u64::from(KEYS) * 2));
     let took = before.elapsed();
     println!("a tick that ends {KEYS} lives: {} us", took.as_micros());
+    // As long as all items take more memory than before, a command removes those that have ended, so many at most.
+    for number in 0..TRIES {
+        let grow = |value| format!("SETRANGE large{number}-{value} {} x", VALUE_BYTES_MAX - 1);
+        log.run(&(0..20).map(grow).collect::<Vec<_>>());
+        let before = log.store.stats().curr_items;
+        let (took, _) = log.run(&["GET a".to_owned()]);
+        let gone = before - log.store.stats().curr_items;
+        println!(
+            "a command that removes {gone} items: {} ms",
+            took.as_millis()
+        );
+    }
 }

@@ -6,8 +6,8 @@
 use quorumwire_control::Now;
 use std::time::Duration;
 
-/// A turn has this part of the election timeout, 10 ms if that is 400: with a piece of work on top, the most
-/// expensive of which takes some 20 ms, it stays below a tenth of it.
+/// A turn has this part of the election timeout, 10 ms if that is 400. A piece of work comes on top: docs/operating.md
+/// says what the most expensive ones were measured to take.
 const PARTS_OF_ELECTION_TIMEOUT: u32 = 40;
 /// The same at most: what a client waits for others is not to depend on that option.
 const TURN_MAX: Duration = Duration::from_millis(10);
