@@ -1,5 +1,6 @@
 //! The data plane as its group sees it: what waits to be submitted, what it has stored (as log records), and where the
 //! planes of the other replicas are. Consensus decides when it is engaged.
+use crate::plane_turn::PlaneClient;
 use crate::proposals::{Proposal, Proposals};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use quorumwire_control::{Engage, NextEntry, Now, WaitingCommand, append_record, next_entries};
@@ -67,14 +68,20 @@ pub struct Asked {
     /// The fast term.
     pub term: Term,
     /// Who asked.
-    pub from: SocketAddr,
-    /// The client's session.
-    pub session: u64,
-    /// Its number in the session.
-    pub sequence: u64,
+    pub client: PlaneClient,
 }
 
 impl Request {
+    /// Who asks.
+    #[must_use]
+    pub const fn client(&self) -> PlaneClient {
+        PlaneClient {
+            from: self.from,
+            session: self.session,
+            sequence: self.sequence,
+        }
+    }
+
     /// What a plane told of it.
     #[must_use]
     pub fn of(event: &PlaneEvent<'_>) -> Option<Self> {
@@ -101,14 +108,14 @@ impl Request {
 }
 
 impl Asked {
-    /// Whoever asked waits for its place; `origin`: where the answer goes.
+    /// Whoever asked waits for its place.
     #[must_use]
-    pub const fn proposal<O>(self, origin: O, at: Now) -> Proposal<O> {
+    pub fn proposal<O: From<PlaneClient>>(self, at: Now) -> Proposal<O> {
         Proposal {
             index: self.index,
             position: 0,
             term: self.term,
-            origin,
+            origin: self.client.into(),
             at,
         }
     }
@@ -434,9 +441,11 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
                 brought.asked.extend(entry.asked_by.map(|from| Asked {
                     index: entry.index,
                     term: entry.term,
-                    from,
-                    session: entry.command.session,
-                    sequence: entry.command.sequence,
+                    client: PlaneClient {
+                        from,
+                        session: entry.command.session,
+                        sequence: entry.command.sequence,
+                    },
                 }));
             }
             PlaneEvent::Behind(slot) => {

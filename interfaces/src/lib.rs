@@ -132,6 +132,25 @@ pub trait StateMachine: Send {
     /// time of day.
     fn set_ahead(&mut self, ahead_ms: Option<i64>);
 
+    /// The log's time, as of the last [`advance`](Self::advance) or of the snapshot that was restored since.
+    fn log_time(&self) -> LogTime;
+
+    /// As [`set_ahead`](Self::set_ahead) was told last, or as the snapshot says that was restored since.
+    fn ahead_ms(&self) -> Option<i64>;
+
+    /// Whether the log is to say what the time of day is. It need not for commands that name no point of time.
+    fn reads_time_of_day(&self) -> bool {
+        true
+    }
+
+    /// Reads are answered as of this moment of the leader's clock from now on, or as of the log's time if that
+    /// is later. Not part of the state.
+    fn set_clock(&mut self, time: LogTime);
+
+    /// Whether the answer to a read may show what is over by that clock, but not yet in the log's time: then the
+    /// log is to say first what time it is. Takes what [`query`](Self::query) takes.
+    fn is_overdue(&self, request: &[u8]) -> bool;
+
     /// Whether something applied since the last [`advance`](Self::advance) counts from the next one: then
     /// the log's time is to move soon. Not part of the state.
     fn awaits_time(&self) -> bool;

@@ -6,7 +6,7 @@ use crate::machine::{Application, Arrival, GROUP, Machine, Process, SnapshotEven
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::world::{Event, World};
 use quorumwire_control::{Input, MemberChange, Role, SnapshotMeta, Ticket};
-use quorumwire_interfaces::{Index, ReplicaId, Term};
+use quorumwire_interfaces::{Index, ReplicaId, StateMachine as _, Term};
 use quorumwire_wire::{CommitQuorum, MemberRole, SnapshotHead};
 
 /// A snapshot that could not be taken is tried again after this.
@@ -40,15 +40,15 @@ impl World {
         if !process.journal.writing {
             return; // it was done earlier than planned
         }
-        let was_full = process.journal.full;
+        let was_full = process.group.is_full;
         match process.journal.write(&mut machine.durable) {
             Written::Done => {
-                process.journal.full = false;
+                process.group.is_full = false;
                 self.reached(place, Moment::Persisted);
                 self.arrive(place, Arrival::Log);
             }
             Written::Full => {
-                process.journal.full = true;
+                process.group.is_full = true;
                 if !was_full {
                     self.counts.hit(Class::F14DiskFull);
                 }
@@ -70,11 +70,11 @@ impl World {
             return;
         };
         let is_too_soon = |at: Nanos| self.now - at < HAND_OVER_FULL_INTERVAL;
-        let status = process.replica.status();
+        let status = process.group.replica.status();
         // Otherwise the others may have no room either.
         let can_others_store = status.commit_index > status.persisted_index;
         if process.handed_over_full_at.is_some_and(is_too_soon)
-            || process.replica.role() != Role::Leader
+            || process.group.replica.role() != Role::Leader
             || !can_others_store
         {
             return;
@@ -116,26 +116,26 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        if process.taking || process.applied == Index(0) {
+        if process.taking || process.group.applied == Index(0) {
             return;
         }
-        let last_index = process.applied;
-        let Some(last_term) = process.replica.term_at(last_index) else {
+        let last_index = process.group.applied;
+        let Some(last_term) = process.group.replica.term_at(last_index) else {
             return; // exactly what the newest snapshot has
         };
-        let (membership_index, membership) = process.replica.membership_at(last_index);
+        let (membership_index, membership) = process.group.replica.membership_at(last_index);
         let head = SnapshotHead {
             group: GROUP,
             last_index,
             last_term,
-            log_time: process.log_time,
+            log_time: process.group.log_time,
             membership: membership.clone(),
             membership_index,
         };
         let meta = SnapshotMeta::from(&head);
-        process.bytes_since_snapshot = 0;
+        process.group.bytes_since_snapshot = 0;
         process.taking = true;
-        let frozen = process.store.freeze();
+        let frozen = process.group.store.freeze();
         self.snapshot_work(place, now, SnapshotJob::Take(head, meta, frozen));
     }
 
@@ -197,16 +197,18 @@ impl World {
             SnapshotEvent::Answer(input) => self.step(place, input),
             SnapshotEvent::Installed(last_index, result) => {
                 let meta = result.map(|(meta, store)| {
-                    let is_read = !process.is_older || store.inner().ahead_ms().is_none();
+                    let is_older = process.group.store.inner().is_older;
+                    let is_read = !is_older || store.inner().ahead_ms().is_none();
                     self.checks.require(is_read, || {
                         format!("I9: older code cannot read the snapshot at {last_index}")
                     });
                     process.journal.begin_behind(last_index, meta.last_term);
-                    process.store = store;
-                    process.applied = last_index;
-                    process.committed = process.committed.max(last_index);
-                    process.log_time = process.log_time.max(meta.log_time);
-                    process.bytes_since_snapshot = 0;
+                    process.group.store = store;
+                    process.group.store.inner_mut().is_older = is_older;
+                    process.group.applied = last_index;
+                    process.group.committed = process.group.committed.max(last_index);
+                    process.group.log_time = process.group.log_time.max(meta.log_time);
+                    process.group.bytes_since_snapshot = 0;
                     meta
                 });
                 self.snapshot_installed(place, last_index, meta);
@@ -233,14 +235,15 @@ impl World {
         if let (Some(meta), Some(process)) = (&meta, &machine.process) {
             self.counts.see("snapshot installed");
             let (known, _) = process
+                .group
                 .replica
-                .membership_at(process.replica.commit_index());
+                .membership_at(process.group.replica.commit_index());
             if meta.membership_index > known {
                 self.counts.hit(Class::F22SnapshotAcrossChange);
             }
             let term = meta.last_term;
             self.checks.installs(peer, last_index, term);
-            let digest = crate::run::digest(&process.store);
+            let digest = crate::run::digest(&process.group.store);
             if last_index.0.is_multiple_of(crate::checks::DIGEST_EVERY) {
                 self.checks.digest(peer, last_index, digest);
             }
@@ -278,7 +281,7 @@ impl World {
     fn wish(&mut self, place: usize, change: Change, luck: u64) -> Option<Wish> {
         let me = self.machines[place].peer.id;
         let process = self.machines[place].process.as_ref()?;
-        let members = process.replica.membership();
+        let members = process.group.replica.membership();
         let mut random = crate::random::Random::new(luck);
         let ids: Vec<_> = self.machines.iter().map(|m| m.peer.id).collect();
         let (inside, outside): (Vec<_>, Vec<_>) = ids
@@ -295,7 +298,7 @@ impl World {
             peer_address: format!("m{}:7400", id.0),
         };
         let voter_count = members.voters().count();
-        let leads = process.replica.role() == Role::Leader;
+        let leads = process.group.replica.role() == Role::Leader;
         let change = match change {
             Change::AddVoter => add(random.pick(&outside)?, MemberRole::Joining),
             Change::AddLearner => add(random.pick(&outside)?, MemberRole::Learner),

@@ -1,8 +1,9 @@
 //! What must hold whatever happens, checked after every step of every replica. Judges; changes nothing.
 use crate::machine::Machine;
+use crate::plane::Plane;
 use crate::queue::Nanos;
 use quorumwire_control::{Body, Entry, Output, Peer, Replica, Role, Ticket};
-use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId, Term};
+use quorumwire_interfaces::{DataPlane as _, Incarnation, Index, Lineage, ReplicaId, Term};
 use quorumwire_wire::packet::Header;
 use quorumwire_wire::{CommitQuorum, Member, Membership, RecordKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +93,7 @@ impl Checks {
         let Some(process) = &machine.process else {
             return;
         };
-        let replica = &process.replica;
+        let replica = &process.group.replica;
         let (peer, seen, term) = (machine.peer, process.seen, replica.term());
         self.require(term >= seen.term, || {
             format!("I10: {peer:?} went back from term {} to {term}", seen.term)
@@ -106,14 +107,14 @@ impl Checks {
             self.leads(peer, replica);
             self.leases_are_over(machines, peer, term, now);
         }
-        for (at, output) in process.outputs.iter().enumerate().skip(first) {
+        for (at, output) in process.group.outputs.iter().enumerate().skip(first) {
             match output {
                 Output::Persist { entries, .. } => self.writes(peer, entries),
                 Output::Send { to, message } => {
                     self.promises(machine, *to, message.term, &message.body);
                 }
                 Output::Committed(index) => {
-                    let later = &process.outputs[at + 1..];
+                    let later = &process.group.outputs[at + 1..];
                     let changes = later
                         .iter()
                         .any(|later| matches!(later, Output::MembershipChanged(_)));
@@ -164,7 +165,7 @@ impl Checks {
             return;
         }
         for machine in machines.iter().filter(|it| it.peer != leader) {
-            let replica = machine.process.as_ref().map(|it| &it.replica);
+            let replica = machine.process.as_ref().map(|it| &it.group.replica);
             let reads = replica.filter(|it| it.term() < term).is_some_and(|it| {
                 it.role() == Role::Leader && it.lease_read(machine.clock(now)).is_some()
             });
@@ -287,7 +288,7 @@ impl Checks {
         self.require(said.is_none_or(|said| said <= term), || {
             format!("I11: the plane of {peer:?} acknowledges {index} in term {term} after {said:?}")
         });
-        let Some(plane) = machine.plane() else {
+        let Some(plane) = machine.plane().map(Plane::place) else {
             return;
         };
         let registers = plane.registers();
@@ -326,7 +327,10 @@ impl Checks {
         let Some(process) = &machine.process else {
             return; // its plane goes on alone; who voted then is not known any more
         };
-        let (_, membership) = process.replica.membership_at(process.replica.last_index());
+        let (_, membership) = process
+            .group
+            .replica
+            .membership_at(process.group.replica.last_index());
         let (held, needed) = held_and_needed(machines, membership, (index, term));
         self.require(held >= needed, || {
             format!("I5: the plane of {peer:?} answers {index}@{term}, held by {held} of {needed}")
@@ -364,7 +368,7 @@ impl Checks {
         let Some(process) = &machine.process else {
             return;
         };
-        let (peer, replica) = (machine.peer, &process.replica);
+        let (peer, replica) = (machine.peer, &process.group.replica);
         let before = process.seen.commit_index;
         self.require(index > before, || {
             format!("I12: {peer:?} commits {index} after {before}")
@@ -384,7 +388,7 @@ impl Checks {
         }
         self.is_held(machines, peer, members, (index, term));
         for other in machines {
-            let later = other.process.as_ref().map(|process| &process.replica);
+            let later = other.process.as_ref().map(|process| &process.group.replica);
             let Some(later) =
                 later.filter(|later| later.role() == Role::Leader && later.term() > replica.term())
             else {

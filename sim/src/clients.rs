@@ -1,21 +1,17 @@
 //! Clients: each asks one thing at a time and writes down what it was told. And how a process serves
 //! them, as the node does.
 use crate::fault::Moment;
-use crate::machine::{Arrival, Origin, Proposal};
+use crate::machine::{Arrival, Origin};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::spelling::{self, Spelling};
-use crate::turn::Applying;
 use crate::world::{Event, World};
-use quorumwire_control::{Input, Now, Refusal, Role};
-use quorumwire_interfaces::{Index, LogTime};
+use quorumwire_control::{Input, Role};
+use quorumwire_group::{Gate, Submitted};
+use quorumwire_interfaces::Index;
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
 use quorumwire_sessions::Outcome;
-use quorumwire_wire::{RecordKind, Tick};
-use std::time::Duration;
 
-/// A write takes the log's time with it if that is older than this.
-const TICK_INTERVAL: Duration = Duration::from_millis(10);
 /// Keys are given up for new ones this often, so that no key's history is long.
 const KEYS_LAST: Nanos = 30 * SECOND;
 /// A client that is told nothing for this long goes on; the outcome is unknown.
@@ -194,97 +190,60 @@ impl World {
         let Some(asked) = self.asked.get(operation as usize).copied() else {
             return;
         };
-        let now = self.now;
-        let machine = &mut self.machines[place];
-        let clock = machine.clock(now);
-        let Some(process) = &mut machine.process else {
+        let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        if process.replica.role() != Role::Leader || process.journal.full {
+        if process.group.replica.role() != Role::Leader || process.group.is_full {
             return self.refuse(place, operation);
         }
         if asked.operation == Operation::Get {
             return self.serve_read(place, operation);
         }
-        if process.waits_since_fast_term() {
-            self.counts.see("write refused as busy"); // a server lets it wait
-            return self.refuse(place, operation);
-        }
-        self.begin_term(place);
-        self.tick_before_write(place, clock);
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
         let key = format!("key{}", asked.key);
-        if process.leads_fast_term() {
-            let mut command = bytes::BytesMut::new();
-            spelling::encode(&asked, &key, operation, &mut command);
-            if !process.enqueue(command.freeze(), Origin::Operation(operation), clock) {
-                self.counts.see("write refused as busy");
-                self.refuse(place, operation);
-            }
-            return;
-        }
-        let proposed = process.replica.propose(RecordKind::Command, |buffer| {
-            spelling::encode(&asked, &key, operation, buffer);
+        let mut command = bytes::BytesMut::new();
+        spelling::encode(&asked, &key, operation, &mut command);
+        let submitted = self.drive(place, |group| {
+            group.write(Origin::Operation(operation), command.len(), |buffer| {
+                buffer.extend_from_slice(&command);
+            })
         });
-        match proposed {
-            Ok((index, term)) => process.proposals.insert(Proposal {
-                index,
-                position: 0,
-                term,
-                origin: Origin::Operation(operation),
-                at: clock,
-            }),
-            Err(refusal) => {
-                if matches!(refusal, Refusal::Busy { .. }) {
-                    self.counts.see("write refused as busy");
-                }
+        match submitted {
+            Some(Submitted::Pending) => {}
+            Some(Submitted::NoRoom) => {
+                self.counts.see("write refused as busy"); // a server lets it wait
                 self.refuse(place, operation);
             }
+            Some(Submitted::Refused(_)) | None => self.refuse(place, operation),
         }
     }
 
     /// A client that does not wait for answers sends this many commands.
     pub fn serve_flood(&mut self, place: usize, commands: u16) {
-        let clock = self.machines[place].clock(self.now);
-        let process = self.machines[place].process.as_ref();
-        if process.is_some_and(crate::machine::Process::waits_since_fast_term) {
-            return;
-        }
-        self.begin_term(place);
-        self.tick_before_write(place, clock);
         for number in 0..commands {
             let bytes = usize::try_from(self.random.between(1, 700)).unwrap_or(1);
             let seconds = i64::try_from(self.random.below(4)).unwrap_or(0);
-            let Some(process) = &mut self.machines[place].process else {
-                return;
-            };
             let key = format!("flood{}", number % 24);
             let value = vec![b'x'; bytes];
-            let encode = |buffer: &mut bytes::BytesMut| {
-                let key = Key::new(key.as_bytes()).expect("a short word is a key");
-                let item = Written {
-                    key,
-                    flags: 0,
-                    exptime: Exptime(seconds),
-                    value: &value,
-                };
-                Command::Set(item).encode(buffer);
-            };
-            if process.leads_fast_term() {
-                let mut command = bytes::BytesMut::new();
-                encode(&mut command);
-                if !process.enqueue(command.freeze(), Origin::Operation(NOBODY), clock) {
+            let key = Key::new(key.as_bytes()).expect("a short word is a key");
+            let command = Command::Set(Written {
+                key,
+                flags: 0,
+                exptime: Exptime(seconds),
+                value: &value,
+            });
+            let submitted = self.drive(place, |group| {
+                let origin = Origin::Operation(NOBODY);
+                group.write(origin, command.encoded_bytes(), |buffer| {
+                    command.encode(buffer);
+                })
+            });
+            match submitted {
+                Some(Submitted::Pending) => {}
+                Some(Submitted::NoRoom) => {
                     self.counts.hit(crate::fault::Class::F30Overload);
                     break;
                 }
-                continue;
-            }
-            let proposed = process.replica.propose(RecordKind::Command, encode);
-            if let Err(Refusal::Busy { .. }) = proposed {
-                self.counts.hit(crate::fault::Class::F30Overload);
-                break;
+                Some(Submitted::Refused(_)) | None => break,
             }
         }
     }
@@ -292,159 +251,97 @@ impl World {
     /// It was not done here and will not be.
     pub fn refuse(&mut self, place: usize, operation: u32) {
         let process = self.machines[place].process.as_ref();
-        let leader = process.and_then(|process| process.replica.leader());
+        let leader = process.and_then(|process| process.group.replica.leader());
         let me = self.machines[place].peer.id;
         let leader = leader.filter(|leader| *leader != me).map(|leader| leader.0);
         self.answer(place, operation, Told::NotDone(leader));
     }
 
-    /// Takes the log's time along before a write, so that a life span counts from now.
-    pub fn tick_before_write(&mut self, place: usize, clock: Now) {
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        let since = |last: Now| clock.0.saturating_sub(last.0);
-        let last = process.clock.last_tick;
-        if last.is_none_or(|last| since(last) >= TICK_INTERVAL) {
-            process.propose_tick(clock);
-        }
-    }
-
-    /// If the time of something in the store has come, has the log say so.
-    pub fn tick_if_deadline_passed(&mut self, place: usize) {
-        let clock = self.machines[place].clock(self.now);
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        if process.replica.role() != Role::Leader
-            || process.clock.term != process.replica.term()
-            || process.clock.barrier > process.applied
-        {
-            return;
-        }
-        let Some(deadline) = process.store.next_deadline() else {
-            return;
-        };
-        let since = process.clock.last_tick;
-        let since = since.map(|last| clock.0.saturating_sub(last.0));
-        if deadline.0 <= process.leader_time_ms(clock)
-            && since.is_none_or(|since| since >= TICK_INTERVAL)
-        {
-            let last = process.last_index();
-            process.clock.barrier = process.propose_tick(clock).unwrap_or(last);
-        }
-    }
-
-    /// Gives its time to what commands sent to planes began: no tick came before them.
-    pub fn tick_if_time_is_awaited(&mut self, place: usize) {
-        let process = self.machines[place].process.as_ref();
-        if process.is_none_or(|it| it.replica.role() != Role::Leader) {
-            return;
-        }
-        self.begin_term(place);
-        let clock = self.machines[place].clock(self.now);
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        if !process.store.awaits_time() && !process.is_wall_clock_news(clock) {
-            return;
-        }
-        let since = process.clock.last_tick;
-        let since = since.map(|last| clock.0.saturating_sub(last.0));
-        if process.clock.awaited > process.applied
-            || since.is_some_and(|since| since < TICK_INTERVAL)
-        {
-            return;
-        }
-        self.counts.see("time awaited");
-        let last = process.last_index();
-        process.clock.awaited = process.propose_tick(clock).unwrap_or(last);
-    }
-
-    /// The entry that a read waits for, if what it would show may be over by the leader's clock while the log has not
-    /// said so.
-    pub fn overdue(&mut self, place: usize, query: &[u8]) -> Option<Index> {
-        let clock = self.machines[place].clock(self.now);
-        let process = self.machines[place].process.as_mut()?;
-        let tells =
-            process.replica.role() == Role::Leader && process.clock.term == process.replica.term();
-        let time_ms = if tells {
-            process.leader_time_ms(clock)
-        } else {
-            0
-        };
-        process.store.inner_mut().set_clock(LogTime(time_ms));
-        if !tells || !process.store.inner().is_overdue(query) {
-            return None;
-        }
-        if process.clock.barrier <= process.applied {
-            let last = process.last_index();
-            process.clock.barrier = process.propose_tick(clock).unwrap_or(last);
-        }
-        (process.clock.barrier > process.applied).then_some(process.clock.barrier)
-    }
-
     fn serve_read(&mut self, place: usize, operation: u32) {
-        self.begin_term(place);
         let needed = self.checks.committed_upto();
         self.asked[operation as usize].needed = needed;
-        let machine = &mut self.machines[place];
-        let (clock, peer) = (machine.clock(self.now), machine.peer);
-        let Some(process) = &mut machine.process else {
+        let query = self.query_of(operation);
+        let gate = self.drive(place, |group| {
+            let must_apply = group.read_barrier();
+            (must_apply, group.gate(must_apply, true, &query))
+        });
+        let Some((must_apply, gate)) = gate else {
             return;
         };
-        let replica = &process.replica;
-        // The plane may have committed what consensus does not know of yet.
-        let in_plane = process.plane_registers();
-        let in_plane = in_plane.map_or(Index(0), |it| it.commit_index);
-        let must_apply = replica.commit_index().max(in_plane);
-        let has_begun = process.clock.term == replica.term();
-        if has_begun && replica.lease_read(clock).is_some() {
-            let index = must_apply.max(process.term_start);
-            self.counts.see("lease read");
-            if self.are_clocks_at_bound(place) {
-                self.counts
-                    .see("lease read, clocks at the documented bound");
+        match gate {
+            Gate::Open | Gate::Wait(_) | Gate::Overdue => {
+                self.counts.see("lease read");
+                if self.are_clocks_at_bound(place) {
+                    self.counts
+                        .see("lease read, clocks at the documented bound");
+                }
+                self.read_at_gate(place, operation, gate);
             }
-            return self.read_granted(place, operation, index);
+            Gate::NoLease => self.ask_read_index(place, operation, must_apply),
+            Gate::NotLeader => self.refuse(place, operation),
         }
+    }
+
+    fn ask_read_index(&mut self, place: usize, operation: u32, must_apply: Index) {
         self.counts.see("read by a round");
         if self.checks.reads_judged && !self.plan.settings.clocks_are_sound {
             self.counts.see("read by a round, clocks as they like");
         }
+        let peer = self.machines[place].peer;
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
         let ticket = process.ticket();
         process.asked.insert(ticket, (must_apply, operation));
         self.checks.asks_read(peer, ticket);
         self.step(place, Input::Read(ticket));
     }
 
+    /// What the store is asked for this read.
+    fn query_of(&self, operation: u32) -> Vec<u8> {
+        let asked = &self.asked[operation as usize];
+        spelling::query(asked, &format!("key{}", asked.key), operation)
+    }
+
     /// A read may be answered once this is applied.
     pub fn read_granted(&mut self, place: usize, operation: u32, index: Index) {
-        let machine = &mut self.machines[place];
-        let peer = machine.peer;
-        let Some(process) = &mut machine.process else {
-            return;
-        };
-        if index > process.applied {
-            process.waiting.push((index, operation));
-            return;
+        let query = self.query_of(operation);
+        let gate = self.drive(place, |group| group.gate_granted(index, true, &query));
+        if let Some(gate) = gate {
+            self.read_at_gate(place, operation, gate);
         }
-        let Some(asked) = self.asked.get(operation as usize).copied() else {
-            return;
-        };
-        let key = format!("key{}", asked.key);
-        if let Some(index) = self.overdue(place, &spelling::query(&asked, &key, operation)) {
-            self.counts.see("read of what the clock is past the end of");
-            if let Some(process) = &mut self.machines[place].process {
-                process.waiting.push((index, operation));
-            }
-            return;
-        }
+    }
+
+    /// A read that needs nobody's leave any more.
+    fn read_at_gate(&mut self, place: usize, operation: u32, gate: Gate) {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        let read = spelling::read(process.store.inner(), &asked, &key, operation);
-        let applied = process.applied;
+        match gate {
+            Gate::Open => self.answer_read(place, operation),
+            Gate::Wait(index) => {
+                if index == process.group.clock.barrier {
+                    self.counts.see("read of what the clock is past the end of");
+                }
+                process.waiting.push((index, operation));
+            }
+            Gate::Overdue => {
+                self.counts.see("read of what stands still");
+                self.refuse(place, operation);
+            }
+            Gate::NoLease | Gate::NotLeader => self.refuse(place, operation),
+        }
+    }
+
+    fn answer_read(&mut self, place: usize, operation: u32) {
+        let machine = &mut self.machines[place];
+        let (peer, asked) = (machine.peer, self.asked[operation as usize]);
+        let Some(process) = &mut machine.process else {
+            return;
+        };
+        let key = format!("key{}", asked.key);
+        let read = spelling::read(&process.group.store.inner().store, &asked, &key, operation);
+        let applied = process.group.applied;
         self.checks.answers_read(peer, applied, asked.needed);
         let (value, unique) = match read {
             Ok(read) => read,
@@ -474,7 +371,8 @@ impl World {
         &mut self,
         place: usize,
         origin: Origin,
-        command: &Applying<'_>,
+        index: Index,
+        payload: &[u8],
         fate: Fate,
     ) {
         if matches!(fate, Fate::NotDone) {
@@ -482,7 +380,7 @@ impl World {
         }
         match origin {
             Origin::Operation(operation) => self.tell(place, operation, fate),
-            Origin::Plane(..) => self.tell_plane_client(place, origin, command, fate),
+            Origin::Plane(..) => self.tell_plane_client(place, origin, (index, payload), fate),
         }
     }
 
@@ -515,55 +413,6 @@ pub enum Fate {
     NotDone,
     /// Nobody can tell any more.
     Unknown,
-}
-
-impl crate::machine::Process {
-    fn propose_tick(&mut self, clock: Now) -> Option<Index> {
-        if self.leads_fast_term() {
-            // It says the time at which it leaves, not this one.
-            self.plane.as_mut()?.log.enqueue_tick(clock);
-            self.clock.last_tick = Some(clock);
-            self.submit_waiting(clock).ok()?;
-            let plane = self.plane.as_ref()?;
-            return plane.log.is_idle().then(|| plane.registers().last_index);
-        }
-        let tick = self.next_tick(clock).encode();
-        let payload = |buffer: &mut bytes::BytesMut| buffer.extend_from_slice(tick.as_ref());
-        let (index, _) = self.replica.propose(RecordKind::Tick, payload).ok()?;
-        self.clock.last_tick = Some(clock);
-        Some(index)
-    }
-
-    /// What a tick says that leaves now.
-    #[must_use]
-    pub fn next_tick(&self, clock: Now) -> Tick {
-        self.clock.time.tick(clock, self.may_tell_wall_clock())
-    }
-
-    fn may_tell_wall_clock(&self) -> bool {
-        let log_says_it = self.store.inner().ahead_ms().is_some();
-        self.replica.may_tell_wall_clock(log_says_it) && !self.is_older
-    }
-
-    /// Whether the log must be told what the wall clock shows, though nothing awaits it.
-    fn is_wall_clock_news(&self, clock: Now) -> bool {
-        if self.applied < self.term_start {
-            return false;
-        }
-        let store = self.store.inner();
-        let tells = self.may_tell_wall_clock();
-        store.ahead_ms().map_or(tells, |ahead_ms| {
-            let log_time_ms = store.log_time().0;
-            !tells || self.clock.time.is_set_back(clock, log_time_ms, ahead_ms)
-        })
-    }
-
-    /// The log's time as this leader tells it.
-    #[must_use]
-    pub fn leader_time_ms(&self, clock: Now) -> u64 {
-        let told_ms = self.store.inner().log_time().0;
-        self.clock.time.time_ms(clock).max(told_ms)
-    }
 }
 
 impl World {

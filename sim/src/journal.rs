@@ -108,8 +108,6 @@ pub struct Journal {
     notes: Vec<Note>,
     /// The disk is at it.
     pub writing: bool,
-    /// There is no room on the disk.
-    pub full: bool,
     last_ticket: u64,
     /// Everything up to here is on disk.
     pub persisted: u64,

@@ -42,6 +42,7 @@ mod show;
 pub mod shrink;
 pub mod spelling;
 mod starve;
+mod state;
 mod strike;
 mod turn;
 pub mod world;

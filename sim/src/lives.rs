@@ -3,14 +3,15 @@
 use crate::clients::NOBODY;
 use crate::fault::Class;
 use crate::log_time::LogTimeBounds;
+use crate::machine::Group;
 use crate::machine::Origin;
 use crate::queue::{MILLISECOND, Nanos, SECOND};
 use crate::world::World;
 use bytes::BytesMut;
 use quorumwire_control::Role;
+use quorumwire_interfaces::StateMachine as _;
 use quorumwire_interfaces::Term;
 use quorumwire_kv::{Command, Exptime, Key, Written};
-use quorumwire_wire::RecordKind;
 use std::collections::VecDeque;
 
 /// How many items there are.
@@ -92,7 +93,7 @@ impl World {
         if !self.checks.reads_judged || !self.plan.settings.clocks_are_sound || self.peace {
             return;
         }
-        self.begin_term(place);
+        self.drive(place, Group::begin_term);
         let look = self.now / LOOKED_AT;
         let number = usize::try_from(look).unwrap_or(0) % LIVES;
         let key = format!("life{number}");
@@ -101,21 +102,22 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        let may_read = process.replica.role() == Role::Leader
-            && process.replica.lease_read(clock).is_some()
-            && process.applied >= upto.max(process.term_start);
+        let may_read = process.group.replica.role() == Role::Leader
+            && process.group.replica.lease_read(clock).is_some()
+            && process.group.applied >= upto.max(process.group.term_start);
         if !may_read {
             return;
         }
         let query = format!("get {key}");
-        if self.overdue(place, query.as_bytes()).is_some() {
+        let overdue = self.drive(place, |group| group.overdue(query.as_bytes()));
+        if overdue.flatten().is_some() {
             self.counts.see("a life that only the clock was past");
             return;
         }
         let Some(process) = &self.machines[place].process else {
             return;
         };
-        let store = process.store.inner();
+        let store = &process.group.store.inner().store;
         let name = Key::new(key.as_bytes()).expect("a short word is a key");
         let found = store.get(name).map(|item| (item.unique, item.flags));
         match found {
@@ -196,15 +198,14 @@ impl World {
     }
 
     fn write_life(&mut self, place: usize, number: usize, key: Key<'_>) {
-        let clock = self.machines[place].clock(self.now);
         if self.machines[place]
             .process
             .as_ref()
-            .is_some_and(|it| it.journal.full || it.waits_since_fast_term())
+            .is_some_and(|it| it.group.is_full || it.group.waits_since_fast_term())
         {
             return;
         }
-        self.tick_before_write(place, clock);
+        self.drive(place, Group::tick_before_write);
         self.lives.writes += 1;
         let (given, exptime) = self.give_life(place, number);
         let item = Written {
@@ -219,21 +220,17 @@ impl World {
         if self.lives.written.len() > WRITTEN_MAX {
             self.lives.written.pop_front();
         }
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        if process.leads_fast_term() {
-            process.enqueue(command.freeze(), Origin::Operation(NOBODY), clock);
-        } else {
-            let put = |bytes: &mut BytesMut| bytes.extend_from_slice(&command);
-            let _ = process.replica.propose(RecordKind::Command, put); // or later
-        }
+        self.drive(place, |group| {
+            // Or later.
+            group.write(Origin::Operation(NOBODY), command.len(), |bytes| {
+                bytes.extend_from_slice(&command);
+            })
+        });
     }
 
     /// What the next write gives this item. Half of them last until a point of time, which is one of the writer's clock.
     fn give_life(&self, place: usize, number: usize) -> (Option<Given>, Exptime) {
         let machine = &self.machines[place];
-        let clock = machine.clock(self.now);
         let wall = machine.wall(self.now);
         let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(0);
         let seconds = 2 + number as u64 / 2;
@@ -247,8 +244,8 @@ impl World {
         let Some(process) = &machine.process else {
             return (None, exptime);
         };
-        let log_ms = process.leader_time_ms(clock);
-        let tells = process.next_tick(clock).wall_ms.is_some();
+        let log_ms = process.group.leader_time_ms();
+        let tells = process.group.tick().wall_ms.is_some();
         let end_ms = match (is_point, tells) {
             (false, _) => log_ms + told * 1_000,
             (true, true) => (told * 1_000 + log_ms).saturating_sub(wall_ms),
@@ -291,9 +288,10 @@ impl World {
         let set_at = self.machines[given.place].wall_set_at;
         // A point of time is one of the wall clock as the last tick before the write shows it.
         let is_sure = set_at.is_none_or(|at| at + INEXACT < given.at)
-            && given.tells == process.store.inner().ahead_ms().is_some();
+            && given.tells == process.group.store.inner().ahead_ms().is_some();
         // The write may have waited for room, and counts from the tick that waited with it.
         let waited_ms = process
+            .group
             .store
             .inner()
             .log_time()

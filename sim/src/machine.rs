@@ -4,19 +4,18 @@ use crate::datagrams::Datagram;
 use crate::disk::ForgetfulDisk;
 use crate::journal::{Durable, Journal};
 use crate::plan::{Durability, LEASES, LINEAGES, Settings};
-use crate::plane::Plane;
+use crate::plane::{Place, Plane};
 use crate::planted::mutant;
 use crate::queue::{MILLISECOND, Nanos};
 use crate::random::mix;
+use crate::state::State;
 use quorumwire_control::{
-    Config, Entry, HardState, LogClock, Message, Now, Output, Peer, Promise, Replica, SnapshotMeta,
-    Stored, Ticket,
+    Config, Entry, HardState, Message, Now, Peer, Promise, Replica, SnapshotMeta, Stored, Ticket,
 };
-use quorumwire_group::Proposals;
+use quorumwire_group::PlaneClient;
 use quorumwire_interfaces::{
     Frozen, GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term,
 };
-use quorumwire_kv::Store;
 use quorumwire_sessions::Sessions;
 use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, Opened, Snapshots};
 use quorumwire_wire::SnapshotHead;
@@ -26,7 +25,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What is replicated, as in the node.
-pub type Application = Sessions<Store>;
+pub type Application = Sessions<State>;
+
+/// One replicated log, as it stands in a process here.
+pub type Group = quorumwire_group::Group<State, Origin, Place>;
 
 /// The one group.
 pub const GROUP: GroupId = GroupId(0);
@@ -92,7 +94,7 @@ pub struct Machine {
     /// Whether its processes have a data plane.
     pub has_plane: bool,
     /// The plane of a process that is gone, which goes on until the next one starts.
-    pub orphan: Option<Box<Plane>>,
+    pub orphan: Option<Plane>,
     /// The process stands still, its plane does not.
     pub plane_goes_on: bool,
     /// Datagrams that wait for a plane that stands still.
@@ -179,33 +181,18 @@ pub enum Origin {
     Plane(SocketAddr, u64, u64),
 }
 
-/// The log's time as this leader tells it.
-#[derive(Clone, Copy, Default)]
-pub struct LeaderClock {
-    /// Of this term.
-    pub term: Term,
-    /// The log's time.
-    pub time: LogClock,
-    /// When the last tick was proposed.
-    pub last_tick: Option<Now>,
-    /// Index of the last tick proposed because something's time had come.
-    pub barrier: Index,
-    /// Index of the last tick proposed because something applied counts from it.
-    pub awaited: Index,
+impl From<PlaneClient> for Origin {
+    fn from(client: PlaneClient) -> Self {
+        Self::Plane(client.from, client.session, client.sequence)
+    }
 }
 
 /// A process: everything that is gone when it stops.
 pub struct Process {
-    /// Consensus.
-    pub replica: Replica,
-    /// The state machine.
-    pub store: Box<Application>,
-    /// The log.
+    /// The replicated log: what the server drives, too.
+    pub group: Group,
+    /// Where it is kept.
     pub journal: Journal,
-    /// The data plane, if there is one.
-    pub plane: Option<Box<Plane>>,
-    /// Its code reads, and tells, only the log's time in a tick.
-    pub is_older: bool,
     /// The snapshots' files.
     pub files: Snapshots,
     /// Work of the snapshot threads, by number.
@@ -216,20 +203,8 @@ pub struct Process {
     pub pieces_until: Nanos,
     /// A snapshot is being written.
     pub taking: bool,
-    /// What the replica wants, in order.
-    pub outputs: Vec<Output>,
-    /// Last entry applied.
-    pub applied: Index,
-    /// Everything up to here may be applied.
-    pub committed: Index,
-    /// The log's time.
-    pub log_time: LogTime,
-    /// Since the last snapshot.
-    pub bytes_since_snapshot: u64,
     /// The last one failed: when another is taken, whatever was applied since.
     pub snapshot_retry_at: Option<Nanos>,
-    /// Writes of ours that wait to be applied.
-    pub proposals: Proposals<Origin>,
     /// Reads that wait for a round.
     pub asked: BTreeMap<Ticket, (Index, u32)>,
     /// Reads that wait to be applied up to an index.
@@ -238,10 +213,6 @@ pub struct Process {
     pub removal: Option<Ticket>,
     /// The number of the next question to the replica.
     pub next_ticket: u64,
-    /// Leader: its clock.
-    pub clock: LeaderClock,
-    /// Leader: the first entry of its term.
-    pub term_start: Index,
     /// When it last tried to hand leadership over because its disk is full.
     pub handed_over_full_at: Option<Nanos>,
     /// What the checks last saw of it.
@@ -257,6 +228,8 @@ pub struct Seen {
     pub commit_index: Index,
     /// It was a leader in that term.
     pub led: bool,
+    /// The term that it last began to lead.
+    pub begun: Term,
 }
 
 /// What a machine held when its disk was put back to an older copy.
@@ -411,20 +384,21 @@ impl Machine {
             Durability::Sync => ready.log.into_wal(),
             Durability::Memory => None,
         };
-        self.process = Some(Process::new(replica, store, wal, ready.snapshots));
-        if let Some(process) = &mut self.process {
-            let lineage = process.replica.lineage_in_log();
-            process.plane = plane.map(|mut plane| {
-                plane.set_lineage(lineage);
-                plane
-            });
-            process.is_older = is_older;
-            process.applied = applied;
-            process.log_time = log_time;
-            process.committed = process.replica.commit_index();
-            process.seen.term = process.replica.term();
-            process.seen.commit_index = process.replica.commit_index();
-        }
+        let id = GROUP;
+        let mut group = Group::new(id, replica, store, now, self.wall(time));
+        let lineage = group.replica.lineage_in_log();
+        group.plane = plane.map(|mut plane| {
+            plane.place_mut().set_lineage(lineage);
+            plane
+        });
+        group.store.inner_mut().is_older = is_older;
+        group.applied = applied;
+        group.log_time = log_time;
+        group.committed = group.replica.commit_index();
+        let mut process = Process::new(group, wal, ready.snapshots);
+        process.seen.term = process.group.replica.term();
+        process.seen.commit_index = process.group.replica.commit_index();
+        self.process = Some(process);
         self.inbox.clear();
         self.wake_at = Nanos::MAX;
         self.busy_until = 0;
@@ -487,7 +461,7 @@ impl Machine {
             lineage: self
                 .process
                 .as_ref()
-                .map_or(Lineage::default(), |it| it.replica.lineage()),
+                .map_or(Lineage::default(), |it| it.group.replica.lineage()),
         }
     }
 
@@ -516,8 +490,12 @@ impl Machine {
     pub fn holds(&self, index: Index, term: Term) -> bool {
         match &self.process {
             Some(process) if self.in_memory => {
-                let replica = &process.replica;
-                let in_plane = process.plane.as_ref().is_some_and(|p| p.holds(index, term));
+                let replica = &process.group.replica;
+                let in_plane = process
+                    .group
+                    .plane
+                    .as_ref()
+                    .is_some_and(|p| p.place().holds(index, term));
                 in_plane
                     || replica.term_at(index) == Some(term)
                     || index <= replica.snapshot_index()
@@ -534,7 +512,7 @@ impl Machine {
         let in_plane = in_plane.map_or(Index(0), |registers| registers.last_index);
         let process = self.process.as_ref();
         process.map_or(in_plane, |process| {
-            process.replica.last_index().max(in_plane)
+            process.group.replica.last_index().max(in_plane)
         })
     }
 
@@ -542,30 +520,30 @@ impl Machine {
     #[must_use]
     pub fn plane(&self) -> Option<&Plane> {
         match &self.process {
-            Some(process) => process.plane.as_deref(),
-            None => self.orphan.as_deref(),
+            Some(process) => process.group.plane.as_ref(),
+            None => self.orphan.as_ref(),
         }
     }
 
     /// The same, to change it.
     pub fn plane_mut(&mut self) -> Option<&mut Plane> {
         match &mut self.process {
-            Some(process) => process.plane.as_deref_mut(),
-            None => self.orphan.as_deref_mut(),
+            Some(process) => process.group.plane.as_mut(),
+            None => self.orphan.as_mut(),
         }
     }
 
-    fn new_plane(&self, settings: &Settings) -> Result<Option<Box<Plane>>, String> {
+    fn new_plane(&self, settings: &Settings) -> Result<Option<Plane>, String> {
         if !self.has_plane {
             return Ok(None);
         }
-        match Plane::new(
+        match crate::plane::new(
             settings,
             usize::from(self.peer.id.0),
             !self.in_memory,
             self.key_stage,
         ) {
-            Ok(plane) => Ok(Some(Box::new(plane))),
+            Ok(plane) => Ok(Some(plane)),
             Err(problem) => Err(format!("the plane cannot be made: {problem:?}")),
         }
     }
@@ -673,36 +651,20 @@ struct Begun {
 }
 
 impl Process {
-    fn new(
-        replica: Replica,
-        store: Box<Application>,
-        wal: Option<storage::Wal>,
-        files: Snapshots,
-    ) -> Self {
+    fn new(group: Group, wal: Option<storage::Wal>, files: Snapshots) -> Self {
         Self {
-            replica,
-            store,
+            group,
             journal: Journal::new(wal),
-            plane: None,
-            is_older: false,
             files,
             jobs: BTreeMap::new(),
             next_job: 0,
             pieces_until: 0,
             taking: false,
-            outputs: Vec::new(),
-            applied: Index(0),
-            committed: Index(0),
-            log_time: LogTime(0),
-            bytes_since_snapshot: 0,
             snapshot_retry_at: None,
-            proposals: Proposals::default(),
             asked: BTreeMap::new(),
             waiting: Vec::new(),
             removal: None,
             next_ticket: 0,
-            clock: LeaderClock::default(),
-            term_start: Index(0),
             handed_over_full_at: None,
             seen: Seen::default(),
         }

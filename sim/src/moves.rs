@@ -30,10 +30,10 @@ impl Moves {
             return Ok(false);
         };
         let is_change = |output: &Output| matches!(output, Output::MembershipChanged(_));
-        if !process.outputs[first..].iter().any(is_change) {
+        if !process.group.outputs[first..].iter().any(is_change) {
             return Ok(false);
         }
-        let replica = &process.replica;
+        let replica = &process.group.replica;
         let (set_at, now) = replica.membership_at(replica.last_index());
         let (_, before) = replica.membership_at(set_at.previous());
         self.judge(before, now)

@@ -5,7 +5,6 @@ use crate::plan::Settings;
 use crate::planted::mutant;
 use crate::random::mix;
 use quorumwire_client::planes::lineage;
-use quorumwire_control::Engage;
 use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
 use quorumwire_group::{PlaneOptions, Request};
 use quorumwire_interfaces::{
@@ -42,6 +41,9 @@ impl Outbox for Outgoing {
     }
 }
 
+/// The plane of one process, as its group has it.
+pub type Plane = quorumwire_group::Plane<Origin, Place>;
+
 /// Where the plane of one process runs: the real engine between a network that is simulated and its host.
 pub struct Place {
     /// The common case.
@@ -56,6 +58,23 @@ pub struct Place {
     questions: Vec<(SocketAddr, Vec<u8>)>,
     /// It had no room for a command.
     pub was_full: bool,
+    /// Its keys, as those of the secret file.
+    files: PlaneKeys,
+    /// The cluster that clients' keys are for.
+    lineage: Lineage,
+    held: bool,
+    /// The entry behind which it was engaged.
+    pub start_index: Index,
+    /// The checks have seen these.
+    pub shown: Registers,
+    /// As of when its process last looked at it.
+    seen: Registers,
+    /// It takes no datagram any more, until it is stopped.
+    pub failed: bool,
+    /// Its process will look at it.
+    pub news_planned: bool,
+    /// The highest index it has acknowledged in the running term.
+    pub acknowledged: Index,
 }
 
 impl DataPlane for Place {
@@ -70,10 +89,14 @@ impl DataPlane for Place {
     fn engage(&mut self, grant: &Grant) -> Result<(), PlaneError> {
         self.engine.engage(grant)?;
         self.behind.clear(); // they are slots of an earlier term
+        self.start_index = grant.last_index;
+        self.acknowledged = grant.last_index;
+        self.shown = Registers::default();
         Ok(())
     }
 
     fn disengage(&mut self) -> Registers {
+        self.failed = false;
         self.engine.disengage()
     }
 
@@ -97,6 +120,7 @@ impl DataPlane for Place {
 
     /// Datagrams were taken in when they arrived, see [`Plane::receive`].
     fn poll(&mut self, _budget: usize, sink: &mut dyn FnMut(PlaneEvent<'_>)) -> usize {
+        self.seen = self.engine.registers();
         let mut events = 0;
         let mut counted = |event: PlaneEvent<'_>| {
             events += 1;
@@ -143,29 +167,6 @@ impl DataPlane for Place {
     fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         self.engine.counters().each(sink);
     }
-}
-
-/// The plane of one process.
-pub struct Plane {
-    /// What carries the log.
-    pub log: quorumwire_group::Plane<Origin, Place>,
-    /// Those of the secret file.
-    files: PlaneKeys,
-    /// The cluster that clients' keys are for.
-    lineage: Lineage,
-    held: bool,
-    /// The entry behind which it was engaged.
-    pub start_index: Index,
-    /// Consensus was shown these.
-    pub shown: Registers,
-    /// As of when its process last looked at it.
-    seen: Registers,
-    /// It takes no datagram any more, until it is stopped.
-    pub failed: bool,
-    /// Its process will look at it.
-    pub news_planned: bool,
-    /// The highest index it has acknowledged in the running term.
-    pub acknowledged: Index,
 }
 
 /// The first place that is a client's and no machine's.
@@ -215,60 +216,84 @@ pub fn keys(seed: u64, stage: u64) -> PlaneKeys {
     }
 }
 
-impl Plane {
-    /// A plane of the machine at this place, that is off. `stage`: of its keys.
-    pub fn new(
-        settings: &Settings,
-        own_place: usize,
-        held: bool,
-        stage: u64,
-    ) -> Result<Self, PlaneError> {
-        assert!(own_place < usize::from(MACHINES_MAX), "machines are few");
-        let mut engine = Engine::new(Options {
-            group: GROUP,
-            ring_slots: settings.ring_slots,
-            window: settings.window,
-        })?;
-        engine.set_keys(&keys(settings.seed, stage));
-        let place = Place {
-            engine,
-            outgoing: Outgoing::default(),
-            behind: Vec::new(),
-            requests: Vec::new(),
-            questions: Vec::new(),
-            was_full: false,
-        };
-        let options = PlaneOptions {
-            group: GROUP,
-            address: Some(address(own_place)),
-            held,
-            first_sequence: mix(settings.seed ^ own_place as u64),
-            waiting_bytes_max: WAITING_BYTES_MAX,
-            work_of: |command| {
-                let command = quorumwire_kv::Command::decode(command);
-                command.map_or(0, |it| it.work_max())
-            },
-        };
-        let mut log = quorumwire_group::Plane::new(Box::new(place), options);
-        for other in 0..MACHINES_MAX {
-            log.set_address(ReplicaId(other), Some(address(usize::from(other))));
-        }
-        Ok(Self {
-            log,
-            files: keys(settings.seed, stage),
-            lineage: Lineage::default(),
-            held,
-            start_index: Index(0),
-            shown: Registers::default(),
-            seen: Registers::default(),
-            failed: false,
-            news_planned: false,
-            acknowledged: Index(0),
-        })
+/// A plane of the machine at this place, that is off. `stage`: of its keys.
+pub fn new(
+    settings: &Settings,
+    own_place: usize,
+    held: bool,
+    stage: u64,
+) -> Result<Plane, PlaneError> {
+    assert!(own_place < usize::from(MACHINES_MAX), "machines are few");
+    let mut engine = Engine::new(Options {
+        group: GROUP,
+        ring_slots: settings.ring_slots,
+        window: settings.window,
+    })?;
+    engine.set_keys(&keys(settings.seed, stage));
+    let inside = Place {
+        engine,
+        outgoing: Outgoing::default(),
+        behind: Vec::new(),
+        requests: Vec::new(),
+        questions: Vec::new(),
+        was_full: false,
+        files: keys(settings.seed, stage),
+        lineage: Lineage::default(),
+        held,
+        start_index: Index(0),
+        shown: Registers::default(),
+        seen: Registers::default(),
+        failed: false,
+        news_planned: false,
+        acknowledged: Index(0),
+    };
+    let options = PlaneOptions {
+        group: GROUP,
+        address: Some(address(own_place)),
+        held,
+        first_sequence: mix(settings.seed ^ own_place as u64),
+        waiting_bytes_max: WAITING_BYTES_MAX,
+        work_of: |command| {
+            let command = quorumwire_kv::Command::decode(command);
+            command.map_or(0, |it| it.work_max())
+        },
+    };
+    let mut plane = quorumwire_group::Plane::new(Box::new(inside), options);
+    for other in 0..MACHINES_MAX {
+        plane.set_address(ReplicaId(other), Some(address(usize::from(other))));
     }
+    Ok(plane)
+}
 
+/// Tells clients that have asked which cluster this is; how many.
+pub fn tell_lineage(plane: &mut Plane, was_listed: bool) -> u64 {
+    let mut told = 0;
+    for question in std::mem::take(&mut plane.brought.questions) {
+        let inside = plane.place();
+        let answer = lineage::tell(&inside.files.clients, &question.bytes, inside.lineage);
+        if let Some(answer) = answer.filter(|_| was_listed) {
+            told += 1;
+            plane.send_foreign(question.from, &answer);
+        }
+    }
+    told
+}
+
+/// Whether its process should look at a plane; `all`: whatever it has heard, it should.
+#[must_use]
+pub fn has_news(plane: &Plane, all: bool) -> bool {
+    let inside = plane.place();
+    let (last_index, commit_index) = inside.engine.indexes();
+    last_index > plane.taken()
+        || commit_index > inside.seen.commit_index
+        || !inside.behind.is_empty()
+        || !inside.requests.is_empty()
+        || (all && inside.engine.registers() != inside.seen)
+}
+
+impl Place {
     /// Signs and checks with the keys of this stage.
-    pub fn set_keys(&mut self, seed: u64, stage: u64) {
+    pub fn use_keys(&mut self, seed: u64, stage: u64) {
         self.files = keys(seed, stage);
         self.give_keys();
     }
@@ -281,82 +306,34 @@ impl Plane {
 
     fn give_keys(&mut self) {
         let clients = lineage::keys_of(&self.files.clients, self.lineage);
-        self.log.place_mut().set_keys(&PlaneKeys {
+        self.engine.set_keys(&PlaneKeys {
             clients,
             ..self.files
         });
     }
 
-    /// Tells clients that have asked which cluster this is; how many.
-    pub fn tell_lineage(&mut self, was_listed: bool) -> u64 {
-        let mut told = 0;
-        for question in std::mem::take(&mut self.log.brought.questions) {
-            let answer = lineage::tell(&self.files.clients, &question.bytes, self.lineage);
-            if let Some(answer) = answer.filter(|_| was_listed) {
-                told += 1;
-                self.log.send_foreign(question.from, &answer);
-            }
-        }
-        told
-    }
-
-    /// Whether the plane runs now as it was asked to.
-    pub fn engage(&mut self, engage: &Engage) -> bool {
-        if self.log.engage(engage).is_err() {
-            return false;
-        }
-        self.start_index = engage.last_index;
-        self.acknowledged = engage.last_index;
-        self.shown = Registers::default();
-        true
-    }
-
-    /// Stops the plane and takes everything out of its ring.
-    pub fn disengage(&mut self) -> Registers {
-        self.failed = false;
-        self.log.disengage()
-    }
-
     /// Whether it moves the log.
     #[must_use]
     pub fn is_engaged(&self) -> bool {
-        self.log.place().engine.is_engaged()
-    }
-
-    /// The registers of this moment.
-    #[must_use]
-    pub fn registers(&self) -> Registers {
-        self.log.registers()
+        self.engine.is_engaged()
     }
 
     /// The term it was last engaged in.
     #[must_use]
     pub fn term(&self) -> Term {
-        self.log.place().engine.term()
+        self.engine.term()
     }
 
     /// What it has done.
     #[must_use]
     pub fn counters(&self) -> &Counters {
-        self.log.place().engine.counters()
-    }
-
-    /// Whether its process should look at it; `all`: whatever it has heard, it should.
-    #[must_use]
-    pub fn has_news(&self, all: bool) -> bool {
-        let place = self.log.place();
-        let (last_index, commit_index) = place.engine.indexes();
-        last_index > self.log.taken()
-            || commit_index > self.seen.commit_index
-            || !place.behind.is_empty()
-            || !place.requests.is_empty()
-            || (all && place.engine.registers() != self.seen)
+        self.engine.counters()
     }
 
     /// Whether this very entry is in the memory of a plane that acknowledges what it has stored.
     #[must_use]
     pub fn holds(&self, index: Index, term: Term) -> bool {
-        let registers = self.registers();
+        let registers = self.engine.registers();
         !self.held
             && registers.term == term
             && index > self.start_index
@@ -372,7 +349,7 @@ impl Plane {
             requests,
             questions,
             ..
-        } = self.log.place_mut();
+        } = self;
         let mut sink = |event: PlaneEvent<'_>| match event {
             PlaneEvent::Behind(slot) => behind.push(slot),
             PlaneEvent::Request { .. } if requests.len() < REQUESTS_MAX => {
@@ -400,10 +377,10 @@ impl Plane {
             return;
         };
         let header = Header::decode(head);
-        let index = self.registers().last_index;
+        let index = self.engine.registers().last_index;
         let blind = header.kind == Kind::Request as u8 && header.flags & FLAG_BLIND != 0;
         if blind && index > before {
-            self.log.place_mut().answer(&Answer {
+            self.answer(&Answer {
                 to: from,
                 session: header.session,
                 sequence: header.sequence,
@@ -413,11 +390,5 @@ impl Plane {
                 payload: &[],
             });
         }
-    }
-
-    /// Takes in what the plane has stored.
-    pub fn poll(&mut self) {
-        self.seen = self.registers();
-        self.log.poll();
     }
 }

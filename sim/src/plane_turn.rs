@@ -2,13 +2,12 @@
 //! goes on while its process stands still, and in some seeds after that was killed.
 #![allow(clippy::similar_names)] // a machine's `place` and its `plane`
 use crate::fault::{Class, Moment};
-use crate::machine::{Arrival, Origin, Process};
-use crate::plane::{CLIENTS_FROM, Plane};
+use crate::machine::{Arrival, Group};
+use crate::plane::{CLIENTS_FROM, Plane, has_news};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos};
 use crate::world::{Event, World};
-use bytes::Bytes;
-use quorumwire_control::{Engage, Input, LeaveReason, Now, Role, put_payload, record_kind};
-use quorumwire_interfaces::{Index, PlaneError, Registers};
+use quorumwire_control::{Engage, Input, LeaveReason};
+use quorumwire_interfaces::{DataPlane as _, Index, Registers};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, Kind};
 
 /// Datagrams that wait in the socket of a process that stands still; more are lost.
@@ -30,7 +29,8 @@ impl World {
                 machine.socket.push(datagram.clone());
             }
         } else {
-            if machine.busy_until > now && machine.plane().is_some_and(Plane::is_engaged) {
+            if machine.busy_until > now && machine.plane().is_some_and(|it| it.place().is_engaged())
+            {
                 self.counts.hit(Class::F24PlaneAlone);
             }
             self.plane_hears(place, datagram.from, &datagram.bytes, datagram.spoiled);
@@ -42,7 +42,7 @@ impl World {
     fn plane_hears(&mut self, place: usize, from: usize, bytes: &[u8], spoiled: bool) {
         let machine = &mut self.machines[place];
         let peer = machine.peer;
-        let Some(plane) = machine.plane_mut() else {
+        let Some(plane) = machine.plane_mut().map(Plane::place_mut) else {
             return;
         };
         if plane.failed {
@@ -81,11 +81,11 @@ impl World {
         let Some(process) = &mut machine.process else {
             return;
         };
-        if let Some(plane) = &mut process.plane
-            && !plane.news_planned
-            && plane.has_news(eager)
+        if let Some(plane) = &mut process.group.plane
+            && !plane.place().news_planned
+            && has_news(plane, eager)
         {
-            plane.news_planned = true;
+            plane.place_mut().news_planned = true;
             self.queue
                 .set(self.now + delay, Event::PlaneNews(place, run));
         }
@@ -96,7 +96,7 @@ impl World {
         let now = self.now;
         let machine = &mut self.machines[place];
         if let Some(plane) = machine.plane_mut() {
-            plane.news_planned = false;
+            plane.place_mut().news_planned = false;
         }
         if machine.busy_until <= now {
             self.turn(place);
@@ -109,7 +109,7 @@ impl World {
         let Some(plane) = machine.plane_mut() else {
             return;
         };
-        let outgoing = &mut plane.log.place_mut().outgoing;
+        let outgoing = &mut plane.place_mut().outgoing;
         if outgoing.ends.is_empty() {
             return;
         }
@@ -125,7 +125,7 @@ impl World {
         outgoing.bytes.clear();
         outgoing.ends.clear();
         if let Some(plane) = self.machines[place].plane_mut() {
-            plane.log.place_mut().outgoing = outgoing;
+            plane.place_mut().outgoing = outgoing;
         }
         if acknowledged {
             self.reached(place, Moment::PlaneAcknowledged);
@@ -155,7 +155,7 @@ impl World {
         self.counts.plane_acknowledgements += 1;
         let machine = &self.machines[place];
         self.checks.plane_promises(machine, &header);
-        let Some(plane) = self.machines[place].plane_mut() else {
+        let Some(plane) = self.machines[place].plane_mut().map(Plane::place_mut) else {
             return false;
         };
         let index = Index(header.index);
@@ -204,67 +204,55 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        let Some(plane) = &mut process.plane else {
+        let Some(plane) = &mut process.group.plane else {
             return;
         };
         plane.poll();
-        if plane.failed {
+        if plane.place().failed {
             self.step(place, Input::PlaneFailed);
         }
         self.take_from_plane(place);
-        self.show_registers(place);
+        self.drive(place, Group::show_registers);
         self.take_plane_requests(place);
     }
 
-    fn show_registers(&mut self, place: usize) {
+    /// Counts what the plane has committed, and judges what it did not do.
+    pub fn note_plane(&mut self, place: usize) {
+        let peer = self.machines[place].peer;
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        if process.replica.fast_term().is_none() {
+        let problem = process.group.take_plane_error();
+        self.checks.require(problem.is_none(), || {
+            format!("I14: the plane of {peer:?} is told what it cannot do: {problem:?}")
+        });
+        if !process.group.leads_fast_term() {
             return;
         }
-        let Some(plane) = &mut process.plane else {
+        let Some(plane) = process.group.plane.as_mut().map(Plane::place_mut) else {
             return;
         };
         let registers = plane.registers();
-        if registers == plane.shown {
-            return; // nothing new in them
-        }
-        if process.replica.role() == Role::Leader {
-            let before = plane.shown.commit_index.max(plane.start_index);
-            let more = registers.commit_index.0.saturating_sub(before.0);
-            self.counts.see_many("entries committed by planes", more);
-        }
+        let before = plane.shown.commit_index.max(plane.start_index);
+        let more = registers.commit_index.0.saturating_sub(before.0);
         plane.shown = registers;
-        self.step(place, Input::PlaneProgress { registers });
+        self.counts.see_many("entries committed by planes", more);
     }
 
     /// Gives consensus what the plane has stored.
     fn take_from_plane(&mut self, place: usize) {
-        let at = self.machines[place].clock(self.now);
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        let Some(plane) = &mut process.plane else {
+        let Some(plane) = &mut process.group.plane else {
             return;
         };
-        let brought = &mut plane.log.brought;
-        let behind = std::mem::take(&mut brought.behind);
-        let asked = std::mem::take(&mut brought.asked);
-        if !brought.records.is_empty() {
-            let records = brought.records.split().freeze();
-            self.step(place, Input::PlaneEntries(records));
+        let has_entries = !plane.brought.records.is_empty();
+        let behind = plane.brought.behind.len() as u64;
+        self.counts.see_many("asked for what no ring holds", behind);
+        self.drive(place, Group::take_from_plane);
+        if has_entries {
             self.reached(place, Moment::PlaneTaken);
-        }
-        if let Some(process) = &mut self.machines[place].process {
-            for asked in asked {
-                let origin = Origin::Plane(asked.from, asked.session, asked.sequence);
-                process.proposals.insert(asked.proposal(origin, at));
-            }
-        }
-        for id in behind {
-            self.counts.see("asked for what no ring holds");
-            self.step(place, Input::PlaneBehind(id));
         }
     }
 
@@ -274,8 +262,8 @@ impl World {
             return;
         };
         let term = engage.term;
-        let plane = process.plane.as_mut();
-        let engaged = plane.is_some_and(|plane| plane.engage(engage));
+        let plane = process.group.plane.as_mut();
+        let engaged = plane.is_some_and(|plane| plane.engage(engage).is_ok());
         let leads = engage.me == engage.leader;
         self.step(place, Input::Engaged { term, engaged });
         if !engaged {
@@ -333,10 +321,13 @@ impl World {
             return;
         };
         let mut registers = Registers::default();
-        if let Some(plane) = &mut process.plane {
-            let said = plane.acknowledged;
+        if let Some(plane) = &mut process.group.plane {
+            let said = plane.place().acknowledged;
             registers = plane.disengage();
-            let moved = registers.last_index.0.saturating_sub(plane.start_index.0);
+            let moved = registers
+                .last_index
+                .0
+                .saturating_sub(plane.place().start_index.0);
             self.counts.left_after(moved);
             let covers = registers.last_index >= said && registers.persisted_index >= said;
             self.checks.require(covers, || {
@@ -345,8 +336,8 @@ impl World {
         }
         self.reached(place, Moment::Left);
         self.die_if_doomed(place);
-        self.take_from_plane(place);
-        self.step(place, Input::Disengaged { registers });
+        self.drive(place, |group| group.plane_stopped(registers));
+        self.reached(place, Moment::PlaneTaken);
         // What had not reached the plane goes the ordinary way.
         if self.machines[place].process.is_some() {
             self.queue.set(
@@ -356,49 +347,13 @@ impl World {
         }
     }
 
-    /// Entries are durable up to here, or a round is to be said.
-    pub fn plane_does(
-        &mut self,
-        place: usize,
-        what: impl FnOnce(&mut Plane) -> Result<(), PlaneError>,
-    ) {
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        let result = process.plane.as_mut().map(|plane| what(plane));
-        if let Some(Err(problem)) = result {
-            self.plane_failed(place, &problem);
-        }
-        self.launch(place);
-    }
-
-    /// The plane did not do what it was told.
-    fn plane_failed(&mut self, place: usize, problem: &PlaneError) {
-        let process = self.machines[place].process.as_ref();
-        if process.is_some_and(|process| process.replica.fast_term().is_some()) {
-            let peer = self.machines[place].peer;
-            self.checks.require(false, || {
-                format!("I14: the plane of {peer:?} is told what it cannot do: {problem:?}")
-            });
-            self.step(place, Input::PlaneFailed);
-        }
-    }
-
-    /// Hands over what clients have asked for in this turn, and frees what is done with.
+    /// Hands over what clients have asked for in this turn.
     pub fn submit_to_plane(&mut self, place: usize) {
-        let clock = self.machines[place].clock(self.now);
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        if process.plane.is_none() {
-            return;
-        }
-        if process.leads_fast_term() {
-            if let Err(problem) = process.submit_waiting(clock) {
-                self.plane_failed(place, &problem);
+        let refused = self.drive(place, Group::submit_to_plane);
+        for submission in refused.into_iter().flatten() {
+            if let Some(origin) = submission.origin {
+                self.refuse_submission(place, origin);
             }
-        } else {
-            self.submit_to_software(place);
         }
         self.launch(place);
         self.tell_of_news(place);
@@ -406,61 +361,23 @@ impl World {
 
     /// Frees what this turn was done with.
     pub fn free_plane(&mut self, place: usize) {
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        let applied = process.applied;
-        if let Some(plane) = &mut process.plane {
-            if std::mem::take(&mut plane.log.place_mut().was_full) {
-                self.counts.hit(Class::F30RingFull);
+        self.drive(place, |group| {
+            group.release_plane();
+            if group.leads_fast_term() {
+                group.submit_waiting();
             }
-            if let Err(problem) = plane.log.release(applied) {
-                self.plane_failed(place, &problem);
-            }
+        });
+        let plane = self.machines[place].plane_mut().map(Plane::place_mut);
+        if plane.is_some_and(|it| std::mem::take(&mut it.was_full)) {
+            self.counts.hit(Class::F30RingFull);
         }
         self.launch(place);
         self.tell_of_news(place);
     }
 
-    /// The fast term is over: what had not reached the plane goes the ordinary way.
-    fn submit_to_software(&mut self, place: usize) {
-        loop {
-            let machine = &mut self.machines[place];
-            let clock = machine.clock(self.now);
-            let Some(process) = &mut machine.process else {
-                return;
-            };
-            let plane = process.plane.as_mut();
-            let Some(next) = plane.and_then(|plane| plane.log.take_back()) else {
-                return;
-            };
-            if process.replica.role() != Role::Leader {
-                if let Some(origin) = next.origin {
-                    self.refuse_submission(place, origin);
-                }
-                continue;
-            }
-            // Ticks, too: what waited behind one counts from it.
-            let tick = process.next_tick(clock).encode();
-            let command = next.command(tick.as_ref());
-            let kind = record_kind(&command);
-            let put = |bytes: &mut bytes::BytesMut| put_payload(bytes, &command);
-            if let Ok((index, term)) = process.replica.propose(kind, put) {
-                process
-                    .proposals
-                    .extend(next.proposal((index, 0), term, clock));
-            } else {
-                if let Some(plane) = &mut process.plane {
-                    plane.log.put_back(next);
-                }
-                return; // there is no room now
-            }
-        }
-    }
-
     /// A plane breaks; its process finds out.
     pub fn break_plane(&mut self, place: usize) {
-        let Some(plane) = self.machines[place].plane_mut() else {
+        let Some(plane) = self.machines[place].plane_mut().map(Plane::place_mut) else {
             return;
         };
         if plane.is_engaged() {
@@ -491,57 +408,8 @@ impl World {
         let machine = &mut self.machines[place];
         machine.key_stage = stage;
         if let Some(plane) = machine.plane_mut() {
-            plane.set_keys(seed, stage);
+            plane.place_mut().use_keys(seed, stage);
         }
-    }
-}
-
-impl Process {
-    /// Whether writes go to the plane.
-    #[must_use]
-    pub fn leads_fast_term(&self) -> bool {
-        self.plane.is_some() && self.replica.fast_term().is_some_and(|fast| fast.leading)
-    }
-
-    /// Writes of the last fast term, which is over, wait to go the ordinary way: nothing goes before them, because a tick
-    /// may be among them that what comes now relies on.
-    #[must_use]
-    pub fn waits_since_fast_term(&self) -> bool {
-        !self.leads_fast_term() && self.plane.as_ref().is_some_and(|it| !it.log.is_idle())
-    }
-
-    /// The plane's registers, if they are of this term; also while it is being stopped.
-    #[must_use]
-    pub fn plane_registers(&self) -> Option<Registers> {
-        let registers = self.plane.as_ref()?.registers();
-        (registers.term == self.replica.term()).then_some(registers)
-    }
-
-    /// The last index given out, by the plane too.
-    #[must_use]
-    pub fn last_index(&self) -> Index {
-        let in_plane = self.plane_registers().map_or(Index(0), |it| it.last_index);
-        self.replica.last_index().max(in_plane)
-    }
-
-    /// Has a command wait until the plane takes it. `false`: there is no room.
-    pub fn enqueue(&mut self, command: Bytes, origin: Origin, at: Now) -> bool {
-        let plane = self.plane.as_mut().map(|plane| &mut plane.log);
-        let Some(plane) = plane.filter(|plane| plane.has_room(command.len())) else {
-            return false;
-        };
-        plane.enqueue(command, origin, at);
-        true
-    }
-
-    /// Hands waiting commands over to the plane.
-    pub fn submit_waiting(&mut self, clock: Now) -> Result<(), PlaneError> {
-        let term = self.replica.term();
-        let tick = self.next_tick(clock);
-        let (Some(plane), proposals) = (&mut self.plane, &mut self.proposals) else {
-            return Ok(());
-        };
-        plane.log.submit(tick, term, proposals)
     }
 }
 

@@ -148,7 +148,7 @@ impl World {
             let Some(process) = &machine.process else {
                 continue;
             };
-            let log_bytes = process.replica.log_bytes();
+            let log_bytes = process.group.replica.log_bytes();
             let jobs = process.journal.jobs_waiting();
             let segments = process.journal.segment_count();
             let within =
@@ -200,7 +200,7 @@ impl World {
 
     fn all_must_agree(&self) -> bool {
         let processes = self.machines.iter().filter_map(|m| m.process.as_ref());
-        let quorums = processes.map(|process| process.replica.membership().quorum);
+        let quorums = processes.map(|process| process.group.replica.membership().quorum);
         quorums
             .into_iter()
             .any(|quorum| quorum == CommitQuorum::All)
@@ -243,9 +243,9 @@ impl World {
                 return;
             };
             let has_plane = |id: ReplicaId| self.machines[usize::from(id.0)].has_plane;
-            let members = process.replica.membership();
+            let members = process.group.replica.membership();
             let have_planes = members.voters().all(|voter| has_plane(voter.id));
-            let leads_fast = process.leads_fast_term();
+            let leads_fast = process.group.leads_fast_term();
             if !have_planes {
                 return;
             }
@@ -276,8 +276,8 @@ impl World {
             return Some("nobody leads".to_owned());
         };
         let process = self.machines[leader].process.as_ref()?;
-        let replica = &process.replica;
-        if process.applied < replica.last_index() {
+        let replica = &process.group.replica;
+        if process.group.applied < replica.last_index() {
             return Some(format!("{leader} has not applied {}", replica.last_index()));
         }
         let is_full = replica.membership().voters().count() >= VOTERS_MAX;
@@ -288,15 +288,15 @@ impl World {
             };
             if machine.peer.incarnation != member.incarnation
                 || (member.role == MemberRole::Joining && !is_full)
-                || other.applied != process.applied
+                || other.group.applied != process.group.applied
             {
                 return Some(format!(
                     "{member:?} of {:?} has applied {}, leader {leader} {}",
-                    machine.peer, other.applied, process.applied
+                    machine.peer, other.group.applied, process.group.applied
                 ));
             }
             if machine.peer.id != self.machines[leader].peer.id
-                && other.replica.role() == Role::Leader
+                && other.group.replica.role() == Role::Leader
             {
                 return Some(format!("{:?} believes to lead, too", machine.peer));
             }
@@ -309,7 +309,7 @@ impl World {
         let mut states: Vec<(Index, u64)> = Vec::new();
         for machine in &self.machines {
             if let Some(process) = &machine.process {
-                let found = (process.applied, digest(&process.store));
+                let found = (process.group.applied, digest(&process.group.store));
                 let differs = states.iter().any(|s| s.0 == found.0 && s.1 != found.1);
                 self.checks.require(!differs, || {
                     format!("I9: {:?} has another state at {}", machine.peer, found.0)

@@ -53,7 +53,7 @@ impl World {
             let leads = machine
                 .process
                 .as_ref()
-                .is_some_and(|process| process.replica.role() == Role::Leader);
+                .is_some_and(|process| process.group.replica.role() == Role::Leader);
             self.counts.hit(Class::F19ClockStops);
             if leads {
                 self.counts.see("clock of a leader stands still");
@@ -101,7 +101,7 @@ impl World {
     pub fn reset_plane(&mut self, place: usize, lasts: Nanos) {
         let engaged = self.machines[place]
             .plane()
-            .is_some_and(crate::plane::Plane::is_engaged);
+            .is_some_and(|plane| plane.place().is_engaged());
         if !engaged {
             return;
         }
@@ -120,7 +120,14 @@ impl World {
             return;
         };
         // Who finds that it is the only voter asks nobody, so nothing keeps it from going on alone.
-        let is_alone = process.replica.membership_at(durable).1.voters().count() < 2;
+        let is_alone = process
+            .group
+            .replica
+            .membership_at(durable)
+            .1
+            .voters()
+            .count()
+            < 2;
         if machine.old_copy.is_some() || may_be_damaged || is_alone {
             return;
         }
@@ -195,11 +202,11 @@ impl World {
             return false;
         };
         let last_index = machine.last_index();
-        let Some(last_term) = process.replica.term_at(last_index) else {
+        let Some(last_term) = process.group.replica.term_at(last_index) else {
             return false;
         };
-        let (term, leader) = (process.replica.term(), process.replica.leader());
-        let members = process.replica.membership();
+        let (term, leader) = (process.group.replica.term(), process.group.replica.leader());
+        let members = process.group.replica.membership();
         let removed = |it: &Machine| it.mark.is_some() && members.member(it.peer.id).is_none();
         if self.machines.iter().any(removed) {
             return false;
@@ -210,9 +217,9 @@ impl World {
             let Some(process) = &other.process else {
                 return false;
             };
-            let follows = process.replica.term() == term
+            let follows = process.group.replica.term() == term
                 && leader.is_some()
-                && process.replica.leader() == leader;
+                && process.group.replica.leader() == leader;
             follows && other.durable.term == term && other.durable.holds(last_index, last_term)
         })
     }

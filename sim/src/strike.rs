@@ -121,11 +121,11 @@ impl World {
         let places = 0..self.machines.len();
         let leads = |place: &usize| {
             let process = self.machines[*place].process.as_ref();
-            process.is_some_and(|process| process.replica.role() == Role::Leader)
+            process.is_some_and(|process| process.group.replica.role() == Role::Leader)
         };
         places.filter(leads).max_by_key(|place| {
             let process = self.machines[*place].process.as_ref();
-            process.map(|process| process.replica.term())
+            process.map(|process| process.group.replica.term())
         })
     }
 
@@ -313,7 +313,7 @@ impl World {
         machine.socket.clear();
         machine.durable.unsure_from = process.journal.unsure_from();
         let outlives = self.plan.settings.plane_outlives && !power;
-        machine.orphan = process.plane.filter(|_| outlives);
+        machine.orphan = process.group.plane.filter(|_| outlives);
         let before = *machine.disk.faults();
         if before.starved > 0 {
             self.counts.hit(Class::F11Starved);
@@ -466,12 +466,12 @@ impl World {
         let Some(process) = &self.machines[leader].process else {
             return false;
         };
-        let replica = &process.replica;
+        let replica = &process.group.replica;
         let terms = self
             .machines
             .iter()
             .filter_map(|machine| machine.process.as_ref());
-        let newest = terms.map(|process| process.replica.term()).max();
+        let newest = terms.map(|process| process.group.replica.term()).max();
         let (set_at, membership) = replica.membership_at(replica.last_index());
         let own_term = replica.term_at(replica.commit_index()) == Some(replica.term());
         let in_present_life = membership.members.iter().all(|member| {

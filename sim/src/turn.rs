@@ -1,30 +1,15 @@
-//! What a process does with what has arrived: the node's turn, step by step and in its order.
+//! What a process does with what has arrived: when its group has its turn, and what comes of that.
 use crate::clients::Fate;
 use crate::fault::Moment;
-use crate::machine::{Arrival, LeaderClock, Origin, Process, SnapshotJob};
+use crate::machine::{Arrival, Group, Origin, Process, SnapshotJob};
 use crate::queue::MILLISECOND;
 use crate::spelling::value_stored;
 use crate::world::{Event, World};
-use quorumwire_control::{Body, Entry, Input, LogClock, Output, Role};
-use quorumwire_group::Settled;
-use quorumwire_interfaces::{Index, LogTime, Term};
+use quorumwire_control::{Body, Entry, Input, Output, Role};
+use quorumwire_group::Applied;
+use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
-use quorumwire_sessions::Outcome;
-use quorumwire_wire::{Membership, RecordKind, Tick, commands_of};
-
-/// A command of an entry that is being applied.
-pub struct Applying<'a> {
-    /// The entry's.
-    pub index: Index,
-    /// Which of its commands.
-    pub position: u16,
-    /// The entry's.
-    pub term: Term,
-    /// What it is.
-    pub kind: RecordKind,
-    /// Its bytes.
-    pub payload: &'a [u8],
-}
+use quorumwire_wire::{Membership, RecordKind};
 
 impl World {
     /// Tells a process something. It looks at once, unless it stands still.
@@ -53,6 +38,8 @@ impl World {
     /// A turn: first what disk and snapshot threads have done, then what others say, then the time,
     /// then clients; then all that the replica asks for.
     pub fn turn(&mut self, place: usize) {
+        let wall = self.machines[place].wall(self.now);
+        self.drive(place, |group| group.look_at_wall_clock(wall));
         if let Some(pause) = self.machines[place].notices_pause(self.now) {
             self.counts.see("own pause noticed");
             self.step(place, Input::StoodStill(pause));
@@ -102,7 +89,7 @@ impl World {
             machine.inbox = inbox;
         }
         let clock = machine.clock(self.now);
-        let is_due = |process: &Process| process.replica.next_wake() <= clock;
+        let is_due = |process: &Process| process.group.replica.next_wake() <= clock;
         if machine.process.as_ref().is_some_and(is_due) {
             self.step(place, Input::Timeout);
         }
@@ -127,29 +114,24 @@ impl World {
         self.plan_ahead(place);
     }
 
+    /// Has the group of a process do something, now.
+    pub fn drive<T>(&mut self, place: usize, what: impl FnOnce(&mut Group) -> T) -> Option<T> {
+        let clock = self.machines[place].clock(self.now);
+        let process = self.machines[place].process.as_mut()?;
+        process.group.now = clock;
+        let first = process.group.outputs.len();
+        let done = what(&mut process.group);
+        self.observe(place, first);
+        Some(done)
+    }
+
     /// Hands one input to the replica.
     pub fn step(&mut self, place: usize, input: Input) {
-        let now = self.now;
-        let machine = &mut self.machines[place];
-        let clock = machine.clock(now);
-        let Some(process) = &mut machine.process else {
-            return;
-        };
-        let first = process.outputs.len();
-        process.replica.step(clock, input, &mut process.outputs);
-        self.observe(place, first);
+        self.drive(place, |group| group.step(input));
     }
 
     fn flush(&mut self, place: usize) {
-        let now = self.now;
-        let machine = &mut self.machines[place];
-        let clock = machine.clock(now);
-        let Some(process) = &mut machine.process else {
-            return;
-        };
-        let first = process.outputs.len();
-        process.replica.flush(clock, &mut process.outputs);
-        self.observe(place, first);
+        self.drive(place, Group::flush);
     }
 
     fn observe(&mut self, place: usize, first: usize) {
@@ -161,11 +143,19 @@ impl World {
             Ok(false) => {}
             Err(problem) => self.checks.require(false, || problem),
         }
+        self.note_plane(place);
         if let Some(process) = &mut self.machines[place].process {
-            let replica = &process.replica;
+            let replica = &process.group.replica;
             process.seen.term = replica.term();
             process.seen.commit_index = replica.commit_index();
             process.seen.led = replica.role() == Role::Leader;
+            let begun = process.group.clock.term;
+            if std::mem::replace(&mut process.seen.begun, begun) != begun {
+                let wall = self.machines[place].wall(self.now).as_millis();
+                let wall_ms = u64::try_from(wall).unwrap_or(0);
+                let drift_ppm = self.plan.settings.drift_ppm_max;
+                self.lives.term_begins(begun, self.now, wall_ms, drift_ppm);
+            }
         }
     }
 
@@ -176,11 +166,13 @@ impl World {
             let Some(process) = &mut self.machines[place].process else {
                 return;
             };
-            if process.outputs.is_empty() {
+            if process.group.outputs.is_empty() {
                 return;
             }
-            let mut outputs =
-                std::mem::replace(&mut process.outputs, std::mem::take(&mut self.carrying));
+            let mut outputs = std::mem::replace(
+                &mut process.group.outputs,
+                std::mem::take(&mut self.carrying),
+            );
             for output in outputs.drain(..) {
                 self.carry_out(place, output);
                 if self.machines[place].process.is_none() {
@@ -218,9 +210,10 @@ impl World {
             machine.mark.get_or_insert(me.incarnation);
         }
         if let Some(process) = &mut machine.process
-            && let Some(plane) = &mut process.plane
+            && let Some(plane) = &mut process.group.plane
         {
-            plane.set_lineage(process.replica.lineage_in_log());
+            let lineage = process.group.replica.lineage_in_log();
+            plane.place_mut().set_lineage(lineage);
         }
         self.counts.see("membership changed");
         if membership.voters().count() == 1 {
@@ -252,7 +245,7 @@ impl World {
                 self.send(place, to, message);
             }
             Output::Committed(upto) => {
-                process.committed = process.committed.max(upto);
+                process.group.committed = process.group.committed.max(upto);
                 self.apply(place);
             }
             Output::Read(ticket, index) => {
@@ -275,7 +268,7 @@ impl World {
             Output::RoleChanged(change) => {
                 if change.role == Role::Leader {
                     self.counts.see("elected");
-                    self.begin_term(place);
+                    self.drive(place, Group::begin_term);
                 }
             }
             Output::Truncated(_) => self.counts.see("log cut"),
@@ -311,10 +304,14 @@ impl World {
             Output::Engage(engage) => self.engage_plane(place, &engage),
             Output::Disengage(reason) => self.stop_plane(place, reason),
             Output::PlaneHeartbeat { round } => {
-                self.plane_does(place, |plane| plane.log.heartbeat(round, true));
+                self.drive(place, |group| {
+                    group.plane_does(|it| it.heartbeat(round, true));
+                });
+                self.launch(place);
             }
             Output::PlanePersisted(upto) => {
-                self.plane_does(place, |plane| plane.log.set_persisted(upto));
+                self.drive(place, |group| group.plane_does(|it| it.set_persisted(upto)));
+                self.launch(place);
             }
         }
     }
@@ -326,23 +323,21 @@ impl World {
         let Some(process) = &mut machine.process else {
             return;
         };
-        let (first, last) = (process.applied.next(), process.committed);
+        let (first, last) = (process.group.applied.next(), process.group.committed);
         if last < first {
             return;
         }
         let mut batch = std::mem::take(&mut self.applying);
-        batch.extend(process.replica.entries(first, last).cloned());
+        batch.extend(process.group.replica.entries(first, last).cloned());
         for entry in batch.drain(..) {
             let Some(process) = &mut self.machines[place].process else {
                 break;
             };
-            let expected = process.applied.next();
+            let expected = process.group.applied.next();
             self.checks.require(entry.index == expected, || {
                 format!("I12: {peer:?} applies {} after {expected}", entry.index)
             });
             let first = entry.index > self.applied_first;
-            process.applied = entry.index;
-            process.bytes_since_snapshot += entry.record().len() as u64;
             if entry.index > self.applied_first {
                 self.applied_first = entry.index;
                 self.applied_first_at = self.now;
@@ -352,7 +347,7 @@ impl World {
             if entry.index.0.is_multiple_of(crate::checks::DIGEST_EVERY)
                 && let Some(process) = &self.machines[place].process
             {
-                let digest = crate::run::digest(&process.store);
+                let digest = crate::run::digest(&process.group.store);
                 self.checks.digest(peer, entry.index, digest);
             }
         }
@@ -360,7 +355,7 @@ impl World {
         let Some(process) = &self.machines[place].process else {
             return;
         };
-        let applied = process.applied;
+        let applied = process.group.applied;
         self.step(place, Input::Applied(applied));
         self.serve_waiting(place);
     }
@@ -369,59 +364,36 @@ impl World {
     /// replica has done it before.
     fn carry_out_commands(&mut self, place: usize, entry: &Entry, first: bool) {
         let mut replies = Vec::new();
-        let mut commands = 0;
-        let mut settled = self.settle(place, entry);
-        for (position, (kind, payload)) in (0..).zip(commands_of(entry.kind, entry.payload())) {
-            let command = Applying {
-                index: entry.index,
-                position,
-                term: entry.term,
-                kind,
-                payload,
-            };
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let mut applying = process.group.begin_entry(entry);
+        for proposal in applying.take_unknown() {
+            self.tell_origin(place, proposal.origin, entry.index, b"", Fate::Unknown);
+        }
+        for proposal in applying.take_displaced() {
+            self.tell_origin(place, proposal.origin, entry.index, b"", Fate::NotDone);
+        }
+        loop {
+            self.reply.clear();
             let Some(process) = &mut self.machines[place].process else {
                 return;
             };
-            self.reply.clear();
-            let mut outcome = Outcome::Applied;
-            match kind {
-                RecordKind::Command => {
-                    let at = process.place_of(entry.index);
-                    process.store.command(at, payload, &mut self.reply);
-                    if let Some(operation) = operation_of(payload) {
-                        self.checks.carries_out(entry.index, operation, first);
-                    }
-                    if first {
-                        self.note_life(place, payload);
-                    }
-                }
-                RecordKind::Tick => {
-                    process.tick(payload);
-                    self.counts.see(match payload.len() {
-                        8 => "a tick without the wall clock",
-                        _ => "a tick with the wall clock",
-                    });
-                }
-                RecordKind::SessionCommand | RecordKind::Fragment => {
-                    outcome = process.apply_in_session(&command, &mut self.reply);
-                    self.note_session(&command, outcome, first);
-                }
-                RecordKind::Bundle
-                | RecordKind::NoOp
-                | RecordKind::Membership
-                | RecordKind::HardState
-                | RecordKind::Durable
-                | RecordKind::Base => {}
-            }
+            let Some(applied) = process.group.apply_next(&mut applying, &mut self.reply) else {
+                break;
+            };
             replies.extend_from_slice(&self.reply);
-            commands += 1;
-            if let Some(proposal) = settled.take_own(position) {
-                self.tell_origin(place, proposal.origin, &command, Fate::Applied(outcome));
+            self.note_command(place, entry.index, &applied, first);
+            if let Some(proposal) = applied.proposal {
+                let payload = applied.command.payload();
+                let fate = Fate::Applied(applied.outcome);
+                self.tell_origin(place, proposal.origin, entry.index, payload, fate);
             }
         }
         let peer = self.machines[place].peer;
         self.checks.applies(peer, entry.index, &replies);
         if entry.kind == RecordKind::Bundle {
+            let commands = applying.commands();
             self.checks.require(commands > 1, || {
                 format!("I12: {peer:?} carries out {commands} commands of a bundle")
             });
@@ -429,70 +401,67 @@ impl World {
                 self.counts.see("bundle carried out");
             }
         }
-        for proposal in settled.own {
-            // The entry is no bundle after all.
-            self.tell_origin(place, proposal.origin, &whole(entry), Fate::Unknown);
-        }
-    }
-
-    /// What this entry settles: who waits in vain is told so, the others wait for its commands.
-    fn settle(&mut self, place: usize, entry: &Entry) -> Settled<Origin> {
-        let mut settled = Settled::default();
         if let Some(process) = &mut self.machines[place].process {
-            settled.take(&mut process.proposals, (entry.index, entry.term));
+            for proposal in process.group.end_entry(applying) {
+                self.checks.require(false, || {
+                    let (index, position) = proposal.place();
+                    format!("I6: {peer:?} has nothing at position {position} of {index}")
+                });
+            }
         }
-        for proposal in settled.unknown.drain(..) {
-            self.tell_origin(place, proposal.origin, &whole(entry), Fate::Unknown);
-        }
-        for proposal in settled.displaced.drain(..) {
-            self.tell_origin(place, proposal.origin, &whole(entry), Fate::NotDone);
-        }
-        settled
     }
 
-    /// What a term that it leads begins with; later, what time its clocks show.
-    pub fn begin_term(&mut self, place: usize) {
-        let now = self.now;
-        let machine = &mut self.machines[place];
-        let (clock, wall) = (machine.clock(now), machine.wall(now));
-        let Some(process) = &mut machine.process else {
-            return;
-        };
-        let term = process.replica.term();
-        if process.replica.role() != Role::Leader {
-            return;
+    /// Judges and counts a command that was carried out.
+    fn note_command(
+        &mut self,
+        place: usize,
+        index: Index,
+        applied: &Applied<'_, Origin>,
+        first: bool,
+    ) {
+        let payload = applied.command.payload();
+        match applied.command.kind() {
+            RecordKind::Command => {
+                if let Some(operation) = operation_of(payload) {
+                    self.checks.carries_out(index, operation, first);
+                }
+                if first {
+                    self.note_life(place, payload);
+                }
+            }
+            RecordKind::Tick => self.counts.see(match payload.len() {
+                8 => "a tick without the wall clock",
+                _ => "a tick with the wall clock",
+            }),
+            RecordKind::SessionCommand | RecordKind::Fragment => {
+                self.note_session(index, applied, first);
+            }
+            RecordKind::Bundle
+            | RecordKind::NoOp
+            | RecordKind::Membership
+            | RecordKind::HardState
+            | RecordKind::Durable
+            | RecordKind::Base => {}
         }
-        let told_ms = process.store.inner().log_time().0;
-        if process.clock.term == term {
-            process.clock.time.look(clock, wall, told_ms);
-            return;
-        }
-        process.term_start = process.replica.last_index();
-        process.proposals.begin_term();
-        process.clock = LeaderClock {
-            term,
-            time: LogClock::begin(clock, wall, told_ms),
-            last_tick: None,
-            barrier: Index(0),
-            awaited: Index(0),
-        };
-        let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(0);
-        let drift_ppm = self.plan.settings.drift_ppm_max;
-        self.lives.term_begins(term, now, wall_ms, drift_ppm);
     }
 
     /// What is to be done every now and then.
     fn keep_house(&mut self, place: usize) {
         let now = self.now;
-        // As in the node: what a leader tells is what its clocks show in this turn.
-        self.begin_term(place);
-        self.tick_if_deadline_passed(place);
-        self.tick_if_time_is_awaited(place);
+        self.drive(place, Group::tick_if_deadline_passed);
+        let awaited = self.drive(place, |group| {
+            let before = group.clock.awaited;
+            group.tick_if_time_is_awaited();
+            group.clock.awaited != before
+        });
+        if awaited == Some(true) {
+            self.counts.see("time awaited");
+        }
         self.look_at_a_life(place);
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        if process.committed > process.applied {
+        if process.group.has_backlog() {
             self.apply(place);
             self.carry_out_all(place);
         }
@@ -503,7 +472,7 @@ impl World {
         // As in the node: what has failed is tried again however little was applied since, because somebody
         // may wait for it.
         let is_retry_due = process.snapshot_retry_at.is_some_and(|at| at <= now);
-        if is_retry_due || process.bytes_since_snapshot > limit {
+        if is_retry_due || process.group.bytes_since_snapshot > limit {
             self.take_snapshot(place);
         }
     }
@@ -523,50 +492,24 @@ impl World {
             let done = (now + took).max(machine.stalled_until + took);
             self.queue.set(done, Event::LogDone(place, run));
         }
-        if let Some(plane) = &mut process.plane
-            && !plane.log.is_idle()
-            && !plane.news_planned
+        if let Some(plane) = &mut process.group.plane
+            && !plane.is_idle()
+            && !plane.place().news_planned
         {
             // It may go on when there is room, or when the plane has stopped.
-            plane.news_planned = true;
+            plane.place_mut().news_planned = true;
             self.queue
                 .set(now + 10 * MILLISECOND, Event::PlaneNews(place, run));
         }
         if machine.clock_stopped_at.is_some() {
             return; // it has its turn when the clock goes again
         }
-        let wake = process.replica.next_wake();
+        let wake = process.group.replica.next_wake();
         let wake = machine.true_time(wake).max(now + 1);
         if wake < machine.wake_at {
             machine.wake_at = wake;
             self.queue.set(wake, Event::Wake(place, run));
         }
-    }
-}
-
-impl Process {
-    fn tick(&mut self, payload: &[u8]) {
-        let read = if self.is_older {
-            payload.len().min(8)
-        } else {
-            payload.len()
-        };
-        if let Some(tick) = Tick::decode(&payload[..read]) {
-            self.log_time = self.log_time.max(LogTime(tick.log_time_ms));
-            self.store.set_ahead(tick.ahead_ms(self.log_time.0));
-            self.store.advance(self.log_time);
-        }
-    }
-}
-
-/// An entry as none of its commands.
-const fn whole(entry: &Entry) -> Applying<'_> {
-    Applying {
-        index: entry.index,
-        position: 0,
-        term: entry.term,
-        kind: entry.kind,
-        payload: &[],
     }
 }
 

@@ -318,7 +318,7 @@ impl World {
             return; // it looks at the clock when it goes on
         }
         let clock = machine.clock(now);
-        let is_due = |process: &crate::machine::Process| process.replica.next_wake() <= clock;
+        let is_due = |process: &crate::machine::Process| process.group.replica.next_wake() <= clock;
         if machine.process.as_ref().is_some_and(is_due) {
             self.turn(place);
         } else {
@@ -449,7 +449,7 @@ impl World {
     fn votes_alone(&self, place: usize) -> bool {
         let machine = &self.machines[place];
         machine.process.as_ref().is_some_and(|process| {
-            let members = process.replica.membership();
+            let members = process.group.replica.membership();
             let peer = machine.peer;
             members.is_voter(peer.id, peer.incarnation) && members.voters().count() == 1
         })
@@ -502,7 +502,7 @@ impl World {
                     self.say(place, &line);
                 }
                 let process = self.machines[place].process.as_ref();
-                let last_index = process.map_or(Index(0), |it| it.replica.last_index());
+                let last_index = process.map_or(Index(0), |it| it.group.replica.last_index());
                 self.checks.starts(peer, last_index);
                 if self.votes_alone(place) {
                     self.counts.see("only voter started");

@@ -22,6 +22,16 @@ impl StateMachine for Log {
     }
     fn advance(&mut self, _: LogTime) {}
     fn set_ahead(&mut self, _: Option<i64>) {}
+    fn log_time(&self) -> LogTime {
+        LogTime(0)
+    }
+    fn ahead_ms(&self) -> Option<i64> {
+        None
+    }
+    fn set_clock(&mut self, _: LogTime) {}
+    fn is_overdue(&self, _: &[u8]) -> bool {
+        false
+    }
     fn awaits_time(&self) -> bool {
         false
     }

@@ -3,10 +3,11 @@
 use super::{INDEX_GAP, group_folder, unfinished_folder};
 use crate::commands::{Cli, backup, run};
 use crate::options::Refused;
-use crate::server::{Application, GROUP, apply, commands_of};
+use crate::server::{Application, GROUP};
 use crate::stage::Stage;
 use bytes::{BufMut as _, BytesMut};
 use clap::Parser as _;
+use quorumwire_group::{apply, commands_of};
 use quorumwire_interfaces::{Incarnation, Index, Lineage, LogTime, ReplicaId, Term};
 use quorumwire_kv::memcached::{Parsed, Request, parse};
 use quorumwire_sessions::Outcome;

@@ -4,9 +4,10 @@ use super::confirm;
 use super::new_cluster::{self, Beginning, group_folder, sync_folder, unfinished_folder};
 use super::progress::during;
 use crate::options::{Refused, reachable_argument};
-use crate::server::{Application, apply, commands_of, random_number};
+use crate::server::{Application, random_number};
 use crate::stage::{Far, Stage, Told};
 use anyhow::{Context as _, bail, ensure};
+use quorumwire_group::{apply, commands_of};
 use quorumwire_interfaces::{Index, LogTime, Term};
 use quorumwire_storage::{
     Disk as _, FolderDisk, FolderOwner, Opened, Owned, Part, Ready, Settings, open_watched,

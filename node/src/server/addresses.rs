@@ -195,13 +195,13 @@ impl Server {
             id, peer_address, ..
         } = &change
         else {
-            return self.core.step(Input::ChangeMembers(ticket, change));
+            return self.core.group.step(Input::ChangeMembers(ticket, change));
         };
-        let (id, now) = (*id, self.core.now);
-        let is_known = self.core.replica.membership().member(id).is_some();
-        if !self.core.leads() || is_known || self.links.info(id).is_none() {
+        let (id, now) = (*id, self.core.group.now);
+        let is_known = self.core.group.replica.membership().member(id).is_some();
+        if !self.core.group.leads() || is_known || self.links.info(id).is_none() {
             // Refused, and why is said elsewhere.
-            return self.core.step(Input::ChangeMembers(ticket, change));
+            return self.core.group.step(Input::ChangeMembers(ticket, change));
         }
         let given = (Source::Question, &peer_address[..]);
         if self.links.prove(id, given, now) {
@@ -214,16 +214,16 @@ impl Server {
 
     /// Leader: asks whether members are where they say, and for those that are elsewhere than the list says.
     pub fn look_where_members_are(&mut self) {
-        let now = self.core.now;
+        let now = self.core.group.now;
         if now < self.address_book.next_look {
             return;
         }
         self.address_book.next_look = Now(now.0 + LOOK_PAUSE);
-        if !self.core.leads() {
+        if !self.core.group.leads() {
             self.address_book.asked.clear();
             return;
         }
-        let membership = self.core.replica.membership();
+        let membership = self.core.group.replica.membership();
         let asked = &mut self.address_book.asked;
         asked.retain(|id, _| membership.member(*id).is_some());
         let all = membership.members.iter();
@@ -258,11 +258,11 @@ impl Server {
         if let Some((ticket, change)) = self.address_book.adding.remove(&id) {
             return self.add_if_found(ticket, change, outcome);
         }
-        let Some(member) = self.core.replica.membership().member(id) else {
+        let Some(member) = self.core.group.replica.membership().member(id) else {
             return;
         };
         let looked_for = (address, &member.peer_address[..]);
-        let now = self.core.now;
+        let now = self.core.group.now;
         if let Some(of) = self.address_book.take(id, looked_for, outcome, now) {
             self.correct_list(of);
         }
@@ -276,7 +276,7 @@ impl Server {
     ) {
         let found = match outcome {
             Ok(peer) if self.links.is_up(peer) => {
-                return self.core.step(Input::ChangeMembers(ticket, change));
+                return self.core.group.step(Input::ChangeMembers(ticket, change));
             }
             Ok(peer) => format!(
                 "its life {} is there, which is not the one that is connected",
@@ -308,7 +308,7 @@ impl Server {
             peer,
             peer_address: said,
         };
-        self.core.step(Input::ChangeMembers(ticket, change));
+        self.core.group.step(Input::ChangeMembers(ticket, change));
     }
 
     /// Members that are not at the address that they tell others.

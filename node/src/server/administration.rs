@@ -35,11 +35,11 @@ impl Server {
             AdminRequest::Transfer(to, reply) => {
                 let ticket = self.core.next_ticket();
                 self.waiting.insert(ticket, Waiting::Plain(reply));
-                self.core.step(Input::Transfer(ticket, to));
+                self.core.group.step(Input::Transfer(ticket, to));
             }
             AdminRequest::ChangeMemory(change, reply) => self.change_memory(change, reply),
             AdminRequest::Snapshot(reply) => {
-                if self.core.applied == Index(0) {
+                if self.core.group.applied == Index(0) {
                     reply
                         .send(Err(AdminError::Failed("nothing is applied yet".into())))
                         .ok();
@@ -47,12 +47,15 @@ impl Server {
                 }
                 self.snapshots.notify(reply);
                 self.take_snapshot();
-                let newest = self.core.replica.status().snapshot_index;
+                let newest = self.core.group.replica.status().snapshot_index;
                 self.snapshots.answer_if_idle(newest);
             }
             AdminRequest::Digest(reply) => {
-                self.snapshots
-                    .digest(self.core.applied, self.core.store.freeze(), reply);
+                self.snapshots.digest(
+                    self.core.group.applied,
+                    self.core.group.store.freeze(),
+                    reply,
+                );
             }
             AdminRequest::ReadIndex(reply) => self.snapshots.backups.want_read_index(reply),
             AdminRequest::Freeze(at_least, reply) => {

@@ -95,13 +95,13 @@ pub fn push(front: &mut Front, connection: &mut Connection, ask: Ask) -> bool {
 impl Server {
     /// Answers what can be answered.
     pub fn answer_asks(&mut self) {
-        let begun = self.core.now;
-        while self.core.now.0.saturating_sub(begun.0) <= ANSWERING_TIME_MAX {
+        let begun = self.core.group.now;
+        while self.core.group.now.0.saturating_sub(begun.0) <= ANSWERING_TIME_MAX {
             let Some(asked) = self.front.asks.due.pop_front() else {
                 break;
             };
             self.answer_ask(asked);
-            self.core.now = clock::now();
+            self.core.group.now = clock::now();
         }
         self.answer_waits();
     }
@@ -120,7 +120,7 @@ impl Server {
             Ask::Kill(filter) => self.kill_clients(&filter, id, &mut out),
             Ask::Wait(wait) => {
                 self.front.asks.waits.push((id, slot, wait));
-                self.front.asks.waits_next = self.core.now;
+                self.front.asks.waits_next = self.core.group.now;
                 return;
             }
             Ask::Unblock { number, with_error } => {
@@ -152,7 +152,7 @@ impl Server {
         if with_error {
             reply::error(&mut out, b"UNBLOCKED client unblocked via CLIENT UNBLOCK");
         } else {
-            let have = redis::replicas_that_have(&self.core.replica.status(), wait.index);
+            let have = redis::replicas_that_have(&self.core.group.replica.status(), wait.index);
             out = format!(":{have}\r\n").into_bytes();
         }
         self.answer_one(id, slot, &out);
@@ -161,14 +161,14 @@ impl Server {
 
     /// Answers whoever waits for replicas that have got there, whose time is over, who is gone, or who holds up the end.
     fn answer_waits(&mut self) {
-        let now = self.core.now;
+        let now = self.core.group.now;
         if self.front.asks.waits.is_empty() || now < self.front.asks.waits_next {
             return;
         }
         self.front.asks.waits_next = Now(now.0 + WAITS_LOOKED_AT);
-        let status = self.core.replica.status();
+        let status = self.core.group.replica.status();
         // Only a leader hears of others that get there.
-        let is_told = self.core.leads() && self.draining_since.is_none();
+        let is_told = self.core.group.leads() && self.draining_since.is_none();
         for (id, slot, wait) in std::mem::take(&mut self.front.asks.waits) {
             let have = redis::replicas_that_have(&status, wait.index);
             let is_over = wait.until.is_some_and(|until| now >= until);

@@ -66,8 +66,14 @@ impl Server {
         at_least: Index,
         reply: oneshot::Sender<Result<FrozenState, AdminError>>,
     ) {
-        let last_index = self.core.replica.status().last_index.max(self.core.applied);
-        match refuse_beyond(self.core.leads(), last_index, at_least) {
+        let last_index = self
+            .core
+            .group
+            .replica
+            .status()
+            .last_index
+            .max(self.core.group.applied);
+        match refuse_beyond(self.core.group.leads(), last_index, at_least) {
             Some(refused) => drop(reply.send(Err(refused))), // gone: whoever asked has stopped waiting
             None => self.snapshots.backups.want_state(at_least, reply),
         }
@@ -91,7 +97,7 @@ impl Server {
 
     /// Gives the state to those who wait for no more than it has.
     pub fn give_states(&mut self) {
-        let applied = self.core.applied;
+        let applied = self.core.group.applied;
         let freezes = &mut self.snapshots.backups.freezes;
         if !freezes.iter().any(|(at_least, _)| *at_least <= applied) {
             return;
@@ -106,27 +112,27 @@ impl Server {
     }
 
     fn frozen_state(&self) -> Result<FrozenState, AdminError> {
-        let last_index = self.core.applied;
-        let term = self.core.replica.term_at(last_index);
+        let last_index = self.core.group.applied;
+        let term = self.core.group.replica.term_at(last_index);
         let Some(last_term) = term.filter(|_| last_index > Index(0)) else {
             return Err(AdminError::Failed("nothing is applied yet".to_owned()));
         };
-        let (membership_index, membership) = self.core.replica.membership_at(last_index);
+        let (membership_index, membership) = self.core.group.replica.membership_at(last_index);
         Ok(FrozenState {
             head: BackupHead {
                 cluster: self.options.cluster.clone(),
                 replica: self.options.id,
                 taken_ms: clock::wall_ms(),
                 state: SnapshotHead {
-                    group: self.core.group,
+                    group: self.core.group.id,
                     last_index,
                     last_term,
-                    log_time: self.log_time,
+                    log_time: self.core.group.log_time,
                     membership: membership.clone(),
                     membership_index,
                 },
             },
-            state: self.core.store.freeze(),
+            state: self.core.group.store.freeze(),
         })
     }
 }

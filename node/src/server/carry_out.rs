@@ -1,5 +1,4 @@
 //! Carries out what the replica asks for: persist, send, apply, answer. In the order it asks.
-use super::apply::{apply, commands_of};
 use super::budget::Purpose;
 use super::clients::Said;
 use super::core::{Origin, Proposal, Reader};
@@ -20,22 +19,18 @@ const APPLY_BYTES_PER_TURN: usize = 4 << 20;
 impl Server {
     /// Has the replica say what it wants now, and does it, until it wants nothing more.
     pub fn carry_out_all(&mut self) -> anyhow::Result<()> {
-        self.core.wants_flush = false;
+        self.core.group.wants_flush = false;
         self.carry_out_effects(); // of what clients have asked for since
-        self.core
-            .replica
-            .flush(self.core.now, &mut self.core.outputs);
-        while !self.core.outputs.is_empty() {
+        self.core.group.flush();
+        while !self.core.group.outputs.is_empty() {
             let mut outputs = std::mem::take(&mut self.carrying);
-            std::mem::swap(&mut outputs, &mut self.core.outputs);
+            std::mem::swap(&mut outputs, &mut self.core.group.outputs);
             for output in outputs.drain(..) {
                 self.carry_out(output)?;
                 self.carry_out_effects();
             }
             self.carrying = outputs;
-            self.core
-                .replica
-                .flush(self.core.now, &mut self.core.outputs);
+            self.core.group.flush();
         }
         Ok(())
     }
@@ -48,12 +43,12 @@ impl Server {
                 entries,
             } => {
                 if let Some(done) = self.core.journal.persist(ticket, hard_state, &entries)? {
-                    self.core.step(Input::Persisted(done));
+                    self.core.group.step(Input::Persisted(done));
                 }
             }
             Output::Send { to, message } => self.core.say(to, &message),
             Output::Committed(upto) => {
-                self.committed = self.committed.max(upto);
+                self.core.group.committed = self.core.group.committed.max(upto);
                 self.apply_some();
             }
             Output::Read(ticket, index) => self.grant_read(ticket, index),
@@ -62,7 +57,7 @@ impl Server {
             Output::RoleChanged(change) => self.role_changed(change),
             Output::Truncated(_) => {} // what becomes of them shows when their index is applied
             Output::OtherLineage { from, lineage } => {
-                let ours = self.core.replica.lineage_in_log();
+                let ours = self.core.group.replica.lineage_in_log();
                 self.links.note_other_lineage(from, ours, lineage);
             }
             Output::MembershipChanged(membership) => self.membership_changed(&membership)?,
@@ -85,7 +80,7 @@ impl Server {
                 last_index,
                 last_term,
             } => {
-                let lineage = self.core.replica.lineage();
+                let lineage = self.core.group.replica.lineage();
                 self.snapshots.install((last_index, last_term), lineage);
             }
             Output::TakeSnapshot => self.take_snapshot(),
@@ -93,21 +88,15 @@ impl Server {
             Output::Disengage(reason) => self.core.disengage_plane(reason),
             Output::PlaneHeartbeat { round } => {
                 let is_awaited = !self.core.asked.is_empty();
-                let plane = self.core.plane.as_mut();
-                let result = plane.map(|it| it.log.heartbeat(round, is_awaited));
-                if let Some(Err(error)) = result {
-                    self.core.plane_failed(&error);
-                }
+                let group = &mut self.core.group;
+                group.plane_does(|plane| plane.heartbeat(round, is_awaited));
+                self.core.tell_plane_error();
             }
             Output::PlanePersisted(upto) => {
-                let result = self
-                    .core
-                    .plane
-                    .as_mut()
-                    .map(|it| it.log.set_persisted(upto));
-                if let Some(Err(error)) = result {
-                    self.core.plane_failed(&error);
-                }
+                self.core
+                    .group
+                    .plane_does(|plane| plane.set_persisted(upto));
+                self.core.tell_plane_error();
             }
         }
         Ok(())
@@ -115,20 +104,23 @@ impl Server {
 
     /// Applies committed entries, as many as a turn allows.
     pub fn apply_some(&mut self) {
-        let first = self.core.applied.next();
+        let first = self.core.group.applied.next();
         let last = Index(
-            self.committed
+            self.core
+                .group
+                .committed
                 .0
-                .min(self.core.applied.0 + APPLY_COMMANDS_PER_TURN as u64),
+                .min(self.core.group.applied.0 + APPLY_COMMANDS_PER_TURN as u64),
         );
         if last < first || !self.budget.may_go_on(Purpose::Applying) {
             return; // the next turn goes on
         }
-        self.core.now = clock::now();
-        self.budget.begin(self.core.now, self.core.work_done());
+        self.core.group.now = clock::now();
+        self.budget
+            .begin(self.core.group.now, self.core.work_done());
         let mut batch = std::mem::take(&mut self.applying);
         let mut bytes = 0;
-        for entry in self.core.replica.entries(first, last) {
+        for entry in self.core.group.replica.entries(first, last) {
             if bytes > APPLY_BYTES_PER_TURN {
                 break;
             }
@@ -143,67 +135,61 @@ impl Server {
             }
             commands += self.apply_entry(&entry);
             self.core.counters.entries_applied += 1;
-            self.bytes_since_snapshot += entry.record().len() as u64;
             (self.budget).worked(Purpose::Applying, self.core.work_done(), clock::now);
         }
         self.applying = batch;
-        self.core.now = clock::now();
-        let (now, work_done) = (self.core.now, self.core.work_done());
+        self.core.group.now = clock::now();
+        let (now, work_done) = (self.core.group.now, self.core.work_done());
         self.budget.took(Purpose::Applying, now, work_done);
-        self.core.step(Input::Applied(self.core.applied));
+        self.core
+            .group
+            .step(Input::Applied(self.core.group.applied));
         self.serve_waiting_reads();
     }
 
     /// Applies an entry and answers who waits for it; how many commands it held.
     fn apply_entry(&mut self, entry: &Entry) -> usize {
-        let orphans = self.core.proposals.orphan_count(); // each is looked at
-        self.core.store.inner().add_work(orphans);
-        // All of it at once: answers below may begin a term, which takes what waits for another one.
-        let mut settled = std::mem::take(&mut self.core.settled);
-        settled.take(&mut self.core.proposals, (entry.index, entry.term));
-        for proposal in settled.unknown.drain(..) {
+        let orphans = self.core.group.proposals.orphan_count(); // each is looked at
+        self.core.group.store.inner().add_work(orphans);
+        let mut applying = self.core.group.begin_entry(entry);
+        for proposal in applying.take_unknown() {
             self.fail_proposal(&proposal);
         }
-        for proposal in settled.displaced.drain(..) {
+        for proposal in applying.take_displaced() {
             self.answer_proposal(&proposal, None);
         }
-        let mut commands = commands_of(entry.kind, entry.payload()).peekable();
-        let mut position = 0;
-        while let Some(command) = commands.next() {
-            let proposal = settled.take_own(position);
-            position += 1;
+        loop {
             if let Some(Proposal {
                 origin: Origin::Client(id, slot),
                 ..
-            }) = &proposal
+            }) = applying.next_waits()
             {
                 self.answer_reads_before(*id, *slot);
             }
             self.reply.clear();
-            let store = &mut self.core.store;
-            let at = (entry.index, &mut self.log_time);
-            let outcome = apply(store, at, command, &mut self.reply);
+            let group = &mut self.core.group;
+            let Some(applied) = group.apply_next(&mut applying, &mut self.reply) else {
+                break;
+            };
             self.free_discarded();
-            self.count_outcome(outcome);
-            if commands.peek().is_none() {
-                self.core.applied = entry.index;
-            }
-            if let Some(proposal) = proposal {
-                self.answer_applied(&proposal, (entry.index, command.payload()), outcome);
+            self.count_outcome(applied.outcome);
+            if let Some(proposal) = applied.proposal {
+                let at = (entry.index, applied.command.payload());
+                self.answer_applied(&proposal, at, applied.outcome);
             }
         }
-        for proposal in settled.own.drain(..) {
+        let commands = usize::from(applying.commands());
+        for proposal in self.core.group.end_entry(applying) {
             self.fail_proposal(&proposal); // the entry is no bundle after all
         }
-        self.core.settled = settled;
-        usize::from(position)
+        commands
     }
 
     /// What a command has thrown away is not to wait for the next one: there may be none.
     fn free_discarded(&mut self) {
-        if let Some(discarded) = self.core.store.inner_mut().take_discarded() {
+        if let Some(discarded) = self.core.group.store.inner_mut().take_discarded() {
             let work = self.snapshots.free(discarded);
-            self.core.store.inner().add_work(work);
+            self.core.group.store.inner().add_work(work);
         }
     }
 
@@ -230,11 +216,6 @@ impl Server {
         }
     }
 
-    /// Whether committed entries wait to be applied.
-    pub fn has_backlog(&self) -> bool {
-        self.core.applied < self.committed
-    }
-
     /// Counts what became of a command with a session or in fragments.
     fn count_outcome(&mut self, outcome: Outcome) {
         match outcome {
@@ -247,7 +228,7 @@ impl Server {
     /// Answers with `reply` and what that is; `None`: its place in the log went to another entry.
     fn answer_proposal(&mut self, proposal: &Proposal, said: Option<Said>) {
         if said.is_some() {
-            let waited = self.core.now.0.saturating_sub(proposal.at.0);
+            let waited = self.core.group.now.0.saturating_sub(proposal.at.0);
             let waited_us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
             self.core.counters.commit.record(waited_us);
         }
@@ -320,7 +301,7 @@ impl Server {
         }
         let waiting = std::mem::take(&mut self.core.waiting_for_apply);
         for (index, reader) in waiting {
-            if index > self.core.applied {
+            if index > self.core.group.applied {
                 self.core.waiting_for_apply.push((index, reader));
                 continue;
             }
@@ -334,10 +315,10 @@ impl Server {
 
     /// The log's time stands still: reads that wait for it are refused, by themselves.
     pub fn refuse_overdue_reads(&mut self) {
-        if !self.core.time_stands_still() {
+        if !self.core.group.time_stands_still() {
             return;
         }
-        let barrier = self.core.clock.barrier;
+        let barrier = self.core.group.clock.barrier;
         let waiting = std::mem::take(&mut self.core.waiting_for_apply);
         for (index, reader) in waiting {
             match reader {
@@ -384,7 +365,7 @@ impl Server {
                     reads::ask_again(connection, ticket);
                 }
                 match refusal {
-                    Refusal::Busy { .. } => self.core.stalled = true, // not at once, which would be as much in vain
+                    Refusal::Busy { .. } => self.core.group.stalled = true, // not at once, which would be as much in vain
                     _ => self.front.attend_later.push(id),
                 }
             }
@@ -422,23 +403,23 @@ impl Server {
 
     /// Takes a snapshot of what is applied, unless one is being taken.
     pub fn take_snapshot(&mut self) {
-        if self.snapshots.is_taking() || self.core.applied == Index(0) {
+        if self.snapshots.is_taking() || self.core.group.applied == Index(0) {
             return;
         }
-        let last_index = self.core.applied;
-        let Some(last_term) = self.core.replica.term_at(last_index) else {
+        let last_index = self.core.group.applied;
+        let Some(last_term) = self.core.group.replica.term_at(last_index) else {
             return; // exactly what the newest snapshot has
         };
-        let (membership_index, membership) = self.core.replica.membership_at(last_index);
+        let (membership_index, membership) = self.core.group.replica.membership_at(last_index);
         let meta = SnapshotMeta {
             last_index,
             last_term,
             membership: membership.clone(),
             membership_index,
-            log_time: self.log_time,
+            log_time: self.core.group.log_time,
         };
-        self.bytes_since_snapshot = 0;
-        if let Err(busy) = self.snapshots.take(meta, self.core.store.freeze()) {
+        self.core.group.bytes_since_snapshot = 0;
+        if let Err(busy) = self.snapshots.take(meta, self.core.group.store.freeze()) {
             self.snapshot_taken(Err(busy)); // it is tried again
         }
     }

@@ -1,7 +1,7 @@
 //! Opens the data plane that the options ask for; for `auto`, the fastest that can run here. A plane that cannot
 //! be is refused with the option that stands in its way.
 use super::earlier_plane::{EarlierPlaneOff, note_in};
-use super::plane::{Opened, Plane};
+use super::plane::{Hosting, Opened, Plane, plane_options};
 use super::{GROUP, TOKEN_PLANE};
 use crate::options::{Durability, PlaneKind, ServerOptions, copies_word, mode_word};
 use crate::report::{DataPlaneReport, RefusedPlaneReport};
@@ -115,7 +115,7 @@ pub fn choose_plane(
     udp: Option<&UdpSocket>,
     agreed: Option<PlaneKeyPair>,
     _: &EarlierPlaneOff,
-) -> anyhow::Result<Option<Plane>> {
+) -> anyhow::Result<Option<(Plane, Hosting)>> {
     let (candidates, chosen_by) = match options.plane {
         PlaneKind::None => return Ok(None),
         PlaneKind::Socket => (&[Candidate::Socket][..], "option"),
@@ -151,20 +151,16 @@ pub fn choose_plane(
         }
         let address = options.plane_address(opened.bound).to_string();
         let held = options.durability == Durability::Sync;
-        let mut plane = Plane::new(
-            opened.place,
-            name,
-            address,
-            GROUP,
-            held,
-            super::start::random_number()?,
-        );
-        plane.choice = Some(choice);
+        let first_sequence = super::start::random_number()?;
+        let plane_options = plane_options(GROUP, &address, held, first_sequence);
+        let mut plane = Plane::new(opened.place, plane_options);
+        let mut hosting = Hosting::new(name, address);
+        hosting.choice = Some(choice);
         if let Some(agreed) = agreed {
-            plane.agree(agreed);
+            hosting.agree(&mut plane, agreed);
         }
-        plane.set_keys(&options.load_keys()?);
-        return Ok(Some(plane));
+        hosting.set_keys(&mut plane, &options.load_keys()?);
+        return Ok(Some((plane, hosting)));
     }
     let reasons = refused
         .iter()

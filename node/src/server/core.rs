@@ -3,25 +3,24 @@
 use super::answers;
 use super::budget::Budget;
 use super::clients::ConnectionId;
+use super::clock;
 use super::counters::GroupCounters;
 use super::effects::Effect;
 use super::journal::Journal;
 use super::left_out::OwnPlace;
-use super::log_time::{LeaderClock, Overdue};
 use super::peers::{Peers, QUEUE_BYTES_MAX};
-use super::plane::Plane;
+use super::plane::Hosting;
 use super::plane_reads::Lent;
 use super::replaced::Succession;
 use super::searches::Searches;
 use super::standstill::LastCommit;
 use super::term_keys::TermKeys;
 use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Input, Now, Output, Peer, Refusal, Replica, Role, RoleChange, Ticket};
-use quorumwire_group::{Proposals, Settled};
-use quorumwire_interfaces::{GroupId, Index, Reason, ReplicaId, Term};
+use quorumwire_control::{Input, Now, Peer, Replica, RoleChange, Ticket};
+use quorumwire_group::{Gate, PlaneClient, Submitted};
+use quorumwire_interfaces::{DataPlane, GroupId, Index, Reason, ReplicaId, Term};
 use quorumwire_kv::{Command, REPLY_BYTES_MAX, Store};
 use quorumwire_sessions::Sessions;
-use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
 use quorumwire_wire::peer::{self, peer_message::Body};
 use std::collections::BTreeMap;
@@ -34,8 +33,6 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const LEADER_WAIT: Duration = Duration::from_secs(1);
 /// Requests a follower may have sent to the leader without an answer yet.
 const FORWARDS_MAX: usize = 16 << 10;
-/// Commands for the leader, and for the plane, are encoded into blocks of this size.
-const ENCODING_BLOCK_BYTES: usize = 16 << 10;
 /// Forwarded reads that may wait on the leader.
 const PEER_READS_MAX: usize = 16 << 10;
 /// An answer to a follower larger than this is not sent while more than [`LINK_BULK_MAX`] bytes wait.
@@ -50,6 +47,9 @@ const _: () = assert!(REPLY_BYTES_MAX <= ATTACHMENT_BYTES_MAX);
 /// What is replicated.
 pub type Application = Sessions<Store>;
 
+/// One replicated log, as it stands in this server.
+pub type Group = quorumwire_group::Group<Store, Origin, dyn DataPlane>;
+
 /// Where an answer goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Origin {
@@ -63,6 +63,12 @@ pub enum Origin {
     Datagram(u64),
     /// To whoever here waits for this ticket, if anybody does.
     Admin(Ticket),
+}
+
+impl From<PlaneClient> for Origin {
+    fn from(client: PlaneClient) -> Self {
+        Self::Plane(client.from, client.session, client.sequence)
+    }
 }
 
 /// What became of a request.
@@ -80,20 +86,6 @@ impl Routed {
     pub const fn refused(reason: Reason) -> Self {
         Self::Refused(reason, String::new())
     }
-}
-
-/// Whether a read may be answered now.
-pub enum Gate {
-    /// Yes.
-    Open,
-    /// No: only the log's time decides what it would show, and that stands still.
-    Overdue,
-    /// Once this index is applied.
-    Wait(Index),
-    /// Not under a lease: a read index round is needed.
-    NoLease,
-    /// Not here.
-    NotLeader,
 }
 
 /// What a request is that goes to the leader.
@@ -139,30 +131,18 @@ pub struct PeerRead {
 
 /// Everything about the group that serving a request needs.
 pub struct Core {
-    pub group: GroupId,
-    pub replica: Replica,
-    pub store: Box<Application>,
+    pub group: Group,
     pub journal: Journal,
     pub peers: Peers,
     /// What is to be done, in this order.
     pub effects: Vec<Effect>,
-    /// Where the common case runs in fast terms; none: there are only software terms.
-    pub plane: Option<Plane>,
+    /// What this server keeps of the group's plane, if it has one.
+    pub hosting: Option<Hosting>,
     /// The keys of fast terms, where replicas agree on them; else the plane's all come from the secret file.
     pub term_keys: Option<TermKeys>,
     /// What the plane knows of the store.
     pub lent: Lent,
-    /// The clock as last read; refreshed after bytes were read from sockets and before they are judged.
-    pub now: Now,
-    pub outputs: Vec<Output>,
-    pub applied: Index,
-    /// Who waits for what is in the log.
-    pub proposals: Proposals<Origin>,
-    /// Empty between entries.
-    pub settled: Settled<Origin>,
     pub forwards: BTreeMap<u64, Forward>,
-    /// Where commands for the leader or the plane are encoded.
-    encoding: BytesMut,
     /// Begins anywhere: what a leader still has to say to an earlier process of this replica names none of its requests.
     pub next_request: u64,
     next_ticket: u64,
@@ -173,111 +153,70 @@ pub struct Core {
     pub has_late_reads: bool,
     /// Reads that look through all keys, and take longer than a turn.
     pub searches: Searches,
-    /// The plane had no room for all that waits.
-    pub stalled_for_plane: bool,
-    /// Connections have stalled: look at all when leadership or room changes.
-    pub stalled: bool,
     pub leaderless_since: Option<Now>,
     /// Since when the leader has been known.
     pub succession: Succession,
     /// The supposed leader has said that it is none: nothing more is sent to it until that changes.
     pub not_leader: Option<Peer>,
-    /// Leader: the first entry of its term.
-    pub term_start: Index,
-    /// The first of the terms up to the last one led that were all led here, with none between them.
-    pub led_since: Term,
     pub refuse_on_follower: bool,
     /// What it was before this start.
     pub place: OwnPlace,
     pub draining: bool,
-    /// Something was proposed, or a read was asked for, since the replica was last flushed.
-    pub wants_flush: bool,
     /// Whether writes get on.
     pub last_commit: LastCommit,
-    /// How the leader tells the log's time.
-    pub clock: LeaderClock,
     pub counters: GroupCounters,
-    /// In this term of ours a change of the memory limit was put into the log, or is to be.
-    pub is_limit_changing: bool,
+    /// The term of ours in which a change of the memory limit was last put into the log, or was to be.
+    pub limit_changed_in: Option<Term>,
 }
 
 impl Core {
-    pub fn new(replica: Replica, journal: Journal, group: GroupId, now: Now) -> Self {
+    pub fn new(replica: Replica, journal: Journal, id: GroupId, now: Now) -> Self {
         Self {
-            group,
-            replica,
-            store: Box::new(Application::default()),
+            group: Group::new(id, replica, Box::default(), now, clock::wall()),
             journal,
             peers: Peers::default(),
             effects: Vec::new(),
-            plane: None,
+            hosting: None,
             term_keys: None,
             lent: Lent::default(),
-            now,
-            outputs: Vec::new(),
-            applied: Index(0),
-            proposals: Proposals::default(),
-            settled: Settled::default(),
             forwards: BTreeMap::new(),
-            encoding: BytesMut::new(),
             next_request: 0,
             next_ticket: 0,
             asked: BTreeMap::new(),
             waiting_for_apply: Vec::new(),
             has_late_reads: false,
             searches: Searches::default(),
-            stalled_for_plane: false,
-            stalled: false,
             leaderless_since: Some(now),
             succession: Succession::default(),
             not_leader: None,
-            term_start: Index(0),
-            led_since: Term(0),
             refuse_on_follower: false,
             place: OwnPlace::default(),
             draining: false,
-            wants_flush: false,
             last_commit: LastCommit::begin(now),
-            clock: LeaderClock::default(),
             counters: GroupCounters::default(),
-            is_limit_changing: false,
+            limit_changed_in: None,
         }
-    }
-
-    /// Whether requests are carried out here.
-    pub fn leads(&self) -> bool {
-        self.replica.role() == Role::Leader
     }
 
     /// What the state machine has had to do so far, in the measure of its `WORK_MAX`.
     pub fn work_done(&self) -> u64 {
-        self.store.inner().work_done()
+        self.group.store.inner().work_done()
     }
 
     /// Whether something is under way that others answer: replicas, or the disk.
     pub fn awaits_others(&self) -> bool {
-        !self.proposals.is_empty()
+        !self.group.proposals.is_empty()
             || !self.forwards.is_empty()
             || !self.asked.is_empty()
             || self.journal.is_behind()
-    }
-
-    /// Whether the replica has something to say that it has not been asked for yet.
-    pub fn has_unflushed(&self) -> bool {
-        !self.outputs.is_empty() || self.wants_flush
-    }
-
-    /// Steps the replica; what it asks for gathers in `outputs`.
-    pub fn step(&mut self, input: Input) {
-        self.replica.step(self.now, input, &mut self.outputs);
     }
 
     /// Asks the replica for an index that a linearizable read may be answered at. The round that it may take begins
     /// when it is flushed.
     pub fn read(&mut self, ticket: Ticket) {
         self.counters.read_indexes_asked += 1;
-        self.step(Input::Read(ticket));
-        self.wants_flush = true;
+        self.group.step(Input::Read(ticket));
+        self.group.wants_flush = true;
     }
 
     pub fn next_ticket(&mut self) -> Ticket {
@@ -296,14 +235,9 @@ impl Core {
         if self.draining {
             return Routed::refused(Reason::Stopping);
         }
-        if self.leads_fast_term() {
-            return self.enqueue(origin, command_bytes, encode);
-        }
-        if self.waits_since_fast_term() {
-            return self.stall(); // commands of one connection are carried out in the order sent
-        }
-        if self.leads() {
-            return self.propose(RecordKind::Command, origin, encode);
+        if self.group.leads() || self.group.waits_since_fast_term() {
+            let submitted = self.group.write(origin, command_bytes, encode);
+            return self.routed(submitted);
         }
         match self.route() {
             Err(routed) => routed,
@@ -314,7 +248,7 @@ impl Core {
                         return Routed::refused(Reason::NotLeader);
                     }
                 }
-                let command = self.encoded(command_bytes, encode);
+                let command = self.group.encoded(command_bytes, encode);
                 match self.forward(leader, origin, ForwardKind::Write, command) {
                     Some(_) => Routed::Pending,
                     None => self.stall(),
@@ -323,84 +257,12 @@ impl Core {
         }
     }
 
-    /// A command's bytes; many share one allocation.
-    pub fn encoded(&mut self, command_bytes: usize, encode: impl FnOnce(&mut BytesMut)) -> Bytes {
-        if self.encoding.capacity() < command_bytes {
-            self.encoding
-                .reserve(command_bytes.max(ENCODING_BLOCK_BYTES));
-        }
-        encode(&mut self.encoding);
-        self.encoding.split().freeze()
-    }
-
-    /// Into the log of a software term.
-    pub fn propose(
-        &mut self,
-        kind: RecordKind,
-        origin: Origin,
-        encode: impl FnOnce(&mut BytesMut),
-    ) -> Routed {
-        self.begin_term();
-        if self.journal.is_full() {
-            return Routed::refused(Reason::DiskFull);
-        }
-        self.tick_before_write();
-        match self.replica.propose(kind, encode) {
-            Ok((index, term)) => {
-                self.wants_flush = true;
-                self.proposals.insert(Proposal {
-                    index,
-                    position: 0,
-                    term,
-                    origin,
-                    at: self.now,
-                });
-                Routed::Pending
-            }
-            Err(Refusal::Busy { .. } | Refusal::Transferring | Refusal::FastTerm) => self.stall(),
-            Err(Refusal::NotLeader { .. }) => Routed::refused(Reason::NotLeader),
-            Err(Refusal::ChangeInProgress | Refusal::Invalid(_) | Refusal::TimedOut) => {
-                Routed::refused(Reason::Busy)
-            }
-        }
-    }
-
-    /// A read that arrives now must show everything up to here.
-    pub fn read_barrier(&mut self) -> Index {
-        if self.leads() {
-            self.begin_term();
-        }
-        // The plane may have answered a write that is not known here yet.
-        let in_plane = self
-            .plane_registers()
-            .map_or(Index(0), |it| it.commit_index);
-        self.replica.commit_index().max(in_plane)
-    }
-
-    /// Whether a read of this line that arrived when `must_apply` was the barrier may be answered.
-    pub fn gate(&mut self, must_apply: Index, may_wait: bool, line: &[u8]) -> Gate {
-        if !self.leads() {
-            return Gate::NotLeader;
-        }
-        let has_begun = self.clock.term == self.replica.term();
-        if !has_begun || self.replica.lease_read(self.now).is_none() {
-            return Gate::NoLease;
-        }
-        // What earlier leaders answered lies before our term's first entry; what we answered is applied.
-        self.gate_granted(must_apply.max(self.term_start), may_wait, line)
-    }
-
-    /// Whether a read that has leave to be answered at `index` may be answered now. What it would show
-    /// may be past its time already: then the log says so first. Not for a read that may not wait,
-    /// because a write behind it is next: it shows what stands before that write.
-    pub fn gate_granted(&mut self, index: Index, may_wait: bool, line: &[u8]) -> Gate {
-        if index > self.applied {
-            return Gate::Wait(index);
-        }
-        match self.overdue(line) {
-            Some(Overdue::Until(index)) if may_wait => Gate::Wait(index),
-            Some(Overdue::Refused) if may_wait => Gate::Overdue,
-            Some(_) | None => Gate::Open,
+    /// What became of a write that is carried out here.
+    pub fn routed(&mut self, submitted: Submitted) -> Routed {
+        match submitted {
+            Submitted::Pending => Routed::Pending,
+            Submitted::NoRoom => self.stall(),
+            Submitted::Refused(reason) => Routed::refused(reason),
         }
     }
 
@@ -411,7 +273,7 @@ impl Core {
 
     /// Starts a read index round for the reads of a connection that have arrived by now.
     pub fn ask_read_index(&mut self, connection: ConnectionId) -> Ticket {
-        let must_apply = self.read_barrier();
+        let must_apply = self.group.read_barrier();
         let ticket = self.next_ticket();
         self.asked
             .insert(ticket, (must_apply, Reader::Client(connection)));
@@ -421,7 +283,7 @@ impl Core {
 
     /// Sends a read to the leader. The error is what became of it otherwise.
     pub fn forward_read(&mut self, origin: Origin, line: &[u8]) -> Result<u64, Routed> {
-        if self.leads() {
+        if self.group.leads() {
             return Err(self.stall()); // elected meanwhile: offered again, answered here
         }
         let leader = self.route()?;
@@ -450,8 +312,8 @@ impl Core {
             // Nor is there anybody who could lead.
             None if self.place.is_data_gone => Err(Routed::refused(Reason::DataGone)),
             None => {
-                let since = *self.leaderless_since.get_or_insert(self.now);
-                if self.now.0.saturating_sub(since.0) > LEADER_WAIT {
+                let since = *self.leaderless_since.get_or_insert(self.group.now);
+                if self.group.now.0.saturating_sub(since.0) > LEADER_WAIT {
                     return Err(Routed::refused(Reason::NoLeader));
                 }
                 Err(self.stall())
@@ -461,13 +323,13 @@ impl Core {
 
     /// Another replica that leads and can be asked.
     fn serving_leader(&self) -> Option<Peer> {
-        let leader = self.replica.leader().and_then(|id| self.member(id));
+        let leader = self.group.replica.leader().and_then(|id| self.member(id));
         leader.filter(|it| self.peers.is_up(*it) && self.not_leader != Some(*it))
     }
 
     /// What is answered instead of waiting, to whom nothing can be kept for: why it would have to wait.
     pub fn why_stalled(&self) -> Reason {
-        let takes_requests = self.leads() && !self.replica.is_handing_over();
+        let takes_requests = self.group.leads() && !self.group.replica.is_handing_over();
         if takes_requests || self.serving_leader().is_some() {
             Reason::Busy
         } else if self.place.is_data_gone {
@@ -479,19 +341,19 @@ impl Core {
 
     /// The same for a read that was on its way to this replica.
     pub fn why_not_read(&self, by: Peer) -> Reason {
-        match self.replica.leader() {
+        match self.group.replica.leader() {
             Some(leader) if leader != by.id => Reason::NotLeader,
             Some(_) | None => self.why_stalled(),
         }
     }
 
     pub fn stall(&mut self) -> Routed {
-        self.stalled = true;
+        self.group.stalled = true;
         Routed::Stalled
     }
 
     pub fn member(&self, id: ReplicaId) -> Option<Peer> {
-        let member = self.replica.membership().member(id)?;
+        let member = self.group.replica.membership().member(id)?;
         Some(Peer {
             id,
             incarnation: member.incarnation,
@@ -527,8 +389,8 @@ impl Core {
                 origin,
                 is_read,
                 to,
-                term: self.replica.term(),
-                at: self.now,
+                term: self.group.replica.term(),
+                at: self.group.now,
             },
         );
         Some(request)
@@ -537,8 +399,8 @@ impl Core {
     /// Sends a message of the node itself. False: it will be dropped.
     fn send_body(&mut self, to: Peer, body: Body, attachment: Bytes) -> bool {
         let message = peer::PeerMessage {
-            group: self.group.0,
-            term: self.replica.term().0,
+            group: self.group.id.0,
+            term: self.group.replica.term().0,
             body: Some(body),
         };
         self.send(to, message, vec![attachment])
@@ -547,11 +409,11 @@ impl Core {
     /// Whether a write that a follower passed on in this term may come to stand in the log now. One that was sent to us
     /// before others led may not: what its client sent behind it may have been carried out by one of them.
     pub fn takes_writes_of(&mut self, term: Term) -> bool {
-        if !self.leads() {
+        if !self.group.leads() {
             return false;
         }
-        self.begin_term();
-        (self.led_since..=self.replica.term()).contains(&term)
+        self.group.begin_term();
+        (self.group.led_since..=self.group.replica.term()).contains(&term)
     }
 
     /// A request that a follower forwarded in this term.
@@ -567,23 +429,23 @@ impl Core {
             read: is_read,
         } = forward;
         let is_member = self.member(from.id) == Some(from);
-        if bytes.len() > COMMAND_BYTES_MAX || !self.leads() || !is_member {
+        if bytes.len() > COMMAND_BYTES_MAX || !self.group.leads() || !is_member {
             return self.refuse_forward(from, request, Reason::NotLeader);
         }
         if is_read {
-            let must_apply = self.read_barrier();
+            let must_apply = self.group.read_barrier();
             let line = bytes.clone();
             let reader = Reader::Peer(PeerRead {
                 from,
                 request,
                 term,
                 line: bytes,
-                at: self.now,
+                at: self.group.now,
             });
             if self.asked.len() + self.waiting_for_apply.len() >= PEER_READS_MAX {
                 return self.refuse_forward(from, request, Reason::Busy);
             }
-            return match self.gate(must_apply, true, &line) {
+            return match self.group.gate(must_apply, true, &line) {
                 Gate::Open => self.answer_peer_read_if_time(budget, must_apply, reader),
                 Gate::Overdue => self.refuse_overdue(from, request),
                 Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
@@ -598,12 +460,12 @@ impl Core {
         if !self.takes_writes_of(term) {
             return self.refuse_forward(from, request, Reason::NotLeader);
         }
-        if self.journal.is_full() {
+        if self.group.is_full {
             return self.refuse_forward(from, request, Reason::DiskFull);
         }
         let origin = Origin::Peer(from, request);
         if Command::decode(&bytes).is_ok_and(|command| command.shows_time()) {
-            self.want_exact_time();
+            self.group.want_exact_time();
         }
         if Command::is_memory(&bytes) {
             self.limit_is_on_its_way();
@@ -655,15 +517,15 @@ impl Core {
 
     /// Leadership changed hands, or may have.
     pub fn role_changed(&mut self, change: &RoleChange) {
-        if self.leads() {
-            self.begin_term();
+        if self.group.leads() {
+            self.group.begin_term();
         }
         self.not_leader = None;
-        self.succession.note(change, self.now);
+        self.succession.note(change, self.group.now);
         if change.leader.is_some() {
             self.leaderless_since = None;
         } else {
-            self.leaderless_since.get_or_insert(self.now);
+            self.leaderless_since.get_or_insert(self.group.now);
         }
     }
 }

@@ -8,7 +8,7 @@
 use super::Server;
 use super::budget::Purpose;
 use super::clients::Said;
-use super::core::{Core, Gate, Origin, REQUEST_TIMEOUT, Reader, Routed};
+use super::core::{Core, Origin, REQUEST_TIMEOUT, Reader, Routed};
 use super::front::Front;
 use super::meta_reads::MetaRead;
 use super::reads::KEY_WORK;
@@ -16,6 +16,7 @@ use super::{answers, clock, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
 use quorumwire_control::Now;
+use quorumwire_group::Gate;
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
@@ -233,7 +234,7 @@ impl Server {
             (self.budget).worked(Purpose::Datagrams, work_done, clock::now);
             if let Some(next) = datagrams.following.pop_front() {
                 datagrams.rest_bytes -= next.body.held_bytes;
-                self.core.now = clock::now();
+                self.core.group.now = clock::now();
                 let rest = |at| next.body.behind(at);
                 let to = (next.from, next.request);
                 take_request(
@@ -251,7 +252,7 @@ impl Server {
                 break;
             };
             datagrams.counters.bytes_in += bytes as u64;
-            self.core.now = clock::now(); // after the bytes came: a lease is judged by this
+            self.core.group.now = clock::now(); // after the bytes came: a lease is judged by this
             let (front, core) = (&mut self.front, &mut self.core);
             take_datagram(front, core, &mut datagrams, from, &buffer[..bytes]);
         }
@@ -280,7 +281,7 @@ impl Server {
             let Some(waiting) = datagrams.waiting.get(&id) else {
                 return; // given up
             };
-            match self.core.gate_granted(index, true, &waiting.line) {
+            match self.core.group.gate_granted(index, true, &waiting.line) {
                 Gate::Overdue => datagrams.refuse(id, Reason::Overdue, b""),
                 Gate::Wait(index) => {
                     let reader = Reader::Datagram(id);
@@ -302,7 +303,7 @@ impl Server {
 
     /// Gives up what has waited for too long. Writes were told before, as those of other clients.
     pub fn time_out_datagrams(&mut self) {
-        let now = self.core.now;
+        let now = self.core.group.now;
         let Some(datagrams) = &mut self.datagrams else {
             return;
         };
@@ -341,7 +342,7 @@ fn take_datagram(
         datagrams.counters.dropped_malformed += 1;
         return;
     };
-    let (request, now) = (frame.request, core.now);
+    let (request, now) = (frame.request, core.group.now);
     if frame.count == 1 {
         let rest = |at| Rest::copied(&frame.body[at..]);
         let body = (frame.body, HEADER_BYTES);
@@ -377,7 +378,7 @@ fn take_request(
         line: Bytes::new(),
         noreply: false,
         rest: Rest::default(),
-        at: core.now,
+        at: core.group.now,
     };
     match parse(body) {
         Parsed::Request {
@@ -439,14 +440,14 @@ fn settle(core: &Core, datagrams: &mut Datagrams, id: u64, routed: Routed) {
 fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
     let line = waiting.line.clone();
     let id = datagrams.wait(waiting);
-    if !core.leads() {
+    if !core.group.leads() {
         return match core.forward_read(Origin::Datagram(id), &line) {
             Ok(_) => {}
             Err(routed) => settle(core, datagrams, id, routed),
         };
     }
-    let must_apply = core.read_barrier();
-    match core.gate(must_apply, true, &line) {
+    let must_apply = core.group.read_barrier();
+    match core.group.gate(must_apply, true, &line) {
         Gate::Open => answer_read(core, datagrams, id),
         Gate::Overdue => datagrams.refuse(id, Reason::Overdue, b""),
         Gate::Wait(index) => core.waiting_for_apply.push((index, Reader::Datagram(id))),
@@ -482,14 +483,14 @@ fn answer_read(core: &mut Core, datagrams: &mut Datagrams, id: u64) {
             break;
         }
         core.counters.get_keys += 1;
-        if let Some(item) = core.store.inner().get(key) {
+        if let Some(item) = core.group.store.inner().get(key) {
             core.counters.get_hits += 1;
             reply::push_item(&mut answer, key, &item, with_unique);
         }
     }
     answer.extend_from_slice(reply::END);
     let work = read.key_count() * KEY_WORK + answer.len();
-    core.store.inner().add_work(work);
+    core.group.store.inner().add_work(work);
     core.keep_in_plane(&read);
     datagrams.answer(id, &answer);
 }

@@ -84,7 +84,7 @@ pub fn memory_of(replica: &Replica) -> Memory {
 impl Core {
     /// What was committed here and is not what the cluster's leader has.
     pub fn divergence(&self) -> Option<String> {
-        (self.replica.status().counters.ignored_diverged > 0).then(|| DIVERGENCE.to_owned())
+        (self.group.replica.status().counters.ignored_diverged > 0).then(|| DIVERGENCE.to_owned())
     }
 }
 
@@ -102,15 +102,15 @@ impl Server {
     /// Which cluster it is may be known by now: others are told, and it is kept for good.
     pub fn note_cluster(&mut self) {
         // Known once the entry that names it is durable: the folder never says of a cluster what its log does not.
-        let lineage = self.core.replica.lineage();
-        let remembers = memory_of(&self.core.replica) == Memory::Members;
+        let lineage = self.core.group.replica.lineage();
+        let remembers = memory_of(&self.core.group.replica) == Memory::Members;
         if self.links.cluster() != (lineage, remembers) {
             let events = &mut self.link_events;
             self.links.set_cluster(lineage, remembers, events);
             self.show_links();
             self.take_link_events();
         }
-        (self.links).set_committed(self.core.replica.committed_members());
+        (self.links).set_committed(self.core.group.replica.committed_members());
         self.folder.note(self.incarnation, lineage);
     }
 }

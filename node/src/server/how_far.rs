@@ -61,7 +61,7 @@ impl HowFar {
 impl Server {
     /// The snapshot that comes in, and how far it is.
     pub fn incoming(&self) -> Option<Far> {
-        match self.core.replica.incoming()? {
+        match self.core.group.replica.incoming()? {
             IncomingSnapshot::Receiving(it) => Some(Far::of_bytes(
                 "receiving a snapshot",
                 it.stored_bytes,
@@ -78,8 +78,8 @@ impl Server {
         }
         let carrying_out = || {
             let begun_behind = self.how_far.begun_behind?;
-            let done = self.core.applied.0.checked_sub(begun_behind.0)?;
-            let total = self.committed.0.checked_sub(begun_behind.0)?;
+            let done = self.core.group.applied.0.checked_sub(begun_behind.0)?;
+            let total = self.core.group.committed.0.checked_sub(begun_behind.0)?;
             (done < total).then(|| Far::of_entries("carrying out the log", done, total))
         };
         self.incoming().or_else(carrying_out)

@@ -24,20 +24,20 @@ pub struct OwnPlace {
 impl Core {
     /// Whether it was taken out of the cluster, and leads it no more: its log says so, or those do who are connected.
     pub fn has_left(&self) -> bool {
-        let role = self.replica.role();
-        let is_out = role == Role::Joining && self.replica.is_left_out();
-        if is_out && self.replica.was_listed() {
+        let role = self.group.replica.role();
+        let is_out = role == Role::Joining && self.group.replica.is_left_out();
+        if is_out && self.group.replica.was_listed() {
             return true;
         }
         // One that has forgotten may be on its way back, and read older members meanwhile.
-        let was_member = self.place.was_member || self.replica.was_listed();
-        let is_alone = role != Role::Leader && self.replica.leader().is_none();
+        let was_member = self.place.was_member || self.group.replica.was_listed();
+        let is_alone = role != Role::Leader && self.group.replica.leader().is_none();
         was_member && is_alone && (is_out || self.left_out_by().is_some())
     }
 
     /// Who is connected and knows members of later than this replica does, which is none of them.
     fn left_out_by(&self) -> Option<ReplicaId> {
-        let (known, _) = self.replica.committed_members();
+        let (known, _) = self.group.replica.committed_members();
         self.peers.left_out_by(known)
     }
 
@@ -46,7 +46,7 @@ impl Core {
         if self.has_left() {
             return "removed";
         }
-        match self.replica.role() {
+        match self.group.replica.role() {
             Role::Joining => "joining",
             Role::Learner => "learner",
             Role::Follower => "follower",
@@ -76,7 +76,7 @@ impl Server {
         let others = self.options.members.keys();
         let mut others = others.copied().filter(|id| *id != self.options.id);
         self.core.place.has_forgotten
-            && self.core.replica.membership().members.is_empty()
+            && self.core.group.replica.membership().members.is_empty()
             && others.all(|id| self.links.has_forgotten(id))
             && self.links.nobody_remembers()
     }
@@ -95,7 +95,10 @@ impl Server {
             return vec![DATA_IS_GONE.to_owned()];
         }
         let mut faults = Vec::new();
-        if matches!(self.core.replica.role(), Role::Joining | Role::Learner) {
+        if matches!(
+            self.core.group.replica.role(),
+            Role::Joining | Role::Learner
+        ) {
             faults.extend(self.start_fault.clone());
             faults.extend(self.missing_for_a_beginning());
         }
@@ -110,7 +113,7 @@ impl Server {
 
     /// Of one that waits to be taken in: where a member serves HTTP that it is connected to.
     pub fn met_http(&self) -> Option<String> {
-        let waits = self.options.join && self.core.replica.role() == Role::Joining;
+        let waits = self.options.join && self.core.group.replica.role() == Role::Joining;
         let member = self.core.left_out_by().filter(|_| waits)?;
         let info = self.links.info(member)?;
         (!self.core.has_left()).then(|| info.http.clone())
@@ -118,7 +121,7 @@ impl Server {
 
     /// A new cluster begins once all its initial members are connected: who is not?
     fn missing_for_a_beginning(&self) -> Option<String> {
-        let begins = !self.options.join && self.core.replica.membership().members.is_empty();
+        let begins = !self.options.join && self.core.group.replica.membership().members.is_empty();
         let missing: Vec<String> = self
             .options
             .members

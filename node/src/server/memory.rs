@@ -3,7 +3,6 @@
 use super::administration::Waiting;
 use super::clients::Said;
 use super::core::{Core, Origin, Routed};
-use super::plane::Plane;
 use super::{Server, answers};
 use crate::admin::AdminError;
 use quorumwire_control::Refusal;
@@ -32,7 +31,7 @@ impl Core {
             self.limit_is_on_its_way();
         }
         if command.shows_time() {
-            self.want_exact_time();
+            self.group.want_exact_time();
         }
         self.write(origin, command.encoded_bytes(), |buffer| {
             command.encode(buffer);
@@ -41,27 +40,25 @@ impl Core {
 
     /// Before such a command goes into the log.
     pub fn limit_is_on_its_way(&mut self) {
-        if self.leads() {
-            self.begin_term();
-            self.is_limit_changing = true;
+        if self.group.leads() {
+            self.group.begin_term();
+            self.limit_changed_in = Some(self.group.clock.term);
             self.lend_to_plane();
         }
     }
 
-    /// What a term that we lead begins with: a change may wait since the last fast term. What is in the log
-    /// already is applied before the plane takes any `set`.
-    pub fn forget_limit_on_its_way(&mut self) {
-        let waits = |plane: &Plane| {
-            let mut waiting = plane.log.waiting();
-            waiting.any(|submission| Command::is_memory(&submission.payload))
-        };
-        self.is_limit_changing = self.plane.as_ref().is_some_and(waits);
-    }
-
     /// Whether a plain `set` is stored for certain, once it is committed.
     pub fn stores_every_set(&self) -> bool {
-        let has_limit = self.store.inner().memory_limit().bytes != 0;
-        !has_limit && !self.is_limit_changing && self.applied >= self.term_start
+        let has_limit = self.group.store.inner().memory_limit().bytes != 0;
+        !has_limit && !self.is_limit_changing() && self.group.applied >= self.group.term_start
+    }
+
+    /// Whether a change of the limit was put into the log in this term, or may be: one may have waited since the last
+    /// fast term. What was in the log when the term began is applied before the plane takes any `set`.
+    fn is_limit_changing(&self) -> bool {
+        let term = self.group.clock.term;
+        let changed = |it: Term| it == term || self.group.carried_over;
+        self.limit_changed_in.is_some_and(changed)
     }
 }
 
@@ -72,8 +69,8 @@ impl Server {
         change: MemoryChange,
         answer: oneshot::Sender<Result<(), AdminError>>,
     ) {
-        if !self.core.leads() {
-            let leader = self.core.replica.leader();
+        if !self.core.group.leads() {
+            let leader = self.core.group.replica.leader();
             let error = AdminError::Refused(Refusal::NotLeader { leader });
             answer.send(Err(error)).ok(); // gone: whoever asked has stopped waiting
             return;
@@ -96,7 +93,7 @@ impl Server {
             return;
         };
         let (core, option) = (&mut self.core, &mut self.memory_option);
-        let found = core.store.inner().memory_limit();
+        let found = core.group.store.inner().memory_limit();
         let wanted = MemoryLimit {
             is_set: true,
             bytes,
@@ -112,12 +109,12 @@ impl Server {
                 "the cluster's memory limit differs from the one in this server's options"
             );
         }
-        let term = core.replica.term();
-        let is_current = core.leads() && core.applied >= core.term_start;
+        let term = core.group.replica.term();
+        let is_current = core.group.leads() && core.group.applied >= core.group.term_start;
         if found.is_set || !is_current || option.asked_in == Some(term) {
             return;
         }
-        let used = core.store.inner().stats().limited_bytes;
+        let used = core.group.store.inner().stats().limited_bytes;
         if deletes_at_once(wanted, used) {
             if !std::mem::replace(&mut option.is_loss_told, true) {
                 tracing::error!(

@@ -3,6 +3,7 @@
 use super::clients::{Connection, Said};
 use super::core::{Forward, Origin, REQUEST_TIMEOUT};
 use super::links::LinkEvent;
+use super::plane::Plane;
 use super::{Server, reads};
 use bytes::Bytes;
 use quorumwire_control::{Input, Message, Peer};
@@ -18,12 +19,12 @@ impl Server {
         for event in events.drain(..) {
             match event {
                 LinkEvent::Up(peer, promise) => {
-                    self.core.step(Input::PeerUp(peer, promise));
+                    self.core.group.step(Input::PeerUp(peer, promise));
                     self.learn_plane_of(peer);
-                    self.core.stalled = true;
+                    self.core.group.stalled = true;
                 }
                 LinkEvent::Down(peer) => {
-                    self.core.step(Input::PeerDown(peer));
+                    self.core.group.step(Input::PeerDown(peer));
                     self.fail_forwards(|forward| forward.to == peer);
                 }
                 LinkEvent::Message {
@@ -49,14 +50,14 @@ impl Server {
         let id = peer.id;
         let address = self.links.info(id).and_then(|info| info.plane);
         let has_plane = address.is_some();
-        if let Some(plane) = &mut self.core.plane {
-            plane.log.set_address(id, address);
-            self.core.step(Input::PlanePeer { id, has_plane });
+        if let Some(plane) = &mut self.core.group.plane {
+            plane.set_address(id, address);
+            self.core.group.step(Input::PlanePeer { id, has_plane });
         }
     }
 
     fn take_message(&mut self, from: Peer, message: PeerMessage, attachment: Bytes) {
-        if message.group != self.core.group.0 {
+        if message.group != self.core.group.id.0 {
             self.counters.unknown_group += 1;
             return;
         }
@@ -76,7 +77,7 @@ impl Server {
             Some(Body::FastTermKey(key)) => self.core.take_term_key(from, message.term, &key),
             Some(Body::ForwardReply(reply)) => self.take_forward_reply(from, &reply, &attachment),
             Some(_) | None => match Message::from_proto(message, attachment) {
-                Ok(message) => self.core.step(Input::Message { from, message }),
+                Ok(message) => self.core.group.step(Input::Message { from, message }),
                 Err(error) => {
                     self.core.counters.malformed_messages += 1;
                     tracing::debug!(replica = from.id.0, %error, "message ignored");
@@ -118,7 +119,7 @@ impl Server {
             }
             ForwardOutcome::Busy if forward.is_read => {
                 self.send_read_again(reply.request, &forward);
-                self.core.stalled = true; // not at once, which would be as much in vain
+                self.core.group.stalled = true; // not at once, which would be as much in vain
             }
             ForwardOutcome::Busy => {
                 self.refuse_here(forward.origin, Reason::Busy);
@@ -135,7 +136,7 @@ impl Server {
 
     /// Says nothing of the terms since: it may lead again.
     fn hear_not_leader(&mut self, from: Peer, forward: &Forward) {
-        if forward.term == self.core.replica.term() {
+        if forward.term == self.core.group.replica.term() {
             self.core.not_leader = Some(from);
         }
     }
@@ -204,7 +205,7 @@ impl Server {
 
     /// Answers requests that have waited for too long.
     pub fn time_out_requests(&mut self) {
-        let now = self.core.now;
+        let now = self.core.group.now;
         self.core.forget_late_reads();
         self.give_up_left_behind();
         for id in self.clients.take_late(now, REQUEST_TIMEOUT) {
@@ -216,16 +217,17 @@ impl Server {
             self.clients.attend(id);
         }
         let is_late = |at: quorumwire_control::Now| now.0.saturating_sub(at.0) > REQUEST_TIMEOUT;
-        for late in self.core.proposals.take_late(is_late) {
+        for late in self.core.group.proposals.take_late(is_late) {
             self.fail_proposal(&late);
         }
         while self
             .core
+            .group
             .plane
             .as_ref()
-            .is_some_and(|it| it.log.waits_since().is_some_and(is_late))
+            .is_some_and(|it| it.waits_since().is_some_and(is_late))
         {
-            if let Some(late) = self.core.plane.as_mut().and_then(|it| it.log.take_back()) {
+            if let Some(late) = self.core.group.plane.as_mut().and_then(Plane::take_back) {
                 self.refuse_submission(&late);
             }
         }
@@ -261,14 +263,14 @@ impl Server {
     /// committed when this process started is applied, and this life of the replica is a member that votes, or never
     /// shall. A new life is none of the first for a while, and counts for nothing then.
     pub fn is_ready(&self) -> bool {
-        let own = self.core.replica.membership().member(self.options.id);
+        let own = self.core.group.replica.membership().member(self.options.id);
         let is_full = own
             .is_some_and(|it| it.incarnation == self.incarnation && it.role != MemberRole::Joining);
         // A leader that is about to be removed serves until that is committed.
-        (is_full || self.core.leads())
-            && self.core.replica.leader().is_some()
-            && self.core.applied >= self.ready_once_applied
-            && self.core.applied > Index(0)
+        (is_full || self.core.group.leads())
+            && self.core.group.replica.leader().is_some()
+            && self.core.group.applied >= self.ready_once_applied
+            && self.core.group.applied > Index(0)
             && self.draining_since.is_none()
     }
 }

@@ -23,7 +23,7 @@ impl Core {
         output: &mut Vec<u8>,
     ) -> MetaRead {
         let before = output.len();
-        let store = self.store.inner();
+        let store = self.group.store.inner();
         store.answer(read, output);
         if output[before..] == *reply::MUST_WRITE {
             output.truncate(before);
@@ -48,7 +48,7 @@ impl Core {
             return;
         }
         let (mut keys, mut hits) = (0, 0);
-        let store = self.store.inner();
+        let store = self.group.store.inner();
         read.for_each_key(|key| {
             keys += 1;
             hits += u64::from(store.get(key).is_some());

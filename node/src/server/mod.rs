@@ -5,7 +5,6 @@ mod addresses;
 mod administration;
 mod alike;
 mod answers;
-mod apply;
 mod asks;
 mod attention;
 mod backups;
@@ -30,7 +29,6 @@ mod in_flight;
 mod journal;
 mod left_out;
 mod links;
-mod log_time;
 mod member_mark;
 mod memory;
 mod messages;
@@ -82,7 +80,7 @@ use crate::service_manager::ServiceManager;
 use crate::tls::Expiry;
 use mio::{Events, Poll, Token};
 use quorumwire_control::{Entry, Input, Now, Output, Ticket};
-use quorumwire_interfaces::{GroupId, Incarnation, Index, LogTime};
+use quorumwire_interfaces::{GroupId, Incarnation, Index};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -92,7 +90,6 @@ use std::thread;
 use std::time::Duration;
 
 pub use self::core::Application;
-pub use apply::{apply, commands_of};
 #[cfg(test)]
 pub use member_mark::holder_of_restored;
 pub use member_mark::mark_as_restored;
@@ -149,10 +146,6 @@ struct Server {
     carrying: Vec<Output>,
     applying: Vec<Entry>,
     reply: Vec<u8>,
-    /// Everything up to here may be applied.
-    committed: Index,
-    log_time: LogTime,
-    bytes_since_snapshot: u64,
     /// The last snapshot failed; when to try again.
     snapshot_retry_at: Option<Now>,
     ready_once_applied: Index,
@@ -243,8 +236,8 @@ impl Server {
 
     /// Whether a plane makes the log grow without this process.
     fn log_grows_by_itself(&self) -> bool {
-        let runs_by_itself = |plane: &Plane| plane.log.look_within.is_some();
-        self.core.plane.as_ref().is_some_and(runs_by_itself)
+        let runs_by_itself = |plane: &Plane| plane.look_within.is_some();
+        self.core.group.plane.as_ref().is_some_and(runs_by_itself)
     }
 
     fn take_events(&mut self, events: &mut Events, timeout: Duration) -> io::Result<()> {
@@ -260,7 +253,7 @@ impl Server {
     fn turn(&mut self, events: &Events) -> anyhow::Result<()> {
         let begun = clock::now();
         debug_assert!(self.core.effects.is_empty(), "each turn leaves none");
-        self.core.now = begun;
+        self.core.group.now = begun;
         self.budget.begin_turn();
         self.links.begin_turn(begun);
         self.clients.begin_turn(begun);
@@ -287,8 +280,8 @@ impl Server {
         self.show_links();
         // What was read came before this moment: a leader's lease counts from before it was asked for,
         // a voter's loyalty from after it heard.
-        self.core.now = clock::now();
-        self.core.look_at_wall_clock();
+        self.core.group.now = clock::now();
+        self.core.group.look_at_wall_clock(clock::wall());
         self.note_own_pause();
         self.core.poll_plane();
         self.take_link_events();
@@ -297,12 +290,12 @@ impl Server {
         }
         self.clients.let_overdrawn_in();
         self.ask_read_indexes();
-        if self.core.replica.next_wake() <= self.core.now {
-            self.core.step(Input::Timeout);
+        if self.core.group.replica.next_wake() <= self.core.group.now {
+            self.core.group.step(Input::Timeout);
         }
         self.serve_clients();
         self.poll_datagrams();
-        if self.has_backlog() {
+        if self.core.group.has_backlog() {
             self.apply_some();
         }
         if self.core.has_late_reads {
@@ -311,15 +304,15 @@ impl Server {
         if self.core.searches.are_under_way() {
             self.search_some();
         }
-        self.core.tick_if_time_is_awaited();
+        self.core.group.tick_if_time_is_awaited();
         self.submit_to_plane();
         self.carry_out_all()?;
         self.free_plane();
-        if self.core.now >= self.next_housekeeping {
+        if self.core.group.now >= self.next_housekeeping {
             self.housekeeping()?;
         }
         self.carry_out_effects();
-        self.links.write(self.core.now, &mut self.link_events);
+        self.links.write(self.core.group.now, &mut self.link_events);
         self.show_links();
         self.answer_asks();
         self.serve_clients(); // answers made in this turn
@@ -328,7 +321,7 @@ impl Server {
         }
         self.carry_out_effects(); // before connections are read again
         let ended = clock::now();
-        let (last_index, by_itself) = (self.core.last_index(), self.log_grows_by_itself());
+        let (last_index, by_itself) = (self.core.group.last_index(), self.log_grows_by_itself());
         self.busy_poll.turned(ended, asked, last_index, by_itself);
         let took = ended.0.saturating_sub(begun.0);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -338,7 +331,7 @@ impl Server {
 
     /// Has clients' requests taken in; before that, answers what others have just confirmed.
     fn let_askers_in(&mut self) -> anyhow::Result<()> {
-        if self.core.has_unflushed() {
+        if self.core.group.has_unflushed() {
             self.carry_out_all()?;
         }
         let has_answers = self.clients.queue_len() > 0;
@@ -351,11 +344,11 @@ impl Server {
 
     /// Time in which this process could not listen says nothing about others.
     fn note_own_pause(&mut self) {
-        if let Some(pause) = self.attention.listens(self.core.now, clock::worked()) {
+        if let Some(pause) = self.attention.listens(self.core.group.now, clock::worked()) {
             let counters = &mut self.counters;
             counters.pauses += 1;
             counters.pauses_ms += u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-            self.core.step(Input::StoodStill(pause));
+            self.core.group.step(Input::StoodStill(pause));
             self.clients.forgive(pause);
         }
     }
@@ -369,30 +362,38 @@ impl Server {
             || self.core.has_late_reads
             || self.core.searches.are_under_way()
             || self.front.asks.are_due()
-            || self.has_backlog()
+            || self.core.group.has_backlog()
             || !self.link_events.is_empty()
-            || self.core.has_unflushed()
-            || self.core.plane_has_more()
+            || self.core.group.has_unflushed()
+            || self.core.group.plane_has_more()
             || self.links.has_more()
             || self.datagrams.as_ref().is_some_and(|it| it.has_more);
         if busy {
             return Duration::ZERO;
         }
         let now = clock::now();
-        let wake = self.core.replica.next_wake().min(self.next_housekeeping);
+        let wake = self
+            .core
+            .group
+            .replica
+            .next_wake()
+            .min(self.next_housekeeping);
         let look_within = self
             .core
+            .group
             .plane
             .as_ref()
-            .and_then(|plane| plane.log.look_within);
+            .and_then(|plane| plane.look_within);
         let until_wake = wake.0.saturating_sub(now.0);
         look_within.map_or(until_wake, |within| within.min(until_wake))
     }
 
     /// What the other threads have finished or ask for.
     fn take_completions(&mut self) -> anyhow::Result<()> {
-        if let Some(ticket) = self.core.journal.take_persisted()? {
-            self.core.step(Input::Persisted(ticket));
+        let persisted = self.core.journal.take_persisted()?;
+        self.core.group.is_full = self.core.journal.is_full();
+        if let Some(ticket) = persisted {
+            self.core.group.step(Input::Persisted(ticket));
         }
         self.take_snapshot_events()?;
         while let Ok(request) = self.admin.try_recv() {
@@ -403,7 +404,7 @@ impl Server {
 
     /// What is to be done every now and then.
     fn housekeeping(&mut self) -> anyhow::Result<()> {
-        let now = self.core.now;
+        let now = self.core.group.now;
         self.carry_out_effects();
         self.clients.accept(now); // those that failed before, such as for want of a descriptor
         self.clients.time_out_handshakes(now);
@@ -426,7 +427,7 @@ impl Server {
             self.reload_tls();
         }
         self.warn_of_expiry();
-        self.core.tick_if_deadline_passed();
+        self.core.group.tick_if_deadline_passed();
         self.core.watch_commits_and_clock();
         self.refuse_overdue_reads();
         self.hand_over_if_disk_full();
@@ -435,11 +436,11 @@ impl Server {
         self.time_out_requests();
         self.time_out_datagrams();
         self.give_states();
-        if std::mem::take(&mut self.core.stalled) {
+        if std::mem::take(&mut self.core.group.stalled) {
             self.clients.attend_all();
         }
         let is_retry_due = self.snapshot_retry_at.is_some_and(|at| at <= now);
-        if is_retry_due || self.bytes_since_snapshot > self.options.snapshot_log_bytes {
+        if is_retry_due || self.core.group.bytes_since_snapshot > self.options.snapshot_log_bytes {
             self.take_snapshot();
         }
         Ok(())

@@ -2,12 +2,13 @@
 use super::budget::{Budget, Purpose};
 use super::clients::ConnectionId;
 use super::clock;
-use super::core::{Core, Gate, Origin, PeerRead, REQUEST_TIMEOUT, Reader};
+use super::core::{Core, Origin, PeerRead, REQUEST_TIMEOUT, Reader};
 use super::meta_reads::MetaRead;
 use super::redis;
 use super::searches::Answered;
 use bytes::Bytes;
 use quorumwire_control::Peer;
+use quorumwire_group::Gate;
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::memcached::{Asked, Read, reply};
 use quorumwire_wire::peer;
@@ -25,7 +26,7 @@ impl Core {
             return;
         };
         let (from, request, line) = (*from, *request, line.clone());
-        match self.gate_granted(index, true, &line) {
+        match self.group.gate_granted(index, true, &line) {
             Gate::Wait(index) => self.waiting_for_apply.push((index, reader)),
             Gate::Overdue => self.refuse_overdue(from, request),
             Gate::Open | Gate::NoLease | Gate::NotLeader => {
@@ -78,7 +79,7 @@ impl Core {
                 }
             }
             Some(read) if matches!(read.asked(), Asked::Items { .. }) => {
-                self.store.query(&line, &mut answer);
+                self.group.store.query(&line, &mut answer);
                 self.count_read(&read);
             }
             Some(read) => {
@@ -108,7 +109,7 @@ impl Core {
 
     /// Followers have given these reads up.
     pub fn forget_late_reads(&mut self) {
-        let now = self.now;
+        let now = self.group.now;
         let is_wanted = |reader: &Reader| match reader {
             Reader::Peer(read) => now.0.saturating_sub(read.at.0) <= REQUEST_TIMEOUT,
             Reader::Client(_) | Reader::Datagram(_) => true,

@@ -25,9 +25,11 @@ pub struct Opened {
     pub runs: Option<String>,
 }
 
-pub struct Plane {
-    /// What carries the log.
-    pub log: quorumwire_group::Plane<Origin, dyn DataPlane>,
+/// A data plane with what is on the way to it and from it.
+pub type Plane = quorumwire_group::Plane<Origin, dyn DataPlane>;
+
+/// What this server keeps of a plane beside what the group does.
+pub struct Hosting {
     /// As options and status call it.
     pub name: &'static str,
     /// Why it is this one.
@@ -53,25 +55,26 @@ struct Questions {
     not_authentic: u64,
 }
 
-impl Plane {
-    pub fn new(
-        place: Box<dyn DataPlane>,
-        name: &'static str,
-        address: String,
-        group: GroupId,
-        held: bool,
-        first_sequence: u64,
-    ) -> Self {
-        let options = PlaneOptions {
-            group,
-            address: address.parse().ok(),
-            held,
-            first_sequence,
-            waiting_bytes_max: WAITING_BYTES_MAX,
-            work_of: |command| Command::decode(command).map_or(0, |it| it.work_max()),
-        };
+/// What a plane is told when it is made.
+pub fn plane_options(
+    group: GroupId,
+    address: &str,
+    held: bool,
+    first_sequence: u64,
+) -> PlaneOptions {
+    PlaneOptions {
+        group,
+        address: address.parse().ok(),
+        held,
+        first_sequence,
+        waiting_bytes_max: WAITING_BYTES_MAX,
+        work_of: |command| Command::decode(command).map_or(0, |it| it.work_max()),
+    }
+}
+
+impl Hosting {
+    pub fn new(name: &'static str, address: String) -> Self {
         Self {
-            log: quorumwire_group::Plane::new(place, options),
             name,
             choice: None,
             fault_told: None,
@@ -84,8 +87,8 @@ impl Plane {
     }
 
     /// Tells clients that have asked for it the cluster's lineage; `was_listed`: the members name this replica.
-    pub fn tell_lineage(&mut self, was_listed: bool) {
-        for question in std::mem::take(&mut self.log.brought.questions) {
+    pub fn tell_lineage(&mut self, plane: &mut Plane, was_listed: bool) {
+        for question in std::mem::take(&mut plane.brought.questions) {
             let keys = self.from_file.as_ref().map(ClusterKeys::of_clients_files);
             let answer = keys.and_then(|keys| lineage::tell(&keys, &question.bytes, self.lineage));
             match answer {
@@ -93,66 +96,61 @@ impl Plane {
                 Some(_) if !was_listed => self.questions.not_listed += 1,
                 Some(answer) => {
                     self.questions.told += 1;
-                    self.log.send_foreign(question.from, &answer);
+                    plane.send_foreign(question.from, &answer);
                 }
             }
         }
     }
 
     /// Takes the keys of the secret file; of those only what is clients', where replicas agree on theirs.
-    pub fn set_keys(&mut self, keys: &ClusterKeys) {
+    pub fn set_keys(&mut self, plane: &mut Plane, keys: &ClusterKeys) {
         self.from_file = Some(keys.clone());
-        self.give_keys();
+        self.give_keys(plane);
     }
 
     /// Replicas sign with this from now on, whatever the secret file says.
-    pub fn agree(&mut self, between_replicas: PlaneKeyPair) {
+    pub fn agree(&mut self, plane: &mut Plane, between_replicas: PlaneKeyPair) {
         self.agreed = Some(between_replicas);
-        self.give_keys();
+        self.give_keys(plane);
     }
 
     /// The log says which cluster it is. Not while engaged: members are changed in software only.
-    pub fn set_lineage(&mut self, lineage: Lineage) {
+    pub fn set_lineage(&mut self, plane: &mut Plane, lineage: Lineage) {
         if self.lineage != lineage {
             self.lineage = lineage;
-            self.give_keys();
+            self.give_keys(plane);
         }
     }
 
-    fn give_keys(&mut self) {
+    fn give_keys(&self, plane: &mut Plane) {
         let Some(from_file) = &self.from_file else {
             return;
         };
         let from_file = from_file.for_planes(self.lineage);
         let cluster = self.agreed.unwrap_or(from_file.cluster);
-        self.log.place_mut().set_keys(&PlaneKeys {
+        plane.place_mut().set_keys(&PlaneKeys {
             cluster,
             clients: from_file.clients,
         });
     }
 
     /// Whether the plane runs now as it was asked to.
-    pub fn engage(&mut self, engage: &Engage) -> bool {
-        let Err(error) = self.log.engage(engage) else {
+    pub fn engage(&mut self, plane: &mut Plane, engage: &Engage) -> bool {
+        let Err(error) = plane.engage(engage) else {
             return true;
         };
         // A fault is told once, not with every try.
-        if !self.tell_fault() {
+        if !self.tell_fault(plane) {
             let term = engage.term.0;
             tracing::warn!(?error, term, "the data plane was not engaged");
         }
         false
     }
 
-    /// What keeps the plane from running.
-    pub fn fault(&self) -> Option<&str> {
-        self.log.place().fault()
-    }
-
     /// Tells people, once, when something begins to keep the plane from running and when that has passed.
     /// Whether something does now.
-    pub fn tell_fault(&mut self) -> bool {
-        let fault = self.log.place().fault();
+    pub fn tell_fault(&mut self, plane: &Plane) -> bool {
+        let fault = plane.place().fault();
         if fault != self.fault_told.as_deref() {
             if let Some(fault) = fault {
                 tracing::error!(fault, "the data plane cannot run");
@@ -165,15 +163,15 @@ impl Plane {
     }
 
     /// The plane's own counters, named for a report.
-    pub fn counters(&self) -> BTreeMap<String, u64> {
+    pub fn counters(&self, plane: &Plane) -> BTreeMap<String, u64> {
         let mut counters = BTreeMap::new();
-        self.log.place().counters(&mut |name, count| {
+        plane.place().counters(&mut |name, count| {
             counters.insert(format!("plane_{name}"), count);
         });
-        let (entries, commands) = self.log.bundles();
+        let (entries, commands) = plane.bundles();
         counters.insert("plane_bundles".to_owned(), entries);
         counters.insert("plane_commands_bundled".to_owned(), commands);
-        let dropped = self.log.foreign_dropped();
+        let dropped = plane.foreign_dropped();
         let foreign = [
             ("plane_lineage_told", self.questions.told),
             (

@@ -1,5 +1,6 @@
 //! What the plane may do for memcached clients by itself: which answers it has, until when the lease holds, and
 //! whether a write may go into the log without this server's doing.
+use super::clock;
 use super::core::Core;
 use quorumwire_interfaces::{MemcachedLeave, Term};
 use quorumwire_kv::memcached::{Asked, Read, reply};
@@ -20,45 +21,45 @@ pub struct Lent {
 impl Core {
     /// Shows the plane what has been applied, and says what it may do until the next turn ends.
     pub fn lend_to_plane(&mut self) {
-        if !self.leads_fast_term() {
+        if !self.group.leads_fast_term() {
             if self.lent.term.take().is_some() {
-                self.store.inner_mut().follow_changes(false);
+                self.group.store.inner_mut().follow_changes(false);
             }
             return;
         }
-        self.begin_term();
-        self.look_at_wall_clock();
-        let term = self.replica.term();
+        self.group.begin_term();
+        self.group.look_at_wall_clock(clock::wall());
+        let term = self.group.replica.term();
         let sets_until = self.sets_until();
         let reads_until = self.reads_until();
-        let (Some(plane), lent) = (&mut self.plane, &mut self.lent) else {
+        let (Some(plane), lent) = (&mut self.group.plane, &mut self.lent) else {
             return;
         };
-        let bytes_max = plane.log.place().answer_bytes_max();
+        let bytes_max = plane.place().answer_bytes_max();
         if bytes_max > 0 && lent.reads && lent.term != Some(term) {
-            plane.log.place_mut().forget_answers();
-            self.store.inner_mut().follow_changes(true);
+            plane.place_mut().forget_answers();
+            self.group.store.inner_mut().follow_changes(true);
             lent.term = Some(term);
         }
         let answer = &mut lent.answer;
-        self.store
+        self.group
+            .store
             .inner_mut()
             .take_changes(&mut |changed| match changed {
-                Changed::Everything => plane.log.place_mut().forget_answers(),
+                Changed::Everything => plane.place_mut().forget_answers(),
                 Changed::Item(key, _) if !key.is_text() => {} // no plain `get` names it
                 Changed::Item(key, item) => {
                     let is_known = put_answer(answer, key, item, bytes_max);
                     plane
-                        .log
                         .place_mut()
                         .keep_answer(key.bytes(), is_known.then_some(answer));
                 }
             });
         // After the answers, which show everything up to here.
-        plane.log.place_mut().allow_memcached(&MemcachedLeave {
+        plane.place_mut().allow_memcached(&MemcachedLeave {
             sets_until,
             reads_until,
-            applied: self.applied,
+            applied: self.group.applied,
         });
     }
 
@@ -71,21 +72,20 @@ impl Core {
         let (Some(key), None) = (keys.next(), keys.next()) else {
             return;
         };
-        if self.lent.term != Some(self.replica.term()) {
+        if self.lent.term != Some(self.group.replica.term()) {
             return;
         }
-        let (Some(plane), lent) = (&mut self.plane, &mut self.lent) else {
+        let (Some(plane), lent) = (&mut self.group.plane, &mut self.lent) else {
             return;
         };
-        let item = self.store.inner().lasting(key);
+        let item = self.group.store.inner().lasting(key);
         if put_answer(
             &mut lent.answer,
             key,
             item,
-            plane.log.place().answer_bytes_max(),
+            plane.place().answer_bytes_max(),
         ) {
             plane
-                .log
                 .place_mut()
                 .keep_answer(key.bytes(), Some(&lent.answer));
         }
@@ -93,17 +93,20 @@ impl Core {
 
     /// A write must not be taken for older than something whose time has come: then the log says so first.
     fn sets_until(&self) -> Duration {
-        if self.draining || self.journal.is_full() || !self.stores_every_set() {
+        if self.draining || self.group.is_full || !self.stores_every_set() {
             return Duration::ZERO;
         }
-        let next = self.store.next_deadline();
-        next.map_or(Duration::MAX, |deadline| self.clock.earliest(deadline))
+        let next = self.group.store.next_deadline();
+        next.map_or(Duration::MAX, |deadline| {
+            self.group.clock.earliest(deadline)
+        })
     }
 
     fn reads_until(&self) -> Duration {
         // What earlier leaders answered lies before our term's first entry. No time changes what the plane has.
-        let is_current = self.applied >= self.term_start;
+        let is_current = self.group.applied >= self.group.term_start;
         let until = self
+            .group
             .replica
             .lease_until()
             .filter(|_| is_current && self.lent.reads);

@@ -1,14 +1,16 @@
 //! What the server makes of a plane that has no room, and of one that is being stopped. The plane is a
 //! few lines here, so that the moments between which others cannot step are held still.
 use super::*;
-use crate::server::core::Gate;
-use crate::server::core::Proposal;
+use crate::server::core::{Proposal, Routed};
 use crate::server::journal::Journal;
+use crate::server::plane::plane_options;
 use bytes::Bytes;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
+use quorumwire_group::Gate;
 use quorumwire_interfaces::{
-    Applied, DataPlane, EntryKind, GroupId, Incarnation, Limits, Lineage, LogTime, MemcachedLeave,
-    PlaneEntry, PlaneEvent, PlaneKeys, ReplicaId, StateMachine as _, Term,
+    Applied, Command, DataPlane, EntryKind, GroupId, Incarnation, Limits, Lineage, LogTime,
+    MemcachedLeave, PlaneEntry, PlaneError, PlaneEvent, PlaneKeys, ReplicaId, StateMachine as _,
+    Term,
 };
 use quorumwire_kv::memcached::{Parsed, Request, parse};
 use quorumwire_kv::{Command as Write, MemoryChange};
@@ -253,7 +255,7 @@ fn core_from(config: Config, stored: Stored) -> Core {
 fn plane_of(alone: &Alone, held: bool) -> Plane {
     let address = "127.0.0.1:1".to_owned();
     let place = Box::new(alone.clone());
-    Plane::new(place, "alone", address, GroupId(0), held, 0)
+    Plane::new(place, plane_options(GroupId(0), &address, held, 0))
 }
 
 /// A group of one that leads a software term, and has applied the beginning of it.
@@ -263,12 +265,12 @@ pub fn leader_of_one() -> Core {
         ..config()
     });
     for _ in 0..BEGINNING_HEARTBEATS_MAX {
-        core.now.0 += HEARTBEAT;
-        core.step(Input::Timeout);
-        core.applied = carry_out(&mut core).max(core.applied);
-        core.step(Input::Applied(core.applied));
-        if core.leads() && core.applied > Index(0) {
-            core.begin_term();
+        core.group.now.0 += HEARTBEAT;
+        core.group.step(Input::Timeout);
+        core.group.applied = carry_out(&mut core).max(core.group.applied);
+        core.group.step(Input::Applied(core.group.applied));
+        if core.group.leads() && core.group.applied > Index(0) {
+            core.group.begin_term();
             return core;
         }
     }
@@ -279,14 +281,15 @@ pub fn leader_of_one() -> Core {
 pub fn fast_leader() -> (Core, Alone) {
     let mut core = core_of_one();
     let alone = Alone::default();
-    core.plane = Some(plane_of(&alone, false));
+    core.group.plane = Some(plane_of(&alone, false));
+    core.hosting = Some(Hosting::new("alone", "127.0.0.1:1".to_owned()));
     for _ in 0..BEGINNING_HEARTBEATS_MAX {
-        core.now.0 += HEARTBEAT;
-        core.step(Input::Timeout);
-        core.applied = carry_out(&mut core).max(core.applied);
-        core.step(Input::Applied(core.applied));
-        if core.leads_fast_term() {
-            core.begin_term();
+        core.group.now.0 += HEARTBEAT;
+        core.group.step(Input::Timeout);
+        core.group.applied = carry_out(&mut core).max(core.group.applied);
+        core.group.step(Input::Applied(core.group.applied));
+        if core.group.leads_fast_term() {
+            core.group.begin_term();
             return (core, alone);
         }
     }
@@ -297,11 +300,13 @@ pub fn fast_leader() -> (Core, Alone) {
 pub fn carry_out(core: &mut Core) -> Index {
     let mut committed = Index(0);
     loop {
-        core.replica.flush(core.now, &mut core.outputs);
-        if core.outputs.is_empty() {
+        core.group
+            .replica
+            .flush(core.group.now, &mut core.group.outputs);
+        if core.group.outputs.is_empty() {
             return committed;
         }
-        for output in std::mem::take(&mut core.outputs) {
+        for output in std::mem::take(&mut core.group.outputs) {
             match output {
                 Output::Persist {
                     ticket,
@@ -309,12 +314,12 @@ pub fn carry_out(core: &mut Core) -> Index {
                     entries,
                 } => {
                     let done = core.journal.persist(ticket, hard_state, &entries).unwrap();
-                    core.step(Input::Persisted(done.unwrap()));
+                    core.group.step(Input::Persisted(done.unwrap()));
                 }
                 Output::Committed(upto) => committed = committed.max(upto),
                 Output::PlanePersisted(upto) => {
-                    let plane = core.plane.as_mut().unwrap();
-                    plane.log.set_persisted(upto).unwrap();
+                    let plane = core.group.plane.as_mut().unwrap();
+                    plane.set_persisted(upto).unwrap();
                 }
                 Output::Engage(engage) => core.engage_plane(&engage),
                 Output::Disengage(reason) => core.disengage_plane(reason),
@@ -344,20 +349,20 @@ fn write(core: &mut Core, number: u64) -> Routed {
 
 fn index_of(core: &Core, number: u64) -> Option<Index> {
     let its = |proposal: &&Proposal| proposal.origin == Origin::Datagram(number);
-    core.proposals.iter().find(its).map(|it| it.index)
+    core.group.proposals.iter().find(its).map(|it| it.index)
 }
 
 /// Else a promise would begin before the leader was heard, and end before the leader thinks it does.
 #[test]
 fn what_a_plane_has_heard_was_heard_before_now() {
     let (mut core, alone) = fast_leader();
-    let before = core.now;
+    let before = core.group.now;
     core.poll_plane();
     let polled_at = alone.0.lock().unwrap().polled_at.expect("polled");
-    assert!(before < polled_at && polled_at <= core.now);
-    core.now = before;
+    assert!(before < polled_at && polled_at <= core.group.now);
+    core.group.now = before;
     core.disengage_plane(LeaveReason::Transfer);
-    assert!(polled_at <= core.now);
+    assert!(polled_at <= core.group.now);
 }
 
 /// Else it would wait until something else happens: its round begins when the replica is flushed.
@@ -369,35 +374,35 @@ fn a_read_that_takes_a_round_is_not_left_lying() {
         ..config()
     });
     for _ in 0..BEGINNING_HEARTBEATS_MAX {
-        core.now.0 += HEARTBEAT;
-        core.step(Input::Timeout);
+        core.group.now.0 += HEARTBEAT;
+        core.group.step(Input::Timeout);
         carry_out(&mut core);
-        core.wants_flush = false;
+        core.group.wants_flush = false;
     }
-    assert!(core.leads() && !core.has_unflushed());
+    assert!(core.group.leads() && !core.group.has_unflushed());
     let ticket = core.next_ticket();
     core.read(ticket);
-    assert!(core.outputs.is_empty(), "it takes a round");
-    assert!(core.has_unflushed());
+    assert!(core.group.outputs.is_empty(), "it takes a round");
+    assert!(core.group.has_unflushed());
 }
 
 /// Else it would wait until something else happens: a turn takes requests in once more behind the plane's own part of it.
 #[test]
 fn what_came_after_the_last_submission_is_not_left_lying() {
     let (mut core, alone) = fast_leader();
-    let has_unoffered = |core: &Core| core.plane.as_ref().unwrap().log.has_unoffered();
+    let has_unoffered = |core: &Core| core.group.plane.as_ref().unwrap().has_unoffered();
     alone.0.lock().unwrap().room = 1;
-    core.submit_waiting();
+    core.group.submit_waiting();
     alone.0.lock().unwrap().room = 1;
-    core.plane.as_mut().unwrap().log.has_more = false;
-    assert!(!has_unoffered(&core) && !core.plane_has_more());
+    core.group.plane.as_mut().unwrap().has_more = false;
+    assert!(!has_unoffered(&core) && !core.group.plane_has_more());
     write(&mut core, 1);
-    assert!(has_unoffered(&core) && core.plane_has_more());
-    core.submit_waiting();
+    assert!(has_unoffered(&core) && core.group.plane_has_more());
+    core.group.submit_waiting();
     assert!(!has_unoffered(&core));
     write(&mut core, 2);
-    core.submit_waiting();
-    let log = &core.plane.as_ref().unwrap().log;
+    core.group.submit_waiting();
+    let log = core.group.plane.as_ref().unwrap();
     assert!(!log.is_idle(), "there was no room for it");
     assert!(!log.has_unoffered(), "it waits for room, not for a turn");
 }
@@ -413,7 +418,7 @@ fn what_waits_for_this_replica_is_not_left_lying() {
             id: ReplicaId(id),
             incarnation: Incarnation(1),
         };
-        assert!(plane.engage(&Engage {
+        let engaged = plane.engage(&Engage {
             group: GroupId(0),
             term: Term(1),
             last_index: Index(0),
@@ -423,37 +428,25 @@ fn what_waits_for_this_replica_is_not_left_lying() {
             leader: 0,
             voters: (0..replicas).map(peer).collect(),
             quorum: 1,
-        }));
+        });
+        engaged.unwrap();
         let now = Now(Duration::from_secs(1));
+        plane.enqueue(Bytes::from_static(b"x"), Origin::Datagram(1), now);
         plane
-            .log
-            .enqueue(Bytes::from_static(b"x"), Origin::Datagram(1), now);
-        plane
-            .log
             .submit(
                 Tick::default(),
                 Term(0),
                 &mut quorumwire_group::Proposals::default(),
             )
             .unwrap();
-        assert_eq!(
-            plane.log.has_more, needs_us,
-            "{replicas}, {held}: submitted"
-        );
-        plane.log.poll();
-        assert!(!plane.log.has_more);
-        assert!(
-            plane
-                .log
-                .take_memcached("127.0.0.1:2".parse().unwrap(), b"")
-        );
-        assert_eq!(plane.log.has_more, needs_us, "{replicas}, {held}: taken");
-        plane.log.poll();
-        plane
-            .log
-            .set_persisted(plane.log.registers().last_index)
-            .unwrap();
-        assert_eq!(plane.log.has_more, held, "it is committed");
+        assert_eq!(plane.has_more, needs_us, "{replicas}, {held}: submitted");
+        plane.poll();
+        assert!(!plane.has_more);
+        assert!(plane.take_memcached("127.0.0.1:2".parse().unwrap(), b""));
+        assert_eq!(plane.has_more, needs_us, "{replicas}, {held}: taken");
+        plane.poll();
+        plane.set_persisted(plane.registers().last_index).unwrap();
+        assert_eq!(plane.has_more, held, "it is committed");
     }
 }
 
@@ -461,15 +454,15 @@ fn what_waits_for_this_replica_is_not_left_lying() {
 #[test]
 fn a_tick_that_waited_tells_when_it_leaves() {
     let (mut core, alone) = fast_leader();
-    let begun = core.leader_time_ms();
+    let begun = core.group.leader_time_ms();
     for number in 1..=3 {
-        core.now.0 += Duration::from_millis(50);
+        core.group.now.0 += Duration::from_millis(50);
         assert!(matches!(write(&mut core, number), Routed::Pending));
-        core.submit_waiting();
+        core.group.submit_waiting();
     }
-    core.now.0 += Duration::from_millis(50);
+    core.group.now.0 += Duration::from_millis(50);
     alone.0.lock().unwrap().room = 10;
-    core.submit_waiting();
+    core.group.submit_waiting();
     assert_eq!(alone.0.lock().unwrap().ticks, [begun + 200]);
     assert!(index_of(&core, 3).is_some());
 }
@@ -488,9 +481,9 @@ fn seven_wait(core: &mut Core, alone: &Alone) {
 
 /// Who waits, by the entry (from the first one's index on) and the position in it.
 fn waiting(core: &Core) -> Vec<(u64, u16, Origin)> {
-    let first = core.proposals.iter().next().unwrap().index.0;
+    let first = core.group.proposals.iter().next().unwrap().index.0;
     let place = |it: &Proposal| (it.index.0 - first, it.position, it.origin);
-    core.proposals.iter().map(place).collect()
+    core.group.proposals.iter().map(place).collect()
 }
 
 /// What waits when there is room again shares entries, and each command has somebody who waits.
@@ -503,8 +496,8 @@ fn commands_that_wait_share_entries_and_keep_their_order() {
     for (room, left) in [(2, 4), (2, 0)] {
         let before = alone.0.lock().unwrap().given.len();
         alone.0.lock().unwrap().room = room;
-        core.submit_waiting();
-        assert_eq!(core.plane.as_ref().unwrap().log.waiting().count(), left);
+        core.group.submit_waiting();
+        assert_eq!(core.group.plane.as_ref().unwrap().waiting().count(), left);
         for (kind, payload) in &alone.0.lock().unwrap().given[before..] {
             if *kind == EntryKind::Tick {
                 continue;
@@ -524,7 +517,8 @@ fn commands_that_wait_share_entries_and_keep_their_order() {
     let expected = (1..).zip(places);
     let expected = expected.map(|(number, (entry, at))| (entry, at, Origin::Datagram(number)));
     assert_eq!(waiting(&core), expected.collect::<Vec<_>>());
-    let counters = core.plane.as_ref().unwrap().counters();
+    let (plane, hosting) = core.hosted().unwrap();
+    let counters = hosting.counters(plane);
     assert_eq!(counters["plane_bundles"], 2);
     assert_eq!(counters["plane_commands_bundled"], 6);
 }
@@ -536,7 +530,7 @@ fn each_entry_that_is_taken_has_the_index_it_was_given() {
     seven_wait(&mut core, &alone);
     alone.0.lock().unwrap().room = 10;
     alone.0.lock().unwrap().has_clients = true;
-    core.submit_waiting();
+    core.group.submit_waiting();
     let entries: Vec<_> = waiting(&core).into_iter().map(|it| (it.0, it.1)).collect();
     let expected = [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1), (2, 2), (4, 0)];
     assert_eq!(entries, expected);
@@ -550,13 +544,17 @@ fn who_asked_through_the_plane_waits_among_who_submitted() {
     alone.0.lock().unwrap().has_clients = true;
     for number in 1..=3 {
         assert!(matches!(write(&mut core, number), Routed::Pending));
-        core.submit_waiting();
+        core.group.submit_waiting();
     }
-    assert_eq!(core.proposals.len(), 3, "the others are not known yet");
+    assert_eq!(
+        core.group.proposals.len(),
+        3,
+        "the others are not known yet"
+    );
     core.poll_plane();
     let asked = alone.0.lock().unwrap().asked.len();
-    assert_eq!(core.proposals.len(), 3 + asked);
-    let places: Vec<_> = core.proposals.iter().map(Proposal::place).collect();
+    assert_eq!(core.group.proposals.len(), 3 + asked);
+    let places: Vec<_> = core.group.proposals.iter().map(Proposal::place).collect();
     assert!(asked >= 3 && places.is_sorted(), "{places:?}");
 }
 
@@ -564,14 +562,14 @@ fn who_asked_through_the_plane_waits_among_who_submitted() {
 fn a_write_that_shows_time_brings_a_tick_however_new_the_last_is() {
     let (mut core, alone) = fast_leader();
     alone.0.lock().unwrap().room = 10;
-    let begun = core.leader_time_ms();
+    let begun = core.group.leader_time_ms();
     for (ms, exact, ticks) in [(0, false, 1), (1, false, 1), (1, true, 2), (0, true, 2)] {
-        core.now.0 += Duration::from_millis(ms);
+        core.group.now.0 += Duration::from_millis(ms);
         if exact {
-            core.want_exact_time();
+            core.group.want_exact_time();
         }
         assert!(matches!(write(&mut core, 1), Routed::Pending));
-        core.submit_waiting();
+        core.group.submit_waiting();
         assert_eq!(alone.0.lock().unwrap().ticks.len(), ticks);
     }
     assert_eq!(alone.0.lock().unwrap().ticks, [begun, begun + 2]);
@@ -581,21 +579,19 @@ fn a_write_that_shows_time_brings_a_tick_however_new_the_last_is() {
 fn a_write_does_not_pass_those_that_wait_since_the_fast_term() {
     let (mut core, _) = fast_leader();
     assert!(matches!(write(&mut core, 1), Routed::Pending));
-    core.submit_waiting();
+    core.group.submit_waiting();
     assert_eq!(index_of(&core, 1), None, "the plane is full");
 
-    core.step(Input::PlaneFailed);
+    core.group.step(Input::PlaneFailed);
     carry_out(&mut core);
-    assert!(!core.leads_fast_term());
-    assert_eq!(core.replica.role(), Role::Leader);
-    core.stalled = false;
+    assert!(!core.group.leads_fast_term());
+    assert_eq!(core.group.replica.role(), Role::Leader);
+    core.group.stalled = false;
     assert!(matches!(write(&mut core, 2), Routed::Stalled));
-    assert!(core.stalled, "it is offered again");
+    assert!(core.group.stalled, "it is offered again");
     assert_eq!(index_of(&core, 2), None);
 
-    while let Some(submission) = core.plane.as_mut().and_then(|it| it.log.take_back()) {
-        assert!(core.propose_submission(submission).is_ok());
-    }
+    assert!(core.group.submit_to_plane().is_empty());
     assert!(matches!(write(&mut core, 2), Routed::Pending));
     assert!(index_of(&core, 1).is_some());
     assert!(index_of(&core, 1) < index_of(&core, 2));
@@ -604,16 +600,22 @@ fn a_write_does_not_pass_those_that_wait_since_the_fast_term() {
 #[test]
 fn a_read_shows_what_a_plane_has_answered_that_is_being_stopped() {
     let (mut core, place) = fast_leader();
-    let before = core.applied;
+    let before = core.group.applied;
     let answered = place.commit(1);
-    core.step(Input::PlaneFailed);
-    assert!(!core.leads_fast_term(), "it is told to stop, and has not");
+    core.group.step(Input::PlaneFailed);
+    assert!(
+        !core.group.leads_fast_term(),
+        "it is told to stop, and has not"
+    );
     // The write is answered, and the host has not seen it. A read that comes now must show it.
-    let must_apply = core.read_barrier();
+    let must_apply = core.group.read_barrier();
 
     assert_eq!(carry_out(&mut core), answered);
-    assert_eq!(core.applied, before, "it is committed, not yet applied");
-    match core.gate(must_apply, true, b"get a") {
+    assert_eq!(
+        core.group.applied, before,
+        "it is committed, not yet applied"
+    );
+    match core.group.gate(must_apply, true, b"get a") {
         Gate::Wait(index) => assert_eq!(index, answered),
         Gate::Open | Gate::Overdue => panic!("a stale read"),
         Gate::NoLease | Gate::NotLeader => panic!("a group of one has a lease"),
@@ -623,12 +625,12 @@ fn a_read_shows_what_a_plane_has_answered_that_is_being_stopped() {
 #[test]
 fn registers_of_an_earlier_term_say_nothing() {
     let (mut core, place) = fast_leader();
-    core.step(Input::PlaneFailed);
+    core.group.step(Input::PlaneFailed);
     carry_out(&mut core);
-    place.0.lock().unwrap().registers.term = Term(core.replica.term().0 - 1);
+    place.0.lock().unwrap().registers.term = Term(core.group.replica.term().0 - 1);
     place.commit(5);
-    assert_eq!(core.plane_registers(), None);
-    assert_eq!(core.last_index(), core.replica.last_index());
+    assert_eq!(core.group.plane_registers(), None);
+    assert_eq!(core.group.last_index(), core.group.replica.last_index());
 }
 
 /// Applies a memcached client's write as if it had come out of the log.
@@ -642,12 +644,12 @@ pub fn apply(core: &mut Core, request: &str) {
     };
     let mut encoded = Vec::new();
     command.encode(&mut encoded);
-    core.applied.0 += 1;
+    core.group.applied.0 += 1;
     let place = Place {
-        index: core.applied,
-        log_time: LogTime(core.leader_time_ms()),
+        index: core.group.applied,
+        log_time: LogTime(core.group.leader_time_ms()),
     };
-    core.store.command(place, &encoded, &mut Vec::new());
+    core.group.store.command(place, &encoded, &mut Vec::new());
 }
 
 #[test]
@@ -660,19 +662,22 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     core.lent.reads = true;
     core.lend_to_plane();
     let (leave, answers) = lent();
-    assert_eq!(leave.applied, core.applied);
+    assert_eq!(leave.applied, core.group.applied);
     assert_eq!(leave.sets_until, Duration::MAX);
-    assert_eq!(Some(Now(leave.reads_until)), core.replica.lease_until());
-    assert!(leave.reads_until > core.now.0 && answers.is_empty());
+    assert_eq!(
+        Some(Now(leave.reads_until)),
+        core.group.replica.lease_until()
+    );
+    assert!(leave.reads_until > core.group.now.0 && answers.is_empty());
 
     apply(&mut core, "set a 0 0 1\r\n1\r\n");
     apply(&mut core, "set with-an-end 0 60 1\r\n1\r\n");
     let long = format!("set long 0 0 100\r\n{}\r\n", "x".repeat(100));
     apply(&mut core, &long);
-    let deadline = core.now.0 + Duration::from_mins(1);
+    let deadline = core.group.now.0 + Duration::from_mins(1);
     core.lend_to_plane();
     let (leave, answers) = lent();
-    assert_eq!(leave.applied, core.applied);
+    assert_eq!(leave.applied, core.group.applied);
     // A tick comes first from then on; the log's time may run faster by a tenth.
     let early = deadline.saturating_sub(leave.sets_until);
     assert!(
@@ -684,22 +689,25 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     assert_eq!(shown, [(&b"a".to_vec(), &a)]);
 
     apply(&mut core, "delete a\r\n");
-    core.clock.barrier = core.applied.next();
+    core.group.clock.barrier = core.group.applied.next();
     core.draining = true;
     core.lend_to_plane();
     let (leave, answers) = lent();
     assert!(answers.is_empty());
-    assert!(leave.reads_until > core.now.0, "no tick ends what it has");
+    assert!(
+        leave.reads_until > core.group.now.0,
+        "no tick ends what it has"
+    );
     assert_eq!(leave.sets_until, Duration::ZERO, "it takes no more");
-    core.clock.barrier = Index(0);
-    core.term_start = core.applied.next();
+    core.group.clock.barrier = Index(0);
+    core.group.term_start = core.group.applied.next();
     core.lend_to_plane();
     assert_eq!(
         lent().0.reads_until,
         Duration::ZERO,
         "an earlier term's entry"
     );
-    core.term_start = Index(0);
+    core.group.term_start = Index(0);
     core.lend_to_plane();
     assert!(lent().0.reads_until > Duration::ZERO);
     core.lent.reads = false;
@@ -731,17 +739,17 @@ fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
         ..MemoryChange::default()
     });
     let entry = Applied {
-        number: core.applied.next().0,
-        log_time: LogTime(core.leader_time_ms()),
+        number: core.group.applied.next().0,
+        log_time: LogTime(core.group.leader_time_ms()),
         awaits_time: false,
         command: &encoded(&none),
     };
-    core.store.inner_mut().apply(&entry, &mut Vec::new());
+    core.group.store.inner_mut().apply(&entry, &mut Vec::new());
     let until = sets_until(&mut core);
     assert_eq!(until, Duration::ZERO, "another may be on its way");
-    core.forget_limit_on_its_way();
+    begin_next_term(&mut core);
     assert_eq!(sets_until(&mut core), Duration::MAX, "in the next term");
-    core.term_start = core.applied.next();
+    core.group.term_start = core.group.applied.next();
     assert_eq!(sets_until(&mut core), Duration::ZERO, "an earlier leader's");
 }
 
@@ -756,8 +764,16 @@ fn a_memory_limit_that_waits_since_the_last_fast_term_is_remembered() {
     });
     let routed = core.write_or_limit(origin, &change);
     assert!(matches!(routed, Routed::Pending), "the plane is full");
-    core.forget_limit_on_its_way();
+    begin_next_term(&mut core);
     assert!(!core.stores_every_set());
+}
+
+/// As if what was put on its way until now had been in the term before.
+fn begin_next_term(core: &mut Core) {
+    core.limit_changed_in = core.limit_changed_in.map(|term| Term(term.0 - 1));
+    core.group.clock.term = Term(0);
+    core.group.begin_term();
+    core.group.term_start = Index(0);
 }
 
 fn encoded(command: &Write<'_>) -> Vec<u8> {

@@ -1,10 +1,11 @@
 //! Reads that wait on a connection: answered out of the store here once that is allowed, by another leader, or just
 //! before the write behind them.
 use super::clients::{Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Said, SlotKind};
-use super::core::{Core, Gate, Origin, Routed};
+use super::core::{Core, Origin, Routed};
 use super::front::Front;
 use super::{Server, meta_reads, own, redis};
 use quorumwire_control::Ticket;
+use quorumwire_group::Gate;
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::Key;
 use quorumwire_kv::memcached::{Asked, Read, reply};
@@ -96,12 +97,12 @@ fn answer_now(
     slot_number: u64,
     keys_done: u32,
 ) -> Vec<u8> {
-    core.set_read_clock();
+    core.group.set_read_clock();
     let line = connection.line(slot_number);
     let mut answer = Vec::new();
     let is_memcached = connection.redis.is_none() && connection.own.is_none();
     match Read::from_line(&line).filter(|_| is_memcached) {
-        None => core.store.query(&line, &mut answer),
+        None => core.group.store.query(&line, &mut answer),
         Some(read) => {
             if let Asked::Items { keys, with_unique } = read.asked() {
                 let keys = keys.iter().skip(keys_done as usize);
@@ -131,13 +132,14 @@ fn push_items<'a>(
     {
         done += 1;
         core.counters.get_keys += 1;
-        if let Some(item) = core.store.inner().get(key) {
+        if let Some(item) = core.group.store.inner().get(key) {
             core.counters.get_hits += 1;
             reply::push_item(output, key, &item, with_unique);
         }
     }
     let moved = output.len() - before;
-    core.store
+    core.group
+        .store
         .inner()
         .add_work(done as usize * KEY_WORK + moved);
     done
@@ -153,19 +155,19 @@ pub fn advance_read(
 ) -> bool {
     let may_wait = connection.writes_waiting == 0;
     let gate = match state {
-        ReadState::Gated(Index(0)) if core.leads() => {
-            let must_apply = core.read_barrier();
+        ReadState::Gated(Index(0)) if core.group.leads() => {
+            let must_apply = core.group.read_barrier();
             set_front_state(connection, ReadState::Gated(must_apply));
             let (line, _) = connection.front_line_and_output(place.line_bytes);
-            core.gate(must_apply, may_wait, line)
+            core.group.gate(must_apply, may_wait, line)
         }
         ReadState::Gated(must_apply) => {
             let (line, _) = connection.front_line_and_output(place.line_bytes);
-            core.gate(must_apply, may_wait, line)
+            core.group.gate(must_apply, may_wait, line)
         }
         ReadState::Granted(index) => {
             let (line, _) = connection.front_line_and_output(place.line_bytes);
-            core.gate_granted(index, may_wait, line)
+            core.group.gate_granted(index, may_wait, line)
         }
         ReadState::Asked(_) | ReadState::Forwarded(_) | ReadState::Searching => return false,
     };

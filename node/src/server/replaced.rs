@@ -45,15 +45,16 @@ impl Forward {
 impl Core {
     /// The numbers of those that are left behind. Nearly always there is nothing to look at.
     fn left_behind(&self, patience: Duration) -> Vec<u64> {
-        let term = self.replica.term();
+        let term = self.group.replica.term();
         let sent_before = |forward: &Forward| forward.term < term;
-        let (Some(first), Some(id)) = (self.forwards.values().next(), self.replica.leader()) else {
+        let (Some(first), Some(id)) = (self.forwards.values().next(), self.group.replica.leader())
+        else {
             return Vec::new();
         };
         if !sent_before(first) {
             return Vec::new(); // nor is any behind it: terms only grow
         }
-        let known_for = self.now.0.saturating_sub(self.succession.since.0);
+        let known_for = self.group.now.0.saturating_sub(self.succession.since.0);
         let successor = Successor {
             id,
             term,
@@ -61,7 +62,7 @@ impl Core {
         };
         let sent_before = self.forwards.iter().take_while(|(_, it)| sent_before(it));
         let left_behind = sent_before.filter(|(_, forward)| {
-            let is_quiet = self.peers.is_quiet(forward.to, self.now);
+            let is_quiet = self.peers.is_quiet(forward.to, self.group.now);
             forward.is_left_behind(successor, is_quiet, patience)
         });
         left_behind.map(|(request, _)| *request).collect()
@@ -159,7 +160,8 @@ mod tests {
                 plane: false,
                 ..config()
             });
-            core.step(Input::PeerUp(member(1 - id), Promise::default()));
+            core.group
+                .step(Input::PeerUp(member(1 - id), Promise::default()));
             core
         })
     }
@@ -171,8 +173,10 @@ mod tests {
             is_quiet = true;
             for (from, to) in [(0_u16, 1_u16), (1, 0)] {
                 let core = &mut cores[usize::from(from)];
-                core.replica.flush(core.now, &mut core.outputs);
-                for output in std::mem::take(&mut core.outputs) {
+                core.group
+                    .replica
+                    .flush(core.group.now, &mut core.group.outputs);
+                for output in std::mem::take(&mut core.group.outputs) {
                     is_quiet = false;
                     if let Output::Persist {
                         ticket,
@@ -182,10 +186,12 @@ mod tests {
                     {
                         let core = &mut cores[usize::from(from)];
                         let done = core.journal.persist(ticket, hard_state, &entries);
-                        core.step(Input::Persisted(done.unwrap().unwrap()));
+                        core.group.step(Input::Persisted(done.unwrap().unwrap()));
                     } else if let Output::Send { message, .. } = output {
                         let from = member(from);
-                        cores[usize::from(to)].step(Input::Message { from, message });
+                        cores[usize::from(to)]
+                            .group
+                            .step(Input::Message { from, message });
                     }
                 }
             }
@@ -198,18 +204,18 @@ mod tests {
         let mut cores = two();
         for _ in 0..50 {
             for core in &mut cores {
-                core.now.0 += HEARTBEAT;
-                core.step(Input::Timeout);
+                core.group.now.0 += HEARTBEAT;
+                core.group.step(Input::Timeout);
             }
             exchange(&mut cores);
         }
         let core = &mut cores[0];
-        assert!(core.leads() && core.replica.commit_index() > Index(0));
+        assert!(core.group.leads() && core.group.replica.commit_index() > Index(0));
         assert_eq!(core.why_stalled(), Reason::Busy);
         let ticket = core.next_ticket();
-        core.step(Input::Transfer(ticket, Some(ReplicaId(1))));
+        core.group.step(Input::Transfer(ticket, Some(ReplicaId(1))));
         let routed = core.write(Origin::Datagram(1), 1, |it| it.extend_from_slice(b"x"));
-        assert!(matches!(routed, Routed::Stalled) && core.leads());
+        assert!(matches!(routed, Routed::Stalled) && core.group.leads());
         assert_eq!(core.why_stalled(), Reason::NoLeader);
     }
 

@@ -2,7 +2,6 @@
 use super::Server;
 use super::budget::Purpose;
 use super::datagrams::{AssemblyCounters, DatagramCounters};
-use super::plane::Plane;
 use super::term_keys::{KeyRefusal, TermKeyCounters};
 use crate::foreign_text::plain;
 use crate::logging;
@@ -18,13 +17,13 @@ impl Server {
     /// Tells whoever started this process what has changed.
     pub fn tell_service_manager(&mut self) {
         let role = self.core.role_name();
-        let status = match self.core.replica.leader() {
+        let status = match self.core.group.replica.leader() {
             _ if self.core.has_left() => format!("{role} from the cluster"),
             Some(_) => role.to_owned(),
             None => format!("{role}, no leader"),
         };
         let far = self.what_lasts();
-        let status = match self.how_far.is_at(self.core.now, far) {
+        let status = match self.how_far.is_at(self.core.group.now, far) {
             Some(words) => format!("{status}, {words}"),
             None => status,
         };
@@ -32,29 +31,30 @@ impl Server {
     }
 
     pub fn report(&self) -> Report {
-        let status = self.core.replica.status();
-        let store = self.core.store.inner().stats();
-        let limit = self.core.store.inner().memory_limit();
+        let hosting = self.core.hosting.as_ref();
+        let status = self.core.group.replica.status();
+        let store = self.core.group.store.inner().stats();
+        let limit = self.core.group.store.inner().memory_limit();
         let me = self.options.id;
-        let uptime = self.core.now.0.saturating_sub(self.started.0);
+        let uptime = self.core.group.now.0.saturating_sub(self.started.0);
         Report {
             id: me.0,
             cluster: self.options.cluster.clone(),
-            lineage: match self.core.replica.lineage() {
+            lineage: match self.core.group.replica.lineage() {
                 lineage if lineage.is_known() => lineage.to_string(),
                 _ => String::new(),
             },
-            group: self.core.group.0,
+            group: self.core.group.id.0,
             role: self.core.role_name().to_owned(),
             term: status.term.0,
             leader: status.leader.map(|leader| leader.0),
             commit_index: status.commit_index.0,
             last_index: status.last_index.0,
             persisted_index: status.persisted_index.0,
-            applied_index: self.core.applied.0,
+            applied_index: self.core.group.applied.0,
             snapshot_index: status.snapshot_index.0,
             snapshot_age_ms: self.snapshots.newest_at.map(|at| {
-                let age = self.core.now.0.saturating_sub(at.0);
+                let age = self.core.group.now.0.saturating_sub(at.0);
                 milliseconds(age)
             }),
             first_index: status.first_index.0,
@@ -65,20 +65,16 @@ impl Server {
                 Durability::Memory => "memory",
             }
             .to_owned(),
-            plane: match (&status.fast_term, &self.core.plane) {
+            plane: match (&status.fast_term, hosting) {
                 (Some(_), Some(plane)) => plane.name,
                 (Some(_) | None, _) => "software",
             }
             .to_owned(),
-            plane_address: self.core.plane.as_ref().map(|plane| plane.address.clone()),
-            data_plane: self
-                .core
-                .plane
-                .as_ref()
-                .and_then(|plane| plane.choice.clone()),
+            plane_address: hosting.map(|plane| plane.address.clone()),
+            data_plane: hosting.and_then(|plane| plane.choice.clone()),
             fast_term: status.fast_term.map(|fast| FastTermReport {
                 term: fast.term.0,
-                for_ms: milliseconds(self.core.now.0.saturating_sub(fast.since.0)),
+                for_ms: milliseconds(self.core.group.now.0.saturating_sub(fast.since.0)),
                 start_index: fast.start_index.0,
             }),
             fast_term_ended: status
@@ -114,7 +110,7 @@ impl Server {
             }),
             faults: self.faults(),
             uptime_ms: milliseconds(uptime),
-            log_time_ms: self.log_time.0,
+            log_time_ms: self.core.group.log_time.0,
             log_time_ahead_ms: self.core.log_time_ahead_ms(),
             items: store.curr_items,
             items_bytes: store.bytes,
@@ -168,7 +164,12 @@ impl Server {
         faults.extend(self.core.divergence());
         faults.extend(self.core.why_no_writes());
         faults.extend(self.core.clock_fault());
-        let plane_fault = self.core.plane.as_ref().and_then(Plane::fault);
+        let plane_fault = self
+            .core
+            .group
+            .plane
+            .as_ref()
+            .and_then(|plane| plane.place().fault());
         faults.extend(plane_fault.map(|fault| format!("the data plane cannot run: {fault}")));
         faults.extend(self.snapshots.fault());
         faults.extend(self.expiry_complaints());
@@ -179,7 +180,7 @@ impl Server {
     #[allow(clippy::too_many_lines)]
     fn counter_map(&self, status: &Status) -> BTreeMap<String, u64> {
         let (own, asked) = (&self.core.counters, &self.front.counters);
-        let store = self.core.store.inner().stats();
+        let store = self.core.group.store.inner().stats();
         let (links, dropped) = (&self.links.counters, &self.core.peers.dropped);
         let clients = &self.clients.counters;
         let raft = &status.counters;
@@ -341,7 +342,8 @@ impl Server {
         }
         asked.refused.report(&mut counters);
         self.core.journal.add_counters(&mut counters);
-        counters.extend(self.core.plane.iter().flat_map(Plane::counters));
+        let planes = self.core.group.plane.iter().zip(&self.core.hosting);
+        counters.extend(planes.flat_map(|(plane, hosting)| hosting.counters(plane)));
         if let Some(datagrams) = &self.datagrams {
             add_datagram_counters(&datagrams.counters, &mut counters);
             add_assembly_counters(datagrams.assembled(), &mut counters);

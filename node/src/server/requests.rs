@@ -39,8 +39,9 @@ impl Server {
         if waiting == 0 {
             return;
         }
-        self.core.now = clock::now();
-        self.budget.begin(self.core.now, self.core.work_done());
+        self.core.group.now = clock::now();
+        self.budget
+            .begin(self.core.group.now, self.core.work_done());
         for _ in 0..waiting {
             if !self.budget.may_go_on(Purpose::Clients) {
                 return;
@@ -73,8 +74,8 @@ impl Server {
                     self.clients.attend_behind_others(id);
                 }
             }
-            self.core.now = clock::now();
-            let (now, work_done) = (self.core.now, self.core.work_done());
+            self.core.group.now = clock::now();
+            let (now, work_done) = (self.core.group.now, self.core.work_done());
             self.budget.took(Purpose::Clients, now, work_done);
         }
     }
@@ -149,7 +150,7 @@ impl Server {
 
     /// Closes connections as long as all of them hold too much.
     pub fn shed_clients(&mut self) {
-        while let Some(id) = self.clients.shed(self.core.now) {
+        while let Some(id) = self.clients.shed(self.core.group.now) {
             self.core.forget_reads_of(id);
         }
     }
@@ -166,7 +167,7 @@ pub fn serve(
     own::tell_leader(front, core, connection);
     advance(front, core, connection);
     connection.take_in(scratch, |connection, bytes| {
-        core.now = clock::now(); // after the bytes came: a lease is judged by this
+        core.group.now = clock::now(); // after the bytes came: a lease is judged by this
         if connection.redis.is_some() {
             redis::take_requests(front, core, connection, bytes)
         } else if connection.own.is_some() {
@@ -184,7 +185,7 @@ pub fn may_take_next(front: &Front, core: &Core, connection: &Connection) -> boo
 
 /// A request of so many bytes was taken on.
 pub fn count_request(core: &Core, bytes: usize) {
-    core.store.inner().add_work(REQUEST_WORK + bytes);
+    core.group.store.inner().add_work(REQUEST_WORK + bytes);
 }
 
 /// Most bytes that a client may have on their way here before it has said who it is.
@@ -339,7 +340,7 @@ fn take_request(
     connection: &mut Connection,
     request: Request<'_>,
 ) -> bool {
-    connection.last_request = core.now;
+    connection.last_request = core.group.now;
     match request {
         Request::Write { command, noreply } => {
             if !take_write(front, core, connection, &command, noreply) {
@@ -369,7 +370,7 @@ pub fn take_write(
     command: &Command<'_>,
     noreply: bool,
 ) -> bool {
-    let work = core.store.inner().expected_work(command);
+    let work = core.group.store.inner().expected_work(command);
     if !has_room_for_write(core, connection, work) {
         return false;
     }
@@ -397,7 +398,7 @@ pub fn take_write(
 /// Whether a write that is likely to cost so much may be put behind what waits. If not, it is offered again once some of
 /// that is answered.
 pub fn has_room_for_write(core: &Core, connection: &Connection, work: usize) -> bool {
-    let keys_max = if core.leads() {
+    let keys_max = if core.group.leads() {
         KEYS_BEFORE_WRITE_MAX
     } else {
         0
@@ -420,8 +421,8 @@ pub fn take_read_line(
     if !connection.has_room_for_line() {
         return false; // offered again once some are answered
     }
-    if core.leads() {
-        let must_apply = core.read_barrier();
+    if core.group.leads() {
+        let must_apply = core.group.read_barrier();
         connection.must_refuse = false;
         connection.push_read(line, keys, ReadState::Gated(must_apply));
         return true;
@@ -432,7 +433,7 @@ pub fn take_read_line(
     if connection.keys_waiting >= KEYS_OF_A_SEARCH as usize {
         return false; // it keeps the leader busy; other connections here go on meanwhile
     }
-    let work = core.store.inner().expected_work_of_query(line);
+    let work = core.group.store.inner().expected_work_of_query(line);
     if !connection.has_room_for_work(work) {
         return false; // so long may their answers be, nearly
     }
@@ -580,7 +581,7 @@ pub fn advance(front: &mut Front, core: &mut Core, connection: &mut Connection) 
                 front.write_stats(asked, core, &mut connection.output);
                 let bytes = connection.output.len() - before;
                 let work = bytes * WORK_PER_BYTE_OF_STATISTICS;
-                core.store.inner().add_work(work);
+                core.group.store.inner().add_work(work);
             }
             (SlotKind::Quit, _) => {
                 while !connection.slots.is_empty() {

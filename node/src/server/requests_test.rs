@@ -119,10 +119,13 @@ impl Host {
         let mut encoded = Vec::new();
         Command::Redis(Script::single(Resp::V2, &words)).encode(&mut encoded);
         let place = LogPlace {
-            index: self.core.applied,
+            index: self.core.group.applied,
             log_time: LogTime(1),
         };
-        self.core.store.command(place, &encoded, &mut Vec::new());
+        self.core
+            .group
+            .store
+            .command(place, &encoded, &mut Vec::new());
     }
 }
 
@@ -230,20 +233,20 @@ fn expensive_writes_of_one_connection_go_into_the_log_one_by_one() {
     greedy.write_all(&bitop.repeat(50)).unwrap();
     host.wait_for(greedy_id);
     host.serve_all(greedy_id);
-    assert_eq!(host.core.proposals.len(), 1);
+    assert_eq!(host.core.group.proposals.len(), 1);
     assert!(host.clients.get(greedy_id).unwrap().stalled);
     // Others go on.
     let (mut modest, modest_id) = host.connect();
     modest.write_all(&text("SET k 1").repeat(100)).unwrap();
     host.wait_for(modest_id);
     host.serve_all(modest_id);
-    assert_eq!(host.core.proposals.len(), 1 + 100);
+    assert_eq!(host.core.group.proposals.len(), 1 + 100);
     // Once it is answered, the next one goes.
     let mut connection = host.clients.take(greedy_id).unwrap();
     connection.pop_slot();
     host.clients.put_back(connection);
     host.serve_all(greedy_id);
-    assert_eq!(host.core.proposals.len(), 1 + 100 + 1);
+    assert_eq!(host.core.group.proposals.len(), 1 + 100 + 1);
 }
 
 /// Each connection has but one on its way, and there can be thousands.
@@ -265,17 +268,17 @@ fn expensive_writes_of_many_connections_wait_for_each_other() {
         sockets.push(socket);
         ids.push(id);
     }
-    assert_eq!(host.core.proposals.len(), 5, "64 MiB");
+    assert_eq!(host.core.group.proposals.len(), 5, "64 MiB");
     let (mut modest, modest_id) = host.connect();
     modest.write_all(&text("SET k 1")).unwrap();
     host.wait_for(modest_id);
     host.serve_all(modest_id);
-    assert_eq!(host.core.proposals.len(), 6);
+    assert_eq!(host.core.group.proposals.len(), 6);
     // One is answered: the one that has waited the longest goes.
     assert_eq!(host.front.in_flight.end(ids[0], 0), Some(ids[5]));
     for (id, expected) in [(ids[7], 6), (ids[5], 7), (ids[6], 7)] {
         host.serve_all(id);
-        assert_eq!(host.core.proposals.len(), expected);
+        assert_eq!(host.core.group.proposals.len(), expected);
     }
     // Who has waited for too long is told, as of whatever else cannot go.
     let connection = host.clients.get(ids[6]).unwrap();
@@ -366,7 +369,7 @@ fn no_write_is_put_behind_a_search_that_waits() {
         .unwrap();
     host.wait_for(id);
     host.serve_all(id);
-    assert_eq!(host.core.proposals.len(), 1);
+    assert_eq!(host.core.group.proposals.len(), 1);
     let connection = host.clients.get(id).unwrap();
     assert_eq!((connection.slots.len(), connection.stalled), (2, true));
 }
@@ -384,31 +387,31 @@ fn a_read_that_a_follower_passed_on_waits_for_time() {
             request: 1,
             read: true,
         };
-        let term = core.replica.term();
+        let term = core.group.replica.term();
         let budget = &mut Budget::new(time);
         core.take_forward(budget, (from, term), forward, line.clone().into());
     };
-    let work = host.core.store.inner().work_done();
+    let work = host.core.group.store.inner().work_done();
     ask(&mut host.core, Duration::MAX);
-    let cost = host.core.store.inner().work_done() - work;
+    let cost = host.core.group.store.inner().work_done() - work;
     assert!(cost > KEYS as u64 * 256, "answered at once");
     assert!(!host.core.has_late_reads);
     ask(&mut host.core, Duration::ZERO);
-    assert_eq!(host.core.store.inner().work_done(), work + cost);
+    assert_eq!(host.core.group.store.inner().work_done(), work + cost);
     assert!(host.core.has_late_reads);
     // Whoever asks next comes behind it, also where there is time.
     ask(&mut host.core, Duration::MAX);
-    assert_eq!(host.core.store.inner().work_done(), work + cost);
+    assert_eq!(host.core.group.store.inner().work_done(), work + cost);
     assert_eq!(host.core.waiting_for_apply.len(), 2);
     host.core.has_late_reads = false; // as when they are looked at
     let waiting = host.core.waiting_for_apply.pop();
     let Some((index, reader @ Reader::Peer(_))) = waiting else {
         panic!("it does not wait");
     };
-    assert!(index <= host.core.applied);
+    assert!(index <= host.core.group.applied);
     let mut budget = Budget::new(Duration::MAX);
     host.core.answer_peer_read_at(&mut budget, index, reader);
-    assert_eq!(host.core.store.inner().work_done(), work + 2 * cost);
+    assert_eq!(host.core.group.store.inner().work_done(), work + 2 * cost);
 }
 
 /// Many may come before the connection is looked at.

@@ -65,10 +65,10 @@ impl Core {
     /// Answers a read that has leave to be answered, at once or, if it is a long search, later.
     pub fn answer_query(&mut self, origin: Origin, line: &[u8], out: &mut Vec<u8>) -> Answered {
         let Some(mut search) = Search::asked(line) else {
-            self.store.query(line, out);
+            self.group.store.query(line, out);
             return Answered::Now;
         };
-        let store = self.store.inner();
+        let store = self.group.store.inner();
         if store.expected_work_of_query(line) <= AT_ONCE_WORK {
             search.begin(store);
             let progress = search.go_on(AT_ONCE_WORK);
@@ -87,7 +87,7 @@ impl Core {
         self.searches.waiting.push_back(Awaited {
             search,
             origin,
-            at: self.now,
+            at: self.group.now,
         });
         Answered::Later
     }
@@ -109,8 +109,8 @@ impl Server {
             if let Some((origin, text)) = answered {
                 self.answer_search(origin, &text);
             }
-            self.core.now = clock::now();
-            let (now, work_done) = (self.core.now, self.core.work_done());
+            self.core.group.now = clock::now();
+            let (now, work_done) = (self.core.group.now, self.core.work_done());
             self.budget.took(Purpose::Searches, now, work_done);
         }
     }
@@ -131,7 +131,7 @@ impl Server {
 impl Core {
     /// Has the search whose turn it is look at some keys; its answer and where that goes, if it is over.
     fn search_a_slice(&mut self) -> Option<(Origin, Vec<u8>)> {
-        let store = self.store.inner();
+        let store = self.group.store.inner();
         let searches = &mut self.searches;
         if searches.running.is_none() {
             searches.running = searches.waiting.pop_front();
@@ -142,7 +142,7 @@ impl Core {
         let running = searches.running.as_mut()?;
         let progress = running.search.go_on(SLICE_WORK);
         store.add_work(progress.work);
-        let is_late = self.now.0.saturating_sub(running.at.0) > SEARCH_TIME_MAX;
+        let is_late = self.group.now.0.saturating_sub(running.at.0) > SEARCH_TIME_MAX;
         if !progress.is_over && !is_late {
             return None;
         }

@@ -26,10 +26,10 @@ fn apply(core: &mut Core, words: &[&str]) {
     let mut encoded = Vec::new();
     Command::Redis(Script::single(Resp::V2, &words)).encode(&mut encoded);
     let place = Place {
-        index: core.applied,
+        index: core.group.applied,
         log_time: LogTime(1),
     };
-    core.store.command(place, &encoded, &mut Vec::new());
+    core.group.store.command(place, &encoded, &mut Vec::new());
 }
 
 fn with_keys() -> Core {
@@ -50,9 +50,9 @@ fn ask(core: &mut Core, origin: Origin, pattern: &str) -> (Answered, String) {
 /// Slices until somebody is answered.
 fn answer(core: &mut Core) -> (Origin, String, usize) {
     for slices in 1.. {
-        let work = core.store.inner().work_done();
+        let work = core.group.store.inner().work_done();
         let answered = core.search_a_slice();
-        let cost = core.store.inner().work_done() - work;
+        let cost = core.group.store.inner().work_done() - work;
         assert!(cost < 2 * SLICE_WORK as u64, "{cost}");
         if let Some((origin, text)) = answered {
             return (origin, String::from_utf8(text).unwrap(), slices);
@@ -109,9 +109,9 @@ fn searches_have_limits_in_time_and_number() {
     let (answered, text) = ask(&mut core, Origin::Client(LEAVES, 0), "k1");
     assert_eq!(answered, Answered::Now);
     assert_eq!(text, "-ERR busy: 256 KEYS wait already, use SCAN\r\n");
-    core.now.0 += SEARCH_TIME_MAX;
+    core.group.now.0 += SEARCH_TIME_MAX;
     assert!(core.search_a_slice().is_none());
-    core.now.0 += Duration::from_millis(1);
+    core.group.now.0 += Duration::from_millis(1);
     let (_, text, _) = answer(&mut core);
     assert_eq!(text, "-ERR KEYS took longer than 4 s: use SCAN\r\n");
 }
@@ -127,10 +127,10 @@ fn a_search_with_a_slow_pattern_waits_its_turn_too() {
         );
     }
     let slow = "*[a-z]".repeat(150);
-    let work = core.store.inner().work_done();
+    let work = core.group.store.inner().work_done();
     let asked = ask(&mut core, Origin::Client(WAITS, 0), &format!("{slow}x"));
     assert_eq!(asked, (Answered::Later, String::new()));
-    let cost = core.store.inner().work_done() - work;
+    let cost = core.group.store.inner().work_done() - work;
     assert!(cost < 2 * AT_ONCE_WORK as u64, "{cost}");
     let (_, text, slices) = answer(&mut core);
     assert_eq!(text, "*0\r\n");

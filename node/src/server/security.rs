@@ -56,10 +56,10 @@ impl Server {
 
     /// Says it in the log, once a day.
     pub fn warn_of_expiry(&mut self) {
-        if self.core.now < self.next_expiry_warning {
+        if self.core.group.now < self.next_expiry_warning {
             return;
         }
-        self.next_expiry_warning = Now(self.core.now.0 + WARNING_INTERVAL);
+        self.next_expiry_warning = Now(self.core.group.now.0 + WARNING_INTERVAL);
         for complaint in self.expiry_complaints() {
             tracing::warn!("{complaint}: see `quorumwire keys renew`, and SIGHUP");
         }

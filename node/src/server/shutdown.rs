@@ -11,7 +11,7 @@ const HAND_OVER_FULL_INTERVAL: Duration = Duration::from_secs(1);
 impl Server {
     /// One step of stopping; called after each turn once the process was told to. True: done.
     pub fn drain(&mut self) -> anyhow::Result<bool> {
-        let now = self.core.now;
+        let now = self.core.group.now;
         let since = if let Some(since) = self.draining_since {
             since
         } else {
@@ -28,20 +28,25 @@ impl Server {
         if !self.clients.are_idle() && waited < self.options.drain_timeout / 2 {
             return Ok(false);
         }
-        if self.core.leads() && self.has_other_voters() && !is_late {
+        if self.core.group.leads() && self.has_other_voters() && !is_late {
             if !self.core.draining {
                 self.core.draining = true;
                 tracing::info!("stopping: handing leadership over");
                 let ticket = self.core.next_ticket();
                 self.waiting.insert(ticket, Waiting::Drain);
-                self.core.step(Input::Transfer(ticket, None));
+                self.core.group.step(Input::Transfer(ticket, None));
                 self.carry_out_all()?;
             }
             return Ok(false);
         }
-        let waits_for_plane = self.core.plane.as_ref().and_then(|it| it.log.waits_since());
+        let waits_for_plane = self
+            .core
+            .group
+            .plane
+            .as_ref()
+            .and_then(quorumwire_group::Plane::waits_since);
         let has_datagrams = self.datagrams.as_ref().is_some_and(|it| !it.are_idle());
-        let is_settled = self.core.proposals.is_empty()
+        let is_settled = self.core.group.proposals.is_empty()
             && waits_for_plane.is_none()
             && self.clients.are_idle()
             && !has_datagrams;
@@ -60,29 +65,29 @@ impl Server {
 
     /// A leader that cannot store lets another one lead if the others can.
     pub fn hand_over_if_disk_full(&mut self) {
-        let now = self.core.now;
+        let now = self.core.group.now;
         let is_too_soon = |at: Now| now.0.saturating_sub(at.0) < HAND_OVER_FULL_INTERVAL;
-        if !self.core.journal.is_full() {
+        if !self.core.group.is_full {
             self.handed_over_full_at = None;
-        } else if self.core.leads()
+        } else if self.core.group.leads()
             && !self.handed_over_full_at.is_some_and(is_too_soon)
             && self.others_can_store()
         {
             self.handed_over_full_at = Some(now);
             tracing::warn!("the disk takes no writes: handing leadership over");
             let ticket = self.core.next_ticket(); // nobody waits for the answer
-            self.core.step(Input::Transfer(ticket, None));
+            self.core.group.step(Input::Transfer(ticket, None));
         }
     }
 
     /// The others have committed what is not even on our disk: they have room.
     fn others_can_store(&self) -> bool {
-        let status = self.core.replica.status();
+        let status = self.core.group.replica.status();
         status.commit_index > status.persisted_index
     }
 
     fn has_other_voters(&self) -> bool {
-        self.core.replica.membership().voters().count() > 1
+        self.core.group.replica.membership().voters().count() > 1
     }
 }
 

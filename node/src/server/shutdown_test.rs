@@ -49,17 +49,17 @@ fn stored() -> Stored {
 fn hear(core: &mut Core, from: u16, term: Term, body: Body) {
     let message = Message { term, body };
     let from = peer(from);
-    core.step(Input::Message { from, message });
+    core.group.step(Input::Message { from, message });
 }
 
 /// Leads three; the others have committed what its own disk has not taken.
 fn leader_behind_the_others() -> Core {
     let mut core = core_of(stored());
-    core.now.0 += Duration::from_secs(1);
-    core.step(Input::Timeout);
+    core.group.now.0 += Duration::from_secs(1);
+    core.group.step(Input::Timeout);
     for pre_vote in [true, false] {
         carry_out(&mut core); // its vote is durable
-        let term = Term(core.replica.term().0 + u64::from(pre_vote));
+        let term = Term(core.group.replica.term().0 + u64::from(pre_vote));
         let granted = Body::VoteReply {
             granted: true,
             pre_vote,
@@ -67,10 +67,12 @@ fn leader_behind_the_others() -> Core {
         };
         hear(&mut core, 1, term, granted);
     }
-    assert!(core.leads());
-    core.replica.flush(core.now, &mut core.outputs);
-    core.outputs.clear(); // the disk does not answer
-    let (term, index) = (core.replica.term(), core.last_index());
+    assert!(core.group.leads());
+    core.group
+        .replica
+        .flush(core.group.now, &mut core.group.outputs);
+    core.group.outputs.clear(); // the disk does not answer
+    let (term, index) = (core.group.replica.term(), core.group.last_index());
     for id in 1..REPLICAS {
         let holds = Body::AppendReply {
             round: 1,
@@ -81,14 +83,16 @@ fn leader_behind_the_others() -> Core {
         };
         hear(&mut core, id, term, holds);
     }
-    core.replica.flush(core.now, &mut core.outputs);
-    assert!(core.replica.commit_index() == index && core.leads());
+    core.group
+        .replica
+        .flush(core.group.now, &mut core.group.outputs);
+    assert!(core.group.replica.commit_index() == index && core.group.leads());
     core
 }
 
 /// Whether leadership is to be handed over, so much later.
 fn hands_over(server: &mut Server, later: Duration) -> bool {
-    server.core.now.0 += later;
+    server.core.group.now.0 += later;
     let before = server.core.next_ticket();
     server.hand_over_if_disk_full();
     server.core.next_ticket().0 - before.0 > 1
@@ -103,8 +107,9 @@ fn a_leader_without_room_hands_over_and_tries_again_a_while_later() {
     server.core = leader_behind_the_others();
     assert!(!hands_over(server, SHORT), "there is room");
     server.core.journal = Journal::full();
+    server.core.group.is_full = true;
     assert!(hands_over(server, SHORT));
-    assert!(server.core.replica.is_handing_over());
+    assert!(server.core.group.replica.is_handing_over());
     assert!(!hands_over(server, SHORT));
     let rest = HAND_OVER_FULL_INTERVAL.saturating_sub(SHORT * 2);
     assert!(!hands_over(server, rest));
@@ -114,5 +119,6 @@ fn a_leader_without_room_hands_over_and_tries_again_a_while_later() {
     server.core.journal = Journal::new(None);
     assert!(!hands_over(server, SHORT));
     server.core.journal = Journal::full();
+    server.core.group.is_full = true;
     assert!(hands_over(server, SHORT));
 }

@@ -281,7 +281,7 @@ impl Server {
         while let Ok(event) = self.snapshots.results.try_recv() {
             match event {
                 Event::Taken(result) => self.snapshot_taken(result),
-                Event::Read(input) | Event::Stored(input) => self.core.step(input),
+                Event::Read(input) | Event::Stored(input) => self.core.group.step(input),
                 Event::Installed(last_index, result) => {
                     self.snapshot_installed(last_index, result)?;
                 }
@@ -306,9 +306,9 @@ impl Server {
                 self.core.counters.snapshots_taken += 1;
                 self.front.last_saved_s = clock::wall_ms() / 1000;
                 self.snapshots.fault = None;
-                self.snapshots.newest_at = Some(self.core.now);
+                self.snapshots.newest_at = Some(self.core.group.now);
                 self.snapshot_retry_at = None;
-                self.core.step(Input::SnapshotTaken(meta));
+                self.core.group.step(Input::SnapshotTaken(meta));
                 self.core.journal.compact(last_index);
                 Ok(last_index.0)
             }
@@ -318,7 +318,7 @@ impl Server {
                 }
                 self.core.counters.snapshots_failed += 1;
                 self.snapshots.fault = Some(format!("no snapshot could be taken: {problem}"));
-                self.snapshot_retry_at = Some(Now(self.core.now.0 + RETRY_PAUSE));
+                self.snapshot_retry_at = Some(Now(self.core.group.now.0 + RETRY_PAUSE));
                 Err(AdminError::Failed(problem))
             }
         };
@@ -336,18 +336,18 @@ impl Server {
             Ok((meta, store)) => {
                 // The log stands still from the wish to install until its answer.
                 assert!(
-                    last_index > self.core.applied,
+                    last_index > self.core.group.applied,
                     "a snapshot installed over newer state"
                 );
                 tracing::info!(last_index = last_index.0, "snapshot installed");
                 self.core.journal.begin_behind(last_index, meta.last_term)?;
-                let before = std::mem::replace(&mut self.core.store, store);
+                let before = std::mem::replace(&mut self.core.group.store, store);
                 self.snapshots.discard(before);
-                self.core.applied = last_index;
-                self.committed = self.committed.max(last_index);
-                self.log_time = self.log_time.max(meta.log_time);
-                self.bytes_since_snapshot = 0;
-                self.snapshots.newest_at = Some(self.core.now);
+                self.core.group.applied = last_index;
+                self.core.group.committed = self.core.group.committed.max(last_index);
+                self.core.group.log_time = self.core.group.log_time.max(meta.log_time);
+                self.core.group.bytes_since_snapshot = 0;
+                self.snapshots.newest_at = Some(self.core.group.now);
                 Some(meta)
             }
             Err(problem) => {
@@ -360,6 +360,7 @@ impl Server {
         };
         let installed = meta.is_some();
         self.core
+            .group
             .step(Input::SnapshotInstalled { last_index, meta });
         if installed {
             self.core.journal.compact(last_index);

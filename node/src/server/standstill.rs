@@ -2,7 +2,7 @@
 use super::clock;
 use super::core::Core;
 use quorumwire_control::{LOG_TIME_FAULT_MS, Now, Status};
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, StateMachine as _};
 use quorumwire_wire::{CommitQuorum, MemberRole};
 use std::time::Duration;
 
@@ -32,9 +32,9 @@ impl LastCommit {
 impl Core {
     /// Looks at how far writes have come, and at the clock.
     pub fn watch_commits_and_clock(&mut self) {
-        let index = self.replica.commit_index();
+        let index = self.group.replica.commit_index();
         if !self.waits_for_commit() || index != self.last_commit.index {
-            self.last_commit.at = self.now;
+            self.last_commit.at = self.group.now;
             self.last_commit.index = index;
         }
         let fault = self.clock_fault();
@@ -51,14 +51,14 @@ impl Core {
     }
 
     fn waits_for_commit(&self) -> bool {
-        self.leads() && self.last_index() > self.replica.commit_index()
+        self.group.leads() && self.group.last_index() > self.group.replica.commit_index()
     }
 
     /// Why no write is carried out now, as far as this replica knows.
     pub fn why_no_writes(&self) -> Option<String> {
-        let stands = self.now.0.saturating_sub(self.last_commit.at.0) > USUAL;
+        let stands = self.group.now.0.saturating_sub(self.last_commit.at.0) > USUAL;
         if self.waits_for_commit() && stands {
-            let text = who_lacks(&self.replica.status(), self.journal.is_full());
+            let text = who_lacks(&self.group.replica.status(), self.group.is_full);
             return text.or_else(|| self.journal.fault());
         }
         self.journal.fault()
@@ -67,10 +67,11 @@ impl Core {
     /// By how much the log's time is ahead of this replica's clock, in milliseconds; of a leader also by how much it is
     /// behind.
     pub fn log_time_ahead_ms(&self) -> i64 {
-        if self.leads() {
-            return self.clock.ahead_ms(self.now);
+        if self.group.leads() {
+            return self.group.clock.ahead_ms(self.group.now);
         }
         let ahead_ms = self
+            .group
             .store
             .inner()
             .log_time()

@@ -503,12 +503,12 @@ fn join(
     hello.memory = memory_of(&replica).into();
     hello.settings = alike::settings(options, !memory.past.amnesiac);
     let datagrams = udp.map(|udp| open_datagrams(udp, registry)).transpose()?;
-    if let Some(plane) = &data_plane {
+    if let Some((_, hosting)) = &data_plane {
         hello.settings.extend(alike::secrets(&options.load_keys()?));
         if options.peer_tls.is_some() && !options.listen_plane.ip().is_loopback() {
             tracing::warn!("packets of the data plane are authenticated, not encrypted");
         }
-        hello.plane_address.clone_from(&plane.address);
+        hello.plane_address.clone_from(&hosting.address);
     }
     let front = open_front(options, &hello, now)?;
     let mut links = open_links(options, hello, peers, registry)?;
@@ -522,9 +522,15 @@ fn join(
     clients.lets_everybody_in = front.accounts.is_none();
     let commit_index = replica.commit_index();
     let mut core = Core::new(replica, memory.journal, GROUP, now);
-    core.store = memory.store;
-    core.applied = applied;
-    core.plane = data_plane;
+    core.group.store = memory.store;
+    core.group.applied = applied;
+    core.group.committed = commit_index;
+    core.group.log_time = log_time;
+    core.group.bytes_since_snapshot = snapshots::head_start(options.snapshot_log_bytes, options.id);
+    if let Some((plane, hosting)) = data_plane {
+        core.group.plane = Some(plane);
+        core.hosting = Some(hosting);
+    }
     core.term_keys = term_keys;
     core.lent.reads = options.memcached_udp && options.plane_reads && options.lease_reads;
     core.place = memory.past.place();
@@ -552,9 +558,6 @@ fn join(
         carrying: Vec::new(),
         applying: Vec::new(),
         reply: Vec::new(),
-        committed: commit_index,
-        log_time,
-        bytes_since_snapshot: snapshots::head_start(options.snapshot_log_bytes, options.id),
         snapshot_retry_at: None,
         ready_once_applied: commit_index,
         started: now,
@@ -576,7 +579,7 @@ fn join(
     };
     server.how_far.begun_behind = Some(applied);
     server.note_settings();
-    let membership = server.core.replica.membership().clone();
+    let membership = server.core.group.replica.membership().clone();
     server.membership_changed(&membership)?;
     Ok(server)
 }
@@ -720,12 +723,12 @@ impl Server {
             .iter()
             .map(|member| (member.id, member.incarnation))
             .collect();
-        let lineage = self.core.replica.lineage_in_log();
-        if let Some(plane) = &mut self.core.plane {
-            plane.set_lineage(lineage);
+        let lineage = self.core.group.replica.lineage_in_log();
+        if let Some((plane, hosting)) = self.core.hosted() {
+            hosting.set_lineage(plane, lineage);
         }
         self.links.dial_all = own.is_none();
-        let now = self.core.now;
+        let now = self.core.group.now;
         self.links.set_addresses(&addresses, now);
         if own.is_some() {
             mark_as_member(&self.options.dir, Some(self.incarnation))?;

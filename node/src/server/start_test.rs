@@ -66,7 +66,7 @@ impl Alone {
     pub fn leading() -> Self {
         let mut alone = Self::start(&[]);
         alone.until("it leads", |server| {
-            server.core.leads() && server.core.applied >= server.core.term_start
+            server.core.group.leads() && server.core.group.applied >= server.core.group.term_start
         });
         alone
     }

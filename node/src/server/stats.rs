@@ -72,7 +72,7 @@ impl Front {
         match asked {
             Statistics::General => self.write_general(core, output),
             Statistics::Settings => {
-                let limit = core.store.inner().memory_limit();
+                let limit = core.group.store.inner().memory_limit();
                 let evictions = match limit.policy {
                     MemoryPolicy::Refuse => "off",
                     MemoryPolicy::Evict => "on",
@@ -82,7 +82,7 @@ impl Front {
                 output.extend_from_slice(self.serving.settings.as_bytes());
             }
             Statistics::Slabs => {
-                let bytes = core.store.inner().stats().memory_bytes;
+                let bytes = core.group.store.inner().stats().memory_bytes;
                 push(output, "active_slabs", 0);
                 push(output, "total_malloced", bytes);
             }
@@ -97,8 +97,13 @@ impl Front {
     }
 
     fn write_general(&self, core: &Core, output: &mut Vec<u8>) {
-        let stats = core.store.inner().stats();
-        let uptime = core.now.0.saturating_sub(self.serving.started.0).as_secs();
+        let stats = core.group.store.inner().stats();
+        let uptime = core
+            .group
+            .now
+            .0
+            .saturating_sub(self.serving.started.0)
+            .as_secs();
         push(output, "pid", std::process::id());
         push(output, "uptime", uptime);
         push(output, "time", clock::wall_ms() / 1000);
@@ -127,16 +132,16 @@ impl Front {
         push(
             output,
             "limit_maxbytes",
-            core.store.inner().memory_limit().bytes,
+            core.group.store.inner().memory_limit().bytes,
         );
-        push(output, "commit_index", core.replica.commit_index().0);
-        push(output, "applied_index", core.applied.0);
-        push(output, "term", core.replica.term().0);
+        push(output, "commit_index", core.group.replica.commit_index().0);
+        push(output, "applied_index", core.group.applied.0);
+        push(output, "term", core.group.replica.term().0);
         push(output, "role", core.role_name());
     }
 
     fn resettable(&self, core: &Core) -> Resettable {
-        let stats = core.store.inner().stats();
+        let stats = core.group.store.inner().stats();
         let found = stats.outcomes;
         let (own, asked) = (&core.counters, &self.counters);
         let serving = &self.serving;
@@ -231,7 +236,7 @@ impl Server {
     /// `stats conns`
     pub fn write_connections(&self, out: &mut Vec<u8>) {
         for told in self.clients.iter().take(CONNECTIONS_TOLD_MAX) {
-            push_connection(out, told, self.core.now);
+            push_connection(out, told, self.core.group.now);
         }
         out.extend_from_slice(reply::END);
     }

@@ -221,7 +221,7 @@ impl Core {
         if asks_to_engage(&message.body) {
             self.send_term_key(to, message.term);
         }
-        let (message, attachment) = message.to_proto(self.group);
+        let (message, attachment) = message.to_proto(self.group.id);
         self.send(to, message, attachment);
     }
 
@@ -241,7 +241,7 @@ impl Core {
             key: key.0.to_vec().into(),
         };
         let message = peer::PeerMessage {
-            group: self.group.0,
+            group: self.group.id.0,
             term: term.0,
             body: Some(peer_message::Body::FastTermKey(key)),
         };
@@ -252,11 +252,11 @@ impl Core {
     /// A replica has sent the key of a term that it stands for or leads, over a connection that is its own.
     pub fn take_term_key(&mut self, from: Peer, term: u64, key: &peer::FastTermKey) {
         let taken = match &mut self.term_keys {
-            Some(keys) if self.plane.is_some() => {
+            Some(keys) if self.group.plane.is_some() => {
                 let known = Known {
-                    term: self.replica.term(),
-                    leader: self.replica.leader(),
-                    membership: self.replica.membership(),
+                    term: self.group.replica.term(),
+                    leader: self.group.replica.leader(),
+                    membership: self.group.replica.membership(),
                 };
                 keys.take((from, Term(term)), &key.key, &known)
             }
@@ -276,7 +276,8 @@ impl Core {
 
     /// Gives the plane the key of the fast term that it is to be engaged in. Whether it may be engaged.
     pub fn begin_term_key(&mut self, engage: &Engage) -> bool {
-        let (Some(keys), Some(plane)) = (&mut self.term_keys, &mut self.plane) else {
+        let hosted = self.group.plane.as_mut().zip(self.hosting.as_mut());
+        let (Some(keys), Some((plane, hosting))) = (&mut self.term_keys, hosted) else {
             return true;
         };
         let counters = &mut self.counters.term_keys;
@@ -296,7 +297,7 @@ impl Core {
             None => false,
         };
         if begun {
-            plane.agree(keys.pair());
+            hosting.agree(plane, keys.pair());
         } else {
             counters.missing += 1;
             tracing::warn!(
@@ -310,9 +311,10 @@ impl Core {
     /// The plane is about to stop, or was not engaged: from now on it takes nothing. Before the fence, so that what
     /// waits there for packets on their way has waited for all that were checked with the key.
     pub fn end_term_key(&mut self) {
-        if let (Some(keys), Some(plane)) = (&mut self.term_keys, &mut self.plane) {
+        let hosted = self.group.plane.as_mut().zip(self.hosting.as_mut());
+        if let (Some(keys), Some((plane, hosting))) = (&mut self.term_keys, hosted) {
             keys.end();
-            plane.agree(keys.pair());
+            hosting.agree(plane, keys.pair());
         }
     }
 }

@@ -2,7 +2,7 @@
 //! lines here, and shows what it was given.
 use super::*;
 use crate::keys::{ClusterKeys, SecretFile};
-use crate::server::plane::Plane;
+use crate::server::plane::{Hosting, Plane, plane_options};
 use crate::server::plane_turn::tests::core_of_one;
 use quorumwire_client::planes::lineage;
 use quorumwire_control::LeaveReason;
@@ -311,13 +311,15 @@ fn core(agrees: bool) -> (Core, Shown) {
     let shown = Shown::default();
     let own = Box::new(shown.clone());
     let address = "127.0.0.1:1".to_owned();
-    let mut plane = Plane::new(own, "shown", address, GroupId(0), false, 0);
+    let mut plane = Plane::new(own, plane_options(GroupId(0), &address, false, 0));
+    let mut hosting = Hosting::new("shown", address);
     core.term_keys = agrees.then(|| TermKeys::new().unwrap());
     if let Some(keys) = &core.term_keys {
-        plane.agree(keys.pair());
+        hosting.agree(&mut plane, keys.pair());
     }
-    plane.set_keys(&from_file(1));
-    core.plane = Some(plane);
+    hosting.set_keys(&mut plane, &from_file(1));
+    core.group.plane = Some(plane);
+    core.hosting = Some(hosting);
     (core, shown)
 }
 
@@ -430,7 +432,8 @@ fn a_new_secret_changes_what_clients_sign_with_and_nothing_else() {
         let between = shown.keys().cluster;
         for in_use in [2, 1] {
             let secrets = from_file(in_use);
-            core.plane.as_mut().unwrap().set_keys(&secrets);
+            let (plane, hosting) = core.hosted().unwrap();
+            hosting.set_keys(plane, &secrets);
             assert!(shown.keys().clients == secrets.for_planes(Lineage::default()).clients);
             assert!(shown.keys().cluster == between);
         }
@@ -464,7 +467,8 @@ fn without_tls_each_lineage_has_keys_of_its_own() {
     let (mut own, shown) = core(false);
     let mut seen = vec![shown.keys().cluster];
     for lineage in [0xa, 0xb].map(Lineage) {
-        own.plane.as_mut().unwrap().set_lineage(lineage);
+        let (plane, hosting) = own.hosted().unwrap();
+        hosting.set_lineage(plane, lineage);
         assert!(shown.keys() == from_file(1).for_planes(lineage));
         let (key, other) = (shown.keys().cluster.key, shown.keys().cluster.other);
         let is_new = |key| !seen.iter().any(|it| it.key == key || it.other == Some(key));
@@ -474,12 +478,14 @@ fn without_tls_each_lineage_has_keys_of_its_own() {
         seen.extend([shown.keys().cluster, shown.keys().clients]);
     }
     // A rotation keeps to it.
-    own.plane.as_mut().unwrap().set_keys(&from_file(2));
+    let (plane, hosting) = own.hosted().unwrap();
+    hosting.set_keys(plane, &from_file(2));
     assert!(shown.keys() == from_file(2).for_planes(Lineage(0xb)));
     // With keys that replicas agree on it is not asked for.
     let (mut own, shown) = core(true);
     let agreed = shown.keys().cluster;
-    own.plane.as_mut().unwrap().set_lineage(Lineage(0xa));
+    let (plane, hosting) = own.hosted().unwrap();
+    hosting.set_lineage(plane, Lineage(0xa));
     assert!(shown.keys().cluster == agreed);
 }
 
@@ -494,7 +500,7 @@ fn a_key_that_is_not_kept_is_counted_by_its_reason() {
         core.take_term_key(peer(1), TERM.0, &key);
     }
     assert_eq!(core.counters.term_keys.dropped, [0, 1, 1, 0, 0]);
-    core.plane = None;
+    core.group.plane = None;
     let key = peer::FastTermKey::default();
     core.take_term_key(peer(1), TERM.0, &key);
     assert_eq!(core.counters.term_keys.dropped, [1, 1, 1, 0, 0]);
@@ -530,15 +536,16 @@ fn a_key_goes_to_whom_is_asked_to_engage_and_to_nobody_else() {
 
 /// What is sent when these datagrams have come, and what is counted: told, not listed, not authentic, full, unknown.
 fn asked(
-    plane: &mut Plane,
+    core: &mut Core,
     shown: &Shown,
     was_listed: bool,
     foreign: Vec<Vec<u8>>,
 ) -> (Vec<Vec<u8>>, [u64; 5]) {
     shown.0.lock().unwrap().foreign = foreign;
-    plane.log.poll();
-    plane.tell_lineage(was_listed);
-    let counters = plane.counters();
+    let (plane, hosting) = core.hosted().unwrap();
+    plane.poll();
+    hosting.tell_lineage(plane, was_listed);
+    let counters = hosting.counters(plane);
     let names = [
         "plane_lineage_told",
         "plane_foreign_dropped_not_listed",
@@ -553,17 +560,17 @@ fn asked(
 #[test]
 fn clients_are_told_the_lineage_by_members_and_only_those_with_the_key() {
     let (mut core, shown) = core(true);
-    let plane = core.plane.as_mut().unwrap();
-    plane.set_lineage(Lineage(0xa));
+    let (plane, hosting) = core.hosted().unwrap();
+    hosting.set_lineage(plane, Lineage(0xa));
     let file = from_file(1).of_clients_files();
     let question = [3; 16];
     let ask = lineage::ask(&file, question).to_vec();
-    let (sent, counters) = asked(plane, &shown, false, vec![ask.clone()]);
+    let (sent, counters) = asked(&mut core, &shown, false, vec![ask.clone()]);
     assert_eq!((sent, counters), (vec![], [0, 1, 0, 0, 0]), "no member yet");
     let mut wrong = ask.clone();
     wrong[20] ^= 1;
     let foreign = vec![ask.clone(), wrong, b"get x\r\n".to_vec(), vec![0; 65]];
-    let (sent, counters) = asked(plane, &shown, true, foreign);
+    let (sent, counters) = asked(&mut core, &shown, true, foreign);
     assert_eq!(counters, [1, 1, 1, 0, 2]);
     let told: Vec<_> = sent
         .iter()
@@ -573,6 +580,6 @@ fn clients_are_told_the_lineage_by_members_and_only_those_with_the_key() {
     // Many at once are not all looked at, and others take nobody's room.
     let mut many = vec![b"x".to_vec(); 100];
     many.extend(vec![ask; 100]);
-    let (sent, counters) = asked(plane, &shown, true, many);
+    let (sent, counters) = asked(&mut core, &shown, true, many);
     assert_eq!((sent.len(), counters), (64, [65, 1, 1, 36, 102]));
 }

@@ -11,10 +11,10 @@ fn what_replicas_have_said_was_said_before_now() {
     let mut alone = Alone::leading();
     let server = &mut alone.server;
     for _ in 0..TURNS_MAX {
-        let applied = server.core.applied;
+        let applied = server.core.group.applied;
         server.turn(&Events::with_capacity(1)).unwrap();
-        if server.core.applied == applied {
-            assert!(server.core.now > server.clients.turn_began());
+        if server.core.group.applied == applied {
+            assert!(server.core.group.now > server.clients.turn_began());
             return;
         }
     }

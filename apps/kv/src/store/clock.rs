@@ -4,10 +4,9 @@
 //! clock alone ends nothing. What it has come past the end of and the log has not is overdue: a read that
 //! would show it waits until the log says so. So whatever one read misses is gone for all that follow, also
 //! under a leader whose clock is behind.
-use quorumwire_interfaces::LogTime;
 
+use super::Store;
 use super::item::{Awaits, Item, NEVER};
-use super::{Store, point_of_time};
 use crate::Key;
 use crate::memcached::Read;
 use crate::redis::{Kind, Resp, VERSIONS, Words, find};
@@ -44,12 +43,6 @@ impl Moment {
 }
 
 impl Store {
-    /// Reads are answered as of this moment of the leader's clock from now on, or as of the log's time if that
-    /// is later.
-    pub fn set_clock(&mut self, time: LogTime) {
-        self.clock_ms = point_of_time(time);
-    }
-
     /// Milliseconds that an item has left, at the moment that reads are answered at; `None` if it has no end, or is
     /// not there.
     #[must_use]
@@ -67,10 +60,8 @@ impl Store {
         }
     }
 
-    /// Whether the answer to a read may show what is [overdue](self): then the log is to say first what
-    /// time it is. Takes what `query` takes.
-    #[must_use]
-    pub fn is_overdue(&self, request: &[u8]) -> bool {
+    /// Whether the answer to a read may show what is [overdue](self).
+    pub(super) fn shows_what_is_overdue(&self, request: &[u8]) -> bool {
         if self.first_end_ms() > self.moment().now_ms {
             return false; // nearly always
         }

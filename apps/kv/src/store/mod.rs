@@ -226,6 +226,22 @@ impl StateMachine for Store {
         self.ahead_ms = ahead_ms;
     }
 
+    fn log_time(&self) -> LogTime {
+        LogTime(self.log_time_ms)
+    }
+
+    fn ahead_ms(&self) -> Option<i64> {
+        self.ahead_ms
+    }
+
+    fn set_clock(&mut self, time: LogTime) {
+        self.clock_ms = point_of_time(time);
+    }
+
+    fn is_overdue(&self, request: &[u8]) -> bool {
+        self.shows_what_is_overdue(request)
+    }
+
     fn awaits_time(&self) -> bool {
         self.flush_awaits != Awaits::Nothing || !self.awaiting.is_empty()
     }
@@ -351,18 +367,6 @@ impl Store {
         for key in keys.iter().filter_map(|bytes| Key::binary(bytes)) {
             sink(Changed::Item(key, self.lasting(key)));
         }
-    }
-
-    /// The log time the store has come to.
-    #[must_use]
-    pub const fn log_time(&self) -> LogTime {
-        LogTime(self.log_time_ms)
-    }
-
-    /// By how much that is ahead of the time of day. `None`: the log does not say.
-    #[must_use]
-    pub const fn ahead_ms(&self) -> Option<i64> {
-        self.ahead_ms
     }
 
     /// Figures about this replica's store; costs nothing.

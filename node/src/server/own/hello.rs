@@ -84,7 +84,7 @@ pub fn take(front: &mut Front, core: &Core, connection: &mut Connection, hello: 
 
 /// Who leads, as far as this replica knows, and where its clients connect.
 pub fn leader<'a>(front: &'a Front, core: &'a Core) -> Option<(u32, &'a str)> {
-    let id = core.replica.leader()?;
+    let id = core.group.replica.leader()?;
     let own = &front.identity;
     let replica = u32::from(id.0);
     let address = if replica == own.replica {

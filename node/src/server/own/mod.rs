@@ -168,11 +168,11 @@ fn take_message(
     match (client.is_welcome, message.body) {
         (false, Some(Body::Hello(hello))) => hello::take(front, core, connection, &hello),
         (true, Some(Body::Submit(submit))) => {
-            connection.last_request = core.now;
+            connection.last_request = core.group.now;
             return take_submit(front, core, connection, &submit, attachment);
         }
         (true, Some(Body::Query(client::Query {}))) => {
-            connection.last_request = core.now;
+            connection.last_request = core.group.now;
             return take_query(core, connection, attachment);
         }
         (true, Some(Body::Ping(client::Ping {}))) if attachment.is_empty() => {
@@ -206,7 +206,7 @@ fn take_submit(
         connection.push_refused_write(false, Reason::TooManyKeys, &instead);
         return true;
     }
-    let work = Command::decode(command).map_or(0, |it| core.store.inner().expected_work(&it));
+    let work = Command::decode(command).map_or(0, |it| core.group.store.inner().expected_work(&it));
     if !requests::has_room_for_write(core, connection, work) {
         return false;
     }

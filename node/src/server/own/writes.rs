@@ -5,7 +5,6 @@ use quorumwire_control::Peer;
 use quorumwire_interfaces::{Reason, Term};
 use quorumwire_kv::ERROR_BYTES_MAX;
 use quorumwire_sessions::{ANSWER_BYTES_MAX, SESSION_HEADER_BYTES};
-use quorumwire_wire::RecordKind;
 use quorumwire_wire::limits::{COMMAND_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
 
 /// What a command was refused for is still known when it is asked again.
@@ -18,18 +17,9 @@ impl Core {
         if self.draining {
             return Routed::refused(Reason::Stopping);
         }
-        if self.leads_fast_term() {
-            return self.enqueue_named(Some(name), origin, command.len(), |buffer| {
-                buffer.extend_from_slice(command);
-            });
-        }
-        if self.waits_since_fast_term() {
-            return self.stall();
-        }
-        if self.leads() {
-            return self.propose(RecordKind::SessionCommand, origin, |buffer| {
-                put(buffer, name, command);
-            });
+        if self.group.leads() || self.group.waits_since_fast_term() {
+            let submitted = self.group.write_in_session(origin, name, command);
+            return self.routed(submitted);
         }
         let leader = match (self.route(), origin) {
             (Err(routed), _) => return routed,
@@ -39,7 +29,9 @@ impl Core {
             (Ok(leader), Origin::Client(..) | Origin::Datagram(_) | Origin::Admin(_)) => leader,
         };
         let bytes = SESSION_HEADER_BYTES + command.len();
-        let whole = self.encoded(bytes, |buffer| put(buffer, name, command));
+        let whole = self
+            .group
+            .encoded(bytes, |buffer| put(buffer, name, command));
         match self.forward(leader, origin, ForwardKind::Session, whole) {
             Some(_) => Routed::Pending,
             None => self.stall(),
@@ -50,7 +42,7 @@ impl Core {
     pub fn take_forward_session(&mut self, from: Peer, term: Term, request: u64, whole: &[u8]) {
         let may = self.member(from.id) == Some(from) && self.takes_writes_of(term);
         let reason = match split(whole) {
-            Some(_) if may && self.journal.is_full() => Reason::DiskFull,
+            Some(_) if may && self.group.is_full => Reason::DiskFull,
             Some((name, command)) if may => {
                 let origin = Origin::Peer(from, request);
                 let routed = self.write_in_session(origin, name, command);
@@ -62,7 +54,7 @@ impl Core {
     }
 }
 
-/// As the payload of a record has it.
+/// As it goes to the leader.
 fn put(buffer: &mut bytes::BytesMut, (session, sequence): (u64, u64), command: &[u8]) {
     buffer.put_u64(session);
     buffer.put_u64(sequence);

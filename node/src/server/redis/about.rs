@@ -138,8 +138,8 @@ impl Server {
     }
 
     fn redis_section(&self, section: &str) -> Vec<(&'static str, String)> {
-        let store = self.core.store.inner().stats();
-        let limit = self.core.store.inner().memory_limit();
+        let store = self.core.group.store.inner().stats();
+        let limit = self.core.group.store.inner().memory_limit();
         match section {
             "server" => self.info_server(),
             "clients" => vec![
@@ -182,7 +182,13 @@ impl Server {
     }
 
     fn info_server(&self) -> Vec<(&'static str, String)> {
-        let uptime = self.core.now.0.saturating_sub(self.started.0).as_secs();
+        let uptime = self
+            .core
+            .group
+            .now
+            .0
+            .saturating_sub(self.started.0)
+            .as_secs();
         let port = |address: &str| {
             let port = address.rsplit(':').next();
             port.unwrap_or_default().to_owned()
@@ -204,7 +210,7 @@ impl Server {
     fn info_stats(&self) -> Vec<(&'static str, String)> {
         let own = &self.front.counters;
         let clients = &self.clients.counters;
-        let store = self.core.store.inner().stats();
+        let store = self.core.group.store.inner().stats();
         vec![
             ("total_connections_received", clients.accepted.to_string()),
             ("rejected_connections", clients.refused_too_many.to_string()),
@@ -227,7 +233,7 @@ impl Server {
 
     /// Clients write to any replica, so each says that it is a master; what else it is has names of its own.
     fn info_replication(&self) -> Vec<(&'static str, String)> {
-        let status = self.core.replica.status();
+        let status = self.core.group.replica.status();
         let mut lines = vec![
             ("role", "master".to_owned()),
             ("connected_slaves", status.followers.len().to_string()),
@@ -301,7 +307,7 @@ impl Server {
     fn settings(&self) -> Vec<(&'static str, String)> {
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
         let bound = self.options.listen_redis;
-        let limit = self.core.store.inner().memory_limit();
+        let limit = self.core.group.store.inner().memory_limit();
         vec![
             ("appendfsync", "always".to_owned()),
             ("appendonly", yes(self.is_durable())),

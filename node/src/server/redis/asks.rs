@@ -147,11 +147,16 @@ pub fn wait(
         return false;
     }
     let timeout = number(2).and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
-    let until =
-        (timeout > 0).then(|| Now(core.now.0.saturating_add(Duration::from_millis(timeout))));
+    let until = (timeout > 0).then(|| {
+        Now(core
+            .group
+            .now
+            .0
+            .saturating_add(Duration::from_millis(timeout)))
+    });
     let wait = Wait {
         replicas: number(1).and_then(|it| u64::try_from(it).ok()).unwrap_or(0),
-        index: core.applied,
+        index: core.group.applied,
         until,
     };
     asks::push(front, connection, Ask::Wait(wait))
@@ -160,7 +165,7 @@ pub fn wait(
 impl Server {
     /// `CLIENT LIST`
     pub fn client_list(&mut self, filter: &Filter, resp: Resp, out: &mut Vec<u8>) {
-        let now = self.core.now;
+        let now = self.core.group.now;
         let waiting: HashSet<i64> = self
             .front
             .asks

@@ -44,7 +44,7 @@ pub fn take(
             let was_let_in = connection.is_let_in;
             connection.is_let_in = front.accounts.is_none();
             if was_let_in {
-                connection.unknown_since = core.now; // who was not yet wins no time by it
+                connection.unknown_since = core.group.now; // who was not yet wins no time by it
             }
             answer(connection, b"+RESET\r\n".to_vec());
         }
@@ -52,11 +52,16 @@ pub fn take(
         b"auth" => auth(front, connection, words),
         // What needs no connection is the state machine's: transactions may hold it, too.
         b"command" | b"ping" | b"echo" | b"select" | b"swapdb" => {
-            core.store.inner().redis_read(resp, words, &mut out);
+            core.group.store.inner().redis_read(resp, words, &mut out);
             answer(connection, out);
         }
         _ => {
-            at_once((front.last_saved_s, core.applied), resp, words, &mut out);
+            at_once(
+                (front.last_saved_s, core.group.applied),
+                resp,
+                words,
+                &mut out,
+            );
             front.counters.refused.count_if_not_served(&out);
             answer(connection, out);
         }

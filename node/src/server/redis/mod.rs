@@ -239,7 +239,7 @@ fn take_request(
     let taken = dispatch(front, core, connection, words);
     let client = state(connection);
     if taken {
-        client.last_at = core.now;
+        client.last_at = core.group.now;
     } else {
         client.skips_next = is_skipped;
     }

@@ -1,10 +1,9 @@
 //! The log's time as a leader tells it: which ticks it puts into the log, and when. What a tick does is
 //! the state machine's business.
-use super::clock;
-use super::core::Core;
+use crate::group::Group;
 use bytes::BytesMut;
 use quorumwire_control::{LogClock, Now};
-use quorumwire_interfaces::{Index, LogTime, Term};
+use quorumwire_interfaces::{DataPlane, Index, LogTime, StateMachine, Term};
 use quorumwire_wire::{RecordKind, Tick};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ const STANDSTILL: Duration = Duration::from_secs(1);
 const STANDSTILL_FULL: Duration = Duration::from_millis(100);
 
 /// The log's time as this leader tells it.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LeaderClock {
     /// What it tells the time of.
     pub term: Term,
@@ -28,16 +27,37 @@ pub struct LeaderClock {
     /// When that was.
     barrier_since: Now,
     /// Index of the last tick proposed because something applied counts from it.
-    awaited: Index,
+    pub awaited: Index,
+}
+
+/// The time of day, as it was last read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WallClock {
+    /// Since 1970.
+    shown: Duration,
+    at: Now,
+}
+
+impl WallClock {
+    pub(crate) const fn read(now: Now, shown: Duration) -> Self {
+        Self { shown, at: now }
+    }
+
+    /// What it shows now, if nobody has set it since.
+    fn at(self, now: Now) -> Duration {
+        self.shown + now.0.saturating_sub(self.at.0)
+    }
 }
 
 impl LeaderClock {
     /// By how much the log's time is ahead of the wall clock.
+    #[must_use]
     pub fn ahead_ms(&self, now: Now) -> i64 {
         self.time.ahead_ms(now)
     }
 
     /// The log's time does not come to this before then, in time since the system was started.
+    #[must_use]
     pub fn earliest(&self, time: LogTime) -> Duration {
         self.time.earliest(time.0).0
     }
@@ -52,32 +72,37 @@ pub enum Overdue {
     Refused,
 }
 
-impl Core {
-    /// What a term that we lead begins with; called before anything is done as its leader.
+impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
+    /// What a term begins with if we lead it; called before anything is done as its leader.
     pub fn begin_term(&mut self) {
         let term = self.replica.term();
-        if self.clock.term == term {
+        if !self.leads() || self.clock.term == term {
             return;
         }
         if self.clock.term.0 + 1 != term.0 {
             self.led_since = term;
         }
         self.term_start = self.last_index();
-        self.forget_limit_on_its_way();
+        self.carried_over = self.plane.as_ref().is_some_and(|plane| !plane.is_idle());
         self.clock = LeaderClock {
             term,
-            time: LogClock::begin(self.now, clock::wall(), self.store.inner().log_time().0),
+            time: LogClock::begin(
+                self.now,
+                self.wall.at(self.now),
+                self.store.inner().log_time().0,
+            ),
             ..LeaderClock::default()
         };
         // What an earlier term proposed may stand at the same indexes as what this one will.
         self.proposals.begin_term();
     }
 
-    /// Looks at the wall clock: the log's time follows it, slowly.
-    pub fn look_at_wall_clock(&mut self) {
+    /// The wall clock shows this now: the log's time follows it, slowly.
+    pub fn look_at_wall_clock(&mut self, wall: Duration) {
+        self.wall = WallClock::read(self.now, wall);
         if self.leads() && self.clock.term == self.replica.term() {
             let log_time_ms = self.store.inner().log_time().0;
-            self.clock.time.look(self.now, clock::wall(), log_time_ms);
+            self.clock.time.look(self.now, wall, log_time_ms);
         }
     }
 
@@ -124,10 +149,16 @@ impl Core {
     }
 
     /// What a tick says that leaves now.
+    #[must_use]
     pub fn tick(&self) -> Tick {
         let log_says_it = self.store.inner().ahead_ms().is_some();
-        let tells_wall_clock = self.replica.may_tell_wall_clock(log_says_it);
-        self.clock.time.tick(self.now, tells_wall_clock)
+        self.clock
+            .time
+            .tick(self.now, self.may_tell_wall_clock(log_says_it))
+    }
+
+    fn may_tell_wall_clock(&self, log_says_it: bool) -> bool {
+        self.store.inner().reads_time_of_day() && self.replica.may_tell_wall_clock(log_says_it)
     }
 
     /// Whether the log must be told what the wall clock shows before anybody names a point of time to a plane: it is told
@@ -139,12 +170,14 @@ impl Core {
         }
         let log_time_ms = self.store.inner().log_time().0;
         let told = self.store.inner().ahead_ms();
-        let tells = self.replica.may_tell_wall_clock(told.is_some());
+        let tells = self.may_tell_wall_clock(told.is_some());
         told.map_or(tells, |ahead_ms| {
             !tells || self.clock.time.is_set_back(self.now, log_time_ms, ahead_ms)
         })
     }
 
+    /// The log's time as this leader tells it now.
+    #[must_use]
     pub fn leader_time_ms(&self) -> u64 {
         let told_ms = self.store.inner().log_time().0;
         self.clock.time.time_ms(self.now).max(told_ms)
@@ -203,10 +236,11 @@ impl Core {
     }
 
     /// Whether a tick is in the log that cannot be committed now: a disk is full, or too few replicas answer.
+    #[must_use]
     pub fn time_stands_still(&self) -> bool {
         let barrier = self.clock.barrier;
         let since = self.now.0.saturating_sub(self.clock.barrier_since.0);
-        let limit = if self.journal.is_full() {
+        let limit = if self.is_full {
             STANDSTILL_FULL
         } else {
             STANDSTILL
@@ -229,45 +263,5 @@ impl Core {
         }
         let last = self.last_index();
         self.clock.awaited = self.propose_tick().unwrap_or(last);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::server::core::{Origin, Proposal, Routed};
-    use crate::server::plane_turn::tests::leader_of_one;
-
-    /// Otherwise who has waited for too long would stand behind who has just asked, and not be told.
-    #[test]
-    fn what_an_earlier_term_proposed_waits_apart() {
-        let mut core = leader_of_one();
-        let (last, term) = (core.last_index(), core.replica.term());
-        // The log was cut since: what it proposed stood further on than what comes next.
-        let earlier = Term(term.0 - 1);
-        core.clock.term = earlier;
-        let asked_at = core.now;
-        for number in 5..7 {
-            core.proposals.insert(Proposal {
-                index: Index(last.0 + number),
-                position: 0,
-                term: earlier,
-                origin: Origin::Datagram(number),
-                at: asked_at,
-            });
-        }
-        core.now.0 += Duration::from_secs(1);
-        let routed = core.write(Origin::Datagram(1), 1, |bytes| {
-            bytes.extend_from_slice(b"x");
-        });
-        assert!(matches!(routed, Routed::Pending));
-        assert!(core.last_index().0 < last.0 + 5);
-        let late = core.proposals.take_late(|at| at == asked_at);
-        assert!(late.len() == 2 && late.iter().all(|it| it.term == earlier));
-        assert!(core.proposals.iter().all(|it| it.term == term));
-        assert_eq!(
-            (core.proposals.len(), core.proposals.orphan_count()),
-            (1, 0)
-        );
     }
 }

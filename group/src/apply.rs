@@ -1,0 +1,184 @@
+//! What an entry of the log does to the state machine, and who waits for it. The same in a running server, in the
+//! simulator, and in a folder that is read without a server.
+use crate::group::Group;
+use crate::mutants::mutant;
+use crate::proposals::{Proposal, Settled};
+use quorumwire_control::Entry;
+use quorumwire_interfaces::{DataPlane, Index, LogTime, StateMachine};
+use quorumwire_sessions::{Outcome, Place, Refusal, SESSION_HEADER_BYTES, Sessions};
+use quorumwire_wire::{RecordKind, Tick};
+use std::iter::Peekable;
+
+/// A command of an entry, or an entry that is none. Only [`commands_of`] makes one, so nothing is applied that
+/// was not split.
+#[derive(Clone, Copy, Debug)]
+pub struct Split<'a> {
+    kind: RecordKind,
+    payload: &'a [u8],
+}
+
+impl<'a> Split<'a> {
+    /// What it is.
+    #[must_use]
+    pub const fn kind(self) -> RecordKind {
+        self.kind
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub const fn payload(self) -> &'a [u8] {
+        self.payload
+    }
+}
+
+/// What an entry is applied as, one after the other: the commands that it bundles, or itself.
+pub fn commands_of(kind: RecordKind, payload: &[u8]) -> impl Iterator<Item = Split<'_>> {
+    quorumwire_wire::commands_of(kind, payload).map(|(kind, payload)| Split { kind, payload })
+}
+
+/// Applies what stands at this index; what its client is told is appended to `reply`.
+pub fn apply<S: StateMachine>(
+    store: &mut Sessions<S>,
+    (index, log_time): (Index, &mut LogTime),
+    Split { kind, payload }: Split<'_>,
+    reply: &mut Vec<u8>,
+) -> Outcome {
+    let place = Place {
+        index,
+        log_time: *log_time,
+    };
+    match kind {
+        RecordKind::Command => {
+            store.command(place, payload, reply);
+            Outcome::Applied
+        }
+        RecordKind::SessionCommand if mutant("session-forgets") => {
+            store.command(
+                place,
+                payload.get(SESSION_HEADER_BYTES..).unwrap_or(b""),
+                reply,
+            );
+            Outcome::Applied
+        }
+        RecordKind::SessionCommand => store.in_session(place, payload, reply),
+        RecordKind::Fragment => store.fragment(place, payload, reply),
+        RecordKind::Tick => {
+            if let Some(tick) = Tick::decode(payload) {
+                *log_time = (*log_time).max(LogTime(tick.log_time_ms));
+                store.set_ahead(tick.ahead_ms(log_time.0));
+                store.advance(*log_time);
+            }
+            Outcome::Applied
+        }
+        // One that could not be split: the leader that made it is at fault.
+        RecordKind::Bundle => Outcome::Refused(Refusal::Malformed),
+        RecordKind::NoOp
+        | RecordKind::Membership
+        | RecordKind::HardState
+        | RecordKind::Durable
+        | RecordKind::Base => Outcome::Applied,
+    }
+}
+
+/// An entry that is being applied, command by command: [`Group::begin_entry`] makes one, [`Group::apply_next`] goes on,
+/// [`Group::end_entry`] says who waits in vain.
+#[derive(Debug)]
+pub struct Applying<'a, O, C: Iterator<Item = Split<'a>>> {
+    entry: &'a Entry,
+    commands: Peekable<C>,
+    settled: Settled<O>,
+    /// Of the next command.
+    position: u16,
+}
+
+/// A command that was applied.
+#[derive(Debug)]
+pub struct Applied<'a, O> {
+    /// Which of its entry's commands: 0 is the first one.
+    pub position: u16,
+    /// What it was, as it stands in the log.
+    pub command: Split<'a>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Who waits for its answer here.
+    pub proposal: Option<Proposal<O>>,
+}
+
+impl<'a, O, C: Iterator<Item = Split<'a>>> Applying<'a, O, C> {
+    /// The places of these were replaced by a snapshot: nobody can tell what became of them.
+    pub fn take_unknown(&mut self) -> Vec<Proposal<O>> {
+        std::mem::take(&mut self.settled.unknown)
+    }
+
+    /// The place of these went to this entry, which is another: they were not executed.
+    pub fn take_displaced(&mut self) -> Vec<Proposal<O>> {
+        std::mem::take(&mut self.settled.displaced)
+    }
+
+    /// Who waits for the command that is next, if there is one and somebody does.
+    #[must_use]
+    pub fn next_waits(&self) -> Option<&Proposal<O>> {
+        let next = self.settled.own.front();
+        next.filter(|proposal| proposal.position == self.position)
+    }
+
+    /// How many commands it has held so far.
+    #[must_use]
+    pub const fn commands(&self) -> u16 {
+        self.position
+    }
+}
+
+impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
+    /// Takes out of what waits all that this entry settles. All at once: what is answered may begin a term, which takes
+    /// what waits for that of another one.
+    pub fn begin_entry<'a>(
+        &mut self,
+        entry: &'a Entry,
+    ) -> Applying<'a, O, impl Iterator<Item = Split<'a>> + use<'a, S, O, P>> {
+        let mut settled = std::mem::take(&mut self.settled);
+        settled.take(&mut self.proposals, (entry.index, entry.term));
+        Applying {
+            entry,
+            commands: commands_of(entry.kind, entry.payload()).peekable(),
+            settled,
+            position: 0,
+        }
+    }
+
+    /// Applies the entry's next command; what its client is told is appended to `reply`. With the last one the entry
+    /// counts as applied.
+    pub fn apply_next<'a, C: Iterator<Item = Split<'a>>>(
+        &mut self,
+        applying: &mut Applying<'a, O, C>,
+        reply: &mut Vec<u8>,
+    ) -> Option<Applied<'a, O>> {
+        let command = applying.commands.next()?;
+        let position = applying.position;
+        applying.position += 1;
+        let at = (applying.entry.index, &mut self.log_time);
+        let outcome = apply(&mut self.store, at, command, reply);
+        if applying.commands.peek().is_none() {
+            self.applied = applying.entry.index;
+            self.bytes_since_snapshot += applying.entry.record().len() as u64;
+        }
+        Some(Applied {
+            position,
+            command,
+            outcome,
+            proposal: applying.settled.take_own(position),
+        })
+    }
+
+    /// Those who still wait for a command of this entry: it holds none at their position. Nobody can tell what became of
+    /// them.
+    pub fn end_entry<'a, C: Iterator<Item = Split<'a>>>(
+        &mut self,
+        applying: Applying<'a, O, C>,
+    ) -> Vec<Proposal<O>> {
+        let mut settled = applying.settled;
+        let left = settled.own.drain(..).collect();
+        self.settled = settled;
+        left
+    }
+}

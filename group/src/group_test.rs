@@ -1,0 +1,251 @@
+//! A group of one without a plane, whose state machine answers each command with its bytes.
+use super::*;
+use crate::plane_turn::PlaneClient;
+use quorumwire_control::{Config, Entry, Peer, Stored};
+use quorumwire_interfaces::{Applied, Frozen, Incarnation, Lineage, ReplicaId};
+use quorumwire_wire::{begin_record, finish_record};
+use std::io;
+
+const HEARTBEAT: Duration = Duration::from_millis(20);
+
+/// Answers with what it was told, and remembers nothing.
+#[derive(Default)]
+struct Echo {
+    log_time: LogTime,
+}
+
+impl StateMachine for Echo {
+    fn apply(&mut self, entry: &Applied<'_>, reply: &mut Vec<u8>) {
+        reply.extend_from_slice(entry.command);
+    }
+    fn advance(&mut self, log_time: LogTime) {
+        self.log_time = log_time;
+    }
+    fn set_ahead(&mut self, _: Option<i64>) {}
+    fn log_time(&self) -> LogTime {
+        self.log_time
+    }
+    fn ahead_ms(&self) -> Option<i64> {
+        None
+    }
+    fn reads_time_of_day(&self) -> bool {
+        false
+    }
+    fn set_clock(&mut self, _: LogTime) {}
+    fn is_overdue(&self, _: &[u8]) -> bool {
+        false
+    }
+    fn awaits_time(&self) -> bool {
+        false
+    }
+    fn next_deadline(&self) -> Option<LogTime> {
+        None
+    }
+    fn query(&self, _: &[u8], _: &mut Vec<u8>) {}
+    fn freeze(&self) -> Box<dyn Frozen> {
+        unreachable!("nobody takes a snapshot here")
+    }
+    fn restore(&mut self, _: &mut dyn io::Read) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl From<PlaneClient> for u64 {
+    fn from(client: PlaneClient) -> Self {
+        client.sequence
+    }
+}
+
+type One = Group<Echo, u64, dyn DataPlane>;
+
+/// Replica 0 of a group of so many, before it has heard or done anything.
+fn one_of(replicas: u16) -> One {
+    let config = Config {
+        group: GroupId(0),
+        me: Peer {
+            id: ReplicaId(0),
+            incarnation: Incarnation(1),
+        },
+        peer_address: "host0:7400".to_owned(),
+        initial_members: (0..replicas).map(ReplicaId).collect(),
+        lineage: Lineage::default(),
+        new_lineage: Lineage(1),
+        seed: 1,
+        election_timeout: 5 * HEARTBEAT,
+        lease: 5 * HEARTBEAT,
+        heartbeat_interval: HEARTBEAT,
+        clock_drift_ppm: 0,
+        lease_reads: true,
+        uncommitted_bytes_max: 1 << 20,
+        appends_in_flight_max: 4,
+        append_bytes_in_flight_max: 1 << 20,
+        log_tail_bytes: 100,
+        log_kept_bytes_max: 1 << 20,
+        waiting_requests_max: 16,
+        plane: false,
+        engage_interval: HEARTBEAT,
+        engage_interval_max: 8 * HEARTBEAT,
+        engage_window: 8,
+    };
+    let now = Now(Duration::from_secs(1));
+    let replica = Replica::new(config, now, Stored::default()).unwrap();
+    let store = Box::new(Sessions::new(Echo::default()));
+    Group::new(GroupId(0), replica, store, now, Duration::from_secs(7))
+}
+
+/// Does what consensus asks for, as if the disk took no time, but applies nothing.
+fn carry_out(group: &mut One) {
+    group.flush();
+    while !group.outputs.is_empty() {
+        for output in std::mem::take(&mut group.outputs) {
+            match output {
+                Output::Persist { ticket, .. } => group.step(Input::Persisted(ticket)),
+                Output::Committed(upto) => group.committed = group.committed.max(upto),
+                _ => {}
+            }
+        }
+        group.flush();
+    }
+}
+
+/// Applies what is committed: who is answered, and with what; and who waits for what nobody can tell.
+fn apply_all(group: &mut One) -> (Vec<(u64, Vec<u8>)>, Vec<u64>) {
+    let (mut told, mut unknown) = (Vec::new(), Vec::new());
+    let (first, last) = (group.applied.next(), group.committed);
+    let entries: Vec<Entry> = group.replica.entries(first, last).cloned().collect();
+    for entry in &entries {
+        let mut applying = group.begin_entry(entry);
+        unknown.extend(applying.take_unknown().into_iter().map(|it| it.origin));
+        let mut reply = Vec::new();
+        while let Some(applied) = group.apply_next(&mut applying, &mut reply) {
+            told.extend(applied.proposal.map(|it| (it.origin, reply.clone())));
+            reply.clear();
+        }
+        unknown.extend(group.end_entry(applying).into_iter().map(|it| it.origin));
+    }
+    group.step(Input::Applied(group.applied));
+    (told, unknown)
+}
+
+/// One that leads a software term, and has applied the beginning of it.
+fn leader() -> One {
+    let mut group = one_of(1);
+    for _ in 0..50 {
+        group.now.0 += HEARTBEAT;
+        group.step(Input::Timeout);
+        carry_out(&mut group);
+        apply_all(&mut group);
+        if group.leads() && group.applied > Index(1) {
+            return group;
+        }
+    }
+    panic!("no leader");
+}
+
+fn write(group: &mut One, origin: u64, command: &[u8]) -> Submitted {
+    group.write(origin, command.len(), |bytes| {
+        bytes.extend_from_slice(command);
+    })
+}
+
+#[test]
+fn who_writes_is_answered_once_the_entry_is_committed() {
+    let mut group = leader();
+    assert_eq!(write(&mut group, 1, b"one"), Submitted::Pending);
+    assert_eq!(write(&mut group, 2, b"two"), Submitted::Pending);
+    assert_eq!(apply_all(&mut group), (vec![], vec![]));
+    carry_out(&mut group);
+    assert!(group.has_backlog());
+    let expected = vec![(1, b"one".to_vec()), (2, b"two".to_vec())];
+    assert_eq!(apply_all(&mut group), (expected, vec![]));
+    assert!(!group.has_backlog() && group.proposals.is_empty());
+}
+
+#[test]
+fn without_leadership_or_room_on_the_disk_nothing_is_written() {
+    let mut group = one_of(2);
+    let refused = Submitted::Refused(Reason::NotLeader);
+    assert_eq!(write(&mut group, 1, b"x"), refused);
+    let mut group = leader();
+    let last = group.last_index();
+    group.is_full = true;
+    let refused = Submitted::Refused(Reason::DiskFull);
+    assert_eq!(write(&mut group, 1, b"x"), refused);
+    assert_eq!(group.write_in_session(1, (7, 1), b"x"), refused);
+    assert_eq!((group.last_index(), group.proposals.len()), (last, 0));
+}
+
+/// Otherwise it would take the log's time, and the moment from which reads may be answered, from a term of somebody else.
+#[test]
+fn who_does_not_lead_begins_no_term() {
+    let mut group = one_of(2);
+    group.begin_term();
+    assert_eq!(group.clock.term, Term(0));
+    group.replica = leader().replica;
+    group.begin_term();
+    assert_eq!(group.clock.term, group.replica.term());
+}
+
+/// Otherwise who has waited for too long would stand behind who has just asked, and not be told.
+#[test]
+fn what_an_earlier_term_proposed_waits_apart() {
+    let mut group = leader();
+    let (last, term) = (group.last_index(), group.replica.term());
+    // The log was cut since: what it proposed stood further on than what comes next.
+    let earlier = Term(term.0 - 1);
+    group.clock.term = earlier;
+    let asked_at = group.now;
+    for number in 5..7 {
+        group.proposals.insert(Proposal {
+            index: Index(last.0 + number),
+            position: 0,
+            term: earlier,
+            origin: number,
+            at: asked_at,
+        });
+    }
+    group.now.0 += Duration::from_secs(1);
+    assert_eq!(write(&mut group, 1, b"x"), Submitted::Pending);
+    assert!(group.last_index().0 < last.0 + 5);
+    let late = group.proposals.take_late(|at| at == asked_at);
+    assert!(late.len() == 2 && late.iter().all(|it| it.term == earlier));
+    assert!(group.proposals.iter().all(|it| it.term == term));
+    let waiting = (group.proposals.len(), group.proposals.orphan_count());
+    assert_eq!(waiting, (1, 0));
+}
+
+/// One that could not be split holds nothing at any position but the first: whoever waits there is not left waiting.
+#[test]
+fn who_waits_for_a_command_that_the_entry_does_not_hold_hears_of_it() {
+    let mut group = leader();
+    let (index, term) = (group.applied.next(), group.replica.term());
+    for position in 0..3 {
+        group.proposals.insert(Proposal {
+            index,
+            position,
+            term,
+            origin: u64::from(position),
+            at: group.now,
+        });
+    }
+    let mut block = BytesMut::new();
+    let start = begin_record(&mut block, RecordKind::Bundle, GroupId(0), term, index);
+    block.extend_from_slice(b"no bundle");
+    finish_record(&mut block, start);
+    let entry = Entry {
+        index,
+        term,
+        kind: RecordKind::Bundle,
+        start: 0,
+        end: u32::try_from(block.len()).unwrap(),
+        block: block.freeze(),
+    };
+    let mut applying = group.begin_entry(&entry);
+    assert_eq!(applying.next_waits().map(|it| it.origin), Some(0));
+    let applied = group.apply_next(&mut applying, &mut Vec::new()).unwrap();
+    assert_eq!(applied.proposal.map(|it| it.origin), Some(0));
+    assert_eq!(group.applied, index, "with its last command it is applied");
+    assert!(group.apply_next(&mut applying, &mut Vec::new()).is_none());
+    let left = group.end_entry(applying);
+    assert!(left.iter().map(|it| it.origin).eq([1, 2]));
+}
