@@ -29,15 +29,6 @@ impl Journal {
         }
     }
 
-    /// One whose disk is full.
-    #[cfg(test)]
-    pub fn full() -> Self {
-        Self {
-            health: LogHealth::DiskFull,
-            ..Self::new(None)
-        }
-    }
-
     /// Whether nothing can be written for now, because the disk is full or no file can be opened: new writes are to be
     /// refused.
     pub fn is_full(&self) -> bool {
