@@ -158,6 +158,9 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
         applying.position += 1;
         let at = (applying.entry.index, &mut self.log_time);
         let outcome = apply(&mut self.store, at, command, reply);
+        if command.kind == RecordKind::Tick {
+            self.follow_log_time();
+        }
         if applying.commands.peek().is_none() {
             self.applied = applying.entry.index;
             self.bytes_since_snapshot += applying.entry.record().len() as u64;

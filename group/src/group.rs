@@ -1,5 +1,6 @@
 //! The group itself: what it is made of, writes into its log, and when a read may be answered.
 use crate::log_time::{LeaderClock, Overdue, WallClock};
+use crate::mutants::mutant;
 use crate::plane::Plane;
 use crate::proposals::{Proposal, Proposals, Settled};
 use bytes::{Bytes, BytesMut};
@@ -274,7 +275,7 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
     /// may be past its time already: then the log says so first. Not for a read that may not wait,
     /// because a write behind it is next: it shows what stands before that write.
     pub fn gate_granted(&mut self, index: Index, may_wait: bool, line: &[u8]) -> Gate {
-        if index > self.applied {
+        if index > self.applied && !mutant("read-before-applied") {
             return Gate::Wait(index);
         }
         match self.overdue(line) {

@@ -1,6 +1,7 @@
 //! The log's time as a leader tells it: which ticks it puts into the log, and when. What a tick does is
 //! the state machine's business.
 use crate::group::Group;
+use crate::mutants::mutant;
 use bytes::BytesMut;
 use quorumwire_control::{LogClock, Now};
 use quorumwire_interfaces::{DataPlane, Index, LogTime, StateMachine, Term};
@@ -100,8 +101,15 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
     /// The wall clock shows this now: the log's time follows it, slowly.
     pub fn look_at_wall_clock(&mut self, wall: Duration) {
         self.wall = WallClock::read(self.now, wall);
+        self.follow_log_time();
+    }
+
+    /// The log may have come to what an earlier leader had told it: what this one tells goes on from there at once, and
+    /// does not stand still until the wall clock is looked at again.
+    pub(crate) fn follow_log_time(&mut self) {
         if self.leads() && self.clock.term == self.replica.term() {
             let log_time_ms = self.store.inner().log_time().0;
+            let wall = self.wall.at(self.now);
             self.clock.time.look(self.now, wall, log_time_ms);
         }
     }
@@ -115,7 +123,7 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Takes the log's time along before a write, so that a life span counts from now.
     pub fn tick_before_write(&mut self) {
-        if self.is_tick_due() {
+        if self.is_tick_due() && !mutant("write-without-tick") {
             self.propose_tick();
         }
     }

@@ -1,5 +1,6 @@
 //! What a group does with its data plane: what has come out of it goes to consensus, what clients want goes in.
 use crate::group::{Group, Submitted};
+use crate::mutants::mutant;
 use crate::plane::{Brought, Plane, Request, Submission};
 use bytes::BytesMut;
 use quorumwire_control::{Input, put_payload, record_kind};
@@ -64,7 +65,9 @@ impl<S: StateMachine, O: From<PlaneClient>, P: DataPlane + ?Sized> Group<S, O, P
 
     /// The plane has stopped; what it had is taken first.
     pub fn plane_stopped(&mut self, registers: Registers) {
-        self.take_from_plane();
+        if !mutant("stopped-plane-not-emptied") {
+            self.take_from_plane();
+        }
         self.step(Input::Disengaged { registers });
         self.stalled = true;
     }

@@ -1,4 +1,5 @@
 //! Who waits for a write, from when it has a place in the log until that place is settled.
+use crate::mutants::mutant;
 use quorumwire_control::Now;
 use quorumwire_interfaces::{Index, Term};
 use std::collections::VecDeque;
@@ -141,7 +142,7 @@ impl<O> Settled<O> {
     fn sort_in(&mut self, proposal: Proposal<O>, (index, term): (Index, Term)) {
         if proposal.index < index {
             self.unknown.push(proposal);
-        } else if proposal.term != term {
+        } else if proposal.term != term && !mutant("answer-of-another-entry") {
             self.displaced.push(proposal);
         } else {
             let at = self

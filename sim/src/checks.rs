@@ -19,6 +19,8 @@ pub struct Checks {
     /// I4: the entry committed at each index: term, checksum, and the term of who said so first. The
     /// first has index 1.
     committed: Vec<(Term, u32, Term)>,
+    /// I7: the highest index at which a plane has told a client that its write is done.
+    answered_blind: Index,
     /// I2: the entries ever written at each index: term, checksum and the term before.
     written: Vec<Vec<(Term, u32, Option<Term>)>>,
     /// Who has written a first entry.
@@ -72,6 +74,12 @@ impl Checks {
     #[must_use]
     pub fn committed_upto(&self) -> Index {
         Index(self.committed.len() as u64)
+    }
+
+    /// The highest index that a client may know to be committed: a plane answers before anyone reports it.
+    #[must_use]
+    pub fn known_upto(&self) -> Index {
+        self.committed_upto().max(self.answered_blind)
     }
 
     /// The term of the entry that anyone has reported as committed there.
@@ -331,6 +339,7 @@ impl Checks {
             .group
             .replica
             .membership_at(process.group.replica.last_index());
+        self.answered_blind = self.answered_blind.max(index);
         let (held, needed) = held_and_needed(machines, membership, (index, term));
         self.require(held >= needed, || {
             format!("I5: the plane of {peer:?} answers {index}@{term}, held by {held} of {needed}")
@@ -488,7 +497,7 @@ impl Checks {
 
     /// A read by a round was asked for: it must show all that is committed now.
     pub fn asks_read(&mut self, peer: Peer, ticket: Ticket) {
-        self.reads.insert((peer.id, ticket), self.committed_upto());
+        self.reads.insert((peer.id, ticket), self.known_upto());
     }
 
     fn grants_read(&mut self, peer: Peer, ticket: Ticket, index: Index) {

@@ -258,7 +258,7 @@ impl World {
     }
 
     fn serve_read(&mut self, place: usize, operation: u32) {
-        let needed = self.checks.committed_upto();
+        let needed = self.checks.known_upto();
         self.asked[operation as usize].needed = needed;
         let query = self.query_of(operation);
         let gate = self.drive(place, |group| {

@@ -1,7 +1,6 @@
 //! A leader whose disk is full, and whose followers have room.
 use super::*;
 use crate::server::core::Core;
-use crate::server::journal::Journal;
 use crate::server::plane_turn::tests::{carry_out, core_of};
 use crate::server::start::tests::Alone;
 use quorumwire_control::{Body, HardState, Message, Peer, SnapshotMeta, Stored};
