@@ -8,6 +8,7 @@ use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
+use quorumwire_wire::RecordKind;
 use quorumwire_wire::peer::ForwardOutcome;
 
 /// Commands applied at once (and those of an entry that it began), and their bytes, so that heartbeats
@@ -15,6 +16,10 @@ use quorumwire_wire::peer::ForwardOutcome;
 const APPLY_COMMANDS_PER_TURN: usize = 4096;
 /// See [`APPLY_COMMANDS_PER_TURN`].
 const APPLY_BYTES_PER_TURN: usize = 4 << 20;
+/// An entry of fewer bytes names some hundred keys at most.
+const MANY_KEYS_BYTES: usize = 1 << 10;
+/// References to items that are copied at once before such an entry is applied: some milliseconds.
+const REFERENCES_PER_TURN: usize = 32 << 10;
 
 impl Server {
     /// Has the replica say what it wants now, and does it, until it wants nothing more.
@@ -133,6 +138,10 @@ impl Server {
             if commands >= APPLY_COMMANDS_PER_TURN || !has_time {
                 break; // what is left of them is taken again
             }
+            if may_name_many_keys(&entry) && self.puts_off() {
+                break;
+            }
+            self.turns_put_off = 0;
             commands += self.apply_entry(&entry);
             self.core.counters.entries_applied += 1;
             (self.budget).worked(Purpose::Applying, self.core.work_done(), clock::now);
@@ -145,6 +154,15 @@ impl Server {
             .group
             .step(Input::Applied(self.core.group.applied));
         self.serve_waiting_reads();
+    }
+
+    /// Whether an entry of many keys is put off, because a turn has copied as much of what something frozen holds, too, as
+    /// it may. Not for longer than copying all of it once takes: somebody may freeze it again and again.
+    fn puts_off(&mut self) -> bool {
+        let store = self.core.group.store.inner_mut();
+        let turns_max = store.stats().curr_items / REFERENCES_PER_TURN as u64 + 1;
+        self.turns_put_off += 1;
+        self.turns_put_off <= turns_max && !store.unshare(REFERENCES_PER_TURN)
     }
 
     /// Applies an entry and answers who waits for it; how many commands it held.
@@ -423,6 +441,11 @@ impl Server {
             self.snapshot_taken(Err(busy)); // it is tried again
         }
     }
+}
+
+/// A long command may have come in pieces, the last of which completes it.
+fn may_name_many_keys(entry: &Entry) -> bool {
+    entry.kind == RecordKind::Fragment || entry.payload().len() >= MANY_KEYS_BYTES
 }
 
 /// What the one who asked is told of an entry of his that is applied.

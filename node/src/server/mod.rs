@@ -145,6 +145,8 @@ struct Server {
     /// Buffers kept from turn to turn.
     carrying: Vec<Output>,
     applying: Vec<Entry>,
+    /// For so many turns the entry that is next was put off, see `puts_off`.
+    turns_put_off: u64,
     reply: Vec<u8>,
     /// The last snapshot failed; when to try again.
     snapshot_retry_at: Option<Now>,

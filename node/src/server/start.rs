@@ -557,6 +557,7 @@ fn join(
         scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
         carrying: Vec::new(),
         applying: Vec::new(),
+        turns_put_off: 0,
         reply: Vec::new(),
         snapshot_retry_at: None,
         ready_once_applied: commit_index,

@@ -42,7 +42,7 @@ pub use self::outcomes::Outcomes;
 pub use self::search::{Search, SearchProgress};
 use self::shards::Shards;
 pub(crate) use self::work_done::PER_ITEM_GONE;
-use self::work_done::{PER_COMMAND, PER_KEY, WorkDone};
+use self::work_done::{PER_COMMAND, PER_KEY, PER_REFERENCE, WorkDone};
 use crate::memcached::{Asked, NO_KEY, Read, reply, unsigned};
 use crate::redis::Resp;
 use crate::{Command, Exptime, Key, Keys, REPLY_BYTES_MAX, VALUE_BYTES_MAX, Written};
@@ -367,6 +367,15 @@ impl Store {
         for key in keys.iter().filter_map(|bytes| Key::binary(bytes)) {
             sink(Changed::Item(key, self.lasting(key)));
         }
+    }
+
+    /// Copies what a command of many keys would have to copy because a snapshot, a backup or a search holds it, too; so many
+    /// references at most, or a few more. Whether that was all: if not, it is to be called again before such a command,
+    /// which otherwise takes as long as all of it. Changes no state.
+    pub fn unshare(&mut self, references_max: usize) -> bool {
+        let (copied, is_all) = self.items.unshare(references_max);
+        self.work_done.add(copied * PER_REFERENCE);
+        is_all
     }
 
     /// Figures about this replica's store; costs nothing.

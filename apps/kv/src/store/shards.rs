@@ -1,4 +1,5 @@
 //! The table of items, cut into shards that a snapshot can hold on to one by one. Knows no time.
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ pub(super) struct Shards {
     secret: Secret,
     places: Places,
     count: u64,
+    /// The places from this one on may hold pieces that something frozen holds, too.
+    shared_from: Cell<usize>,
 }
 
 impl Default for Shards {
@@ -49,6 +52,7 @@ impl Default for Shards {
             secret: Secret::new(),
             places: no_shards(),
             count: 0,
+            shared_from: Cell::new(SHARDS),
         }
     }
 }
@@ -255,8 +259,28 @@ impl Shards {
 
     /// The shards as they are now, without those that nothing was ever written to.
     pub(super) fn freeze(&self) -> Vec<Arc<Shard>> {
+        self.shared_from.set(0);
         let pieces = self.places.iter().flatten();
         pieces.map(|piece| Arc::clone(&piece.shard)).collect()
+    }
+}
+
+impl Shards {
+    /// Copies pieces that something frozen holds, too, in place of the writes that would: so many references and those of one
+    /// place more. Returns how many were copied, and whether that was all.
+    pub(super) fn unshare(&mut self, references_max: usize) -> (usize, bool) {
+        let (mut next, mut copied) = (self.shared_from.get(), 0);
+        while next < SHARDS && copied < references_max {
+            for piece in &mut self.places[next] {
+                if Arc::strong_count(&piece.shard) > 1 {
+                    copied += piece.shard.len();
+                    Arc::make_mut(&mut piece.shard);
+                }
+            }
+            next += 1;
+        }
+        self.shared_from.set(next);
+        (copied, next == SHARDS)
     }
 }
 

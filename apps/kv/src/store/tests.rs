@@ -482,6 +482,41 @@ fn a_snapshot_shows_its_moment_whatever_is_written_later() {
     assert_ne!(bytes(&*log.store.freeze()), at_once);
 }
 
+/// Otherwise one command of many keys would copy all of it at once.
+#[test]
+fn what_is_frozen_is_copied_in_slices_and_stays_as_it_was() {
+    const ITEMS: usize = 10_000;
+    const SLICE: usize = 1000;
+    let mut log = Log::new();
+    for number in 0..ITEMS {
+        log.set(&number.to_string(), 0, "old");
+    }
+    assert!(log.store.unshare(1), "nothing is frozen");
+    let frozen = log.store.freeze();
+    let at_once = bytes(&*frozen);
+    let (mut slices, mut most) = (1, 0);
+    let copied = |work: u64| usize::try_from(work).unwrap() / PER_REFERENCE;
+    loop {
+        let before = log.store.work_done();
+        let is_all = log.store.unshare(SLICE);
+        most = most.max(copied(log.store.work_done() - before));
+        if is_all {
+            break;
+        }
+        slices += 1;
+    }
+    assert!((SLICE..SLICE + 100).contains(&most), "{most} in a slice");
+    assert_eq!(slices, ITEMS / SLICE, "each once");
+    assert!(log.store.unshare(1), "all is copied");
+    log.set("5", 0, "new");
+    assert_eq!(bytes(&*frozen), at_once);
+    // What is frozen again is copied again, unless nobody holds it any more.
+    let again = log.store.freeze();
+    assert!(!log.store.unshare(SLICE));
+    drop((frozen, again));
+    assert!(log.store.unshare(SLICE));
+}
+
 /// Typed by hand from the layout at the top of `snapshot.rs`.
 const GOLDEN: &[u8] = b"qwkv\0\0\0\x04\
     \0\0\0\0\0\0\x27\x10\0\0\0\0\0\0\x4e\x20\0\

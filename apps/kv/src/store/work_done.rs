@@ -16,6 +16,9 @@ pub(crate) const PER_ITEM_GONE: usize = 1024;
 /// Work for each item that is evicted, or put into the order of those to be evicted.
 pub(super) const PER_ITEM_RANKED: usize = 512;
 
+/// Work for each reference to an item that is copied, because something frozen holds it, too.
+pub(super) const PER_REFERENCE: usize = 128;
+
 /// Work done since the process started. Counted by those who only look, too, so behind a cell.
 #[derive(Debug, Default)]
 pub(super) struct WorkDone(Cell<u64>);
