@@ -609,7 +609,8 @@ impl Links {
             if reason == Goodbye::OtherLineage
                 && let Ok(id) = u16::try_from(hello.replica)
             {
-                self.note_foreign(slot, ReplicaId(id), reason, detail.clone());
+                let said = (reason, detail.clone());
+                self.note_foreign(slot, ReplicaId(id), said, Duration::ZERO);
             }
             return Err(self.refuse(slot, reason, detail));
         }
@@ -623,7 +624,9 @@ impl Links {
             return Err(self.refuse(slot, Goodbye::Malformed, detail));
         }
         if let Err((reason, detail)) = self.check_memory(&hello) {
-            self.note_foreign(slot, peer.id, reason, detail.clone());
+            let named = agreement::lineage_of(&hello).is_known();
+            let patience = self.patience_with(reason, Some(named));
+            self.note_foreign(slot, peer.id, (reason, detail.clone()), patience);
             return Err(self.refuse(slot, reason, detail));
         }
         if let Some(older) = self.up.get(&peer.id).copied() {

@@ -51,10 +51,20 @@ pub struct Agreement {
 struct Foreign {
     /// When last.
     at: Now,
+    /// When it was met so first, of all the times that it was met again soon.
+    since: Now,
+    /// How long it may be met so unsaid.
+    patience: Duration,
     from: IpAddr,
     is_known: bool,
     why: Goodbye,
     words: String,
+}
+
+impl Foreign {
+    fn is_shown(&self, now: Now) -> bool {
+        now.0.saturating_sub(self.since.0) >= self.patience
+    }
 }
 
 /// What a connected replica and this one see differently.
@@ -113,7 +123,9 @@ impl Links {
             let Some(theirs) = theirs else { continue };
             if let Err((reason, words)) = self.check_cluster(theirs) {
                 let id = id_of(theirs);
-                self.note_foreign(slot, id, reason, words.clone());
+                let theirs_named = lineage_of(theirs).is_known();
+                let patience = self.patience_with(reason, Some(theirs_named));
+                self.note_foreign(slot, id, (reason, words.clone()), patience);
                 let why = self.refuse(slot, reason, words);
                 self.close(slot, &why, sink);
             }
@@ -230,22 +242,46 @@ impl Links {
     }
 
     /// Somebody was met by this connection who is no part of this cluster, or said that we are none of its.
-    pub(super) fn note_foreign(&mut self, slot: usize, id: ReplicaId, why: Goodbye, words: String) {
-        let Some(from) = self.slots[slot].as_ref().map(|link| link.from) else {
+    pub(super) fn note_foreign(
+        &mut self,
+        slot: usize,
+        id: ReplicaId,
+        (why, words): (Goodbye, String),
+        patience: Duration,
+    ) {
+        let Some(link) = self.slots[slot].as_ref() else {
             return;
         };
+        let from = link.from;
         let is_known = self.is_known(id);
         if is_known || self.agreement.has_room_for(id, from) {
             let (at, about) = (self.now, (id, Subject::Cluster));
-            self.agreement.say_once(&about, is_known, &words, at);
+            let before = self.agreement.foreign.get(&id);
             let foreign = Foreign {
                 at,
+                since: before.map_or(at, |it| it.since),
+                patience,
                 from,
                 is_known,
                 why,
                 words,
             };
+            if foreign.is_shown(at) {
+                self.agreement
+                    .say_once(&about, is_known, &foreign.words, at);
+            }
             self.agreement.foreign.insert(id, foreign);
+        }
+    }
+
+    /// How long it may last unsaid that a replica was met that is none of ours; `theirs_named`: whether it names its lineage,
+    /// if that is known. One that is just being taken in knows its members a moment before it keeps their lineage.
+    pub(super) fn patience_with(&self, why: Goodbye, theirs_named: Option<bool>) -> Duration {
+        let are_named = lineage_of(&self.hello).is_known() && theirs_named != Some(false);
+        if why == Goodbye::OtherLineage && !are_named {
+            PATIENCE
+        } else {
+            Duration::ZERO
         }
     }
 
@@ -263,7 +299,8 @@ impl Links {
             ..hello.clone()
         };
         let words = two_lineages(&of(&self.hello, ours), &of(hello, theirs));
-        self.note_foreign(slot, from.id, Goodbye::OtherLineage, words);
+        let said = (Goodbye::OtherLineage, words);
+        self.note_foreign(slot, from.id, said, Duration::ZERO);
     }
 
     /// The other side ends the connection; in words.
@@ -296,8 +333,14 @@ impl Links {
         let link = self.slots[slot].as_ref();
         let said = link.and_then(|link| link.hello.as_deref().map(id_of));
         let dialed = link.and_then(|link| link.dialed);
+        let hello = link.and_then(|link| link.hello.as_deref());
+        let named = hello.map(|hello| lineage_of(hello).is_known());
         match said.or(dialed) {
-            Some(id) => self.note_foreign(slot, id, Goodbye::OtherLineage, printable(detail)),
+            Some(id) => {
+                let said = (Goodbye::OtherLineage, printable(detail));
+                let patience = self.patience_with(Goodbye::OtherLineage, named);
+                self.note_foreign(slot, id, said, patience);
+            }
             None => self.note_refusal(slot, printable(detail)),
         }
     }
@@ -350,6 +393,7 @@ impl Links {
     /// Everything of this kind, for people.
     pub fn contradictions(&self) -> impl Iterator<Item = String> {
         let foreign = self.agreement.foreign.values();
+        let foreign = foreign.filter(|it| it.is_shown(self.now));
         let foreign = foreign.map(|it| format!("{}: {}", it.why.name(), it.words));
         let standing = self.agreement.standing.values();
         let standing = standing.filter(|it| it.is_shown(self.now));

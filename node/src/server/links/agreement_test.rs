@@ -234,6 +234,28 @@ fn who_remembers_a_cluster_without_a_number_is_judged_anew_once_there_is_one() {
     }
 }
 
+/// It knows its members before it keeps their lineage, and connects anew meanwhile.
+#[test]
+fn one_that_is_being_taken_in_is_not_said_to_be_of_another_cluster() {
+    let mut host = host();
+    let joins = hello_of(9, Lineage::default(), Memory::Members);
+    assert!(!is_let_in(&mut host, &joins));
+    assert!(host.links.foreign(ReplicaId(1)).is_some());
+    assert_eq!(host.links.contradictions().next(), None, "yet");
+    // If it stays so, it is said.
+    host.links
+        .housekeeping(Now(host.links.now.0 + PATIENCE), &mut Vec::new());
+    let said: Vec<String> = host.links.contradictions().collect();
+    assert!(
+        said.len() == 1 && said[0].contains("of lineage none"),
+        "{said:?}"
+    );
+    // Two numbers that differ are said at once.
+    let mut host = self::host();
+    assert!(!is_let_in(&mut host, &hello_of(9, THEIRS, Memory::Members)));
+    assert_eq!(host.links.contradictions().count(), 1);
+}
+
 #[test]
 fn what_a_connected_replica_sends_of_another_lineage_is_shown_with_both_numbers() {
     let mut host = host();
