@@ -1,5 +1,5 @@
 //! Clients: each asks one thing at a time and writes down what it was told. And how a process serves
-//! them, as the node does.
+//! them.
 use crate::fault::Moment;
 use crate::machine::{Arrival, Origin};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
