@@ -2,7 +2,7 @@
 //! simulator, and in a folder that is read without a server.
 use crate::group::Group;
 use crate::mutants::mutant;
-use crate::proposals::{Proposal, Settled};
+use crate::proposals::Proposal;
 use quorumwire_control::Entry;
 use quorumwire_interfaces::{DataPlane, Index, LogTime, StateMachine};
 use quorumwire_sessions::{Outcome, Place, Refusal, SESSION_HEADER_BYTES, Sessions};
@@ -81,12 +81,11 @@ pub fn apply<S: StateMachine>(
 }
 
 /// An entry that is being applied, command by command: [`Group::begin_entry`] makes one, [`Group::apply_next`] goes on,
-/// [`Group::end_entry`] says who waits in vain.
+/// [`Group::end_entry`] says who waits in vain. One at a time: who waits for its commands is kept in the group.
 #[derive(Debug)]
-pub struct Applying<'a, O, C: Iterator<Item = Split<'a>>> {
+pub struct Applying<'a, C: Iterator<Item = Split<'a>>> {
     entry: &'a Entry,
     commands: Peekable<C>,
-    settled: Settled<O>,
     /// Of the next command.
     position: u16,
 }
@@ -104,24 +103,7 @@ pub struct Applied<'a, O> {
     pub proposal: Option<Proposal<O>>,
 }
 
-impl<'a, O, C: Iterator<Item = Split<'a>>> Applying<'a, O, C> {
-    /// The places of these were replaced by a snapshot: nobody can tell what became of them.
-    pub fn take_unknown(&mut self) -> Vec<Proposal<O>> {
-        std::mem::take(&mut self.settled.unknown)
-    }
-
-    /// The place of these went to this entry, which is another: they were not executed.
-    pub fn take_displaced(&mut self) -> Vec<Proposal<O>> {
-        std::mem::take(&mut self.settled.displaced)
-    }
-
-    /// Who waits for the command that is next, if there is one and somebody does.
-    #[must_use]
-    pub fn next_waits(&self) -> Option<&Proposal<O>> {
-        let next = self.settled.own.front();
-        next.filter(|proposal| proposal.position == self.position)
-    }
-
+impl<'a, C: Iterator<Item = Split<'a>>> Applying<'a, C> {
     /// How many commands it has held so far.
     #[must_use]
     pub const fn commands(&self) -> u16 {
@@ -135,22 +117,41 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
     pub fn begin_entry<'a>(
         &mut self,
         entry: &'a Entry,
-    ) -> Applying<'a, O, impl Iterator<Item = Split<'a>> + use<'a, S, O, P>> {
-        let mut settled = std::mem::take(&mut self.settled);
-        settled.take(&mut self.proposals, (entry.index, entry.term));
+    ) -> Applying<'a, impl Iterator<Item = Split<'a>> + use<'a, S, O, P>> {
+        self.settled
+            .take(&mut self.proposals, (entry.index, entry.term));
         Applying {
             entry,
             commands: commands_of(entry.kind, entry.payload()).peekable(),
-            settled,
             position: 0,
         }
+    }
+
+    /// The places of these were replaced by a snapshot: nobody can tell what became of them.
+    pub fn take_unknown(&mut self) -> Vec<Proposal<O>> {
+        std::mem::take(&mut self.settled.unknown)
+    }
+
+    /// The place of these went to the entry that is being applied, which is another: they were not executed.
+    pub fn take_displaced(&mut self) -> Vec<Proposal<O>> {
+        std::mem::take(&mut self.settled.displaced)
+    }
+
+    /// Who waits for the command that is next, if there is one and somebody does.
+    #[must_use]
+    pub fn next_waits<'a, C: Iterator<Item = Split<'a>>>(
+        &self,
+        applying: &Applying<'a, C>,
+    ) -> Option<&Proposal<O>> {
+        let next = self.settled.own.front();
+        next.filter(|proposal| proposal.position == applying.position)
     }
 
     /// Applies the entry's next command; what its client is told is appended to `reply`. With the last one the entry
     /// counts as applied.
     pub fn apply_next<'a, C: Iterator<Item = Split<'a>>>(
         &mut self,
-        applying: &mut Applying<'a, O, C>,
+        applying: &mut Applying<'a, C>,
         reply: &mut Vec<u8>,
     ) -> Option<Applied<'a, O>> {
         let command = applying.commands.next()?;
@@ -169,19 +170,13 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
             position,
             command,
             outcome,
-            proposal: applying.settled.take_own(position),
+            proposal: self.settled.take_own(position),
         })
     }
 
-    /// Those who still wait for a command of this entry: it holds none at their position. Nobody can tell what became of
-    /// them.
-    pub fn end_entry<'a, C: Iterator<Item = Split<'a>>>(
-        &mut self,
-        applying: Applying<'a, O, C>,
-    ) -> Vec<Proposal<O>> {
-        let mut settled = applying.settled;
-        let left = settled.own.drain(..).collect();
-        self.settled = settled;
-        left
+    /// Those who still wait for a command of the entry that was applied: it holds none at their position. Nobody can tell
+    /// what became of them.
+    pub fn end_entry(&mut self) -> Vec<Proposal<O>> {
+        self.settled.own.drain(..).collect()
     }
 }

@@ -115,13 +115,13 @@ fn apply_all(group: &mut One) -> (Vec<(u64, Vec<u8>)>, Vec<u64>) {
     let entries: Vec<Entry> = group.replica.entries(first, last).cloned().collect();
     for entry in &entries {
         let mut applying = group.begin_entry(entry);
-        unknown.extend(applying.take_unknown().into_iter().map(|it| it.origin));
+        unknown.extend(group.take_unknown().into_iter().map(|it| it.origin));
         let mut reply = Vec::new();
         while let Some(applied) = group.apply_next(&mut applying, &mut reply) {
             told.extend(applied.proposal.map(|it| (it.origin, reply.clone())));
             reply.clear();
         }
-        unknown.extend(group.end_entry(applying).into_iter().map(|it| it.origin));
+        unknown.extend(group.end_entry().into_iter().map(|it| it.origin));
     }
     group.step(Input::Applied(group.applied));
     (told, unknown)
@@ -241,11 +241,11 @@ fn who_waits_for_a_command_that_the_entry_does_not_hold_hears_of_it() {
         block: block.freeze(),
     };
     let mut applying = group.begin_entry(&entry);
-    assert_eq!(applying.next_waits().map(|it| it.origin), Some(0));
+    assert_eq!(group.next_waits(&applying).map(|it| it.origin), Some(0));
     let applied = group.apply_next(&mut applying, &mut Vec::new()).unwrap();
     assert_eq!(applied.proposal.map(|it| it.origin), Some(0));
     assert_eq!(group.applied, index, "with its last command it is applied");
     assert!(group.apply_next(&mut applying, &mut Vec::new()).is_none());
-    let left = group.end_entry(applying);
+    let left = group.end_entry();
     assert!(left.iter().map(|it| it.origin).eq([1, 2]));
 }

@@ -368,10 +368,11 @@ impl World {
             return;
         };
         let mut applying = process.group.begin_entry(entry);
-        for proposal in applying.take_unknown() {
+        let (unknown, displaced) = (process.group.take_unknown(), process.group.take_displaced());
+        for proposal in unknown {
             self.tell_origin(place, proposal.origin, entry.index, b"", Fate::Unknown);
         }
-        for proposal in applying.take_displaced() {
+        for proposal in displaced {
             self.tell_origin(place, proposal.origin, entry.index, b"", Fate::NotDone);
         }
         loop {
@@ -402,7 +403,7 @@ impl World {
             }
         }
         if let Some(process) = &mut self.machines[place].process {
-            for proposal in process.group.end_entry(applying) {
+            for proposal in process.group.end_entry() {
                 self.checks.require(false, || {
                     let (index, position) = proposal.place();
                     format!("I6: {peer:?} has nothing at position {position} of {index}")

@@ -170,19 +170,19 @@ impl Server {
         let orphans = self.core.group.proposals.orphan_count(); // each is looked at
         self.core.group.store.inner().add_work(orphans);
         let mut applying = self.core.group.begin_entry(entry);
-        for proposal in applying.take_unknown() {
+        for proposal in self.core.group.take_unknown() {
             self.fail_proposal(&proposal);
         }
-        for proposal in applying.take_displaced() {
+        for proposal in self.core.group.take_displaced() {
             self.answer_proposal(&proposal, None);
         }
         loop {
             if let Some(Proposal {
                 origin: Origin::Client(id, slot),
                 ..
-            }) = applying.next_waits()
+            }) = self.core.group.next_waits(&applying).copied()
             {
-                self.answer_reads_before(*id, *slot);
+                self.answer_reads_before(id, slot);
             }
             self.reply.clear();
             let group = &mut self.core.group;
@@ -197,7 +197,7 @@ impl Server {
             }
         }
         let commands = usize::from(applying.commands());
-        for proposal in self.core.group.end_entry(applying) {
+        for proposal in self.core.group.end_entry() {
             self.fail_proposal(&proposal); // the entry is no bundle after all
         }
         commands
