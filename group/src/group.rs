@@ -263,8 +263,7 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
         if !self.leads() {
             return Gate::NotLeader;
         }
-        let has_begun = self.clock.term == self.replica.term();
-        if !has_begun || self.replica.lease_read(self.now).is_none() {
+        if !self.has_begun_term() || self.replica.lease_read(self.now).is_none() {
             return Gate::NoLease;
         }
         // What earlier leaders answered lies before our term's first entry; what we answered is applied.

@@ -77,7 +77,7 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
     /// What a term begins with if we lead it; called before anything is done as its leader.
     pub fn begin_term(&mut self) {
         let term = self.replica.term();
-        if !self.leads() || self.clock.term == term {
+        if !self.leads() || self.has_begun_term() {
             return;
         }
         if self.clock.term.0 + 1 != term.0 {
@@ -98,6 +98,11 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
         self.proposals.begin_term();
     }
 
+    /// Whether it leads, and has begun its term: the clock tells the time of that one.
+    pub(crate) fn has_begun_term(&self) -> bool {
+        self.leads() && self.clock.term == self.replica.term()
+    }
+
     /// The wall clock shows this now: the log's time follows it, slowly.
     pub fn look_at_wall_clock(&mut self, wall: Duration) {
         self.wall = WallClock::read(self.now, wall);
@@ -107,7 +112,7 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
     /// The log may have come to what an earlier leader had told it: what this one tells goes on from there at once, and
     /// does not stand still until the wall clock is looked at again.
     pub(crate) fn follow_log_time(&mut self) {
-        if self.leads() && self.clock.term == self.replica.term() {
+        if self.has_begun_term() {
             let log_time_ms = self.store.inner().log_time().0;
             let wall = self.wall.at(self.now);
             self.clock.time.look(self.now, wall, log_time_ms);
@@ -116,8 +121,11 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Has the store answer reads as of now, if we lead; else as of the log's time.
     pub fn set_read_clock(&mut self) {
-        let tells = self.leads() && self.clock.term == self.replica.term();
-        let time_ms = if tells { self.leader_time_ms() } else { 0 };
+        let time_ms = if self.has_begun_term() {
+            self.leader_time_ms()
+        } else {
+            0
+        };
         self.store.inner_mut().set_clock(LogTime(time_ms));
     }
 
@@ -135,7 +143,7 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// Whether a tick is to go into the log before a write, because the last one is too long ago.
-    pub fn take_due_tick(&mut self) -> bool {
+    pub(crate) fn take_due_tick(&mut self) -> bool {
         let is_due = self.is_tick_due();
         if is_due {
             self.clock.last_tick = Some(self.now);

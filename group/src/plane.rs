@@ -49,13 +49,9 @@ pub struct Submission<O> {
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Who asks.
-    pub from: SocketAddr,
+    pub client: PlaneClient,
     /// A command or a piece of one.
     pub kind: EntryKind,
-    /// The client's session.
-    pub session: u64,
-    /// Its number in the session.
-    pub sequence: u64,
     /// The command, or the piece.
     pub payload: Bytes,
 }
@@ -72,16 +68,6 @@ pub struct Asked {
 }
 
 impl Request {
-    /// Who asks.
-    #[must_use]
-    pub const fn client(&self) -> PlaneClient {
-        PlaneClient {
-            from: self.from,
-            session: self.session,
-            sequence: self.sequence,
-        }
-    }
-
     /// What a plane told of it.
     #[must_use]
     pub fn of(event: &PlaneEvent<'_>) -> Option<Self> {
@@ -93,10 +79,12 @@ impl Request {
                 sequence,
                 payload,
             } => Some(Self {
-                from,
+                client: PlaneClient {
+                    from,
+                    session,
+                    sequence,
+                },
                 kind,
-                session,
-                sequence,
                 payload: Bytes::copy_from_slice(payload),
             }),
             PlaneEvent::Entry(_)
@@ -533,7 +521,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
 
     /// Has a client's own request wait, as it came.
     pub fn enqueue_request(&mut self, request: &Request, origin: O, at: Now) {
-        let name = (request.session, request.sequence);
+        let name = (request.client.session, request.client.sequence);
         let payload = request.payload.clone();
         self.push_own(request.kind, name, payload, Some(origin), at);
     }

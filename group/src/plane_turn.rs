@@ -48,14 +48,14 @@ impl<S: StateMachine, O: From<PlaneClient>, P: DataPlane + ?Sized> Group<S, O, P
 
     /// A client's request that came to a plane which could not take it.
     pub fn take_plane_request(&mut self, request: &Request) -> Submitted {
-        let origin = request.client().into();
+        let origin = request.client.into();
         if self.leads_fast_term() {
             return self.enqueue_request(request, origin);
         }
         let command = Command {
             kind: request.kind,
-            session: request.session,
-            sequence: request.sequence,
+            session: request.client.session,
+            sequence: request.client.sequence,
             payload: &request.payload,
         };
         self.propose(record_kind(&command), origin, |bytes| {

@@ -20,7 +20,6 @@ use quorumwire_sessions::Sessions;
 use quorumwire_storage::{self as storage, FaultyDisk, MemoryDisk, Opened, Snapshots};
 use quorumwire_wire::SnapshotHead;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -178,12 +177,12 @@ pub enum Origin {
     /// To the client with this operation.
     Operation(u32),
     /// To a client that asked a plane: its address, session and sequence.
-    Plane(SocketAddr, u64, u64),
+    Plane(PlaneClient),
 }
 
 impl From<PlaneClient> for Origin {
     fn from(client: PlaneClient) -> Self {
-        Self::Plane(client.from, client.session, client.sequence)
+        Self::Plane(client)
     }
 }
 

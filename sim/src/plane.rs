@@ -131,10 +131,10 @@ impl DataPlane for Place {
         }
         for request in self.requests.drain(..) {
             counted(PlaneEvent::Request {
-                from: request.from,
+                from: request.client.from,
                 kind: request.kind,
-                session: request.session,
-                sequence: request.sequence,
+                session: request.client.session,
+                sequence: request.client.sequence,
                 payload: &request.payload,
             });
         }

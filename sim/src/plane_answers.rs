@@ -30,7 +30,7 @@ impl World {
                 Some(Submitted::NoRoom) => Reason::Busy,
                 Some(Submitted::Refused(reason)) => reason,
             };
-            self.refuse_plane_client(place, request.client().into(), Index(0), refused);
+            self.refuse_plane_client(place, Origin::Plane(request.client), Index(0), refused);
         }
         self.launch(place);
     }
@@ -93,14 +93,14 @@ impl World {
         (refused, fragment): (Option<Reason>, bool),
         payload: &[u8],
     ) {
-        let Origin::Plane(to, session, sequence) = origin else {
+        let Origin::Plane(client) = origin else {
             return;
         };
         if let Some(plane) = self.machines[place].plane_mut() {
             let answer = Answer {
-                to,
-                session,
-                sequence,
+                to: client.from,
+                session: client.session,
+                sequence: client.sequence,
                 index,
                 refused,
                 fragment,

@@ -481,6 +481,7 @@ mod tests {
     use crate::server::clients::{ConnectionId, ReadState};
     use crate::server::start::tests::Alone;
     use quorumwire_control::Peer;
+    use quorumwire_group::PlaneClient;
     use quorumwire_sessions::Refusal as SessionRefusal;
     use std::io::Read as _;
     use std::net::SocketAddr;
@@ -509,7 +510,11 @@ mod tests {
     /// An empty answer would leave a client of a text protocol waiting.
     #[test]
     fn a_command_whose_pieces_were_dropped_is_not_answered_with_nothing() {
-        let plane = Origin::Plane(SocketAddr::from(([192, 0, 2, 1], 1)), 7, 1);
+        let plane = Origin::Plane(PlaneClient {
+            from: SocketAddr::from(([192, 0, 2, 1], 1)),
+            session: 7,
+            sequence: 1,
+        });
         let servers = [
             Origin::Client(ConnectionId::default(), 1),
             Origin::Peer(Peer::default(), 1),

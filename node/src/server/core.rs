@@ -24,7 +24,6 @@ use quorumwire_sessions::Sessions;
 use quorumwire_wire::limits::{ATTACHMENT_BYTES_MAX, COMMAND_BYTES_MAX};
 use quorumwire_wire::peer::{self, peer_message::Body};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A request that is not answered by then is answered as *outcome unknown*.
@@ -58,7 +57,7 @@ pub enum Origin {
     /// To the replica that forwarded it, under its number for it.
     Peer(Peer, u64),
     /// To a client that asked through the data plane: its address, session and sequence.
-    Plane(SocketAddr, u64, u64),
+    Plane(PlaneClient),
     /// To a client that asked over UDP, under our number for it.
     Datagram(u64),
     /// To whoever here waits for this ticket, if anybody does.
@@ -67,7 +66,7 @@ pub enum Origin {
 
 impl From<PlaneClient> for Origin {
     fn from(client: PlaneClient) -> Self {
-        Self::Plane(client.from, client.session, client.sequence)
+        Self::Plane(client)
     }
 }
 

@@ -89,8 +89,8 @@ impl Core {
         self.group.take_from_plane();
         if self.group.replica.fast_term().is_some() {
             self.saw_plane();
-            self.group.show_registers();
         }
+        self.group.show_registers();
         for request in &requests {
             let submitted = if self.draining {
                 Submitted::Refused(Reason::Stopping)
@@ -101,10 +101,10 @@ impl Core {
                 Submitted::Pending => {}
                 Submitted::NoRoom => {
                     self.group.stalled = true;
-                    self.refuse_plane_client(request.client().into(), Reason::Busy);
+                    self.refuse_plane_client(Origin::Plane(request.client), Reason::Busy);
                 }
                 Submitted::Refused(reason) => {
-                    self.refuse_plane_client(request.client().into(), reason);
+                    self.refuse_plane_client(Origin::Plane(request.client), reason);
                 }
             }
         }
@@ -207,14 +207,14 @@ impl Core {
         index: Index,
         payload: &[u8],
     ) {
-        let Origin::Plane(to, session, sequence) = origin else {
+        let Origin::Plane(client) = origin else {
             return;
         };
         if let Some(plane) = &mut self.group.plane {
             let answer = Answer {
-                to,
-                session,
-                sequence,
+                to: client.from,
+                session: client.session,
+                sequence: client.sequence,
                 index,
                 refused,
                 fragment,
