@@ -22,8 +22,8 @@ setup:
 
 generate: setup
 	cargo run --quiet --package quorumwire-wiregen
-	cargo run --quiet --package quorumwire-node -- config docs >docs/configuration.md
-	cargo run --quiet --package quorumwire-node -- config docs metrics >docs/metrics.md
+	cargo run --quiet --package quorumwire-cli -- config docs >docs/configuration.md
+	cargo run --quiet --package quorumwire-cli -- config docs metrics >docs/metrics.md
 
 accept: setup
 	QUORUMWIRE_ACCEPT=1 cargo test --quiet --package quorumwire-control --test raft scenarios
@@ -48,7 +48,7 @@ test-peers: setup
 BINARY := target/release/quorumwire
 build:
 	@tools/setup build
-	cargo build --release --locked --package quorumwire-node
+	cargo build --release --locked --package quorumwire-cli
 	@tools/split-debug $(BINARY)
 
 # Tests of real clusters that are run once more with data planes: fast_terms.rs has pauses and cuts.
@@ -156,12 +156,12 @@ ONE_BY_ONE := --nocapture --test-threads=1
 fuzz: setup
 	@failed=0; \
 	$(FOR_LONG) $(FUZZ) --package quorumwire-fuzz-tests --test '*' -- $(ONE_BY_ONE) || failed=1; \
-	$(FOR_LONG) $(FUZZ) --package quorumwire-node fuzz_test -- $(ONE_BY_ONE) || failed=1; \
+	$(FOR_LONG) $(FUZZ) --package quorumwire-node --package quorumwire-ops --package quorumwire-cli fuzz_test -- $(ONE_BY_ONE) || failed=1; \
 	exit $$failed
 
 corpora: setup
 	QUORUMWIRE_ACCEPT=1 cargo test --quiet --locked --package quorumwire-fuzz-tests --tests
-	QUORUMWIRE_ACCEPT=1 cargo test --quiet --locked --package quorumwire-node fuzz_test
+	QUORUMWIRE_ACCEPT=1 cargo test --quiet --locked --package quorumwire-node --package quorumwire-ops --package quorumwire-cli fuzz_test
 
 # Depends on the machine, so `make test` has a short run only, which may try again.
 MINUTES ?= 1
@@ -196,7 +196,7 @@ deb: build
 	target/release/quorumwire completions bash >$(MADE)/completions/quorumwire
 	target/release/quorumwire completions zsh >$(MADE)/completions/_quorumwire
 	target/release/quorumwire completions fish >$(MADE)/completions/quorumwire.fish
-	$(CARGO_DEB) --quiet --package quorumwire-node --no-build --no-strip --locked
+	$(CARGO_DEB) --quiet --package quorumwire-cli --no-build --no-strip --locked
 
 ci:
 	.ci/run

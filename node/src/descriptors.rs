@@ -1,7 +1,7 @@
 //! File descriptors: how many this process may have, how many it needs beside its clients' connections, and so how
 //! many of those there may be. A connection too many would else take the descriptor of the next file of the log.
 use crate::options::{PlaneKind, ServerOptions};
-use crate::{http, server};
+use crate::server;
 use anyhow::ensure;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -27,9 +27,9 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Raises the limit on open files as far as a process may raise its own, and gives the options as they can be kept:
 /// with no more clients than there is room for beside all else that a replica opens.
-pub fn fit(options: &ServerOptions) -> anyhow::Result<ServerOptions> {
+pub(crate) fn fit(options: &ServerOptions, of_admin: usize) -> anyhow::Result<ServerOptions> {
     let limit = raise_limit();
-    let reserve = reserve(options.plane, count_open());
+    let reserve = reserve(options.plane, count_open() + of_admin);
     let allowed = connections_allowed(options.connections_max, limit, reserve)?;
     if allowed < options.connections_max {
         tracing::warn!(
@@ -68,15 +68,16 @@ fn count_open() -> usize {
     open.map_or(STANDARD_DESCRIPTORS, |count| count.saturating_sub(1)) // without the one that reads the folder
 }
 
-/// What a replica may open beside the connections of its clients.
-fn reserve(plane: PlaneKind, open_already: usize) -> usize {
+/// What a replica may open beside the connections of its clients, with what others open in this process.
+#[must_use]
+pub fn reserve(plane: PlaneKind, others: usize) -> usize {
     let of_plane = match plane {
         PlaneKind::None => 0,
         PlaneKind::Socket => SOCKET_PLANE_DESCRIPTORS_MAX,
         PlaneKind::Xdp | PlaneKind::Auto => XDP_PLANE_DESCRIPTORS_MAX,
     };
     let of_storage = quorumwire_storage::DESCRIPTORS_MAX;
-    open_already + http::DESCRIPTORS_MAX + server::DESCRIPTORS_MAX + of_storage + of_plane
+    others + server::DESCRIPTORS_MAX + of_storage + of_plane
 }
 
 /// How many clients may be connected at once; an error if none may.
@@ -153,16 +154,6 @@ mod tests {
         let error = connections_allowed(1000, 256, 700).unwrap_err().to_string();
         for told in ["connections-max", "1000", "256", "700", "701", "1700"] {
             assert!(error.contains(told), "{told}: {error}");
-        }
-    }
-
-    #[test]
-    fn the_reserve_covers_every_port_and_fits_a_shells_limit() {
-        let usual = reserve(PlaneKind::None, STANDARD_DESCRIPTORS);
-        assert!(usual > http::DESCRIPTORS_MAX + server::DESCRIPTORS_MAX);
-        for plane in [PlaneKind::Socket, PlaneKind::Xdp, PlaneKind::Auto] {
-            let with_plane = reserve(plane, STANDARD_DESCRIPTORS);
-            assert!(usual < with_plane && with_plane < 1024, "{with_plane}");
         }
     }
 

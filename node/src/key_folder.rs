@@ -152,13 +152,13 @@ pub struct KeyFolder {
 }
 
 /// A step of a rotation; done on every replica before the next.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Step {
-    /// Make a new authority and secret; both are accepted and not used yet
+    /// Make a new authority and secret; both are accepted and not used yet.
     Add,
-    /// Use them: new certificates for all
+    /// Use them: new certificates for all.
     Use,
-    /// Accept the old ones no longer
+    /// Accept the old ones no longer.
     Remove,
 }
 
@@ -226,16 +226,19 @@ impl KeyFolder {
     }
 
     /// The cluster it is for.
+    #[must_use]
     pub fn cluster(&self) -> &str {
         &self.record.cluster
     }
 
     /// The data planes' secret.
+    #[must_use]
     pub fn secret_file(&self) -> PathBuf {
         self.path(SECRET_FILE)
     }
 
     /// What this replica is given.
+    #[must_use]
     pub fn peer_files(&self, id: ReplicaId) -> PeerFiles {
         let name = file_of(id);
         PeerFiles {
@@ -292,7 +295,7 @@ impl KeyFolder {
 
     /// Makes all certificates as if it were `now`.
     #[cfg(test)]
-    pub fn renew_as_of(&mut self, now: SystemTime) -> anyhow::Result<()> {
+    pub(crate) fn renew_as_of(&mut self, now: SystemTime) -> anyhow::Result<()> {
         self.now = now;
         self.renew()
     }

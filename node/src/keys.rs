@@ -18,7 +18,7 @@ use std::path::Path;
 /// Bytes of a secret.
 const SECRET_BYTES: usize = 32;
 /// Bytes of a key.
-pub const KEY_BYTES: usize = 16;
+pub(crate) const KEY_BYTES: usize = 16;
 /// Bytes of a secret's fingerprint.
 const FINGERPRINT_BYTES: usize = 8;
 /// Largest secret file.
@@ -61,6 +61,7 @@ pub enum Stage {
 
 impl Stage {
     /// For people.
+    #[must_use]
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Settled => "settled",
@@ -90,13 +91,13 @@ impl EpochKeys {
     /// secret without asking; so does each packet of a plane, which is signed with a key out of the same secret, and
     /// only replicas with a plane tell it. A secret has 256 bits by chance, which nobody guesses. A file with another
     /// length is refused; one that was typed by hand is as weak as its packets.
-    pub fn fingerprint(&self) -> String {
+    pub(crate) fn fingerprint(&self) -> String {
         hex::encode(self.fingerprint)
     }
 
     /// Between replicas of this cluster. What was signed in another one, such as an earlier one of the same name and
     /// secret, is refused.
-    pub fn between_replicas(&self, lineage: Lineage) -> [u8; KEY_BYTES] {
+    pub(crate) fn between_replicas(&self, lineage: Lineage) -> [u8; KEY_BYTES] {
         if !lineage.is_known() {
             return self.replicas;
         }
@@ -119,7 +120,7 @@ pub struct ClusterKeys {
 
 impl ClusterKeys {
     /// As planes of this lineage want them.
-    pub fn for_planes(&self, lineage: Lineage) -> PlaneKeys {
+    pub(crate) fn for_planes(&self, lineage: Lineage) -> PlaneKeys {
         PlaneKeys {
             cluster: self.pair(&|it| it.between_replicas(lineage)),
             clients: lineage::keys_of(&self.of_clients_files(), lineage),
@@ -127,7 +128,7 @@ impl ClusterKeys {
     }
 
     /// As clients read them in their files.
-    pub fn of_clients_files(&self) -> PlaneKeyPair {
+    pub(crate) fn of_clients_files(&self) -> PlaneKeyPair {
         self.pair(&|it| it.clients)
     }
 
@@ -218,6 +219,7 @@ impl SecretFile {
     }
 
     /// Where a rotation stands.
+    #[must_use]
     pub fn stage(&self) -> Stage {
         match &self.secret[..] {
             [_, new] if new.epoch == self.in_use => Stage::Used,
@@ -227,6 +229,7 @@ impl SecretFile {
     }
 
     /// For people: the epochs, and which one is used.
+    #[must_use]
     pub fn describe(&self) -> String {
         let epochs: Vec<_> = self.secret.iter().map(|it| it.epoch.to_string()).collect();
         format!(

@@ -4,7 +4,6 @@
 mod queue;
 
 use crate::options::{LogFormat, ServerOptions};
-use crate::output;
 use anyhow::Context as _;
 use queue::{LineQueue, Weight};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -47,7 +46,7 @@ pub fn start(options: &ServerOptions) {
 }
 
 /// Starts the thread that writes. Not before privileges are given up: it would keep them.
-pub fn start_writing() -> anyhow::Result<()> {
+pub(crate) fn start_writing() -> anyhow::Result<()> {
     if IS_WRITING.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
@@ -65,13 +64,13 @@ pub fn end() {
     }
 }
 
-/// Why the process ends, behind what it has logged if it logs.
-pub fn last_words(text: &str) {
-    if IS_LOGGING.load(Ordering::Relaxed) {
+/// Why the process ends, behind what it has logged. False: it does not log.
+pub fn takes_last_words(text: &str) -> bool {
+    let is_logging = IS_LOGGING.load(Ordering::Relaxed);
+    if is_logging {
         LINES.push(text.as_bytes(), Weight::Weighty);
-    } else {
-        output::complain(text);
     }
+    is_logging
 }
 
 /// Lines dropped so far.

@@ -2,7 +2,6 @@
 //! name; nothing is opened or connected here.
 mod address_rules;
 mod files;
-mod help;
 mod refused;
 mod resolve;
 mod table;
@@ -13,11 +12,10 @@ pub use address_rules::{
 };
 pub use refused::{Fault, Refused};
 #[cfg(test)]
-pub use resolve::resolve_in;
+pub(crate) use resolve::resolve_in;
 pub use resolve::{Flags, Origin, Value, resolve, unknown_variables};
-use table::Unset;
-pub use table::{Kind, PLANES_ON_LOOPBACK, TABLE, documentation};
-pub use xdp_words::{copies_word, mode_word};
+pub use table::{CONFIG, Kind, PLANES_ON_LOOPBACK, Spec, TABLE, Unset, documentation};
+pub(crate) use xdp_words::{copies_word, mode_word};
 
 use crate::tls::{OwnFiles, PeerFiles};
 use quorumwire_interfaces::ReplicaId;
@@ -272,7 +270,7 @@ impl ServerOptions {
 
     /// What others are told to reach this replica's peer port, which was bound to `bound`.
     #[must_use]
-    pub fn peer_address(&self, bound: SocketAddr) -> String {
+    pub(crate) fn peer_address(&self, bound: SocketAddr) -> String {
         let advertised = self.advertise_peer.as_ref();
         advertised
             .or_else(|| self.members.get(&self.id))
@@ -281,35 +279,35 @@ impl ServerOptions {
 
     /// What others are told to reach the memcached port, which was bound to `bound`.
     #[must_use]
-    pub fn memcached_address(&self, bound: SocketAddr) -> String {
+    pub(crate) fn memcached_address(&self, bound: SocketAddr) -> String {
         let advertised = self.advertise_memcached.clone();
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
     /// What others are told to reach the Redis port, which was bound to `bound`.
     #[must_use]
-    pub fn redis_address(&self, bound: SocketAddr) -> String {
+    pub(crate) fn redis_address(&self, bound: SocketAddr) -> String {
         let advertised = self.advertise_redis.clone();
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
     /// What others are told to reach the port of the own protocol, which was bound to `bound`.
     #[must_use]
-    pub fn client_address(&self, bound: SocketAddr) -> String {
+    pub(crate) fn client_address(&self, bound: SocketAddr) -> String {
         let advertised = self.advertise_client.clone();
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
     /// What others are told to reach the HTTP port, which was bound to `bound`.
     #[must_use]
-    pub fn http_address(&self, bound: SocketAddr) -> String {
+    pub(crate) fn http_address(&self, bound: SocketAddr) -> String {
         let advertised = self.advertise_http.clone();
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
     /// What others are told to reach the data plane, which was bound to `bound`.
     #[must_use]
-    pub fn plane_address(&self, bound: SocketAddr) -> SocketAddr {
+    pub(crate) fn plane_address(&self, bound: SocketAddr) -> SocketAddr {
         self.advertise_plane.unwrap_or(bound)
     }
 
@@ -414,7 +412,7 @@ impl ServerOptions {
     }
 
     /// Every option that names an address to listen at, and that address.
-    pub const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 6] {
+    pub(crate) const fn listen_addresses(&self) -> [(&'static str, SocketAddr); 6] {
         [
             ("listen-plane", self.listen_plane),
             ("listen-peer", self.listen_peer),

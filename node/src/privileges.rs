@@ -80,7 +80,7 @@ fn account_of(options: &ServerOptions) -> anyhow::Result<Option<Account>> {
 }
 
 /// Whether there is the user whom the options name.
-pub fn check_user(options: &ServerOptions) -> anyhow::Result<()> {
+pub(crate) fn check_user(options: &ServerOptions) -> anyhow::Result<()> {
     account_of(options).map(drop)
 }
 

@@ -124,16 +124,19 @@ pub struct Report {
 
 impl Report {
     /// That a member has not been connected for a while: a fault.
+    #[must_use]
     pub fn missing_fault(id: u16, tried: &str) -> String {
         format!("{}{tried}", missing(id))
     }
 
     /// Of such a fault: which addresses of this member were tried in vain.
+    #[must_use]
     pub fn tried_in(fault: &str, id: u16) -> Option<&str> {
         fault.strip_prefix(&missing(id))
     }
 
     /// Of a leader: the voters that it does not hear.
+    #[must_use]
     pub fn silent_voters(&self) -> Vec<u16> {
         let is_heard = |id: u16| {
             let mut followers = self.followers.iter();
@@ -145,11 +148,13 @@ impl Report {
     }
 
     /// The data plane that it has: none, socket or xdp.
+    #[must_use]
     pub fn plane_name(&self) -> &str {
         self.data_plane.as_ref().map_or("none", |it| &it.name)
     }
 
     /// The memory limit, in one line for people.
+    #[must_use]
     pub fn memory_in_words(&self) -> String {
         let used = self.memory_used_bytes;
         let then = if self.memory_policy == "evict" {
@@ -246,9 +251,9 @@ pub struct MemberReport {
     pub http: Option<String>,
 }
 
-#[cfg(test)]
 impl MemberReport {
     /// One that votes, of which no more is known than this.
+    #[must_use]
     pub fn voter(id: u16, http: Option<String>) -> Self {
         Self {
             id,
@@ -290,6 +295,7 @@ pub struct FollowerReport {
 
 impl FollowerReport {
     /// The snapshot that it is being sent, in one line for people.
+    #[must_use]
     pub fn snapshot_in_words(&self) -> Option<String> {
         let (done, total) = (self.snapshot_sent_bytes, self.snapshot_bytes);
         let far = Far::of_bytes("is being sent a snapshot", done, total);
@@ -310,6 +316,7 @@ pub struct IncomingReport {
 
 impl IncomingReport {
     /// In one line, for people.
+    #[must_use]
     pub fn in_words(&self) -> String {
         let far = Far::of_bytes("", self.done_bytes, self.total_bytes);
         format!("{}{}", self.what, far.in_words())

@@ -8,8 +8,15 @@ const SAID_AGAIN_AFTER: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Sparing(Mutex<Option<(Instant, String)>>);
 
+impl Default for Sparing {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Sparing {
     /// Nothing was said.
+    #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(None))
     }

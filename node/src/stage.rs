@@ -33,6 +33,7 @@ pub struct Far {
 
 impl Far {
     /// This much of so many bytes.
+    #[must_use]
     pub const fn of_bytes(what: &'static str, done: u64, total: u64) -> Self {
         Self {
             what,
@@ -43,6 +44,7 @@ impl Far {
     }
 
     /// This much of so many entries.
+    #[must_use]
     pub const fn of_entries(what: &'static str, done: u64, total: u64) -> Self {
         Self {
             unit: Unit::Entries,
@@ -51,6 +53,7 @@ impl Far {
     }
 
     /// In one line, for people.
+    #[must_use]
     pub fn in_words(&self) -> String {
         let (scale, unit) = match self.unit {
             Unit::Unknown => return self.what.to_owned(),
@@ -142,6 +145,7 @@ pub struct Pace {
 
 impl Pace {
     /// First after [`SILENT_FOR`], then so often.
+    #[must_use]
     pub const fn every(interval: Duration) -> Self {
         Self {
             due: SILENT_FOR,

@@ -57,7 +57,7 @@ pub struct OwnFiles {
 
 /// Why a handshake came to nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum TlsRefusal {
+pub(crate) enum TlsRefusal {
     /// It showed no certificate.
     NoCertificate,
     /// No authority of ours has signed it.
@@ -74,7 +74,7 @@ pub enum TlsRefusal {
 
 impl TlsRefusal {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::NoCertificate,
         Self::UnknownAuthority,
         Self::Expired,
@@ -137,7 +137,7 @@ impl std::fmt::Display for TlsRefusal {
 
 /// Until when something is valid.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Expiry {
+pub(crate) struct Expiry {
     what: String,
     not_after: SystemTime,
 }
@@ -158,13 +158,13 @@ impl Expiry {
 }
 
 /// How replicas speak to each other.
-pub struct PeerTls {
+pub(crate) struct PeerTls {
     accepts: Arc<ServerConfig>,
     dials: Arc<ClientConfig>,
     verifier: Arc<dyn ClientCertVerifier>,
     cluster: String,
     /// Until when the files are good.
-    pub expiries: Vec<Expiry>,
+    pub(crate) expiries: Vec<Expiry>,
 }
 
 impl PeerTls {
@@ -215,14 +215,14 @@ impl PeerTls {
     }
 
     /// For a connection to this replica.
-    pub fn dial(&self, to: ReplicaId) -> Result<Connection, rustls::Error> {
+    pub(crate) fn dial(&self, to: ReplicaId) -> Result<Connection, rustls::Error> {
         let name = ServerName::try_from(name_of(to, &self.cluster))
             .map_err(|_| CertificateError::NotValidForName)?;
         ClientConnection::new(Arc::clone(&self.dials), name).map(Connection::from)
     }
 
     /// Which replica of this cluster a verified certificate names.
-    pub fn replica_of(
+    pub(crate) fn replica_of(
         &self,
         chain: Option<&[CertificateDer<'_>]>,
     ) -> Result<ReplicaId, TlsRefusal> {
@@ -260,7 +260,7 @@ pub struct ClientTls {
     /// How the other replicas' ports for HTTP are asked; none: there is no authority to know them by.
     pub asks: Option<Arc<ClientConfig>>,
     /// Until when the files are good.
-    pub expiries: Vec<Expiry>,
+    pub(crate) expiries: Vec<Expiry>,
 }
 
 /// Who asks over HTTP: known by certificates of these authorities.
@@ -286,6 +286,7 @@ pub enum Standing {
 impl People {
     /// What somebody may do who has shown this, which is of an authority of ours if it is anything. Replicas read,
     /// to show each other's figures: the key of one gives no commands.
+    #[must_use]
     pub fn standing(&self, shown: Option<&[CertificateDer<'_>]>) -> Standing {
         if self.are_all_known && shown.is_none() {
             return Standing::Nobody;
@@ -400,7 +401,7 @@ fn verify_by(
 
 /// All of a server's TLS; none where it is not wanted.
 #[derive(Default)]
-pub struct ServerTls {
+pub(crate) struct ServerTls {
     /// Between replicas.
     pub peers: Option<PeerTls>,
     /// For clients and people.
@@ -409,7 +410,7 @@ pub struct ServerTls {
 
 impl ServerTls {
     /// Until when all files are good.
-    pub fn expiries(&self) -> Vec<Expiry> {
+    pub(crate) fn expiries(&self) -> Vec<Expiry> {
         let peers = self.peers.iter().flat_map(|tls| &tls.expiries);
         let clients = self.clients.iter().flat_map(|tls| &tls.expiries);
         peers.chain(clients).cloned().collect()
@@ -417,12 +418,13 @@ impl ServerTls {
 }
 
 /// The one provider of cryptography.
+#[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
 /// The name in the certificate of a replica.
-pub fn replica_name(id: ReplicaId, cluster: &str) -> String {
+pub(crate) fn replica_name(id: ReplicaId, cluster: &str) -> String {
     name_of(id, &cluster_label(cluster))
 }
 
@@ -452,12 +454,12 @@ fn name_of(id: ReplicaId, cluster_label: &str) -> String {
 }
 
 /// The name in the certificate of those who may change something over HTTP.
-pub fn operator_name(cluster: &str) -> String {
+pub(crate) fn operator_name(cluster: &str) -> String {
     format!("operator.{}.{NAMES_END}", cluster_label(cluster))
 }
 
 /// The name in the certificate of a client; none if it cannot be one.
-pub fn client_name(name: &str, cluster: &str) -> Option<String> {
+pub(crate) fn client_name(name: &str, cluster: &str) -> Option<String> {
     let is_one = is_label(name);
     is_one.then(|| format!("{name}.client.{}.{NAMES_END}", cluster_label(cluster)))
 }

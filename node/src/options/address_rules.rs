@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Where a cluster's members are: `0=HOST:PORT,1=HOST:PORT`.
+#[must_use]
 pub fn parse_members(text: &str) -> Option<BTreeMap<ReplicaId, String>> {
     let mut members = BTreeMap::new();
     for part in text.split(',') {
@@ -21,6 +22,7 @@ pub fn parse_members(text: &str) -> Option<BTreeMap<ReplicaId, String>> {
 }
 
 /// A `HOST:PORT` that one can connect to: not port 0, not an unspecified address.
+#[must_use]
 pub fn parse_reachable(text: &str) -> Option<String> {
     let (host, port) = text.rsplit_once(':')?;
     let port: u16 = port.parse().ok()?;
@@ -44,6 +46,7 @@ pub fn reachable_argument(text: &str) -> Result<String, &'static str> {
 }
 
 /// Two members that are said to be at one address.
+#[must_use]
 pub fn members_at_one_address(
     members: &BTreeMap<ReplicaId, String>,
 ) -> Option<(ReplicaId, ReplicaId)> {

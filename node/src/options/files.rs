@@ -8,7 +8,7 @@ use anyhow::Context as _;
 
 impl ServerOptions {
     /// The keys out of the secret file.
-    pub fn load_keys(&self) -> anyhow::Result<ClusterKeys> {
+    pub(crate) fn load_keys(&self) -> anyhow::Result<ClusterKeys> {
         let file = self
             .secret_file
             .as_ref()
@@ -19,7 +19,7 @@ impl ServerOptions {
     }
 
     /// All certificates and keys that the options name.
-    pub fn load_tls(&self) -> anyhow::Result<ServerTls> {
+    pub(crate) fn load_tls(&self) -> anyhow::Result<ServerTls> {
         let peers = self.peer_tls.as_ref();
         let clients = self.client_tls.as_ref();
         let client_authorities = self.client_authorities.as_deref();
@@ -34,7 +34,7 @@ impl ServerOptions {
     }
 
     /// Who may use the ports for clients; `None`: everybody.
-    pub fn load_accounts(&self) -> anyhow::Result<Option<Accounts>> {
+    pub(crate) fn load_accounts(&self) -> anyhow::Result<Option<Accounts>> {
         let file = self.client_auth_file.as_ref();
         file.map(|file| Accounts::load(file).context("option client-auth-file"))
             .transpose()

@@ -73,8 +73,7 @@ use self::links::{LINKS_MAX, LinkEvent, Links};
 use self::memory::MemoryOption;
 use self::plane::Plane;
 use self::snapshots::Snapshots;
-use crate::admin::AdminRequest;
-use crate::http::HttpTls;
+use crate::admin::{AdminRequest, AdminTls};
 use crate::options::ServerOptions;
 use crate::service_manager::ServiceManager;
 use crate::tls::Expiry;
@@ -90,9 +89,7 @@ use std::thread;
 use std::time::Duration;
 
 pub use self::core::Application;
-#[cfg(test)]
-pub use member_mark::holder_of_restored;
-pub use member_mark::mark_as_restored;
+pub use member_mark::{holder_of_restored, mark_as_restored};
 pub use start::{random_lineage, random_number, run};
 pub use whole_files::sync_folder;
 
@@ -156,8 +153,8 @@ struct Server {
     attention: Attention,
     busy_poll: BusyPoll,
     stop: Arc<AtomicBool>,
-    /// What is shown over HTTP, if it is under TLS.
-    http_tls: Option<HttpTls>,
+    /// How people are spoken to, if that is under TLS.
+    admin_tls: Option<AdminTls>,
     /// Until when the files of TLS are good.
     expiries: Vec<Expiry>,
     /// When their expiry is to be complained about again, if there is reason to.

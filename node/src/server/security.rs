@@ -39,8 +39,8 @@ impl Server {
             }
         }
         if let Some(clients) = tls.clients {
-            if let Some(http) = &self.http_tls {
-                http.set(&clients);
+            if let Some(admin) = &self.admin_tls {
+                admin.set(&clients);
             }
             self.clients.tls = Some(clients.ports);
         }

@@ -25,9 +25,8 @@ use super::{
     TOKEN_FIRST_CLIENT, TOKEN_FIRST_LINK, TOKEN_OWN, TOKEN_PEERS, TOKEN_REDIS, TOKEN_WAKE, clock,
     priority,
 };
-use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle};
+use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle, AdminPort, AdminService, AdminTls};
 use crate::descriptors;
-use crate::http::{self, HttpTls};
 use crate::logging;
 use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
 use crate::privileges;
@@ -82,14 +81,14 @@ const SILENCE_ELECTION_TIMEOUTS: u32 = 4;
 
 /// Serves until the process is told to stop by SIGTERM or SIGINT. An error means it could not start,
 /// or could not go on.
-pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
+pub fn run(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let reload = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&reload))?;
-    let options = &descriptors::fit(options)?;
+    let options = &descriptors::fit(options, admin.descriptors_max())?;
     priority::raise(options.raise_priority);
     privileges::give_up(options)?; // before there is another thread, which would keep them
     logging::start_writing()?;
@@ -117,10 +116,9 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         own: options.client_address(own.local_addr()?),
         http: options.http_address(http_listener.local_addr()?),
     };
-    let http_tls = tls.clients.as_ref();
-    let http_tls = http_tls.map(HttpTls::new);
-    let (admin_in, admin) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
-    let handle = AdminHandle::new(admin_in, Arc::clone(&waker));
+    let admin_tls = tls.clients.as_ref().map(AdminTls::new);
+    let (requests_in, requests) = mpsc::sync_channel(ADMIN_QUEUE_MAX);
+    let handle = AdminHandle::new(requests_in, Arc::clone(&waker));
     let mut server = join(
         options,
         memory,
@@ -129,12 +127,16 @@ pub fn run(options: &ServerOptions) -> anyhow::Result<()> {
         addresses,
         &stop,
     )?;
-    server.admin = admin;
+    server.admin = requests;
     server.stop = stop;
     server.reload = reload;
-    server.http_tls.clone_from(&http_tls);
+    server.admin_tls.clone_from(&admin_tls);
     server.use_tls(tls);
-    let _http = http::start(http_listener, handle, http_tls)?;
+    let _served = admin.serve(AdminPort {
+        listener: http_listener,
+        handle,
+        tls: admin_tls,
+    })?;
     fs::write(
         options.dir.join("http-address"),
         format!("{}\n", server.addresses.http),
@@ -567,7 +569,7 @@ fn join(
         busy_poll: BusyPoll::new(options.busy_poll),
         stop: Arc::new(AtomicBool::new(false)),
         reload: Arc::new(AtomicBool::new(false)),
-        http_tls: None,
+        admin_tls: None,
         expiries: Vec::new(),
         next_expiry_warning: Now::default(),
         draining_since: None,
@@ -701,6 +703,7 @@ fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
     bound.with_context(|| format!("option {option}: cannot listen on {address}"))
 }
 
+/// A number that nobody can guess.
 pub fn random_number() -> anyhow::Result<u64> {
     Ok(getrandom::u64()?)
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::switches::BINARY;
 
 /// How it is made, and how another one is chosen.
-const HOW: &str = "build it (`cargo build -p quorumwire-node`), or name the one that is meant in";
+const HOW: &str = "build it (`cargo build -p quorumwire-cli`), or name the one that is meant in";
 
 /// The program to test: the one that the environment names, else the one built beside this test, if it is as new as
 /// its sources. One that is named is not judged: it may be an earlier release, or have come without sources. This is

@@ -1,5 +1,5 @@
 //! How random bytes become something that a parser would take for real, and how often what came of it. The targets
-//! are in `tests/` and in `node/src/`; bytes to begin with are committed beside them (README.md).
+//! are in `tests/` and in `src/` of `node/`, `ops/` and `cli/`; bytes to begin with are committed beside them (README.md).
 
 mod target;
 mod vectors;

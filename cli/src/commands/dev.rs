@@ -1,0 +1,322 @@
+//! `quorumwire dev`: a cluster on this machine in one command, until it is told to stop.
+mod restart;
+
+use super::interrupt::{Input, Interrupt, Interrupted};
+use super::local_cluster::{LocalCluster, Opened, ending};
+use quorumwire_node::options::{Durability, PLANES_ON_LOOPBACK, Refused};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Starts replicas as processes of their own on loopback, waits until one leads, and stops them all on
+/// Ctrl-C or SIGTERM, and when its terminal, the reader of its output or the pipe on its input has gone. A replica
+/// that dies is reported, and started again when --restart says so.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  quorumwire dev                                    # three replicas, gone when it ends
+  quorumwire dev --dir /tmp/try                     # the next start finds the data again
+  quorumwire dev --plane socket                     # replicate in data planes over UDP
+  quorumwire dev --json -- --election-timeout-ms 500
+  quorumwire dev --restart 1 --dir /tmp/try         # replica 1 was killed: start it again, from another terminal
+
+In DIR: dev.json (addresses), keys/ (certificates and secrets), N/ (data of replica N), N.log (what it logged).")]
+pub struct Arguments {
+    /// How many [default: what DIR holds, or 3]
+    #[arg(long, value_name = "N", value_parser = ["1", "3", "5", "7"])]
+    replicas: Option<String>,
+    /// What an acknowledgement means: on disk, or in memory, at a majority
+    #[arg(long, value_enum, value_name = "WORD", default_value = "sync")]
+    durability: DurabilityWord,
+    /// Where the common case runs: in the servers over TCP, or in data planes
+    #[arg(long, value_name = "WORD", value_parser = PLANES_ON_LOOPBACK, default_value = "none")]
+    plane: String,
+    /// Folder to keep the cluster in [default: a temporary one, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Have the `quorumwire dev` that runs in DIR start this replica again
+    #[arg(long, value_name = "ID", requires = "dir",
+          conflicts_with_all = ["replicas", "durability", "plane", "insecure", "json", "server_options"])]
+    restart: Option<u16>,
+    /// Let replicas speak to each other in the clear, to see what TLS costs
+    #[arg(long)]
+    insecure: bool,
+    /// Print one JSON line when a leader serves, and nothing else
+    #[arg(long)]
+    json: bool,
+    /// More options for each `quorumwire server`
+    #[arg(last = true, value_name = "SERVER OPTIONS")]
+    server_options: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum DurabilityWord {
+    /// On disk: nothing is lost even if all replicas are killed
+    Sync,
+    /// In memory: faster, and gone when a majority is killed at once
+    Memory,
+}
+
+/// Runs the cluster.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let (Some(id), Some(dir)) = (arguments.restart, &arguments.dir) {
+        outln!("{}", restart::ask(dir, id)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    check_server_options(&arguments.server_options)?;
+    let interrupt = Interrupt::listen(Input::Ends)?;
+    let count = arguments.replicas.as_deref().map(str::parse).transpose()?;
+    let durability = match arguments.durability {
+        DurabilityWord::Sync => Durability::Sync,
+        DurabilityWord::Memory => Durability::Memory,
+    };
+    let (dir, _removed_at_the_end) = if let Some(dir) = &arguments.dir {
+        (dir.clone(), None)
+    } else {
+        let made = tempfile::Builder::new()
+            .prefix("quorumwire-dev-")
+            .tempdir()?;
+        (made.path().to_owned(), Some(made))
+    };
+    let options = server_options(arguments);
+    let (mut cluster, opened) = LocalCluster::open(&dir, count, durability, &options)?;
+    cluster.has_tls = !arguments.insecure;
+    match opened {
+        Opened::New => {}
+        Opened::Again => errln!("starting the cluster in {} again", dir.display()),
+        Opened::Emptied => errln!(
+            "{}: the data of the last run was in memory and is gone; a new cluster begins",
+            dir.display()
+        ),
+    }
+    let all_died = match serve(&mut cluster, arguments, &dir, &interrupt) {
+        // What is not read, or waited for, any more is no reason for a disorderly end.
+        Err(error) if error.is::<Interrupted>() || interrupt.has_come() => false,
+        served => served?,
+    };
+    if all_died {
+        errln!("no replica is left");
+        return Ok(ExitCode::FAILURE);
+    }
+    cluster.stop(&interrupt)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the replicas until something ends them; whether it was their own death.
+fn serve(
+    cluster: &mut LocalCluster,
+    arguments: &Arguments,
+    dir: &Path,
+    interrupt: &Interrupt,
+) -> anyhow::Result<bool> {
+    cluster.start_all()?;
+    let leader = cluster.wait_for_leader(interrupt)?.id;
+    if arguments.json {
+        outln!("{}", as_json(cluster, leader))?;
+    } else {
+        out!("{}", as_text(cluster, leader, dir))?;
+    }
+    watch(cluster, interrupt, dir)
+}
+
+/// What each server is told besides its own addresses.
+fn server_options(arguments: &Arguments) -> Vec<String> {
+    let plane = [
+        ("--plane", arguments.plane.as_str()),
+        ("--listen-plane", "127.0.0.1:0"),
+    ];
+    let plane = plane.iter().flat_map(|(name, value)| [*name, value]);
+    let more = arguments.server_options.iter().map(String::as_str);
+    plane.chain(more).map(str::to_owned).collect()
+}
+
+/// Options of `dev` itself that servers have, too.
+const DEV_OPTIONS: [&str; 4] = ["dir", "durability", "plane", "insecure"];
+/// What `dev` chooses for each replica.
+const CHOSEN: [&str; 19] = [
+    "id",
+    "cluster",
+    "members",
+    "listen-peer",
+    "listen-memcached",
+    "listen-redis",
+    "listen-client",
+    "listen-http",
+    "advertise-peer",
+    "advertise-memcached",
+    "advertise-redis",
+    "advertise-client",
+    "advertise-http",
+    "advertise-plane",
+    "listen-plane",
+    "secret-file",
+    "tls-ca",
+    "tls-cert",
+    "tls-key",
+];
+
+/// Refuses what servers would be told twice, or what `dev` could not ask them through.
+fn check_server_options(given: &[String]) -> Result<(), Refused> {
+    for word in given {
+        let Some(option) = word.strip_prefix("--") else {
+            continue;
+        };
+        let name = option.split('=').next().unwrap_or_default();
+        let allowed = if DEV_OPTIONS.contains(&name) {
+            format!("put it before `--`: `quorumwire dev` has a --{name} of its own")
+        } else if CHOSEN.contains(&name) {
+            "leave it out: `quorumwire dev` chooses it for each replica".to_owned()
+        } else if name.starts_with("client-tls") {
+            "leave it out: the clients' ports of `quorumwire dev` have no TLS; to try it, start servers by hand \
+             (docs/security.md)"
+                .to_owned()
+        } else {
+            continue;
+        };
+        return Err(Refused::flag(name, word.clone(), allowed));
+    }
+    Ok(())
+}
+
+/// Reports replicas that die, and starts those again that somebody asks for, until a signal comes; whether none is left
+/// before.
+fn watch(cluster: &mut LocalCluster, interrupt: &Interrupt, dir: &Path) -> anyhow::Result<bool> {
+    while !interrupt.has_come() {
+        for (id, status) in cluster.ended()? {
+            errln!("replica {id} {}", ending(status));
+            if status.code().is_some() {
+                errln!("{}", cluster.log_tail(id));
+            }
+        }
+        if !cluster.any_runs() {
+            return Ok(true);
+        }
+        for id in restart::asked_for(cluster, dir)? {
+            match cluster.start(id) {
+                Ok(()) => errln!("replica {id} was started again"),
+                Err(error) => errln!("replica {id} was not started again: {error:#}"),
+            }
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    Ok(false)
+}
+
+fn as_json(cluster: &LocalCluster, leader: u16) -> serde_json::Value {
+    let replicas: Vec<_> = cluster
+        .places()
+        .iter()
+        .map(|place| {
+            json!({
+                "id": place.id,
+                "pid": cluster.pid(place.id),
+                "memcached": place.memcached,
+                "redis": place.redis,
+                "client": place.client,
+                "http": place.http,
+            })
+        })
+        .collect();
+    json!({ "replicas": replicas, "leader": leader })
+}
+
+/// For people: ports only, which leaves room in a terminal, and what to try.
+fn as_text(cluster: &LocalCluster, leader: u16, dir: &Path) -> String {
+    let port = |address: &str| match address.rsplit_once(':') {
+        Some((_, port)) => port.to_owned(),
+        None => address.to_owned(),
+    };
+    let headings = ["ID", "PID", "MEMCACHED", "REDIS", "CLIENT", "HTTP", ""];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    for place in cluster.places() {
+        let pid = cluster.pid(place.id).map(|pid| pid.to_string());
+        let leads = if place.id == leader { "leader" } else { "" };
+        rows.push(vec![
+            place.id.to_string(),
+            pid.unwrap_or_default(),
+            port(&place.memcached),
+            port(&place.redis),
+            port(&place.client),
+            port(&place.http),
+            leads.to_owned(),
+        ]);
+    }
+    let table = super::status::columns(&rows);
+    let Some(first) = cluster.places().first() else {
+        return table;
+    };
+    let (id, http) = (first.id, &first.http);
+    let (memcached, redis) = (port(&first.memcached), port(&first.redis));
+    let (own, dir) = (own_name(), dir.display());
+    format!(
+        "{table}All listen on 127.0.0.1. Try it, at any replica:\n\
+         \x20 redis-cli -p {redis} set greeting hello\n\
+         \x20 exec 3<>/dev/tcp/127.0.0.1/{memcached}       # memcached's protocol, in bash\n\
+         \x20 printf 'get greeting\\r\\nquit\\r\\n' >&3; cat <&3\n\
+         \x20 {own} status --dir {dir}\n\
+         \x20 http://{http}/    # the dashboard, in a browser\n\
+         Kill one (kill -9 PID), try again, and have it started again:\n\
+         \x20 {own} dev --restart {id} --dir {dir}\n\
+         Ctrl-C stops all.\n"
+    )
+}
+
+/// How this program is called: by the path that was typed, if one was, for it may be in no folder of PATH.
+fn own_name() -> String {
+    let called = std::env::args().next().filter(|name| name.contains('/'));
+    called.unwrap_or_else(|| "quorumwire".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHOSEN, DEV_OPTIONS, check_server_options};
+    use quorumwire_node::options::TABLE;
+
+    fn said(words: &[&str]) -> String {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let refused = check_server_options(&words).err();
+        refused.map_or(String::new(), |error| error.to_string())
+    }
+
+    #[test]
+    fn what_servers_cannot_be_told_is_refused_by_name() {
+        for (words, option, why) in [
+            (&["--client-tls", "on"][..], "client-tls", "no TLS"),
+            (&["--client-tls=on"], "client-tls", "no TLS"),
+            (&["--client-tls-ca", "x"], "client-tls-ca", "no TLS"),
+            (
+                &["--log-level", "debug", "--plane", "xdp"],
+                "plane",
+                "before `--`",
+            ),
+            (&["--durability=sync"], "durability", "before `--`"),
+            (&["--id", "7"], "id", "leave it out"),
+            (
+                &["--listen-plane", "[::1]:1"],
+                "listen-plane",
+                "leave it out",
+            ),
+        ] {
+            let text = said(words);
+            assert!(
+                text.contains(option) && text.contains(why),
+                "{words:?}: {text}"
+            );
+        }
+        for words in [
+            &["--election-timeout-ms", "500"][..],
+            &["--memory-limit-mib=64", "--log-level", "debug"],
+            &["--on-follower", "refuse"],
+            &[],
+        ] {
+            assert_eq!(said(words), "", "{words:?}");
+        }
+        for name in CHOSEN.iter().chain(&DEV_OPTIONS) {
+            assert!(TABLE.iter().any(|spec| spec.name == *name), "{name}");
+        }
+    }
+}

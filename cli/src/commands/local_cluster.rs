@@ -1,0 +1,621 @@
+//! A cluster on this machine, each replica a process of its own. Starts, kills and stops them; restarts
+//! nothing by itself.
+use super::ask;
+use super::demo_network::DemoNetwork;
+use super::interrupt::Interrupt;
+use super::progress::Progress;
+use super::view::{ClusterView, Seen};
+use anyhow::{Context as _, bail};
+use quorumwire_interfaces::ReplicaId;
+use quorumwire_node::key_folder::KeyFolder;
+use quorumwire_node::options::{Durability, Refused, TABLE};
+use quorumwire_node::privileges::make_folder;
+use quorumwire_node::report::Report;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a cluster's folder remembers.
+const RECORD_FILE: &str = "dev.json";
+const LOCK_FILE: &str = "dev.lock";
+/// Folder of the cluster's keys.
+const KEYS_FOLDER: &str = "keys";
+/// How long certificates of clusters for trying things out last.
+const KEYS_DAYS: u32 = 3650;
+/// Largest record read.
+const RECORD_BYTES_MAX: u64 = 1 << 20;
+/// Ports are taken from here: below those the kernel gives to outgoing connections, which could
+/// otherwise take the port of a replica that is down.
+const PORTS: std::ops::Range<u16> = 15_000..32_000;
+/// In a network of its own a replica has these: for replicas, memcached clients, Redis clients, clients of the
+/// own protocol, and HTTP.
+const OWN_PORTS: [u16; 5] = [7400, 11_211, 6379, 7402, 7480];
+/// And its plane this one.
+const PLANE_PORT: u16 = 7401;
+/// Places for a cluster's ports looked at before giving up.
+const PORT_TRIES_MAX: usize = 1_000;
+/// How much of a log's end is shown when its replica fails.
+const LOG_TAIL_BYTES: u64 = 2048;
+/// How long the replicas may take to elect a leader.
+pub const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long stopping replicas may take; their own limit is `drain-timeout-ms`, 5 s.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const REPORT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A cluster's folder, so that it starts again as it was.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Recorded {
+    /// Name of the cluster.
+    pub cluster: String,
+    /// sync or memory.
+    pub durability: String,
+    /// The replicas.
+    pub replicas: Vec<Place>,
+}
+
+/// Where a replica listens.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Place {
+    /// Its id.
+    pub id: u16,
+    /// For other replicas.
+    pub peer: String,
+    /// For memcached clients.
+    pub memcached: String,
+    /// For Redis clients.
+    pub redis: String,
+    /// For clients of the own protocol.
+    pub client: String,
+    /// For status and administration.
+    pub http: String,
+}
+
+impl Recorded {
+    /// Reads a cluster's folder; `None` if it is none.
+    pub fn read(dir: &Path) -> anyhow::Result<Option<Self>> {
+        let path = dir.join(RECORD_FILE);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+        };
+        let mut text = String::new();
+        file.take(RECORD_BYTES_MAX)
+            .read_to_string(&mut text)
+            .with_context(|| format!("reading {}", path.display()))?;
+        let recorded = serde_json::from_str(&text)
+            .with_context(|| format!("{} is damaged", path.display()))?;
+        Ok(Some(recorded))
+    }
+
+    fn write(&self, dir: &Path) -> anyhow::Result<()> {
+        let path = dir.join(RECORD_FILE);
+        let aside = dir.join("dev.json.new");
+        fs::write(&aside, serde_json::to_vec_pretty(self)?)
+            .and_then(|()| fs::rename(&aside, &path))
+            .with_context(|| format!("writing {}", path.display()))
+    }
+
+    fn new(replica_count: u16, durability: Durability) -> anyhow::Result<Self> {
+        let mut addresses =
+            free_addresses(usize::from(replica_count) * OWN_PORTS.len())?.into_iter();
+        let mut next = || addresses.next().context("as many addresses as asked for");
+        let replicas = (0..replica_count).map(|id| {
+            Ok(Place {
+                id,
+                peer: next()?,
+                memcached: next()?,
+                redis: next()?,
+                client: next()?,
+                http: next()?,
+            })
+        });
+        Ok(Self {
+            cluster: fresh_name()?,
+            durability: word(durability).to_owned(),
+            replicas: replicas.collect::<anyhow::Result<_>>()?,
+        })
+    }
+}
+
+const fn word(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Sync => "sync",
+        Durability::Memory => "memory",
+    }
+}
+
+/// A name no other cluster has, so that replicas of an earlier one can never meet this one.
+fn fresh_name() -> anyhow::Result<String> {
+    Ok(format!("dev-{:016x}", getrandom::u64()?))
+}
+
+/// Loopback addresses nobody listens on at this moment: neighbours, and never some of another cluster's of this size,
+/// whose own could be down just now. So two of them are in each other's way once in a thousand times.
+fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
+    let size = u16::try_from(count)?;
+    let blocks = u32::from((PORTS.end - PORTS.start) / size.max(1));
+    for _ in 0..PORT_TRIES_MAX {
+        let block = u16::try_from(getrandom::u32()? % blocks.max(1))?;
+        let first = PORTS.start + block * size;
+        let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let held: Result<Vec<_>, _> = (first..first + size).map(bind).collect();
+        if let Ok(held) = held {
+            let addresses = held.iter().map(TcpListener::local_addr);
+            let addresses: Result<Vec<SocketAddr>, _> = addresses.collect();
+            return Ok(addresses?.iter().map(ToString::to_string).collect());
+        }
+    }
+    bail!(
+        "no {count} free ports between {} and {}",
+        PORTS.start,
+        PORTS.end
+    )
+}
+
+/// How a cluster's folder was found.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Opened {
+    /// A new cluster.
+    New,
+    /// Its data is there.
+    Again,
+    /// Its data was in memory and is gone: a new cluster at the old addresses.
+    Emptied,
+}
+
+/// Processes that make a cluster. All are killed when it is dropped.
+#[derive(Debug)]
+pub struct LocalCluster {
+    dir: PathBuf,
+    recorded: Recorded,
+    running: BTreeMap<u16, Child>,
+    extra: Vec<String>,
+    keys: KeyFolder,
+    /// Replicas speak TLS to each other.
+    pub has_tls: bool,
+    /// Where the processes run, if not where this one does.
+    network: Option<DemoNetwork>,
+    _lock: File,
+}
+
+impl LocalCluster {
+    /// Prepares a cluster in `dir`: the one that was there, or a new one. `replica_count` `None` means
+    /// what was there, or 3. Starts nothing.
+    pub fn open(
+        dir: &Path,
+        replica_count: Option<u16>,
+        durability: Durability,
+        extra: &[String],
+    ) -> anyhow::Result<(Self, Opened)> {
+        make_folder(dir)?;
+        let lock = lock(dir)?;
+        let (recorded, opened) = match Recorded::read(dir)? {
+            None => {
+                if !holds_only_the_lock(dir)? {
+                    let allowed =
+                        "a new folder, an empty one, or one of an earlier `quorumwire dev`";
+                    bail!(Refused::flag("dir", dir.display().to_string(), allowed));
+                }
+                (
+                    Recorded::new(replica_count.unwrap_or(3), durability)?,
+                    Opened::New,
+                )
+            }
+            Some(recorded) => again(dir, recorded, replica_count, durability)?,
+        };
+        recorded.write(dir)?;
+        let keys = keys_for(&dir.join(KEYS_FOLDER), &recorded)?;
+        let cluster = Self {
+            dir: dir.to_owned(),
+            keys,
+            has_tls: true,
+            recorded,
+            running: BTreeMap::new(),
+            extra: extra.to_vec(),
+            network: None,
+            _lock: lock,
+        };
+        cluster.check_ports_free()?;
+        Ok((cluster, opened))
+    }
+
+    /// Prepares a new cluster in an empty folder, whose replicas run in a network of their own and have their
+    /// planes in its interfaces. Starts nothing.
+    pub fn open_within(
+        dir: &Path,
+        durability: Durability,
+        network: DemoNetwork,
+        extra: &[String],
+    ) -> anyhow::Result<Self> {
+        let (mut cluster, _) = Self::open(dir, None, durability, extra)?;
+        for place in &mut cluster.recorded.replicas {
+            let ip = DemoNetwork::address(place.id)?;
+            let [peer, memcached, redis, client, http] =
+                OWN_PORTS.map(|port| format!("{ip}:{port}"));
+            place.peer = peer;
+            place.memcached = memcached;
+            place.redis = redis;
+            place.client = client;
+            place.http = http;
+        }
+        cluster.network = Some(network);
+        Ok(cluster)
+    }
+
+    /// Where the replicas listen.
+    #[must_use]
+    pub fn places(&self) -> &[Place] {
+        &self.recorded.replicas
+    }
+
+    /// Where one of them listens.
+    pub fn place(&self, id: u16) -> anyhow::Result<&Place> {
+        let mut places = self.places().iter();
+        let place = places.find(|place| place.id == id);
+        place.with_context(|| format!("there is no replica {id}"))
+    }
+
+    /// The process of a replica that was started and has not been found dead.
+    #[must_use]
+    pub fn pid(&self, id: u16) -> Option<u32> {
+        self.running.get(&id).map(Child::id)
+    }
+
+    /// Says which port is taken, if any.
+    fn check_ports_free(&self) -> anyhow::Result<()> {
+        for place in self.places() {
+            let uses = [
+                ("peer", &place.peer),
+                ("memcached", &place.memcached),
+                ("redis", &place.redis),
+                ("client", &place.client),
+                ("http", &place.http),
+            ];
+            for (port_use, address) in uses {
+                TcpListener::bind(address.as_str()).with_context(|| {
+                    format!(
+                        "{address}, the {port_use} address of replica {} in {}, is taken: stop what \
+                         uses it, or choose another --dir",
+                        place.id,
+                        self.dir.display()
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts all replicas that do not run. To be called from the main thread only: the kernel kills
+    /// a child when the thread that started it ends.
+    pub fn start_all(&mut self) -> anyhow::Result<()> {
+        let ids: Vec<u16> = self.places().iter().map(|place| place.id).collect();
+        ids.into_iter().try_for_each(|id| self.start(id))
+    }
+
+    /// Starts one replica, if it does not run.
+    pub fn start(&mut self, id: u16) -> anyhow::Result<()> {
+        if self.running.contains_key(&id) {
+            return Ok(());
+        }
+        let place = self.place(id)?;
+        let log = self.log_path(id);
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .with_context(|| format!("opening {}", log.display()))?;
+        let members: Vec<String> = self
+            .places()
+            .iter()
+            .map(|place| format!("{}={}", place.id, place.peer))
+            .collect();
+        let mut command = Command::new(std::env::current_exe()?);
+        // What is set for servers in this environment is not meant for these.
+        for spec in TABLE {
+            command.env_remove(spec.variable());
+        }
+        command
+            .env_remove("QUORUMWIRE_CONFIG")
+            .arg("server")
+            .args(["--id", &id.to_string()])
+            .arg("--dir")
+            .arg(self.dir.join(id.to_string()))
+            .args(["--cluster", &self.recorded.cluster])
+            .args(["--members", &members.join(",")])
+            .args(["--durability", &self.recorded.durability])
+            .args(["--listen-peer", &place.peer])
+            .args(["--listen-memcached", &place.memcached])
+            .args(["--listen-redis", &place.redis])
+            .args(["--listen-client", &place.client])
+            .args(["--listen-http", &place.http])
+            .arg("--secret-file")
+            .arg(self.keys.secret_file())
+            .args(self.tls_options(id))
+            .args(["--die-with-parent", &std::process::id().to_string()])
+            .args(&self.extra)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            // Ctrl-C is for the parent, which then stops its children in good order.
+            .process_group(0);
+        let child = match &self.network {
+            None => command.spawn(),
+            Some(network) => {
+                let listen = format!("{}:{PLANE_PORT}", DemoNetwork::address(id)?);
+                command.args(["--plane", "xdp", "--listen-plane", &listen]);
+                command.arg("--insecure"); // nobody else is in that network
+                network.within(id, || Ok(command.spawn()))?
+            }
+        };
+        let child = child.with_context(|| format!("starting replica {id}"))?;
+        self.running.insert(id, child);
+        Ok(())
+    }
+
+    /// With which files a replica speaks to the others.
+    fn tls_options(&self, id: u16) -> Vec<OsString> {
+        if !self.has_tls {
+            return Vec::new();
+        }
+        let files = self.keys.peer_files(ReplicaId(id));
+        [
+            ("--tls-ca", files.authorities),
+            ("--tls-cert", files.own.certificate),
+            ("--tls-key", files.own.key),
+        ]
+        .into_iter()
+        .flat_map(|(name, path)| [name.into(), path.into()])
+        .collect()
+    }
+
+    /// Where a replica's log is.
+    #[must_use]
+    pub fn log_path(&self, id: u16) -> PathBuf {
+        self.dir.join(format!("{id}.log"))
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub fn kill(&mut self, id: u16) -> anyhow::Result<()> {
+        let child = self.running.remove(&id);
+        let mut child = child.with_context(|| format!("replica {id} does not run"))?;
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    }
+
+    /// Replicas that have ended since the last call.
+    pub fn ended(&mut self) -> anyhow::Result<Vec<(u16, ExitStatus)>> {
+        let mut ended = Vec::new();
+        for (id, child) in &mut self.running {
+            if let Some(status) = child.try_wait()? {
+                ended.push((*id, status));
+            }
+        }
+        for (id, _) in &ended {
+            self.running.remove(id);
+        }
+        Ok(ended)
+    }
+
+    /// Whether any replica runs.
+    #[must_use]
+    pub fn any_runs(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Waits until a running replica leads and serves; an error with the end of its log if one of
+    /// them ends meanwhile.
+    pub fn wait_for_leader(&mut self, interrupt: &Interrupt) -> anyhow::Result<Report> {
+        let end = Instant::now() + START_TIMEOUT;
+        let mut progress = Progress::start();
+        loop {
+            interrupt.check()?;
+            if let Some((id, status)) = self.ended()?.first() {
+                bail!("replica {id} {}; {}", ending(*status), self.log_tail(*id));
+            }
+            let view = self.view();
+            if let Some(leader) = view.leader() {
+                return Ok(leader.clone());
+            }
+            let why = view.why_no_leader();
+            if !view.may_find_leader() {
+                bail!("{why}");
+            }
+            if Instant::now() > end {
+                let id = self.places().first().map_or(0, |place| place.id);
+                bail!(
+                    "after {} s {why}; {}",
+                    START_TIMEOUT.as_secs(),
+                    self.log_tail(id)
+                );
+            }
+            progress.say(&why);
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// What the running replicas say.
+    #[must_use]
+    pub fn view(&self) -> ClusterView {
+        let running = self.places().iter();
+        let running = running.filter(|place| self.running.contains_key(&place.id));
+        let mut view = ClusterView {
+            replicas: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            barred: BTreeMap::new(),
+            closed: std::collections::BTreeSet::new(),
+        };
+        for place in running {
+            let seen = match ask::report(&place.http, REPORT_TIMEOUT) {
+                Ok(report) => Seen::Report(Box::new(report)),
+                Err(error) => {
+                    let reason = error.to_string();
+                    if error.is_final() {
+                        view.barred.insert(place.http.clone(), reason.clone());
+                    }
+                    Seen::Unreachable(reason)
+                }
+            };
+            view.replicas.insert(place.id, seen);
+        }
+        view
+    }
+
+    /// The end of a replica's log, introduced by the file's name.
+    #[must_use]
+    pub fn log_tail(&self, id: u16) -> String {
+        let path = self.log_path(id);
+        let tail = read_tail(&path).unwrap_or_else(|error| format!("(unreadable: {error})"));
+        format!("the end of {}:\n{}", path.display(), tail.trim_end())
+    }
+
+    /// SIGTERM to all, so that they finish what they began; SIGKILL to those that take too long, also for whoever
+    /// interrupts.
+    pub fn stop(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
+        for child in self.running.values() {
+            let pid = Pid::from_raw(i32::try_from(child.id())?).context("a process has an id")?;
+            kill_process(pid, Signal::TERM)?;
+        }
+        let mut progress = Progress::start();
+        while self.any_runs() && progress.elapsed() < STOP_TIMEOUT && !interrupt.is_impatient() {
+            for (id, status) in self.ended()? {
+                if !status.success() {
+                    errln!("replica {id} {}; {}", ending(status), self.log_tail(id));
+                }
+            }
+            progress.say(&format!(
+                "waiting for {} replicas to stop",
+                self.running.len()
+            ));
+            thread::sleep(POLL_INTERVAL);
+        }
+        for id in self.running.keys().copied().collect::<Vec<_>>() {
+            let waited = progress.elapsed().as_secs();
+            errln!("replica {id} has not stopped after {waited} s and is killed");
+            self.kill(id)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for LocalCluster {
+    fn drop(&mut self) {
+        for child in self.running.values_mut() {
+            // Both fail only when the process is gone already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// How a process ended, in words.
+#[must_use]
+pub fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// A folder that was used before.
+fn again(
+    dir: &Path,
+    mut recorded: Recorded,
+    replica_count: Option<u16>,
+    durability: Durability,
+) -> anyhow::Result<(Recorded, Opened)> {
+    let there = recorded.replicas.len();
+    if let Some(count) = replica_count
+        && usize::from(count) != there
+    {
+        let allowed = format!("{there}, as in {}", dir.display());
+        bail!(Refused::flag("replicas", count.to_string(), allowed));
+    }
+    if recorded.durability != word(durability) {
+        let allowed = format!("{}, as in {}", recorded.durability, dir.display());
+        bail!(Refused::flag("durability", word(durability), allowed));
+    }
+    match durability {
+        Durability::Sync => Ok((recorded, Opened::Again)),
+        Durability::Memory => {
+            for place in &recorded.replicas {
+                let folder = dir.join(place.id.to_string());
+                match fs::remove_dir_all(&folder) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        return Err(error)
+                            .with_context(|| format!("removing {}", folder.display()));
+                    }
+                }
+            }
+            recorded.cluster = fresh_name()?;
+            Ok((recorded, Opened::Emptied))
+        }
+    }
+}
+
+/// The keys that are there if they are this cluster's, else new ones.
+fn keys_for(dir: &Path, recorded: &Recorded) -> anyhow::Result<KeyFolder> {
+    if dir.exists() {
+        if let Some(keys) = KeyFolder::open(dir)
+            .ok()
+            .filter(|keys| keys.cluster() == recorded.cluster)
+        {
+            return Ok(keys);
+        }
+        fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
+    }
+    let ids = recorded.replicas.iter().map(|place| place.id);
+    let members = ids.map(|id| (ReplicaId(id), Vec::new())).collect();
+    KeyFolder::create(dir, &recorded.cluster, &members, KEYS_DAYS)
+}
+
+/// Keeps a folder for as long as the file is open.
+pub fn lock(dir: &Path) -> anyhow::Result<File> {
+    let path = dir.join(LOCK_FILE);
+    let file = File::create(&path).with_context(|| format!("opening {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("{} is in use by another `quorumwire dev`", dir.display())
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("locking {}", path.display()))
+        }
+    }
+}
+
+fn holds_only_the_lock(dir: &Path) -> anyhow::Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        if entry?.file_name() != LOCK_FILE {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn read_tail(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let bytes_max = file.metadata()?.len().min(LOG_TAIL_BYTES);
+    file.seek(SeekFrom::End(-i64::try_from(bytes_max).unwrap_or(0)))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_TAIL_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+#[path = "local_cluster_test.rs"]
+mod tests;

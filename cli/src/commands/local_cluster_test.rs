@@ -1,0 +1,105 @@
+//! A cluster's folder: what is remembered, refused and removed. Starts no process.
+use super::{LocalCluster, Opened, Recorded};
+use quorumwire_node::options::{Durability, Refused};
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::path::Path;
+
+fn open(dir: &Path, count: Option<u16>, durability: Durability) -> anyhow::Result<Opened> {
+    LocalCluster::open(dir, count, durability, &[]).map(|(_, opened)| opened)
+}
+
+#[test]
+fn a_folder_remembers_its_cluster() {
+    let dir = tempfile::tempdir().unwrap();
+    let sync = Durability::Sync;
+    assert_eq!(open(dir.path(), Some(5), sync).unwrap(), Opened::New);
+    let first = Recorded::read(dir.path()).unwrap().unwrap();
+    std::fs::create_dir(dir.path().join("0")).unwrap();
+    assert_eq!(open(dir.path(), None, sync).unwrap(), Opened::Again);
+    let second = Recorded::read(dir.path()).unwrap().unwrap();
+    assert_eq!(first.cluster, second.cluster);
+    assert!(dir.path().join("0").exists());
+    let addresses = |recorded: &Recorded| -> BTreeSet<String> {
+        let places = recorded.replicas.iter();
+        places
+            .flat_map(|place| {
+                [
+                    place.peer.clone(),
+                    place.memcached.clone(),
+                    place.redis.clone(),
+                    place.client.clone(),
+                    place.http.clone(),
+                ]
+            })
+            .collect()
+    };
+    assert_eq!(addresses(&first), addresses(&second));
+    assert_eq!(addresses(&first).len(), 25);
+}
+
+#[test]
+fn what_was_in_memory_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let memory = Durability::Memory;
+    assert_eq!(open(dir.path(), None, memory).unwrap(), Opened::New);
+    let first = Recorded::read(dir.path()).unwrap().unwrap();
+    std::fs::create_dir(dir.path().join("2")).unwrap();
+    assert_eq!(open(dir.path(), Some(3), memory).unwrap(), Opened::Emptied);
+    let second = Recorded::read(dir.path()).unwrap().unwrap();
+    assert_ne!(first.cluster, second.cluster);
+    assert!(!dir.path().join("2").exists());
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_nothing_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path(), Some(3), Durability::Sync).unwrap();
+    std::fs::create_dir(dir.path().join("0")).unwrap();
+    let error = open(dir.path(), Some(5), Durability::Sync).unwrap_err();
+    assert_eq!(error.downcast::<Refused>().unwrap().option, "replicas");
+    let error = open(dir.path(), None, Durability::Memory).unwrap_err();
+    assert_eq!(error.downcast::<Refused>().unwrap().option, "durability");
+    assert!(dir.path().join("0").exists());
+}
+
+#[test]
+fn a_folder_with_other_things_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("thesis.tex"), "years of work").unwrap();
+    let error = open(dir.path(), None, Durability::Memory).unwrap_err();
+    assert_eq!(error.downcast::<Refused>().unwrap().option, "dir");
+}
+
+#[test]
+fn a_damaged_record_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("dev.json"), "{").unwrap();
+    let error = open(dir.path(), None, Durability::Sync).unwrap_err();
+    assert!(error.to_string().contains("dev.json is damaged"), "{error}");
+}
+
+#[test]
+fn only_one_may_use_a_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = LocalCluster::open(dir.path(), None, Durability::Sync, &[]).unwrap();
+    let error = open(dir.path(), None, Durability::Sync).unwrap_err();
+    assert!(error.to_string().contains("in use by another"), "{error}");
+    drop(held);
+    open(dir.path(), None, Durability::Sync).unwrap();
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path(), None, Durability::Sync).unwrap();
+    let recorded = Recorded::read(dir.path()).unwrap().unwrap();
+    let taken = &recorded.replicas[1].http;
+    let _listener = TcpListener::bind(taken.as_str()).unwrap();
+    let error = open(dir.path(), None, Durability::Sync).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains(taken) && error.contains("replica 1"),
+        "{error}"
+    );
+}

@@ -1,0 +1,52 @@
+//! The `quorumwire` binary: one server, or the tools around a cluster of them. Only reads the command
+//! line and turns outcomes into exit codes: 0 done, 1 failed, 2 asked for something that makes no sense, 128 + N
+//! ended by signal N (141, as by SIGPIPE: nobody read the answer).
+#![warn(clippy::print_stdout, clippy::print_stderr)] // these panic where nobody reads: `output` does not
+#[macro_use]
+mod output;
+mod commands;
+#[cfg(test)]
+mod docs_test;
+mod flags;
+mod utc;
+
+use clap::Parser as _;
+use quorumwire_node::{logging, options};
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match commands::Cli::try_parse() {
+        Ok(cli) => commands::run(cli),
+        Err(usage) => show_usage(&usage),
+    };
+    let code = outcome.unwrap_or_else(|error| code_of(&error));
+    logging::end();
+    code
+}
+
+/// What somebody asked for, such as the version, is an answer; anything else a complaint.
+fn show_usage(usage: &clap::Error) -> anyhow::Result<ExitCode> {
+    let shown = usage.print().and_then(|()| io::stdout().flush());
+    if !usage.use_stderr() {
+        shown.map_err(output::Unwritten::from)?;
+    }
+    Ok(ExitCode::from(u8::try_from(usage.exit_code())?))
+}
+
+/// Says what went wrong.
+fn code_of(error: &anyhow::Error) -> ExitCode {
+    let unwritten = error.downcast_ref::<output::Unwritten>();
+    if let Some(code) = unwritten.and_then(output::Unwritten::quiet_exit_code) {
+        return code;
+    }
+    let words = format!("error: {error:#}\n");
+    if !logging::takes_last_words(&words) {
+        output::complain(words);
+    }
+    if error.is::<options::Refused>() {
+        ExitCode::from(2)
+    } else {
+        ExitCode::FAILURE
+    }
+}
