@@ -1,6 +1,7 @@
 //! The plane in ordinary memory: ring, keys and counters around the C step. Takes datagrams and gives
 //! datagrams; has no socket, clock or thread, so the socket plane and a simulated one are thin around it.
 use crate::counters::Counters;
+use crate::endpoint::{address_of, address_of_peer};
 use crate::memcached::memcached_set;
 use crate::mutants::mutant;
 use crate::place::{Memory, Place};
@@ -9,8 +10,8 @@ use crate::shared::{Gap, Outcome};
 use crate::signing::{Signing, checksum};
 use crate::step;
 use quorumwire_interfaces::{
-    Answer, Command, EntryKind, Grant, GroupId, Index, Limits, PLANE_REPLICAS_MAX, PlaneEntry,
-    PlaneError, PlaneEvent, PlaneKeys, Registers as Shown, Term,
+    Answer, Command, Endpoint, EntryKind, Grant, GroupId, Index, Limits, PLANE_REPLICAS_MAX,
+    PlaneEntry, PlaneError, PlaneEvent, PlaneKeys, Registers as Shown, Term,
 };
 use quorumwire_wire::packet::{
     ACTION_FANOUT, ACTION_TO_SOFTWARE, FLAG_BLIND, FLAG_BUNDLE, FLAG_FRAGMENT, FLAG_REFUSED,
@@ -161,7 +162,7 @@ impl<P: Place> Engine<P> {
             ));
         }
         self.place.engage(&registers)?;
-        self.peers = grant.peers.iter().map(|peer| peer.address).collect();
+        self.peers = grant.peers.iter().map(address_of_peer).collect();
         self.taken_index = grant.last_index.0;
         self.told_commit = grant.commit_index.0;
         self.gap = Gap::behind(grant.last_index.0);
@@ -256,8 +257,9 @@ impl<P: Place> Engine<P> {
     }
 
     /// As [`quorumwire_interfaces::DataPlane::set_peer`].
-    pub fn set_peer(&mut self, slot: u8, address: SocketAddr) {
-        if let Some(peer) = self.peers.get_mut(usize::from(slot)) {
+    pub fn set_peer(&mut self, slot: u8, endpoint: &Endpoint) {
+        let peer = self.peers.get_mut(usize::from(slot));
+        if let (Some(peer), Some(address)) = (peer, address_of(endpoint)) {
             *peer = address;
         }
     }
@@ -377,7 +379,8 @@ impl<P: Place> Engine<P> {
         }
     }
 
-    /// As [`quorumwire_interfaces::DataPlane::take_memcached`].
+    /// As [`quorumwire_interfaces::Offload::take_datagram`], for a memcached client: what is taken is a plain `set`
+    /// without a lifetime.
     pub fn take_memcached(
         &mut self,
         from: SocketAddr,

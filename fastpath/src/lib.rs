@@ -6,6 +6,7 @@ mod asking;
 #[path = "generated/checks.rs"]
 mod checks;
 mod counters;
+mod endpoint;
 mod engine;
 mod ffi;
 mod memcached;
@@ -24,6 +25,7 @@ mod step;
 pub use asking::{Answered, Asking, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, Request};
 pub use checks::Mutant;
 pub use counters::Counters;
+pub use endpoint::{address_of, address_of_peer, endpoint_at};
 pub use engine::{Engine, Options, Outbox, Sink, shown, window_max};
 pub use memcached::{MemcachedSet, memcached_set, memcached_stored};
 #[cfg(feature = "mutants")]

@@ -5,12 +5,12 @@ use crate::proposals::{Proposal, Proposals};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use quorumwire_control::{Engage, NextEntry, Now, WaitingCommand, append_record, next_entries};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent,
+    Answer, Command, DataPlane, Endpoint, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent,
     PlanePeer, Registers, ReplicaId, Term,
 };
 use quorumwire_wire::{LineagePacket, Tick};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Packets taken in at once.
@@ -23,8 +23,6 @@ const SUBMITTED_AT_ONCE: usize = 32;
 const FRAGMENT_HEADER_BYTES: usize = 8;
 /// Records are built in blocks of this size.
 const BLOCK_BYTES: usize = 64 << 10;
-/// Nothing reaches a replica that was never connected, until it is.
-const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A command on its way into the plane.
 #[derive(Debug)]
@@ -146,12 +144,12 @@ pub struct ForeignDropped {
 }
 
 /// How a plane is used.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PlaneOptions {
     /// Which log.
     pub group: GroupId,
     /// Where the other planes reach it.
-    pub address: Option<SocketAddr>,
+    pub endpoint: Option<Endpoint>,
     /// Whether it acknowledges only what is durable.
     pub held: bool,
     /// Names commands in fragments; at random, so that no two runs use the same.
@@ -172,7 +170,7 @@ pub struct Plane<O, P: DataPlane + ?Sized> {
     options: PlaneOptions,
     payload_bytes_max: usize,
     /// Where the planes of connected replicas are.
-    addresses: BTreeMap<ReplicaId, SocketAddr>,
+    endpoints: BTreeMap<ReplicaId, Endpoint>,
     /// The voters by slot, while engaged.
     slots: Vec<ReplicaId>,
     /// The last entry handed over.
@@ -213,15 +211,15 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             "a plane carries payloads"
         );
         Self {
-            options,
             payload_bytes_max,
-            addresses: BTreeMap::new(),
+            endpoints: BTreeMap::new(),
             slots: Vec::new(),
             taken: Index(0),
             persisted: Index(0),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             next_sequence: options.first_sequence,
+            options,
             brought: Brought::default(),
             has_more: false,
             look_within: None,
@@ -246,17 +244,17 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     }
 
     /// A replica said where its plane is. What is running uses it from now on.
-    pub fn set_address(&mut self, id: ReplicaId, address: Option<SocketAddr>) {
-        let Some(address) = address else {
-            self.addresses.remove(&id);
+    pub fn set_endpoint(&mut self, id: ReplicaId, endpoint: Option<Endpoint>) {
+        let Some(endpoint) = endpoint else {
+            self.endpoints.remove(&id);
             return;
         };
-        self.addresses.insert(id, address);
         if let Some(slot) = self.slots.iter().position(|known| *known == id)
             && let Ok(slot) = u8::try_from(slot)
         {
-            self.place.set_peer(slot, address);
+            self.place.set_peer(slot, &endpoint);
         }
+        self.endpoints.insert(id, endpoint);
     }
 
     /// Starts the plane as consensus asks for it.
@@ -265,15 +263,15 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     ///
     /// The place's own; then nothing has changed.
     pub fn engage(&mut self, engage: &Engage) -> Result<(), PlaneError> {
-        let address_of = |(slot, id): (usize, ReplicaId)| {
-            let address = if slot == usize::from(engage.me) {
-                self.options.address
+        let peer_of = |(slot, id): (usize, ReplicaId)| {
+            let endpoint = if slot == usize::from(engage.me) {
+                self.options.endpoint.as_ref()
             } else {
-                self.addresses.get(&id).copied()
+                self.endpoints.get(&id)
             };
             PlanePeer {
                 id,
-                address: address.unwrap_or(NOWHERE),
+                endpoint: endpoint.cloned(),
             }
         };
         let slots: Vec<ReplicaId> = engage.voters.iter().map(|peer| peer.id).collect();
@@ -285,7 +283,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             commit_index: engage.commit_index,
             me: engage.me,
             leader: engage.leader,
-            peers: slots.iter().copied().enumerate().map(address_of).collect(),
+            peers: slots.iter().copied().enumerate().map(peer_of).collect(),
             quorum: engage.quorum,
             held: self.options.held,
         };
@@ -337,9 +335,10 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         self.place.heartbeat(round)
     }
 
-    /// Whether the plane has put a memcached client's datagram into the log. Not before what waits.
-    pub fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
-        let taken = self.waiting.is_empty() && self.place.take_memcached(from, datagram);
+    /// Whether the plane has put what a datagram to its host says into the log. Not before what waits.
+    pub fn take_datagram(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let offload = self.place.offload().filter(|_| self.waiting.is_empty());
+        let taken = offload.is_some_and(|offload| offload.take_datagram(from, datagram));
         self.has_more |= taken && self.wakes_itself();
         taken
     }

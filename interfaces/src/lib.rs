@@ -1,7 +1,11 @@
 //! The traits everything hangs on, and the words they share. No logic lives here.
+mod endpoint;
+mod offload;
 mod plane;
 mod reason;
 
+pub use endpoint::{ENDPOINT_BYTES_MAX, Endpoint};
+pub use offload::{Leave, Offload};
 pub use plane::*;
 pub use reason::{Executed, Reason};
 

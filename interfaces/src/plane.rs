@@ -1,6 +1,6 @@
 //! Data planes: places where the common case runs. A plane moves entries of one *fast term* while it is
 //! engaged, and nothing at any other time.
-use crate::{GroupId, Index, Reason, ReplicaId, Term};
+use crate::{Endpoint, GroupId, Index, Offload, Reason, ReplicaId, Term};
 use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,12 +23,12 @@ pub struct Limits {
 }
 
 /// One replica of a grant, as the others reach it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PlanePeer {
     /// Who.
     pub id: ReplicaId,
-    /// Where its plane listens (UDP).
-    pub address: SocketAddr,
+    /// Where its plane is. `None`: nobody knows, and nothing reaches it before [`DataPlane::set_peer`] says.
+    pub endpoint: Option<Endpoint>,
 }
 
 /// The keys that sign and check one kind of packet. Two can be valid at once, so that one can be replaced
@@ -142,7 +142,8 @@ pub struct PlaneEntry<'a> {
     /// What it holds.
     pub command: Command<'a>,
     /// Leader: the client that asked through the plane and waits for an answer from the host; `None`
-    /// for what was submitted, and for blind writes.
+    /// for what was submitted, and for blind writes. A client is an IP address and a port, whatever the plane: so it
+    /// stands in a packet that a follower passes on, and it may ask a plane of another kind next.
     pub asked_by: Option<SocketAddr>,
 }
 
@@ -197,18 +198,6 @@ pub struct Answer<'a> {
     pub payload: &'a [u8],
 }
 
-/// What a plane may do for memcached clients by itself, until it is told otherwise. Times are since the system
-/// was started, those asleep included, by the process's clock (`CLOCK_BOOTTIME`).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct MemcachedLeave {
-    /// Plain `set`s may go into the log before then.
-    pub sets_until: Duration,
-    /// The leader's lease holds before then, and earlier terms' entries are applied.
-    pub reads_until: Duration,
-    /// What [`DataPlane::keep_answer`] has kept shows everything up to here.
-    pub applied: Index,
-}
-
 /// Why a plane did not do what it was told.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PlaneError {
@@ -245,8 +234,9 @@ pub trait DataPlane: Send {
     /// Stops, for good, what this term moves. Idempotent.
     fn disengage(&mut self) -> Registers;
 
-    /// A replica of the running grant is reached elsewhere from now on.
-    fn set_peer(&mut self, slot: u8, address: SocketAddr);
+    /// A replica of the running grant is reached elsewhere from now on. One that this plane cannot read changes
+    /// nothing.
+    fn set_peer(&mut self, slot: u8, endpoint: &Endpoint);
 
     /// The registers of this moment.
     fn registers(&self) -> Registers;
@@ -256,30 +246,10 @@ pub trait DataPlane: Send {
     /// for none.
     fn submit(&mut self, commands: &[Command<'_>]) -> Result<(Index, usize), PlaneError>;
 
-    /// A datagram that a memcached client sent to the host's own socket. Leader: a plain `set` that fits a
-    /// packet and has no lifetime is put into the log, and the client is told that it is stored once it is committed. Whether it
-    /// was taken; otherwise nothing has changed and the host serves it. A plane that sees such datagrams
-    /// before the host does takes none here.
-    fn take_memcached(&mut self, _from: SocketAddr, _datagram: &[u8]) -> bool {
-        false
+    /// What it can do for clients of the host that speak another protocol; `None`: nothing.
+    fn offload(&mut self) -> Option<&mut dyn Offload> {
+        None
     }
-
-    /// What the plane may do for memcached clients whose datagrams it sees before the host does. Engaging and
-    /// disengaging take all of it back.
-    fn allow_memcached(&mut self, _leave: &MemcachedLeave) {}
-
-    /// Longest answer to a memcached client's `get` of one key that the plane keeps, to give it by itself; 0: it
-    /// keeps none.
-    fn answer_bytes_max(&self) -> usize {
-        0
-    }
-
-    /// The answer to a `get` of this key from now on, or that the plane knows none. It may forget it any time,
-    /// and need not take an answer for a key for which it has none.
-    fn keep_answer(&mut self, _key: &[u8], _answer: Option<&[u8]>) {}
-
-    /// The plane knows no answer to any `get`.
-    fn forget_answers(&mut self) {}
 
     /// Leader: tells the followers that it lives. Rounds ascend; what comes back shows in
     /// [`Registers::heard_round`].

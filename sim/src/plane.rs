@@ -5,10 +5,10 @@ use crate::plan::Settings;
 use crate::planted::mutant;
 use crate::random::mix;
 use quorumwire_client::planes::lineage;
-use quorumwire_fastpath::{Counters, Engine, Options, Outbox};
+use quorumwire_fastpath::{Counters, Engine, Options, Outbox, endpoint_at};
 use quorumwire_group::{PlaneOptions, Request};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Grant, Index, Limits, Lineage, PlaneError, PlaneEvent,
+    Answer, Command, DataPlane, Endpoint, Grant, Index, Limits, Lineage, PlaneError, PlaneEvent,
     PlaneKeyPair, PlaneKeys, Registers, ReplicaId, Term,
 };
 use quorumwire_wire::packet::{FLAG_BLIND, HEADER_BYTES, Header, Kind};
@@ -100,8 +100,8 @@ impl DataPlane for Place {
         self.engine.disengage()
     }
 
-    fn set_peer(&mut self, slot: u8, address: SocketAddr) {
-        self.engine.set_peer(slot, address);
+    fn set_peer(&mut self, slot: u8, endpoint: &Endpoint) {
+        self.engine.set_peer(slot, endpoint);
     }
 
     fn registers(&self) -> Registers {
@@ -249,7 +249,7 @@ pub fn new(
     };
     let options = PlaneOptions {
         group: GROUP,
-        address: Some(address(own_place)),
+        endpoint: Some(endpoint_at(address(own_place))),
         held,
         first_sequence: mix(settings.seed ^ own_place as u64),
         waiting_bytes_max: WAITING_BYTES_MAX,
@@ -260,7 +260,10 @@ pub fn new(
     };
     let mut plane = quorumwire_group::Plane::new(Box::new(inside), options);
     for other in 0..MACHINES_MAX {
-        plane.set_address(ReplicaId(other), Some(address(usize::from(other))));
+        plane.set_endpoint(
+            ReplicaId(other),
+            Some(endpoint_at(address(usize::from(other)))),
+        );
     }
     Ok(plane)
 }

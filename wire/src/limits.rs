@@ -37,6 +37,7 @@ pub const CLUSTER_NAME_BYTES_MAX: usize = 64;
 
 /// Longest text of a network address.
 pub const ADDRESS_BYTES_MAX: usize = 256;
+const _: () = assert!(ADDRESS_BYTES_MAX == quorumwire_interfaces::ENDPOINT_BYTES_MAX);
 
 /// Most settings in a hello.
 pub const SETTINGS_MAX: usize = 32;

@@ -3,9 +3,10 @@
 pub use quorumwire_datagrams::DATAGRAM_BYTES_MAX;
 use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
 use quorumwire_fastpath::{Counters, Engine, Outbox as _};
-pub use quorumwire_fastpath::{Options, window_max};
+pub use quorumwire_fastpath::{Options, endpoint_at, window_max};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Grant, Index, Limits, PlaneError, PlaneEvent, PlaneKeys, Registers,
+    Answer, Command, DataPlane, Endpoint, Grant, Index, Limits, Offload, PlaneError, PlaneEvent,
+    PlaneKeys, Registers,
 };
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -39,7 +40,7 @@ impl SocketPlane {
     }
 
     /// Answers memcached clients from this socket, which does not block: theirs are the datagrams of
-    /// [`take_memcached`](DataPlane::take_memcached).
+    /// [`take_datagram`](Offload::take_datagram).
     pub fn serve_memcached(&mut self, socket: UdpSocket) {
         self.wire.serve_memcached(socket);
     }
@@ -68,6 +69,16 @@ impl AsFd for SocketPlane {
     }
 }
 
+/// For memcached clients: it puts their writes into the log, and keeps no answers.
+impl Offload for SocketPlane {
+    fn take_datagram(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let serves = self.wire.serves_memcached();
+        let taken = serves && self.engine.take_memcached(from, datagram, &mut self.wire);
+        self.wire.flush();
+        taken
+    }
+}
+
 impl DataPlane for SocketPlane {
     fn limits(&self) -> Limits {
         self.engine.limits()
@@ -77,8 +88,8 @@ impl DataPlane for SocketPlane {
         self.engine.set_keys(keys);
     }
 
-    fn set_peer(&mut self, slot: u8, address: SocketAddr) {
-        self.engine.set_peer(slot, address);
+    fn set_peer(&mut self, slot: u8, endpoint: &Endpoint) {
+        self.engine.set_peer(slot, endpoint);
     }
 
     fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
@@ -105,11 +116,8 @@ impl DataPlane for SocketPlane {
         taken
     }
 
-    fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
-        let serves = self.wire.serves_memcached();
-        let taken = serves && self.engine.take_memcached(from, datagram, &mut self.wire);
-        self.wire.flush();
-        taken
+    fn offload(&mut self) -> Option<&mut dyn Offload> {
+        Some(self)
     }
 
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {

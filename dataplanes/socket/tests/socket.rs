@@ -5,7 +5,7 @@ use quorumwire_interfaces::{
     Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys,
     PlanePeer, ReplicaId, Term,
 };
-use quorumwire_plane_socket::{DATAGRAM_BYTES_MAX, SocketPlane};
+use quorumwire_plane_socket::{DATAGRAM_BYTES_MAX, SocketPlane, endpoint_at};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn grant(me: u8, addresses: &[SocketAddr]) -> Grant {
             .zip(addresses)
             .map(|(slot, address)| PlanePeer {
                 id: ReplicaId(slot.into()),
-                address: *address,
+                endpoint: Some(endpoint_at(*address)),
             })
             .collect(),
         quorum: replicas / 2 + 1,

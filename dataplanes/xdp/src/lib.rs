@@ -37,9 +37,11 @@ use mutants::mutant;
 use place::KernelPlace;
 use quorumwire_datagrams::{Datagrams, Incoming};
 pub use quorumwire_fastpath::Options;
-use quorumwire_fastpath::{Engine, Keys, Outbox as _, Place, RECENT_TEXT_BYTES_MAX, shown};
+use quorumwire_fastpath::{
+    Engine, Keys, Outbox as _, Place, RECENT_TEXT_BYTES_MAX, address_of, address_of_peer, shown,
+};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Grant, Index, Limits, MemcachedLeave, PLANE_REPLICAS_MAX,
+    Answer, Command, DataPlane, Endpoint, Grant, Index, Leave, Limits, Offload, PLANE_REPLICAS_MAX,
     PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
 use quorumwire_wire::packet::Reason;
@@ -420,6 +422,34 @@ impl AsFd for XdpPlane {
     }
 }
 
+/// For memcached clients. A question is the key of a `get` that names no other.
+impl Offload for XdpPlane {
+    fn take_datagram(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let serves = self.wire.serves_memcached() && self.fault().is_none();
+        let taken = serves && self.engine.take_memcached(from, datagram, &mut self.wire);
+        self.wire.flush();
+        taken
+    }
+
+    fn allow(&mut self, leave: &Leave) {
+        if self.engaged {
+            self.recent.allow(leave);
+        }
+    }
+
+    fn answer_bytes_max(&self) -> usize {
+        RECENT_TEXT_BYTES_MAX
+    }
+
+    fn keep_answer(&mut self, question: &[u8], answer: Option<&[u8]>) {
+        self.recent.keep(question, answer);
+    }
+
+    fn forget_answers(&mut self) {
+        self.recent.forget_all();
+    }
+}
+
 impl DataPlane for XdpPlane {
     fn limits(&self) -> Limits {
         self.engine.limits()
@@ -438,11 +468,14 @@ impl DataPlane for XdpPlane {
         self.keys = Some(*keys);
     }
 
-    fn set_peer(&mut self, slot: u8, address: SocketAddr) {
+    fn set_peer(&mut self, slot: u8, endpoint: &Endpoint) {
+        let Some(address) = address_of(endpoint) else {
+            return;
+        };
         if self.slot.set_peer(slot, address).is_err() {
             self.failed = Some("the kernel did not take a replica's address");
         }
-        self.engine.set_peer(slot, address);
+        self.engine.set_peer(slot, endpoint);
     }
 
     /// What the program and the host count alike is one number.
@@ -483,7 +516,7 @@ impl DataPlane for XdpPlane {
         self.check()?;
         // More than these the engine refuses.
         for (slot, peer) in (0_u8..).zip(grant.peers.iter().take(PLANE_REPLICAS_MAX)) {
-            if self.slot.set_peer(slot, peer.address).is_err() {
+            if self.slot.set_peer(slot, address_of_peer(peer)).is_err() {
                 let text = "the kernel did not take a replica's address";
                 return Err(PlaneError::Failed(text.into()));
             }
@@ -494,7 +527,7 @@ impl DataPlane for XdpPlane {
             return Err(PlaneError::Failed(text.into()));
         }
         self.told().queue.clear();
-        self.recent.allow(&MemcachedLeave::default());
+        self.recent.allow(&Leave::default());
         self.recent.forget_all();
         // Only a leader sends one frame as several.
         if grant.me == grant.leader {
@@ -513,7 +546,7 @@ impl DataPlane for XdpPlane {
     fn disengage(&mut self) -> Registers {
         self.engaged = false;
         let registers = self.engine.disengage();
-        self.recent.allow(&MemcachedLeave::default());
+        self.recent.allow(&Leave::default());
         registers
     }
 
@@ -528,29 +561,8 @@ impl DataPlane for XdpPlane {
         taken
     }
 
-    fn take_memcached(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
-        let serves = self.wire.serves_memcached() && self.fault().is_none();
-        let taken = serves && self.engine.take_memcached(from, datagram, &mut self.wire);
-        self.wire.flush();
-        taken
-    }
-
-    fn allow_memcached(&mut self, leave: &MemcachedLeave) {
-        if self.engaged {
-            self.recent.allow(leave);
-        }
-    }
-
-    fn answer_bytes_max(&self) -> usize {
-        RECENT_TEXT_BYTES_MAX
-    }
-
-    fn keep_answer(&mut self, key: &[u8], answer: Option<&[u8]>) {
-        self.recent.keep(key, answer);
-    }
-
-    fn forget_answers(&mut self) {
-        self.recent.forget_all();
+    fn offload(&mut self) -> Option<&mut dyn Offload> {
+        Some(self)
     }
 
     fn heartbeat(&mut self, round: u64) -> Result<(), PlaneError> {

@@ -10,7 +10,7 @@ use quorumwire_fastpath::shared::{
 use quorumwire_fastpath::{
     RECENT_OFFERS_TO_REPLACE, RECENT_PLACES, RECENT_TEXT_BYTES_MAX, recent_place,
 };
-use quorumwire_interfaces::{Index, MemcachedLeave};
+use quorumwire_interfaces::{Index, Leave};
 use std::sync::atomic::{Ordering, fence};
 
 /// One group's.
@@ -34,12 +34,12 @@ impl Recent {
         }
     }
 
-    pub fn allow(&self, leave: &MemcachedLeave) {
+    pub fn allow(&self, leave: &Leave) {
         let Index(applied) = leave.applied;
         // After what the table shows by then; before a lease that counts on it.
         self.number(LEAVE_APPLIED_INDEX_AT, applied);
         self.number(LEAVE_READS_UNTIL_AT, self.clock.deadline(leave.reads_until));
-        self.number(LEAVE_SETS_UNTIL_AT, self.clock.deadline(leave.sets_until));
+        self.number(LEAVE_SETS_UNTIL_AT, self.clock.deadline(leave.writes_until));
     }
 
     /// Puts an answer where its key belongs, or takes it away from there if it is that key's. Where another key

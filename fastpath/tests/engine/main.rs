@@ -1,4 +1,5 @@
 //! The plane in ordinary memory, between queues in memory.
+mod endpoints;
 mod memcached;
 #[cfg(feature = "mutants")]
 mod mutants;

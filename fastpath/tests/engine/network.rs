@@ -1,6 +1,6 @@
 //! Engines joined by a queue in memory: datagrams arrive in the order in which they were sent, unless a
 //! test takes some out.
-use quorumwire_fastpath::{Engine, Options, Outbox};
+use quorumwire_fastpath::{Engine, Options, Outbox, endpoint_at};
 use quorumwire_interfaces::{
     Answer, Command, EntryKind, Grant, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys,
     PlanePeer, ReplicaId, Term,
@@ -93,7 +93,7 @@ pub fn grant(replicas: usize, me: usize) -> Grant {
         peers: (0..replicas)
             .map(|slot| PlanePeer {
                 id: ReplicaId(u16::try_from(slot).unwrap()),
-                address: address(slot),
+                endpoint: Some(endpoint_at(address(slot))),
             })
             .collect(),
         quorum: u8::try_from(replicas / 2 + 1).unwrap(),

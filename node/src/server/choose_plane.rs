@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry};
 use quorumwire_interfaces::PlaneKeyPair;
-use quorumwire_plane_socket::SocketPlane;
+use quorumwire_plane_socket::{SocketPlane, endpoint_at};
 use quorumwire_plane_xdp::{Blames, Refused, XdpPlane};
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
@@ -149,12 +149,12 @@ pub fn choose_plane(
         if options.plane == PlaneKind::Auto {
             tracing::info!("option plane: {}", choice.in_words());
         }
-        let address = options.plane_address(opened.bound).to_string();
+        let endpoint = endpoint_at(options.plane_address(opened.bound));
         let held = options.durability == Durability::Sync;
         let first_sequence = super::start::random_number()?;
-        let plane_options = plane_options(GROUP, &address, held, first_sequence);
+        let plane_options = plane_options(GROUP, endpoint.clone(), held, first_sequence);
         let mut plane = Plane::new(opened.place, plane_options);
-        let mut hosting = Hosting::new(name, address);
+        let mut hosting = Hosting::new(name, endpoint);
         hosting.choice = Some(choice);
         if let Some(agreed) = agreed {
             hosting.agree(&mut plane, agreed);

@@ -6,7 +6,7 @@ use quorumwire_interfaces::{
     Command, DataPlane, EntryKind, Grant, GroupId, Index, Lineage, PlaneEvent, PlanePeer,
     Registers, ReplicaId, Term,
 };
-use quorumwire_plane_socket::{Options, SocketPlane};
+use quorumwire_plane_socket::{Options, SocketPlane, endpoint_at};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ fn engage(plane: &mut SocketPlane, me: u8, others: SocketAddr) {
     let own = plane.local_address().unwrap();
     let peer = |slot: u8| PlanePeer {
         id: ReplicaId(u16::from(slot)),
-        address: if slot == me { own } else { others },
+        endpoint: Some(endpoint_at(if slot == me { own } else { others })),
     };
     let grant = Grant {
         group: GroupId(1),

@@ -14,14 +14,14 @@ use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
 use quorumwire_control::{Now, Peer, Promise};
-use quorumwire_interfaces::{Incarnation, ReplicaId};
+use quorumwire_interfaces::{Endpoint, Incarnation, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::prost::Message;
 use quorumwire_wire::{FrameHeader, Goodbye, check_hello, encode_frame, peer};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 mod agreement;
@@ -104,7 +104,7 @@ pub struct PeerInfo {
     /// Where it reports its status.
     pub http: String,
     /// Where its data plane listens; `None`: it has none.
-    pub plane: Option<SocketAddr>,
+    pub plane: Option<Endpoint>,
 }
 
 /// Counted since the start.
@@ -655,7 +655,7 @@ impl Links {
             redis: hello.redis_address,
             own: hello.own_address,
             http: hello.http_address,
-            plane: hello.plane_address.parse().ok(),
+            plane: Endpoint::new(&hello.plane_address),
         };
         link.queue(&peer::PeerMessage::default(), &[]); // it is let in
         self.up.insert(peer.id, slot);

@@ -9,6 +9,7 @@ use crate::tls::{
 use quorumwire_interfaces::Lineage;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;

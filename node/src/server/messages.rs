@@ -48,10 +48,11 @@ impl Server {
     /// A replica that has just connected said where its plane is, if it has one.
     fn learn_plane_of(&mut self, peer: Peer) {
         let id = peer.id;
-        let address = self.links.info(id).and_then(|info| info.plane);
-        let has_plane = address.is_some();
+        let info = self.links.info(id);
+        let endpoint = info.and_then(|info| info.plane.clone());
+        let has_plane = endpoint.is_some();
         if let Some(plane) = &mut self.core.group.plane {
-            plane.set_address(id, address);
+            plane.set_endpoint(id, endpoint);
             self.core.group.step(Input::PlanePeer { id, has_plane });
         }
     }

@@ -5,7 +5,7 @@ use crate::report::DataPlaneReport;
 use quorumwire_client::planes::lineage;
 use quorumwire_control::Engage;
 use quorumwire_group::PlaneOptions;
-use quorumwire_interfaces::{DataPlane, GroupId, Lineage, PlaneKeyPair, PlaneKeys};
+use quorumwire_interfaces::{DataPlane, Endpoint, GroupId, Lineage, PlaneKeyPair, PlaneKeys};
 use quorumwire_kv::Command;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ pub struct Hosting {
     /// What keeps it from running, as people were last told.
     fault_told: Option<String>,
     /// Where others reach it.
-    pub address: String,
+    pub endpoint: Endpoint,
     /// Those of the secret file.
     from_file: Option<ClusterKeys>,
     /// The cluster that they are for.
@@ -58,13 +58,13 @@ struct Questions {
 /// What a plane is told when it is made.
 pub fn plane_options(
     group: GroupId,
-    address: &str,
+    endpoint: Endpoint,
     held: bool,
     first_sequence: u64,
 ) -> PlaneOptions {
     PlaneOptions {
         group,
-        address: address.parse().ok(),
+        endpoint: Some(endpoint),
         held,
         first_sequence,
         waiting_bytes_max: WAITING_BYTES_MAX,
@@ -73,12 +73,12 @@ pub fn plane_options(
 }
 
 impl Hosting {
-    pub fn new(name: &'static str, address: String) -> Self {
+    pub fn new(name: &'static str, endpoint: Endpoint) -> Self {
         Self {
             name,
             choice: None,
             fault_told: None,
-            address,
+            endpoint,
             from_file: None,
             lineage: Lineage::default(),
             agreed: None,

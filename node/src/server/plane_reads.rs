@@ -2,7 +2,7 @@
 //! whether a write may go into the log without this server's doing.
 use super::clock;
 use super::core::Core;
-use quorumwire_interfaces::{MemcachedLeave, Term};
+use quorumwire_interfaces::{Leave, Term};
 use quorumwire_kv::memcached::{Asked, Read, reply};
 use quorumwire_kv::{Changed, ItemView, Key};
 use std::time::Duration;
@@ -30,14 +30,17 @@ impl Core {
         self.group.begin_term();
         self.group.look_at_wall_clock(clock::wall());
         let term = self.group.replica.term();
-        let sets_until = self.sets_until();
+        let writes_until = self.writes_until();
         let reads_until = self.reads_until();
         let (Some(plane), lent) = (&mut self.group.plane, &mut self.lent) else {
             return;
         };
-        let bytes_max = plane.place().answer_bytes_max();
+        let Some(offload) = plane.place_mut().offload() else {
+            return;
+        };
+        let bytes_max = offload.answer_bytes_max();
         if bytes_max > 0 && lent.reads && lent.term != Some(term) {
-            plane.place_mut().forget_answers();
+            offload.forget_answers();
             self.group.store.inner_mut().follow_changes(true);
             lent.term = Some(term);
         }
@@ -46,18 +49,16 @@ impl Core {
             .store
             .inner_mut()
             .take_changes(&mut |changed| match changed {
-                Changed::Everything => plane.place_mut().forget_answers(),
+                Changed::Everything => offload.forget_answers(),
                 Changed::Item(key, _) if !key.is_text() => {} // no plain `get` names it
                 Changed::Item(key, item) => {
                     let is_known = put_answer(answer, key, item, bytes_max);
-                    plane
-                        .place_mut()
-                        .keep_answer(key.bytes(), is_known.then_some(answer));
+                    offload.keep_answer(key.bytes(), is_known.then_some(answer));
                 }
             });
         // After the answers, which show everything up to here.
-        plane.place_mut().allow_memcached(&MemcachedLeave {
-            sets_until,
+        offload.allow(&Leave {
+            writes_until,
             reads_until,
             applied: self.group.applied,
         });
@@ -78,21 +79,17 @@ impl Core {
         let (Some(plane), lent) = (&mut self.group.plane, &mut self.lent) else {
             return;
         };
+        let Some(offload) = plane.place_mut().offload() else {
+            return;
+        };
         let item = self.group.store.inner().lasting(key);
-        if put_answer(
-            &mut lent.answer,
-            key,
-            item,
-            plane.place().answer_bytes_max(),
-        ) {
-            plane
-                .place_mut()
-                .keep_answer(key.bytes(), Some(&lent.answer));
+        if put_answer(&mut lent.answer, key, item, offload.answer_bytes_max()) {
+            offload.keep_answer(key.bytes(), Some(&lent.answer));
         }
     }
 
     /// A write must not be taken for older than something whose time has come: then the log says so first.
-    fn sets_until(&self) -> Duration {
+    fn writes_until(&self) -> Duration {
         if self.draining || self.group.is_full || !self.stores_every_set() {
             return Duration::ZERO;
         }

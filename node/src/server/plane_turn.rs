@@ -174,7 +174,7 @@ impl Core {
         let Some(plane) = &mut self.group.plane else {
             return false;
         };
-        plane.take_memcached(from, datagram)
+        plane.take_datagram(from, datagram)
     }
 
     fn refuse_plane_client(&mut self, origin: Origin, reason: Reason) {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_group::Gate;
 use quorumwire_interfaces::{
-    Applied, Command, DataPlane, EntryKind, GroupId, Incarnation, Limits, Lineage, LogTime,
-    MemcachedLeave, PlaneEntry, PlaneError, PlaneEvent, PlaneKeys, ReplicaId, StateMachine as _,
+    Applied, Command, DataPlane, Endpoint, EntryKind, GroupId, Incarnation, Leave, Limits, Lineage,
+    LogTime, Offload, PlaneEntry, PlaneError, PlaneEvent, PlaneKeys, ReplicaId, StateMachine as _,
     Term,
 };
 use quorumwire_kv::memcached::{Parsed, Request, parse};
@@ -48,7 +48,7 @@ struct Inside {
     /// The times that ticks have told.
     ticks: Vec<u64>,
     /// What it may do for memcached clients, and the answers it has.
-    leave: MemcachedLeave,
+    leave: Leave,
     answers: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -65,6 +65,33 @@ impl Alone {
             inside.registers.commit_index = inside.registers.last_index;
         }
         inside.registers.last_index
+    }
+}
+
+impl Offload for Alone {
+    fn take_datagram(&mut self, _: SocketAddr, _: &[u8]) -> bool {
+        self.commit(1);
+        true
+    }
+
+    fn allow(&mut self, leave: &Leave) {
+        self.0.lock().unwrap().leave = *leave;
+    }
+
+    fn answer_bytes_max(&self) -> usize {
+        100
+    }
+
+    fn keep_answer(&mut self, question: &[u8], answer: Option<&[u8]>) {
+        let answers = &mut self.0.lock().unwrap().answers;
+        match answer {
+            Some(answer) => answers.insert(question.to_vec(), answer.to_vec()),
+            None => answers.remove(question),
+        };
+    }
+
+    fn forget_answers(&mut self) {
+        self.0.lock().unwrap().answers.clear();
     }
 }
 
@@ -98,7 +125,7 @@ impl DataPlane for Alone {
         self.registers()
     }
 
-    fn set_peer(&mut self, _: u8, _: SocketAddr) {}
+    fn set_peer(&mut self, _: u8, _: &Endpoint) {}
 
     fn registers(&self) -> Registers {
         self.0.lock().unwrap().registers
@@ -135,29 +162,8 @@ impl DataPlane for Alone {
         Ok((first, taken))
     }
 
-    fn take_memcached(&mut self, _: SocketAddr, _: &[u8]) -> bool {
-        self.commit(1);
-        true
-    }
-
-    fn allow_memcached(&mut self, leave: &MemcachedLeave) {
-        self.0.lock().unwrap().leave = *leave;
-    }
-
-    fn answer_bytes_max(&self) -> usize {
-        100
-    }
-
-    fn keep_answer(&mut self, key: &[u8], answer: Option<&[u8]>) {
-        let answers = &mut self.0.lock().unwrap().answers;
-        match answer {
-            Some(answer) => answers.insert(key.to_vec(), answer.to_vec()),
-            None => answers.remove(key),
-        };
-    }
-
-    fn forget_answers(&mut self) {
-        self.0.lock().unwrap().answers.clear();
+    fn offload(&mut self) -> Option<&mut dyn Offload> {
+        Some(self)
     }
 
     fn heartbeat(&mut self, _: u64) -> Result<(), PlaneError> {
@@ -251,11 +257,15 @@ fn core_from(config: Config, stored: Stored) -> Core {
     Core::new(replica, Journal::new(None), GroupId(0), now)
 }
 
+/// Nobody goes there.
+fn somewhere() -> Endpoint {
+    Endpoint::new("alone").expect("it is short")
+}
+
 /// Entries are held until they are durable, or not.
 fn plane_of(alone: &Alone, held: bool) -> Plane {
-    let address = "127.0.0.1:1".to_owned();
     let place = Box::new(alone.clone());
-    Plane::new(place, plane_options(GroupId(0), &address, held, 0))
+    Plane::new(place, plane_options(GroupId(0), somewhere(), held, 0))
 }
 
 /// A group of one that leads a software term, and has applied the beginning of it.
@@ -282,7 +292,7 @@ pub fn fast_leader() -> (Core, Alone) {
     let mut core = core_of_one();
     let alone = Alone::default();
     core.group.plane = Some(plane_of(&alone, false));
-    core.hosting = Some(Hosting::new("alone", "127.0.0.1:1".to_owned()));
+    core.hosting = Some(Hosting::new("alone", somewhere()));
     for _ in 0..BEGINNING_HEARTBEATS_MAX {
         core.group.now.0 += HEARTBEAT;
         core.group.step(Input::Timeout);
@@ -442,7 +452,7 @@ fn what_waits_for_this_replica_is_not_left_lying() {
         assert_eq!(plane.has_more, needs_us, "{replicas}, {held}: submitted");
         plane.poll();
         assert!(!plane.has_more);
-        assert!(plane.take_memcached("127.0.0.1:2".parse().unwrap(), b""));
+        assert!(plane.take_datagram("127.0.0.1:2".parse().unwrap(), b""));
         assert_eq!(plane.has_more, needs_us, "{replicas}, {held}: taken");
         plane.poll();
         plane.set_persisted(plane.registers().last_index).unwrap();
@@ -663,7 +673,7 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     core.lend_to_plane();
     let (leave, answers) = lent();
     assert_eq!(leave.applied, core.group.applied);
-    assert_eq!(leave.sets_until, Duration::MAX);
+    assert_eq!(leave.writes_until, Duration::MAX);
     assert_eq!(
         Some(Now(leave.reads_until)),
         core.group.replica.lease_until()
@@ -679,7 +689,7 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
     let (leave, answers) = lent();
     assert_eq!(leave.applied, core.group.applied);
     // A tick comes first from then on; the log's time may run faster by a tenth.
-    let early = deadline.saturating_sub(leave.sets_until);
+    let early = deadline.saturating_sub(leave.writes_until);
     assert!(
         early > Duration::from_secs(5) && early < Duration::from_secs(6),
         "{early:?}"
@@ -698,7 +708,7 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
         leave.reads_until > core.group.now.0,
         "no tick ends what it has"
     );
-    assert_eq!(leave.sets_until, Duration::ZERO, "it takes no more");
+    assert_eq!(leave.writes_until, Duration::ZERO, "it takes no more");
     core.group.clock.barrier = Index(0);
     core.group.term_start = core.group.applied.next();
     core.lend_to_plane();
@@ -719,19 +729,19 @@ fn a_plane_is_lent_what_it_may_answer_and_until_when() {
 #[test]
 fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
     let (mut core, place) = fast_leader();
-    let sets_until = |core: &mut Core| {
+    let writes_until = |core: &mut Core| {
         core.lend_to_plane();
-        place.0.lock().unwrap().leave.sets_until
+        place.0.lock().unwrap().leave.writes_until
     };
-    assert_eq!(sets_until(&mut core), Duration::MAX);
+    assert_eq!(writes_until(&mut core), Duration::MAX);
     core.limit_is_on_its_way();
     assert_eq!(
-        place.0.lock().unwrap().leave.sets_until,
+        place.0.lock().unwrap().leave.writes_until,
         Duration::ZERO,
         "before it is in the log"
     );
     apply(&mut core, "cache_memlimit 8\r\n");
-    assert_eq!(sets_until(&mut core), Duration::ZERO, "it holds");
+    assert_eq!(writes_until(&mut core), Duration::ZERO, "it holds");
     let from = SocketAddr::from(([192, 0, 2, 1], 1));
     assert!(!core.plane_takes_memcached(from, b"\0\0\0\0\0\x01\0\0set a 0 0 1\r\n1\r\n"));
     let none = Write::Memory(MemoryChange {
@@ -745,12 +755,16 @@ fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
         command: &encoded(&none),
     };
     core.group.store.inner_mut().apply(&entry, &mut Vec::new());
-    let until = sets_until(&mut core);
+    let until = writes_until(&mut core);
     assert_eq!(until, Duration::ZERO, "another may be on its way");
     begin_next_term(&mut core);
-    assert_eq!(sets_until(&mut core), Duration::MAX, "in the next term");
+    assert_eq!(writes_until(&mut core), Duration::MAX, "in the next term");
     core.group.term_start = core.group.applied.next();
-    assert_eq!(sets_until(&mut core), Duration::ZERO, "an earlier leader's");
+    assert_eq!(
+        writes_until(&mut core),
+        Duration::ZERO,
+        "an earlier leader's"
+    );
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Server {
                 (Some(_) | None, _) => "software",
             }
             .to_owned(),
-            plane_address: hosting.map(|plane| plane.address.clone()),
+            plane_address: hosting.map(|plane| plane.endpoint.to_string()),
             data_plane: hosting.and_then(|plane| plane.choice.clone()),
             fast_term: status.fast_term.map(|fast| FastTermReport {
                 term: fast.term.0,

@@ -510,7 +510,7 @@ fn join(
         if options.peer_tls.is_some() && !options.listen_plane.ip().is_loopback() {
             tracing::warn!("packets of the data plane are authenticated, not encrypted");
         }
-        hello.plane_address.clone_from(&hosting.address);
+        hello.plane_address = hosting.endpoint.to_string();
     }
     let front = open_front(options, &hello, now)?;
     let mut links = open_links(options, hello, peers, registry)?;

@@ -7,8 +7,8 @@ use crate::server::plane_turn::tests::core_of_one;
 use quorumwire_client::planes::lineage;
 use quorumwire_control::LeaveReason;
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Grant, GroupId, Incarnation, Index, Limits, Lineage, PlaneError,
-    PlaneEvent, PlaneKeys, Registers,
+    Answer, Command, DataPlane, Endpoint, Grant, GroupId, Incarnation, Index, Limits, Lineage,
+    PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::net::SocketAddr;
@@ -252,7 +252,7 @@ impl DataPlane for Shown {
         Registers::default()
     }
 
-    fn set_peer(&mut self, _: u8, _: SocketAddr) {}
+    fn set_peer(&mut self, _: u8, _: &Endpoint) {}
 
     fn registers(&self) -> Registers {
         Registers::default()
@@ -310,9 +310,9 @@ fn core(agrees: bool) -> (Core, Shown) {
     let mut core = core_of_one();
     let shown = Shown::default();
     let own = Box::new(shown.clone());
-    let address = "127.0.0.1:1".to_owned();
-    let mut plane = Plane::new(own, plane_options(GroupId(0), &address, false, 0));
-    let mut hosting = Hosting::new("shown", address);
+    let endpoint = Endpoint::new("shown").unwrap();
+    let mut plane = Plane::new(own, plane_options(GroupId(0), endpoint.clone(), false, 0));
+    let mut hosting = Hosting::new("shown", endpoint);
     core.term_keys = agrees.then(|| TermKeys::new().unwrap());
     if let Some(keys) = &core.term_keys {
         hosting.agree(&mut plane, keys.pair());

@@ -1,6 +1,7 @@
 //! Planes with their hosts: engages them, moves what is between them, and remembers and checks what they
 //! hand over. Every test sees at once if entries come out of order, twice, or committed before they came.
 use crate::{Fabric, Frame, Wanted};
+use quorumwire_fastpath::endpoint_at;
 use quorumwire_interfaces::{
     Command, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent, PlaneKeyPair, PlaneKeys,
     PlanePeer, Registers, ReplicaId, Term,
@@ -193,7 +194,7 @@ impl<F: Fabric> Cluster<F> {
         let byte = |number: usize| u8::try_from(number).expect("a small number");
         let peers = (0..replicas).map(|slot| PlanePeer {
             id: ReplicaId(u16::from(byte(slot))),
-            address: self.fabric.address(me, slot),
+            endpoint: Some(endpoint_at(self.fabric.address(me, slot))),
         });
         grant(byte(me), peers.collect(), byte(replicas / 2 + 1))
     }

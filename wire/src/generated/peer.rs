@@ -35,7 +35,8 @@ pub struct Hello {
     pub client_address: ::prost::alloc::string::String,
     #[prost(string, tag = "9")]
     pub http_address: ::prost::alloc::string::String,
-    /// Where the speaker's data plane listens (UDP), an IP address and port; empty: it has none.
+    /// The endpoint of the speaker's data plane, which only planes make and read: of one on UDP an IP address and port.
+    /// Empty: it has none.
     #[prost(string, tag = "10")]
     pub plane_address: ::prost::alloc::string::String,
     /// How long the speaker gives nobody else a vote once it has heard a leader, in microseconds, as long as

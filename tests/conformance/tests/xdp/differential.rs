@@ -9,7 +9,7 @@ use crate::{ALL, Clones, Driver, How, Multicast};
 use quorumwire_conformance_tests::cluster::GROUP;
 use quorumwire_conformance_tests::faults::Dice;
 use quorumwire_conformance_tests::forge::{checked, sign};
-use quorumwire_fastpath::{Asking, Engine, Options, Request};
+use quorumwire_fastpath::{Asking, Engine, Options, Request, endpoint_at};
 use quorumwire_interfaces::{
     Command, EntryKind, Grant, Index, PLANE_REPLICAS_MAX, PlaneEvent, PlaneKeyPair, PlaneKeys,
     PlanePeer, ReplicaId, Term,
@@ -615,7 +615,7 @@ fn term(
     let held = dice.below(3) == 0;
     let peers = (0..replicas).map(|slot| PlanePeer {
         id: ReplicaId(u16::from(byte(slot))),
-        address: (run.way.test_ip(0, slot), PORT).into(),
+        endpoint: Some(endpoint_at((run.way.test_ip(0, slot), PORT).into())),
     });
     let grant = Grant {
         group: GROUP,

@@ -6,7 +6,7 @@ use crate::veth::{
 use quorumwire_conformance_tests::cluster::keys;
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
-use quorumwire_fastpath::Options;
+use quorumwire_fastpath::{Options, endpoint_at};
 use quorumwire_interfaces::{
     Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneEvent, PlaneKeys, PlanePeer,
     ReplicaId, Term,
@@ -109,7 +109,7 @@ impl Group {
             peers: peers
                 .map(|(id, address)| PlanePeer {
                     id: ReplicaId(id.into()),
-                    address,
+                    endpoint: Some(endpoint_at(address)),
                 })
                 .collect(),
             quorum: replicas,

@@ -6,7 +6,7 @@ use crate::veth::{
 use quorumwire_conformance_tests::cluster::{GROUP, keys};
 use quorumwire_conformance_tests::forge::{header, signed};
 use quorumwire_conformance_tests::next_datagram;
-use quorumwire_fastpath::Options;
+use quorumwire_fastpath::{Options, endpoint_at};
 use quorumwire_interfaces::{
     DataPlane, Grant, Index, PlaneError, PlaneEvent, PlanePeer, ReplicaId, Term,
 };
@@ -108,7 +108,7 @@ impl Follower {
                 .zip(peers)
                 .map(|(id, address)| PlanePeer {
                     id: ReplicaId(id),
-                    address,
+                    endpoint: Some(endpoint_at(address)),
                 })
                 .collect(),
             quorum: 2,

@@ -8,7 +8,7 @@ use quorumwire_conformance_tests::cluster::{Cluster, START};
 use quorumwire_conformance_tests::{Wanted, next_datagram};
 use quorumwire_fastpath::{RECENT_OFFERS_TO_REPLACE, recent_place};
 use quorumwire_interfaces::{
-    Command, DataPlane, EntryKind, Index, MemcachedLeave, PlaneError, PlaneEvent,
+    Command, DataPlane, EntryKind, Index, Leave, Offload, PlaneError, PlaneEvent,
 };
 use quorumwire_plane_xdp::XdpPlane;
 use rustix::time::{ClockId, clock_gettime};
@@ -46,10 +46,10 @@ pub fn now() -> Duration {
 }
 
 /// Everything is allowed.
-fn leave() -> MemcachedLeave {
+fn leave() -> Leave {
     let hour = now() + Duration::from_hours(1);
-    MemcachedLeave {
-        sets_until: hour,
+    Leave {
+        writes_until: hour,
         reads_until: hour,
         applied: Index(START),
     }
@@ -75,7 +75,7 @@ impl<H: How> Served<H> {
             socket.set_nonblocking(true).expect("a socket");
             let other = socket.try_clone().expect("a socket");
             fabric.planes[slot].serve_memcached(other).expect("bound");
-            fabric.planes[slot].allow_memcached(&leave());
+            fabric.planes[slot].allow(&leave());
             hosts.push(socket);
         }
         fabric.namespaces.enter_test();
@@ -88,7 +88,7 @@ impl<H: How> Served<H> {
         }
     }
 
-    fn leader(&mut self) -> &mut dyn DataPlane {
+    fn leader(&mut self) -> &mut XdpPlane {
         &mut self.cluster.fabric.planes[0]
     }
 
@@ -214,10 +214,10 @@ fn reaches_the_host_as_it_was_sent<H: How>() {
     let mut second_of_two = hello.clone();
     second_of_two[3] = 1;
     assert_eq!(served.ask(&second_of_two), None);
-    let (now_over, allowed) = (MemcachedLeave::default(), leave());
-    served.leader().allow_memcached(&now_over);
+    let (now_over, allowed) = (Leave::default(), leave());
+    served.leader().allow(&now_over);
     assert_eq!(served.ask(&hello), None, "not allowed");
-    served.leader().allow_memcached(&allowed);
+    served.leader().allow(&allowed);
     assert_eq!(served.ask(&hello), Some(stored));
     // The host has taken nothing, so the ring is full.
     let long = datagram(3, &set(&[b'k'; 250], &[b'v'; 1100], ""));
@@ -232,7 +232,7 @@ pub fn a_follower_takes_nothing() {
     let mut served = Served::<Driver>::new(2, 64);
     let follower = &mut served.cluster.fabric.planes[1];
     follower.keep_answer(b"k", Some(b"VALUE k 0 0\r\n\r\nEND\r\n"));
-    follower.allow_memcached(&leave());
+    follower.allow(&leave());
     let socket = UdpSocket::bind((test_ip(1, OUTSIDE), 0)).expect("an address of the test");
     socket.set_nonblocking(true).expect("a socket");
     for body in [&set(b"k", b"v", "")[..], b"get k\r\n"] {
@@ -271,23 +271,23 @@ pub fn a_get_is_answered_only_while_that_is_linearizable() {
         "another key"
     );
     let allowed = leave();
-    let over = MemcachedLeave {
+    let over = Leave {
         reads_until: now(),
         ..allowed
     };
-    served.leader().allow_memcached(&over);
+    served.leader().allow(&over);
     assert_eq!(served.ask(&get), None, "the lease is over");
-    served.leader().allow_memcached(&allowed);
+    served.leader().allow(&allowed);
     assert_eq!(served.ask(&get), answer);
     // A write that the table does not show is committed.
     let stored = datagram(4, b"STORED\r\n");
     assert_eq!(served.ask(&datagram(4, &set(b"x", b"1", ""))), Some(stored));
     assert_eq!(served.ask(&get), None, "the table is behind");
-    let applied = MemcachedLeave {
+    let applied = Leave {
         applied: Index(START + 1),
         ..allowed
     };
-    served.leader().allow_memcached(&applied);
+    served.leader().allow(&applied);
     assert_eq!(served.ask(&get), answer);
     served.leader().keep_answer(b"key", None);
     assert_eq!(served.ask(&get), None, "it was taken away");
@@ -441,8 +441,8 @@ pub fn no_set_goes_behind_what_the_host_has_submitted_since() {
             sent.fetch_add(1, Ordering::AcqRel);
         }
     };
-    let none = MemcachedLeave {
-        sets_until: Duration::ZERO,
+    let none = Leave {
+        writes_until: Duration::ZERO,
         ..leave()
     };
     let mut entries = 0;
@@ -450,13 +450,13 @@ pub fn no_set_goes_behind_what_the_host_has_submitted_since() {
         let end = Instant::now() + PATIENCE;
         let wait_for_sets = |count| wait_for_more(&sent, count, end);
         for round in 0..LEAVES_TAKEN_BACK {
-            plane.allow_memcached(&leave());
+            plane.allow(&leave());
             wait_for_sets(2);
             // At another moment of the next one's way each time.
             for _ in 0..round % MOMENTS {
                 std::hint::spin_loop();
             }
-            plane.allow_memcached(&none);
+            plane.allow(&none);
             let command = Command {
                 kind: EntryKind::Command,
                 session: 0,

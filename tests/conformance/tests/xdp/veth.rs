@@ -1,6 +1,7 @@
 //! Network namespaces for planes in the kernel: the test has one with an end of a veth pair to each plane's.
 //! Needs root.
 pub use quorumwire_conformance_tests::cluster::grant;
+use quorumwire_fastpath::endpoint_at;
 use quorumwire_interfaces::{DataPlane, PLANE_REPLICAS_MAX, PlanePeer, ReplicaId};
 use quorumwire_plane_xdp::XdpPlane;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -286,7 +287,7 @@ pub fn peers_at<Ip: Copy + Into<IpAddr>>(ips: &[Ip]) -> Vec<PlanePeer> {
     let ids = (0..).map(ReplicaId);
     let peer = |(id, ip): (ReplicaId, &Ip)| PlanePeer {
         id,
-        address: ((*ip).into(), PORT).into(),
+        endpoint: Some(endpoint_at(((*ip).into(), PORT).into())),
     };
     ids.zip(ips).map(peer).collect()
 }

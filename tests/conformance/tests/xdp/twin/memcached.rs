@@ -8,7 +8,7 @@ use quorumwire_conformance_tests::next_datagram;
 use quorumwire_fastpath::{
     Outcome, RECENT_OFFERS_TO_REPLACE, RECENT_TEXT_BYTES_MAX, memcached_set, recent_place, submit,
 };
-use quorumwire_interfaces::{DataPlane, Index, MemcachedLeave};
+use quorumwire_interfaces::{Index, Leave, Offload};
 use quorumwire_plane_xdp::XdpPlane;
 use quorumwire_wire::packet::{
     ACTION_STORE, FLAG_BLIND, Header, Kind, MAGIC, Role, SENDER_CLIENT, VERSION,
@@ -76,8 +76,8 @@ impl Twin {
         let now = clock_gettime(ClockId::Boottime);
         let now = Duration::from_secs(u64::try_from(now.tv_sec).expect("since the start"));
         let until = |allowed: bool| now + Duration::from_hours(u64::from(allowed));
-        self.plane.allow_memcached(&MemcachedLeave {
-            sets_until: until(sets),
+        self.plane.allow(&Leave {
+            writes_until: until(sets),
             reads_until: until(applied.is_some()),
             applied: Index(applied.unwrap_or(u64::MAX)),
         });
