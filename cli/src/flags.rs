@@ -12,7 +12,7 @@ pub struct ServerFlags(pub Flags);
 impl clap::Args for ServerFlags {
     fn augment_args(command: Command) -> Command {
         std::iter::once(&CONFIG)
-            .chain(TABLE)
+            .chain(TABLE.iter())
             .fold(command, |command, spec| command.arg(argument(spec)))
     }
 
@@ -29,7 +29,7 @@ impl clap::FromArgMatches for ServerFlags {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        for spec in std::iter::once(&CONFIG).chain(TABLE) {
+        for spec in std::iter::once(&CONFIG).chain(TABLE.iter()) {
             if let Some(text) = matches.get_one::<String>(spec.name) {
                 self.0.0.insert(spec.name, text.clone());
             }

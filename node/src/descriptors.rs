@@ -1,6 +1,7 @@
 //! File descriptors: how many this process may have, how many it needs beside its clients' connections, and so how
 //! many of those there may be. A connection too many would else take the descriptor of the next file of the log.
-use crate::options::{PlaneKind, ServerOptions};
+use crate::options::ServerOptions;
+use crate::planes::PlaneChoice;
 use crate::server;
 use anyhow::ensure;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,10 +19,6 @@ const OPTION: &str = "connections-max";
 pub const LOOKUP_DESCRIPTORS_MAX: usize = 3;
 /// Standard input, output and error.
 const STANDARD_DESCRIPTORS: usize = 3;
-/// A data plane over UDP: its socket, and the one by which it answers memcached clients.
-const SOCKET_PLANE_DESCRIPTORS_MAX: usize = 2;
-/// A data plane in the kernel: its maps, its programs, and sockets by which it hears of its interface.
-const XDP_PLANE_DESCRIPTORS_MAX: usize = 192;
 /// Connections that have waited for a descriptor are complained about this often.
 const COMPLAINT_INTERVAL: Duration = Duration::from_mins(1);
 
@@ -70,12 +67,9 @@ fn count_open() -> usize {
 
 /// What a replica may open beside the connections of its clients, with what others open in this process.
 #[must_use]
-pub fn reserve(plane: PlaneKind, others: usize) -> usize {
-    let of_plane = match plane {
-        PlaneKind::None => 0,
-        PlaneKind::Socket => SOCKET_PLANE_DESCRIPTORS_MAX,
-        PlaneKind::Xdp | PlaneKind::Auto => XDP_PLANE_DESCRIPTORS_MAX,
-    };
+pub fn reserve(plane: PlaneChoice, others: usize) -> usize {
+    let of_planes = plane.candidates().map(|kind| kind.descriptors_max);
+    let of_plane = of_planes.max().unwrap_or(0);
     let of_storage = quorumwire_storage::DESCRIPTORS_MAX;
     others + server::DESCRIPTORS_MAX + of_storage + of_plane
 }

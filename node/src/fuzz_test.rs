@@ -138,7 +138,7 @@ fn any_options_are_taken_or_refused_by_name() {
         words.push(format!("= {in_file}\n"));
         words.push(format!(" {as_flag}\n"));
     }
-    for spec in TABLE {
+    for spec in TABLE.iter() {
         words.push(spec.key());
         words.push(format!("--{}", spec.name));
     }

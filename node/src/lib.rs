@@ -11,6 +11,7 @@ pub mod key_folder;
 pub mod keys;
 pub mod logging;
 pub mod options;
+pub mod planes;
 pub mod privileges;
 pub mod report;
 pub mod server;

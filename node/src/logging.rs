@@ -4,6 +4,7 @@
 mod queue;
 
 use crate::options::{LogFormat, ServerOptions};
+use crate::planes::KINDS;
 use anyhow::Context as _;
 use queue::{LineQueue, Weight};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -42,7 +43,9 @@ pub fn start(options: &ServerOptions) {
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
     std::panic::set_hook(Box::new(log_panic));
-    quorumwire_plane_xdp::take_complaints(|complaint| tracing::info!("libbpf: {complaint}"));
+    for kind in KINDS {
+        (kind.hand_complaints_to)(|complaint| tracing::info!("{complaint}"));
+    }
 }
 
 /// Starts the thread that writes. Not before privileges are given up: it would keep them.

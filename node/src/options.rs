@@ -5,7 +5,6 @@ mod files;
 mod refused;
 mod resolve;
 mod table;
-mod xdp_words;
 
 pub use address_rules::{
     members_at_one_address, parse_members, parse_reachable, reachable_argument,
@@ -14,13 +13,12 @@ pub use refused::{Fault, Refused};
 #[cfg(test)]
 pub(crate) use resolve::resolve_in;
 pub use resolve::{Flags, Origin, Value, resolve, unknown_variables};
-pub use table::{CONFIG, Kind, PLANES_ON_LOOPBACK, Spec, TABLE, Unset, documentation};
-pub(crate) use xdp_words::{copies_word, mode_word};
+pub use table::{CONFIG, Kind, Spec, TABLE, Unset, documentation};
 
+use crate::planes::{Asked, KINDS, PlaneChoice, PlaneKind, Values};
 use crate::tls::{OwnFiles, PeerFiles};
 use quorumwire_interfaces::ReplicaId;
 use quorumwire_kv::MemoryPolicy;
-use quorumwire_plane_xdp::{Attachment, XdpLock};
 use quorumwire_wire::limits::VOTERS_MAX;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -34,19 +32,6 @@ pub enum Durability {
     Sync,
     /// In memory at a majority.
     Memory,
-}
-
-/// Where the common case runs.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum PlaneKind {
-    /// In the server.
-    None,
-    /// In the step, over UDP.
-    Socket,
-    /// In the step, in the kernel's receive path.
-    Xdp,
-    /// In the fastest of these that can run where the server is.
-    Auto,
 }
 
 /// What a follower does with a client's request.
@@ -109,16 +94,12 @@ pub struct ServerOptions {
     /// See [`Self::http_address`].
     pub advertise_http: Option<String>,
     /// Where the common case runs.
-    pub plane: PlaneKind,
+    pub plane: PlaneChoice,
     /// Where the data plane listens.
     pub listen_plane: SocketAddr,
-    /// Whose driver runs the plane `xdp`, if not that of `listen_plane`.
-    pub interface: Option<String>,
-    /// How the plane `xdp` uses that interface.
-    pub xdp: Attachment,
-    /// By which of that interface's receive queues its packets shall come; any, if none.
-    pub xdp_queue: Option<u32>,
-    /// See [`Self::plane_address`].
+    /// The options that only kinds of planes have.
+    pub plane_values: Values,
+    /// What to tell others to reach the data plane, instead of the listen address.
     pub advertise_plane: Option<SocketAddr>,
     /// The cluster's secret.
     pub secret_file: Option<PathBuf>,
@@ -208,23 +189,9 @@ impl ServerOptions {
             advertise_redis: given.reachable("advertise-redis")?,
             advertise_client: given.reachable("advertise-client")?,
             advertise_http: given.reachable("advertise-http")?,
-            plane: given.choice("plane", |word| match word {
-                "none" => Some(PlaneKind::None),
-                "socket" => Some(PlaneKind::Socket),
-                "xdp" => Some(PlaneKind::Xdp),
-                "auto" => Some(PlaneKind::Auto),
-                _ => None,
-            })?,
+            plane: given.choice("plane", PlaneChoice::named)?,
             listen_plane: given.listen("listen-plane")?,
-            interface: given.optional("interface").map(str::to_owned),
-            xdp: Attachment {
-                mode: given.choice("xdp-mode", xdp_words::mode_of)?,
-                copies: given.choice("xdp-copies", xdp_words::copies_of)?,
-                multicast: given.multicast("xdp-multicast")?,
-                vlan: given.number("xdp-vlan")?,
-                lock: XdpLock::Fit,
-            },
-            xdp_queue: given.optional_number("xdp-queue")?,
+            plane_values: given.plane_values()?,
             advertise_plane: given.address("advertise-plane")?,
             secret_file: given.optional("secret-file").map(PathBuf::from),
             client_auth_file: given.optional("client-auth-file").map(PathBuf::from),
@@ -305,10 +272,14 @@ impl ServerOptions {
         advertised.unwrap_or_else(|| bound.to_string())
     }
 
-    /// What others are told to reach the data plane, which was bound to `bound`.
+    /// What is asked of a kind of planes.
     #[must_use]
-    pub(crate) fn plane_address(&self, bound: SocketAddr) -> SocketAddr {
-        self.advertise_plane.unwrap_or(bound)
+    pub fn asked_of(&self, kind: &PlaneKind) -> Asked<'_> {
+        Asked {
+            wanted: self.plane.wants(kind),
+            listen: self.listen_plane,
+            values: &self.plane_values,
+        }
     }
 
     fn check_together(&self, given: &Given<'_>) -> Result<(), Refused> {
@@ -338,30 +309,13 @@ impl ServerOptions {
         }
         self.check_exposed(given)?;
         self.check_different(given)?;
-        if self.plane != PlaneKind::None && self.secret_file.is_none() {
+        if self.plane != PlaneChoice::None && self.secret_file.is_none() {
             let allowed = "a file made by `quorumwire keys new`: a data plane needs one";
             return Err(given.refused("secret-file", allowed.to_owned()));
         }
-        if self.plane == PlaneKind::Xdp && self.listen_plane.ip().is_unspecified() {
-            let allowed = "the address of one network interface, such as 10.0.0.1:7401: the plane xdp \
-                           runs in its driver";
-            return Err(given.refused("listen-plane", allowed));
-        }
-        let in_kernel = matches!(self.plane, PlaneKind::Xdp | PlaneKind::Auto);
-        if !in_kernel && self.interface.is_some() {
-            return Err(given.refused("interface", "nothing, unless `plane` is xdp or auto"));
-        }
-        if !in_kernel && self.xdp.vlan != 0 {
-            return Err(given.refused("xdp-vlan", "0, unless `plane` is xdp or auto"));
-        }
-        if !in_kernel && self.xdp_queue.is_some() {
-            return Err(given.refused("xdp-queue", "nothing, unless `plane` is xdp or auto"));
-        }
-        if self.xdp.multicast.is_some()
-            && (self.plane != PlaneKind::Xdp || !self.listen_plane.is_ipv4())
-        {
-            let allowed = "nothing, unless `plane` is xdp and `listen-plane` an IPv4 address";
-            return Err(given.refused("xdp-multicast", allowed));
+        for kind in KINDS {
+            let checked = (kind.check)(&self.asked_of(kind));
+            checked.map_err(|wrong| given.refused(wrong.option, wrong.allowed))?;
         }
         if self.memcached_udp && self.client_auth_file.is_some() {
             let allowed = "false with a `client-auth-file`: nobody can say over UDP who they are";
@@ -425,7 +379,7 @@ impl ServerOptions {
 
     /// Each port of one server needs an address of its own.
     fn check_different(&self, given: &Given<'_>) -> Result<(), Refused> {
-        let plane_runs = self.plane != PlaneKind::None;
+        let plane_runs = self.plane != PlaneChoice::None;
         let is_udp = |name: &str| match name {
             "listen-plane" => plane_runs,
             "listen-memcached" => self.memcached_udp,
@@ -489,7 +443,7 @@ impl ServerOptions {
                 // has been told so.
                 "listen-plane",
                 self.listen_plane,
-                self.plane == PlaneKind::None || self.secret_file.is_some(),
+                self.plane == PlaneChoice::None || self.secret_file.is_some(),
                 "a loopback address, unless `secret-file` is given",
             ),
         ];
@@ -617,6 +571,16 @@ impl Given<'_> {
             return Err(refused());
         }
         T::try_from(number).map_err(|_| refused())
+    }
+
+    /// Those of planes, each checked by itself.
+    fn plane_values(&self) -> Result<Values, Refused> {
+        let names = KINDS.iter().flat_map(|kind| kind.options).map(|it| it.name);
+        let checked = names.map(|name| {
+            self.check_alone(name)?;
+            Ok(self.optional(name).map(|text| (name, text.to_owned())))
+        });
+        checked.filter_map(Result::transpose).collect()
     }
 
     fn optional_number<T: TryFrom<u64>>(&self, name: &str) -> Result<Option<T>, Refused> {

@@ -1,8 +1,8 @@
 //! Every option: where its value comes from, its limits, and what is said about a wrong one.
 use super::table::{CONFIG, Kind, TABLE, Unset, documentation};
 use super::{Durability, Flags, OnFollower, Origin, Refused, ServerOptions, resolve};
+use crate::planes::{KINDS, kind_with_option};
 use quorumwire_interfaces::ReplicaId;
-use quorumwire_plane_xdp::{Attachment, XdpCopies, XdpMode};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -79,13 +79,13 @@ fn a_flag_wins_over_environment_over_file_over_default() {
 #[test]
 fn a_file_can_hold_every_option() {
     let mut text = String::new();
-    for spec in TABLE {
+    for spec in TABLE.iter() {
         let value = match spec.kind {
             Kind::Number { max, .. } if spec.name == "heartbeat-ms" => (max / 2).to_string(),
             Kind::Number { max, .. } => max.to_string(),
             Kind::Switch if spec.name == "memcached-udp" => "false".to_owned(), // not with accounts, or TLS
             Kind::Switch => "true".to_owned(),
-            Kind::Choice(_) if spec.name == "plane" => "\"xdp\"".to_owned(), // some are for it only
+            Kind::Choice(_) if spec.name == "plane" => format!("\"{}\"", KINDS[0].name), // some are for it only
             Kind::Choice(words) => format!("\"{}\"", words[1]),
             Kind::Text { .. } | Kind::Path => "\"text\"".to_owned(),
             Kind::Listen => "\"127.0.0.1:0\"".to_owned(),
@@ -122,18 +122,25 @@ fn what_the_plane_in_the_kernel_needs_is_said_by_name() {
     assert_eq!((&error.option[..], &error.given[..]), vlan);
     for plane in [xdp, ("plane", "auto")] {
         let options = load(&[plane, secret, interface, vlan], &[]).unwrap();
-        assert_eq!(options.interface.as_deref(), Some("eth0"));
-        assert_eq!(options.xdp.vlan, 4094);
+        assert_eq!(options.plane_values.text("interface"), Some("eth0"));
+        assert_eq!(options.plane_values.parsed("xdp-vlan"), Some(4094));
     }
     let options = load(&[xdp, secret, interface], &[]).unwrap();
-    assert_eq!(options.interface.as_deref(), Some("eth0"));
-    assert_eq!(options.xdp, Attachment::default());
+    assert_eq!(options.plane_values.text("interface"), Some("eth0"));
+    let defaults = [
+        ("interface", "eth0"),
+        ("xdp-mode", "auto"),
+        ("xdp-copies", "auto"),
+        ("xdp-vlan", "0"),
+    ];
+    let defaults = defaults.map(|(name, value)| (name, value.to_owned()));
+    assert_eq!(options.plane_values, defaults.into_iter().collect());
     let generic = [("xdp-mode", "generic"), ("xdp-copies", "clone")];
     let group = ("xdp-multicast", "239.1.2.3");
     let options = load(&[xdp, secret, generic[0], generic[1], group], &[]).unwrap();
-    assert_eq!(options.xdp.mode, XdpMode::Generic);
-    assert_eq!(options.xdp.copies, XdpCopies::Clone);
-    assert_eq!(options.xdp.multicast, Some([239, 1, 2, 3].into()));
+    for (name, given) in [generic[0], generic[1], group] {
+        assert_eq!(options.plane_values.text(name), Some(given));
+    }
     for (name, given) in [
         ("xdp-mode", "native"),
         ("xdp-copies", "broadcast"),
@@ -150,9 +157,10 @@ fn what_the_plane_in_the_kernel_needs_is_said_by_name() {
     let queue = ("xdp-queue", "1");
     for plane in [xdp, ("plane", "auto")] {
         let options = load(&[plane, secret, queue], &[]).unwrap();
-        assert_eq!(options.xdp_queue, Some(1));
+        assert_eq!(options.plane_values.parsed("xdp-queue"), Some(1));
     }
-    assert_eq!(load(&[xdp, secret], &[]).unwrap().xdp_queue, None);
+    let options = load(&[xdp, secret], &[]).unwrap();
+    assert_eq!(options.plane_values.text("xdp-queue"), None);
     for refused_at in [("socket", "1"), ("xdp", "65536"), ("xdp", "any")] {
         let queue = ("xdp-queue", refused_at.1);
         let error = refused(&[("plane", refused_at.0), secret, queue]);
@@ -228,7 +236,7 @@ fn wrong_files_are_refused() {
 
 #[test]
 fn every_number_has_both_its_limits() {
-    for spec in TABLE {
+    for spec in TABLE.iter() {
         let Kind::Number { min, max, .. } = spec.kind else {
             continue;
         };
@@ -238,8 +246,10 @@ fn every_number_has_both_its_limits() {
             "lease-ms" => &[("election-timeout-ms", "60000"), ("heartbeat-ms", "1")],
             "election-timeout-ms" => &[("lease-ms", "10"), ("heartbeat-ms", "1")],
             "id" => &[("members", "0=a:1,65535=b:1")],
-            "xdp-vlan" | "xdp-queue" => &[("plane", "xdp"), ("secret-file", "secret.toml")],
-            _ => &[],
+            name => match kind_with_option(name) {
+                Some(kind) => &[("plane", kind.name), ("secret-file", "secret.toml")],
+                None => &[],
+            },
         };
         let with = |value: String| {
             let mut flags = others.to_vec();
@@ -272,7 +282,7 @@ fn every_number_has_both_its_limits() {
 
 #[test]
 fn every_choice_takes_its_words_and_no_other() {
-    for spec in TABLE {
+    for spec in TABLE.iter() {
         let Kind::Choice(words) = spec.kind else {
             continue;
         };
@@ -288,7 +298,7 @@ fn every_choice_takes_its_words_and_no_other() {
 
 #[test]
 fn what_must_be_given_is_asked_for_by_name() {
-    for spec in TABLE {
+    for spec in TABLE.iter() {
         if !matches!(spec.unset, Unset::Refused) {
             continue;
         }

@@ -1,8 +1,7 @@
 //! A server that is started as root becomes somebody else at once and for good, and keeps the capabilities that
 //! its plane takes. Knows who is who in `/etc/passwd`; asks no directory service.
-use crate::options::{PlaneKind, ServerOptions};
+use crate::options::ServerOptions;
 use anyhow::{Context as _, bail};
-use quorumwire_plane_xdp::capabilities_needed;
 use rustix::fs::{Access, access};
 use rustix::process::{
     Gid, Uid, geteuid, parent_process_death_signal, set_parent_process_death_signal,
@@ -86,17 +85,15 @@ pub(crate) fn check_user(options: &ServerOptions) -> anyhow::Result<()> {
 
 /// The capabilities without which the options cannot be.
 fn needed(options: &ServerOptions) -> CapabilitySet {
-    let in_kernel = match options.plane {
-        PlaneKind::None | PlaneKind::Socket => CapabilitySet::empty(),
-        PlaneKind::Xdp | PlaneKind::Auto => capabilities_needed(),
-    };
+    let planes = options.plane.candidates().map(|kind| (kind.capabilities)());
+    let of_plane: CapabilitySet = planes.collect();
     let mut listens = options.listen_addresses().into_iter();
     let binds = if listens.any(|(_, at)| (1..FIRST_FREE_PORT).contains(&at.port())) {
         CapabilitySet::NET_BIND_SERVICE
     } else {
         CapabilitySet::empty()
     };
-    in_kernel | binds
+    of_plane | binds
 }
 
 fn in_words(set: CapabilitySet) -> String {
@@ -307,7 +304,8 @@ mod tests {
     #[test]
     fn capabilities_have_their_usual_names() {
         assert_eq!(in_words(CapabilitySet::empty()), "none");
-        let all = in_words(capabilities_needed());
+        let some = CapabilitySet::BPF | CapabilitySet::NET_ADMIN | CapabilitySet::PERFMON;
+        let all = in_words(some);
         assert_eq!(all, "CAP_NET_ADMIN CAP_PERFMON CAP_BPF");
     }
 }

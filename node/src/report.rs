@@ -147,7 +147,7 @@ impl Report {
         silent.map(|member| member.id).collect()
     }
 
-    /// The data plane that it has: none, socket or xdp.
+    /// The data plane that it has: none, or its kind.
     #[must_use]
     pub fn plane_name(&self) -> &str {
         self.data_plane.as_ref().map_or("none", |it| &it.name)
@@ -181,7 +181,7 @@ fn missing(id: u16) -> String {
 /// Which data plane a replica has, and why.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct DataPlaneReport {
-    /// socket or xdp.
+    /// Its kind.
     pub name: String,
     /// Where it runs, and why there, in words; for a plane that can be in one place only, nothing.
     #[serde(default)]

@@ -122,7 +122,7 @@ pub struct Figures {
     pub commit_index: u64,
     /// Last index carried out.
     pub applied_index: u64,
-    /// The data plane that it has: none, socket or xdp.
+    /// The data plane that it has: none, or its kind.
     pub plane: String,
     /// Since when that carries the common case, in milliseconds; none: it does not.
     pub plane_for_ms: Option<u64>,

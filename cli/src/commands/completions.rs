@@ -63,7 +63,7 @@ mod tests {
             Shell::PowerShell,
         ] {
             let script = String::from_utf8(script(shell)).unwrap();
-            for spec in TABLE {
+            for spec in TABLE.iter() {
                 // Each shell has a syntax of its own for it.
                 assert!(script.contains(spec.name), "{shell}: {}", spec.name);
                 // The one for bash has no place for help, and the others quote what `-h` says.

@@ -28,7 +28,7 @@ const GAP_MAX: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Three replicas, each its own process, on this machine; takes less than half a minute and removes
-/// what it made. As root each replica gets a network namespace and a data plane in the kernel (XDP), otherwise one
+/// what it made. As root each replica gets a network namespace and a data plane in the kernel, otherwise one
 /// on a UDP socket. Exit code 1 if anything acknowledged was lost.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {}
@@ -63,8 +63,7 @@ fn open(dir: &Path) -> anyhow::Result<(LocalCluster, String)> {
     Ok(match DemoNetwork::new(REPLICAS) {
         Ok(network) => {
             let cluster = LocalCluster::open_within(dir, Durability::Sync, network, &[])?;
-            let text =
-                "Their data planes run in the kernel (XDP), each in its own network namespace.";
+            let text = "Their data planes run in the kernel, each in its own network namespace.";
             (cluster, text.to_owned())
         }
         Err(error) => {

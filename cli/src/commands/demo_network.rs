@@ -2,7 +2,9 @@
 //! demonstration itself is. Needs root and iproute2; removed when it is dropped.
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_interfaces::GroupId;
-use quorumwire_plane_xdp::{Attachment, XdpPlane, let_pass};
+use quorumwire_node::planes::{
+    Asked, Opening, PlaneKind, Values, Wanted, beyond_loopback, noted_nowhere,
+};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -21,6 +23,8 @@ const FIRST_HOST: u8 = 10;
 pub struct DemoNetwork {
     name: String,
     replicas: u16,
+    /// Of the planes that run in them.
+    kind: &'static PlaneKind,
     /// Where the thread came from.
     home: File,
 }
@@ -30,13 +34,20 @@ impl DemoNetwork {
     pub fn new(replicas: u16) -> anyhow::Result<Self> {
         ensure!(rustix::process::geteuid().is_root(), "that takes root");
         ensure!(cfg!(target_arch = "x86_64"), "that takes x86-64");
+        let kind = beyond_loopback().context("all planes run over loopback")?;
         let network = Self {
             name: format!("qwdemo-{}", std::process::id()),
             replicas,
+            kind,
             home: File::open("/proc/thread-self/ns/net").context("network namespaces")?,
         };
         network.build()?; // what was made half-way goes with it
         Ok(network)
+    }
+
+    /// What the planes of the replicas are.
+    pub fn plane(&self) -> &'static str {
+        self.kind.name
     }
 
     /// A replica's address.
@@ -91,10 +102,13 @@ impl DemoNetwork {
             ip(&["-n", &name, "-batch", "-"], &end)?;
         }
         enter(&bridge)?;
-        for id in 0..self.replicas {
-            let_pass(&format!("p{id}")).with_context(|| format!("interface p{id}"))?;
+        if let Some(end) = self.kind.other_end {
+            for id in 0..self.replicas {
+                let ready = (end.make_ready)(&format!("p{id}"));
+                ready.with_context(|| format!("interface p{id}"))?;
+            }
         }
-        self.within(0, || has_plane(Self::address(0)?))
+        self.within(0, || can_run(self.kind, Self::address(0)?))
     }
 }
 
@@ -107,14 +121,21 @@ impl Drop for DemoNetwork {
     }
 }
 
-/// Whether the kernel takes a plane's programs where this address is: it may take simpler ones alone.
-fn has_plane(address: Ipv4Addr) -> anyhow::Result<()> {
-    let options = quorumwire_plane_socket::Options {
+/// Whether a plane runs where this address is: the kernel may take simpler programs alone.
+fn can_run(kind: &PlaneKind, address: Ipv4Addr) -> anyhow::Result<()> {
+    let asked = Asked {
+        wanted: Wanted::Yes,
+        listen: (address, 0).into(),
+        values: &Values::default(),
+    };
+    let opening = Opening {
         group: GroupId(1),
         ring_slots: 16,
-        window: 16,
+        advertised: None,
+        datagrams: None,
+        note: noted_nowhere(),
     };
-    XdpPlane::attach((address, 0).into(), None, options, Attachment::default())?;
+    (kind.open)(&asked, opening)?;
     Ok(())
 }
 

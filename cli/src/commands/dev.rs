@@ -3,7 +3,9 @@ mod restart;
 
 use super::interrupt::{Input, Interrupt, Interrupted};
 use super::local_cluster::{LocalCluster, Opened, ending};
-use quorumwire_node::options::{Durability, PLANES_ON_LOOPBACK, Refused};
+use clap::builder::PossibleValuesParser;
+use quorumwire_node::options::{Durability, Refused};
+use quorumwire_node::planes::words_on_loopback;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,7 +35,7 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "WORD", default_value = "sync")]
     durability: DurabilityWord,
     /// Where the common case runs: in the servers over TCP, or in data planes
-    #[arg(long, value_name = "WORD", value_parser = PLANES_ON_LOOPBACK, default_value = "none")]
+    #[arg(long, value_name = "WORD", value_parser = PossibleValuesParser::new(words_on_loopback()), default_value = "none")]
     plane: String,
     /// Folder to keep the cluster in [default: a temporary one, removed at the end]
     #[arg(long, value_name = "DIR")]
@@ -289,7 +291,7 @@ mod tests {
             (&["--client-tls=on"], "client-tls", "no TLS"),
             (&["--client-tls-ca", "x"], "client-tls-ca", "no TLS"),
             (
-                &["--log-level", "debug", "--plane", "xdp"],
+                &["--log-level", "debug", "--plane", "auto"],
                 "plane",
                 "before `--`",
             ),

@@ -322,7 +322,7 @@ impl LocalCluster {
             .collect();
         let mut command = Command::new(std::env::current_exe()?);
         // What is set for servers in this environment is not meant for these.
-        for spec in TABLE {
+        for spec in TABLE.iter() {
             command.env_remove(spec.variable());
         }
         command
@@ -353,7 +353,7 @@ impl LocalCluster {
             None => command.spawn(),
             Some(network) => {
                 let listen = format!("{}:{PLANE_PORT}", DemoNetwork::address(id)?);
-                command.args(["--plane", "xdp", "--listen-plane", &listen]);
+                command.args(["--plane", network.plane(), "--listen-plane", &listen]);
                 command.arg("--insecure"); // nobody else is in that network
                 network.within(id, || Ok(command.spawn()))?
             }

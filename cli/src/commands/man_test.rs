@@ -37,7 +37,7 @@ fn there_is_a_page_for_each_command_and_each_below_it() {
 fn options_of_the_server_are_those_of_the_table() {
     for name in ["quorumwire-server", "quorumwire-config-check"] {
         let page = plain(&page(name));
-        for spec in TABLE {
+        for spec in TABLE.iter() {
             assert!(page.contains(&format!("--{}", spec.name)), "{}", spec.name);
             assert!(page.contains(spec.help), "{name}: {}", spec.help);
             assert!(page.contains(&spec.variable()), "{}", spec.name);

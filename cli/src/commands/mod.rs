@@ -76,7 +76,7 @@ enum Command {
     Keys(keys::Arguments),
     /// Check a server's configuration without starting it
     Config(config::Arguments),
-    /// Let frames of the plane xdp through a veth device
+    #[command(about = quorumwire_node::planes::other_end().about)]
     VethPass(veth_pass::Arguments),
     /// Measure throughput and latency over memcached's or Redis' protocol
     Bench(bench::Arguments),

@@ -58,14 +58,15 @@ mod tests {
     use super::Http;
     use quorumwire_node::admin::AdminService as _;
     use quorumwire_node::descriptors::reserve;
-    use quorumwire_node::options::PlaneKind;
+    use quorumwire_node::planes::{KINDS, PlaneChoice};
 
     #[test]
     fn what_a_server_may_open_beside_its_clients_fits_a_shells_limit() {
         let of_http = Http.descriptors_max();
-        let usual = reserve(PlaneKind::None, of_http);
+        let usual = reserve(PlaneChoice::None, of_http);
         assert!(usual > of_http);
-        for plane in [PlaneKind::Socket, PlaneKind::Xdp, PlaneKind::Auto] {
+        let each = KINDS.iter().copied().map(PlaneChoice::One);
+        for plane in each.chain([PlaneChoice::Auto]) {
             let with_plane = reserve(plane, of_http + 3);
             assert!(usual < with_plane && with_plane < 1024, "{with_plane}");
         }

@@ -1,17 +1,12 @@
 //! `quorumwire veth-pass`: lets frames of a plane at the other end of veth pairs through. Nothing of it stays
 //! but a program in the kernel.
 use anyhow::Context as _;
-use quorumwire_plane_xdp::{let_pass, stop_passing};
+use quorumwire_node::planes::other_end;
 use std::process::ExitCode;
 
 /// Arguments of `quorumwire veth-pass`.
 #[derive(Debug, clap::Args)]
-#[command(
-    long_about = "Attach a program that lets everything pass to virtual Ethernet devices, until \
-                        `--off` or until they are gone. A veth device delivers what the plane `xdp` at its \
-                        other end sends only if it has a program, too: run it for the host's ends of \
-                        containers whose replicas have that plane. Needs root, or CAP_BPF and CAP_NET_ADMIN."
-)]
+#[command(long_about = other_end().long_about)]
 pub struct Arguments {
     /// Names of the interfaces
     #[arg(required = true, value_name = "INTERFACE")]
@@ -22,11 +17,12 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let end = other_end();
     for interface in &arguments.interfaces {
         let done = if arguments.off {
-            stop_passing(interface)
+            (end.undo)(interface)
         } else {
-            let_pass(interface)
+            (end.make_ready)(interface)
         };
         done.with_context(|| format!("interface {interface}"))?;
     }

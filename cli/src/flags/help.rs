@@ -1,6 +1,7 @@
 //! How a server's many options are shown to people: in groups, those that most servers need under `-h`, all of them
 //! under `--help`. What they mean is in the table.
 use quorumwire_node::options::{CONFIG, Kind, Spec};
+use quorumwire_node::planes::kind_with_option;
 
 /// A heading, the options that `-h` shows below it, and those that only `--help` does.
 type Group = (
@@ -8,6 +9,9 @@ type Group = (
     &'static [&'static str],
     &'static [&'static str],
 );
+
+/// Below this one there are the options of each kind of planes, too, where `--help` shows them.
+const DATA_PLANES: &str = "Data planes";
 
 /// An option that is in none of these is shown below [`OTHERS`].
 const GROUPS: &[Group] = &[
@@ -60,19 +64,9 @@ const GROUPS: &[Group] = &[
         &["connections-max", "client-buffers-mib"],
     ),
     (
-        "Data planes",
+        DATA_PLANES,
         &["plane", "secret-file"],
-        &[
-            "listen-plane",
-            "advertise-plane",
-            "interface",
-            "plane-reads",
-            "xdp-mode",
-            "xdp-copies",
-            "xdp-multicast",
-            "xdp-vlan",
-            "xdp-queue",
-        ],
+        &["listen-plane", "advertise-plane", "plane-reads"],
     ),
     ("What it says", &["log-level", "log-format"], &[]),
 ];
@@ -85,7 +79,11 @@ pub fn heading(spec: &Spec) -> &'static str {
     let group = GROUPS
         .iter()
         .find(|(_, short, long)| short.contains(&spec.name) || long.contains(&spec.name));
-    group.map_or(OTHERS, |(heading, ..)| heading)
+    let otherwise = match kind_with_option(spec.name) {
+        Some(_) => DATA_PLANES,
+        None => OTHERS,
+    };
+    group.map_or(otherwise, |(heading, ..)| heading)
 }
 
 /// Whether `-h` shows it.
@@ -158,7 +156,7 @@ mod tests {
                 assert!(short.contains(&format!("--{name}")), "{name}: {short}");
             }
         }
-        for spec in TABLE {
+        for spec in TABLE.iter() {
             assert!(long.contains(&format!("--{}", spec.name)), "{}", spec.name);
             assert!(!spec.help.is_empty() && !in_short(spec).is_empty());
         }

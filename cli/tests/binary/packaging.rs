@@ -1,6 +1,6 @@
 //! What is installed besides the binary: completions, manual pages, units, the package's files. Programs that read
 //! these are asked where they are there; what must hold without them is looked at here.
-use quorumwire_plane_xdp::capabilities_needed;
+use quorumwire_node::planes::PlaneChoice;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -163,8 +163,9 @@ fn setting(unit: &str, wanted: &str) -> String {
 
 #[test]
 fn units_give_what_the_plane_takes_and_no_more() {
-    let needed: BTreeSet<String> = capabilities_needed()
-        .iter_names()
+    let needed: BTreeSet<String> = PlaneChoice::Auto
+        .candidates()
+        .flat_map(|kind| (kind.capabilities)().iter_names())
         .map(|(name, _)| format!("CAP_{name}"))
         .collect();
     for unit in UNITS {

@@ -1,5 +1,8 @@
 //! The common case over UDP sockets: the fallback everywhere, and the reference for other planes. All
 //! decisions are the engine's; this moves its datagrams, many at a time.
+mod door;
+
+pub use door::KIND;
 pub use quorumwire_datagrams::DATAGRAM_BYTES_MAX;
 use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
 use quorumwire_fastpath::{Counters, Engine, Outbox as _};

@@ -370,35 +370,40 @@ enum qw_count {
 	QW_COUNT_ENTRIES_RESENT,
 	/* Gaps that were not asked for, since they just had been. */
 	QW_COUNT_GAPS_NOT_ASKED,
-	/* Ours, passed to the host. */
+	/* Requests that the data plane's program left to the server. */
 	QW_COUNT_PASSED_UP,
-	/* Not sent: no Ethernet address is known for whom it is. */
+	/* Packets that the kernel did not send because it knew no Ethernet address; the server
+	 * sends entries among them. */
 	QW_COUNT_LOST_NO_NEIGHBOUR,
-	/* Not sent: the frame could not be made longer. */
+	/* Packets that the kernel did not send because their frame could not be made longer. */
 	QW_COUNT_LOST_NO_SPACE,
-	/* A copy that was not needed, or came to nothing. */
+	/* Copies of a frame that the kernel made beyond those that were sent. */
 	QW_COUNT_COPIES_NOT_NEEDED,
-	/* The host was not told: its queue of events was full. */
+	/* Times that the data plane's program could not tell the server something: its queue was
+	 * full. */
 	QW_COUNT_EVENTS_LOST,
 	/* Memcached clients' `set`s that were put into the log. */
 	QW_COUNT_MEMCACHED_TAKEN,
-	/* Memcached clients' `get`s that were answered. */
+	/* Memcached `get`s by UDP that the kernel answered itself. */
 	QW_COUNT_MEMCACHED_ANSWERED,
-	/* Memcached clients' datagrams that were left to the host. */
+	/* Datagrams of memcached clients that the kernel left to the server. */
 	QW_COUNT_MEMCACHED_LEFT,
-	/* Not sent: the answer to a `get` was replaced while it was written. */
+	/* Answers to a memcached `get` not sent because they changed while they were written. */
 	QW_COUNT_LOST_ANSWER_CHANGED,
-	/* Not sent: the packet could not be written, signed or handed to the device. */
+	/* Packets that the kernel did not send because they could not be written, signed or
+	 * handed over. */
 	QW_COUNT_LOST_UNSENT,
-	/* Copies that left by clone.bpf.c. */
+	/* Copies of packets that left behind the driver, where it cannot make them. */
 	QW_COUNT_COPIES_CLONED,
-	/* Frames that looked like an order for copies, and were not ours. */
+	/* Frames at the interface that looked like an order of the data plane's program and were
+	 * not. */
 	QW_COUNT_COPY_ORDERS_FORGED,
-	/* Dropped: to the address of all replicas, which is for APPENDs only. */
+	/* Packets dropped that came to the address of all replicas, and must not. */
 	QW_COUNT_DROPPED_NOT_FOR_GROUP,
-	/* Dropped: another processor held the group for too long. */
+	/* Packets dropped because another processor held the log for too long. */
 	QW_COUNT_DROPPED_BUSY,
-	/* Came by another receive queue than the one that was asked for. */
+	/* Packets for the data plane that did not come by the receive queue of xdp-queue: the
+	 * network card does not steer them. */
 	QW_COUNT_CAME_BY_OTHER_QUEUE,
 	QW_COUNT_COUNT,
 };

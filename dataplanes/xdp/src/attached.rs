@@ -3,27 +3,8 @@
 use crate::links::Links;
 pub use crate::place::wait_for_all_programs;
 use crate::refused::remedy;
+pub use quorumwire_plane_door::{Note, ProgramAt};
 use std::io;
-use std::sync::Arc;
-
-/// A program at an interface.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ProgramAt {
-    /// The interface's name.
-    pub interface: String,
-    /// The interface's number.
-    pub index: u32,
-    /// The program's number, which no other has until the machine starts anew.
-    pub program: u32,
-}
-
-/// Told where a program is about to be attached. If that fails, it is not attached.
-pub type Note = dyn Fn(&ProgramAt) -> io::Result<()> + Send + Sync;
-
-/// It is noted nowhere: no later process asks.
-pub fn nowhere() -> Arc<Note> {
-    Arc::new(|_| Ok(()))
-}
 
 /// Those of these programs that an interface of the caller's network namespace has now. Takes no privileges.
 pub fn still_attached(programs: &[u32]) -> io::Result<Vec<ProgramAt>> {

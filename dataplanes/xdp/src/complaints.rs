@@ -13,6 +13,6 @@ pub fn take_complaints(takes: fn(&str)) {
 #[allow(clippy::needless_pass_by_value)] // as libbpf-rs has it
 fn hand_on(_: PrintLevel, complaint: String) {
     if let Some(takes) = TAKES.get() {
-        takes(complaint.trim_end());
+        takes(&format!("libbpf: {}", complaint.trim_end()));
     }
 }

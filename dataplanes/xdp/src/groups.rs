@@ -1,5 +1,4 @@
 //! The programs that planes of several groups share: one attachment to each network interface.
-use crate::attached::{Note, nowhere};
 use crate::interface::{Found, Wanted};
 use crate::links::Links;
 use crate::load::{Attachment, Programs, Sizes};
@@ -7,6 +6,7 @@ use crate::refused::{Blames, Refused};
 use crate::shared::GROUPS_MAX;
 use crate::{Options, XdpPlane};
 use quorumwire_fastpath::RING_SLOTS_MAX;
+use quorumwire_plane_door::{Note, noted_nowhere};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -86,7 +86,7 @@ impl XdpInterface {
         let links = Links::new()?;
         let found = wanted.find_usable(&links.all()?, &links)?;
         let sizes = Sizes { groups, ring_slots };
-        let shared = Arc::new(Shared::new(name, sizes, how, nowhere()));
+        let shared = Arc::new(Shared::new(name, sizes, how, noted_nowhere()));
         let programs = shared.programs_at(&found, wanted.blames())?;
         Ok(Self {
             shared,

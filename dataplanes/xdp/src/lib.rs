@@ -5,6 +5,7 @@ mod attached;
 mod clock;
 mod complaints;
 mod copies;
+mod door;
 mod endpoint;
 mod ffi;
 mod groups;
@@ -27,6 +28,7 @@ mod steer;
 pub use attached::{Note, ProgramAt, how_to_detach, still_attached, wait_for_all_programs};
 use clock::KernelsClock;
 pub use complaints::take_complaints;
+pub use door::KIND;
 use groups::Shared;
 pub use groups::XdpInterface;
 use interface::{Found, State, Wanted, Watch};
@@ -44,6 +46,7 @@ use quorumwire_interfaces::{
     Answer, Command, DataPlane, Endpoint, Grant, Index, Leave, Limits, Offload, PLANE_REPLICAS_MAX,
     PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
+use quorumwire_plane_door::noted_nowhere;
 use quorumwire_wire::packet::Reason;
 use recent::Recent;
 pub use refused::{Blames, Refused, capabilities_needed};
@@ -115,7 +118,7 @@ impl XdpPlane {
         options: Options,
         how: Attachment,
     ) -> Result<Self, Refused> {
-        Self::attach_noted(address, interface, options, how, attached::nowhere())
+        Self::attach_noted(address, interface, options, how, noted_nowhere())
     }
 
     /// The same; where its program is going to be attached is noted before it is, now and whenever it moves.

@@ -277,7 +277,7 @@ fn most_alike(key: &str) -> Vec<&'static Spec> {
 /// What to say of variables that look like options and are none: they may be another program's, or mistyped.
 pub fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
     let known: Vec<String> = std::iter::once(&CONFIG)
-        .chain(TABLE)
+        .chain(TABLE.iter())
         .map(Spec::variable)
         .collect();
     let is_known = |name: &String| {

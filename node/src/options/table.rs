@@ -1,12 +1,13 @@
 //! The one list of the server's options: flags, environment variables, keys of the configuration file,
 //! help texts and `docs/configuration.md` all come from here. Nothing is read or checked here.
-use super::xdp_words::{COPIES_WORDS, MODE_WORDS};
-use quorumwire_plane_xdp::VLAN_MAX;
+use crate::planes::{self, KINDS};
+use quorumwire_plane_door::{OptionKind, PlaneOption};
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, CLUSTER_NAME_BYTES_MAX, MEMBERS_MAX, VOTERS_MAX};
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 /// One option of `quorumwire server`.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Spec {
     /// Its name, as in `--name`.
     pub name: &'static str,
@@ -73,17 +74,10 @@ pub const CONFIG: Spec = Spec {
 };
 
 const DURABILITIES: &[&str] = &["sync", "memory"];
-const PLANES: [&str; 4] = ["none", "socket", "xdp", "auto"];
-/// Those of them that run over the loopback device, several on one.
-pub const PLANES_ON_LOOPBACK: [&str; 2] = ["none", "socket"];
-/// Longest name of a network interface.
-const INTERFACE_BYTES_MAX: usize = 15;
 const FOLLOWER_ANSWERS: &[&str] = &["forward", "refuse"];
 const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 /// Longest name of a user that Linux distributions make; two numbers are shorter.
 const USER_BYTES_MAX: usize = 32;
-/// No network card has more.
-const QUEUE_MAX: u64 = 65_535;
 const LOG_FORMATS: &[&str] = &["text", "json"];
 
 const fn number(min: u64, max: u64, unit: &'static str) -> Kind {
@@ -91,7 +85,54 @@ const fn number(min: u64, max: u64, unit: &'static str) -> Kind {
 }
 
 /// All other options, in the order they are shown.
-pub const TABLE: &[Spec] = &[
+pub static TABLE: LazyLock<Vec<Spec>> = LazyLock::new(|| {
+    let of_kinds = KINDS.iter().flat_map(|kind| kind.options);
+    let mut all = BEFORE_PLANES.to_vec();
+    all.push(plane());
+    all.extend_from_slice(OF_ALL_PLANES);
+    all.extend(of_kinds.map(Spec::from));
+    all.extend_from_slice(BEHIND_PLANES);
+    all
+});
+
+/// The option that chooses among the kinds of planes. Made once: its texts stay.
+fn plane() -> Spec {
+    let of_kinds = KINDS.iter().rev();
+    let of_kinds = of_kinds.map(|kind| format!(" `{}`: {}.", kind.name, kind.help));
+    let help = format!(
+        "Where the common case runs. `none`: in the server, over TCP.{} `auto`: in the fastest plane that can run \
+         here; the log and `quorumwire status` say which, and why not the others. Every plane needs a `secret-file`, \
+         so `none` is the default. A replica without a plane can be in a cluster with planes.",
+        of_kinds.collect::<String>()
+    );
+    Spec {
+        name: "plane",
+        kind: Kind::Choice(planes::words().leak()),
+        unset: Unset::Value("none"),
+        help: help.leak(),
+    }
+}
+
+impl From<&PlaneOption> for Spec {
+    fn from(option: &PlaneOption) -> Self {
+        Self {
+            name: option.name,
+            kind: match option.kind {
+                OptionKind::Number { min, max } => number(min, max, ""),
+                OptionKind::Choice(words) => Kind::Choice(words),
+                OptionKind::Text { bytes_max } => Kind::Text { bytes_max },
+                OptionKind::Multicast => Kind::Multicast,
+            },
+            unset: match option.unset {
+                quorumwire_plane_door::Unset::Value(text) => Unset::Value(text),
+                quorumwire_plane_door::Unset::Otherwise(text) => Unset::Otherwise(text),
+            },
+            help: option.help,
+        }
+    }
+}
+
+const BEFORE_PLANES: &[Spec] = &[
     Spec {
         name: "id",
         kind: number(0, 65_535, ""),
@@ -207,18 +248,10 @@ pub const TABLE: &[Spec] = &[
                requests are answered only if they name this host, the machine's host name, `localhost` \
                or an IP address.",
     },
-    Spec {
-        name: "plane",
-        kind: Kind::Choice(&PLANES),
-        unset: Unset::Value("none"),
-        help: "Where the common case runs. `none`: in the server, over TCP. `socket`: in the fast \
-               path's step, over UDP. `xdp`: in the kernel's receive path of the network interface that \
-               has the address of `listen-plane`; this needs Linux 5.18 or later, and root or the \
-               capabilities `CAP_BPF`, `CAP_NET_ADMIN` and `CAP_PERFMON`. `auto`: in the faster of \
-               `xdp` and `socket` that can run here; the log and `quorumwire status` say which, and why \
-               not the other. Every plane needs a `secret-file`, so `none` is the default. A replica \
-               without a plane can be in a cluster with planes.",
-    },
+];
+
+/// Whatever their kind.
+const OF_ALL_PLANES: &[Spec] = &[
     Spec {
         name: "listen-plane",
         kind: Kind::Listen,
@@ -226,68 +259,17 @@ pub const TABLE: &[Spec] = &[
         help: "Where the data plane listens (UDP). Port 0 takes a free one.",
     },
     Spec {
-        name: "interface",
-        kind: Kind::Text {
-            bytes_max: INTERFACE_BYTES_MAX,
-        },
-        unset: Unset::Otherwise("the one that has the address of `listen-plane`"),
-        help: "The network interface whose driver runs the plane `xdp`. Its MTU must be 1,476 (IPv6: \
-               1,496) or more. Unless `xdp-vlan` is given, it must have the address of `listen-plane`. \
-               Many drivers run XDP only with an MTU up to some 3,500; mode `generic` runs with any.",
-    },
-    Spec {
         name: "plane-reads",
         kind: Kind::Choice(&["on", "off"]),
         unset: Unset::Value("on"),
-        help: "With `memcached-udp`, whether the plane `xdp` answers a `get` of one key over UDP by \
+        help: "With `memcached-udp`, whether a plane in the kernel answers a `get` of one key over UDP by \
                itself. It does so for values that were written or read lately and have no lifetime, and \
                only while the leader's lease holds and everything committed is applied. The server \
                answers all other reads, and all if this is `off`.",
     },
-    Spec {
-        name: "xdp-mode",
-        kind: Kind::Choice(&MODE_WORDS),
-        unset: Unset::Value("auto"),
-        help: "Where the plane `xdp` takes packets. `driver`: in the interface's driver. `generic`: \
-               behind the driver; this is slower, works with every driver and needs Linux 6.6. `auto`: \
-               in the driver if possible.",
-    },
-    Spec {
-        name: "xdp-copies",
-        kind: Kind::Choice(&COPIES_WORDS),
-        unset: Unset::Value("auto"),
-        help: "How a leader's plane `xdp` copies a packet for the other replicas. `clone`: a program \
-               behind the driver copies it (Linux 6.6). `auto`: the driver copies it where a trial \
-               shows that it can; there is a trial at the start and at each term.",
-    },
-    Spec {
-        name: "xdp-multicast",
-        kind: Kind::Multicast,
-        unset: Unset::Otherwise("each replica is sent a packet of its own"),
-        help: "A leader's plane `xdp` sends one packet to this address, and the network copies it for \
-               the other replicas. The address and the port of `listen-plane` must be the same on all \
-               replicas. A replica that does not hear it is sent what it misses.",
-    },
-    Spec {
-        name: "xdp-vlan",
-        kind: number(0, VLAN_MAX as u64, ""),
-        unset: Unset::Value("0"),
-        help: "The number of the VLAN tag (802.1Q) in packets of the plane `xdp` at its interface; 0: \
-               no tag. A replica with the address of `eth0.100` has the plane run in the driver of \
-               `eth0`: `--interface eth0 --xdp-vlan 100`. The driver must leave tags in packets: \
-               `ethtool -K eth0 rxvlan off`.",
-    },
-    Spec {
-        name: "xdp-queue",
-        kind: number(0, QUEUE_MAX, ""),
-        unset: Unset::Otherwise("any queue: each packet is served where it comes"),
-        help: "The receive queue of the interface, from 0 on, that gets the packets of the plane `xdp`. \
-               So replicas of several clusters on one machine, or a replica and other traffic, have \
-               processors of their own. The server adds a rule for the port of `listen-plane` to the \
-               network card (with `memcached-udp`, also for the port of memcached clients), replaces an \
-               older rule for that port, and removes it at the end. If the card refuses the rule, the \
-               plane does not start. An interface with one queue needs no rule.",
-    },
+];
+
+const BEHIND_PLANES: &[Spec] = &[
     Spec {
         name: "advertise-plane",
         kind: Kind::Address,
@@ -424,7 +406,7 @@ pub const TABLE: &[Spec] = &[
                other replica, and otherwise by asking a majority. The promise relies on clocks that \
                keep to `clock-drift-ppm`, also while a virtual machine is stopped. `read-index`: always \
                by asking a majority; reads that come together share one question. A read then takes one \
-               more round trip between replicas, and the plane `xdp` answers no `get`. The leader's \
+               more round trip between replicas, and no plane answers a `get`. The leader's \
                option counts, and any replica may lead: give all the same.",
     },
     Spec {
@@ -509,7 +491,7 @@ pub const TABLE: &[Spec] = &[
         unset: Unset::Value("50"),
         help: "How long a replica polls for an answer before it sleeps; waking up takes longer than an \
                answer from near by. It polls while something is under way, and for a millisecond after \
-               a client's request or a growth of the log (not where xdp makes it grow). It polls only \
+               a client's request or a growth of the log (not where a plane in the kernel makes it grow). It polls only \
                if the last answer came that soon, so an idle cluster, a slow network or a slow disk \
                costs no processor time. It does not poll while more processes want to run than there \
                are processors. More than a round trip between the replicas is of use. 0: it never \
@@ -629,7 +611,7 @@ pub fn documentation() -> String {
          what would hold, and why.\n\n\
          | flag | environment | file | default | values |\n|---|---|---|---|---|\n",
     );
-    for spec in std::iter::once(&CONFIG).chain(TABLE) {
+    for spec in std::iter::once(&CONFIG).chain(TABLE.iter()) {
         let key = if spec.name == CONFIG.name {
             "-".to_owned()
         } else {
@@ -647,7 +629,7 @@ pub fn documentation() -> String {
         );
     }
     page.push_str("\n## What they mean\n\n");
-    for spec in std::iter::once(&CONFIG).chain(TABLE) {
+    for spec in std::iter::once(&CONFIG).chain(TABLE.iter()) {
         let _ = writeln!(page, "- **`{}`**: {}", spec.name, spec.help);
     }
     page.push_str(EXAMPLE);

@@ -2,7 +2,8 @@
 //! compare them; what would be safe with two values all the same is only said.
 use super::links::{BEGINS_WITH, JOINS, SECRET_OF_EPOCH};
 use crate::keys::{ClusterKeys, EpochKeys};
-use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
+use crate::options::{Durability, OnFollower, ServerOptions};
+use crate::planes::PlaneChoice;
 use quorumwire_wire::peer::Setting;
 use std::time::Duration;
 
@@ -37,8 +38,8 @@ pub fn settings(options: &ServerOptions, begins: bool) -> Vec<Setting> {
         (
             "plane",
             match options.plane {
-                PlaneKind::None => "none",
-                PlaneKind::Socket | PlaneKind::Xdp | PlaneKind::Auto => "one",
+                PlaneChoice::None => "none",
+                PlaneChoice::One(_) | PlaneChoice::Auto => "one",
             }
             .to_owned(),
         ),

@@ -4,9 +4,9 @@
 //! folder's lock.
 use super::clock;
 use super::whole_files::write_whole;
+use crate::planes::{KINDS, Note, ProgramAt, Remains};
 use anyhow::Context as _;
 use quorumwire_control::Now;
-use quorumwire_plane_xdp::{Note, ProgramAt, how_to_detach, still_attached, wait_for_all_programs};
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, ErrorKind, Read as _};
 use std::path::Path;
@@ -78,6 +78,25 @@ impl Noted {
             interface: interface.to_owned(),
         })
     }
+}
+
+/// Of the kinds of planes of which something may remain.
+fn remains() -> impl Iterator<Item = &'static Remains> {
+    KINDS.iter().filter_map(|kind| kind.remains.as_ref())
+}
+
+/// Those of these programs that an interface of this namespace has now.
+fn still_attached(programs: &[u32]) -> io::Result<Vec<ProgramAt>> {
+    let mut all = Vec::new();
+    for of in remains() {
+        all.extend((of.still_attached)(programs)?);
+    }
+    Ok(all)
+}
+
+fn how_to_detach(at: &ProgramAt) -> String {
+    let how: Vec<String> = remains().map(|of| (of.how_to_detach)(at)).collect();
+    how.join("; ")
 }
 
 fn numbers(noted: &[Noted]) -> Vec<u32> {
@@ -167,7 +186,7 @@ impl EarlierPlaneOff {
             );
             thread::sleep(LOOK_PAUSE);
         }
-        wait_for_all_programs(); // one that was taken off an interface may be at its last packet
+        remains().for_each(|of| (of.wait_for_last)()); // one that was taken off an interface may be at its last packet
         let removed = fs::remove_file(dir.join(NOTE));
         removed.with_context(|| format!("option dir: removing the file {NOTE}"))?;
         Ok(Self(()))

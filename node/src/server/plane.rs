@@ -8,22 +8,12 @@ use quorumwire_group::PlaneOptions;
 use quorumwire_interfaces::{DataPlane, Endpoint, GroupId, Lineage, PlaneKeyPair, PlaneKeys};
 use quorumwire_kv::Command;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 /// Bytes of commands that may wait until the plane has room; then clients wait.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 
 /// A command on its way into the plane.
 pub type Submission = quorumwire_group::Submission<Origin>;
-
-/// A plane before the server has it.
-pub struct Opened {
-    pub place: Box<dyn DataPlane>,
-    /// Where it listens.
-    pub bound: SocketAddr,
-    /// Where it runs, in words, if it could be in several places.
-    pub runs: Option<String>,
-}
 
 /// A data plane with what is on the way to it and from it.
 pub type Plane = quorumwire_group::Plane<Origin, dyn DataPlane>;

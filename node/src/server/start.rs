@@ -28,7 +28,8 @@ use super::{
 use crate::admin::{ADMIN_QUEUE_MAX, AdminHandle, AdminPort, AdminService, AdminTls};
 use crate::descriptors;
 use crate::logging;
-use crate::options::{Durability, OnFollower, PlaneKind, ServerOptions};
+use crate::options::{Durability, OnFollower, ServerOptions};
+use crate::planes::PlaneChoice;
 use crate::privileges;
 use crate::service_manager::ServiceManager;
 use crate::stage::{Far, Told};
@@ -661,7 +662,7 @@ fn config(
         log_tail_bytes: options.log_tail_bytes,
         log_kept_bytes_max: options.log_kept_bytes_max,
         waiting_requests_max: WAITING_REQUESTS_MAX,
-        plane: options.plane != PlaneKind::None,
+        plane: options.plane != PlaneChoice::None,
         engage_interval: ENGAGE_INTERVAL,
         engage_interval_max: ENGAGE_INTERVAL_MAX,
         engage_window: ENGAGE_WINDOW,
@@ -671,7 +672,7 @@ fn config(
 /// Replicas that know each other by certificates agree on what their planes sign with; others have it out of the
 /// secret file, which whoever has it can sign with, too.
 fn agree_on_keys(options: &ServerOptions) -> anyhow::Result<Option<TermKeys>> {
-    let agrees = options.peer_tls.is_some() && options.plane != PlaneKind::None;
+    let agrees = options.peer_tls.is_some() && options.plane != PlaneChoice::None;
     agrees.then(TermKeys::new).transpose()
 }
 

@@ -3,13 +3,24 @@
 
 mod planes;
 
+use quorumwire_node::planes::KINDS;
+use std::sync::LazyLock;
+
 /// Of a counter that is not listed.
 pub const OTHER: &str = "Counted since the process started";
 
 /// All of them: name, without prefix and `_total`, and help text.
 pub fn counters() -> impl Iterator<Item = (&'static str, &'static str)> {
-    OTHERS.iter().chain(planes::PLANES).copied()
+    let of_kinds = OF_KINDS.iter().map(|(name, help)| (name.as_str(), *help));
+    OTHERS.iter().chain(planes::PLANES).copied().chain(of_kinds)
 }
+
+/// Those that only one kind of planes has.
+static OF_KINDS: LazyLock<Vec<(String, &'static str)>> = LazyLock::new(|| {
+    let all = KINDS.iter().flat_map(|kind| (kind.counters)());
+    all.map(|(name, help)| (format!("plane_{name}"), help))
+        .collect()
+});
 
 /// Those that are no plane's.
 const OTHERS: &[(&str, &str)] = &[

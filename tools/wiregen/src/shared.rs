@@ -66,6 +66,9 @@ pub struct Enumerator {
 #[serde(deny_unknown_fields)]
 pub struct Counter {
     pub name: String,
+    /// The engine counts it, too.
+    #[serde(default)]
+    pub engine: bool,
     /// Counted for the interface, too.
     #[serde(default)]
     pub interface: bool,

@@ -456,6 +456,23 @@ pub const COUNTS_OF_INTERFACE: [&str; 2] = [
     COUNT_LOST_UNSENT,
     COUNT_COPY_ORDERS_FORGED,
 ];
+/// Those that the engine does not count, too, and what they are, for people.
+pub const COUNTS_HELP: [(&str, &str); 14] = [
+    (COUNT_PASSED_UP, "Requests that the data plane's program left to the server"),
+    (COUNT_LOST_NO_NEIGHBOUR, "Packets that the kernel did not send because it knew no Ethernet address; the server sends entries among them"),
+    (COUNT_LOST_NO_SPACE, "Packets that the kernel did not send because their frame could not be made longer"),
+    (COUNT_COPIES_NOT_NEEDED, "Copies of a frame that the kernel made beyond those that were sent"),
+    (COUNT_EVENTS_LOST, "Times that the data plane's program could not tell the server something: its queue was full"),
+    (COUNT_MEMCACHED_ANSWERED, "Memcached `get`s by UDP that the kernel answered itself"),
+    (COUNT_MEMCACHED_LEFT, "Datagrams of memcached clients that the kernel left to the server"),
+    (COUNT_LOST_ANSWER_CHANGED, "Answers to a memcached `get` not sent because they changed while they were written"),
+    (COUNT_LOST_UNSENT, "Packets that the kernel did not send because they could not be written, signed or handed over"),
+    (COUNT_COPIES_CLONED, "Copies of packets that left behind the driver, where it cannot make them"),
+    (COUNT_COPY_ORDERS_FORGED, "Frames at the interface that looked like an order of the data plane's program and were not"),
+    (COUNT_DROPPED_NOT_FOR_GROUP, "Packets dropped that came to the address of all replicas, and must not"),
+    (COUNT_DROPPED_BUSY, "Packets dropped because another processor held the log for too long"),
+    (COUNT_CAME_BY_OTHER_QUEUE, "Packets for the data plane that did not come by the receive queue of xdp-queue: the network card does not steer them"),
+];
 /// Packets for a plane.
 pub const COUNT_RECEIVED: &str = "received";
 /// Not ours: passed to the host.
@@ -470,33 +487,35 @@ pub const COUNT_BLIND_ANSWERS: &str = "blind_answers";
 pub const COUNT_ENTRIES_RESENT: &str = "entries_resent";
 /// Gaps that were not asked for, since they just had been.
 pub const COUNT_GAPS_NOT_ASKED: &str = "gaps_not_asked";
-/// Ours, passed to the host.
+/// Requests that the data plane's program left to the server.
 pub const COUNT_PASSED_UP: &str = "passed_up";
-/// Not sent: no Ethernet address is known for whom it is.
+/// Packets that the kernel did not send because it knew no Ethernet address; the server sends
+/// entries among them.
 pub const COUNT_LOST_NO_NEIGHBOUR: &str = "lost_no_neighbour";
-/// Not sent: the frame could not be made longer.
+/// Packets that the kernel did not send because their frame could not be made longer.
 pub const COUNT_LOST_NO_SPACE: &str = "lost_no_space";
-/// A copy that was not needed, or came to nothing.
+/// Copies of a frame that the kernel made beyond those that were sent.
 pub const COUNT_COPIES_NOT_NEEDED: &str = "copies_not_needed";
-/// The host was not told: its queue of events was full.
+/// Times that the data plane's program could not tell the server something: its queue was full.
 pub const COUNT_EVENTS_LOST: &str = "events_lost";
 /// Memcached clients' `set`s that were put into the log.
 pub const COUNT_MEMCACHED_TAKEN: &str = "memcached_taken";
-/// Memcached clients' `get`s that were answered.
+/// Memcached `get`s by UDP that the kernel answered itself.
 pub const COUNT_MEMCACHED_ANSWERED: &str = "memcached_answered";
-/// Memcached clients' datagrams that were left to the host.
+/// Datagrams of memcached clients that the kernel left to the server.
 pub const COUNT_MEMCACHED_LEFT: &str = "memcached_left";
-/// Not sent: the answer to a `get` was replaced while it was written.
+/// Answers to a memcached `get` not sent because they changed while they were written.
 pub const COUNT_LOST_ANSWER_CHANGED: &str = "lost_answer_changed";
-/// Not sent: the packet could not be written, signed or handed to the device.
+/// Packets that the kernel did not send because they could not be written, signed or handed over.
 pub const COUNT_LOST_UNSENT: &str = "lost_unsent";
-/// Copies that left by clone.bpf.c.
+/// Copies of packets that left behind the driver, where it cannot make them.
 pub const COUNT_COPIES_CLONED: &str = "copies_cloned";
-/// Frames that looked like an order for copies, and were not ours.
+/// Frames at the interface that looked like an order of the data plane's program and were not.
 pub const COUNT_COPY_ORDERS_FORGED: &str = "copy_orders_forged";
-/// Dropped: to the address of all replicas, which is for APPENDs only.
+/// Packets dropped that came to the address of all replicas, and must not.
 pub const COUNT_DROPPED_NOT_FOR_GROUP: &str = "dropped_not_for_group";
-/// Dropped: another processor held the group for too long.
+/// Packets dropped because another processor held the log for too long.
 pub const COUNT_DROPPED_BUSY: &str = "dropped_busy";
-/// Came by another receive queue than the one that was asked for.
+/// Packets for the data plane that did not come by the receive queue of xdp-queue: the network card
+/// does not steer them.
 pub const COUNT_CAME_BY_OTHER_QUEUE: &str = "came_by_other_queue";

@@ -1,4 +1,4 @@
-//! What each counter of a data plane counts.
+//! What each counter of a data plane counts, whatever its kind.
 
 /// Name, without prefix and `_total`, and help text.
 pub const PLANES: &[(&str, &str)] = &[
@@ -43,52 +43,15 @@ pub const PLANES: &[(&str, &str)] = &[
         "Entries that hold several commands, which this leader has given to the data plane",
     ),
     (
-        "plane_came_by_other_queue",
-        "Packets for the data plane that did not come by the receive queue of xdp-queue: the network card does not \
-         steer them",
-    ),
-    (
         "plane_checksum",
         "Packets dropped because their payload's checksum is wrong",
     ),
     ("plane_commands_bundled", "Commands in these entries"),
     (
-        "plane_copies_cloned",
-        "Copies of packets that left behind the driver, where it cannot make them",
-    ),
-    (
-        "plane_copy_orders_forged",
-        "Frames at the interface that looked like an order of the data plane's program and were not",
-    ),
-    (
-        "plane_copies_not_needed",
-        "Copies of a frame that the kernel made beyond those that were sent",
-    ),
-    (
-        "plane_copy_trials",
-        "Times that the kernel was tried whether it makes copies as it must",
-    ),
-    (
-        "plane_copy_trials_failed",
-        "Trials of the copies that showed another number or order",
-    ),
-    (
-        "plane_dropped_busy",
-        "Packets dropped because another processor held the log for too long",
-    ),
-    (
-        "plane_dropped_not_for_group",
-        "Packets dropped that came to the address of all replicas, and must not",
-    ),
-    (
         "plane_entries_resent",
         "Entries that the data plane sent again because they were asked for",
     ),
     ("plane_entries_stored", "Entries that the data plane stored"),
-    (
-        "plane_events_lost",
-        "Times that the data plane's program could not tell the server something: its queue was full",
-    ),
     (
         "plane_foreign",
         "Datagrams to the data plane that are none of its protocol, clients' questions for the lineage among them",
@@ -130,34 +93,8 @@ pub const PLANES: &[(&str, &str)] = &[
         "Times that a client of the data plane was told the cluster's lineage",
     ),
     (
-        "plane_lost_answer_changed",
-        "Answers to a memcached `get` not sent because they changed while they were written",
-    ),
-    (
-        "plane_lost_no_neighbour",
-        "Packets that the kernel did not send because it knew no Ethernet address; the server sends entries \
-         among them",
-    ),
-    (
-        "plane_lost_no_space",
-        "Packets that the kernel did not send because their frame could not be made longer",
-    ),
-    (
-        "plane_lost_unsent",
-        "Packets that the kernel did not send because they could not be written, signed or \
-         handed over",
-    ),
-    (
         "plane_malformed",
         "Packets with lengths or fields that the data plane does not take",
-    ),
-    (
-        "plane_memcached_answered",
-        "Memcached `get`s by UDP that the kernel answered itself",
-    ),
-    (
-        "plane_memcached_left",
-        "Datagrams of memcached clients that the kernel left to the server",
     ),
     (
         "plane_memcached_taken",
@@ -174,10 +111,6 @@ pub const PLANES: &[(&str, &str)] = &[
     (
         "plane_off",
         "Packets that came while the data plane was not engaged; software serves the requests among them",
-    ),
-    (
-        "plane_passed_up",
-        "Requests that the data plane's program left to the server",
     ),
     ("plane_received", "Datagrams that the data plane received"),
     (

@@ -227,6 +227,18 @@ fn counters(out: &mut String, counters: &[Counter]) -> std::fmt::Result {
         writeln!(out, "    COUNT_{},", upper(&counter.name))?;
     }
     writeln!(out, "];")?;
+    let own: Vec<_> = counters.iter().filter(|one| !one.engine).collect();
+    writeln!(
+        out,
+        "/// Those that the engine does not count, too, and what they are, for people.\n\
+         pub const COUNTS_HELP: [(&str, &str); {}] = [",
+        own.len()
+    )?;
+    for counter in own {
+        let (name, help) = (upper(&counter.name), counter.doc.trim_end_matches('.'));
+        writeln!(out, "    (COUNT_{name}, {help:?}),")?;
+    }
+    writeln!(out, "];")?;
     for counter in counters {
         out.push_str(&comment::rust("", &counter.doc));
         writeln!(

@@ -47,6 +47,7 @@ fields = [
 ]
 [[counters]]
 name = "came"
+engine = true
 doc = "Those that came."
 [[counters]]
 name = "went"
@@ -244,6 +245,10 @@ pub const COUNTS: [&str; 2] = [
 /// Those that the interface counts, too, or alone.
 pub const COUNTS_OF_INTERFACE: [&str; 1] = [
     COUNT_WENT,
+];
+/// Those that the engine does not count, too, and what they are, for people.
+pub const COUNTS_HELP: [(&str, &str); 1] = [
+    (COUNT_WENT, \"Those that went\"),
 ];
 /// Those that came.
 pub const COUNT_CAME: &str = \"came\";

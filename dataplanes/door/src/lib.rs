@@ -1,0 +1,144 @@
+//! What a kind of data plane says of itself: name, options, rights, how one is opened. The server has a list of kinds and
+//! knows nothing else of any of them. No kind is known here.
+mod options;
+mod remains;
+
+pub use options::{OptionKind, PlaneOption, Unset, Values};
+pub use remains::{Note, ProgramAt, Remains, noted_nowhere};
+
+use quorumwire_interfaces::{DataPlane, Endpoint, GroupId};
+use rustix::thread::CapabilitySet;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+/// A kind of data plane.
+pub struct PlaneKind {
+    /// As options and status call it.
+    pub name: &'static str,
+    /// Where the common case runs with it; goes on behind its name and a colon, and ends without a full stop.
+    pub help: &'static str,
+    /// Planes of several replicas run over one loopback device.
+    pub runs_on_loopback: bool,
+    /// Its own options, which begin with its name unless others may have the same.
+    pub options: &'static [PlaneOption],
+    /// What the options that were given say together.
+    pub check: fn(&Asked<'_>) -> Result<(), NotAllowed>,
+    /// A plane that is bound, off and without keys.
+    pub open: fn(&Asked<'_>, Opening) -> Result<Opened, NotOpened>,
+    /// What its process keeps when it gives up all other rights.
+    pub capabilities: fn() -> CapabilitySet,
+    /// Most descriptors that one has open.
+    pub descriptors_max: usize,
+    /// What only planes of this kind count: name, and what that is, for people.
+    pub counters: fn() -> Vec<(&'static str, &'static str)>,
+    /// What of it runs on for a while when its process has ended.
+    pub remains: Option<Remains>,
+    /// Has what its libraries complain of handed to whoever keeps a log.
+    pub hand_complaints_to: fn(fn(&str)),
+    /// What the other end of its network needs.
+    pub other_end: Option<OtherEnd>,
+}
+
+impl fmt::Debug for PlaneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for PlaneKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for PlaneKind {}
+
+/// Whether a server wants a plane of this kind.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Wanted {
+    /// It does not.
+    No,
+    /// If it can run here.
+    IfPossible,
+    /// It was asked for by name.
+    Yes,
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Whether it is this kind.
+    pub wanted: Wanted,
+    /// Where the plane is to listen.
+    pub listen: SocketAddr,
+    /// The kind's own options.
+    pub values: &'a Values,
+}
+
+/// What a plane is opened with.
+pub struct Opening {
+    /// The log it serves.
+    pub group: GroupId,
+    /// Entries its ring holds: a power of two.
+    pub ring_slots: u32,
+    /// Where others reach it, if not where it listens.
+    pub advertised: Option<SocketAddr>,
+    /// The socket to which clients of the host send datagrams, which it may answer from there.
+    pub datagrams: Option<UdpSocket>,
+    /// Takes note of each program that may run on for a while when the process has ended.
+    pub note: Arc<Note>,
+}
+
+/// A plane before the server has it.
+pub struct Opened {
+    /// The plane.
+    pub plane: Box<dyn DataPlane>,
+    /// Where others reach it.
+    pub endpoint: Endpoint,
+    /// Readable when the plane has something; open as long as the plane is.
+    pub wakes: RawFd,
+    /// Where it runs, in words, if it could be in several places.
+    pub runs: Option<String>,
+}
+
+/// A value that does not go with others.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NotAllowed {
+    /// The option.
+    pub option: &'static str,
+    /// What would be allowed.
+    pub allowed: &'static str,
+}
+
+/// Why a plane was not opened.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NotOpened {
+    /// The option that stands in its way; with the value, where one was given.
+    pub option: String,
+    /// Why, and what would be accepted.
+    pub text: String,
+}
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "option {}: {}", self.option, self.text)
+    }
+}
+
+impl std::error::Error for NotOpened {}
+
+/// A network device at the other end of a plane's, which has to be made ready for what the plane sends.
+#[derive(Clone, Copy)]
+pub struct OtherEnd {
+    /// What that does, in a line.
+    pub about: &'static str,
+    /// The same, at length.
+    pub long_about: &'static str,
+    /// Makes the device of this name ready.
+    pub make_ready: fn(&str) -> io::Result<()>,
+    /// Makes it as it was.
+    pub undo: fn(&str) -> io::Result<()>,
+}
