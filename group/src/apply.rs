@@ -1,5 +1,6 @@
 //! What an entry of the log does to the state machine, and who waits for it. The same in a running server, in the
 //! simulator, and in a folder that is read without a server.
+use crate::asker::Asker;
 use crate::group::Group;
 use crate::mutants::mutant;
 use crate::proposals::Proposal;
@@ -111,7 +112,7 @@ impl<'a, C: Iterator<Item = Split<'a>>> Applying<'a, C> {
     }
 }
 
-impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Takes out of what waits all that this entry settles. All at once: what is answered may begin a term, which takes
     /// what waits for that of another one.
     pub fn begin_entry<'a>(

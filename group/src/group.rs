@@ -1,12 +1,20 @@
 //! The group itself: what it is made of, writes into its log, and when a read may be answered.
+use crate::asker::Asker;
+use crate::effects::Effect;
+use crate::forwarding::Forwards;
 use crate::log_time::{LeaderClock, Overdue, WallClock};
 use crate::mutants::mutant;
+use crate::peers::Peers;
 use crate::plane::Plane;
 use crate::proposals::{Proposal, Proposals, Settled};
+use crate::reads::Reads;
 use bytes::{Bytes, BytesMut};
-use quorumwire_control::{Input, Now, Output, Refusal, Replica, Role, put_payload, record_kind};
+use quorumwire_control::{
+    Input, Now, Output, Peer, Refusal, Replica, Role, put_payload, record_kind,
+};
 use quorumwire_interfaces::{
-    Command, DataPlane, EntryKind, GroupId, Index, LogTime, PlaneError, Reason, StateMachine, Term,
+    Command, DataPlane, EntryKind, GroupId, Index, LogTime, PlaneError, Reason, ReplicaId,
+    StateMachine, Term,
 };
 use quorumwire_sessions::Sessions;
 use quorumwire_wire::RecordKind;
@@ -17,7 +25,7 @@ const ENCODING_BLOCK_BYTES: usize = 16 << 10;
 
 /// One replicated log.
 #[derive(Debug)]
-pub struct Group<S, O, P: DataPlane + ?Sized> {
+pub struct Group<S, O: Asker, P: DataPlane + ?Sized> {
     /// Which one of this server.
     pub id: GroupId,
     /// Consensus.
@@ -29,8 +37,12 @@ pub struct Group<S, O, P: DataPlane + ?Sized> {
     /// The clock as whoever drives this has last read it: after bytes were read from sockets and before they are judged.
     pub now: Now,
     pub(crate) wall: WallClock,
+    /// The connections to other replicas.
+    pub peers: Peers,
     /// What consensus wants done, in this order.
     pub outputs: Vec<Output>,
+    /// What else is to be done, in this order.
+    pub effects: Vec<Effect>,
     /// Something was proposed, or a read was asked for, since the replica was last flushed.
     pub wants_flush: bool,
     /// The log takes no writes: its disk is full, or no file can be opened.
@@ -45,6 +57,12 @@ pub struct Group<S, O, P: DataPlane + ?Sized> {
     pub bytes_since_snapshot: u64,
     /// Who waits for what is in the log.
     pub proposals: Proposals<O>,
+    /// Reads that wait.
+    pub reads: Reads<O::Reader>,
+    /// What was passed on to a leader.
+    pub forwards: Forwards<O>,
+    /// What a follower is told with a refusal: replicas of earlier versions know no reasons, and pass these words on.
+    pub refusal_words: fn(Reason) -> Bytes,
     /// Empty between entries.
     pub(crate) settled: Settled<O>,
     /// How the leader tells the log's time.
@@ -61,6 +79,8 @@ pub struct Group<S, O, P: DataPlane + ?Sized> {
     pub(crate) stalled_for_plane: bool,
     /// What the plane did not do, until somebody has been told.
     pub(crate) plane_error: Option<PlaneError>,
+    /// Of questions to the replica, and of those who wait for an answer of this group.
+    pub(crate) last_ticket: u64,
     /// Where commands are encoded.
     encoding: BytesMut,
 }
@@ -91,7 +111,7 @@ pub enum Gate {
     NotLeader,
 }
 
-impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// A group whose log and state were read by now, without a plane. `wall`: the time since 1970.
     #[must_use]
     pub fn new(
@@ -108,7 +128,9 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
             plane: None,
             now,
             wall: WallClock::read(now, wall),
+            peers: Peers::default(),
             outputs: Vec::new(),
+            effects: Vec::new(),
             wants_flush: false,
             is_full: false,
             committed: Index(0),
@@ -116,6 +138,9 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
             log_time: LogTime(0),
             bytes_since_snapshot: 0,
             proposals: Proposals::default(),
+            reads: Reads::default(),
+            forwards: Forwards::new(now),
+            refusal_words: |_| Bytes::new(),
             settled: Settled::default(),
             clock: LeaderClock::default(),
             term_start: Index(0),
@@ -124,6 +149,7 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
             stalled: false,
             stalled_for_plane: false,
             plane_error: None,
+            last_ticket: 0,
             encoding: BytesMut::new(),
         }
     }
@@ -132,6 +158,16 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
     #[must_use]
     pub fn leads(&self) -> bool {
         self.replica.role() == Role::Leader
+    }
+
+    /// This replica in the life in which it is a member.
+    #[must_use]
+    pub fn member(&self, id: ReplicaId) -> Option<Peer> {
+        let member = self.replica.membership().member(id)?;
+        Some(Peer {
+            id,
+            incarnation: member.incarnation,
+        })
     }
 
     /// Steps the replica; what it asks for gathers in `outputs`.
@@ -287,4 +323,4 @@ impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
 
 #[cfg(test)]
 #[path = "group_test.rs"]
-mod tests;
+pub(crate) mod tests;

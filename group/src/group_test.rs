@@ -1,16 +1,17 @@
 //! A group of one without a plane, whose state machine answers each command with its bytes.
 use super::*;
+use crate::asker::Follower;
 use crate::plane_turn::PlaneClient;
 use quorumwire_control::{Config, Entry, Peer, Stored};
 use quorumwire_interfaces::{Applied, Frozen, Incarnation, Lineage, ReplicaId};
 use quorumwire_wire::{begin_record, finish_record};
 use std::io;
 
-const HEARTBEAT: Duration = Duration::from_millis(20);
+pub const HEARTBEAT: Duration = Duration::from_millis(20);
 
 /// Answers with what it was told, and remembers nothing.
 #[derive(Default)]
-struct Echo {
+pub struct Echo {
     log_time: LogTime,
 }
 
@@ -50,20 +51,34 @@ impl StateMachine for Echo {
     }
 }
 
-impl From<PlaneClient> for u64 {
+/// Whoever asks, by number.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Who(pub u64);
+
+impl From<PlaneClient> for Who {
     fn from(client: PlaneClient) -> Self {
-        client.sequence
+        Self(client.sequence)
     }
 }
 
-type One = Group<Echo, u64, dyn DataPlane>;
+impl From<Follower> for Who {
+    fn from(follower: Follower) -> Self {
+        Self(follower.id.number)
+    }
+}
 
-/// Replica 0 of a group of so many, before it has heard or done anything.
-fn one_of(replicas: u16) -> One {
+impl Asker for Who {
+    type Reader = Self;
+}
+
+pub type One = Group<Echo, Who, dyn DataPlane>;
+
+/// A replica of a group of so many, before it has heard or done anything.
+pub fn one_of(replicas: u16, id: u16) -> One {
     let config = Config {
         group: GroupId(0),
         me: Peer {
-            id: ReplicaId(0),
+            id: ReplicaId(id),
             incarnation: Incarnation(1),
         },
         peer_address: "host0:7400".to_owned(),
@@ -115,13 +130,13 @@ fn apply_all(group: &mut One) -> (Vec<(u64, Vec<u8>)>, Vec<u64>) {
     let entries: Vec<Entry> = group.replica.entries(first, last).cloned().collect();
     for entry in &entries {
         let mut applying = group.begin_entry(entry);
-        unknown.extend(group.take_unknown().into_iter().map(|it| it.origin));
+        unknown.extend(group.take_unknown().into_iter().map(|it| it.origin.0));
         let mut reply = Vec::new();
         while let Some(applied) = group.apply_next(&mut applying, &mut reply) {
-            told.extend(applied.proposal.map(|it| (it.origin, reply.clone())));
+            told.extend(applied.proposal.map(|it| (it.origin.0, reply.clone())));
             reply.clear();
         }
-        unknown.extend(group.end_entry().into_iter().map(|it| it.origin));
+        unknown.extend(group.end_entry().into_iter().map(|it| it.origin.0));
     }
     group.step(Input::Applied(group.applied));
     (told, unknown)
@@ -129,7 +144,7 @@ fn apply_all(group: &mut One) -> (Vec<(u64, Vec<u8>)>, Vec<u64>) {
 
 /// One that leads a software term, and has applied the beginning of it.
 fn leader() -> One {
-    let mut group = one_of(1);
+    let mut group = one_of(1, 0);
     for _ in 0..50 {
         group.now.0 += HEARTBEAT;
         group.step(Input::Timeout);
@@ -143,7 +158,7 @@ fn leader() -> One {
 }
 
 fn write(group: &mut One, origin: u64, command: &[u8]) -> Submitted {
-    group.write(origin, command.len(), |bytes| {
+    group.write(Who(origin), command.len(), |bytes| {
         bytes.extend_from_slice(command);
     })
 }
@@ -163,7 +178,7 @@ fn who_writes_is_answered_once_the_entry_is_committed() {
 
 #[test]
 fn without_leadership_or_room_on_the_disk_nothing_is_written() {
-    let mut group = one_of(2);
+    let mut group = one_of(2, 0);
     let refused = Submitted::Refused(Reason::NotLeader);
     assert_eq!(write(&mut group, 1, b"x"), refused);
     let mut group = leader();
@@ -171,14 +186,14 @@ fn without_leadership_or_room_on_the_disk_nothing_is_written() {
     group.is_full = true;
     let refused = Submitted::Refused(Reason::DiskFull);
     assert_eq!(write(&mut group, 1, b"x"), refused);
-    assert_eq!(group.write_in_session(1, (7, 1), b"x"), refused);
+    assert_eq!(group.write_in_session(Who(1), (7, 1), b"x"), refused);
     assert_eq!((group.last_index(), group.proposals.len()), (last, 0));
 }
 
 /// Otherwise it would take the log's time, and the moment from which reads may be answered, from a term of somebody else.
 #[test]
 fn who_does_not_lead_begins_no_term() {
-    let mut group = one_of(2);
+    let mut group = one_of(2, 0);
     group.begin_term();
     assert_eq!(group.clock.term, Term(0));
     group.replica = leader().replica;
@@ -200,7 +215,7 @@ fn what_an_earlier_term_proposed_waits_apart() {
             index: Index(last.0 + number),
             position: 0,
             term: earlier,
-            origin: number,
+            origin: Who(number),
             at: asked_at,
         });
     }
@@ -224,7 +239,7 @@ fn who_waits_for_a_command_that_the_entry_does_not_hold_hears_of_it() {
             index,
             position,
             term,
-            origin: u64::from(position),
+            origin: Who(u64::from(position)),
             at: group.now,
         });
     }
@@ -241,11 +256,11 @@ fn who_waits_for_a_command_that_the_entry_does_not_hold_hears_of_it() {
         block: block.freeze(),
     };
     let mut applying = group.begin_entry(&entry);
-    assert_eq!(group.next_waits(&applying).map(|it| it.origin), Some(0));
+    assert_eq!(group.next_waits(&applying).map(|it| it.origin.0), Some(0));
     let applied = group.apply_next(&mut applying, &mut Vec::new()).unwrap();
-    assert_eq!(applied.proposal.map(|it| it.origin), Some(0));
+    assert_eq!(applied.proposal.map(|it| it.origin.0), Some(0));
     assert_eq!(group.applied, index, "with its last command it is applied");
     assert!(group.apply_next(&mut applying, &mut Vec::new()).is_none());
     let left = group.end_entry();
-    assert!(left.iter().map(|it| it.origin).eq([1, 2]));
+    assert!(left.iter().map(|it| it.origin.0).eq([1, 2]));
 }

@@ -1,4 +1,5 @@
 //! What a group does with its data plane: what has come out of it goes to consensus, what clients want goes in.
+use crate::asker::Asker;
 use crate::group::{Group, Submitted};
 use crate::mutants::mutant;
 use crate::plane::{Brought, Plane, Request, Submission};
@@ -20,7 +21,7 @@ pub struct PlaneClient {
     pub sequence: u64,
 }
 
-impl<S: StateMachine, O: From<PlaneClient>, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Gives consensus what the plane has stored.
     pub fn take_from_plane(&mut self) {
         let Some(plane) = &mut self.plane else {
@@ -73,7 +74,7 @@ impl<S: StateMachine, O: From<PlaneClient>, P: DataPlane + ?Sized> Group<S, O, P
     }
 }
 
-impl<S: StateMachine, O, P: DataPlane + ?Sized> Group<S, O, P> {
+impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Shows consensus the plane's registers, if it is engaged.
     pub fn show_registers(&mut self) {
         if self.replica.fast_term().is_some()

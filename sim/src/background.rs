@@ -80,7 +80,7 @@ impl World {
             return;
         }
         process.handed_over_full_at = Some(self.now);
-        let ticket = process.ticket();
+        let ticket = process.group.next_ticket();
         self.step(place, Input::Transfer(ticket, None));
         self.carry_out_all(place);
         self.plan_ahead(place);
@@ -266,7 +266,7 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        let ticket = process.ticket();
+        let ticket = process.group.next_ticket();
         if matches!(wish, Wish::Change(MemberChange::Remove(_))) {
             process.removal = Some(ticket);
         }
@@ -357,12 +357,6 @@ enum Wish {
 }
 
 impl Process {
-    /// A number for the next question to the replica.
-    pub fn ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
-    }
-
     fn work(&mut self, job: SnapshotJob) -> SnapshotEvent {
         match job {
             SnapshotJob::Take(head, meta, frozen) => {

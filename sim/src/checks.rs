@@ -39,6 +39,8 @@ pub struct Checks {
     lineage: Lineage,
     /// I8: operations that were committed.
     operations: BTreeSet<u32>,
+    /// The last operation carried out of each client that waits for no answer.
+    bursts: BTreeMap<u32, u32>,
     /// I8: where each command of a session ran.
     ran: BTreeMap<(u64, u64), (Index, u16)>,
     /// I7: what must show in reads by a round.
@@ -560,6 +562,14 @@ impl Checks {
                 format!("I8: operation {operation} is committed again at {index}")
             });
         }
+    }
+
+    /// I8: what one client has asked for, without waiting for answers, is carried out in the order in which it did.
+    pub fn keeps_order(&mut self, index: Index, burst: u32, operation: u32) {
+        let before = self.bursts.insert(burst, operation);
+        self.require(before < Some(operation), || {
+            format!("I8: operation {operation} is carried out at {index}, behind {before:?} of the same client")
+        });
     }
 
     /// A snapshot is put in place: it must stand for what was committed.

@@ -1,12 +1,13 @@
 //! Clients: each asks one thing at a time and writes down what it was told. And how a process serves
 //! them.
 use crate::fault::Moment;
-use crate::machine::{Arrival, Origin};
+use crate::machine::{Arrival, Group, Origin};
 use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use crate::spelling::{self, Spelling};
 use crate::world::{Event, World};
-use quorumwire_control::{Input, Role};
-use quorumwire_group::{Gate, Submitted};
+use bytes::{Bytes, BytesMut};
+use quorumwire_control::Ticket;
+use quorumwire_group::{Gate, Reader, Submitted};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::{Command, Exptime, Key, Written};
 use quorumwire_linearizability::history::{Answer, Operation};
@@ -18,14 +19,18 @@ const KEYS_LAST: Nanos = 30 * SECOND;
 const PATIENCE: Nanos = 700 * MILLISECOND;
 /// Of three operations one is asked for in each protocol's words.
 const SPELLINGS: [Spelling; 3] = [Spelling::Classic, Spelling::Meta, Spelling::Redis];
+/// Stands for all clients that do not wait for one answer before they ask again.
+pub const MANY: u16 = u16::MAX;
 /// The operation of commands whose client does not wait.
 pub const NOBODY: u32 = u32::MAX;
 
 /// One operation, as its client knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// Who.
+    /// Who; [`MANY`]: one of those that do not wait for one answer before they ask again.
     pub client: u16,
+    /// Of these: which one.
+    pub burst: u32,
     /// Of which key.
     pub key: u32,
     /// What.
@@ -61,7 +66,7 @@ pub struct Client {
     /// Whom it asks.
     asks: usize,
     /// What it waits for.
-    waits_for: Option<u32>,
+    pub waits_for: Option<u32>,
     /// The last value it saw: key, value, and the number that goes with it.
     saw: Option<(u32, u64, u64)>,
 }
@@ -87,6 +92,7 @@ impl World {
         let spelling = self.random.pick(&SPELLINGS).unwrap_or(Spelling::Classic);
         self.asked.push(Asked {
             client: number,
+            burst: 0,
             key,
             operation,
             spelling,
@@ -138,6 +144,14 @@ impl World {
         };
         let number = asked.client;
         let place = usize::from(number);
+        if number == MANY {
+            match told {
+                Told::Done(answer, _) => asked.outcome = Some((now, answer)),
+                Told::NotDone(_) => asked.withdrawn = true,
+                Told::Unknown => {}
+            }
+            return;
+        }
         if self.clients[place].waits_for != Some(operation) {
             return; // it has gone on
         }
@@ -148,11 +162,13 @@ impl World {
                 if let Some(outcome) = spelling::outcome(asked, answer) {
                     self.counts.see(outcome);
                 }
+                // The answer of a forwarded Redis read has no number for a cas.
                 let value = match (asked.operation, answer) {
                     (Operation::Get, Answer::Value(Some(value))) => Some(value),
                     _ => None,
                 };
-                self.clients[place].saw = value.map(|value| (asked.key, value, unique));
+                let saw = value.filter(|_| unique > 0);
+                self.clients[place].saw = saw.map(|value| (asked.key, value, unique));
             }
             Told::NotDone(leader) => {
                 asked.withdrawn = true;
@@ -173,7 +189,8 @@ impl World {
         self.queue.set(now + think, Event::Client(number));
     }
 
-    fn answer(&mut self, place: usize, operation: u32, told: Told) {
+    /// Sends a client what it is told.
+    pub fn answer(&mut self, place: usize, operation: u32, told: Told) {
         if operation == NOBODY {
             return;
         }
@@ -190,18 +207,18 @@ impl World {
         let Some(asked) = self.asked.get(operation as usize).copied() else {
             return;
         };
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
-        if process.group.replica.role() != Role::Leader || process.group.is_full {
-            return self.refuse(place, operation);
+        let goes_on_here = self.drive(place, |group| {
+            group.leads() || (asked.operation != Operation::Get && group.waits_since_fast_term())
+        });
+        match goes_on_here {
+            None => return,
+            Some(true) => {}
+            Some(false) => return self.pass_on(place, operation),
         }
         if asked.operation == Operation::Get {
             return self.serve_read(place, operation);
         }
-        let key = format!("key{}", asked.key);
-        let mut command = bytes::BytesMut::new();
-        spelling::encode(&asked, &key, operation, &mut command);
+        let command = self.command_of(operation);
         let submitted = self.drive(place, |group| {
             group.write(Origin::Operation(operation), command.len(), |buffer| {
                 buffer.extend_from_slice(&command);
@@ -215,6 +232,15 @@ impl World {
             }
             Some(Submitted::Refused(_)) | None => self.refuse(place, operation),
         }
+    }
+
+    /// What stands in the log for this write.
+    #[must_use]
+    pub fn command_of(&self, operation: u32) -> Bytes {
+        let asked = &self.asked[operation as usize];
+        let mut command = BytesMut::new();
+        spelling::encode(asked, &format!("key{}", asked.key), operation, &mut command);
+        command.freeze()
     }
 
     /// A client that does not wait for answers sends this many commands.
@@ -291,20 +317,27 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        let ticket = process.ticket();
-        process.asked.insert(ticket, (must_apply, operation));
+        let ticket = Ticket(process.group.tickets_given() + 1);
         self.checks.asks_read(peer, ticket);
-        self.step(place, Input::Read(ticket));
+        let given = self.drive(place, |group| {
+            group.ask_round(must_apply, Reader::Here(operation))
+        });
+        debug_assert_eq!(given, Some(ticket));
     }
 
     /// What the store is asked for this read.
-    fn query_of(&self, operation: u32) -> Vec<u8> {
+    #[must_use]
+    pub fn query_of(&self, operation: u32) -> Vec<u8> {
         let asked = &self.asked[operation as usize];
         spelling::query(asked, &format!("key{}", asked.key), operation)
     }
 
     /// A read may be answered once this is applied.
-    pub fn read_granted(&mut self, place: usize, operation: u32, index: Index) {
+    pub fn read_granted(&mut self, place: usize, reader: Reader<u32>, index: Index) {
+        let operation = match reader {
+            Reader::Here(operation) => operation,
+            Reader::Follower(read) => return self.follower_read_granted(place, read, index),
+        };
         let query = self.query_of(operation);
         let gate = self.drive(place, |group| group.gate_granted(index, true, &query));
         if let Some(gate) = gate {
@@ -323,7 +356,7 @@ impl World {
                 if index == process.group.clock.barrier {
                     self.counts.see("read of what the clock is past the end of");
                 }
-                process.waiting.push((index, operation));
+                process.group.wait_for(index, Reader::Here(operation));
             }
             Gate::Overdue => {
                 self.counts.see("read of what stands still");
@@ -358,11 +391,12 @@ impl World {
         let Some(process) = &mut self.machines[place].process else {
             return;
         };
-        if process.waiting.is_empty() {
-            return;
+        for (index, reader) in process.group.take_ready() {
+            self.read_granted(place, reader, index);
         }
-        for (index, operation) in std::mem::take(&mut process.waiting) {
-            self.read_granted(place, operation, index);
+        for operation in self.drive(place, Group::take_overdue).unwrap_or_default() {
+            self.counts.see("read of what stands still");
+            self.refuse(place, operation);
         }
     }
 
@@ -381,6 +415,7 @@ impl World {
         match origin {
             Origin::Operation(operation) => self.tell(place, operation, fate),
             Origin::Plane(..) => self.tell_plane_client(place, origin, (index, payload), fate),
+            Origin::Follower(from) => self.tell_follower(place, from, fate),
         }
     }
 

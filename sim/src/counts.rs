@@ -1,5 +1,5 @@
 //! What a run has reached: faults by class, operations, and whatever else must not be zero.
-use crate::fault::{CLASSES, Class};
+use crate::fault::{ByClass, Class};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Planes must be left after each number of entries below this.
@@ -11,7 +11,7 @@ pub const UNDECIDED: &str = "history not decided";
 /// Counted over one run, or added up over many.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    faults: [u64; CLASSES.len()],
+    faults: ByClass,
     /// After which numbers of entries a plane was left.
     left_after: BTreeSet<u64>,
     /// Outcomes by name.
@@ -41,13 +41,13 @@ pub struct Counts {
 impl Counts {
     /// A fault of this class has met something.
     pub const fn hit(&mut self, class: Class) {
-        self.faults[class as usize] += 1;
+        self.faults.0[class as usize] += 1;
     }
 
     /// How often a class was hit.
     #[must_use]
     pub const fn hits(&self, class: Class) -> u64 {
-        self.faults[class as usize]
+        self.faults.0[class as usize]
     }
 
     /// A plane was left that had moved so many entries.
@@ -68,7 +68,7 @@ impl Counts {
     /// All faults.
     #[must_use]
     pub fn faults(&self) -> u64 {
-        self.faults.iter().sum()
+        self.faults.0.iter().sum()
     }
 
     /// Something was reached.
@@ -85,7 +85,7 @@ impl Counts {
 
     /// Adds another run's.
     pub fn add(&mut self, other: &Self) {
-        for (mine, others) in self.faults.iter_mut().zip(other.faults) {
+        for (mine, others) in self.faults.0.iter_mut().zip(other.faults.0) {
             *mine += others;
         }
         self.left_after.extend(&other.left_after);

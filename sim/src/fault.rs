@@ -36,12 +36,13 @@ pub enum Class {
     F25PlaneBreaks,
     F26OldTerm,
     F28Leaves,
+    F29Returns,
     F30RingFull,
     F30Overload,
 }
 
 /// All classes.
-pub const CLASSES: [Class; 32] = [
+pub const CLASSES: [Class; 33] = [
     Class::F1Loss,
     Class::F2Repeat,
     Class::F3Late,
@@ -72,9 +73,20 @@ pub const CLASSES: [Class; 32] = [
     Class::F25PlaneBreaks,
     Class::F26OldTerm,
     Class::F28Leaves,
+    Class::F29Returns,
     Class::F30RingFull,
     Class::F30Overload,
 ];
+
+/// A number for each class.
+#[derive(Clone, Copy, Debug)]
+pub struct ByClass(pub [u64; CLASSES.len()]);
+
+impl Default for ByClass {
+    fn default() -> Self {
+        Self([0; CLASSES.len()])
+    }
+}
 
 impl Class {
     /// Its number and a few words.
@@ -111,6 +123,7 @@ impl Class {
             Self::F25PlaneBreaks => "F25 a plane breaks, or is reset",
             Self::F26OldTerm => "F26 datagrams of old terms",
             Self::F28Leaves => "F28 a plane left at any index",
+            Self::F29Returns => "F29 leadership goes away and comes back",
             Self::F30RingFull => "F30 ring or window full",
             Self::F30Overload => "F30 overload",
         }
@@ -208,6 +221,11 @@ pub enum Kind {
         seconds: i32,
     },
     Members(Change),
+    /// Leadership goes to another one, and comes back. Meanwhile what one follower has sent to the leader before is on
+    /// its way: so many requests of one client, and then as many more to whoever leads then.
+    Returns {
+        requests: u8,
+    },
     /// A snapshot is taken now.
     Snapshot,
     Overload {

@@ -12,7 +12,7 @@ use crate::state::State;
 use quorumwire_control::{
     Config, Entry, HardState, Message, Now, Peer, Promise, Replica, SnapshotMeta, Stored, Ticket,
 };
-use quorumwire_group::PlaneClient;
+use quorumwire_group::{Asker, Follower, PassedOn, PlaneClient};
 use quorumwire_interfaces::{
     Frozen, GroupId, Incarnation, Index, Lineage, LogTime, ReplicaId, Term,
 };
@@ -134,6 +134,8 @@ pub enum Arrival {
     Down(Peer),
     /// A message of another replica.
     Message(Peer, Message),
+    /// What another replica says about a request that was passed on.
+    PassedOn(Peer, PassedOn),
     /// A client's operation, by number.
     Request(u32),
     /// Commands of a client that does not wait for answers.
@@ -178,12 +180,25 @@ pub enum Origin {
     Operation(u32),
     /// To a client that asked a plane: its address, session and sequence.
     Plane(PlaneClient),
+    /// To the replica that passed it on.
+    Follower(Follower),
 }
 
 impl From<PlaneClient> for Origin {
     fn from(client: PlaneClient) -> Self {
         Self::Plane(client)
     }
+}
+
+impl From<Follower> for Origin {
+    fn from(follower: Follower) -> Self {
+        Self::Follower(follower)
+    }
+}
+
+impl Asker for Origin {
+    /// The operation.
+    type Reader = u32;
 }
 
 /// A process: everything that is gone when it stops.
@@ -204,14 +219,8 @@ pub struct Process {
     pub taking: bool,
     /// The last one failed: when another is taken, whatever was applied since.
     pub snapshot_retry_at: Option<Nanos>,
-    /// Reads that wait for a round.
-    pub asked: BTreeMap<Ticket, (Index, u32)>,
-    /// Reads that wait to be applied up to an index.
-    pub waiting: Vec<(Index, u32)>,
     /// A removal of a member that it was asked for and that is not done yet.
     pub removal: Option<Ticket>,
-    /// The number of the next question to the replica.
-    pub next_ticket: u64,
     /// When it last tried to hand leadership over because its disk is full.
     pub handed_over_full_at: Option<Nanos>,
     /// What the checks last saw of it.
@@ -391,6 +400,9 @@ impl Machine {
             plane
         });
         group.store.inner_mut().is_older = is_older;
+        // Numbers begin anew: what tells the requests of two processes apart is the process.
+        group.forwards.begin(u64::from(self.run) + 1, 0);
+        group.peers.quiet_after = Duration::from_nanos(settings.election_timeout);
         group.applied = applied;
         group.log_time = log_time;
         group.committed = group.replica.commit_index();
@@ -660,10 +672,7 @@ impl Process {
             pieces_until: 0,
             taking: false,
             snapshot_retry_at: None,
-            asked: BTreeMap::new(),
-            waiting: Vec::new(),
             removal: None,
-            next_ticket: 0,
             handed_over_full_at: None,
             seen: Seen::default(),
         }

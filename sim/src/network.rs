@@ -6,6 +6,7 @@ use crate::queue::{MICROSECOND, Nanos};
 use crate::random::Random;
 use bytes::{Bytes, BytesMut};
 use quorumwire_control::{Body, Message, Peer};
+use quorumwire_group::Heard;
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::prost::Message as _;
 use quorumwire_wire::{FRAME_HEADER_BYTES, FrameHeader, RECORD_HEADER_BYTES, encode_frame};
@@ -15,6 +16,15 @@ const UNDER_WAY_MAX: usize = 20_000;
 /// One message in so many travels as the bytes it is in the product.
 const AS_BYTES_ONE_IN: u64 = 32;
 
+/// What one replica says to another one.
+#[derive(Clone)]
+pub enum Saying {
+    /// Its consensus does.
+    Consensus(Message),
+    /// About a request that was passed on.
+    PassedOn(Box<PeerMessage>, Bytes),
+}
+
 /// A message under way.
 pub struct Envelope {
     /// Who sent it, in which life.
@@ -22,7 +32,7 @@ pub struct Envelope {
     /// Whom it is for, in which life.
     pub to: Peer,
     /// What it says.
-    pub message: Message,
+    pub message: Saying,
 }
 
 /// A direction between two machines, by place.
@@ -36,6 +46,8 @@ pub struct Network {
     /// Nothing arrives before this.
     clogged_until: Vec<Nanos>,
     connected: Vec<bool>,
+    /// The last arrival of those whose order is kept.
+    kept_upto: Vec<Nanos>,
     /// Since when a connected pair hears nothing in some direction; `Nanos::MAX`: it hears.
     silent_since: Vec<Nanos>,
     under_way: Vec<Option<Envelope>>,
@@ -69,6 +81,7 @@ impl Network {
             cuts: vec![0; size * size],
             clogged_until: vec![0; size * size],
             connected: vec![false; size * size],
+            kept_upto: vec![0; size * size],
             silent_since: vec![Nanos::MAX; size * size],
             under_way: Vec::new(),
             free: Vec::new(),
@@ -175,8 +188,12 @@ impl Network {
         }
         let mut delay = random.between(self.delay.0, self.delay.1);
         let mut again = None;
+        // Consensus lives with worse than a connection does to it. All else counts on what a connection keeps: each message
+        // comes once, behind those before it, or the connection ends.
+        let is_kept = matches!(envelope.message, Saying::PassedOn(..));
         for place in 0..self.weather.len() {
             match self.weather[place].1 {
+                Kind::Loss { .. } | Kind::Repeat { .. } if is_kept => {}
                 Kind::Loss { permille } if random.permille(u64::from(permille)) => {
                     counts.hit(Class::F1Loss);
                     return fate;
@@ -197,7 +214,12 @@ impl Network {
             return fate;
         }
         let clogged_until = self.clogged_until[self.at(link)];
-        let arrives = (now + delay).max(clogged_until);
+        let mut arrives = (now + delay).max(clogged_until);
+        if is_kept {
+            let at = self.at(link);
+            arrives = arrives.max(self.kept_upto[at] + 1);
+            self.kept_upto[at] = arrives;
+        }
         if let Some(later) = again {
             let copy = Envelope {
                 from: envelope.from,
@@ -240,8 +262,7 @@ impl Network {
 
     /// Does something to a message's bytes, as faults ask. False: the receiver could not read it.
     fn spoil(&mut self, envelope: &mut Envelope, random: &mut Random, counts: &mut Counts) -> bool {
-        let has_records =
-            matches!(&envelope.message.body, Body::Append { records, .. } if !records.is_empty());
+        let has_records = is_append_of_records(&envelope.message);
         let wanted = |kind: &Kind| *kind != Kind::CorruptRecords || has_records;
         let Some(place) = self.byte_faults.iter().position(wanted) else {
             return true;
@@ -276,7 +297,8 @@ impl Network {
             }
         };
         counts.hit(class);
-        from_frame(frame.freeze()).is_some()
+        let heard = from_frame(frame.freeze());
+        heard.is_some_and(|(message, attachment)| Heard::from_proto(message, attachment).is_ok())
     }
 }
 
@@ -285,8 +307,20 @@ pub fn notice_delay(random: &mut Random) -> Nanos {
     random.between(20, 500) * MICROSECOND
 }
 
-fn to_frame(message: &Message) -> BytesMut {
-    let (meta, attachment) = message.to_proto(GROUP);
+fn is_append_of_records(message: &Saying) -> bool {
+    let Saying::Consensus(message) = message else {
+        return false;
+    };
+    matches!(&message.body, Body::Append { records, .. } if !records.is_empty())
+}
+
+fn to_frame(message: &Saying) -> BytesMut {
+    let (meta, attachment) = match message {
+        Saying::Consensus(message) => message.to_proto(GROUP),
+        Saying::PassedOn(message, attachment) => {
+            (PeerMessage::clone(message), vec![attachment.clone()])
+        }
+    };
     let mut frame = BytesMut::new();
     encode_frame(&mut frame, &meta, &attachment);
     for piece in attachment {
@@ -295,18 +329,24 @@ fn to_frame(message: &Message) -> BytesMut {
     frame
 }
 
-fn from_frame(mut frame: Bytes) -> Option<Message> {
+fn from_frame(mut frame: Bytes) -> Option<(PeerMessage, Bytes)> {
     let header = FrameHeader::decode(&frame).ok()??;
     if frame.len() < header.frame_bytes() || frame.len() < FRAME_HEADER_BYTES {
         return None;
     }
     let (meta, attachment) = header.open(frame.split_to(header.frame_bytes())).ok()?;
-    let message = PeerMessage::decode(meta).ok()?;
-    Message::from_proto(message, attachment).ok()
+    Some((PeerMessage::decode(meta).ok()?, attachment))
 }
 
-fn survives_as_bytes(message: &Message) -> bool {
-    let Some(back) = from_frame(to_frame(message).freeze()) else {
+fn survives_as_bytes(message: &Saying) -> bool {
+    let Some((meta, attachment)) = from_frame(to_frame(message).freeze()) else {
+        return false;
+    };
+    let message = match message {
+        Saying::PassedOn(sent, attached) => return meta == **sent && attachment == *attached,
+        Saying::Consensus(message) => message,
+    };
+    let Ok(back) = Message::from_proto(meta, attachment) else {
         return false;
     };
     match (&message.body, &back.body) {
@@ -322,8 +362,9 @@ fn survives_as_bytes(message: &Message) -> bool {
 }
 
 /// Flips a bit within some record, so that its own checksum no longer fits.
-fn spoil_records(message: &mut Message, random: &mut Random) {
-    if let Body::Append { records, .. } = &mut message.body
+fn spoil_records(message: &mut Saying, random: &mut Random) {
+    if let Saying::Consensus(message) = message
+        && let Body::Append { records, .. } = &mut message.body
         && let Some(block) = records.first_mut()
         && block.len() >= RECORD_HEADER_BYTES
     {

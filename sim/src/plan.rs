@@ -20,6 +20,10 @@ const OLDER: u64 = 0x0000_1de5;
 const OLDER_RUNS_MAX: u64 = 16;
 /// Likewise whose clocks drift as far as they may.
 const AT_BOUND: u64 = 0x0b0a_d21f;
+/// Likewise whether followers pass requests on.
+const FORWARDS: u64 = 0x0f0a_0a4d;
+/// In so many of a thousand seeds they do; else they refuse.
+const FORWARDS_PERMILLE: u64 = 700;
 /// Sets faults of later invention apart likewise.
 const APART: u64 = 0x00fa_0175;
 /// Where one voter begins: so many wishes to add one, for each that is to be added. Some come too early.
@@ -28,6 +32,8 @@ const ADDED_PER_VOTER: u64 = 4;
 const REMOVALS: u64 = 60;
 /// Where clocks drift within their bound: how often a time daemon changes the speed of one.
 const SLEWS: u64 = 40;
+/// Where followers pass requests on: how often leadership goes away and comes back.
+const RETURNS: u64 = 30;
 /// By how much a clock may be fast or slow, parts per million: as far as Linux lets time daemons go. The default of
 /// `clock-drift-ppm` is twice as much, for a fast clock beside a slow one.
 pub const DRIFT_BOUND_PPM: u64 = 100_000;
@@ -185,6 +191,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Followers pass on what clients ask of them.
+    #[must_use]
+    pub fn forwards(&self) -> bool {
+        Random::new(mix(self.seed ^ FORWARDS)).permille(FORWARDS_PERMILLE)
+    }
+
     /// The clocks drift as far as they may by default, and not further.
     #[must_use]
     pub const fn clocks_are_at_bound(&self) -> bool {
@@ -380,10 +392,10 @@ fn drift_ppm(seed: u64, chosen_ppm: u64) -> u64 {
 /// Faults by a chance of their own: the others do not depend on them.
 fn faults_apart(settings: &Settings, faults: &mut Vec<Fault>) {
     let random = &mut Random::new(mix(settings.seed ^ APART));
-    let mut add = |at, what, random: &mut Random| {
+    let mut add = |(at, lasts), what, random: &mut Random| {
         faults.push(Fault {
             at,
-            lasts: 0,
+            lasts,
             what,
             luck: random.next(),
         });
@@ -391,7 +403,7 @@ fn faults_apart(settings: &Settings, faults: &mut Vec<Fault>) {
     if settings.shape == ClusterShape::BeginsAlone {
         for _ in 0..ADDED_PER_VOTER * u64::from(settings.voters) {
             let at = random.between(CALM_START / 8, CALM_START);
-            add(at, Kind::Members(Change::AddVoter), random);
+            add((at, 0), Kind::Members(Change::AddVoter), random);
         }
     }
     if settings.shape.voters_min() == 1 {
@@ -400,20 +412,29 @@ fn faults_apart(settings: &Settings, faults: &mut Vec<Fault>) {
             let change = random
                 .pick(&[Change::RemoveLeader, Change::Remove, Change::Return])
                 .unwrap_or(Change::Remove);
-            add(at, Kind::Members(change), random);
+            add((at, 0), Kind::Members(change), random);
         }
     }
     if settings.clocks_are_sound && settings.drift_ppm_max > 0 {
         for _ in 0..SLEWS {
             let at = random.below(TROUBLE - SECOND);
             let permille = i16::try_from(random.below(2_001)).unwrap_or(0) - 1_000;
-            add(at, Kind::SlewClock { permille }, random);
+            add((at, 0), Kind::SlewClock { permille }, random);
+        }
+    }
+    if settings.forwards() {
+        for _ in 0..RETURNS {
+            let at = random.between(CALM_START, TROUBLE - SECOND);
+            let requests = u8::try_from(random.between(1, 12)).unwrap_or(1);
+            // Half of an election timeout, so that the follower still waits when leadership is back; or somewhat more.
+            let lasts = random.between(1, settings.election_timeout.min(FAULT_TIMEOUT_MAX));
+            add((at, lasts), Kind::Returns { requests }, random);
         }
     }
     if random.permille(MOVING_PERMILLE) {
         for _ in 0..MOVES {
             let at = random.between(CALM_START, TROUBLE - SECOND);
-            add(at, Kind::Members(Change::Move), random);
+            add((at, 0), Kind::Members(Change::Move), random);
         }
     }
 }

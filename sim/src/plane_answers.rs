@@ -39,6 +39,7 @@ impl World {
     pub fn refuse_submission(&mut self, place: usize, origin: Origin) {
         match origin {
             Origin::Operation(operation) => self.refuse(place, operation),
+            Origin::Follower(from) => self.tell_follower(place, from, Fate::NotDone),
             Origin::Plane(..) => {
                 self.refuse_plane_client(place, origin, Index(0), Reason::NotCommitted);
             }

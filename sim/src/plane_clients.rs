@@ -140,6 +140,7 @@ impl World {
         self.counts.operations += 1;
         self.asked.push(Asked {
             client: CLIENTS_NUMBERED_FROM + number,
+            burst: 0,
             key,
             operation,
             spelling: Spelling::Classic,

@@ -1,6 +1,6 @@
 //! What many seeds have shown, for people and for programs.
 use crate::counts::{Counts, UNDECIDED};
-use crate::fault::{CLASSES, MOMENTS};
+use crate::fault::{ByClass, CLASSES, MOMENTS};
 use crate::plan::Plan;
 use crate::plane_turn::left_word;
 use crate::queue::{Nanos, SECOND};
@@ -45,8 +45,13 @@ const OUTCOMES: &[&str] = &[
     "one voter left, or first",
     "only voter started",
     "own pause noticed",
+    "passed on, outcome unknown",
     "read by a round",
     "read by a round, clocks as they like",
+    "read of a follower answered",
+    "read passed on",
+    "read passed on anew",
+    "refused by the leader it was passed on to",
     "repeated, answered from the session",
     "request forged",
     "request forwarded by a plane",
@@ -63,6 +68,9 @@ const OUTCOMES: &[&str] = &[
     "a tick with the wall clock",
     "a tick without the wall clock",
     "time awaited",
+    "waited for too long",
+    "write passed on",
+    "write sent before others led",
 ];
 
 /// Added up over seeds.
@@ -74,7 +82,7 @@ pub struct Report {
     undecided: Vec<u64>,
     counts: Counts,
     /// Seeds in which each class was hit.
-    hit_in: [u64; CLASSES.len()],
+    hit_in: ByClass,
     simulated: Nanos,
     took: u64,
     healed_max: (Nanos, u64),
@@ -96,7 +104,7 @@ impl Report {
         }
         self.counts.add(&verdict.counts);
         for (place, class) in CLASSES.iter().enumerate() {
-            self.hit_in[place] += u64::from(verdict.counts.hits(*class) > 0);
+            self.hit_in.0[place] += u64::from(verdict.counts.hits(*class) > 0);
         }
         self.simulated += verdict.simulated;
         self.took += verdict.took;
@@ -121,7 +129,7 @@ impl Report {
     pub fn hardly_hit(&self) -> Vec<&'static str> {
         let missing = CLASSES
             .iter()
-            .zip(self.hit_in)
+            .zip(self.hit_in.0)
             .filter(|(_, seeds)| *seeds == 0 || seeds * 100 < self.seeds);
         missing.map(|(class, _)| class.name()).collect()
     }
@@ -159,7 +167,7 @@ impl Report {
     /// For programs.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
-        let classes = CLASSES.iter().zip(self.hit_in);
+        let classes = CLASSES.iter().zip(self.hit_in.0);
         let faults: serde_json::Map<_, _> = classes
             .map(|(class, seeds)| {
                 let hits = self.counts.hits(*class);
@@ -193,7 +201,7 @@ impl Report {
         let mut text = String::new();
         let seeds = self.seeds.max(1);
         let _ = writeln!(text, "\n{:<32} {:>12} {:>8}", "faults", "hits", "% seeds");
-        for (class, in_seeds) in CLASSES.iter().zip(self.hit_in) {
+        for (class, in_seeds) in CLASSES.iter().zip(self.hit_in.0) {
             let (hits, part) = (self.counts.hits(*class), in_seeds * 100 / seeds);
             let _ = writeln!(text, "{:<32} {hits:>12} {part:>8}", class.name());
         }

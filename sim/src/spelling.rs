@@ -227,7 +227,10 @@ pub fn read(
         }
         Spelling::Redis => {
             redis_query(store, &parsed(&text), &mut reply);
-            redis_value(&reply, redis_version(store, key))
+            redis_version(store, key).and_then(|version| {
+                let value = redis_value(&reply)?;
+                (value.is_some() == (version != 0)).then_some((value, version))
+            })
         }
     };
     told.ok_or_else(|| reply.escape_ascii().to_string())
@@ -277,18 +280,28 @@ fn meta_value(reply: &[u8], id: u32) -> Option<(Option<u64>, u64)> {
     is_whole.then_some((Some(rest.parse().ok()?), unique))
 }
 
-fn redis_value(reply: &[u8], version: Option<u64>) -> Option<(Option<u64>, u64)> {
-    let version = version?;
+#[allow(clippy::option_option)] // an answer that makes no sense; that there is nothing
+fn redis_value(reply: &[u8]) -> Option<Option<u64>> {
     if reply == b"$-1\r\n" {
-        return (version == 0).then_some((None, 0));
+        return Some(None);
     }
     let reply = std::str::from_utf8(reply).ok()?;
     let (bytes, rest) = reply
         .strip_prefix('$')?
         .strip_suffix("\r\n")?
         .split_once("\r\n")?;
-    let is_whole = version != 0 && bytes.parse() == Ok(rest.len());
-    is_whole.then_some((Some(rest.parse().ok()?), version))
+    (bytes.parse() == Ok(rest.len())).then_some(Some(rest.parse().ok()?))
+}
+
+/// What a leader has answered to a read that was passed on: the value, and the number for a cas, or 0 where the answer
+/// has none.
+#[must_use]
+pub fn value_of(asked: &Asked, key: &str, id: u32, reply: &[u8]) -> Option<(Option<u64>, u64)> {
+    match asked.spelling {
+        Spelling::Classic => classic_value(reply, key),
+        Spelling::Meta => meta_value(reply, id),
+        Spelling::Redis => redis_value(reply).map(|value| (value, 0)),
+    }
 }
 
 /// What a store has answered to a write, as the judge of histories understands it.

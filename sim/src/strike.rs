@@ -75,6 +75,7 @@ impl World {
                 let place = self.leader().unwrap_or(anyone);
                 self.arrive(place, Arrival::Admin(change, luck.next()));
             }
+            Kind::Returns { requests } => self.leadership_goes_away(anyone, requests, fault.lasts),
             Kind::Snapshot => self.arrive(anyone, Arrival::TakeSnapshot),
             Kind::Overload { commands } => {
                 if let Some(place) = self.leader() {

@@ -1,12 +1,14 @@
 //! What a process does with what has arrived: when its group has its turn, and what comes of that.
-use crate::clients::Fate;
+use crate::clients::{Fate, MANY};
 use crate::fault::Moment;
+use crate::forwarding::note_heard;
 use crate::machine::{Arrival, Group, Origin, Process, SnapshotJob};
+use crate::network::Saying;
 use crate::queue::MILLISECOND;
 use crate::spelling::value_stored;
 use crate::world::{Event, World};
 use quorumwire_control::{Body, Entry, Input, Output, Role};
-use quorumwire_group::Applied;
+use quorumwire_group::{Applied, Connected};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
 use quorumwire_wire::{Membership, RecordKind};
@@ -65,14 +67,26 @@ impl World {
                 Arrival::Up(peer, promise) => {
                     let id = peer.id;
                     let has_plane = self.machines[usize::from(id.0)].has_plane;
-                    self.step(place, Input::PeerUp(peer, promise));
+                    self.drive(place, |group| {
+                        let connected = Connected {
+                            peer,
+                            heard: group.now,
+                            ..Connected::default()
+                        };
+                        group.peers.connected.insert(id, connected);
+                        group.step(Input::PeerUp(peer, promise));
+                    });
                     self.step(place, Input::PlanePeer { id, has_plane });
                 }
                 Arrival::Look => {}
-                Arrival::Down(peer) => self.step(place, Input::PeerDown(peer)),
+                Arrival::Down(peer) => self.peer_is_gone(place, peer),
                 Arrival::Message(from, message) => {
-                    self.step(place, Input::Message { from, message });
+                    self.drive(place, |group| {
+                        note_heard(group, from);
+                        group.step(Input::Message { from, message });
+                    });
                 }
+                Arrival::PassedOn(from, message) => self.take_passed_on(place, from, message),
                 Arrival::Request(_)
                 | Arrival::Flood(_)
                 | Arrival::Admin(..)
@@ -104,7 +118,8 @@ impl World {
                 | Arrival::Look
                 | Arrival::Up(..)
                 | Arrival::Down(_)
-                | Arrival::Message(..) => {}
+                | Arrival::Message(..)
+                | Arrival::PassedOn(..) => {}
             }
         }
         self.submit_to_plane(place);
@@ -161,6 +176,7 @@ impl World {
 
     /// Has the replica say what it wants, and does it, until it wants nothing more.
     pub fn carry_out_all(&mut self, place: usize) {
+        self.carry_out_effects(place);
         self.flush(place);
         loop {
             let Some(process) = &mut self.machines[place].process else {
@@ -175,6 +191,7 @@ impl World {
             );
             for output in outputs.drain(..) {
                 self.carry_out(place, output);
+                self.carry_out_effects(place);
                 if self.machines[place].process.is_none() {
                     break; // it died between two outputs
                 }
@@ -242,23 +259,25 @@ impl World {
                 if let Body::Engaged { engaged: true, .. } = message.body {
                     self.counts.see("straggler joined");
                 }
-                self.send(place, to, message);
+                self.send(place, to, Saying::Consensus(message));
             }
             Output::Committed(upto) => {
                 process.group.committed = process.group.committed.max(upto);
                 self.apply(place);
             }
             Output::Read(ticket, index) => {
-                if let Some((must_apply, operation)) = process.asked.remove(&ticket) {
-                    self.read_granted(place, operation, index.max(must_apply));
+                if let Some((index, reader)) = process.group.take_granted(ticket, index) {
+                    self.read_granted(place, reader, index);
                 }
             }
-            Output::Refused(ticket, _) => {
-                if let Some((_, operation)) = process.asked.remove(&ticket) {
-                    self.refuse(place, operation);
-                } else {
-                    process.removal.take_if(|asked| *asked == ticket);
-                    self.counts.see("request refused");
+            Output::Refused(ticket, refusal) => {
+                match process.group.take_ungranted(ticket, &refusal) {
+                    Some(Some(operation)) => self.refuse(place, operation),
+                    Some(None) => self.counts.see("read of a follower without its round"),
+                    None => {
+                        process.removal.take_if(|asked| *asked == ticket);
+                        self.counts.see("request refused");
+                    }
                 }
             }
             Output::Done(ticket) => {
@@ -268,8 +287,8 @@ impl World {
             Output::RoleChanged(change) => {
                 if change.role == Role::Leader {
                     self.counts.see("elected");
-                    self.drive(place, Group::begin_term);
                 }
+                self.role_changed(place, &change);
             }
             Output::Truncated(_) => self.counts.see("log cut"),
             Output::OtherLineage { from, lineage } => {
@@ -425,6 +444,10 @@ impl World {
             RecordKind::Command => {
                 if let Some(operation) = operation_of(payload) {
                     self.checks.carries_out(index, operation, first);
+                    let asked = self.asked.get((operation as usize).wrapping_sub(1));
+                    if let Some(asked) = asked.filter(|it| first && it.client == MANY) {
+                        self.checks.keeps_order(index, asked.burst, operation);
+                    }
                 }
                 if first {
                     self.note_life(place, payload);
@@ -459,6 +482,7 @@ impl World {
             self.counts.see("time awaited");
         }
         self.look_at_a_life(place);
+        self.give_up_late(place);
         let Some(process) = &mut self.machines[place].process else {
             return;
         };

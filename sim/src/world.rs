@@ -9,13 +9,14 @@ use crate::latecomer::Stage;
 use crate::lives::Lives;
 use crate::machine::{Arrival, Machine, Start};
 use crate::moves::Moves;
-use crate::network::{Envelope, Network, notice_delay};
+use crate::network::{Envelope, Network, Saying, notice_delay};
 use crate::plan::{ClusterShape, Plan};
 use crate::plane_clients::PlaneClient;
 use crate::queue::{MILLISECOND, Nanos, Queue, SECOND};
 use crate::random::{Random, mix};
 use crate::sever::SeversWhenRead;
 use quorumwire_control::{Entry, Message, Output, Peer};
+use quorumwire_group::Heard;
 use quorumwire_interfaces::{Index, ReplicaId};
 use std::collections::BTreeSet;
 
@@ -73,6 +74,12 @@ pub enum Event {
     Answer(u32, Told),
     /// What is done to a voter that takes part late goes on.
     Latecomer,
+    /// So many more requests of the client with this number reach a machine.
+    Burst(usize, u32, u8),
+    /// A machine is to lead again.
+    Returns(usize),
+    /// It has led again for a while, or does not.
+    Returned(usize),
 }
 
 /// A fault that waits for its moment.
@@ -126,6 +133,8 @@ pub struct World {
     pub lives: Lives,
     /// Where replicas were found.
     pub moves: Moves,
+    /// Clients that have sent many requests at once.
+    pub bursts: u32,
     /// What was reached.
     pub counts: Counts,
     /// Faults that wait for their moment.
@@ -200,6 +209,7 @@ impl World {
             checks: Checks::default(),
             lives: Lives::default(),
             moves: Moves::default(),
+            bursts: 0,
             counts: Counts::default(),
             armed: Vec::new(),
             cuts: Vec::new(),
@@ -304,6 +314,9 @@ impl World {
             Event::Request(place, operation) => self.arrive(place, Arrival::Request(operation)),
             Event::Answer(operation, told) => self.client_hears(operation, told),
             Event::Latecomer => self.latecomer_goes_on(),
+            Event::Burst(place, burst, requests) => self.burst(place, burst, requests),
+            Event::Returns(place) => self.leadership_comes_back(place),
+            Event::Returned(place) => self.leadership_came_back(place),
         }
     }
 
@@ -331,26 +344,41 @@ impl World {
             return;
         };
         let place = usize::from(to.id.0);
-        self.hash =
-            mix(self.hash ^ (message.term.0 << 16 ^ u64::from(from.id.0) << 8) ^ summary(&message));
+        let summary = match &message {
+            Saying::Consensus(message) => summary(message) ^ message.term.0 << 16,
+            Saying::PassedOn(_, bytes) => 0xc ^ (bytes.len() as u64) << 8,
+        };
+        self.hash = mix(self.hash ^ u64::from(from.id.0) << 8 ^ summary);
         if self.machines[place].peer != to {
             return; // for another life
         }
         if self.loud && self.machines[place].process.is_some() {
-            let line = format!("hears {}: {}", from.id.0, crate::show::message(&message));
+            let said = match &message {
+                Saying::Consensus(message) => crate::show::message(message),
+                Saying::PassedOn(message, _) => format!("{:?}", message.body),
+            };
+            let line = format!("hears {}: {said}", from.id.0);
             self.say(place, &line);
         }
-        self.arrive(place, Arrival::Message(from, message));
+        match message {
+            Saying::Consensus(message) => self.arrive(place, Arrival::Message(from, message)),
+            Saying::PassedOn(message, bytes) => match Heard::from_proto(*message, bytes) {
+                Ok(Heard::PassedOn(it)) => self.arrive(place, Arrival::PassedOn(from, it)),
+                other => panic!("a request passed on is read as {other:?}"),
+            },
+        }
     }
 
     /// A replica says something to another one.
-    pub fn send(&mut self, place: usize, to: Peer, message: Message) {
+    pub fn send(&mut self, place: usize, to: Peer, message: Saying) {
         let other = usize::from(to.id.0);
         let known = self.machines.get(other).is_some_and(|m| m.peer == to);
         if !known || other == place || !self.network.is_connected(place, other) {
             return;
         }
-        if self.loses_first_entry(other, &message) {
+        if let Saying::Consensus(message) = &message
+            && self.loses_first_entry(other, message)
+        {
             return;
         }
         if self.network.is_cut((place, other)) {
@@ -591,5 +619,8 @@ fn number_of(event: Event) -> (u64, u64) {
         Event::Keys(place) => (18, pair(place, 0)),
         Event::PlaneClient(number) => (19, u64::from(number)),
         Event::Latecomer => (20, 0),
+        Event::Burst(place, burst, _) => (21, pair(place, burst)),
+        Event::Returns(place) => (22, pair(place, 0)),
+        Event::Returned(place) => (23, pair(place, 0)),
     }
 }

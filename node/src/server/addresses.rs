@@ -302,7 +302,7 @@ impl Server {
             address = said,
             "a member has moved: the list of members is corrected"
         );
-        let ticket = self.core.next_ticket();
+        let ticket = self.core.group.next_ticket();
         self.waiting.insert(ticket, Waiting::Correction(peer.id));
         let change = MemberChange::Move {
             peer,

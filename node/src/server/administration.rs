@@ -28,12 +28,12 @@ impl Server {
                     reply.send(Err(foreign)).ok(); // gone: whoever asked has stopped waiting
                     return;
                 }
-                let ticket = self.core.next_ticket();
+                let ticket = self.core.group.next_ticket();
                 self.waiting.insert(ticket, Waiting::Plain(reply));
                 self.change_members(ticket, change);
             }
             AdminRequest::Transfer(to, reply) => {
-                let ticket = self.core.next_ticket();
+                let ticket = self.core.group.next_ticket();
                 self.waiting.insert(ticket, Waiting::Plain(reply));
                 self.core.group.step(Input::Transfer(ticket, to));
             }

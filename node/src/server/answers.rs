@@ -1,7 +1,6 @@
 //! What people are told when a request has no answer of the state machine, in the words that all protocols share. What a
 //! program is to make of it, it knows by the reason itself where its protocol has a place for that.
 use quorumwire_interfaces::Reason;
-use quorumwire_wire::peer::ForwardOutcome;
 
 /// Why, for people: what kind of trouble it is, and more about it, if there is more to say.
 const fn words(reason: Reason) -> (&'static str, &'static str) {
@@ -70,32 +69,6 @@ pub fn put_memcached(output: &mut Vec<u8>, reason: Reason, instead: &[u8]) {
     output.extend_from_slice(b"\r\n");
 }
 
-/// What a follower is told that passed the request on: that another leads, it must know at once.
-pub const fn outcome_of(reason: Reason) -> ForwardOutcome {
-    match reason {
-        Reason::NotLeader
-        | Reason::NoLeader
-        | Reason::NotCommitted
-        | Reason::Stopping
-        | Reason::Removed
-        | Reason::DataGone => ForwardOutcome::NotLeader,
-        Reason::Busy => ForwardOutcome::Busy,
-        Reason::DiskFull => ForwardOutcome::DiskFull,
-        Reason::OutcomeUnknown => ForwardOutcome::Unknown,
-        Reason::SequenceTooOld
-        | Reason::AnswerGone
-        | Reason::AnswerTooLong
-        | Reason::NoWayBack
-        | Reason::TooManySessions
-        | Reason::UnknownSession
-        | Reason::Overdue
-        | Reason::PiecesGone
-        | Reason::Malformed
-        | Reason::NotServed
-        | Reason::TooManyKeys => ForwardOutcome::Refused,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,22 +108,6 @@ mod tests {
             b"STORED\r\nSERVER_ERROR not leader: replica 2 leads, at 10.0.0.2:1\r\n\
               SERVER_ERROR already executed; its answer is not kept\r\n"
         );
-    }
-
-    /// What a follower hears without a reason says as much of what was carried out.
-    #[test]
-    fn a_follower_takes_nothing_for_undone_that_may_be_done() {
-        for reason in Reason::ALL {
-            let is_undone = match outcome_of(reason) {
-                ForwardOutcome::NotLeader | ForwardOutcome::Busy | ForwardOutcome::DiskFull => true,
-                ForwardOutcome::Unknown => false,
-                ForwardOutcome::Refused => continue, // it goes by the reason
-                it @ (ForwardOutcome::Done
-                | ForwardOutcome::Repeated
-                | ForwardOutcome::Unspecified) => panic!("{reason:?}: {it:?}"),
-            };
-            assert_eq!(is_undone, reason.executed() == Executed::No, "{reason:?}");
-        }
     }
 
     /// Replicas and clients of the version before read these words, and take all others that begin with `not executed`

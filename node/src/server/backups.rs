@@ -82,9 +82,9 @@ impl Server {
     /// Asks for the read indexes that backups want.
     pub fn ask_read_indexes(&mut self) {
         for reply in std::mem::take(&mut self.snapshots.backups.read_indexes) {
-            let ticket = self.core.next_ticket();
+            let ticket = self.core.group.next_ticket();
             self.waiting.insert(ticket, Waiting::ReadIndex(reply));
-            self.core.read(ticket);
+            self.core.group.ask_read_index(ticket);
         }
     }
 

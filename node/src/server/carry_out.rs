@@ -6,10 +6,10 @@ use super::reads;
 use super::{Server, clock};
 use crate::admin::AdminError;
 use quorumwire_control::{Entry, Input, Output, Refusal, RoleChange, SnapshotMeta, Ticket};
+use quorumwire_group::{self as group, FollowerRead};
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_sessions::{Outcome, SESSION_HEADER_BYTES};
 use quorumwire_wire::RecordKind;
-use quorumwire_wire::peer::ForwardOutcome;
 
 /// Commands applied at once (and those of an entry that it began), and their bytes, so that heartbeats
 /// and clients are not kept waiting by a long backlog. How long they may take together is the budget's business.
@@ -92,8 +92,8 @@ impl Server {
             Output::Engage(engage) => self.core.engage_plane(&engage),
             Output::Disengage(reason) => self.core.disengage_plane(reason),
             Output::PlaneHeartbeat { round } => {
-                let is_awaited = !self.core.asked.is_empty();
                 let group = &mut self.core.group;
+                let is_awaited = group.reads.await_round();
                 group.plane_does(|plane| plane.heartbeat(round, is_awaited));
                 self.core.tell_plane_error();
             }
@@ -260,23 +260,10 @@ impl Server {
                 }
                 self.reply = reply;
             }
-            Origin::Peer(peer, request) => {
-                let outcome = match said {
-                    None => return self.answer_not_executed(proposal.origin),
-                    Some(Said::Answer) => ForwardOutcome::Done,
-                    Some(Said::Repeated) => ForwardOutcome::Repeated,
-                    Some(Said::Refused(why)) => {
-                        return self.core.refuse_forward(peer, request, why);
-                    }
-                };
-                if self.core.must_give_way(peer, self.reply.len()) {
-                    // Not busy: it would be taken for one that changed nothing.
-                    return self.core.refuse_forward(peer, request, Reason::NoWayBack);
-                }
-                let answer = bytes::Bytes::copy_from_slice(&self.reply);
-                self.core
-                    .reply_forward(peer, request, (outcome, None), answer);
-            }
+            Origin::Follower(from) => match said {
+                None => self.answer_not_executed(proposal.origin),
+                Some(said) => self.core.group.answer_follower(from, said, &self.reply),
+            },
             Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
                 let reply = std::mem::take(&mut self.reply);
                 match (said, proposal.origin) {
@@ -298,7 +285,7 @@ impl Server {
 
     /// Nobody can tell any more whether this proposal was or will be executed.
     pub fn fail_proposal(&mut self, proposal: &Proposal) {
-        self.core.counters.outcomes_unknown += 1;
+        self.count_unknown(Reason::OutcomeUnknown);
         self.refuse_origin(proposal.origin, Reason::OutcomeUnknown);
     }
 
@@ -308,99 +295,77 @@ impl Server {
             Origin::Client(..) | Origin::Plane(..) | Origin::Datagram(_) | Origin::Admin(_) => {
                 self.refuse_here(origin, reason);
             }
-            Origin::Peer(peer, request) => self.core.refuse_forward(peer, request, reason),
+            Origin::Follower(from) => self.core.group.refuse_follower(from, reason),
         }
     }
 
     pub(super) fn serve_waiting_reads(&mut self) {
-        self.core.has_late_reads = false;
-        if self.core.waiting_for_apply.is_empty() {
-            return;
-        }
-        let waiting = std::mem::take(&mut self.core.waiting_for_apply);
-        for (index, reader) in waiting {
-            if index > self.core.group.applied {
-                self.core.waiting_for_apply.push((index, reader));
-                continue;
-            }
+        for (index, reader) in self.core.group.take_ready() {
             match reader {
-                Reader::Client(id) => self.clients.attend(id),
-                Reader::Peer(_) => self.answer_peer_read_at(index, reader),
-                Reader::Datagram(id) => self.answer_datagram_at(index, id),
+                group::Reader::Here(Reader::Client(id)) => self.clients.attend(id),
+                group::Reader::Here(Reader::Datagram(id)) => self.answer_datagram_at(index, id),
+                group::Reader::Follower(read) => self.answer_follower_at(index, read),
             }
         }
     }
 
     /// The log's time stands still: reads that wait for it are refused, by themselves.
     pub fn refuse_overdue_reads(&mut self) {
-        if !self.core.group.time_stands_still() {
-            return;
-        }
-        let barrier = self.core.group.clock.barrier;
-        let waiting = std::mem::take(&mut self.core.waiting_for_apply);
-        for (index, reader) in waiting {
+        for reader in self.core.group.take_overdue() {
             match reader {
-                _ if index != barrier => self.core.waiting_for_apply.push((index, reader)),
                 Reader::Client(id) => {
                     if let Some(connection) = self.clients.get(id) {
                         connection.awaited = Index(0); // if it is to wait all the same, it says so anew
                     }
                     self.clients.attend(id); // its gate says so
                 }
-                Reader::Peer(read) => self.core.refuse_overdue(read.from, read.request),
                 Reader::Datagram(id) => self.refuse_datagram(id, Reason::Overdue),
             }
         }
     }
 
-    fn answer_peer_read_at(&mut self, index: Index, reader: Reader) {
+    fn answer_follower_at(&mut self, index: Index, read: FollowerRead) {
         let budget = &mut self.budget;
-        self.core.answer_peer_read_at(budget, index, reader);
+        self.core.answer_follower_at(budget, index, read);
     }
 
     fn grant_read(&mut self, ticket: Ticket, index: Index) {
-        let Some((must_apply, reader)) = self.core.asked.remove(&ticket) else {
+        let Some((index, reader)) = self.core.group.take_granted(ticket, index) else {
             self.answer_read_index(ticket, index);
             return;
         };
-        let index = index.max(must_apply);
         match reader {
-            Reader::Client(id) => {
+            group::Reader::Here(Reader::Client(id)) => {
                 if let Some(connection) = self.clients.get(id) {
                     reads::grant(connection, ticket, index);
                 }
                 self.clients.attend(id);
             }
-            Reader::Peer(_) => self.answer_peer_read_at(index, reader),
-            Reader::Datagram(id) => self.answer_datagram_at(index, id),
+            group::Reader::Here(Reader::Datagram(id)) => self.answer_datagram_at(index, id),
+            group::Reader::Follower(read) => self.answer_follower_at(index, read),
         }
     }
 
     fn refused(&mut self, ticket: Ticket, refusal: Refusal) {
-        match self.core.asked.remove(&ticket) {
-            Some((_, Reader::Client(id))) => {
+        let is_busy = matches!(refusal, Refusal::Busy { .. });
+        match self.core.group.take_ungranted(ticket, &refusal) {
+            Some(Some(Reader::Client(id))) => {
                 if let Some(connection) = self.clients.get(id) {
                     reads::ask_again(connection, ticket);
                 }
-                match refusal {
-                    Refusal::Busy { .. } => self.core.group.stalled = true, // not at once, which would be as much in vain
-                    _ => self.front.attend_later.push(id),
+                if !is_busy {
+                    self.front.attend_later.push(id);
                 }
             }
-            Some((_, Reader::Peer(read))) => {
-                let reason = match refusal {
-                    Refusal::Busy { .. } => Reason::Busy,
-                    _ => Reason::NotLeader,
-                };
-                self.core.refuse_forward(read.from, read.request, reason);
-            }
-            Some((_, Reader::Datagram(id))) => {
-                let why = match refusal {
-                    Refusal::Busy { .. } => Reason::Busy,
-                    _ => self.core.why_stalled(),
+            Some(Some(Reader::Datagram(id))) => {
+                let why = if is_busy {
+                    Reason::Busy
+                } else {
+                    self.core.why_stalled()
                 };
                 self.refuse_datagram(id, why);
             }
+            Some(None) => {} // a follower's
             None => self.answer_admin(ticket, Err(AdminError::Refused(refusal))),
         }
     }
@@ -412,10 +377,9 @@ impl Server {
             leader = change.leader.map(|leader| leader.0),
             "role changed"
         );
-        self.core.role_changed(&change);
-        // Reads are asked anew of whoever leads now. Writes wait as long as the old leader may still find out.
-        self.fail_forwards(|forward| forward.is_read && Some(forward.to.id) != change.leader);
-        self.give_up_left_behind();
+        let patience = self.options.election_timeout;
+        let returned = self.core.group.role_changed(&change, patience);
+        self.take_returned(returned, b"");
         self.clients.attend_all();
     }
 
@@ -464,7 +428,7 @@ enum ToSay {
 fn to_say(origin: Origin, outcome: Outcome) -> ToSay {
     let of_plane = match origin {
         Origin::Plane(..) => true,
-        Origin::Client(..) | Origin::Peer(..) | Origin::Datagram(_) | Origin::Admin(_) => false,
+        Origin::Client(..) | Origin::Follower(_) | Origin::Datagram(_) | Origin::Admin(_) => false,
     };
     match outcome {
         Outcome::Incomplete if of_plane => ToSay::PieceKept,
@@ -482,6 +446,7 @@ mod tests {
     use crate::server::start::tests::Alone;
     use quorumwire_control::Peer;
     use quorumwire_group::PlaneClient;
+    use quorumwire_group::{Follower, RequestId};
     use quorumwire_sessions::Refusal as SessionRefusal;
     use std::io::Read as _;
     use std::net::SocketAddr;
@@ -494,11 +459,10 @@ mod tests {
             let mut alone = Alone::leading();
             let (mut socket, id) = alone.connect();
             let server = &mut alone.server;
-            let ticket = server.core.next_ticket();
+            let reader = group::Reader::Here(Reader::Client(id));
+            let ticket = server.core.group.ask_round(Index(0), reader);
             let connection = server.clients.get(id).unwrap();
             connection.push_read(b"get a", 1, ReadState::Asked(ticket));
-            let reader = Reader::Client(id);
-            server.core.asked.insert(ticket, (Index(0), reader));
             server.refused(ticket, refusal);
             alone.until("it is answered", |server| server.clients.are_idle());
             let mut answer = [0; 5];
@@ -517,7 +481,10 @@ mod tests {
         });
         let servers = [
             Origin::Client(ConnectionId::default(), 1),
-            Origin::Peer(Peer::default(), 1),
+            Origin::Follower(Follower {
+                peer: Peer::default(),
+                id: RequestId::default(),
+            }),
             Origin::Datagram(1),
         ];
         let refused = Outcome::Refused(SessionRefusal::TooOld);

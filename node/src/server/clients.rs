@@ -30,8 +30,9 @@ use self::arrivals::Handshakes;
 use self::askers::Askers;
 use self::linger::Linger;
 use self::memory::{Held, HeldByOne};
-pub use self::slots::{ReadState, Said, Slot, SlotKind};
+pub use self::slots::{ReadState, Slot, SlotKind};
 use self::waits::Wait;
+pub use quorumwire_group::Said;
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.

@@ -32,9 +32,7 @@ pub struct GroupCounters {
     pub get_hits: u64,
     /// `me`.
     pub meta_debug_commands: u64,
-    pub forwarded: u64,
     pub forwarded_here: u64,
-    pub read_indexes_asked: u64,
     pub outcomes_unknown: u64,
     pub entries_applied: u64,
     /// Commands of sessions that had run before.

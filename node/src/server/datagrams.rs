@@ -8,7 +8,7 @@
 use super::Server;
 use super::budget::Purpose;
 use super::clients::Said;
-use super::core::{Core, Origin, REQUEST_TIMEOUT, Reader, Routed};
+use super::core::{Core, Origin, Reader, Routed};
 use super::front::Front;
 use super::meta_reads::MetaRead;
 use super::reads::KEY_WORK;
@@ -16,7 +16,8 @@ use super::{answers, clock, requests};
 use bytes::Bytes;
 use mio::net::UdpSocket;
 use quorumwire_control::Now;
-use quorumwire_group::Gate;
+use quorumwire_group::Reader::{Follower, Here};
+use quorumwire_group::{Gate, REQUEST_TIMEOUT};
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
@@ -284,8 +285,7 @@ impl Server {
             match self.core.group.gate_granted(index, true, &waiting.line) {
                 Gate::Overdue => datagrams.refuse(id, Reason::Overdue, b""),
                 Gate::Wait(index) => {
-                    let reader = Reader::Datagram(id);
-                    self.core.waiting_for_apply.push((index, reader));
+                    (self.core.group).wait_for(index, Here(Reader::Datagram(id)));
                 }
                 Gate::Open | Gate::NoLease | Gate::NotLeader => {
                     if self.budget.may_go_on(Purpose::Datagrams) {
@@ -294,7 +294,7 @@ impl Server {
                         let work_done = self.core.work_done();
                         (self.budget).worked(Purpose::Datagrams, work_done, clock::now);
                     } else {
-                        self.core.answer_later(index, Reader::Datagram(id));
+                        (self.core.group).wait_for_time(index, Here(Reader::Datagram(id)));
                     }
                 }
             }
@@ -319,9 +319,9 @@ impl Server {
         if datagrams.counters.expired == before {
             return;
         }
-        self.core.keep_readers(|reader| match reader {
-            Reader::Datagram(id) => datagrams.waiting.contains_key(id),
-            Reader::Client(_) | Reader::Peer(_) => true,
+        self.core.group.reads.keep(|reader| match reader {
+            Here(Reader::Datagram(id)) => datagrams.waiting.contains_key(id),
+            Here(Reader::Client(_)) | Follower(_) => true,
         });
     }
 }
@@ -450,12 +450,9 @@ fn read(core: &mut Core, datagrams: &mut Datagrams, waiting: Waiting) {
     match core.group.gate(must_apply, true, &line) {
         Gate::Open => answer_read(core, datagrams, id),
         Gate::Overdue => datagrams.refuse(id, Reason::Overdue, b""),
-        Gate::Wait(index) => core.waiting_for_apply.push((index, Reader::Datagram(id))),
+        Gate::Wait(index) => core.group.wait_for(index, Here(Reader::Datagram(id))),
         Gate::NoLease => {
-            let ticket = core.next_ticket();
-            core.asked
-                .insert(ticket, (must_apply, Reader::Datagram(id)));
-            core.read(ticket);
+            (core.group).ask_round(must_apply, Here(Reader::Datagram(id)));
         }
         Gate::NotLeader => datagrams.refuse(id, Reason::NotLeader, b""),
     }

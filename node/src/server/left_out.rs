@@ -38,7 +38,7 @@ impl Core {
     /// Who is connected and knows members of later than this replica does, which is none of them.
     fn left_out_by(&self) -> Option<ReplicaId> {
         let (known, _) = self.group.replica.committed_members();
-        self.peers.left_out_by(known)
+        self.hellos.left_out_by(known)
     }
 
     /// What it is, for people.

@@ -3,8 +3,8 @@
 use super::clock;
 use super::dial::Dial;
 use super::handshakes::TimeBudget;
+use super::hellos::Hellos;
 use super::outbox::Outbox;
-use super::peers::{Peers, QUEUE_BYTES_MAX};
 use super::stream::Stream;
 use crate::descriptors::{LOOKUP_DESCRIPTORS_MAX, Starvation};
 use crate::foreign_text::printable;
@@ -14,6 +14,7 @@ use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
 use quorumwire_control::{Now, Peer, Promise};
+use quorumwire_group::{Peers, QUEUE_BYTES_MAX};
 use quorumwire_interfaces::{Endpoint, Incarnation, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::peer_message::Body;
@@ -273,11 +274,12 @@ impl Links {
             .is_some_and(|link| link.peer == Some(peer))
     }
 
-    /// Shows a group how the connections stand.
-    pub fn show(&self, peers: &mut Peers) {
+    /// Shows a group how the connections stand, and what was said when they began.
+    pub fn show(&self, peers: &mut Peers, hellos: &mut Hellos) {
         peers.quiet_after = self.keepalive * QUIET_KEEPALIVES;
-        peers.newest_members = self.newest_members();
         peers.connected.retain(|id, _| self.up.contains_key(id));
+        hellos.newest_members = self.newest_members();
+        hellos.said.retain(|id, _| self.up.contains_key(id));
         for (id, slot) in &self.up {
             let Some(link) = &self.slots[*slot] else {
                 continue;
@@ -289,9 +291,10 @@ impl Links {
             shown.peer = peer;
             shown.queued_bytes = link.output.len();
             shown.heard = link.last_heard;
-            shown.memcached_address.clone_from(&link.info.client);
-            shown.own_address.clone_from(&link.info.own);
-            shown.has_plane = link.info.plane.is_some();
+            let hello = hellos.said.entry(*id).or_default();
+            hello.memcached_address.clone_from(&link.info.client);
+            hello.own_address.clone_from(&link.info.own);
+            hello.has_plane = link.info.plane.is_some();
         }
     }
 

@@ -75,7 +75,7 @@ impl Server {
             answer.send(Err(error)).ok(); // gone: whoever asked has stopped waiting
             return;
         }
-        let ticket = self.core.next_ticket();
+        let ticket = self.core.group.next_ticket();
         self.waiting.insert(ticket, Waiting::Plain(answer));
         let command = Command::Memory(change);
         match self.core.write_or_limit(Origin::Admin(ticket), &command) {
@@ -131,7 +131,7 @@ impl Server {
             policy: Some(policy),
             for_redis: false,
         };
-        let ticket = core.next_ticket(); // nobody waits for it
+        let ticket = core.group.next_ticket(); // nobody waits for it
         let routed = core.write_or_limit(Origin::Admin(ticket), &Command::Memory(change));
         if matches!(routed, Routed::Pending) {
             option.asked_in = Some(term);

@@ -1,19 +1,44 @@
 //! What comes from other replicas: protocol messages for the replica, and requests that followers
 //! forward.
-use super::clients::{Connection, Said};
-use super::core::{Forward, Origin, REQUEST_TIMEOUT};
+use super::clients::Connection;
+use super::core::{Forward, Origin};
 use super::links::LinkEvent;
-use super::plane::Plane;
 use super::{Server, reads};
 use bytes::Bytes;
-use quorumwire_control::{Input, Message, Peer};
-use quorumwire_interfaces::{Index, Reason, Term};
+use quorumwire_control::{Input, Peer};
+use quorumwire_group::{Effect, Follower, Heard, PassedOn, REQUEST_TIMEOUT, Returned, Said};
+use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::memcached::reply;
 use quorumwire_wire::MemberRole;
+use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::peer::peer_message::Body;
-use quorumwire_wire::peer::{ForwardOutcome, ForwardReply, PeerMessage};
 
 impl Server {
+    /// Does what the group wants done.
+    pub fn carry_out_effects(&mut self) {
+        let core = &mut self.core;
+        for effect in core.group.effects.drain(..) {
+            match effect {
+                Effect::Send {
+                    to,
+                    message,
+                    attachment,
+                } => {
+                    self.links.send(to, &message, &attachment);
+                }
+                Effect::SendKey { to, message } => {
+                    core.counters.term_keys.sent += u64::from(self.links.send_secret(to, &message));
+                }
+            }
+        }
+    }
+
+    /// Shows the group the connections to other replicas, which may have changed.
+    pub fn show_links(&mut self) {
+        let core = &mut self.core;
+        self.links.show(&mut core.group.peers, &mut core.hellos);
+    }
+
     pub fn take_link_events(&mut self) {
         let mut events = std::mem::take(&mut self.link_events);
         for event in events.drain(..) {
@@ -25,7 +50,8 @@ impl Server {
                 }
                 LinkEvent::Down(peer) => {
                     self.core.group.step(Input::PeerDown(peer));
-                    self.fail_forwards(|forward| forward.to == peer);
+                    let returned = self.core.group.give_up_sent_to(peer);
+                    self.take_returned(returned, b"");
                 }
                 LinkEvent::Message {
                     from,
@@ -62,113 +88,66 @@ impl Server {
             self.counters.unknown_group += 1;
             return;
         }
-        let term = Term(message.term);
-        match message.body {
-            Some(Body::Forward(forward)) => {
-                self.core.counters.forwarded_here += 1;
-                let budget = &mut self.budget;
-                self.core
-                    .take_forward(budget, (from, term), forward, attachment);
+        if let Some(Body::FastTermKey(key)) = &message.body {
+            return self.core.take_term_key(from, message.term, key);
+        }
+        match Heard::from_proto(message, attachment) {
+            Ok(Heard::Consensus(message)) => {
+                self.core.group.step(Input::Message { from, message });
             }
-            Some(Body::ForwardSession(forward)) => {
+            Ok(Heard::PassedOn(PassedOn::Request(id, kind, bytes))) => {
                 self.core.counters.forwarded_here += 1;
-                self.core
-                    .take_forward_session(from, term, forward.request, &attachment);
+                let from = Follower { peer: from, id };
+                self.core.take_request(&mut self.budget, from, kind, bytes);
             }
-            Some(Body::FastTermKey(key)) => self.core.take_term_key(from, message.term, &key),
-            Some(Body::ForwardReply(reply)) => self.take_forward_reply(from, &reply, &attachment),
-            Some(_) | None => match Message::from_proto(message, attachment) {
-                Ok(message) => self.core.group.step(Input::Message { from, message }),
-                Err(error) => {
-                    self.core.counters.malformed_messages += 1;
-                    tracing::debug!(replica = from.id.0, %error, "message ignored");
+            Ok(Heard::PassedOn(PassedOn::Reply(id, said, answer))) => {
+                let returned = self.core.group.take_reply(from, id, said);
+                self.take_returned(returned, &answer);
+            }
+            Err(error) => {
+                self.core.counters.malformed_messages += 1;
+                tracing::debug!(replica = from.id.0, %error, "message ignored");
+            }
+        }
+    }
+
+    /// What was passed on has come back: with this answer, or without one.
+    pub fn take_returned(
+        &mut self,
+        returned: impl IntoIterator<Item = Returned<Origin>>,
+        answer: &[u8],
+    ) {
+        for returned in returned {
+            match returned {
+                Returned::Answered(forward, Said::Answer)
+                    if forward.is_read && answer == reply::REPLY_TOO_LARGE =>
+                {
+                    self.read_in_parts(forward.origin, answer);
                 }
-            },
-        }
-    }
-
-    fn take_forward_reply(&mut self, from: Peer, reply: &ForwardReply, answer: &[u8]) {
-        let expected = |forward: &Forward| forward.to == from;
-        if !self.core.forwards.get(&reply.request).is_some_and(expected) {
-            return; // given up earlier
-        }
-        let Some(forward) = self.core.forwards.remove(&reply.request) else {
-            return;
-        };
-        match reply.outcome() {
-            ForwardOutcome::Done if forward.is_read && answer == reply::REPLY_TOO_LARGE => {
-                self.read_in_parts(forward.origin, answer);
-            }
-            ForwardOutcome::Done => self.complete_as(forward.origin, Said::Answer, answer),
-            ForwardOutcome::Repeated => {
-                self.complete_as(forward.origin, Said::Repeated, answer);
-            }
-            ForwardOutcome::Refused => {
-                let reason = Reason::from_code(reply.reason.into());
-                self.core.counters.outcomes_unknown +=
-                    u64::from(reason == Reason::OutcomeUnknown && !forward.is_read);
-                self.refuse_here(forward.origin, reason);
-            }
-            ForwardOutcome::NotLeader if forward.is_read => {
-                self.hear_not_leader(from, &forward);
-                self.send_read_again(reply.request, &forward);
-                self.attend_to(&forward);
-            }
-            ForwardOutcome::NotLeader => {
-                self.hear_not_leader(from, &forward);
-                self.refuse_here(forward.origin, Reason::NotLeader);
-            }
-            ForwardOutcome::Busy if forward.is_read => {
-                self.send_read_again(reply.request, &forward);
-                self.core.group.stalled = true; // not at once, which would be as much in vain
-            }
-            ForwardOutcome::Busy => {
-                self.refuse_here(forward.origin, Reason::Busy);
-            }
-            ForwardOutcome::DiskFull => {
-                self.refuse_here(forward.origin, Reason::DiskFull);
-            }
-            ForwardOutcome::Unknown | ForwardOutcome::Unspecified => {
-                self.core.counters.outcomes_unknown += 1;
-                self.refuse_here(forward.origin, Reason::OutcomeUnknown);
+                Returned::Answered(forward, Said::Refused(reason)) => {
+                    self.count_unknown(reason);
+                    self.refuse_here(forward.origin, reason);
+                }
+                Returned::Answered(forward, said) => {
+                    self.complete_as(forward.origin, said, answer);
+                }
+                Returned::Again {
+                    forward,
+                    number,
+                    at_once,
+                } => {
+                    self.send_read_again(number, &forward);
+                    if at_once {
+                        self.attend_to(&forward);
+                    }
+                }
             }
         }
     }
 
-    /// Says nothing of the terms since: it may lead again.
-    fn hear_not_leader(&mut self, from: Peer, forward: &Forward) {
-        if forward.term == self.core.group.replica.term() {
-            self.core.not_leader = Some(from);
-        }
-    }
-
-    /// Gives up forwarded requests that no answer can be expected for: reads begin anew, writes have
-    /// an unknown outcome.
-    pub fn fail_forwards(&mut self, is_lost: impl Fn(&Forward) -> bool) {
-        let lost: Vec<u64> = self
-            .core
-            .forwards
-            .iter()
-            .filter(|(_, forward)| is_lost(forward))
-            .map(|(request, _)| *request)
-            .collect();
-        self.give_up_forwards(lost);
-    }
-
-    /// See [`Server::fail_forwards`].
-    pub fn give_up_forwards(&mut self, lost: Vec<u64>) {
-        for request in lost {
-            let Some(forward) = self.core.forwards.remove(&request) else {
-                continue;
-            };
-            if forward.is_read {
-                self.send_read_again(request, &forward);
-                self.attend_to(&forward);
-            } else {
-                self.core.counters.outcomes_unknown += 1;
-                self.refuse_here(forward.origin, Reason::OutcomeUnknown);
-            }
-        }
+    /// Only of a write it may be unknown what became of it.
+    pub fn count_unknown(&mut self, reason: Reason) {
+        self.core.counters.outcomes_unknown += u64::from(reason == Reason::OutcomeUnknown);
     }
 
     fn send_read_again(&mut self, request: u64, forward: &Forward) {
@@ -207,7 +186,6 @@ impl Server {
     /// Answers requests that have waited for too long.
     pub fn time_out_requests(&mut self) {
         let now = self.core.group.now;
-        self.core.forget_late_reads();
         self.give_up_left_behind();
         for id in self.clients.take_late(now, REQUEST_TIMEOUT) {
             if let Some(connection) = self.clients.get(id)
@@ -217,47 +195,17 @@ impl Server {
             }
             self.clients.attend(id);
         }
-        let is_late = |at: quorumwire_control::Now| now.0.saturating_sub(at.0) > REQUEST_TIMEOUT;
-        for late in self.core.group.proposals.take_late(is_late) {
-            self.fail_proposal(&late);
+        for (origin, reason) in self.core.group.take_late() {
+            self.count_unknown(reason);
+            self.refuse_origin(origin, reason);
         }
-        while self
-            .core
-            .group
-            .plane
-            .as_ref()
-            .is_some_and(|it| it.waits_since().is_some_and(is_late))
-        {
-            if let Some(late) = self.core.group.plane.as_mut().and_then(Plane::take_back) {
-                self.refuse_submission(&late);
-            }
-        }
-        if self
-            .core
-            .forwards
-            .values()
-            .next()
-            .is_some_and(|forward| is_late(forward.at))
-        {
-            let late: Vec<u64> = self
-                .core
-                .forwards
-                .iter()
-                .filter(|(_, forward)| is_late(forward.at))
-                .map(|(request, _)| *request)
-                .collect();
-            for request in late {
-                if let Some(forward) = self.core.forwards.remove(&request) {
-                    self.core.counters.outcomes_unknown += u64::from(!forward.is_read);
-                    let reason = if forward.is_read {
-                        Reason::NoLeader
-                    } else {
-                        Reason::OutcomeUnknown
-                    };
-                    self.refuse_here(forward.origin, reason);
-                }
-            }
-        }
+    }
+
+    /// Answers writes whose leader was replaced, as those that nobody can tell what became of.
+    fn give_up_left_behind(&mut self) {
+        let patience = self.options.election_timeout;
+        let returned = self.core.group.give_up_left_behind(patience);
+        self.take_returned(returned, b"");
     }
 
     /// Whether a client's request would be served and the next replica may be restarted: somebody leads, what was

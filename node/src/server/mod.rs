@@ -19,11 +19,11 @@ mod counters;
 mod datagrams;
 mod dial;
 mod earlier_plane;
-mod effects;
 mod folder;
 mod freeing;
 mod front;
 mod handshakes;
+mod hellos;
 mod how_far;
 mod in_flight;
 mod journal;
@@ -36,7 +36,6 @@ mod meta_reads;
 mod outbox;
 mod own;
 mod peer_reads;
-mod peers;
 mod plane;
 mod plane_reads;
 mod plane_turn;
@@ -44,7 +43,6 @@ mod priority;
 mod reads;
 mod redis;
 mod refusals;
-mod replaced;
 mod reporting;
 mod requests;
 mod searches;
@@ -251,7 +249,7 @@ impl Server {
 
     fn turn(&mut self, events: &Events) -> anyhow::Result<()> {
         let begun = clock::now();
-        debug_assert!(self.core.effects.is_empty(), "each turn leaves none");
+        debug_assert!(self.core.group.effects.is_empty(), "each turn leaves none");
         self.core.group.now = begun;
         self.budget.begin_turn();
         self.links.begin_turn(begun);
@@ -297,7 +295,7 @@ impl Server {
         if self.core.group.has_backlog() {
             self.apply_some();
         }
-        if self.core.has_late_reads {
+        if self.core.group.reads.has_late {
             self.serve_waiting_reads();
         }
         if self.core.searches.are_under_way() {
@@ -358,7 +356,7 @@ impl Server {
             || self.clients.has_askers()
             || self.clients.has_overdrawn()
             || self.clients.has_arrivals()
-            || self.core.has_late_reads
+            || self.core.group.reads.has_late
             || self.core.searches.are_under_way()
             || self.front.asks.are_due()
             || self.core.group.has_backlog()

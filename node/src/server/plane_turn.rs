@@ -43,11 +43,8 @@ impl Server {
         let Some(origin) = submission.origin else {
             return;
         };
-        if self.core.group.leads() {
-            self.refuse_origin(origin, Reason::Busy);
-        } else {
-            self.answer_not_executed(origin);
-        }
+        let reason = self.core.group.why_not_submitted();
+        self.refuse_origin(origin, reason);
     }
 
     /// Takes the secret file in again.

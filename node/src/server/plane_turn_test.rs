@@ -333,7 +333,10 @@ pub fn carry_out(core: &mut Core) -> Index {
                 }
                 Output::Engage(engage) => core.engage_plane(&engage),
                 Output::Disengage(reason) => core.disengage_plane(reason),
-                Output::RoleChanged(change) => core.role_changed(&change),
+                Output::RoleChanged(change) => {
+                    let returned = core.group.role_changed(&change, 5 * HEARTBEAT);
+                    assert!(returned.is_empty());
+                }
                 Output::Send { .. }
                 | Output::Read(..)
                 | Output::Done(_)
@@ -390,8 +393,8 @@ fn a_read_that_takes_a_round_is_not_left_lying() {
         core.group.wants_flush = false;
     }
     assert!(core.group.leads() && !core.group.has_unflushed());
-    let ticket = core.next_ticket();
-    core.read(ticket);
+    let ticket = core.group.next_ticket();
+    core.group.ask_read_index(ticket);
     assert!(core.group.outputs.is_empty(), "it takes a round");
     assert!(core.group.has_unflushed());
 }
@@ -771,7 +774,7 @@ fn a_plane_takes_no_sets_with_a_memory_limit_or_one_on_its_way() {
 fn a_memory_limit_that_waits_since_the_last_fast_term_is_remembered() {
     let (mut core, _) = fast_leader();
     assert!(core.stores_every_set());
-    let origin = Origin::Admin(core.next_ticket());
+    let origin = Origin::Admin(core.group.next_ticket());
     let change = Write::Memory(MemoryChange {
         limit_bytes: Some(1),
         ..MemoryChange::default()

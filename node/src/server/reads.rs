@@ -1,11 +1,11 @@
 //! Reads that wait on a connection: answered out of the store here once that is allowed, by another leader, or just
 //! before the write behind them.
 use super::clients::{Connection, ConnectionId, OUTPUT_BYTES_MAX, ReadState, Said, SlotKind};
-use super::core::{Core, Origin, Routed};
+use super::core::{Core, Origin, Reader, Routed};
 use super::front::Front;
 use super::{Server, meta_reads, own, redis};
 use quorumwire_control::Ticket;
-use quorumwire_group::Gate;
+use quorumwire_group::{Gate, Reader::Here};
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::Key;
 use quorumwire_kv::memcached::{Asked, Read, reply};
@@ -46,7 +46,7 @@ impl Server {
     /// of the write, which was put there later: had it stood behind, the write would have been in the log already. So the
     /// state machine holds all of it now, and nothing that is not committed. It also holds what came of the writes in
     /// front of such a read: one that is not answered yet was put into the log in an earlier term than this write, or
-    /// never will be (`Core::takes_writes_of`).
+    /// never will be (`Group::takes_writes_of`).
     pub fn answer_reads_before(&mut self, id: ConnectionId, slot_number: u64) {
         let Some(connection) = self.clients.get(id) else {
             return;
@@ -185,12 +185,14 @@ pub fn advance_read(
         Gate::Wait(index) => {
             if connection.awaited != index {
                 connection.awaited = index;
-                core.wait_for_apply(index, connection.id);
+                (core.group).wait_for(index, Here(Reader::Client(connection.id)));
             }
             false
         }
         Gate::NoLease => {
-            let ticket = core.ask_read_index(connection.id);
+            let must_apply = core.group.read_barrier();
+            let reader = Here(Reader::Client(connection.id));
+            let ticket = core.group.ask_round(must_apply, reader);
             set_read_states(connection, ReadState::Asked(ticket));
             false
         }

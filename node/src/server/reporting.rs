@@ -180,8 +180,9 @@ impl Server {
     #[allow(clippy::too_many_lines)]
     fn counter_map(&self, status: &Status) -> BTreeMap<String, u64> {
         let (own, asked) = (&self.core.counters, &self.front.counters);
+        let group = &self.core.group;
         let store = self.core.group.store.inner().stats();
-        let (links, dropped) = (&self.links.counters, &self.core.peers.dropped);
+        let (links, dropped) = (&self.links.counters, &self.core.group.peers.dropped);
         let clients = &self.clients.counters;
         let raft = &status.counters;
         let mut counters: BTreeMap<String, u64> = [
@@ -230,9 +231,9 @@ impl Server {
             ("command_redis_transactions", asked.redis_transactions),
             ("client_bytes_in", clients.bytes_in),
             ("client_bytes_out", clients.bytes_out),
-            ("forwarded_to_leader", own.forwarded),
+            ("forwarded_to_leader", group.forwards.sent),
             ("forwarded_from_followers", own.forwarded_here),
-            ("read_indexes_asked", own.read_indexes_asked),
+            ("read_indexes_asked", group.reads.rounds_asked),
             ("outcomes_unknown", own.outcomes_unknown),
             ("entries_applied", own.entries_applied),
             ("session_commands_repeated", own.commands_repeated),

@@ -92,7 +92,7 @@ impl Server {
             Origin::Datagram(id) => self.complete_datagram(id, said, answer),
             Origin::Admin(ticket) => self.answer_admin(ticket, memory::outcome(said, answer)),
             Origin::Plane(..) => self.core.answer_plane(origin, said, Index(0), answer),
-            Origin::Peer(..) => {} // answered over its connection
+            Origin::Follower(_) => {} // answered over its connection
         }
     }
 

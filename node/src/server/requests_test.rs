@@ -11,11 +11,11 @@ use crate::server::start::tests::Alone;
 use mio::net::TcpListener;
 use mio::{Events, Poll};
 use quorumwire_control::Now;
-use quorumwire_interfaces::LogTime;
+use quorumwire_group::{self as group, Follower, ForwardKind, RequestId};
+use quorumwire_interfaces::{LogTime, ReplicaId};
 use quorumwire_kv::VALUE_BYTES_MAX;
 use quorumwire_kv::redis::{Resp, Script, Words, reply};
 use quorumwire_sessions::Place as LogPlace;
-use quorumwire_wire::peer;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -377,40 +377,35 @@ fn no_write_is_put_behind_a_search_that_waits() {
 #[test]
 fn a_read_that_a_follower_passed_on_waits_for_time() {
     let mut host = with_keys();
-    let from = host
-        .core
-        .member(quorumwire_interfaces::ReplicaId(0))
-        .unwrap();
+    let peer = host.core.group.member(ReplicaId(0)).unwrap();
     let line = [&b"2"[..], &text("KEYS zz*")].concat();
     let ask = |core: &mut Core, time: Duration| {
-        let forward = peer::Forward {
-            request: 1,
-            read: true,
+        let id = RequestId {
+            term: core.group.replica.term(),
+            ..RequestId::default()
         };
-        let term = core.group.replica.term();
-        let budget = &mut Budget::new(time);
-        core.take_forward(budget, (from, term), forward, line.clone().into());
+        let (from, budget) = (Follower { peer, id }, &mut Budget::new(time));
+        core.take_request(budget, from, ForwardKind::Read, line.clone().into());
     };
     let work = host.core.group.store.inner().work_done();
     ask(&mut host.core, Duration::MAX);
     let cost = host.core.group.store.inner().work_done() - work;
     assert!(cost > KEYS as u64 * 256, "answered at once");
-    assert!(!host.core.has_late_reads);
+    assert!(!host.core.group.reads.has_late);
     ask(&mut host.core, Duration::ZERO);
     assert_eq!(host.core.group.store.inner().work_done(), work + cost);
-    assert!(host.core.has_late_reads);
+    assert!(host.core.group.reads.has_late);
     // Whoever asks next comes behind it, also where there is time.
     ask(&mut host.core, Duration::MAX);
     assert_eq!(host.core.group.store.inner().work_done(), work + cost);
-    assert_eq!(host.core.waiting_for_apply.len(), 2);
-    host.core.has_late_reads = false; // as when they are looked at
-    let waiting = host.core.waiting_for_apply.pop();
-    let Some((index, reader @ Reader::Peer(_))) = waiting else {
+    assert_eq!(host.core.group.reads.len(), 2);
+    let waiting = host.core.group.take_ready().pop();
+    let Some((index, group::Reader::Follower(read))) = waiting else {
         panic!("it does not wait");
     };
     assert!(index <= host.core.group.applied);
     let mut budget = Budget::new(Duration::MAX);
-    host.core.answer_peer_read_at(&mut budget, index, reader);
+    host.core.answer_follower_at(&mut budget, index, read);
     assert_eq!(host.core.group.store.inner().work_done(), work + 2 * cost);
 }
 
@@ -440,12 +435,11 @@ fn reads_of_a_connection_that_is_gone_are_forgotten() {
         let mut alone = Alone::leading();
         let (socket, id) = alone.connect();
         let server = &mut alone.server;
-        let ticket = server.core.next_ticket();
+        let reader = || group::Reader::Here(Reader::Client(id));
+        let ticket = server.core.group.ask_round(Index(0), reader());
+        server.core.group.wait_for(Index(1_000_000), reader());
         let connection = server.clients.get(id).unwrap();
         connection.push_read(b"get a", 1, ReadState::Asked(ticket));
-        let reader = Reader::Client(id);
-        server.core.asked.insert(ticket, (Index(0), reader));
-        server.core.wait_for_apply(Index(1_000_000), id);
         if is_shed {
             keep_long_answer(server.clients.get(id).unwrap());
             server.clients.held.bytes_max = 0;
@@ -458,8 +452,7 @@ fn reads_of_a_connection_that_is_gone_are_forgotten() {
             drop(socket);
         }
         alone.until("it is closed", |server| server.clients.count() == 0);
-        let core = &alone.server.core;
-        assert!(core.asked.is_empty() && core.waiting_for_apply.is_empty());
+        assert!(alone.server.core.group.reads.is_empty());
     }
 }
 

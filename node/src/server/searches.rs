@@ -117,9 +117,9 @@ impl Server {
 
     fn answer_search(&mut self, origin: Origin, text: &[u8]) {
         match origin {
-            Origin::Peer(from, request) => {
+            Origin::Follower(from) => {
                 let answer = Bytes::copy_from_slice(text);
-                self.core.answer_read_of(from, request, answer);
+                self.core.group.answer_follower_read(from, answer);
             }
             Origin::Client(id, slot) => self.complete(id, slot, Said::Answer, text),
             // They ask for no keys.

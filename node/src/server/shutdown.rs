@@ -32,7 +32,7 @@ impl Server {
             if !self.core.draining {
                 self.core.draining = true;
                 tracing::info!("stopping: handing leadership over");
-                let ticket = self.core.next_ticket();
+                let ticket = self.core.group.next_ticket();
                 self.waiting.insert(ticket, Waiting::Drain);
                 self.core.group.step(Input::Transfer(ticket, None));
                 self.carry_out_all()?;
@@ -75,7 +75,7 @@ impl Server {
         {
             self.handed_over_full_at = Some(now);
             tracing::warn!("the disk takes no writes: handing leadership over");
-            let ticket = self.core.next_ticket(); // nobody waits for the answer
+            let ticket = self.core.group.next_ticket(); // nobody waits for the answer
             self.core.group.step(Input::Transfer(ticket, None));
         }
     }

@@ -92,9 +92,9 @@ fn leader_behind_the_others() -> Core {
 /// Whether leadership is to be handed over, so much later.
 fn hands_over(server: &mut Server, later: Duration) -> bool {
     server.core.group.now.0 += later;
-    let before = server.core.next_ticket();
+    let before = server.core.group.next_ticket();
     server.hand_over_if_disk_full();
-    server.core.next_ticket().0 - before.0 > 1
+    server.core.group.next_ticket().0 - before.0 > 1
 }
 
 /// Without the pause it would give up leadership in every turn, and take no writes while no other replica can lead.

@@ -537,7 +537,7 @@ fn join(
     core.term_keys = term_keys;
     core.lent.reads = options.memcached_udp && options.plane_reads && options.lease_reads;
     core.place = memory.past.place();
-    core.next_request = random_number()? >> 1;
+    (core.group.forwards).begin(random_number()?, random_number()? >> 1);
     core.refuse_on_follower = options.on_follower == OnFollower::Refuse;
     let mut server = Server {
         options: options.clone(),

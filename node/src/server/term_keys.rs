@@ -222,7 +222,7 @@ impl Core {
             self.send_term_key(to, message.term);
         }
         let (message, attachment) = message.to_proto(self.group.id);
-        self.send(to, message, attachment);
+        self.group.send(to, message, attachment);
     }
 
     fn send_term_key(&mut self, to: Peer, term: Term) {
@@ -230,7 +230,7 @@ impl Core {
             return;
         };
         // All voters are asked for their vote; those without a plane need no key.
-        if !self.peers.of(to.id).is_some_and(|it| it.has_plane) {
+        if !self.hellos.of(to.id).is_some_and(|it| it.has_plane) {
             return;
         }
         let (key, is_new) = match keys.own(term) {
@@ -246,7 +246,7 @@ impl Core {
             body: Some(peer_message::Body::FastTermKey(key)),
         };
         self.counters.term_keys.drawn += u64::from(is_new);
-        self.send_key(to, message);
+        self.group.send_key(to, message);
     }
 
     /// A replica has sent the key of a term that it stands for or leads, over a connection that is its own.

@@ -289,6 +289,9 @@ pub struct Forward {
     pub request: u64,
     #[prost(bool, tag = "2")]
     pub read: bool,
+    /// Drawn by chance by the process that sends this, when it began. 0: its code is from before this field.
+    #[prost(fixed64, tag = "3")]
+    pub process: u64,
 }
 /// A client's command of a session that arrived at a follower. Attachment: session and sequence, 8 bytes each,
 /// big-endian, and the command. Likewise.
@@ -296,6 +299,8 @@ pub struct Forward {
 pub struct ForwardSession {
     #[prost(uint64, tag = "1")]
     pub request: u64,
+    #[prost(fixed64, tag = "2")]
+    pub process: u64,
 }
 /// Attachment: the answer for the client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -308,6 +313,12 @@ pub struct ForwardReply {
     /// read with FORWARD_OUTCOME_REFUSED only; the other outcomes say as much.
     #[prost(uint32, tag = "3")]
     pub reason: u32,
+    /// As in the request: the process that sent it, and the term in which it did. The answer is nobody else's. Both 0: from a
+    /// replica whose code is from before these fields.
+    #[prost(fixed64, tag = "4")]
+    pub process: u64,
+    #[prost(uint64, tag = "5")]
+    pub sent_in_term: u64,
 }
 /// Payload of a membership record.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -57,6 +57,7 @@ pub fn section(file: &'static str, name: &str) -> Vec<u8> {
 
 fn expected_bodies() -> Vec<(&'static str, Body)> {
     let mut bodies = session_bodies();
+    bodies.extend(passed_on_bodies());
     bodies.extend(replication_bodies());
     bodies.extend(handover_bodies());
     bodies.extend(own_clients_bodies());
@@ -122,6 +123,7 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
             Body::Forward(peer::Forward {
                 request: 42,
                 read: true,
+                process: 0,
             }),
         ),
         (
@@ -129,7 +131,7 @@ fn session_bodies() -> Vec<(&'static str, Body)> {
             Body::ForwardReply(peer::ForwardReply {
                 request: 42,
                 outcome: peer::ForwardOutcome::DiskFull.into(),
-                reason: 0,
+                ..peer::ForwardReply::default()
             }),
         ),
     ]
@@ -201,14 +203,17 @@ fn own_clients_bodies() -> Vec<(&'static str, Body)> {
         ),
         (
             "forward_session",
-            Body::ForwardSession(peer::ForwardSession { request: 42 }),
+            Body::ForwardSession(peer::ForwardSession {
+                request: 42,
+                process: 0,
+            }),
         ),
         (
             "forward_reply_refused",
             Body::ForwardReply(peer::ForwardReply {
                 request: 42,
                 outcome: peer::ForwardOutcome::Refused.into(),
-                reason: 0, // of a replica that knows none
+                ..peer::ForwardReply::default() // of a replica that knows no reasons
             }),
         ),
         (
@@ -217,6 +222,38 @@ fn own_clients_bodies() -> Vec<(&'static str, Body)> {
                 request: 42,
                 outcome: peer::ForwardOutcome::Refused.into(),
                 reason: Reason::Overdue.code().into(),
+                ..peer::ForwardReply::default()
+            }),
+        ),
+    ]
+}
+
+/// Requests that are passed on, named by their process, too.
+fn passed_on_bodies() -> Vec<(&'static str, Body)> {
+    vec![
+        (
+            "forward_of_a_process",
+            Body::Forward(peer::Forward {
+                request: 42,
+                read: true,
+                process: LIFE,
+            }),
+        ),
+        (
+            "forward_session_of_a_process",
+            Body::ForwardSession(peer::ForwardSession {
+                request: 42,
+                process: LIFE,
+            }),
+        ),
+        (
+            "forward_reply_to_a_process",
+            Body::ForwardReply(peer::ForwardReply {
+                request: 42,
+                outcome: peer::ForwardOutcome::Done.into(),
+                reason: 0,
+                process: LIFE,
+                sent_in_term: 300,
             }),
         ),
     ]
@@ -354,12 +391,15 @@ fn vector_name(body: &Body) -> &'static str {
         Body::SnapshotChunk(_) => "snapshot_chunk",
         Body::SnapshotReply(_) => "snapshot_reply",
         Body::TransferNow(_) => "transfer_now",
+        Body::Forward(forward) if forward.process != 0 => "forward_of_a_process",
         Body::Forward(_) => "forward",
+        Body::ForwardReply(reply) if reply.process != 0 => "forward_reply_to_a_process",
         Body::ForwardReply(reply) if reply.reason != 0 => "forward_reply_refused_with_reason",
         Body::ForwardReply(reply) if reply.outcome() == peer::ForwardOutcome::Refused => {
             "forward_reply_refused"
         }
         Body::ForwardReply(_) => "forward_reply",
+        Body::ForwardSession(forward) if forward.process != 0 => "forward_session_of_a_process",
         Body::ForwardSession(_) => "forward_session",
     }
 }

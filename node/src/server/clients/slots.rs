@@ -3,18 +3,8 @@ use super::{Connection, LINES_BYTES_MAX};
 use crate::server::stats::Statistics;
 use crate::server::{answers, redis};
 use quorumwire_control::Ticket;
+use quorumwire_group::Said;
 use quorumwire_interfaces::{Index, Reason};
-
-/// What kind of an answer it is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Said {
-    /// What the state machine said.
-    Answer,
-    /// What it had said when the command ran before.
-    Repeated,
-    /// There is none, for this reason; what comes with it stands for the usual words, if it is not empty.
-    Refused(Reason),
-}
 
 /// A request that waits for its answer.
 #[derive(Debug)]

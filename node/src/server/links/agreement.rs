@@ -2,7 +2,7 @@
 //! words that are the same at both sides; everything else that two replicas see differently is said.
 use super::said::{About, Said, Subject};
 use super::{Link, LinkEvent, Links, REFUSAL_SHOWN, printable};
-use crate::server::peers::NewestMembers;
+use crate::server::hellos::NewestMembers;
 use quorumwire_control::{Now, Peer};
 use quorumwire_interfaces::{Incarnation, Index, Lineage, ReplicaId};
 use quorumwire_wire::limits::MEMBERS_MAX;

@@ -1,7 +1,8 @@
 //! Who belongs together, over real sockets: replica 1 comes to replica 0.
 use super::super::tests::{DEADLINE, Host};
 use super::*;
-use crate::server::peers::Peers;
+use crate::server::hellos::Hellos;
+use quorumwire_group::Peers;
 use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::prost::Message as _;
 use quorumwire_wire::{FrameHeader, hello};
@@ -524,9 +525,9 @@ fn who_knows_newer_members_says_whether_this_replica_is_one() {
         let mut host = host();
         let stream = host.connect_as(&hello);
         host.turn_while(|_, told| !told.iter().any(|it| matches!(it, LinkEvent::Up(..))));
-        let mut peers = Peers::default();
-        host.links.show(&mut peers);
-        assert_eq!(peers.left_out_by(Index(5)), left_out_by, "{hello:?}");
+        let mut hellos = Hellos::default();
+        host.links.show(&mut Peers::default(), &mut hellos);
+        assert_eq!(hellos.left_out_by(Index(5)), left_out_by, "{hello:?}");
         drop(stream);
     }
 }

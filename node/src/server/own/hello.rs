@@ -90,7 +90,7 @@ pub fn leader<'a>(front: &'a Front, core: &'a Core) -> Option<(u32, &'a str)> {
     let address = if replica == own.replica {
         &own.own_address
     } else {
-        core.peers.of(id).map_or("", |it| it.own_address.as_str())
+        core.hellos.of(id).map_or("", |it| it.own_address.as_str())
     };
     Some((replica, address))
 }

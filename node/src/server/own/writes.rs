@@ -1,8 +1,8 @@
 //! Commands of sessions on their way into the log, here or at the leader.
-use super::super::core::{Core, ForwardKind, Origin, Routed};
+use super::super::core::{Core, Origin, Routed};
 use bytes::BufMut as _;
-use quorumwire_control::Peer;
-use quorumwire_interfaces::{Reason, Term};
+use quorumwire_group::{Follower, ForwardKind};
+use quorumwire_interfaces::Reason;
 use quorumwire_kv::ERROR_BYTES_MAX;
 use quorumwire_sessions::{ANSWER_BYTES_MAX, SESSION_HEADER_BYTES};
 use quorumwire_wire::limits::{COMMAND_BYTES_MAX, SESSION_COMMAND_BYTES_MAX};
@@ -23,7 +23,7 @@ impl Core {
         }
         let leader = match (self.route(), origin) {
             (Err(routed), _) => return routed,
-            (Ok(_), Origin::Peer(..) | Origin::Plane(..)) => {
+            (Ok(_), Origin::Follower(_) | Origin::Plane(..)) => {
                 return Routed::refused(Reason::NotLeader);
             }
             (Ok(leader), Origin::Client(..) | Origin::Datagram(_) | Origin::Admin(_)) => leader,
@@ -32,25 +32,19 @@ impl Core {
         let whole = self
             .group
             .encoded(bytes, |buffer| put(buffer, name, command));
-        match self.forward(leader, origin, ForwardKind::Session, whole) {
+        match (self.group).forward(leader, origin, ForwardKind::Session, whole) {
             Some(_) => Routed::Pending,
             None => self.stall(),
         }
     }
 
-    /// A command of a session that a follower forwarded in this term.
-    pub fn take_forward_session(&mut self, from: Peer, term: Term, request: u64, whole: &[u8]) {
-        let may = self.member(from.id) == Some(from) && self.takes_writes_of(term);
-        let reason = match split(whole) {
-            Some(_) if may && self.group.is_full => Reason::DiskFull,
-            Some((name, command)) if may => {
-                let origin = Origin::Peer(from, request);
-                let routed = self.write_in_session(origin, name, command);
-                return self.reply_unless_pending(from, request, &routed);
-            }
-            Some(_) | None => Reason::NotLeader,
+    /// A command of a session that a follower passed on, and that may be put into the log.
+    pub fn take_session_command(&mut self, from: Follower, whole: &[u8]) {
+        let Some((name, command)) = split(whole) else {
+            return self.group.refuse_follower(from, Reason::NotLeader);
         };
-        self.refuse_forward(from, request, reason);
+        let routed = self.write_in_session(Origin::Follower(from), name, command);
+        self.group.answer_unless_pending(from, routed.into());
     }
 }
 

@@ -1,8 +1,8 @@
-//! What a replicated group knows of the connections to its other replicas. Whoever has the connections shows it, each
-//! time that they may have changed; what the group itself has had sent since then counts at once. So what it asks here
-//! has the answer that the connections themselves would give.
+//! What a group knows of the connections to its other replicas. Whoever has the connections shows it, each time that they
+//! may have changed; what the group itself has had sent since then counts at once. So what it asks here has the answer
+//! that the connections themselves would give.
 use quorumwire_control::{Now, Peer};
-use quorumwire_interfaces::{Index, ReplicaId};
+use quorumwire_interfaces::ReplicaId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -10,44 +10,33 @@ use std::time::Duration;
 pub const QUEUE_BYTES_MAX: usize = 32 << 20;
 
 /// A replica that is connected.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Connected {
+    /// In which life.
     pub peer: Peer,
     /// On their way to it.
     pub queued_bytes: usize,
     /// When something has come from it last.
     pub heard: Now,
-    /// Where memcached clients connect to it.
-    pub memcached_address: String,
-    /// Where clients of the own protocol connect to it.
-    pub own_address: String,
-    pub has_plane: bool,
-}
-
-/// The newest list of members that somebody knows who is connected.
-#[derive(Clone, Copy, Debug)]
-pub struct NewestMembers {
-    /// Of the entry that it is of.
-    pub index: Index,
-    pub known_by: ReplicaId,
-    /// This replica is one of them.
-    pub include_us: bool,
 }
 
 /// Messages that were not sent, and why.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dropped {
+    /// That life of the replica is not connected.
     pub not_connected: u64,
+    /// More waits for it than [`QUEUE_BYTES_MAX`].
     pub queue_full: u64,
 }
 
 /// All connections to other replicas, as a group knows them.
 #[derive(Debug, Default)]
 pub struct Peers {
+    /// Who is connected.
     pub connected: BTreeMap<ReplicaId, Connected>,
-    pub newest_members: Option<NewestMembers>,
     /// Who has said nothing for longer hangs, or is cut off.
     pub quiet_after: Duration,
+    /// What was not sent.
     pub dropped: Dropped,
 }
 
@@ -60,16 +49,13 @@ impl Peers {
     }
 
     /// Whether this life of a replica is connected.
+    #[must_use]
     pub fn is_up(&self, peer: Peer) -> bool {
         self.life(peer).is_some()
     }
 
-    /// Whichever life of this replica is connected.
-    pub fn of(&self, id: ReplicaId) -> Option<&Connected> {
-        self.connected.get(&id)
-    }
-
     /// Bytes on their way to this life of a replica.
+    #[must_use]
     pub fn queued_bytes(&self, to: Peer) -> usize {
         self.life(to).map_or(0, |connected| connected.queued_bytes)
     }
@@ -91,16 +77,10 @@ impl Peers {
 
     /// Whether nothing has come from this life of a replica for longer than it leaves between two words, if only to say
     /// that it is there.
+    #[must_use]
     pub fn is_quiet(&self, peer: Peer, now: Now) -> bool {
         self.life(peer)
             .is_none_or(|connected| now.0.saturating_sub(connected.heard.0) > self.quiet_after)
-    }
-
-    /// Of those that are connected and know members of behind `known`: who knows the newest, if this replica is none of
-    /// them. They were told when they connected: later members are not seen.
-    pub fn left_out_by(&self, known: Index) -> Option<ReplicaId> {
-        let newest = self.newest_members.filter(|it| it.index > known)?;
-        (!newest.include_us).then_some(newest.known_by)
     }
 }
 

@@ -11,27 +11,38 @@
 //! # How many
 //! What has no room in a connection's queue never becomes an effect. So those that wait hold at most what the queues of all
 //! connections may hold (`QUEUE_BYTES_MAX`), and one message more for each.
-use super::Server;
-use super::core::Core;
+use crate::asker::Asker;
+use crate::group::Group;
+use crate::passed_on::PassedOn;
 use bytes::Bytes;
 use quorumwire_control::Peer;
+use quorumwire_interfaces::{DataPlane, StateMachine};
 use quorumwire_wire::FRAME_HEADER_BYTES;
 use quorumwire_wire::peer::PeerMessage;
 use quorumwire_wire::prost::Message as _;
 
 /// One thing to be done.
+#[derive(Debug)]
 pub enum Effect {
     /// A message to another replica.
     Send {
+        /// To which.
         to: Peer,
+        /// What it says.
         message: PeerMessage,
+        /// What goes with it.
         attachment: Vec<Bytes>,
     },
     /// The key of a fast term, for this replica alone. Dropped, and counted, where others could read it.
-    SendKey { to: Peer, message: PeerMessage },
+    SendKey {
+        /// To which.
+        to: Peer,
+        /// What it says.
+        message: PeerMessage,
+    },
 }
 
-impl Core {
+impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Has a message sent. False: it is dropped, and counted, because that life is not connected or its queue is full.
     pub fn send(&mut self, to: Peer, message: PeerMessage, attachment: Vec<Bytes>) -> bool {
         let has_room = self.peers.queue(to, frame_bytes(&message, &attachment));
@@ -43,6 +54,17 @@ impl Core {
             });
         }
         has_room
+    }
+
+    /// Has a message about a request that was passed on sent. False: it is dropped.
+    pub(crate) fn pass_on(&mut self, to: Peer, message: PassedOn) -> bool {
+        let (body, attachment) = message.into_body();
+        let message = PeerMessage {
+            group: self.id.0,
+            term: self.replica.term().0,
+            body: Some(body),
+        };
+        self.send(to, message, vec![attachment])
     }
 
     /// Has a key sent, or dropped as [`send`](Self::send) does.
@@ -59,39 +81,11 @@ fn frame_bytes(message: &PeerMessage, attachment: &[Bytes]) -> usize {
     FRAME_HEADER_BYTES + message.encoded_len() + attached
 }
 
-impl Server {
-    /// Does what the group wants done.
-    pub fn carry_out_effects(&mut self) {
-        let Core {
-            effects, counters, ..
-        } = &mut self.core;
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Send {
-                    to,
-                    message,
-                    attachment,
-                } => {
-                    self.links.send(to, &message, &attachment);
-                }
-                Effect::SendKey { to, message } => {
-                    counters.term_keys.sent += u64::from(self.links.send_secret(to, &message));
-                }
-            }
-        }
-    }
-
-    /// Shows the group the connections to other replicas, which may have changed.
-    pub fn show_links(&mut self) {
-        self.links.show(&mut self.core.peers);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::peers::{Connected, QUEUE_BYTES_MAX};
-    use crate::server::plane_turn::tests::core_of_one;
+    use crate::group::tests::{One, one_of};
+    use crate::peers::{Connected, QUEUE_BYTES_MAX};
     use bytes::BytesMut;
     use quorumwire_interfaces::{Incarnation, ReplicaId};
     use quorumwire_wire::encode_frame;
@@ -106,6 +100,7 @@ mod tests {
         let body = Body::Forward(Forward {
             request,
             read: true,
+            process: 9,
         });
         PeerMessage {
             group: 0,
@@ -114,45 +109,45 @@ mod tests {
         }
     }
 
-    fn core() -> Core {
-        let mut core = core_of_one();
+    fn group() -> One {
+        let mut group = one_of(1, 0);
         let connected = Connected {
             peer: PEER,
             ..Connected::default()
         };
-        core.peers.connected.insert(PEER.id, connected);
-        core
+        group.peers.connected.insert(PEER.id, connected);
+        group
     }
 
     #[test]
     fn what_is_to_be_sent_is_queued_by_as_many_bytes_as_it_will_be() {
-        let mut core = core();
+        let mut group = group();
         let mut bytes = 0;
         for (request, attachment) in [(1, 0), (300, 5), (u64::MAX, 70_000)] {
             let attachment = vec![Bytes::from(vec![7; attachment])];
             let mut frame = BytesMut::new();
             encode_frame(&mut frame, &message(request), &attachment);
             bytes += frame.len() + attachment[0].len();
-            assert!(core.send(PEER, message(request), attachment));
-            assert_eq!(core.peers.queued_bytes(PEER), bytes);
+            assert!(group.send(PEER, message(request), attachment));
+            assert_eq!(group.peers.queued_bytes(PEER), bytes);
         }
     }
 
     /// Whoever hears that it is dropped may try again: it must not be sent after all, and it takes no memory meanwhile.
     #[test]
     fn what_is_dropped_is_counted_and_never_becomes_an_effect() {
-        let mut core = core();
-        assert!(core.send(PEER, message(1), Vec::new()));
-        assert!(core.peers.queue(PEER, QUEUE_BYTES_MAX));
-        assert!(!core.send(PEER, message(2), Vec::new()));
-        core.send_key(PEER, message(3));
-        core.peers.connected.clear();
-        assert!(!core.send(PEER, message(4), Vec::new()));
-        let pushed = core.effects.iter().map(|effect| match effect {
+        let mut group = group();
+        assert!(group.send(PEER, message(1), Vec::new()));
+        assert!(group.peers.queue(PEER, QUEUE_BYTES_MAX));
+        assert!(!group.send(PEER, message(2), Vec::new()));
+        group.send_key(PEER, message(3));
+        group.peers.connected.clear();
+        assert!(!group.send(PEER, message(4), Vec::new()));
+        let pushed = group.effects.iter().map(|effect| match effect {
             Effect::Send { message, .. } | Effect::SendKey { message, .. } => message.clone(),
         });
         assert!(pushed.eq([message(1)]));
-        let dropped = &core.peers.dropped;
+        let dropped = &group.peers.dropped;
         assert_eq!((dropped.queue_full, dropped.not_connected), (2, 1));
     }
 }

@@ -1,0 +1,32 @@
+//! Who asks a group for something.
+use crate::plane_turn::PlaneClient;
+use quorumwire_control::Peer;
+use quorumwire_interfaces::Term;
+use std::fmt::Debug;
+
+/// Where an answer goes: only who drives a group knows. It can name all whom the group itself hears of.
+pub trait Asker: Copy + Debug + From<PlaneClient> + From<Follower> {
+    /// Who waits here for a read.
+    type Reader: Debug;
+}
+
+/// A request that was passed on, as its answer names it. A follower takes no answer to what another process of it asked,
+/// or in another term.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct RequestId {
+    /// In which it was sent.
+    pub term: Term,
+    /// The process that sent it: a number drawn by chance when that began. 0: one of an earlier version, which does not say.
+    pub process: u64,
+    /// Of this request among those of the process.
+    pub number: u64,
+}
+
+/// A follower's request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Follower {
+    /// Who passed it on.
+    pub peer: Peer,
+    /// Which one it is.
+    pub id: RequestId,
+}

@@ -1,0 +1,484 @@
+//! Requests that a follower passes on to the leader: the follower's side, which remembers whom each answer is for, and the
+//! leader's.
+use crate::asker::{Asker, Follower, RequestId};
+use crate::group::{Gate, Group, Submitted};
+use crate::mutants::mutant;
+use crate::passed_on::{ForwardKind, PassedOn, Said};
+use crate::reads::{FOLLOWER_READS_MAX, FollowerRead, Reader};
+use bytes::Bytes;
+use quorumwire_control::{Now, Peer, RoleChange};
+use quorumwire_interfaces::{DataPlane, Reason, ReplicaId, StateMachine, Term};
+use quorumwire_wire::limits::COMMAND_BYTES_MAX;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A request that is not answered by then is answered as *outcome unknown*.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Requests wait this long for a leader to appear before they are refused.
+const LEADER_WAIT: Duration = Duration::from_secs(1);
+/// Requests a follower may have sent to the leader without an answer yet.
+const FORWARDS_MAX: usize = 16 << 10;
+/// An answer to a follower larger than this is not sent while more than [`LINK_BULK_MAX`] bytes wait.
+/// Of a write that was answered so, a client hears that it was executed.
+const BULK_ANSWER_BYTES: usize = 4 << 10;
+/// See [`BULK_ANSWER_BYTES`]; half of what a connection between replicas may hold.
+const LINK_BULK_MAX: usize = crate::peers::QUEUE_BYTES_MAX / 2;
+
+/// A request sent to the leader.
+#[derive(Clone, Copy, Debug)]
+pub struct Forward<O> {
+    /// Whose it is, here.
+    pub origin: O,
+    /// It changes nothing.
+    pub is_read: bool,
+    /// To whom it was sent.
+    pub to: Peer,
+    /// In which term.
+    pub term: Term,
+    /// When.
+    pub at: Now,
+}
+
+/// Who leads, and since when that has been known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Succession {
+    term: Term,
+    since: Now,
+}
+
+impl Succession {
+    /// Leadership changed hands, or may have.
+    fn note(&mut self, change: &RoleChange, now: Now) {
+        if change.leader.is_some() && change.term > self.term {
+            self.term = change.term;
+            self.since = now;
+        }
+    }
+}
+
+/// Who leads after somebody else.
+#[derive(Clone, Copy, Debug)]
+struct Successor {
+    id: ReplicaId,
+    term: Term,
+    /// For how long that has been known.
+    known_for: Duration,
+}
+
+impl<O> Forward<O> {
+    /// Whether its answer is waited for no longer: whoever was to give it leads no more, and says nothing at all, or has
+    /// had its time to find out.
+    fn is_left_behind(&self, by: Successor, is_quiet: bool, patience: Duration) -> bool {
+        let is_replaced = !self.is_read && self.term < by.term && self.to.id != by.id;
+        is_replaced && (is_quiet || by.known_for > patience)
+    }
+}
+
+/// All requests sent to leaders and not answered yet.
+#[derive(Debug)]
+pub struct Forwards<O> {
+    waiting: BTreeMap<u64, Forward<O>>,
+    /// See [`RequestId::process`].
+    process: u64,
+    /// The number of the next one.
+    next: u64,
+    /// How many were sent since the start.
+    pub sent: u64,
+    /// The supposed leader has said that it is none: nothing more is sent to it until that changes.
+    not_leader: Option<Peer>,
+    leaderless_since: Option<Now>,
+    succession: Succession,
+}
+
+impl<O> Forwards<O> {
+    /// None, as of now.
+    pub(crate) fn new(now: Now) -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            process: 0,
+            next: 0,
+            sent: 0,
+            not_leader: None,
+            leaderless_since: Some(now),
+            succession: Succession::default(),
+        }
+    }
+
+    /// Before the first one: a number that no other process of this replica has, and the first request's. Where replicas
+    /// may run an earlier version, that is drawn by chance, too: all that they name in an answer is the request's.
+    pub const fn begin(&mut self, process: u64, first: u64) {
+        self.process = process;
+        self.next = first;
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The request that this is the answer to, from whom it was asked of.
+    fn take(&mut self, from: Peer, id: RequestId) -> Option<Forward<O>> {
+        let forward = self.waiting.get(&id.number)?;
+        let names_it = id.process == self.process && id.term == forward.term;
+        let is_earlier_version = id.process == 0 && id.term == Term(0);
+        let is_answer = names_it || is_earlier_version || mutant("answer-of-another-process");
+        (forward.to == from && is_answer).then_some(())?;
+        self.waiting.remove(&id.number)
+    }
+
+    fn numbers(&self, which: impl Fn(&Forward<O>) -> bool) -> Vec<u64> {
+        let chosen = self.waiting.iter().filter(|(_, forward)| which(forward));
+        chosen.map(|(number, _)| *number).collect()
+    }
+}
+
+/// What became of a request that was passed on.
+#[derive(Debug)]
+pub enum Returned<O> {
+    /// It is answered: with what came with this, unless that says why there is no answer.
+    Answered(Forward<O>, Said),
+    /// A read is to be asked for anew, of whoever leads then. It was sent under this number.
+    Again {
+        /// It.
+        forward: Forward<O>,
+        /// See there.
+        number: u64,
+        /// Not only when others that stall are looked at.
+        at_once: bool,
+    },
+}
+
+/// A request that waited for too long, and why it has no answer.
+pub type Late<O> = (O, Reason);
+
+/// What a follower's request becomes.
+#[derive(Debug)]
+pub enum Taken {
+    /// It is refused, or waits.
+    Settled,
+    /// A read that may be answered now; it has leave to be answered at this index.
+    Read(quorumwire_interfaces::Index, FollowerRead),
+    /// A command, or (`true`) one of a session, that may be put into the log.
+    Write(Follower, bool, Bytes),
+}
+
+/// The follower's side.
+impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+    /// Another replica that leads and can be asked.
+    #[must_use]
+    pub fn serving_leader(&self) -> Option<Peer> {
+        let leader = self.replica.leader().and_then(|id| self.member(id))?;
+        let can_be_asked = self.peers.is_up(leader) && self.forwards.not_leader != Some(leader);
+        can_be_asked.then_some(leader)
+    }
+
+    /// Whether requests are carried out here, or by somebody who can be asked. If one has to wait all the same, there is no
+    /// room for it.
+    #[must_use]
+    pub fn has_somewhere_to_go(&self) -> bool {
+        let takes_requests = self.leads() && !self.replica.is_handing_over();
+        takes_requests || self.serving_leader().is_some()
+    }
+
+    /// The leader to send a request to; the error is what to do with it instead.
+    pub fn leader_to_ask(&mut self) -> Result<Peer, Submitted> {
+        match self.serving_leader() {
+            Some(_) if self.forwards.len() >= FORWARDS_MAX => Err(Submitted::NoRoom),
+            Some(leader) => Ok(leader),
+            None => {
+                let since = *self.forwards.leaderless_since.get_or_insert(self.now);
+                if self.now.0.saturating_sub(since.0) > LEADER_WAIT {
+                    return Err(Submitted::Refused(Reason::NoLeader));
+                }
+                Err(Submitted::NoRoom)
+            }
+        }
+    }
+
+    /// Sends a request to the leader, and remembers it; the number that it has. None: there is no room.
+    pub fn forward(&mut self, to: Peer, origin: O, kind: ForwardKind, bytes: Bytes) -> Option<u64> {
+        let number = self.forwards.next;
+        let id = RequestId {
+            term: self.replica.term(),
+            process: self.forwards.process,
+            number,
+        };
+        if !self.pass_on(to, PassedOn::Request(id, kind, bytes)) {
+            return None;
+        }
+        self.forwards.next += 1;
+        self.forwards.sent += 1;
+        self.forwards.leaderless_since = None;
+        let forward = Forward {
+            origin,
+            is_read: kind == ForwardKind::Read,
+            to,
+            term: id.term,
+            at: self.now,
+        };
+        self.forwards.waiting.insert(number, forward);
+        Some(number)
+    }
+
+    /// An answer has come. None: nobody waits for it any more, or it is nobody's here.
+    pub fn take_reply(&mut self, from: Peer, id: RequestId, said: Said) -> Option<Returned<O>> {
+        let forward = self.forwards.take(from, id)?;
+        let leads_no_more = said == Said::Refused(Reason::NotLeader);
+        // Says nothing of the terms since: it may lead again.
+        if leads_no_more && forward.term == self.replica.term() {
+            self.forwards.not_leader = Some(from);
+        }
+        let is_busy = said == Said::Refused(Reason::Busy);
+        if forward.is_read && (leads_no_more || is_busy) {
+            self.stalled |= is_busy; // not at once, which would be as much in vain
+            return Some(Returned::Again {
+                forward,
+                number: id.number,
+                at_once: leads_no_more,
+            });
+        }
+        Some(Returned::Answered(forward, said))
+    }
+
+    /// Gives up requests that no answer can be expected for: reads begin anew, writes have an unknown outcome.
+    fn give_up_forwards(&mut self, lost: Vec<u64>) -> Vec<Returned<O>> {
+        let mut returned = Vec::new();
+        for number in lost {
+            let Some(forward) = self.forwards.waiting.remove(&number) else {
+                continue;
+            };
+            returned.push(if forward.is_read {
+                Returned::Again {
+                    forward,
+                    number,
+                    at_once: true,
+                }
+            } else {
+                Returned::Answered(forward, Said::Refused(Reason::OutcomeUnknown))
+            });
+        }
+        returned
+    }
+
+    /// A connection is gone: what was sent over it has no answer.
+    #[must_use]
+    pub fn give_up_sent_to(&mut self, peer: Peer) -> Vec<Returned<O>> {
+        let lost = self.forwards.numbers(|forward| forward.to == peer);
+        self.give_up_forwards(lost)
+    }
+
+    /// Leadership changed hands, or may have. Reads are asked anew of whoever leads now. Writes wait as long as the old
+    /// leader may still find out.
+    #[must_use]
+    pub fn role_changed(&mut self, change: &RoleChange, patience: Duration) -> Vec<Returned<O>> {
+        self.begin_term();
+        self.forwards.not_leader = None;
+        self.forwards.succession.note(change, self.now);
+        if change.leader.is_some() {
+            self.forwards.leaderless_since = None;
+        } else {
+            self.forwards.leaderless_since.get_or_insert(self.now);
+        }
+        let leads_no_more =
+            |forward: &Forward<O>| forward.is_read && Some(forward.to.id) != change.leader;
+        let lost = self.forwards.numbers(leads_no_more);
+        let mut returned = self.give_up_forwards(lost);
+        returned.extend(self.give_up_left_behind(patience));
+        returned
+    }
+
+    /// Writes that were sent to a leader which another has replaced, and whose outcome it will not tell. It may still find
+    /// out for a while: one that handed its office over is alive and soon does. One that hangs, or is cut off, does not, and
+    /// its connection looks alive for much longer than it takes to elect another. They are not sent again: they may be in
+    /// the log.
+    #[must_use]
+    pub fn give_up_left_behind(&mut self, patience: Duration) -> Vec<Returned<O>> {
+        let left_behind = self.left_behind(patience);
+        self.give_up_forwards(left_behind)
+    }
+
+    /// The numbers of those that are left behind. Nearly always there is nothing to look at.
+    fn left_behind(&self, patience: Duration) -> Vec<u64> {
+        let term = self.replica.term();
+        let sent_before = |forward: &Forward<O>| forward.term < term;
+        let first = self.forwards.waiting.values().next();
+        let (Some(first), Some(id)) = (first, self.replica.leader()) else {
+            return Vec::new();
+        };
+        if !sent_before(first) {
+            return Vec::new(); // nor is any behind it: terms only grow
+        }
+        let successor = Successor {
+            id,
+            term,
+            known_for: self.now.0.saturating_sub(self.forwards.succession.since.0),
+        };
+        let waiting = self.forwards.waiting.iter();
+        let sent_before = waiting.take_while(|(_, it)| sent_before(it));
+        let left_behind = sent_before.filter(|(_, forward)| {
+            let is_quiet = self.peers.is_quiet(forward.to, self.now);
+            forward.is_left_behind(successor, is_quiet, patience)
+        });
+        left_behind.map(|(number, _)| *number).collect()
+    }
+
+    /// Takes out all that has waited for too long, and forgets the reads that followers have given up.
+    #[must_use]
+    pub fn take_late(&mut self) -> Vec<Late<O>> {
+        let now = self.now;
+        let is_late = |at: Now| now.0.saturating_sub(at.0) > REQUEST_TIMEOUT;
+        self.forget_late_reads();
+        let proposals = self.proposals.take_late(is_late).into_iter();
+        let mut late: Vec<Late<O>> = proposals
+            .map(|it| (it.origin, Reason::OutcomeUnknown))
+            .collect();
+        while let Some(plane) = &mut self.plane
+            && plane.waits_since().is_some_and(is_late)
+            && let Some(submission) = plane.take_back()
+        {
+            let reason = self.why_not_submitted();
+            late.extend(submission.origin.map(|origin| (origin, reason)));
+        }
+        // The first is the oldest.
+        let first = self.forwards.waiting.values().next();
+        if first.is_some_and(|forward| is_late(forward.at)) {
+            for number in self.forwards.numbers(|forward| is_late(forward.at)) {
+                if let Some(forward) = self.forwards.waiting.remove(&number) {
+                    let reason = if forward.is_read {
+                        Reason::NoLeader
+                    } else {
+                        Reason::OutcomeUnknown
+                    };
+                    late.push((forward.origin, reason));
+                }
+            }
+        }
+        late
+    }
+
+    /// Why what waited for the plane never reached a log.
+    #[must_use]
+    pub fn why_not_submitted(&self) -> Reason {
+        if self.leads() {
+            Reason::Busy
+        } else {
+            Reason::NotCommitted
+        }
+    }
+}
+
+/// The leader's side.
+impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
+    /// Whether a write that a follower passed on in this term may come to stand in the log now. One that was sent to us
+    /// before others led may not: what its client sent behind it may have been carried out by one of them.
+    pub fn takes_writes_of(&mut self, term: Term) -> bool {
+        if !self.leads() {
+            return false;
+        }
+        self.begin_term();
+        (self.led_since..=self.replica.term()).contains(&term) || mutant("late-write-is-taken")
+    }
+
+    /// A request that a follower has passed on.
+    pub fn take_request(&mut self, from: Follower, kind: ForwardKind, bytes: Bytes) -> Taken {
+        let refuse = |group: &mut Self, reason| {
+            group.refuse_follower(from, reason);
+            Taken::Settled
+        };
+        let is_member = self.member(from.peer.id) == Some(from.peer);
+        if bytes.len() > COMMAND_BYTES_MAX || !self.leads() || !is_member {
+            return refuse(self, Reason::NotLeader);
+        }
+        if kind == ForwardKind::Read {
+            return self.take_read(FollowerRead {
+                from,
+                line: bytes,
+                at: self.now,
+            });
+        }
+        if !self.takes_writes_of(from.id.term) {
+            return refuse(self, Reason::NotLeader);
+        }
+        if self.is_full {
+            return refuse(self, Reason::DiskFull);
+        }
+        Taken::Write(from, kind == ForwardKind::Session, bytes)
+    }
+
+    fn take_read(&mut self, read: FollowerRead) -> Taken {
+        let from = read.from;
+        let must_apply = self.read_barrier();
+        if self.reads.len() >= FOLLOWER_READS_MAX {
+            self.refuse_follower(from, Reason::Busy);
+            return Taken::Settled;
+        }
+        match self.gate(must_apply, true, &read.line) {
+            Gate::Open => return Taken::Read(must_apply, read),
+            Gate::Overdue => self.refuse_follower(from, Reason::Overdue),
+            Gate::Wait(index) => self.wait_for(index, Reader::Follower(read)),
+            Gate::NoLease => {
+                self.ask_round(must_apply, Reader::Follower(read));
+            }
+            Gate::NotLeader => self.refuse_follower(from, Reason::NotLeader),
+        }
+        Taken::Settled
+    }
+
+    /// Tells a follower what became of a write that it passed on, unless that is still to come.
+    pub fn answer_unless_pending(&mut self, to: Follower, submitted: Submitted) {
+        match submitted {
+            Submitted::Pending => {}
+            Submitted::NoRoom => self.refuse_follower(to, Reason::Busy),
+            Submitted::Refused(reason) => self.refuse_follower(to, reason),
+        }
+    }
+
+    /// Tells a follower why what it passed on has no answer.
+    pub fn refuse_follower(&mut self, to: Follower, reason: Reason) {
+        let words = (self.refusal_words)(reason);
+        self.reply_to(to, Said::Refused(reason), words);
+    }
+
+    /// Answers a write that a follower passed on. A large answer gives way to the protocol's own messages. What it answers
+    /// has been carried out all the same.
+    pub fn answer_follower(&mut self, to: Follower, said: Said, answer: &[u8]) {
+        match said {
+            Said::Refused(reason) => self.refuse_follower(to, reason),
+            // Not busy: it would be taken for one that changed nothing.
+            Said::Answer | Said::Repeated if self.must_give_way(to.peer, answer.len()) => {
+                self.refuse_follower(to, Reason::NoWayBack);
+            }
+            Said::Answer | Said::Repeated => {
+                self.reply_to(to, said, Bytes::copy_from_slice(answer));
+            }
+        }
+    }
+
+    /// Answers a read that a follower passed on. If it has to give way, the follower asks again, and its question waits
+    /// behind what is queued already.
+    pub fn answer_follower_read(&mut self, to: Follower, answer: Bytes) {
+        if self.must_give_way(to.peer, answer.len()) {
+            return self.refuse_follower(to, Reason::Busy);
+        }
+        self.reply_to(to, Said::Answer, answer);
+    }
+
+    fn must_give_way(&self, to: Peer, answer_bytes: usize) -> bool {
+        answer_bytes > BULK_ANSWER_BYTES && self.peers.queued_bytes(to) > LINK_BULK_MAX
+    }
+
+    fn reply_to(&mut self, to: Follower, said: Said, answer: Bytes) {
+        self.pass_on(to.peer, PassedOn::Reply(to.id, said, answer));
+    }
+}
+
+#[cfg(test)]
+#[path = "forwarding_test.rs"]
+mod tests;

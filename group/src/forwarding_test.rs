@@ -1,0 +1,256 @@
+//! What a follower waits for, and for how long; and which answers it takes.
+use super::*;
+use crate::group::tests::{HEARTBEAT, One, Who, one_of};
+use crate::peers::Connected;
+use quorumwire_control::{Input, Output, Promise, Role};
+use quorumwire_interfaces::{Incarnation, Index};
+
+const PATIENCE: Duration = Duration::from_millis(400);
+
+fn forward(to: u16, term: u64) -> Forward<Who> {
+    Forward {
+        origin: Who(1),
+        is_read: false,
+        to: member(to),
+        term: Term(term),
+        at: Now::default(),
+    }
+}
+
+fn successor(id: u16, term: u64, known_for: Duration) -> Successor {
+    Successor {
+        id: ReplicaId(id),
+        term: Term(term),
+        known_for,
+    }
+}
+
+#[test]
+fn a_write_sent_to_a_silent_leader_is_given_up_once_another_leads() {
+    let at_once = successor(2, 6, Duration::ZERO);
+    assert!(forward(1, 5).is_left_behind(at_once, true, PATIENCE));
+    // Who leads, or led on, answers by itself; and of this term's leader nothing else is known.
+    assert!(!forward(2, 5).is_left_behind(at_once, true, PATIENCE));
+    assert!(!forward(1, 6).is_left_behind(at_once, true, PATIENCE));
+    let read = Forward {
+        is_read: true,
+        ..forward(1, 5)
+    };
+    assert!(!read.is_left_behind(at_once, true, PATIENCE));
+}
+
+#[test]
+fn a_leader_that_can_still_be_heard_has_a_while_to_find_out() {
+    for (known_for, is_given_up) in [
+        (Duration::ZERO, false),
+        (PATIENCE, false),
+        (PATIENCE + Duration::from_millis(1), true),
+    ] {
+        let successor = successor(2, 6, known_for);
+        let given_up = forward(1, 5).is_left_behind(successor, false, PATIENCE);
+        assert_eq!(given_up, is_given_up, "{known_for:?}");
+    }
+}
+
+#[test]
+fn that_while_begins_with_the_first_word_of_each_new_leader() {
+    let change = |term: u64, leader: Option<u16>| RoleChange {
+        role: Role::Follower,
+        term: Term(term),
+        leader: leader.map(ReplicaId),
+    };
+    let at = |ms: u64| Now(Duration::from_millis(ms));
+    let mut succession = Succession::default();
+    for (ms, change, since) in [
+        (10, change(1, None), 0),
+        (20, change(1, Some(1)), 20),
+        (30, change(1, Some(1)), 20),
+        (40, change(2, None), 20),
+        (50, change(2, Some(2)), 50),
+    ] {
+        succession.note(&change, at(ms));
+        assert_eq!(succession.since, at(since), "at {ms} ms");
+    }
+}
+
+/// Of another process, or of another term, it is the answer to something else.
+#[test]
+fn an_answer_is_taken_from_whom_it_was_asked_of_and_for_what_was_asked() {
+    const ID: RequestId = RequestId {
+        term: Term(5),
+        process: 77,
+        number: 3,
+    };
+    let earlier_version = RequestId {
+        term: Term(0),
+        process: 0,
+        ..ID
+    };
+    for (from, id, is_taken) in [
+        (1, ID, true),
+        (2, ID, false),
+        (1, RequestId { process: 78, ..ID }, false),
+        (1, RequestId { process: 0, ..ID }, false),
+        (
+            1,
+            RequestId {
+                term: Term(4),
+                ..ID
+            },
+            false,
+        ),
+        (1, RequestId { number: 4, ..ID }, false),
+        (1, earlier_version, true),
+    ] {
+        let mut forwards = Forwards::new(Now::default());
+        forwards.begin(77, 3);
+        forwards.waiting.insert(3, forward(1, 5));
+        let taken = forwards.take(member(from), id);
+        assert_eq!(taken.is_some(), is_taken, "{from} {id:?}");
+        assert_eq!(forwards.is_empty(), is_taken);
+    }
+}
+
+fn member(id: u16) -> Peer {
+    Peer {
+        id: ReplicaId(id),
+        incarnation: Incarnation(1),
+    }
+}
+
+/// Two replicas, 0 and 1, that have met, and 0 leads.
+fn two() -> [One; 2] {
+    let mut groups = [0, 1].map(|id| {
+        let mut group = one_of(2, id);
+        let other = member(1 - id);
+        group.step(Input::PeerUp(other, Promise::default()));
+        let connected = Connected {
+            peer: other,
+            ..Connected::default()
+        };
+        group.peers.connected.insert(other.id, connected);
+        group
+    });
+    for _ in 0..50 {
+        for group in &mut groups {
+            group.now.0 += HEARTBEAT;
+            group.step(Input::Timeout);
+        }
+        exchange(&mut groups);
+    }
+    assert!(groups[0].leads() && groups[0].replica.commit_index() > Index(0));
+    groups
+}
+
+/// Does what they ask for until they ask for nothing.
+fn exchange(groups: &mut [One; 2]) {
+    let mut is_quiet = false;
+    while !is_quiet {
+        is_quiet = true;
+        for (from, to) in [(0_u16, 1_u16), (1, 0)] {
+            groups[usize::from(from)].flush();
+            for output in std::mem::take(&mut groups[usize::from(from)].outputs) {
+                is_quiet = false;
+                if let Output::Persist { ticket, .. } = output {
+                    groups[usize::from(from)].step(Input::Persisted(ticket));
+                } else if let Output::Send { message, .. } = output {
+                    let from = member(from);
+                    groups[usize::from(to)].step(Input::Message { from, message });
+                }
+            }
+        }
+    }
+}
+
+/// A client of the follower waits for the leader; whose answer is anew what its connection is worth.
+#[test]
+fn a_follower_whose_connection_breaks_asks_anew_what_changes_nothing_and_nothing_else() {
+    let [_, mut follower] = two();
+    let leader = follower.leader_to_ask().unwrap();
+    for (number, kind) in [
+        (7, ForwardKind::Write),
+        (8, ForwardKind::Read),
+        (9, ForwardKind::Session),
+    ] {
+        let sent = follower.forward(leader, Who(number), kind, Bytes::new());
+        assert_eq!(sent, Some(number - 7));
+    }
+    let returned = follower.give_up_sent_to(leader);
+    let became: Vec<(u64, bool)> = returned
+        .iter()
+        .map(|it| match it {
+            Returned::Again { forward, .. } => (forward.origin.0, true),
+            Returned::Answered(forward, said) => {
+                assert_eq!(*said, Said::Refused(Reason::OutcomeUnknown));
+                (forward.origin.0, false)
+            }
+        })
+        .collect();
+    assert_eq!(became, [(7, false), (8, true), (9, false)]);
+    assert!(follower.forwards.is_empty());
+}
+
+/// Who says so leads no more, until something is heard of another term.
+#[test]
+fn nothing_more_is_sent_to_a_replica_that_says_that_it_does_not_lead() {
+    let [_, mut follower] = two();
+    let leader = follower.leader_to_ask().unwrap();
+    let number = follower.forward(leader, Who(1), ForwardKind::Write, Bytes::new());
+    let id = RequestId {
+        term: follower.replica.term(),
+        process: 0,
+        number: number.unwrap(),
+    };
+    let said = Said::Refused(Reason::NotLeader);
+    let returned = follower.take_reply(leader, id, said);
+    assert!(
+        matches!(returned, Some(Returned::Answered(it, heard)) if it.origin == Who(1) && heard == said)
+    );
+    assert_eq!(follower.serving_leader(), None);
+    assert_eq!(follower.leader_to_ask(), Err(Submitted::NoRoom));
+    follower.now.0 += LEADER_WAIT + Duration::from_millis(1);
+    let refused = Submitted::Refused(Reason::NoLeader);
+    assert_eq!(follower.leader_to_ask(), Err(refused));
+    let change = RoleChange {
+        role: Role::Follower,
+        term: follower.replica.term(),
+        leader: Some(leader.id),
+    };
+    assert!(follower.role_changed(&change, PATIENCE).is_empty());
+    assert_eq!(follower.serving_leader(), Some(leader));
+}
+
+/// A write that was sent before others led may stand behind one that its client sent later.
+#[test]
+fn a_leader_takes_no_write_that_was_sent_before_others_led() {
+    let [mut leader, _] = two();
+    let term = leader.replica.term();
+    let mut take = |sent_in: Term, kind| {
+        let id = RequestId {
+            term: sent_in,
+            ..RequestId::default()
+        };
+        let from = Follower {
+            peer: member(1),
+            id,
+        };
+        let taken = leader.take_request(from, kind, Bytes::new());
+        matches!(taken, Taken::Write(..))
+    };
+    assert!(take(term, ForwardKind::Write) && take(term, ForwardKind::Session));
+    assert!(!take(Term(term.0 - 1), ForwardKind::Write));
+    assert!(!take(Term(term.0 + 1), ForwardKind::Write));
+}
+
+/// Its clients wait for another leader: they have not sent too much.
+#[test]
+fn while_a_leader_hands_over_requests_have_nowhere_to_go() {
+    assert!(!one_of(2, 0).has_somewhere_to_go());
+    let [mut leader, follower] = two();
+    assert!(leader.has_somewhere_to_go() && follower.has_somewhere_to_go());
+    let ticket = leader.next_ticket();
+    leader.step(Input::Transfer(ticket, Some(ReplicaId(1))));
+    let submitted = leader.write(Who(1), 1, |it| it.extend_from_slice(b"x"));
+    assert!(submitted == Submitted::NoRoom && leader.leads());
+    assert!(!leader.has_somewhere_to_go());
+}

@@ -1,0 +1,247 @@
+//! How a follower passes on what its clients ask, and what a leader does with it: as in the server, all but what clients
+//! are told.
+use crate::clients::{Fate, MANY, Told};
+use crate::machine::{Group, Origin};
+use crate::network::Saying;
+use crate::queue::MILLISECOND;
+use crate::spelling;
+use crate::world::{Event, World};
+use bytes::Bytes;
+use quorumwire_control::{Input, Peer, RoleChange};
+use quorumwire_group::{
+    Effect, Follower, FollowerRead, ForwardKind, PassedOn, Returned, Said, Submitted, Taken,
+};
+use quorumwire_interfaces::{Executed, Index, Reason};
+use quorumwire_linearizability::history::{Answer, Operation};
+use quorumwire_sessions::Outcome;
+use std::time::Duration;
+
+/// Something has come from this replica.
+pub fn note_heard(group: &mut Group, from: Peer) {
+    if let Some(connected) = group.peers.connected.get_mut(&from.id) {
+        connected.heard = group.now;
+    }
+}
+
+impl World {
+    /// A client asks a replica that does not lead.
+    pub fn pass_on(&mut self, place: usize, operation: u32) {
+        if !self.plan.settings.forwards() {
+            return self.refuse(place, operation);
+        }
+        let (kind, bytes) = match self.asked[operation as usize].operation {
+            Operation::Get => {
+                let known = self.checks.known_upto();
+                self.asked[operation as usize].needed = known;
+                (ForwardKind::Read, self.query_of(operation).into())
+            }
+            _ => (ForwardKind::Write, self.command_of(operation)),
+        };
+        let sent = self.drive(place, |group| {
+            let leader = group.leader_to_ask()?;
+            group
+                .forward(leader, Origin::Operation(operation), kind, bytes)
+                .ok_or(Submitted::NoRoom)
+        });
+        match sent {
+            Some(Ok(_)) => self.counts.see(match kind {
+                ForwardKind::Read => "read passed on",
+                ForwardKind::Write | ForwardKind::Session => "write passed on",
+            }),
+            Some(Err(_)) | None => self.refuse(place, operation), // a server lets it wait for a while
+        }
+    }
+
+    /// Another replica says something about a request that was passed on.
+    pub fn take_passed_on(&mut self, place: usize, from: Peer, message: PassedOn) {
+        self.drive(place, |group| note_heard(group, from));
+        match message {
+            PassedOn::Request(id, kind, bytes) => {
+                let from = Follower { peer: from, id };
+                let taken = self.drive(place, |group| {
+                    let is_write_here = kind != ForwardKind::Read && group.leads();
+                    let is_late = is_write_here && !group.takes_writes_of(id.term);
+                    (is_late, group.take_request(from, kind, bytes))
+                });
+                if matches!(taken, Some((true, _))) {
+                    self.counts.see("write sent before others led");
+                }
+                match taken.map(|(_, taken)| taken) {
+                    None | Some(Taken::Settled) => {}
+                    Some(Taken::Read(_, read)) => self.answer_follower_read(place, &read),
+                    Some(Taken::Write(from, _, bytes)) => {
+                        self.drive(place, |group| {
+                            let origin = Origin::Follower(from);
+                            let submitted = group.write(origin, bytes.len(), |buffer| {
+                                buffer.extend_from_slice(&bytes);
+                            });
+                            group.answer_unless_pending(from, submitted);
+                        });
+                    }
+                }
+            }
+            PassedOn::Reply(id, said, answer) => {
+                let returned = self.drive(place, |group| group.take_reply(from, id, said));
+                self.take_returned(place, returned.flatten(), &answer);
+            }
+        }
+    }
+
+    /// A follower's read has leave to be answered once this is applied.
+    pub fn follower_read_granted(&mut self, place: usize, read: FollowerRead, index: Index) {
+        let read = self.drive(place, |group| group.follower_read_at(index, read));
+        if let Some(read) = read.flatten() {
+            self.answer_follower_read(place, &read);
+        }
+    }
+
+    fn answer_follower_read(&mut self, place: usize, read: &FollowerRead) {
+        self.counts.see("read of a follower answered");
+        self.drive(place, |group| {
+            let mut answer = Vec::new();
+            group.set_read_clock();
+            group.store.query(&read.line, &mut answer);
+            group.answer_follower_read(read.from, answer.into());
+        });
+    }
+
+    /// A follower is told what became of a write that it passed on.
+    pub fn tell_follower(&mut self, place: usize, to: Follower, fate: Fate) {
+        let said = match fate {
+            Fate::Unknown => Said::Refused(Reason::OutcomeUnknown),
+            Fate::NotDone => Said::Refused(Reason::NotCommitted),
+            Fate::Applied(Outcome::Applied) => Said::Answer,
+            Fate::Applied(Outcome::Repeated) => Said::Repeated,
+            Fate::Applied(Outcome::Refused(refusal)) => Said::Refused(refusal.reason()),
+            Fate::Applied(Outcome::Incomplete) => Said::Refused(Reason::PiecesGone),
+        };
+        let reply = std::mem::take(&mut self.reply);
+        self.drive(place, |group| group.answer_follower(to, said, &reply));
+        self.reply = reply;
+    }
+
+    /// What was passed on has come back: with this answer, or without one.
+    fn take_returned(
+        &mut self,
+        place: usize,
+        returned: impl IntoIterator<Item = Returned<Origin>>,
+        answer: &[u8],
+    ) {
+        for returned in returned {
+            match returned {
+                Returned::Answered(forward, said) => {
+                    let Origin::Operation(operation) = forward.origin else {
+                        panic!("only clients' requests are passed on");
+                    };
+                    self.tell_returned(place, operation, said, answer);
+                }
+                Returned::Again {
+                    forward, at_once, ..
+                } => {
+                    let Origin::Operation(operation) = forward.origin else {
+                        panic!("only clients' requests are passed on");
+                    };
+                    let client = self.asked[operation as usize].client;
+                    if client != MANY
+                        && self.clients[usize::from(client)].waits_for != Some(operation)
+                    {
+                        continue; // it has gone on
+                    }
+                    self.counts.see("read passed on anew");
+                    let delay = if at_once { 0 } else { 20 * MILLISECOND };
+                    let again = Event::Request(place, operation);
+                    self.queue.set(self.now + delay, again);
+                }
+            }
+        }
+    }
+
+    fn tell_returned(&mut self, place: usize, operation: u32, said: Said, answer: &[u8]) {
+        let asked = self.asked[operation as usize];
+        let told = match said {
+            Said::Refused(reason) => match reason.executed() {
+                Executed::No => {
+                    self.counts.see("refused by the leader it was passed on to");
+                    Some(Told::NotDone(None))
+                }
+                Executed::Yes | Executed::Unknown => {
+                    self.counts.see("passed on, outcome unknown");
+                    Some(Told::Unknown)
+                }
+            },
+            Said::Answer | Said::Repeated if asked.operation == Operation::Get => {
+                let key = format!("key{}", asked.key);
+                let value = spelling::value_of(&asked, &key, operation, answer);
+                value.map(|(value, unique)| Told::Done(Answer::Value(value), unique))
+            }
+            Said::Answer | Said::Repeated => {
+                let answer = spelling::answer_of(&asked, operation, answer);
+                answer.map(|answer| Told::Done(answer, 0))
+            }
+        };
+        let what = asked.operation;
+        self.checks.require(told.is_some(), || {
+            format!("I6: {what:?} is answered {}", answer.escape_ascii())
+        });
+        if let Some(told) = told {
+            self.answer(place, operation, told);
+        }
+    }
+
+    /// Leadership changed hands, or may have.
+    pub fn role_changed(&mut self, place: usize, change: &RoleChange) {
+        let patience = Duration::from_nanos(self.plan.settings.election_timeout);
+        let returned = self.drive(place, |group| group.role_changed(change, patience));
+        self.take_returned(place, returned.into_iter().flatten(), b"");
+    }
+
+    /// A connection is gone.
+    pub fn peer_is_gone(&mut self, place: usize, peer: Peer) {
+        let returned = self.drive(place, |group| {
+            group.peers.connected.remove(&peer.id);
+            group.step(Input::PeerDown(peer));
+            group.give_up_sent_to(peer)
+        });
+        self.take_returned(place, returned.into_iter().flatten(), b"");
+    }
+
+    /// What has waited for too long is given up.
+    pub fn give_up_late(&mut self, place: usize) {
+        let patience = Duration::from_nanos(self.plan.settings.election_timeout);
+        let returned = self.drive(place, |group| group.give_up_left_behind(patience));
+        let returned = returned.into_iter().flatten();
+        self.take_returned(place, returned, b"");
+        let late = self.drive(place, Group::take_late).unwrap_or_default();
+        for (origin, reason) in late {
+            self.counts.see("waited for too long");
+            let fate = match reason.executed() {
+                Executed::No => Fate::NotDone,
+                Executed::Yes | Executed::Unknown => Fate::Unknown,
+            };
+            self.tell_origin(place, origin, Index(0), b"", fate);
+        }
+    }
+
+    /// Sends what the group wants sent.
+    pub fn carry_out_effects(&mut self, place: usize) {
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        for connected in process.group.peers.connected.values_mut() {
+            connected.queued_bytes = 0; // the network takes all at once
+        }
+        for effect in std::mem::take(&mut process.group.effects) {
+            match effect {
+                Effect::Send {
+                    to,
+                    message,
+                    attachment,
+                } => {
+                    let attachment: Bytes = attachment.concat().into();
+                    self.send(place, to, Saying::PassedOn(Box::new(message), attachment));
+                }
+                Effect::SendKey { .. } => panic!("keys do not come from the group"),
+            }
+        }
+    }
+}

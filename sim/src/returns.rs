@@ -1,0 +1,80 @@
+//! Leadership goes away and comes back, while requests that followers have passed on to the old leader are on their way.
+use crate::clients::{Asked, MANY};
+use crate::fault::Class;
+use crate::queue::Nanos;
+use crate::spelling::Spelling;
+use crate::world::{Event, World};
+use quorumwire_control::Input;
+use quorumwire_interfaces::{Index, ReplicaId};
+use quorumwire_linearizability::history::Operation;
+
+/// Their keys are nobody else's.
+const KEYS_BEGIN: u32 = 1 << 24;
+
+impl World {
+    /// One client asks a follower for several things, which reach the leader late. Meanwhile another one is to lead.
+    pub fn leadership_goes_away(&mut self, follower: usize, requests: u8, lasts: Nanos) {
+        let Some(leader) = self.leader().filter(|leader| *leader != follower) else {
+            return;
+        };
+        let now = self.now;
+        self.network.clog((follower, leader), now + lasts);
+        self.bursts += 1;
+        self.burst(follower, self.bursts, requests);
+        self.hand_over(leader, None);
+        let (then, back) = (now + lasts / 3, now + lasts / 2);
+        self.queue
+            .set(then, Event::Burst(follower, self.bursts, requests));
+        self.queue.set(back, Event::Returns(leader));
+        self.queue.set(now + lasts, Event::Returned(leader));
+    }
+
+    /// Whoever leads now hands over to the one that led before.
+    pub fn leadership_comes_back(&mut self, to: usize) {
+        let id = self.machines[to].peer.id;
+        if let Some(leader) = self.leader().filter(|leader| *leader != to) {
+            self.hand_over(leader, Some(id));
+        }
+    }
+
+    /// Whether it has, before all that was sent to it when it led before has come.
+    pub fn leadership_came_back(&mut self, to: usize) {
+        let waits = |place: &usize| {
+            let process = self.machines[*place].process.as_ref();
+            process.is_some_and(|process| !process.group.forwards.is_empty())
+        };
+        if self.leader() == Some(to) && (0..self.machines.len()).any(|place| waits(&place)) {
+            self.counts.hit(Class::F29Returns);
+        }
+    }
+
+    fn hand_over(&mut self, place: usize, to: Option<ReplicaId>) {
+        self.drive(place, |group| {
+            let ticket = group.next_ticket();
+            group.step(Input::Transfer(ticket, to));
+        });
+        self.carry_out_all(place);
+        self.plan_ahead(place);
+    }
+
+    /// A client that waits for no answer asks a machine for so many things.
+    pub fn burst(&mut self, place: usize, burst: u32, requests: u8) {
+        for _ in 0..requests {
+            let operation = u32::try_from(self.asked.len()).unwrap_or(u32::MAX);
+            self.asked.push(Asked {
+                client: MANY,
+                burst,
+                key: KEYS_BEGIN + burst,
+                operation: Operation::Set(u64::from(operation) + 1),
+                spelling: Spelling::Classic,
+                unique: 0,
+                invoked: self.now,
+                outcome: None,
+                withdrawn: false,
+                needed: Index(0),
+            });
+            self.counts.operations += 1;
+            self.arrive(place, crate::machine::Arrival::Request(operation));
+        }
+    }
+}
