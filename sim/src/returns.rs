@@ -9,7 +9,7 @@ use quorumwire_interfaces::{Index, ReplicaId};
 use quorumwire_linearizability::history::Operation;
 
 /// Their keys are nobody else's.
-const KEYS_BEGIN: u32 = 1 << 24;
+const KEYS_BEGIN: u32 = 1 << 28;
 
 impl World {
     /// One client asks a follower for several things, which reach the leader late. Meanwhile another one is to lead.
