@@ -4,15 +4,10 @@
 #define QW_SHARED_H
 
 #include "qw_wire.h"
+#include "qw_store.h"
 
 /* The last index there ever may be, so that one more is still a number. */
 #define QW_INDEX_MAX 0xfffffffffffffffeULL
-/* Longest key of a memcached client. */
-#define QW_MEMCACHED_KEY_BYTES_MAX 250
-/* A command before its key: what it is, the key's length, flags, expiry. */
-#define QW_MEMCACHED_COMMAND_HEAD_BYTES 14
-/* The store's number for a `set`, in its first format. */
-#define QW_MEMCACHED_COMMAND_SET 17
 /* The datagram that says that a `set` is stored. */
 #define QW_MEMCACHED_ANSWER_BYTES 16
 /* Places in a table of answers: a power of two. */

@@ -1,11 +1,9 @@
 //! Calls into the C of `include/`, each behind a safe function. The only file of this crate with unsafe
 //! code; what the values mean stands in `step.rs`.
 #![allow(unsafe_code)]
-use crate::shared::{
-    Gap, MEMCACHED_ANSWER_BYTES, MEMCACHED_COMMAND_HEAD_BYTES, MEMCACHED_KEY_BYTES_MAX,
-    MemcachedSet as Set, Outcome,
-};
+use crate::shared::{Gap, MEMCACHED_ANSWER_BYTES, MemcachedSet as Set, Outcome};
 use crate::step::{Keys, SipKey, TagKey};
+use crate::store::{MEMCACHED_COMMAND_HEAD_BYTES, MEMCACHED_KEY_BYTES_MAX};
 use quorumwire_wire::packet::{HEADER_BYTES, Header, PAYLOAD_BYTES_MAX, Registers};
 
 /// Declares one copy of the compiled C.

@@ -21,6 +21,11 @@ mod ring;
 pub mod shared;
 mod signing;
 mod step;
+/// What planes have to know of the key-value store, as generated.
+#[allow(clippy::pedantic)]
+#[rustfmt::skip]
+#[path = "generated/store.rs"]
+pub mod store;
 
 pub use asking::{Answered, Asking, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, Request};
 pub use checks::Mutant;

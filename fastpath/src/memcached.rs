@@ -1,6 +1,7 @@
 //! Memcached's `set` by UDP as safe Rust around `qw_memcached.h`. Nothing is decided here.
 use crate::ffi;
-use crate::shared::{MEMCACHED_ANSWER_BYTES, MEMCACHED_COMMAND_HEAD_BYTES, MemcachedSet as Set};
+use crate::shared::{MEMCACHED_ANSWER_BYTES, MemcachedSet as Set};
+use crate::store::MEMCACHED_COMMAND_HEAD_BYTES;
 
 /// What a plane makes of a memcached client's datagram.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,6 +1,6 @@
 //! Where an answer stands in a plane's table, as safe Rust around `qw_recent.h`. Nothing is decided here.
 use crate::ffi;
-use crate::shared::MEMCACHED_KEY_BYTES_MAX;
+use crate::store::MEMCACHED_KEY_BYTES_MAX;
 
 /// A key takes the place of another one when keys other than that have been offered so often: two that share a place
 /// and are both read would otherwise take it from each other with every read, and with it an answer that is just

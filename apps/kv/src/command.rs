@@ -25,6 +25,7 @@ use bytes::BufMut;
 
 use crate::memcached::{COMMAND_LINE_BYTES_MAX, Meta, MetaKind};
 use crate::redis::{Script, shows_time};
+use crate::shared::{MEMCACHED_COMMAND_HEAD_BYTES, MEMCACHED_COMMAND_SET};
 use crate::{COMMAND_BYTES_MAX, Key, Keys, MemoryPolicy, VALUE_BYTES_MAX};
 
 /// The most bytes that stand around a value: those of `ms`, whose line is not longer than a line may be.
@@ -35,6 +36,8 @@ const _: () = assert!(FRAME_BYTES_MAX >= 1 + 1 + 4 + 8 + 8 + crate::KEY_BYTES_MA
 
 /// Upper half of the first byte of every command.
 const FORMAT: u8 = 0x10;
+const _: () = assert!(MEMCACHED_COMMAND_SET & 0xf0 == FORMAT); // planes write it
+const _: () = assert!(MEMCACHED_COMMAND_HEAD_BYTES == 1 + 1 + 4 + 8); // op, key_length, flags, exptime
 
 /// A time as memcached's clients write it, in seconds: 0 is never, negative is at once, up to
 /// [`RELATIVE_MAX`](Exptime::RELATIVE_MAX) counts from now, and more is a point in Unix time.
@@ -204,7 +207,7 @@ mod memory_bit {
 
 mod operation {
     pub const MEMORY: u8 = 0;
-    pub const SET: u8 = 1;
+    pub const SET: u8 = super::MEMCACHED_COMMAND_SET & !super::FORMAT;
     pub const ADD: u8 = 2;
     pub const REPLACE: u8 = 3;
     pub const CAS: u8 = 4;

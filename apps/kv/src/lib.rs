@@ -16,6 +16,11 @@ mod key;
 pub mod memcached;
 pub mod redis;
 mod refusal;
+/// What planes know of the store, too, as generated.
+#[allow(clippy::pedantic)]
+#[rustfmt::skip]
+#[path = "generated/shared.rs"]
+mod shared;
 mod store;
 
 pub use command::{Command, DecodeError, Exptime, MemoryChange, Written};
@@ -27,7 +32,7 @@ pub use store::{
 };
 
 /// Longest key, in bytes; the shortest has one.
-pub const KEY_BYTES_MAX: usize = 250;
+pub const KEY_BYTES_MAX: usize = shared::MEMCACHED_KEY_BYTES_MAX;
 
 /// Longest value, in bytes; the shortest is empty.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;

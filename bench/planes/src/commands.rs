@@ -1,6 +1,7 @@
 //! What is asked: commands of the key-value store, as requests of sessions.
 use anyhow::{Context as _, Result, ensure};
 use quorumwire_client::planes::{ClientKeys, lineage};
+use quorumwire_fastpath::store::{MEMCACHED_COMMAND_HEAD_BYTES, MEMCACHED_COMMAND_SET};
 use quorumwire_fastpath::{Asking, Request, TagKey, tag};
 use quorumwire_interfaces::{GroupId, PlaneKeyPair, PlaneKeys};
 use std::io::ErrorKind;
@@ -15,10 +16,6 @@ const TAG: Range<usize> = 64..72;
 
 /// Different keys that are written.
 pub const KEYS: u64 = 64;
-/// Bytes before the key of a `set`: operation, length of the key, flags, lifetime.
-const SET_HEAD_BYTES: usize = 14;
-/// Format and operation of a `set`.
-const SET: u8 = 0x11;
 
 /// The clients' keys for requests to a replica, of those in a file.
 pub fn keys_for(replica: SocketAddr, file: &Path) -> Result<PlaneKeyPair> {
@@ -48,18 +45,18 @@ fn command(number: u64, bytes: usize) -> Result<Vec<u8>> {
     let key = number % KEYS;
     let long = format!("key-{key:012}");
     let short = format!("{key:02}");
-    let key = if bytes >= SET_HEAD_BYTES + long.len() {
+    let key = if bytes >= MEMCACHED_COMMAND_HEAD_BYTES + long.len() {
         &long
     } else {
         &short
     };
-    let head_bytes = SET_HEAD_BYTES + key.len();
+    let head_bytes = MEMCACHED_COMMAND_HEAD_BYTES + key.len();
     ensure!(
         bytes >= head_bytes && bytes.is_multiple_of(8),
         "payload-bytes: {bytes} is refused; allowed: multiples of 8 from {head_bytes} on"
     );
-    let mut command = vec![SET, u8::try_from(key.len())?];
-    command.resize(SET_HEAD_BYTES, 0);
+    let mut command = vec![MEMCACHED_COMMAND_SET, u8::try_from(key.len())?];
+    command.resize(MEMCACHED_COMMAND_HEAD_BYTES, 0);
     command.extend_from_slice(key.as_bytes());
     command.resize(bytes, b'v');
     Ok(command)
@@ -126,7 +123,7 @@ mod tests {
             assert!(commands.iter().all(|it| it.len() == bytes));
             assert!(commands.windows(2).all(|two| two[0] != two[1]));
             // As the store reads it: the key's length, and all of the key is there.
-            assert!(usize::from(commands[0][1]) + SET_HEAD_BYTES <= bytes);
+            assert!(usize::from(commands[0][1]) + MEMCACHED_COMMAND_HEAD_BYTES <= bytes);
         }
         for bytes in [0, 8, 60] {
             assert!(command(0, bytes).is_err(), "{bytes}");

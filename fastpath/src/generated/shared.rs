@@ -3,12 +3,6 @@ use quorumwire_wire::packet::Header;
 
 /// The last index there ever may be, so that one more is still a number.
 pub const INDEX_MAX: u64 = 0xfffffffffffffffe;
-/// Longest key of a memcached client.
-pub const MEMCACHED_KEY_BYTES_MAX: usize = 250;
-/// A command before its key: what it is, the key's length, flags, expiry.
-pub const MEMCACHED_COMMAND_HEAD_BYTES: usize = 14;
-/// The store's number for a `set`, in its first format.
-pub const MEMCACHED_COMMAND_SET: u8 = 17;
 /// The datagram that says that a `set` is stored.
 pub const MEMCACHED_ANSWER_BYTES: usize = 16;
 /// Places in a table of answers: a power of two.

@@ -22,6 +22,8 @@ const FORMAT: &str = "wire/format.toml";
 const CHECKS: &str = "fastpath/checks.toml";
 /// What the fast path's C and its callers share in memory.
 const FASTPATH: &str = "fastpath/shared.toml";
+/// What the key-value store and planes have in common.
+const STORE: &str = "apps/kv/shared.toml";
 /// What the programs in the kernel and their host share.
 const XDP: &str = "dataplanes/xdp/shared.toml";
 
@@ -60,6 +62,7 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
         |path| fs::read_to_string(root.join(path)).with_context(|| format!("reading {path}"));
     let schema = schema::parse(&read(FORMAT)?).context(FORMAT)?;
     let checks = checks::parse(&read(CHECKS)?, &schema).context(CHECKS)?;
+    let store = shared::parse(&read(STORE)?, &schema, Elsewhere::default()).context(STORE)?;
     let packets = Elsewhere::of_packets(&schema);
     let fastpath = shared::parse(&read(FASTPATH)?, &schema, packets).context(FASTPATH)?;
     let below = Elsewhere::of_packets(&schema).and(&fastpath, "quorumwire_fastpath");
@@ -95,6 +98,21 @@ fn generate(root: &Path) -> Result<Vec<Made>> {
             path: "fastpath/src/generated/checks.rs",
             from: CHECKS,
             text: checks::rust(&checks),
+        },
+        Made {
+            path: "apps/kv/src/generated/shared.rs",
+            from: STORE,
+            text: shared::rust::generate(&store, STORE),
+        },
+        Made {
+            path: "fastpath/src/generated/store.rs",
+            from: STORE,
+            text: shared::rust::generate(&store, STORE),
+        },
+        Made {
+            path: "fastpath/include/qw_store.h",
+            from: STORE,
+            text: shared::c::generate(&store, STORE, "STORE"),
         },
         Made {
             path: "fastpath/include/qw_shared.h",
