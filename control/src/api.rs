@@ -2,7 +2,7 @@
 use crate::{Engage, FastCounters, FastTerm, LeaveReason};
 use bytes::Bytes;
 use quorumwire_interfaces::{
-    GroupId, Incarnation, Index, Lineage, LogTime, Registers, ReplicaId, Term,
+    GroupId, Incarnation, Index, Lineage, LogTime, Registers, ReplicaId, Term, counters,
 };
 use quorumwire_wire::{CommitQuorum, MemberRole, Membership, RecordKind};
 use std::time::Duration;
@@ -612,31 +612,48 @@ pub struct FollowerStatus {
     pub active: bool,
 }
 
-/// What a replica ignored or did, counted since its start.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[allow(missing_docs)]
-pub struct Counters {
-    pub elections_started: u64,
-    pub elections_won: u64,
-    pub elections_asked_about: u64,
-    pub elections_upon_silence: u64,
-    pub stepped_down_without_quorum: u64,
-    pub ignored_stranger: u64,
-    pub ignored_old_incarnation: u64,
-    pub ignored_old_term: u64,
-    pub ignored_malformed: u64,
-    /// Entries or a snapshot that name another lineage.
-    pub ignored_other_lineage: u64,
-    /// What a leader sent after it turned out that it lacks what is committed here.
-    pub ignored_diverged: u64,
-    pub ignored_unexpected: u64,
-    pub vote_refused_recent_leader: u64,
-    pub append_rejected: u64,
-    /// Leader: a member lacked, in a later round, what it had acknowledged in the same term, as after its disk was
-    /// put back to an old copy; it is repaired.
-    pub acknowledgements_denied: u64,
-    pub snapshots_sent: u64,
-    /// Leader: a snapshot was installed when the log behind it was already gone; a newer one is sent.
-    pub snapshots_outrun: u64,
-    pub snapshots_installed: u64,
+counters! {
+    /// What a replica ignored or did, counted since its start.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct Counters {
+        /// Elections this replica stood for, those that begin fast terms included
+        pub elections_started: "elections_started",
+        /// Elections this replica won
+        pub elections_won: "elections_won",
+        /// Times this replica heard no leader and asked whether it could be elected
+        pub elections_asked_about: "elections_asked_about",
+        /// Elections this replica stood for because no leader was heard
+        pub elections_upon_silence: "elections_upon_silence",
+        /// Times this replica stopped leading because it did not hear a quorum
+        pub stepped_down_without_quorum: "stepped_down_without_quorum",
+        /// Peer messages dropped because their sender is no member
+        pub ignored_stranger: "message_dropped_stranger",
+        /// Peer messages dropped that come from an earlier life of their sender
+        pub ignored_old_incarnation: "message_dropped_old_incarnation",
+        /// Peer messages dropped because their term is over
+        pub ignored_old_term: "message_dropped_old_term",
+        /// Peer messages dropped because they make no sense
+        pub ignored_malformed: "message_dropped_malformed",
+        /// Entries and snapshots of another cluster of the same name, which were not taken
+        pub ignored_other_lineage: "message_dropped_other_lineage",
+        /// Entries of a leader that has others in the place of what is committed here, as after a disk
+        /// was put back to an old copy
+        pub ignored_diverged: "message_dropped_diverged",
+        /// Peer messages dropped because nothing waits for them
+        pub ignored_unexpected: "message_dropped_unexpected",
+        /// Votes refused because a leader was heard recently
+        pub vote_refused_recent_leader: "vote_refused_recent_leader",
+        /// Entries that do not follow on the log
+        pub append_rejected: "append_rejected",
+        /// Members found to lack what they had acknowledged, as after a disk was put back to an old copy,
+        /// and repaired
+        pub acknowledgements_denied: "acknowledgements_denied",
+        /// Snapshots sent to followers, complete
+        pub snapshots_sent: "snapshots_sent",
+        /// Snapshots that a follower installed when the log behind them was gone already: see
+        /// log-kept-mib
+        pub snapshots_outrun: "snapshots_outrun",
+        /// Snapshots received and installed
+        pub snapshots_installed: "snapshots_installed",
+    }
 }

@@ -1,7 +1,7 @@
 //! The words of the handover between software terms and fast terms (terms in which data planes move
 //! the log). What is done with them is in `handover.rs`, `fence.rs` and `fast_leader.rs`.
 use crate::{Now, Peer};
-use quorumwire_interfaces::{GroupId, Index, Term};
+use quorumwire_interfaces::{GroupId, Index, Term, counters, counters_by};
 
 /// What a replica's data plane is to be engaged with: it continues the log behind `last_index`. The
 /// node adds addresses and durability and makes an `interfaces::Grant` of it.
@@ -63,7 +63,7 @@ pub enum LeaveReason {
 }
 
 impl LeaveReason {
-    /// All of them; a reason's place here is its place in [`FastCounters::left`].
+    /// All of them.
     pub const ALL: [Self; 8] = [
         Self::HigherTerm,
         Self::LeaderSilent,
@@ -75,7 +75,7 @@ impl LeaveReason {
         Self::PlaneFailed,
     ];
 
-    /// As status and metrics call it.
+    /// As status calls it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -91,27 +91,54 @@ impl LeaveReason {
     }
 }
 
-/// What the handover has done since the replica's start.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct FastCounters {
-    /// Leader: how often it stopped taking proposals in order to engage.
-    pub engage_attempts: u64,
-    /// Leader: how often that led to no fast term.
-    pub engage_failures: u64,
-    /// How often this replica's plane was engaged, for whatever part.
-    pub engaged: u64,
-    /// How often it was not, although it was told to.
-    pub engage_refused: u64,
-    /// Leader: offers made to those who were close behind.
-    pub offers: u64,
-    /// Leader: engaged members that fell silent or behind and were taken over by software.
-    pub members_lost: u64,
-    /// How often a plane stopped, by reason, in the order of [`LeaveReason::ALL`].
-    pub left: [u64; LeaveReason::ALL.len()],
-    /// Inputs that waited for a plane to stop.
-    pub fence_waited: u64,
-    /// Messages dropped because too much waited for a plane to stop.
-    pub fence_dropped: u64,
-    /// Why the last one stopped.
-    pub last_left: Option<LeaveReason>,
+counters! {
+    /// What the handover has done since the replica's start.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct FastCounters {
+        /// Times this leader stopped taking requests in order to engage data planes
+        pub engage_attempts: "fast_term_attempts",
+        /// Times that led to no fast term
+        pub engage_failures: "fast_term_attempts_failed",
+        /// Times this replica's data plane was engaged
+        pub engaged: "plane_engaged",
+        /// Times this replica's data plane was not engaged although it was asked to
+        pub engage_refused: "plane_engage_refused",
+        /// Offers to members close behind to join the running fast term
+        pub offers: "plane_offers",
+        /// Engaged members that fell silent or behind and were taken over by software
+        pub members_lost: "plane_members_lost",
+        /// Inputs of consensus that waited for the data plane to stop
+        pub fence_waited: "plane_fence_waited",
+        /// Peer messages dropped because too many waited for the data plane to stop
+        pub fence_dropped: "message_dropped_plane_fence_full",
+    }
+    with {
+        /// How often a plane stopped, by reason.
+        pub left: LeaveCounters,
+        /// Why the last one stopped.
+        pub last_left: Option<LeaveReason>,
+    }
+}
+
+counters_by! {
+    /// How often a plane stopped, by reason.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct LeaveCounters: LeaveReason {
+        /// Data plane stopped: somebody took part in a higher term
+        HigherTerm: "fast_term_left_higher_term",
+        /// Data plane stopped: the leader was not heard and others agreed
+        LeaderSilent: "fast_term_left_leader_silent",
+        /// Data plane stopped: its leader went on in software, or repaired this replica by software
+        Software: "fast_term_left_software",
+        /// Data plane stopped: the members were to be changed
+        MembershipChange: "fast_term_left_membership_change",
+        /// Data plane stopped: leadership was to be handed over
+        Transfer: "fast_term_left_transfer",
+        /// Data plane stopped: too few engaged replicas answered
+        TooFewEngaged: "fast_term_left_too_few_engaged",
+        /// Data plane stopped: entries waited, enough replicas answered, and none was committed
+        CommitsStandStill: "fast_term_left_commits_stand_still",
+        /// Data plane stopped: it had failed
+        PlaneFailed: "fast_term_left_plane_failed",
+    }
 }

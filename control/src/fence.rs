@@ -46,8 +46,7 @@ impl Replica {
         }
         engagement.phase = Phase::Stopping;
         let counters = &mut self.fast_counters;
-        let place = LeaveReason::ALL.iter().position(|known| *known == reason);
-        counters.left[place.expect("every reason is listed")] += 1;
+        counters.left.count(reason);
         counters.last_left = Some(reason);
         outputs.push(Output::Disengage(reason));
     }

@@ -1,59 +1,100 @@
-//! What a plane has done and not done, in numbers.
+//! What a plane has done and not done, in numbers. On a metrics page `plane_` stands in front of their names.
+use quorumwire_interfaces::{CounterSink, counters, counters_by};
 use quorumwire_wire::packet::Reason;
 
-/// Counts since the plane was made. All are numbers of packets.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counters {
-    /// Datagrams that came in.
-    pub received: u64,
-    /// Of these, handed to the host because they are none of ours.
-    pub foreign: u64,
-    /// Datagrams handed to the network.
-    pub sent: u64,
-    /// Entries stored.
-    pub stored: u64,
-    /// Of what was sent: entries sent again.
-    pub resent: u64,
-    /// Answers given to blind writes, memcached clients' too.
-    pub blind_answers: u64,
-    /// `set` datagrams of memcached clients that were put into the log.
-    pub memcached_taken: u64,
-    /// Gaps that were not asked for, since the same question was on its way.
-    pub gaps_not_asked: u64,
-    /// Not sent for want of a key.
-    pub without_key: u64,
-    /// Not taken, or not as the sender meant it, by the number of the [`Reason`].
-    pub by_reason: [u64; Reason::ALL.len()],
+counters! {
+    /// Counts since the plane was made. All are numbers of packets.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct Counters {
+        /// Datagrams that the data plane received
+        pub received: "received",
+        /// Datagrams to the data plane that are none of its protocol, clients' questions for the lineage
+        /// among them
+        pub foreign: "foreign",
+        /// Packets that the data plane handed to the network
+        pub sent: "sent",
+        /// Entries that the data plane stored
+        pub stored: "entries_stored",
+        /// Entries that the data plane sent again because they were asked for
+        pub resent: "entries_resent",
+        /// Answers that the data plane gave to blind writes at their commit
+        pub blind_answers: "blind_answers",
+        /// Memcached `set`s by UDP that the data plane put into the log itself
+        pub memcached_taken: "memcached_taken",
+        /// Times that nothing was asked behind a gap because the question was on its way
+        pub gaps_not_asked: "gaps_not_asked",
+        /// Packets not sent because no key to sign them is known
+        pub without_key: "not_sent_without_key",
+    }
+    with {
+        /// Not taken, or not as the sender meant it.
+        pub reasons: ReasonCounters,
+    }
+}
+
+counters_by! {
+    /// What was not taken, or not as the sender meant it, by reason.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct ReasonCounters: Reason but not [None] {
+        /// Packets dropped because they are too short to be the data plane's
+        NotOurs: "not_ours",
+        /// Packets dropped because their format's version is unknown
+        Version: "version",
+        /// Packets with lengths or fields that the data plane does not take
+        Malformed: "malformed",
+        /// Packets dropped because their authentication tag is wrong; under TLS also those of a fast term
+        /// that this replica has no part in
+        Tag: "tag",
+        /// Packets dropped because their payload's checksum is wrong
+        Checksum: "checksum",
+        /// Packets dropped because they belong to another log
+        Group: "group",
+        /// Packets that came while the data plane was not engaged; software serves the requests among
+        /// them
+        Off: "off",
+        /// Packets dropped because their term is earlier than the data plane's
+        TermOld: "term_old",
+        /// Packets dropped because their term is later than the data plane's
+        TermNew: "term_new",
+        /// Packets dropped because their sender has no such part in the fast term
+        Stranger: "stranger",
+        /// Packets dropped because this replica's role takes none of that kind
+        Unexpected: "unexpected",
+        /// Entries dropped because they are from before the fast term, where software moved them
+        BeforeStart: "before_start",
+        /// Entries not stored because the one before is not what the leader means
+        History: "history",
+        /// Packets about an index that was never assigned
+        BeyondLast: "beyond_last",
+        /// Requests for entries that the data plane no longer holds, or for too many at once; software
+        /// repairs the replica that asked
+        BehindRing: "behind_ring",
+        /// Entries and commands not taken because the server had not taken enough out of the data plane
+        /// yet
+        RingFull: "ring_full",
+        /// Commands not taken because too many entries wait for a commit
+        WindowFull: "window_full",
+        /// Entries that came again and were acknowledged again
+        Repeated: "repeated",
+        /// Packets behind entries that are missing, which are asked for
+        Gap: "gap",
+    }
 }
 
 impl Counters {
     /// How many packets had this reason.
     #[must_use]
-    pub fn reason(&self, reason: Reason) -> u64 {
-        self.by_reason[reason as usize]
+    pub const fn reason(&self, reason: Reason) -> u64 {
+        self.reasons.of(reason)
     }
 
-    /// All of them, by name.
-    pub fn each(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("received", self.received);
-        sink("foreign", self.foreign);
-        sink("sent", self.sent);
-        sink("entries_stored", self.stored);
-        sink("entries_resent", self.resent);
-        sink("blind_answers", self.blind_answers);
-        sink("memcached_taken", self.memcached_taken);
-        sink("gaps_not_asked", self.gaps_not_asked);
-        sink("not_sent_without_key", self.without_key);
-        for reason in Reason::ALL {
-            if reason != Reason::None {
-                sink(reason.name(), self.reason(reason));
-            }
-        }
+    /// How much each has counted, the reasons among them.
+    pub fn each_and_reasons(&self, sink: CounterSink<'_>) {
+        self.each(sink);
+        self.reasons.each(sink);
     }
 
     pub(crate) fn note(&mut self, reason: Reason) {
-        if reason != Reason::None {
-            self.by_reason[reason as usize] += 1;
-        }
+        self.reasons.count(reason);
     }
 }

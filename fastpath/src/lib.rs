@@ -29,7 +29,7 @@ pub mod store;
 
 pub use asking::{Answered, Asking, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, Request};
 pub use checks::Mutant;
-pub use counters::Counters;
+pub use counters::{Counters, ReasonCounters};
 pub use endpoint::{address_of, address_of_peer, endpoint_at};
 pub use engine::{Engine, Options, Outbox, Sink, shown, window_max};
 pub use memcached::{MemcachedSet, memcached_set, memcached_stored};

@@ -7,7 +7,7 @@ use crate::passed_on::{ForwardKind, PassedOn, Said};
 use crate::reads::{FOLLOWER_READS_MAX, FollowerRead, Reader};
 use bytes::Bytes;
 use quorumwire_control::{Now, Peer, RoleChange};
-use quorumwire_interfaces::{DataPlane, Reason, ReplicaId, StateMachine, Term};
+use quorumwire_interfaces::{DataPlane, Reason, ReplicaId, StateMachine, Term, counters};
 use quorumwire_wire::limits::COMMAND_BYTES_MAX;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -74,6 +74,15 @@ impl<O> Forward<O> {
     }
 }
 
+counters! {
+    /// What a group has passed on.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct ForwardCounters {
+        /// Requests handed to the leader
+        pub sent: "forwarded_to_leader",
+    }
+}
+
 /// All requests sent to leaders and not answered yet.
 #[derive(Debug)]
 pub struct Forwards<O> {
@@ -82,8 +91,8 @@ pub struct Forwards<O> {
     process: u64,
     /// The number of the next one.
     next: u64,
-    /// How many were sent since the start.
-    pub sent: u64,
+    /// Counted since the start.
+    pub counters: ForwardCounters,
     /// The supposed leader has said that it is none: nothing more is sent to it until that changes.
     not_leader: Option<Peer>,
     leaderless_since: Option<Now>,
@@ -97,7 +106,7 @@ impl<O> Forwards<O> {
             waiting: BTreeMap::new(),
             process: 0,
             next: 0,
-            sent: 0,
+            counters: ForwardCounters::default(),
             not_leader: None,
             leaderless_since: Some(now),
             succession: Succession::default(),
@@ -214,7 +223,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
             return None;
         }
         self.forwards.next += 1;
-        self.forwards.sent += 1;
+        self.forwards.counters.sent += 1;
         self.forwards.leaderless_since = None;
         let forward = Forward {
             origin,

@@ -36,15 +36,15 @@ mod reads;
 pub use apply::{Applied, Applying, Split, apply, commands_of};
 pub use asker::{Asker, Follower, RequestId};
 pub use effects::Effect;
-pub use forwarding::{Forward, Forwards, Late, REQUEST_TIMEOUT, Returned, Taken};
+pub use forwarding::{Forward, ForwardCounters, Forwards, Late, REQUEST_TIMEOUT, Returned, Taken};
 pub use group::{Gate, Group, Submitted};
 pub use log_time::{LeaderClock, Overdue};
 pub use passed_on::{ForwardKind, Heard, PassedOn, Said};
 pub use peers::{Connected, Dropped, Peers, QUEUE_BYTES_MAX};
 pub use plane::{
-    AnswerTooLong, Asked, Brought, ForeignDropped, Plane, PlaneOptions, QUESTIONS_MAX, Question,
+    AnswerTooLong, Asked, Brought, Plane, PlaneCounters, PlaneOptions, QUESTIONS_MAX, Question,
     Request, Submission,
 };
 pub use plane_turn::PlaneClient;
 pub use proposals::{Proposal, Proposals, Settled};
-pub use reads::{FollowerRead, Reader, Reads};
+pub use reads::{FollowerRead, ReadCounters, Reader, Reads};

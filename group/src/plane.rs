@@ -6,7 +6,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use quorumwire_control::{Engage, NextEntry, Now, WaitingCommand, append_record, next_entries};
 use quorumwire_interfaces::{
     Answer, Command, DataPlane, Endpoint, EntryKind, Grant, GroupId, Index, PlaneError, PlaneEvent,
-    PlanePeer, Registers, ReplicaId, Term,
+    PlanePeer, Registers, ReplicaId, Term, counters,
 };
 use quorumwire_wire::{LineagePacket, Tick};
 use std::collections::{BTreeMap, VecDeque};
@@ -134,13 +134,19 @@ pub struct Question {
     pub bytes: Bytes,
 }
 
-/// Datagrams that are none of the plane's packets, and came to nothing.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct ForeignDropped {
-    /// Too many questions waited.
-    pub full: u64,
-    /// They were no questions.
-    pub unknown: u64,
+counters! {
+    /// What a plane was given in bundles, and what of foreign datagrams was dropped.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct PlaneCounters {
+        /// Entries that hold several commands, which this leader has given to the data plane
+        pub bundles: "plane_bundles",
+        /// Commands in these entries
+        pub commands_bundled: "plane_commands_bundled",
+        /// Questions for the lineage dropped because 64 waited for the server already
+        pub foreign_dropped_full: "plane_foreign_dropped_full",
+        /// Foreign datagrams dropped because they are no questions for the lineage
+        pub foreign_dropped_unknown: "plane_foreign_dropped_unknown",
+    }
 }
 
 /// How a plane is used.
@@ -191,9 +197,7 @@ pub struct Plane<O, P: DataPlane + ?Sized> {
     /// thousand short commands, and each tick that is due asks.
     ticks_waiting: usize,
     /// Entries made of several commands, and these.
-    bundles: u64,
-    bundled: u64,
-    foreign_dropped: ForeignDropped,
+    counters: PlaneCounters,
     place: Box<P>,
 }
 
@@ -225,9 +229,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             look_within: None,
             has_unoffered: false,
             ticks_waiting: 0,
-            bundles: 0,
-            bundled: 0,
-            foreign_dropped: ForeignDropped::default(),
+            counters: PlaneCounters::default(),
             place,
         }
     }
@@ -413,7 +415,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
     fn poll_once(&mut self) {
         let (brought, taken, slots) = (&mut self.brought, &mut self.taken, &self.slots);
         let group = self.options.group;
-        let dropped = &mut self.foreign_dropped;
+        let counters = &mut self.counters;
         self.place.poll(POLL_BUDGET, &mut |event| match event {
             PlaneEvent::Entry(entry) => {
                 assert!(
@@ -440,10 +442,10 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             }
             PlaneEvent::Request { .. } => brought.requests.extend(Request::of(&event)),
             PlaneEvent::Foreign { bytes, .. } if LineagePacket::decode(bytes).is_none() => {
-                dropped.unknown += 1;
+                counters.foreign_dropped_unknown += 1;
             }
             PlaneEvent::Foreign { .. } if brought.questions.len() >= QUESTIONS_MAX => {
-                dropped.full += 1;
+                counters.foreign_dropped_full += 1;
             }
             PlaneEvent::Foreign { from, bytes } => {
                 let bytes = Bytes::copy_from_slice(bytes);
@@ -453,16 +455,10 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         });
     }
 
-    /// What came to nothing of what was none of its packets.
+    /// What was counted of it.
     #[must_use]
-    pub const fn foreign_dropped(&self) -> ForeignDropped {
-        self.foreign_dropped
-    }
-
-    /// Entries made of several commands, and how many these were.
-    #[must_use]
-    pub const fn bundles(&self) -> (u64, u64) {
-        (self.bundles, self.bundled)
+    pub const fn counters(&self) -> PlaneCounters {
+        self.counters
     }
 
     /// Whether a command of this size may wait to be submitted.
@@ -648,8 +644,8 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         term: Term,
     ) -> impl Iterator<Item = Proposal<O>> {
         if commands > 1 {
-            self.bundles += 1;
-            self.bundled += u64::from(commands);
+            self.counters.bundles += 1;
+            self.counters.commands_bundled += u64::from(commands);
         }
         (0..commands).filter_map(move |position| {
             let next = self.take_back()?;

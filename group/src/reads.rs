@@ -4,7 +4,7 @@ use crate::forwarding::REQUEST_TIMEOUT;
 use crate::group::{Gate, Group};
 use bytes::Bytes;
 use quorumwire_control::{Input, Now, Refusal, Ticket};
-use quorumwire_interfaces::{DataPlane, Index, Reason, StateMachine};
+use quorumwire_interfaces::{DataPlane, Index, Reason, StateMachine, counters};
 use std::collections::BTreeMap;
 
 /// Reads that followers have passed on and that may wait here.
@@ -30,6 +30,16 @@ pub struct FollowerRead {
     pub at: Now,
 }
 
+counters! {
+    /// What reads of a group have taken.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct ReadCounters {
+        /// Read indexes that reads wanted, for want of a lease or because `reads` is `read-index`, and
+        /// backups
+        pub rounds_asked: "read_indexes_asked",
+    }
+}
+
 /// All reads that wait.
 #[derive(Debug)]
 pub struct Reads<R> {
@@ -39,8 +49,8 @@ pub struct Reads<R> {
     waiting: Vec<(Index, Reader<R>)>,
     /// Some of those that wait could be answered, and wait for time.
     pub has_late: bool,
-    /// Read index rounds asked for since the start.
-    pub rounds_asked: u64,
+    /// Counted since the start.
+    pub counters: ReadCounters,
 }
 
 impl<R> Default for Reads<R> {
@@ -49,7 +59,7 @@ impl<R> Default for Reads<R> {
             asked: BTreeMap::new(),
             waiting: Vec::new(),
             has_late: false,
-            rounds_asked: 0,
+            counters: ReadCounters::default(),
         }
     }
 }
@@ -96,7 +106,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Asks the replica for an index that a linearizable read may be answered at. The round that it may take begins
     /// when it is flushed.
     pub fn ask_read_index(&mut self, ticket: Ticket) {
-        self.reads.rounds_asked += 1;
+        self.reads.counters.rounds_asked += 1;
         self.step(Input::Read(ticket));
         self.wants_flush = true;
     }

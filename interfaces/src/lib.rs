@@ -1,9 +1,11 @@
 //! The traits everything hangs on, and the words they share. No logic lives here.
+mod counters;
 mod endpoint;
 mod offload;
 mod plane;
 mod reason;
 
+pub use counters::{Counter, CounterSink, help_of};
 pub use endpoint::{ENDPOINT_BYTES_MAX, Endpoint};
 pub use offload::{Leave, Offload};
 pub use plane::*;

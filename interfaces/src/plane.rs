@@ -1,5 +1,6 @@
 //! Data planes: places where the common case runs. A plane moves entries of one *fast term* while it is
 //! engaged, and nothing at any other time.
+use crate::CounterSink;
 use crate::{Endpoint, GroupId, Index, Offload, Reason, ReplicaId, Term};
 use std::borrow::Cow;
 use std::fmt;
@@ -278,7 +279,7 @@ pub trait DataPlane: Send {
 
     /// What it has done, taken and dropped since it was made, by name; what a name counts is packets
     /// unless it says otherwise.
-    fn counters(&self, sink: &mut dyn FnMut(&'static str, u64));
+    fn counters(&self, sink: CounterSink<'_>);
 
     /// What keeps it from being engaged now, for people; `None` while nothing does. It may pass by itself:
     /// [`poll`](Self::poll) finds that.

@@ -96,6 +96,7 @@ pub fn other_end() -> OtherEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorumwire_interfaces::Counter;
     use std::collections::BTreeSet;
 
     #[test]
@@ -123,14 +124,16 @@ mod tests {
 
     #[test]
     fn what_a_kind_counts_is_told_once_and_in_words() {
-        let told: Vec<_> = KINDS.iter().flat_map(|kind| (kind.counters)()).collect();
-        let names: BTreeSet<_> = told.iter().map(|(name, _)| name).collect();
-        assert_eq!(names.len(), told.len(), "{told:?}");
-        for (name, help) in told {
-            assert!(
-                help.len() > name.len() && !help.ends_with('.'),
-                "{name}: {help}"
-            );
+        for kind in KINDS {
+            let told: Vec<_> = kind.counters.iter().copied().flatten().collect();
+            let names: BTreeSet<_> = told.iter().map(|counter| counter.name).collect();
+            assert_eq!(names.len(), told.len(), "{told:?}");
+            for Counter { name, help } in told {
+                assert!(
+                    help.len() > name.len() && !help.ends_with('.'),
+                    "{name}: {help}"
+                );
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::keys::read_private;
 use anyhow::{Context as _, bail, ensure};
 use quorumwire_client::CertificateTime;
-use quorumwire_interfaces::ReplicaId;
+use quorumwire_interfaces::{ReplicaId, counters_by};
 use rustls::client::{Resumption, WantsClientCert};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
@@ -72,29 +72,26 @@ pub(crate) enum TlsRefusal {
     Malformed,
 }
 
-impl TlsRefusal {
-    /// All of them.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::NoCertificate,
-        Self::UnknownAuthority,
-        Self::Expired,
-        Self::WrongName,
-        Self::ByOtherSide,
-        Self::Malformed,
-    ];
-
-    /// As counters call it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoCertificate => "no_certificate",
-            Self::UnknownAuthority => "unknown_authority",
-            Self::Expired => "expired",
-            Self::WrongName => "wrong_name",
-            Self::ByOtherSide => "by_other_side",
-            Self::Malformed => "malformed",
-        }
+counters_by! {
+    /// Handshakes that came to nothing, by reason.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(crate) struct TlsRefusals: TlsRefusal {
+        /// Peers refused because they showed no certificate
+        NoCertificate: "peer_tls_refused_no_certificate",
+        /// Peers refused because no authority of tls-ca had signed their certificate
+        UnknownAuthority: "peer_tls_refused_unknown_authority",
+        /// Peers refused because their certificate had expired or was not valid yet
+        Expired: "peer_tls_refused_expired",
+        /// Peers refused because their certificate was that of another replica, cluster or purpose
+        WrongName: "peer_tls_refused_wrong_name",
+        /// Peers that refused our certificate or our TLS
+        ByOtherSide: "peer_tls_refused_by_other_side",
+        /// Peers refused because they did not speak TLS 1.3
+        Malformed: "peer_tls_refused_malformed",
     }
+}
 
+impl TlsRefusal {
     /// What an error means.
     pub fn of(error: &rustls::Error) -> Self {
         use CertificateError as Bad;

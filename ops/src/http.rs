@@ -2,7 +2,6 @@
 //! Nothing here is on the way of a client's request.
 mod arrivals;
 mod backup;
-mod counter_help;
 mod counters;
 mod dashboard;
 mod exposition;
@@ -203,7 +202,7 @@ async fn serve(
                 pauses.tick().await;
             }
             let accepted = accept(&listener, &slots, &mut starvation).await;
-            port.counters.set_starved(starvation.count);
+            port.counters.note(|it| it.starved = starvation.count);
             let (stream, slot) = accepted?;
             Some((stream, slot, arrivals.take_in().await))
         };
@@ -213,7 +212,7 @@ async fn serve(
         };
         while connections.try_join_next().is_some() {}
         if let Some((stream, slot, (arrival, gives_way))) = accepted {
-            port.counters.count_accepted();
+            port.counters.note(|it| it.accepted += 1);
             let served = serve_one(stream, port.clone(), arrival);
             let counters = Arc::clone(&port.counters);
             connections.spawn(unless_it_gives_way(served, gives_way, slot, counters));
@@ -256,7 +255,7 @@ async fn unless_it_gives_way(
 ) {
     tokio::select! {
         biased; // once it is told so, nothing is carried out for it any more
-        () = gives_way.wait() => counters.count_gave_way(),
+        () = gives_way.wait() => counters.note(|it| it.gave_way += 1),
         () = served => {}
     }
     drop(slot);
@@ -277,8 +276,8 @@ async fn serve_one(stream: TcpStream, port: Port, arrival: Arrival) {
     // Who does not speak TLS, or not in time, is told so by closing.
     let stream = match timeout(HEAD_TIMEOUT, accepted).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(_)) => return port.counters.count_refused_by_tls(),
-        Err(_) => return port.counters.count_timed_out(),
+        Ok(Err(_)) => return port.counters.note(|it| it.refused_by_tls += 1),
+        Err(_) => return port.counters.note(|it| it.timed_out += 1),
     };
     let shown = stream.get_ref().1.peer_certificates();
     let standing = people.standing(shown);
@@ -298,7 +297,7 @@ async fn serve_connection(
         if TIMELESS.says("") {
             tracing::error!("the time of day is before 1970 or after 9999: HTTP answers nobody");
         }
-        return counters.count_broken();
+        return counters.note(|it| it.broken += 1);
     }
     let handed_over = HandedOver::default();
     let router = router
@@ -308,7 +307,7 @@ async fn serve_connection(
     let requests = Arc::clone(&counters);
     let service = service_fn(move |request| {
         arrival.end();
-        requests.count_request();
+        requests.note(|it| it.requests += 1);
         router.call(request)
     });
     let connection = hyper::server::conn::http1::Builder::new()
@@ -323,10 +322,10 @@ async fn serve_connection(
     loop {
         match timeout(CONNECTION_TIMEOUT, connection.as_mut()).await {
             Ok(Ok(())) => return,
-            Ok(Err(error)) if error.is_timeout() => return counters.count_timed_out(),
-            Ok(Err(_)) => return counters.count_broken(),
+            Ok(Err(error)) if error.is_timeout() => return counters.note(|it| it.timed_out += 1),
+            Ok(Err(_)) => return counters.note(|it| it.broken += 1),
             Err(_) if handed_over.take() => {}
-            Err(_) => return counters.count_timed_out(),
+            Err(_) => return counters.note(|it| it.timed_out += 1),
         }
     }
 }

@@ -8,8 +8,8 @@ use quorumwire_client::planes::lineage;
 use quorumwire_fastpath::{Counters, Engine, Options, Outbox, endpoint_at};
 use quorumwire_group::{PlaneOptions, Request};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Endpoint, Grant, Index, Limits, Lineage, PlaneError, PlaneEvent,
-    PlaneKeyPair, PlaneKeys, Registers, ReplicaId, Term,
+    Answer, Command, CounterSink, DataPlane, Endpoint, Grant, Index, Limits, Lineage, PlaneError,
+    PlaneEvent, PlaneKeyPair, PlaneKeys, Registers, ReplicaId, Term,
 };
 use quorumwire_wire::packet::{FLAG_BLIND, HEADER_BYTES, Header, Kind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -164,8 +164,8 @@ impl DataPlane for Place {
         self.outgoing.send(to, bytes);
     }
 
-    fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        self.engine.counters().each(sink);
+    fn counters(&self, sink: CounterSink<'_>) {
+        self.engine.counters().each_and_reasons(sink);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::mutants::mutant;
 use crate::segment::u64_at;
 use crate::wal::{Wal, WalError, batch_bytes_max};
 use bytes::Bytes;
-use quorumwire_interfaces::{Index, Term};
+use quorumwire_interfaces::{Index, Term, counters};
 use quorumwire_wire::{RECORD_HEADER_BYTES, peer};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,29 +122,33 @@ pub enum LogRefused {
     Failed,
 }
 
-/// What the log has done since its start.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct LogCounters {
-    /// Batches written, each with one sync.
-    pub batches: u64,
-    /// Jobs written.
-    pub jobs: u64,
-    /// Bytes written, rounded up by a few per batch.
-    pub bytes: u64,
-    /// Nanoseconds spent writing and syncing.
-    pub busy_ns: u64,
-    /// The longest batch, in nanoseconds.
-    pub batch_ns_max: u64,
-    /// How often the disk was found full.
-    pub disk_full: u64,
-    /// How often no descriptor was left for the next segment.
-    pub without_descriptor: u64,
-    /// Segments removed behind snapshots.
-    pub segments_removed: u64,
-    /// Segments that could not be removed; tried again at the next compaction.
-    pub removals_failed: u64,
-    /// Segment files there are.
-    pub segments: u64,
+counters! {
+    /// What the log has done since its start.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct LogCounters {
+        /// Groups of writes made durable together
+        pub batches: "log_batches",
+        /// Writes to the log
+        pub jobs: "log_jobs",
+        /// Bytes written to the log
+        pub bytes: "log_bytes",
+        /// Time spent writing and syncing the log
+        pub busy_us: "log_busy_microseconds",
+        /// Writes that found the disk full
+        pub disk_full: "log_disk_full",
+        /// Times that no file descriptor was left for the next file of the log
+        pub without_descriptor: "log_without_descriptor",
+        /// Old log files removed behind a snapshot
+        pub segments_removed: "log_segments_removed",
+        /// Old log files that could not be removed
+        pub removals_failed: "log_removals_failed",
+    }
+    with {
+        /// The time spent, to the nanosecond.
+        busy_ns: u64,
+        /// Segment files there are.
+        pub segments: u64,
+    }
 }
 
 /// The log with its thread. Dropping it writes what waits (unless the disk is full or has failed) and
@@ -385,7 +389,7 @@ impl Writing {
         counters.jobs += self.batch.len() as u64;
         counters.bytes += batch_bytes_max(&self.batch);
         counters.busy_ns = counters.busy_ns.saturating_add(took_ns);
-        counters.batch_ns_max = counters.batch_ns_max.max(took_ns);
+        counters.busy_us = counters.busy_ns / 1000;
         counters.segments = self.wal.segment_count() as u64;
         queue.health = LogHealth::Working;
         drop(queue);

@@ -25,10 +25,10 @@ mod store;
 
 pub use command::{Command, DecodeError, Exptime, MemoryChange, Written};
 pub use key::{Key, Keys};
-pub use refusal::{TLS_HANDSHAKE, WhyRefused};
+pub use refusal::{RefusalCounters, TLS_HANDSHAKE, WhyRefused};
 pub use store::{
-    Changed, Discarded, ItemView, MemoryLimit, MemoryPolicy, Outcomes, Search, SearchProgress,
-    Stats, Store,
+    Changed, Discarded, ItemView, MemoryCounters, MemoryLimit, MemoryPolicy, Outcomes, Search,
+    SearchProgress, Stats, Store,
 };
 
 /// Longest key, in bytes; the shortest has one.

@@ -1,6 +1,8 @@
 //! Why a client's request is refused for what it says, or for who says it. What the client is told stands elsewhere, in
 //! the words of its protocol.
 
+use quorumwire_interfaces::counters_by;
+
 /// First byte of whoever speaks TLS: that of a handshake's record. No request of ours begins so.
 pub const TLS_HANDSHAKE: u8 = 0x16;
 
@@ -22,27 +24,21 @@ pub enum WhyRefused {
     Unauthenticated,
 }
 
-impl WhyRefused {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Malformed,
-        Self::TooLong,
-        Self::UnknownCommand,
-        Self::NotServed,
-        Self::Tls,
-        Self::Unauthenticated,
-    ];
-
-    /// Its name in metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::TooLong => "too_long",
-            Self::UnknownCommand => "unknown_command",
-            Self::NotServed => "not_served",
-            Self::Tls => "tls",
-            Self::Unauthenticated => "unauthenticated",
-        }
+counters_by! {
+    /// Counted since the start.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct RefusalCounters: WhyRefused {
+        /// Requests refused because they are not what the protocol has there
+        Malformed: "client_requests_refused_malformed",
+        /// Requests refused because they, or a part of them, are longer than they may be
+        TooLong: "client_requests_refused_too_long",
+        /// Requests refused because there is no such command
+        UnknownCommand: "client_requests_refused_unknown_command",
+        /// Requests refused because the command, or the protocol, is not served here
+        NotServed: "client_requests_refused_not_served",
+        /// Requests refused because they are the beginning of TLS, at a port without TLS
+        Tls: "client_requests_refused_tls",
+        /// Requests refused because the client is not authenticated
+        Unauthenticated: "client_requests_refused_unauthenticated",
     }
 }

@@ -240,7 +240,7 @@ fn replicas_refuse_and_evict_what_the_model_does() {
             reached.count("restored");
         }
     }
-    assert_eq!(replicas[0].stats().evicted, model.evicted);
+    assert_eq!(replicas[0].stats().memory.evicted, model.evicted);
     let refused = "SERVER_ERROR out of memory storing object";
     let rare = ["", "OK", "restored", "evicted", refused];
     reached.require(200, &rare);

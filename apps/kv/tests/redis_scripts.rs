@@ -150,7 +150,7 @@ fn replicas_stay_the_same_whatever_the_log_carries() {
     let stats = replicas[0].stats();
     assert!(stats.expired > 50, "{stats:?}");
     assert!(
-        stats.evicted > 50 && stats.refused_for_memory > 50,
+        stats.memory.evicted > 50 && stats.memory.refused > 50,
         "{stats:?}"
     );
     reached.require(10, &["damaged", "carried out", "awaited its time", "items"]);

@@ -4,6 +4,7 @@ mod ffi;
 
 use ffi::{Arrived, BATCH_MAX, Leaving};
 use quorumwire_fastpath::Outbox;
+use quorumwire_interfaces::counters;
 use socket2::SockRef;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -14,32 +15,22 @@ pub const DATAGRAM_BYTES_MAX: usize = 2048;
 /// What is asked of the system for datagrams that wait; it may give less.
 const SOCKET_BUFFER_BYTES: usize = 4 << 20;
 
-/// What happened between the plane and the network. All are numbers of datagrams but the last.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct SocketCounters {
-    /// Came in whole.
-    pub received: u64,
-    /// Came in longer than [`DATAGRAM_BYTES_MAX`], or from nowhere, and were dropped.
-    pub cut: u64,
-    /// Went out.
-    pub sent: u64,
-    /// Did not go out: the system had no room.
-    pub lost_full: u64,
-    /// Did not go out for another reason, such as an address that cannot be reached.
-    pub lost_error: u64,
-    /// Times that receiving failed.
-    pub receive_errors: u64,
-}
-
-impl SocketCounters {
-    /// All of them, by name.
-    pub fn each(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("socket_received", self.received);
-        sink("socket_dropped_cut", self.cut);
-        sink("socket_sent", self.sent);
-        sink("socket_lost_full", self.lost_full);
-        sink("socket_lost_error", self.lost_error);
-        sink("socket_receive_errors", self.receive_errors);
+counters! {
+    /// What happened between the plane and the network.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct SocketCounters {
+        /// Datagrams received whole by the data plane's socket
+        pub received: "socket_received",
+        /// Datagrams dropped because they are too long or come from no address
+        pub cut: "socket_dropped_cut",
+        /// Datagrams that the data plane sent, its answers to memcached clients among them
+        pub sent: "socket_sent",
+        /// Datagrams not sent because the system had no room for them
+        pub lost_full: "socket_lost_full",
+        /// Datagrams not sent because the system reported an error
+        pub lost_error: "socket_lost_error",
+        /// Times that receiving datagrams failed
+        pub receive_errors: "socket_receive_errors",
     }
 }
 

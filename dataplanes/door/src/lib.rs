@@ -6,7 +6,7 @@ mod remains;
 pub use options::{OptionKind, PlaneOption, Unset, Values};
 pub use remains::{Note, ProgramAt, Remains, noted_nowhere};
 
-use quorumwire_interfaces::{DataPlane, Endpoint, GroupId};
+use quorumwire_interfaces::{Counter, DataPlane, Endpoint, GroupId};
 use rustix::thread::CapabilitySet;
 use std::fmt;
 use std::io;
@@ -32,8 +32,8 @@ pub struct PlaneKind {
     pub capabilities: fn() -> CapabilitySet,
     /// Most descriptors that one has open.
     pub descriptors_max: usize,
-    /// What only planes of this kind count: name, and what that is, for people.
-    pub counters: fn() -> Vec<(&'static str, &'static str)>,
+    /// What planes of this kind count.
+    pub counters: &'static [&'static [Counter]],
     /// What of it runs on for a while when its process has ended.
     pub remains: Option<Remains>,
     /// Has what its libraries complain of handed to whoever keeps a log.

@@ -1,5 +1,5 @@
 //! What a server has to know of this kind of plane.
-use crate::{Options, SocketPlane, endpoint_at, window_max};
+use crate::{COUNTERS, Options, SocketPlane, endpoint_at, window_max};
 use quorumwire_plane_door::{Asked, NotOpened, Opened, Opening, PlaneKind};
 use rustix::thread::CapabilitySet;
 use std::io;
@@ -15,7 +15,7 @@ pub static KIND: PlaneKind = PlaneKind {
     open,
     capabilities: CapabilitySet::empty,
     descriptors_max: DESCRIPTORS_MAX,
-    counters: Vec::new,
+    counters: &COUNTERS,
     remains: None,
     hand_complaints_to: |_| {},
     other_end: None,

@@ -5,11 +5,11 @@ mod door;
 pub use door::KIND;
 pub use quorumwire_datagrams::DATAGRAM_BYTES_MAX;
 use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
-use quorumwire_fastpath::{Counters, Engine, Outbox as _};
+use quorumwire_fastpath::{Counters, Engine, Outbox as _, ReasonCounters};
 pub use quorumwire_fastpath::{Options, endpoint_at, window_max};
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Endpoint, Grant, Index, Limits, Offload, PlaneError, PlaneEvent,
-    PlaneKeys, Registers,
+    Answer, Command, Counter, CounterSink, DataPlane, Endpoint, Grant, Index, Limits, Offload,
+    PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -66,6 +66,13 @@ impl SocketPlane {
     }
 }
 
+/// All that this plane counts.
+pub const COUNTERS: [&[Counter]; 3] = [
+    Counters::DECLARED,
+    ReasonCounters::DECLARED,
+    SocketCounters::DECLARED,
+];
+
 impl AsFd for SocketPlane {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wire.as_fd()
@@ -95,8 +102,8 @@ impl DataPlane for SocketPlane {
         self.engine.set_peer(slot, endpoint);
     }
 
-    fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        self.engine.counters().each(sink);
+    fn counters(&self, sink: CounterSink<'_>) {
+        self.engine.counters().each_and_reasons(sink);
         self.wire.counters().each(sink);
     }
 

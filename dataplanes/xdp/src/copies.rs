@@ -7,6 +7,7 @@ use crate::shared::{
     COPIES_BY_BROADCAST, COPIES_BY_CLONE, Config, TRIAL_FRAMES_MAX, Trial, TrialHead,
 };
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject};
+use quorumwire_interfaces::counters;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -33,6 +34,17 @@ pub enum Copies {
         again: Option<SyncSender<()>>,
         thread: Option<JoinHandle<()>>,
     },
+}
+
+counters! {
+    /// How often the broadcast was tried.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct TrialCounters {
+        /// Times that the kernel was tried whether it makes copies as it must
+        pub trials: "copy_trials",
+        /// Trials of the copies that showed another number or order
+        pub failed: "copy_trials_failed",
+    }
 }
 
 /// What trials have shown.
@@ -94,14 +106,14 @@ impl Copies {
         }
     }
 
-    /// How often the broadcast was tried, and how often it did not do.
-    pub fn trials(&self) -> (u64, u64) {
+    /// How often the broadcast was tried.
+    pub fn trials(&self) -> TrialCounters {
         match self {
-            Self::Always { .. } => (0, 0),
-            Self::Tried { known, .. } => (
-                known.trials.load(Ordering::Relaxed),
-                known.trials_failed.load(Ordering::Relaxed),
-            ),
+            Self::Always { .. } => TrialCounters::default(),
+            Self::Tried { known, .. } => TrialCounters {
+                trials: known.trials.load(Ordering::Relaxed),
+                failed: known.trials_failed.load(Ordering::Relaxed),
+            },
         }
     }
 }

@@ -2,8 +2,7 @@
 use crate::attached::{how_to_detach, still_attached, wait_for_all_programs};
 use crate::load::{Attachment, VLAN_MAX, XdpCopies, XdpLock, XdpMode, let_pass, stop_passing};
 use crate::refused::{Blames, Refused, capabilities_needed};
-use crate::shared::COUNTS_HELP;
-use crate::{XdpPlane, take_complaints};
+use crate::{COUNTERS, XdpPlane, take_complaints};
 use quorumwire_fastpath::{Options, endpoint_at, window_max};
 use quorumwire_plane_door::{
     Asked, NotAllowed, NotOpened, Opened, Opening, OptionKind, OtherEnd, PlaneKind, PlaneOption,
@@ -24,7 +23,7 @@ pub static KIND: PlaneKind = PlaneKind {
     open,
     capabilities: capabilities_needed,
     descriptors_max: DESCRIPTORS_MAX,
-    counters,
+    counters: &COUNTERS,
     remains: Some(Remains {
         still_attached,
         how_to_detach,
@@ -126,20 +125,6 @@ const OPTIONS: [PlaneOption; 6] = [
                plane does not start. An interface with one queue needs no rule.",
     },
 ];
-
-fn counters() -> Vec<(&'static str, &'static str)> {
-    let trials = [
-        (
-            "copy_trials",
-            "Times that the kernel was tried whether it makes copies as it must",
-        ),
-        (
-            "copy_trials_failed",
-            "Trials of the copies that showed another number or order",
-        ),
-    ];
-    COUNTS_HELP.into_iter().chain(trials).collect()
-}
 
 fn check(asked: &Asked<'_>) -> Result<(), NotAllowed> {
     let refuse = |option, allowed| Err(NotAllowed { option, allowed });

@@ -25,6 +25,7 @@ mod shared;
 mod slot;
 mod steer;
 
+use crate::copies::TrialCounters;
 pub use attached::{Note, ProgramAt, how_to_detach, still_attached, wait_for_all_programs};
 use clock::KernelsClock;
 pub use complaints::take_complaints;
@@ -37,14 +38,15 @@ use load::Sizes;
 pub use load::{Attachment, VLAN_MAX, XdpCopies, XdpLock, XdpMode, let_pass, stop_passing};
 use mutants::mutant;
 use place::KernelPlace;
-use quorumwire_datagrams::{Datagrams, Incoming};
+use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
 pub use quorumwire_fastpath::Options;
 use quorumwire_fastpath::{
-    Engine, Keys, Outbox as _, Place, RECENT_TEXT_BYTES_MAX, address_of, address_of_peer, shown,
+    Counters, Engine, Keys, Outbox as _, Place, RECENT_TEXT_BYTES_MAX, ReasonCounters, address_of,
+    address_of_peer, shown,
 };
 use quorumwire_interfaces::{
-    Answer, Command, DataPlane, Endpoint, Grant, Index, Leave, Limits, Offload, PLANE_REPLICAS_MAX,
-    PlaneError, PlaneEvent, PlaneKeys, Registers,
+    Answer, Command, Counter, CounterSink, DataPlane, Endpoint, Grant, Index, Leave, Limits,
+    Offload, PLANE_REPLICAS_MAX, PlaneError, PlaneEvent, PlaneKeys, Registers,
 };
 use quorumwire_plane_door::noted_nowhere;
 use quorumwire_wire::packet::Reason;
@@ -52,10 +54,11 @@ use recent::Recent;
 pub use refused::{Blames, Refused, capabilities_needed};
 use rustix::event::epoll;
 use shared::{
-    COUNT_EVENTS_LOST, COUNTS, EVENT_KIND_ANSWER, EVENT_KIND_ANSWER_REST, EVENT_KIND_BEHIND,
-    EVENT_KIND_RESEND, Event, KeysAt,
+    COUNT_EVENTS_LOST, COUNTERS_OF_PROGRAMS, COUNTS, EVENT_KIND_ANSWER, EVENT_KIND_ANSWER_REST,
+    EVENT_KIND_BEHIND, EVENT_KIND_RESEND, Event, KeysAt,
 };
 use slot::Slot;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -453,6 +456,15 @@ impl Offload for XdpPlane {
     }
 }
 
+/// All that this plane counts.
+pub const COUNTERS: [&[Counter]; 5] = [
+    Counters::DECLARED,
+    ReasonCounters::DECLARED,
+    COUNTERS_OF_PROGRAMS,
+    TrialCounters::DECLARED,
+    SocketCounters::DECLARED,
+];
+
 impl DataPlane for XdpPlane {
     fn limits(&self) -> Limits {
         self.engine.limits()
@@ -482,28 +494,23 @@ impl DataPlane for XdpPlane {
     }
 
     /// What the program and the host count alike is one number.
-    fn counters(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        let mut kernels: Vec<_> = self
-            .slot
-            .counters()
-            .zip(&self.counted_before)
+    fn counters(&self, sink: CounterSink<'_>) {
+        let kernels = self.slot.counters().zip(&self.counted_before);
+        let kernels: BTreeMap<_, _> = kernels
             .map(|((name, count), before)| (name, before + count))
             .collect();
-        self.engine.counters().each(&mut |name, count| {
-            let place = kernels.iter().position(|(other, _)| *other == name);
-            let kernels_count = place.map_or(0, |place| kernels.swap_remove(place).1);
-            sink(name, count + kernels_count);
-        });
-        let lost = self.told().lost;
-        for (name, count) in kernels {
-            if name != Reason::None.name() {
-                let here = if name == COUNT_EVENTS_LOST { lost } else { 0 };
-                sink(name, count + here);
-            }
+        let of_kernel = |counter: &Counter| kernels.get(counter.name).copied().unwrap_or(0);
+        self.engine
+            .counters()
+            .each_and_reasons(&mut |counter, count| sink(counter, count + of_kernel(counter)));
+        for counter in COUNTERS_OF_PROGRAMS {
+            let here = match counter.name {
+                COUNT_EVENTS_LOST => self.told().lost,
+                _ => 0,
+            };
+            sink(counter, here + of_kernel(counter));
         }
-        let (trials, failed) = self.slot.programs().copies.trials();
-        sink("copy_trials", trials);
-        sink("copy_trials_failed", failed);
+        self.slot.programs().copies.trials().each(sink);
         self.wire.counters().each(sink);
     }
 

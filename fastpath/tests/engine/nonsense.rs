@@ -203,13 +203,7 @@ struct LedTo {
 }
 
 fn deliver_alone(network: &mut Network, slot: usize, datagram: Vec<u8>) -> LedTo {
-    let sum = |network: &Network| {
-        network.engines[slot]
-            .counters()
-            .by_reason
-            .iter()
-            .sum::<u64>()
-    };
+    let sum = |network: &Network| network.engines[slot].counters().reasons.sum();
     let stored = |network: &Network| network.engines[slot].counters().stored;
     let before = (sum(network), stored(network), network.seen[slot].len());
     network.queue.clear();

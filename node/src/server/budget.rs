@@ -4,6 +4,7 @@
 //! Nothing that has begun is broken off, so that a turn may take longer than its time by one piece of work, but not by
 //! more: nothing else begins then. Who had to wait for that comes before the others in the next turn.
 use quorumwire_control::Now;
+use quorumwire_interfaces::counters_by;
 use std::time::Duration;
 
 /// A turn has this part of the election timeout, 10 ms if that is 400. A piece of work comes on top: docs/operating.md
@@ -30,7 +31,36 @@ pub enum Purpose {
     Searches,
 }
 
-const PURPOSES: usize = 5;
+/// Each, in its place in [`Budget::used`].
+const PURPOSES: [Purpose; 5] = [
+    Purpose::Clients,
+    Purpose::Datagrams,
+    Purpose::Followers,
+    Purpose::Applying,
+    Purpose::Searches,
+];
+
+counters_by! {
+    /// Turns in which there was more to do than time, by what was left to the next one.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct CutCounters: Purpose {
+        /// Turns of the event loop that left clients' requests to the next one because their time was
+        /// over
+        Clients: "turns_out_of_time_for_clients",
+        /// Turns of the event loop that left clients' datagrams to the next one because their time was
+        /// over
+        Datagrams: "turns_out_of_time_for_datagrams",
+        /// Turns of the event loop that left reads passed on by followers to the next one because their
+        /// time was over
+        Followers: "turns_out_of_time_for_followers",
+        /// Turns of the event loop that left committed entries to the next one because their time was
+        /// over
+        Applying: "turns_out_of_time_for_applying",
+        /// Turns of the event loop that left a search through all keys to the next one because its time
+        /// was over
+        Searches: "turns_out_of_time_for_searches",
+    }
+}
 
 /// Time of one purpose in this turn.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,31 +76,32 @@ struct Used {
 #[derive(Debug)]
 pub struct Budget {
     turn_ns: u64,
-    used: [Used; PURPOSES],
+    used: [Used; PURPOSES.len()],
     /// The time of all purposes in this turn: it is asked for with every entry and request.
     all_ns: u64,
     /// When the clock was looked at, and the work done by then.
     looked_at: (Now, u64),
-    /// Turns in which there was more to do than time, for each purpose.
-    cut: [u64; PURPOSES],
+    cut: CutCounters,
 }
 
 impl Budget {
     pub fn new(election_timeout: Duration) -> Self {
         Self {
             turn_ns: nanoseconds((election_timeout / PARTS_OF_ELECTION_TIMEOUT).min(TURN_MAX)),
-            used: [Used::default(); PURPOSES],
+            used: [Used::default(); PURPOSES.len()],
             all_ns: 0,
             looked_at: (Now::default(), 0),
-            cut: [0; PURPOSES],
+            cut: CutCounters::default(),
         }
     }
 
     /// A turn begins: all have their time again.
     pub fn begin_turn(&mut self) {
         self.all_ns = 0;
-        for (used, cut) in self.used.iter_mut().zip(&mut self.cut) {
-            *cut += u64::from(used.is_cut);
+        for (used, purpose) in self.used.iter_mut().zip(PURPOSES) {
+            if used.is_cut {
+                self.cut.count(purpose);
+            }
             let had_none = used.is_cut && used.time_ns == 0;
             *used = Used {
                 waited: if had_none { used.waited + 1 } else { 0 },
@@ -79,9 +110,9 @@ impl Budget {
         }
     }
 
-    /// Turns that left something of this to the next one because their time was over.
-    pub const fn cut(&self, purpose: Purpose) -> u64 {
-        self.cut[purpose as usize]
+    /// Turns that left something to the next one because their time was over.
+    pub const fn cut(&self) -> CutCounters {
+        self.cut
     }
 
     /// Whether another piece of work may begin. Asked only by those who have one.
@@ -168,7 +199,7 @@ mod tests {
         }
         it.budget.begin_turn();
         for purpose in [Followers, Clients, Applying] {
-            assert_eq!(it.budget.cut(purpose), 0);
+            assert_eq!(it.budget.cut().of(purpose), 0);
         }
     }
 
@@ -181,9 +212,9 @@ mod tests {
             assert_eq!(it.run(Clients, 1000, 1024), 5);
             assert_eq!(it.run(Applying, 1000, 4096), 0, "not a second time");
             it.budget.begin_turn();
-            assert_eq!(it.budget.cut(Applying), turn);
-            assert_eq!(it.budget.cut(Clients), turn);
-            assert_eq!(it.budget.cut(Followers), 0);
+            assert_eq!(it.budget.cut().of(Applying), turn);
+            assert_eq!(it.budget.cut().of(Clients), turn);
+            assert_eq!(it.budget.cut().of(Followers), 0);
         }
     }
 
@@ -191,7 +222,7 @@ mod tests {
     #[test]
     fn one_piece_at_most_comes_on_top_of_a_turn_and_all_take_turns() {
         let mut it = Loop::new();
-        let mut done = [0; PURPOSES];
+        let mut done = [0; PURPOSES.len()];
         for _ in 0..100 {
             let begun = it.now;
             it.budget.begin_turn();
@@ -201,7 +232,7 @@ mod tests {
             let took = it.now.0.saturating_sub(begun.0);
             assert!(took < TIMEOUT / 10, "{took:?}");
         }
-        assert_eq!(done, [20; PURPOSES]);
+        assert_eq!(done, [20; PURPOSES.len()]);
     }
 
     /// Two that fill their halves leave nothing for the third.

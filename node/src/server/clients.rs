@@ -10,7 +10,7 @@ use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
 use quorumwire_control::Now;
-use quorumwire_interfaces::Index;
+use quorumwire_interfaces::{Index, counters};
 use rustls::ServerConfig;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -368,26 +368,42 @@ impl Connection {
     }
 }
 
-/// Counted since the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ClientCounters {
-    pub accepted: u64,
-    pub refused_too_many: u64,
-    pub closed_by_client: u64,
-    pub closed_broken: u64,
-    pub killed: u64,
-    pub closed_for_memory: u64,
-    pub closed_unknown: u64,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    pub refused_by_tls: u64,
-    pub handshakes_timed_out: u64,
-    pub handshakes_displaced: u64,
-    pub handshakes_postponed: u64,
-    /// Connections of the own protocol that ended within a frame.
-    pub own_truncated: u64,
-    /// Those of the other protocols that ended within a request.
-    pub closed_truncated: u64,
+counters! {
+    /// Counted since the start.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct ClientCounters {
+        /// Client connections accepted
+        pub accepted: "client_connections_accepted",
+        /// Client connections refused at connections-max
+        pub refused_too_many: "client_connections_refused_too_many",
+        /// Client connections closed by their client
+        pub closed_by_client: "client_connections_closed_by_client",
+        /// Client connections closed because they broke
+        pub closed_broken: "client_connections_closed_broken",
+        /// Client connections ended by CLIENT KILL
+        pub killed: "client_connections_killed",
+        /// Client connections closed because all of them held more than client-buffers-mib, and these the
+        /// most for the longest
+        pub closed_for_memory: "client_connections_closed_for_memory",
+        /// Client connections closed because they did not authenticate in time
+        pub closed_unknown: "client_connections_closed_unknown",
+        /// Bytes taken from client connections
+        pub bytes_in: "client_bytes_in",
+        /// Bytes given to client connections
+        pub bytes_out: "client_bytes_out",
+        /// Client connections closed because they did not speak TLS 1.3, or broke it
+        pub refused_by_tls: "client_connections_refused_by_tls",
+        /// Client connections closed because their TLS handshake took too long
+        pub handshakes_timed_out: "client_handshakes_timed_out",
+        /// Client connections closed in their TLS handshake because they were slow and others waited
+        pub handshakes_displaced: "client_handshakes_displaced",
+        /// Times a client's TLS handshake had to wait for its share of the server's time
+        pub handshakes_postponed: "client_handshakes_postponed",
+        /// Clients of the port `client` that broke off within a message
+        pub own_truncated: "client_port_closed_truncated",
+        /// Memcached and Redis clients that broke off within a request
+        pub closed_truncated: "client_connections_closed_truncated",
+    }
 }
 
 /// All client connections.
@@ -566,7 +582,7 @@ impl Clients {
         self.counters.bytes_in += std::mem::take(&mut connection.bytes_in);
         self.counters.bytes_out += std::mem::take(&mut connection.bytes_out);
         if let Some(own) = &mut connection.own {
-            self.own_counters.add(&own.take_counters());
+            self.own_counters.add_all(&own.take_counters());
         }
         if !broken && !connection.is_done() {
             connection.give_back();

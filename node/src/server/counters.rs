@@ -1,69 +1,125 @@
-//! What the node counts by itself, since its start.
+//! What a server counts, since its start: what the node counts by itself, and all of it for a report.
+use super::budget::CutCounters;
+use super::clients::ClientCounters;
+use super::datagrams::{AssemblyCounters, DatagramCounters};
+use super::in_flight::WorkCounters;
+use super::links::LinkCounters;
+use super::own::OwnCounters;
+use super::plane::Questions;
 use super::refusals::Refusals;
 use super::term_keys::TermKeyCounters;
+use crate::planes::KINDS;
 use crate::report::Durations;
-use quorumwire_kv::Command;
+use quorumwire_control::{Counters as RaftCounters, FastCounters};
+use quorumwire_group::{ForwardCounters, PlaneCounters, ReadCounters};
+use quorumwire_interfaces::{CounterSink, counters};
 use quorumwire_kv::memcached::MetaKind;
+use quorumwire_kv::{Command, MemoryCounters};
+use quorumwire_storage::LogCounters;
+use std::collections::BTreeMap;
 
-/// What clients of this server have asked for. Plain numbers, as in all of these: one thread counts, the report copies.
-#[derive(Clone, Debug, Default)]
-pub struct RequestCounters {
-    pub set_commands: u64,
-    pub delete_commands: u64,
-    pub number_commands: u64,
-    pub touch_commands: u64,
-    pub flush_commands: u64,
-    pub authentications_failed: u64,
-    pub redis_reads: u64,
-    pub redis_writes: u64,
-    pub redis_transactions: u64,
-    pub refused: Refusals,
-    /// Values that were refused because of their length.
-    pub too_large_values: u64,
-    /// Times a connection had used up its share of a turn and waited behind the others.
-    pub shares_used_up: u64,
+counters! {
+    /// What clients of this server have asked for. Plain numbers, as in all of these: one thread counts, the report copies.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct RequestCounters {
+        /// Storage commands from clients (set, add, replace, append, prepend, cas, ms)
+        pub set_commands: "command_set",
+        /// Delete and md commands from clients
+        pub delete_commands: "command_delete",
+        /// Incr, decr and ma commands from clients
+        pub number_commands: "command_number",
+        /// Touch and get-and-touch commands from clients, and mg with a change
+        pub touch_commands: "command_touch",
+        /// Flush_all commands from clients
+        pub flush_commands: "command_flush",
+        /// Wrong names or passwords from clients
+        pub authentications_failed: "client_authentications_failed",
+        /// Reads from Redis clients
+        pub redis_reads: "command_redis_reads",
+        /// Writes from Redis clients, but for those in transactions
+        pub redis_writes: "command_redis_writes",
+        /// Transactions from Redis clients
+        pub redis_transactions: "command_redis_transactions",
+        /// Times a client's connection had had its share of a turn and waited behind the others
+        pub shares_used_up: "client_shares_used_up",
+    }
+    with {
+        pub refused: Refusals,
+        /// Values that were refused because of their length.
+        pub too_large_values: u64,
+    }
 }
 
-/// What a replicated group has done on this replica.
-#[derive(Clone, Debug, Default)]
-pub struct GroupCounters {
-    /// Keys that memcached clients have read, whose reads were answered here.
-    pub get_keys: u64,
-    pub get_hits: u64,
-    /// `me`.
-    pub meta_debug_commands: u64,
-    pub forwarded_here: u64,
-    pub outcomes_unknown: u64,
-    pub entries_applied: u64,
-    /// Commands of sessions that had run before.
-    pub commands_repeated: u64,
-    /// Commands of sessions, and fragments, that could not run.
-    pub session_refusals: u64,
-    /// Commands of servers' clients of which pieces were dropped for want of room.
-    pub commands_dropped: u64,
-    pub snapshots_taken: u64,
-    pub snapshots_failed: u64,
-    pub malformed_messages: u64,
-    pub term_keys: TermKeyCounters,
-    /// From a write's arrival at the leader to its answer, whoever sent it or passed it on.
-    pub commit: Durations,
+counters! {
+    /// What a replicated group has done on this replica.
+    #[derive(Clone, Debug, Default)]
+    pub struct GroupCounters {
+        /// Keys asked for
+        pub get_keys: "command_get_keys",
+        /// Keys asked for and found
+        pub get_hits: "command_get_hits",
+        /// Requests that followers handed to this leader
+        pub forwarded_here: "forwarded_from_followers",
+        /// Requests whose clients were told that the outcome is unknown
+        pub outcomes_unknown: "outcomes_unknown",
+        /// Log entries applied to the store
+        pub entries_applied: "entries_applied",
+        /// Commands of client sessions that had been executed before
+        pub commands_repeated: "session_commands_repeated",
+        /// Commands of client sessions that were not executed
+        pub session_refusals: "session_commands_refused",
+        /// Commands in pieces not executed because there were too many at a time
+        pub commands_dropped: "long_commands_dropped",
+        /// Snapshots taken
+        pub snapshots_taken: "snapshots_taken",
+        /// Snapshots that could not be written
+        pub snapshots_failed: "snapshots_failed",
+    }
+    with {
+        /// `me`.
+        pub meta_debug_commands: u64,
+        /// Reported with those that consensus takes for malformed.
+        pub malformed_messages: u64,
+        pub term_keys: TermKeyCounters,
+        /// From a write's arrival at the leader to its answer, whoever sent it or passed it on.
+        pub commit: Durations,
+    }
 }
 
-/// What the event loop of this process has done.
-#[derive(Clone, Debug, Default)]
-pub struct LoopCounters {
-    /// Messages for a group that is not here.
-    pub unknown_group: u64,
-    /// Times in which this process did not run although it wanted to.
-    pub pauses: u64,
-    /// How long they were together.
-    pub pauses_ms: u64,
-    /// Waits that began with looking, without sleep.
-    pub busy_polls: u64,
-    /// Those of them that ended with sleep.
-    pub busy_polls_in_vain: u64,
-    /// One turn of the event loop.
-    pub turn: Durations,
+counters! {
+    /// What the event loop of this process has done.
+    #[derive(Clone, Debug, Default)]
+    pub struct LoopCounters {
+        /// Peer messages dropped because they belong to no log served here
+        pub unknown_group: "message_dropped_unknown_group",
+        /// Times this process did not run although it wanted to
+        pub pauses: "process_pauses",
+        /// How long those times were together
+        pub pauses_ms: "process_pauses_milliseconds",
+        /// Waits for others or the disk that began with looking, without sleep (option `busy-poll-us`)
+        pub busy_polls: "busy_polls",
+        /// Those of them that ended with sleep because nothing had come by then
+        pub busy_polls_in_vain: "busy_polls_in_vain",
+    }
+    with {
+        /// One turn of the event loop.
+        pub turn: Durations,
+    }
+}
+
+counters! {
+    /// What lacked, as of a report.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct WantCounters {
+        /// Times a client waited at listen-memcached, listen-redis or listen-client and no file
+        /// descriptor was left for it
+        pub client_descriptors: "client_accepts_without_descriptor",
+        /// Times somebody waited at listen-peer and no file descriptor was left
+        pub peer_descriptors: "peer_accepts_without_descriptor",
+        /// Lines of this server's log that could not be written to standard error: the reader is too slow
+        /// or gone, or the disk is full
+        pub log_lines: "log_lines_dropped",
+    }
 }
 
 impl RequestCounters {
@@ -89,4 +145,91 @@ impl RequestCounters {
             },
         }
     }
+}
+
+/// All that a server counts, as of a report. What there is only with an option is not there without it.
+#[derive(Default)]
+pub struct Counted {
+    pub requests: RequestCounters,
+    pub work: WorkCounters,
+    pub clients: ClientCounters,
+    pub own: OwnCounters,
+    pub datagrams: Option<(DatagramCounters, AssemblyCounters)>,
+    pub group: GroupCounters,
+    pub forwards: ForwardCounters,
+    pub reads: ReadCounters,
+    pub raft: RaftCounters,
+    pub fast: FastCounters,
+    pub memory: MemoryCounters,
+    pub log: Option<LogCounters>,
+    pub links: LinkCounters,
+    /// Whether replicas agree on keys of fast terms.
+    pub agrees_on_keys: bool,
+    pub plane: Option<(PlaneCounters, Questions)>,
+    pub turns: CutCounters,
+    pub event_loop: LoopCounters,
+    pub wants: WantCounters,
+}
+
+impl Counted {
+    /// Each counter that there is.
+    pub fn each(&self, sink: CounterSink<'_>) {
+        self.requests.each(sink);
+        self.requests.refused.each(sink);
+        self.work.each(sink);
+        self.clients.each(sink);
+        self.own.each(sink);
+        self.own.refused.each(sink);
+        self.own.closed.each(sink);
+        if let Some((datagrams, assembly)) = &self.datagrams {
+            datagrams.each(sink);
+            assembly.each(sink);
+        }
+        self.group.each(sink);
+        self.forwards.each(sink);
+        self.reads.each(sink);
+        self.raft.each(sink);
+        self.fast.each(sink);
+        self.fast.left.each(sink);
+        self.memory.each(sink);
+        if let Some(log) = &self.log {
+            log.each(sink);
+        }
+        self.links.each(sink);
+        self.links.refused_by_tls.each(sink);
+        if self.agrees_on_keys {
+            self.group.term_keys.each(sink);
+            self.group.term_keys.dropped.each(sink);
+        }
+        if let Some((plane, questions)) = &self.plane {
+            plane.each(sink);
+            questions.each(sink);
+        }
+        self.turns.each(sink);
+        self.event_loop.each(sink);
+        self.wants.each(sink);
+    }
+}
+
+/// The name of every counter that a report can have, and what it counts.
+#[must_use]
+pub fn declared_counters() -> BTreeMap<String, &'static str> {
+    let all = Counted {
+        datagrams: Some(Default::default()),
+        log: Some(LogCounters::default()),
+        agrees_on_keys: true,
+        plane: Some(Default::default()),
+        ..Counted::default()
+    };
+    let mut declared = BTreeMap::new();
+    all.each(&mut |counter, _| {
+        let before = declared.insert(counter.name.to_owned(), counter.help);
+        assert!(before.is_none(), "{} is declared twice", counter.name);
+    });
+    let of_planes = KINDS.iter().flat_map(|kind| kind.counters).copied();
+    let of_planes = of_planes
+        .flatten()
+        .map(|it| (format!("plane_{}", it.name), it.help));
+    declared.extend(of_planes); // planes have most in common
+    declared
 }

@@ -18,7 +18,7 @@ use mio::net::UdpSocket;
 use quorumwire_control::Now;
 use quorumwire_group::Reader::{Follower, Here};
 use quorumwire_group::{Gate, REQUEST_TIMEOUT};
-use quorumwire_interfaces::{Index, Reason};
+use quorumwire_interfaces::{Index, Reason, counters};
 use quorumwire_kv::Command;
 use quorumwire_kv::memcached::{Asked, Local, Parsed, Read, Request, parse, reply};
 use std::collections::{BTreeMap, VecDeque};
@@ -43,19 +43,29 @@ const DATAGRAM_BYTES_MAX: usize = 64 << 10;
 const TOO_LARGE: &[u8] = b"SERVER_ERROR answer too large for UDP, ask over TCP\r\n";
 const TOO_LARGE_EXECUTED: &[u8] = b"SERVER_ERROR executed: answer too large for UDP\r\n";
 
-/// Counted since the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DatagramCounters {
-    pub requests: u64,
-    pub answers: u64,
-    pub answers_too_large: u64,
-    pub dropped_malformed: u64,
-    pub dropped_too_many: u64,
-    pub expired: u64,
-    pub not_sent: u64,
-    /// Frames included.
-    pub bytes_in: u64,
-    pub bytes_out: u64,
+counters! {
+    /// Counted since the start.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct DatagramCounters {
+        /// Requests on memcached's UDP port
+        pub requests: "datagram_requests",
+        /// Answers sent over memcached's UDP port
+        pub answers: "datagram_answers",
+        /// Answers replaced by an error because they are too large for UDP
+        pub answers_too_large: "datagram_answers_too_large",
+        /// Datagrams dropped on memcached's UDP port because they are no requests
+        pub dropped_malformed: "datagram_dropped_malformed",
+        /// Datagrams dropped on memcached's UDP port because too many requests waited
+        pub dropped_too_many: "datagram_dropped_too_many",
+        /// Requests on memcached's UDP port given up without an answer
+        pub expired: "datagram_requests_expired",
+        /// Datagrams of such answers that the system did not take
+        pub not_sent: "datagram_answers_not_sent",
+        /// Bytes of datagrams taken on memcached's UDP port, frames included
+        pub bytes_in: "datagram_bytes_in",
+        /// Bytes of datagrams sent from memcached's UDP port, frames included
+        pub bytes_out: "datagram_bytes_out",
+    }
 }
 
 /// A request that waits for its answer.

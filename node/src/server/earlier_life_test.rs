@@ -96,8 +96,12 @@ fn replayed(frames: &[Vec<u8>], lineage: Lineage) -> (Registers, u64) {
         let registers = follower.registers();
         let mut refused = 0;
         let shown: &dyn DataPlane = &follower;
-        shown.counters(&mut |name, count| {
-            refused += if name.ends_with("tag") { count } else { 0 };
+        shown.counters(&mut |counter, count| {
+            refused += if counter.name.ends_with("tag") {
+                count
+            } else {
+                0
+            };
         });
         let stored = registers.last_index.0 - 2;
         if stored + refused >= FRAMES as u64 {
@@ -145,8 +149,12 @@ fn taken(request: &[u8], lineage: Lineage) -> (u64, u64) {
         });
         let mut refused = 0;
         let shown: &dyn DataPlane = &replica;
-        shown.counters(&mut |name, count| {
-            refused += if name.ends_with("tag") { count } else { 0 };
+        shown.counters(&mut |counter, count| {
+            refused += if counter.name.ends_with("tag") {
+                count
+            } else {
+                0
+            };
         });
         if requests + refused > 0 {
             return (requests, refused);

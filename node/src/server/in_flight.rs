@@ -2,12 +2,23 @@
 //! bounded: who sends the next expensive one waits, so that cheap ones of others have little before them in the log. All
 //! replicas do so for their own clients.
 use super::clients::ConnectionId;
+use quorumwire_interfaces::counters;
 use std::collections::BTreeMap;
 
 /// At most, unless there is but one; in the measure of the store's `WORK_MAX`: some 17 ms for each replica.
 const WORK_IN_FLIGHT_MAX: usize = 64 << 20;
 /// What costs less is not counted: to take it on costs as much.
 const LITTLE_WORK: usize = 4 << 10;
+
+counters! {
+    /// Counted since the start.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct WorkCounters {
+        /// Expensive writes that waited because those of clients here on their way were as much work as
+        /// they may be
+        pub waits: "client_writes_waited_for_work",
+    }
+}
 
 /// The writes that count, and who waits.
 #[derive(Default)]
@@ -19,8 +30,7 @@ pub struct InFlight {
     waiting: BTreeMap<u64, (ConnectionId, usize)>,
     tickets: BTreeMap<ConnectionId, u64>,
     last_ticket: u64,
-    /// Times a write had to wait.
-    pub waits: u64,
+    pub counters: WorkCounters,
 }
 
 impl InFlight {
@@ -42,7 +52,7 @@ impl InFlight {
             self.last_ticket += 1;
             self.tickets.insert(connection, self.last_ticket);
             self.waiting.insert(self.last_ticket, (connection, work));
-            self.waits += 1;
+            self.counters.waits += 1;
         }
         false
     }
@@ -131,7 +141,7 @@ mod tests {
         it.begin(client(4), 7, LARGE);
         assert_eq!(it.end(client(4), 7), None);
         assert_eq!(it.end(client(2), 7), None);
-        assert_eq!((it.work, it.waits), (0, 4));
+        assert_eq!((it.work, it.counters.waits), (0, 4));
         assert!(it.tickets.is_empty() && it.waiting.is_empty());
     }
 

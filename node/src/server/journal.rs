@@ -3,8 +3,8 @@
 use anyhow::bail;
 use quorumwire_control::{Entry, HardState, Ticket};
 use quorumwire_interfaces::{Index, Term};
-use quorumwire_storage::{LogHealth, LogJob, LogRefused, LogWriter, compactable};
-use std::collections::{BTreeMap, VecDeque};
+use quorumwire_storage::{LogCounters, LogHealth, LogJob, LogRefused, LogWriter, compactable};
+use std::collections::VecDeque;
 
 /// The log, or its absence.
 pub struct Journal {
@@ -151,22 +151,9 @@ impl Journal {
             .map_or(0, |writer| writer.counters().segments)
     }
 
-    pub fn add_counters(&self, counters: &mut BTreeMap<String, u64>) {
-        let Some(writer) = &self.writer else {
-            return;
-        };
-        let log = writer.counters();
-        let numbers = [
-            ("log_batches", log.batches),
-            ("log_jobs", log.jobs),
-            ("log_bytes", log.bytes),
-            ("log_busy_microseconds", log.busy_ns / 1000),
-            ("log_disk_full", log.disk_full),
-            ("log_without_descriptor", log.without_descriptor),
-            ("log_segments_removed", log.segments_removed),
-            ("log_removals_failed", log.removals_failed),
-        ];
-        counters.extend(numbers.map(|(name, number)| (name.to_owned(), number)));
+    /// None in `memory` mode: nothing is written.
+    pub fn counters(&self) -> Option<LogCounters> {
+        self.writer.as_ref().map(LogWriter::counters)
     }
 }
 

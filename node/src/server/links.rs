@@ -8,14 +8,14 @@ use super::outbox::Outbox;
 use super::stream::Stream;
 use crate::descriptors::{LOOKUP_DESCRIPTORS_MAX, Starvation};
 use crate::foreign_text::printable;
-use crate::tls::{PeerTls, TlsRefusal};
+use crate::tls::{PeerTls, TlsRefusal, TlsRefusals};
 use bytes::{Buf, Bytes, BytesMut};
 use mio::Registry;
 use mio::event::Event;
 use mio::net::TcpListener;
 use quorumwire_control::{Now, Peer, Promise};
 use quorumwire_group::{Peers, QUEUE_BYTES_MAX};
-use quorumwire_interfaces::{Endpoint, Incarnation, ReplicaId};
+use quorumwire_interfaces::{Endpoint, Incarnation, ReplicaId, counters};
 use quorumwire_wire::limits::MEMBERS_MAX;
 use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::prost::Message;
@@ -108,25 +108,44 @@ pub struct PeerInfo {
     pub plane: Option<Endpoint>,
 }
 
-/// Counted since the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LinkCounters {
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    pub messages_in: u64,
-    pub messages_out: u64,
-    pub dropped_not_connected: u64,
-    pub dropped_queue_full: u64,
-    pub dropped_not_certified: u64,
-    pub closed_handshake_refused: u64,
-    pub closed_handshake_timeout: u64,
-    pub closed_malformed: u64,
-    pub closed_silent: u64,
-    pub closed_too_many: u64,
-    pub closed_no_time: u64,
-    pub handshakes_postponed: u64,
-    /// In the order of [`TlsRefusal::ALL`].
-    pub refused_by_tls: [u64; TlsRefusal::ALL.len()],
+counters! {
+    /// Counted since the start.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct LinkCounters {
+        /// Bytes received from other replicas
+        pub bytes_in: "peer_bytes_in",
+        /// Bytes sent to other replicas
+        pub bytes_out: "peer_bytes_out",
+        /// Messages received from other replicas
+        pub messages_in: "peer_messages_in",
+        /// Messages sent to other replicas
+        pub messages_out: "peer_messages_out",
+        /// Peer messages dropped because their receiver is not connected
+        pub dropped_not_connected: "message_dropped_not_connected",
+        /// Peer messages dropped because too many waited
+        pub dropped_queue_full: "message_dropped_queue_full",
+        /// Keys of fast terms not taken or not sent because the connection is not under TLS, where
+        /// certificates name both sides
+        pub dropped_not_certified: "message_dropped_not_certified",
+        /// Peer connections closed because the handshake was refused
+        pub closed_handshake_refused: "peer_connections_closed_handshake_refused",
+        /// Peer connections closed because the handshake took too long
+        pub closed_handshake_timeout: "peer_connections_closed_handshake_timeout",
+        /// Peer connections closed because of bytes that make no sense
+        pub closed_malformed: "peer_connections_closed_malformed",
+        /// Peer connections closed because nothing was heard
+        pub closed_silent: "peer_connections_closed_silent",
+        /// Peer connections closed because there are too many
+        pub closed_too_many: "peer_connections_closed_too_many",
+        /// Peer connections closed at once because the time for handshakes of strangers was used up
+        pub closed_no_time: "peer_connections_closed_no_time",
+        /// Times a stranger's TLS handshake on the peer port had to wait for its share of the server's
+        /// time
+        pub handshakes_postponed: "peer_handshakes_postponed",
+    }
+    with {
+        pub refused_by_tls: TlsRefusals,
+    }
 }
 
 struct Link {
@@ -465,9 +484,7 @@ impl Links {
     }
 
     fn refuse_tls(&mut self, slot: usize, refusal: TlsRefusal) -> String {
-        for (counter, one) in self.counters.refused_by_tls.iter_mut().zip(TlsRefusal::ALL) {
-            *counter += u64::from(one == refusal);
-        }
+        self.counters.refused_by_tls.count(refusal);
         self.note_refusal(slot, refusal.to_string());
         refusal.to_string()
     }

@@ -100,8 +100,7 @@ impl Cluster {
 }
 
 fn refused(links: &Links, refusal: TlsRefusal) -> u64 {
-    let place = TlsRefusal::ALL.iter().position(|it| *it == refusal);
-    links.counters.refused_by_tls[place.unwrap()]
+    links.counters.refused_by_tls.of(refusal)
 }
 
 /// Turns until the stranger was refused for this; it must have heard nothing.
@@ -111,7 +110,7 @@ fn is_refused(host: &mut Host, heard: Heard, refusal: TlsRefusal) {
         refused(links, refusal) == 0
     });
     assert_eq!(heard.join().unwrap(), b"", "{refusal:?}");
-    let all: u64 = host.links.counters.refused_by_tls.iter().sum();
+    let all = host.links.counters.refused_by_tls.sum();
     assert_eq!(all, 1);
     let said: Vec<_> = host.links.refusals().collect();
     assert!(said.concat().contains(&refusal.to_string()), "{said:?}");

@@ -87,6 +87,7 @@ use std::thread;
 use std::time::Duration;
 
 pub use self::core::Application;
+pub use self::counters::declared_counters;
 pub use member_mark::{holder_of_restored, mark_as_restored};
 pub use start::{random_lineage, random_number, run};
 pub use whole_files::sync_folder;

@@ -5,9 +5,10 @@ use crate::report::DataPlaneReport;
 use quorumwire_client::planes::lineage;
 use quorumwire_control::Engage;
 use quorumwire_group::PlaneOptions;
-use quorumwire_interfaces::{DataPlane, Endpoint, GroupId, Lineage, PlaneKeyPair, PlaneKeys};
+use quorumwire_interfaces::{
+    DataPlane, Endpoint, GroupId, Lineage, PlaneKeyPair, PlaneKeys, counters,
+};
 use quorumwire_kv::Command;
-use std::collections::BTreeMap;
 
 /// Bytes of commands that may wait until the plane has room; then clients wait.
 const WAITING_BYTES_MAX: usize = 8 << 20;
@@ -37,12 +38,18 @@ pub struct Hosting {
     questions: Questions,
 }
 
-/// What became of clients' questions for the lineage.
-#[derive(Clone, Copy, Default)]
-struct Questions {
-    told: u64,
-    not_listed: u64,
-    not_authentic: u64,
+counters! {
+    /// What became of clients' questions for the lineage.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct Questions {
+        /// Times that a client of the data plane was told the cluster's lineage
+        pub told: "plane_lineage_told",
+        /// Questions for the lineage dropped because no list of members that is known here names this
+        /// replica
+        pub not_listed: "plane_foreign_dropped_not_listed",
+        /// Questions for the lineage dropped because they are not signed with the clients' key
+        pub not_authentic: "plane_foreign_dropped_not_authentic",
+    }
 }
 
 /// What a plane is told when it is made.
@@ -152,30 +159,8 @@ impl Hosting {
         self.fault_told.is_some()
     }
 
-    /// The plane's own counters, named for a report.
-    pub fn counters(&self, plane: &Plane) -> BTreeMap<String, u64> {
-        let mut counters = BTreeMap::new();
-        plane.place().counters(&mut |name, count| {
-            counters.insert(format!("plane_{name}"), count);
-        });
-        let (entries, commands) = plane.bundles();
-        counters.insert("plane_bundles".to_owned(), entries);
-        counters.insert("plane_commands_bundled".to_owned(), commands);
-        let dropped = plane.foreign_dropped();
-        let foreign = [
-            ("plane_lineage_told", self.questions.told),
-            (
-                "plane_foreign_dropped_not_listed",
-                self.questions.not_listed,
-            ),
-            (
-                "plane_foreign_dropped_not_authentic",
-                self.questions.not_authentic,
-            ),
-            ("plane_foreign_dropped_full", dropped.full),
-            ("plane_foreign_dropped_unknown", dropped.unknown),
-        ];
-        counters.extend(foreign.map(|(name, count)| (name.to_owned(), count)));
-        counters
+    /// What became of clients' questions for the lineage.
+    pub const fn questions(&self) -> Questions {
+        self.questions
     }
 }

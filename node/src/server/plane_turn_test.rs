@@ -8,9 +8,9 @@ use bytes::Bytes;
 use quorumwire_control::{Config, Now, Output, Peer, Replica, Role, Stored};
 use quorumwire_group::Gate;
 use quorumwire_interfaces::{
-    Applied, Command, DataPlane, Endpoint, EntryKind, GroupId, Incarnation, Leave, Limits, Lineage,
-    LogTime, Offload, PlaneEntry, PlaneError, PlaneEvent, PlaneKeys, ReplicaId, StateMachine as _,
-    Term,
+    Applied, Command, CounterSink, DataPlane, Endpoint, EntryKind, GroupId, Incarnation, Leave,
+    Limits, Lineage, LogTime, Offload, PlaneEntry, PlaneError, PlaneEvent, PlaneKeys, ReplicaId,
+    StateMachine as _, Term,
 };
 use quorumwire_kv::memcached::{Parsed, Request, parse};
 use quorumwire_kv::{Command as Write, MemoryChange};
@@ -204,7 +204,7 @@ impl DataPlane for Alone {
 
     fn send_foreign(&mut self, _: SocketAddr, _: &[u8]) {}
 
-    fn counters(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+    fn counters(&self, _: CounterSink<'_>) {}
 }
 
 pub fn config() -> Config {
@@ -530,10 +530,8 @@ fn commands_that_wait_share_entries_and_keep_their_order() {
     let expected = (1..).zip(places);
     let expected = expected.map(|(number, (entry, at))| (entry, at, Origin::Datagram(number)));
     assert_eq!(waiting(&core), expected.collect::<Vec<_>>());
-    let (plane, hosting) = core.hosted().unwrap();
-    let counters = hosting.counters(plane);
-    assert_eq!(counters["plane_bundles"], 2);
-    assert_eq!(counters["plane_commands_bundled"], 6);
+    let counters = core.group.plane.as_ref().unwrap().counters();
+    assert_eq!((counters.bundles, counters.commands_bundled), (2, 6));
 }
 
 /// A plane may take less at once than it has room for, and others' commands come in between.

@@ -450,7 +450,6 @@ mod tests {
     use quorumwire_kv::{Command, Exptime, Key, Store, Written};
     use quorumwire_storage::{MemoryDisk, Opened, Settings, open};
     use quorumwire_wire::{Membership, RecordKind, begin_record, finish_record};
-    use std::collections::BTreeMap;
     use std::sync::Mutex;
     use std::time::Instant;
 
@@ -540,11 +539,10 @@ mod tests {
             log_entry(server, index, 1_000_000);
         }
         let segments = |server: &mut Server| {
-            let mut counters = BTreeMap::new();
-            server.core.journal.add_counters(&mut counters);
+            let journal = &server.core.journal;
             (
-                server.core.journal.segments(),
-                counters["log_segments_removed"],
+                journal.segments(),
+                journal.counters().unwrap().segments_removed,
             )
         };
         let (before, removed) = segments(server);

@@ -179,7 +179,7 @@ impl Front {
             ),
             ("total_items", stats.total_items),
             ("expired", stats.expired),
-            ("evictions", stats.evicted),
+            ("evictions", stats.memory.evicted),
             ("flushed", stats.flushes),
             ("refused_requests", asked.refused.sum()),
         ]

@@ -10,7 +10,7 @@
 use super::core::Core;
 use crate::keys::KEY_BYTES;
 use quorumwire_control::{Body, Engage, Message, Peer};
-use quorumwire_interfaces::{PlaneKeyPair, ReplicaId, Term};
+use quorumwire_interfaces::{PlaneKeyPair, ReplicaId, Term, counters, counters_by};
 use quorumwire_wire::Membership;
 use quorumwire_wire::peer::{self, peer_message};
 use std::collections::BTreeMap;
@@ -42,38 +42,39 @@ pub enum KeyRefusal {
     NotLeader,
 }
 
-impl KeyRefusal {
-    /// All of them; a reason's place here is its place in the counters.
-    pub const ALL: [Self; 5] = [
-        Self::Unexpected,
-        Self::Malformed,
-        Self::Stranger,
-        Self::OldTerm,
-        Self::NotLeader,
-    ];
-
-    /// As counters call it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unexpected => "unexpected",
-            Self::Malformed => "malformed",
-            Self::Stranger => "stranger",
-            Self::OldTerm => "old_term",
-            Self::NotLeader => "not_leader",
-        }
+counters_by! {
+    /// Keys that were not kept, by reason.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct KeyRefusals: KeyRefusal {
+        /// Keys of fast terms dropped because no data plane runs here
+        Unexpected: "fast_term_keys_dropped_unexpected",
+        /// Keys of fast terms dropped because they have not the length of a key
+        Malformed: "fast_term_keys_dropped_malformed",
+        /// Keys of fast terms dropped because their sender does not vote in this life
+        Stranger: "fast_term_keys_dropped_stranger",
+        /// Keys of fast terms dropped because their term is over
+        OldTerm: "fast_term_keys_dropped_old_term",
+        /// Keys of fast terms dropped because another replica leads that term
+        NotLeader: "fast_term_keys_dropped_not_leader",
     }
 }
 
-/// What has become of keys since the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TermKeyCounters {
-    pub drawn: u64,
-    pub sent: u64,
-    pub kept: u64,
-    /// Times that the plane was not engaged for want of the leader's key.
-    pub missing: u64,
-    /// In the order of [`KeyRefusal::ALL`].
-    pub dropped: [u64; KeyRefusal::ALL.len()],
+counters! {
+    /// What has become of keys since the start.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct TermKeyCounters {
+        /// Keys that this replica drew for fast terms which it led or stood for
+        pub drawn: "fast_term_keys_drawn",
+        /// Keys of fast terms sent to replicas that were asked to engage
+        pub sent: "fast_term_keys_sent",
+        /// Keys of fast terms received from leaders and candidates
+        pub kept: "fast_term_keys_kept",
+        /// Times that the data plane was not engaged because its leader's key had not come
+        pub missing: "fast_term_keys_missing",
+    }
+    with {
+        pub dropped: KeyRefusals,
+    }
 }
 
 /// What this replica knows of the others when a key comes.
@@ -265,12 +266,7 @@ impl Core {
         let counters = &mut self.counters.term_keys;
         match taken {
             Ok(()) => counters.kept += 1,
-            Err(refusal) => {
-                let counted = counters.dropped.iter_mut().zip(KeyRefusal::ALL);
-                for (counter, one) in counted {
-                    *counter += u64::from(one == refusal);
-                }
-            }
+            Err(refusal) => counters.dropped.count(refusal),
         }
     }
 

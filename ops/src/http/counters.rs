@@ -1,66 +1,44 @@
 //! What the HTTP port counts. Reports of the event loop get it on their way out.
+use quorumwire_interfaces::counters;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// Counts since the server started.
-#[derive(Debug, Default)]
-pub struct HttpCounters {
-    accepted: AtomicU64,
-    requests: AtomicU64,
-    gave_way: AtomicU64,
-    refused_by_tls: AtomicU64,
-    timed_out: AtomicU64,
-    broken: AtomicU64,
-    starved: AtomicU64,
+counters! {
+    /// Counts since the server started.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct HttpCounts {
+        /// HTTP connections accepted
+        pub accepted: "http_connections_accepted",
+        /// HTTP requests
+        pub requests: "http_requests",
+        /// HTTP connections closed before their request because they were slow and others waited
+        pub gave_way: "http_connections_gave_way",
+        /// HTTP connections closed because they did not speak TLS 1.3, or broke it
+        pub refused_by_tls: "http_connections_refused_by_tls",
+        /// HTTP connections closed because a handshake, a request or its answer took too long
+        pub timed_out: "http_connections_timed_out",
+        /// HTTP connections that broke, or on which no HTTP came
+        pub broken: "http_connections_broken",
+        /// Times somebody waited at listen-http and no file descriptor was left
+        pub starved: "http_accepts_without_descriptor",
+    }
 }
 
+/// These, as tasks share them.
+#[derive(Debug, Default)]
+pub struct HttpCounters(Mutex<HttpCounts>);
+
 impl HttpCounters {
-    pub fn count_accepted(&self) {
-        count(&self.accepted);
-    }
-
-    pub fn count_request(&self) {
-        count(&self.requests);
-    }
-
-    pub fn count_gave_way(&self) {
-        count(&self.gave_way);
-    }
-
-    pub fn count_refused_by_tls(&self) {
-        count(&self.refused_by_tls);
-    }
-
-    /// Closed for what took too long: a handshake, a head, or all of it.
-    pub fn count_timed_out(&self) {
-        count(&self.timed_out);
-    }
-
-    /// Closed for what came or for what became of it, no HTTP included.
-    pub fn count_broken(&self) {
-        count(&self.broken);
-    }
-
-    /// Times that there was no descriptor to accept somebody with.
-    pub fn set_starved(&self, times: u64) {
-        self.starved.store(times, Ordering::Relaxed);
+    /// Counts something.
+    pub fn note(&self, counts: impl FnOnce(&mut HttpCounts)) {
+        counts(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Named for a report.
     pub fn report(&self, into: &mut BTreeMap<String, u64>) {
-        let named = [
-            ("http_connections_accepted", &self.accepted),
-            ("http_requests", &self.requests),
-            ("http_connections_gave_way", &self.gave_way),
-            ("http_connections_refused_by_tls", &self.refused_by_tls),
-            ("http_connections_timed_out", &self.timed_out),
-            ("http_connections_broken", &self.broken),
-            ("http_accepts_without_descriptor", &self.starved),
-        ];
-        into.extend(named.map(|(name, count)| (name.to_owned(), count.load(Ordering::Relaxed))));
+        let counts = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.each(&mut |counter, count| {
+            into.insert(counter.name.to_owned(), count);
+        });
     }
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,5 +1,6 @@
-//! A replica's report as text in `OpenMetrics`. Every name and its help text stands here.
-use super::counter_help;
+//! A replica's report as text in `OpenMetrics`. Names and help of gauges stand here, those of counters where they are
+//! counted.
+use super::counters::HttpCounts;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
@@ -7,10 +8,20 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use quorumwire_node::report::{DURATION_BOUNDS_US, Durations, FollowerReport, Report};
+use quorumwire_node::server::declared_counters;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::sync::LazyLock;
 
 const PREFIX: &str = "quorumwire";
+/// Of a counter that is not declared.
+const OTHER: &str = "Counted since the process started";
+/// What each counter counts that a report can have.
+static HELP: LazyLock<BTreeMap<String, &str>> = LazyLock::new(|| {
+    let own = HttpCounts::DECLARED.iter();
+    let own = own.map(|counter| (counter.name.to_owned(), counter.help));
+    declared_counters().into_iter().chain(own).collect()
+});
 /// Of a report's durations.
 const DURATIONS: [&str; 2] = ["commit", "turn"];
 const ROLES: [&str; 6] = [
@@ -35,9 +46,7 @@ pub fn text(report: Report) -> Result<String, fmt::Error> {
 pub fn documentation() -> Result<String, fmt::Error> {
     let all = Report {
         followers: vec![FollowerReport::default()],
-        counters: counter_help::counters()
-            .map(|(name, _)| (name.to_owned(), 0))
-            .collect(),
+        counters: HELP.keys().map(|name| (name.clone(), 0)).collect(),
         durations: DURATIONS
             .map(|name| (name.to_owned(), Durations::default()))
             .into(),
@@ -90,8 +99,7 @@ impl Collector for ReportCollector {
 
 #[allow(clippy::cast_precision_loss)] // A microsecond more or less after 285 years.
 fn encode_counter(encoder: &mut DescriptorEncoder<'_>, name: &str, count: u64) -> fmt::Result {
-    let known = counter_help::counters().find(|(known, _)| *known == name);
-    let help = known.map_or(counter_help::OTHER, |(_, help)| help);
+    let help = HELP.get(name).copied().unwrap_or(OTHER);
     if let Some(name) = name.strip_suffix("_microseconds") {
         let counter = ConstCounter::new(count as f64 / 1e6);
         let unit = Some(&Unit::Seconds);

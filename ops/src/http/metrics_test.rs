@@ -1,6 +1,5 @@
 //! The metrics page: every figure is there once, typed, with help and unit.
-use super::{DURATIONS, documentation, text};
-use crate::http::counter_help;
+use super::{DURATIONS, HELP, documentation, text};
 use quorumwire_node::report::{Durations, FollowerReport, IncomingReport, MemberReport, Report};
 
 fn report() -> Report {
@@ -19,7 +18,7 @@ fn report() -> Report {
     durations.record(5);
     durations.record(1_500);
     durations.record(99_000_000);
-    let counters = counter_help::counters().map(|(name, _)| name.to_owned());
+    let counters = HELP.keys().cloned();
     Report {
         id: 3,
         cluster: "a \"quoted\" name\n".to_owned(),
@@ -85,7 +84,7 @@ fn figures_are_shown() {
 #[test]
 fn every_counter_is_shown_with_its_help() {
     let page = text(report()).unwrap();
-    for (number, (name, help)) in (1..).zip(counter_help::counters()) {
+    for (number, (name, help)) in (1..).zip(HELP.iter()) {
         let (name, number) = match name.strip_suffix("_microseconds") {
             Some(name) => (format!("{name}_seconds"), f64::from(number) / 1e6),
             None => (name.to_owned(), f64::from(number)),

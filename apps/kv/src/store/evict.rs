@@ -122,7 +122,7 @@ impl Store {
             self.work_done.add(PER_ITEM_RANKED);
             self.memory.removed(rank.hash, Footprint::of(&item));
             self.alarms.cancel(item.alarm);
-            self.counts.evicted += 1;
+            self.counts.memory.evicted += 1;
             if let Some(key) = Key::binary(item.key()) {
                 self.changes.note(key);
             }

@@ -141,7 +141,7 @@ impl Store {
             (Some(item), _) => Shown::of(item),
             (None, Some(_)) if !is_refused => Shown::new(at.number, b""),
             (None, Some(_) | None) => {
-                self.counts.refused_for_memory += u64::from(is_refused);
+                self.counts.memory.refused += u64::from(is_refused);
                 self.counts.outcomes.get_misses += 1;
                 return push_miss(reply, b"EN", &flags, flags.has(b'q'));
             }
@@ -325,7 +325,7 @@ impl Store {
                 return push_miss(reply, b"NF", &flags, false);
             };
             if self.memory.is_over_limit() {
-                self.counts.refused_for_memory += 1;
+                self.counts.memory.refused += 1;
                 return reply.extend_from_slice(reply::OUT_OF_MEMORY_FOR_ITEM);
             }
             let (digits, start) = reply::decimal(flags.initial);
@@ -353,7 +353,7 @@ impl Store {
         let (digits, start) = reply::decimal(number);
         let digits = &digits[start..];
         if digits.len() > item.value().len() && self.memory.is_over_limit() {
-            self.counts.refused_for_memory += 1;
+            self.counts.memory.refused += 1;
             return reply.extend_from_slice(reply::OUT_OF_MEMORY_FOR_NUMBER);
         }
         if !flags.has(b'q') {

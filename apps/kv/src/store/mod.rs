@@ -27,7 +27,7 @@ mod work_done;
 
 use std::io;
 
-use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine};
+use quorumwire_interfaces::{Applied, Frozen, LogTime, StateMachine, counters};
 
 use self::alarms::Alarms;
 use self::awaiting::Awaiting;
@@ -108,10 +108,8 @@ pub struct Stats {
     pub total_items: u64,
     /// Items removed because their time had passed, since then.
     pub expired: u64,
-    /// Items evicted to keep the memory limit, since then.
-    pub evicted: u64,
-    /// Commands refused because the items take more than the memory limit, since then.
-    pub refused_for_memory: u64,
+    /// What the memory limit has cost, since then.
+    pub memory: MemoryCounters,
     /// Times that everything was flushed, since then.
     pub flushes: u64,
     /// How commands turned out, since then.
@@ -122,10 +120,20 @@ pub struct Stats {
 struct Counts {
     total_items: u64,
     expired: u64,
-    evicted: u64,
-    refused_for_memory: u64,
+    memory: MemoryCounters,
     flushes: u64,
     outcomes: Outcomes,
+}
+
+counters! {
+    /// What the memory limit has cost since the process started, or since the last restore.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct MemoryCounters {
+        /// Items evicted to keep the memory limit, since the start or the last snapshot installed
+        pub evicted: "items_evicted",
+        /// Commands refused at the memory limit, since the start or the last snapshot installed
+        pub refused: "writes_refused_for_memory",
+    }
 }
 
 /// What a command runs at: its number and the time of its log entry.
@@ -390,8 +398,7 @@ impl Store {
             with_end: self.alarms.count(),
             total_items: self.counts.total_items,
             expired: self.counts.expired,
-            evicted: self.counts.evicted,
-            refused_for_memory: self.counts.refused_for_memory,
+            memory: self.counts.memory,
             flushes: self.counts.flushes,
             outcomes: self.counts.outcomes,
         }
@@ -457,7 +464,7 @@ impl Store {
         if self.memory.is_over_limit()
             && let Some(answer) = Self::refusal(command)
         {
-            self.counts.refused_for_memory += 1;
+            self.counts.memory.refused += 1;
             reply.extend_from_slice(answer);
             return;
         }
@@ -555,7 +562,7 @@ impl Store {
         let digits = &digits[start..];
         let before = Footprint::of(slot);
         if digits.len() > slot.value().len() && self.memory.is_over_limit() {
-            self.counts.refused_for_memory += 1;
+            self.counts.memory.refused += 1;
             reply.extend_from_slice(reply::OUT_OF_MEMORY_FOR_NUMBER);
             return;
         }

@@ -1,5 +1,6 @@
 // Generated from dataplanes/xdp/shared.toml by `make generate`; do not edit.
 use quorumwire_fastpath::Keys;
+use quorumwire_interfaces::Counter;
 use quorumwire_wire::packet::Registers;
 
 /// Logs that one interface may serve.
@@ -456,22 +457,64 @@ pub const COUNTS_OF_INTERFACE: [&str; 2] = [
     COUNT_LOST_UNSENT,
     COUNT_COPY_ORDERS_FORGED,
 ];
-/// Those that the engine does not count, too, and what they are, for people.
-pub const COUNTS_HELP: [(&str, &str); 14] = [
-    (COUNT_PASSED_UP, "Requests that the data plane's program left to the server"),
-    (COUNT_LOST_NO_NEIGHBOUR, "Packets that the kernel did not send because it knew no Ethernet address; the server sends entries among them"),
-    (COUNT_LOST_NO_SPACE, "Packets that the kernel did not send because their frame could not be made longer"),
-    (COUNT_COPIES_NOT_NEEDED, "Copies of a frame that the kernel made beyond those that were sent"),
-    (COUNT_EVENTS_LOST, "Times that the data plane's program could not tell the server something: its queue was full"),
-    (COUNT_MEMCACHED_ANSWERED, "Memcached `get`s by UDP that the kernel answered itself"),
-    (COUNT_MEMCACHED_LEFT, "Datagrams of memcached clients that the kernel left to the server"),
-    (COUNT_LOST_ANSWER_CHANGED, "Answers to a memcached `get` not sent because they changed while they were written"),
-    (COUNT_LOST_UNSENT, "Packets that the kernel did not send because they could not be written, signed or handed over"),
-    (COUNT_COPIES_CLONED, "Copies of packets that left behind the driver, where it cannot make them"),
-    (COUNT_COPY_ORDERS_FORGED, "Frames at the interface that looked like an order of the data plane's program and were not"),
-    (COUNT_DROPPED_NOT_FOR_GROUP, "Packets dropped that came to the address of all replicas, and must not"),
-    (COUNT_DROPPED_BUSY, "Packets dropped because another processor held the log for too long"),
-    (COUNT_CAME_BY_OTHER_QUEUE, "Packets for the data plane that did not come by the receive queue of xdp-queue: the network card does not steer them"),
+/// Those that the engine does not count, too, for people.
+pub const COUNTERS_OF_PROGRAMS: &[Counter] = &[
+    Counter {
+        name: COUNT_PASSED_UP,
+        help: "Requests that the data plane's program left to the server",
+    },
+    Counter {
+        name: COUNT_LOST_NO_NEIGHBOUR,
+        help: "Packets that the kernel did not send because it knew no Ethernet address; the server sends entries among them",
+    },
+    Counter {
+        name: COUNT_LOST_NO_SPACE,
+        help: "Packets that the kernel did not send because their frame could not be made longer",
+    },
+    Counter {
+        name: COUNT_COPIES_NOT_NEEDED,
+        help: "Copies of a frame that the kernel made beyond those that were sent",
+    },
+    Counter {
+        name: COUNT_EVENTS_LOST,
+        help: "Times that the data plane's program could not tell the server something: its queue was full",
+    },
+    Counter {
+        name: COUNT_MEMCACHED_ANSWERED,
+        help: "Memcached `get`s by UDP that the kernel answered itself",
+    },
+    Counter {
+        name: COUNT_MEMCACHED_LEFT,
+        help: "Datagrams of memcached clients that the kernel left to the server",
+    },
+    Counter {
+        name: COUNT_LOST_ANSWER_CHANGED,
+        help: "Answers to a memcached `get` not sent because they changed while they were written",
+    },
+    Counter {
+        name: COUNT_LOST_UNSENT,
+        help: "Packets that the kernel did not send because they could not be written, signed or handed over",
+    },
+    Counter {
+        name: COUNT_COPIES_CLONED,
+        help: "Copies of packets that left behind the driver, where it cannot make them",
+    },
+    Counter {
+        name: COUNT_COPY_ORDERS_FORGED,
+        help: "Frames at the interface that looked like an order of the data plane's program and were not",
+    },
+    Counter {
+        name: COUNT_DROPPED_NOT_FOR_GROUP,
+        help: "Packets dropped that came to the address of all replicas, and must not",
+    },
+    Counter {
+        name: COUNT_DROPPED_BUSY,
+        help: "Packets dropped because another processor held the log for too long",
+    },
+    Counter {
+        name: COUNT_CAME_BY_OTHER_QUEUE,
+        help: "Packets for the data plane that did not come by the receive queue of xdp-queue: the network card does not steer them",
+    },
 ];
 /// Packets for a plane.
 pub const COUNT_RECEIVED: &str = "received";

@@ -2,6 +2,7 @@
 //! can name any sender, so all that is kept here is bounded, and what is no request is dropped whole.
 use super::frame::Frame;
 use quorumwire_control::Now;
+use quorumwire_interfaces::counters;
 use quorumwire_kv::memcached::REQUEST_BYTES_MAX;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,21 +17,23 @@ pub const INCOMPLETE_BYTES_MAX: usize = 4 << 20;
 /// How long the datagrams of a request may take to come.
 pub const ASSEMBLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is dropped or ignored, by the reason.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct AssemblyCounters {
-    /// Requests put together.
-    pub whole: u64,
-    /// Datagrams of a request of too many datagrams or bytes.
-    pub too_long: u64,
-    /// Datagrams for which there was no room.
-    pub no_room: u64,
-    /// Incomplete requests given up because a datagram of another came under their number.
-    pub contradicted: u64,
-    /// Incomplete requests whose other datagrams did not come.
-    pub expired: u64,
-    /// Datagrams that came again.
-    pub repeated: u64,
+counters! {
+    /// Requests that came in several datagrams.
+    #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+    pub struct AssemblyCounters {
+        /// Requests over UDP put together of several datagrams
+        pub whole: "datagram_requests_assembled",
+        /// Parts of requests over UDP dropped because the request has too many, or too many bytes
+        pub too_long: "datagram_dropped_request_too_long",
+        /// Parts of requests over UDP dropped because too much of incomplete requests waited
+        pub no_room: "datagram_dropped_no_room",
+        /// Incomplete requests over UDP given up because their number came with something else
+        pub contradicted: "datagram_requests_contradicted",
+        /// Requests over UDP given up because not all of their datagrams came in time
+        pub expired: "datagram_requests_incomplete",
+        /// Parts of requests over UDP that came again
+        pub repeated: "datagram_dropped_repeated",
+    }
 }
 
 /// A request of which datagrams are missing.

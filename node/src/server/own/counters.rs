@@ -1,6 +1,6 @@
 //! What is counted of clients of the own protocol.
+use quorumwire_interfaces::{counters, counters_by};
 use quorumwire_wire::client::{GoodbyeReason, RefusedReason};
-use std::collections::BTreeMap;
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -12,14 +12,7 @@ pub enum Closed {
 }
 
 impl Closed {
-    const ALL: [Self; 4] = [
-        Self::Malformed,
-        Self::ProtocolVersion,
-        Self::NotLetIn,
-        Self::NoHello,
-    ];
-
-    /// Its name in metrics and logs.
+    /// Its name in logs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -40,80 +33,88 @@ impl Closed {
     }
 }
 
-/// Every reason of a refusal, and its name in metrics.
-const REFUSED: [(RefusedReason, &str); 12] = [
-    (RefusedReason::OutcomeUnknown, "outcome_unknown"),
-    (RefusedReason::SequenceTooOld, "sequence_too_old"),
-    (RefusedReason::AnswerGone, "answer_gone"),
-    (RefusedReason::NoLeader, "no_leader"),
-    (RefusedReason::NotLeader, "not_leader"),
-    (RefusedReason::Busy, "busy"),
-    (RefusedReason::DiskFull, "disk_full"),
-    (RefusedReason::Stopping, "stopping"),
-    (RefusedReason::NotCommitted, "not_committed"),
-    (RefusedReason::TooManySessions, "too_many_sessions"),
-    (RefusedReason::UnknownSession, "unknown_session"),
-    (RefusedReason::Other, "other"),
-];
+counters_by! {
+    /// Refused requests, by reason.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct RefusedCounters: RefusedReason but not [Unspecified] {
+        /// Commands of clients of the port `client` with an unknown outcome
+        OutcomeUnknown: "client_port_refused_outcome_unknown",
+        /// Commands of clients of the port `client` numbered too far behind the newest of their session
+        SequenceTooOld: "client_port_refused_sequence_too_old",
+        /// Repeated commands of clients of the port `client` that had run before; the answer was too long
+        /// to be kept
+        AnswerGone: "client_port_refused_answer_gone",
+        /// Requests of clients of the port `client` refused because nobody led
+        NoLeader: "client_port_refused_no_leader",
+        /// Requests of clients of the port `client` refused because leadership moved
+        NotLeader: "client_port_refused_not_leader",
+        /// Requests of clients of the port `client` refused because too many were under way
+        Busy: "client_port_refused_busy",
+        /// Requests of clients of the port `client` refused because the leader's disk is full
+        DiskFull: "client_port_refused_disk_full",
+        /// Requests of clients of the port `client` refused because the replica was stopping
+        Stopping: "client_port_refused_stopping",
+        /// Commands of clients of the port `client` whose place in the log another leader took
+        NotCommitted: "client_port_refused_not_committed",
+        /// Sessions of clients of the port `client` that found no room
+        TooManySessions: "client_port_refused_too_many_sessions",
+        /// Commands of clients of the port `client` whose session was forgotten
+        UnknownSession: "client_port_refused_unknown_session",
+        /// Requests of clients of the port `client` refused for another reason
+        Other: "client_port_refused_other",
+    }
+}
 
-/// Of one connection since it was asked last, or of all.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OwnCounters {
-    /// Clients that said who they are, and were let in.
-    pub welcomed: u64,
-    pub submits: u64,
-    pub queries: u64,
-    pub pings: u64,
-    /// Commands that had run before, answered again.
-    pub answers_repeated: u64,
-    refused: [u64; REFUSED.len()],
-    closed: [u64; Closed::ALL.len()],
+counters_by! {
+    /// Connections that were closed, by reason.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct ClosedCounters: Closed {
+        /// Clients of the port `client` closed because what they sent is not its protocol, or too long
+        Malformed: "client_port_closed_malformed",
+        /// Clients of the port `client` closed because they speak another version of it
+        ProtocolVersion: "client_port_closed_protocol_version",
+        /// Clients of the port `client` closed because of a wrong name or password
+        NotLetIn: "client_port_closed_not_let_in",
+        /// Clients of the port `client` closed because they did not authenticate
+        NoHello: "client_port_closed_no_hello",
+    }
+}
+
+counters! {
+    /// Of one connection since it was asked last, or of all.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct OwnCounters {
+        /// Clients of the port `client` that were let in
+        pub welcomed: "client_port_welcomed",
+        /// Commands from clients of the port `client`, openings of sessions and those sent again included
+        pub submits: "client_port_commands",
+        /// Queries on the port `client`
+        pub queries: "client_port_queries",
+        /// Pings on the port `client`
+        pub pings: "client_port_pings",
+        /// Commands of clients of the port `client` that had run before, answered as they were then
+        pub answers_repeated: "client_port_commands_repeated",
+    }
+    with {
+        pub refused: RefusedCounters,
+        pub closed: ClosedCounters,
+    }
 }
 
 impl OwnCounters {
+    /// A reason that newer replicas give, or none, is another one.
     pub fn count_refused(&mut self, why: RefusedReason) {
-        let place = REFUSED.iter().position(|(reason, _)| *reason == why);
-        self.refused[place.unwrap_or(REFUSED.len() - 1)] += 1;
+        self.refused.count(match why {
+            RefusedReason::Unspecified => RefusedReason::Other,
+            known => known,
+        });
     }
 
-    pub fn count_closed(&mut self, why: Closed) {
-        let place = Closed::ALL.iter().position(|reason| *reason == why);
-        self.closed[place.unwrap_or_default()] += 1;
-    }
-
-    /// Adds what another one counted.
-    pub fn add(&mut self, other: &Self) {
-        self.welcomed += other.welcomed;
-        self.submits += other.submits;
-        self.queries += other.queries;
-        self.pings += other.pings;
-        self.answers_repeated += other.answers_repeated;
-        for (sum, count) in self.refused.iter_mut().zip(other.refused) {
-            *sum += count;
-        }
-        for (sum, count) in self.closed.iter_mut().zip(other.closed) {
-            *sum += count;
-        }
-    }
-
-    /// Named for a report.
-    pub fn report(&self, into: &mut BTreeMap<String, u64>) {
-        let named = [
-            ("client_port_welcomed", self.welcomed),
-            ("client_port_commands", self.submits),
-            ("client_port_queries", self.queries),
-            ("client_port_pings", self.pings),
-            ("client_port_commands_repeated", self.answers_repeated),
-        ];
-        into.extend(named.map(|(name, count)| (name.to_owned(), count)));
-        let refused = REFUSED.iter().zip(self.refused);
-        into.extend(
-            refused.map(|((_, name), count)| (format!("client_port_refused_{name}"), count)),
-        );
-        let closed = Closed::ALL.iter().zip(self.closed);
-        into.extend(
-            closed.map(|(why, count)| (format!("client_port_closed_{}", why.name()), count)),
-        );
+    /// Adds all that another one has counted.
+    pub fn add_all(&mut self, other: &Self) {
+        self.add(other);
+        self.refused.add(&other.refused);
+        self.closed.add(&other.closed);
     }
 }
 
@@ -122,24 +123,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reason_is_counted_under_its_own_name() {
-        for (reason, name) in REFUSED {
-            let mut counters = OwnCounters::default();
-            counters.count_refused(reason);
-            let mut all = OwnCounters::default();
-            all.add(&counters);
-            all.add(&counters);
-            let mut report = BTreeMap::new();
-            all.report(&mut report);
-            assert_eq!(report[&format!("client_port_refused_{name}")], 2);
-            assert_eq!(report.values().sum::<u64>(), 2, "{name}");
-        }
-        for why in Closed::ALL {
-            let mut counters = OwnCounters::default();
-            counters.count_closed(why);
-            let mut report = BTreeMap::new();
-            counters.report(&mut report);
-            assert_eq!(report[&format!("client_port_closed_{}", why.name())], 1);
-        }
+    fn a_refusal_without_a_reason_has_another_one_and_all_are_added_up() {
+        let mut counters = OwnCounters::default();
+        counters.count_refused(RefusedReason::Unspecified);
+        counters.count_refused(RefusedReason::Busy);
+        counters.closed.count(Closed::NoHello);
+        counters.pings += 1;
+        let mut all = counters;
+        all.add_all(&counters);
+        let refused = |why| all.refused.of(why);
+        let refused = [RefusedReason::Other, RefusedReason::Busy].map(refused);
+        assert_eq!((refused, all.refused.sum()), ([2, 2], 4));
+        assert_eq!((all.closed.of(Closed::NoHello), all.pings), (2, 2));
     }
 }

@@ -36,7 +36,7 @@ fn goodbye(reason: client::GoodbyeReason, detail: String) -> Vec<u8> {
 pub fn close(connection: &mut Connection, why: Closed, detail: String) {
     tracing::debug!(reason = why.name(), detail, "client closed");
     let client = state(connection);
-    client.counters.count_closed(why);
+    client.counters.closed.count(why);
     client.request = 0;
     push_frame(connection, goodbye(why.reason(), detail));
     connection.hang_up(true);

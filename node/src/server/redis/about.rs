@@ -215,7 +215,7 @@ impl Server {
             ("total_connections_received", clients.accepted.to_string()),
             ("rejected_connections", clients.refused_too_many.to_string()),
             ("expired_keys", store.expired.to_string()),
-            ("evicted_keys", store.evicted.to_string()),
+            ("evicted_keys", store.memory.evicted.to_string()),
             (
                 "total_commands_processed",
                 (own.redis_reads + own.redis_writes + own.redis_transactions).to_string(),

@@ -486,7 +486,7 @@ impl Twin {
     fn counters(&self) -> String {
         let mut all = Vec::new();
         self.plane
-            .counters(&mut |name, count| all.push(format!("{name} {count}")));
+            .counters(&mut |one, count| all.push(format!("{} {count}", one.name)));
         all.join(", ")
     }
 

@@ -344,6 +344,6 @@ pub fn send_once(from: &UdpSocket, bytes: &[u8], to: impl Into<SocketAddr>) {
 /// A plane's counter of this name.
 pub fn counted(plane: &XdpPlane, name: &str) -> u64 {
     let mut found = 0;
-    plane.counters(&mut |one, count| found += if one == name { count } else { 0 });
+    plane.counters(&mut |one, count| found += if one.name == name { count } else { 0 });
     found
 }

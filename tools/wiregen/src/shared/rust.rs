@@ -66,7 +66,11 @@ fn used(shared: &Shared) -> BTreeSet<&str> {
         Of::Structure(name) => shared.known.get(name)?.rust.as_deref(),
         Of::Number(_) | Of::Network(_) => None,
     });
-    nested.collect()
+    let mut used: BTreeSet<&str> = nested.collect();
+    if !shared.counters.is_empty() {
+        used.insert("quorumwire_interfaces::Counter");
+    }
+    used
 }
 
 /// The fields that Rust gets.
@@ -227,16 +231,18 @@ fn counters(out: &mut String, counters: &[Counter]) -> std::fmt::Result {
         writeln!(out, "    COUNT_{},", upper(&counter.name))?;
     }
     writeln!(out, "];")?;
-    let own: Vec<_> = counters.iter().filter(|one| !one.engine).collect();
+    let own = counters.iter().filter(|one| !one.engine);
     writeln!(
         out,
-        "/// Those that the engine does not count, too, and what they are, for people.\n\
-         pub const COUNTS_HELP: [(&str, &str); {}] = [",
-        own.len()
+        "/// Those that the engine does not count, too, for people.\n\
+         pub const COUNTERS_OF_PROGRAMS: &[Counter] = &["
     )?;
     for counter in own {
         let (name, help) = (upper(&counter.name), counter.doc.trim_end_matches('.'));
-        writeln!(out, "    (COUNT_{name}, {help:?}),")?;
+        writeln!(
+            out,
+            "    Counter {{\n        name: COUNT_{name},\n        help: {help:?},\n    }},"
+        )?;
     }
     writeln!(out, "];")?;
     for counter in counters {

@@ -183,6 +183,7 @@ fn rust_is_what_was_typed() {
     let rust = rust::generate(&parsed(SMALL).unwrap(), "a/file");
     let typed = "// Generated from a/file by `make generate`; do not edit.
 use elsewhere::Lock;
+use quorumwire_interfaces::Counter;
 
 /// At most so many.
 pub const MOST: u32 = 3;
@@ -246,9 +247,12 @@ pub const COUNTS: [&str; 2] = [
 pub const COUNTS_OF_INTERFACE: [&str; 1] = [
     COUNT_WENT,
 ];
-/// Those that the engine does not count, too, and what they are, for people.
-pub const COUNTS_HELP: [(&str, &str); 1] = [
-    (COUNT_WENT, \"Those that went\"),
+/// Those that the engine does not count, too, for people.
+pub const COUNTERS_OF_PROGRAMS: &[Counter] = &[
+    Counter {
+        name: COUNT_WENT,
+        help: \"Those that went\",
+    },
 ];
 /// Those that came.
 pub const COUNT_CAME: &str = \"came\";

@@ -54,9 +54,9 @@ fn writes_that_need_memory_are_refused_beyond_the_limit_and_change_nothing() {
         ("incr number 1\r\n", "SERVER_ERROR out of memory\r\n"),
         ("ma number\r\n", "SERVER_ERROR out of memory\r\n"),
     ] {
-        let refused = log.store.stats().refused_for_memory;
+        let refused = log.store.stats().memory.refused;
         assert_eq!(log.ask(request), answer, "{request:?}");
-        assert_eq!(log.store.stats().refused_for_memory, refused + 1);
+        assert_eq!(log.store.stats().memory.refused, refused + 1);
     }
     for line in [
         "SET a 1",
@@ -107,7 +107,7 @@ fn reads_lifetimes_and_deletes_always_work() {
     ] {
         assert_eq!(redis(&mut log, line), answer, "{line}");
     }
-    assert_eq!(log.store.stats().refused_for_memory, 0);
+    assert_eq!(log.store.stats().memory.refused, 0);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn who_was_written_or_touched_longest_ago_is_evicted() {
     fill(&mut log, 10..15);
     log.pass(1); // evicts for the last of them
     assert_eq!(there(&log, 0..15), [0, 2, 3, 8, 9, 10, 11, 12, 13, 14]);
-    assert_eq!(log.store.stats().evicted, 5);
+    assert_eq!(log.store.stats().memory.evicted, 5);
     assert_eq!(log.store.version(Key::new(b"k01").unwrap()), 0);
     assert_eq!(log.store.stats().limited_bytes, TEN_BYTES);
 }
@@ -154,11 +154,11 @@ fn what_is_past_its_time_makes_room_before_anything_is_refused_or_evicted() {
                 break;
             }
         }
-        let evicted = log.store.stats().evicted;
+        let evicted = log.store.stats().memory.evicted;
         log.now_ms += 10_000;
         fill(&mut log, 500..505);
         assert_eq!(there(&log, 500..505).len(), 5);
-        assert_eq!(log.store.stats().evicted, evicted);
+        assert_eq!(log.store.stats().memory.evicted, evicted);
     }
 }
 
@@ -194,7 +194,10 @@ fn a_limit_that_was_lowered_by_much_is_reached_step_by_step() {
     log.limit(Some(1 << 30), Some(MemoryPolicy::Evict));
     fill(&mut log, 0..count);
     log.limit(Some(1), None);
-    assert_eq!(log.store.stats().evicted, EVICTED_PER_COMMAND_MAX as u64);
+    assert_eq!(
+        log.store.stats().memory.evicted,
+        EVICTED_PER_COMMAND_MAX as u64
+    );
     let due = log.store.next_deadline();
     assert_eq!(due, Some(LogTime(log.now_ms)), "a tick is to go on");
     let refused = log.ask("set new 0 0 1\r\nx\r\n");
@@ -212,7 +215,7 @@ fn items_that_are_there_are_put_in_order_step_by_step() {
     let count = u32::try_from(SORTED_PER_COMMAND).unwrap() * 2 + 10;
     fill(&mut log, 0..count);
     log.limit(Some(TEN_BYTES), Some(MemoryPolicy::Evict));
-    assert_eq!(log.store.stats().evicted, 0);
+    assert_eq!(log.store.stats().memory.evicted, 0);
     let mut other = Log {
         store: restored(&log),
         index: log.index,
@@ -220,7 +223,7 @@ fn items_that_are_there_are_put_in_order_step_by_step() {
     };
     for log in [&mut log, &mut other] {
         assert_eq!(log.ask("touch k05 0\r\n"), "TOUCHED\r\n");
-        assert_eq!(log.store.stats().evicted, 0);
+        assert_eq!(log.store.stats().memory.evicted, 0);
         let refused = log.ask("set new 0 0 1\r\nx\r\n");
         assert_eq!(refused, "SERVER_ERROR out of memory storing object\r\n");
     }
