@@ -4,6 +4,20 @@ use crate::stage::Far;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// What a replica may be; see [`Report::role`].
+pub const ROLES: [&str; 6] = [JOINING, LEARNER, FOLLOWER, CANDIDATE, LEADER, REMOVED];
+pub(crate) const JOINING: &str = "joining";
+pub(crate) const LEARNER: &str = "learner";
+pub(crate) const FOLLOWER: &str = "follower";
+pub(crate) const CANDIDATE: &str = "candidate";
+pub(crate) const LEADER: &str = "leader";
+pub(crate) const REMOVED: &str = "removed";
+
+/// Of [`Report::durations`]: from a write's arrival at the leader to its answer.
+pub const COMMIT: &str = "commit";
+/// Likewise: one turn of the event loop.
+pub const TURN: &str = "turn";
+
 /// One replica's view of itself and, on the leader, of its followers.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Report {
@@ -118,7 +132,7 @@ pub struct Report {
     pub client_buffer_bytes: u64,
     /// Counters since the process started, by metric name (without prefix and `_total`).
     pub counters: BTreeMap<String, u64>,
-    /// Durations since the process started, by metric name (without prefix).
+    /// Durations since the process started, by metric name (without prefix): [`COMMIT`] and [`TURN`].
     pub durations: BTreeMap<String, Durations>,
 }
 

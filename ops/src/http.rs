@@ -391,6 +391,7 @@ fn router(handle: Handle, live: Arc<Live>) -> Router {
 }
 
 pub use backup::ReadIndexBody;
+pub(crate) use counters::HttpCounts;
 pub use metrics::documentation as metrics_documentation;
 
 /// The body of every answer that is an error.

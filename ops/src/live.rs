@@ -2,7 +2,8 @@
 //! source of the dashboard, of `GET /v1/live` and of `quorumwire top`. Asks nobody and reads no clock.
 mod rates;
 
-use quorumwire_node::report::{FollowerReport, IncomingReport, Report};
+use crate::counters::count;
+use quorumwire_node::report::{COMMIT, FollowerReport, IncomingReport, Report, TURN};
 use rates::Span;
 pub use rates::{Latency, ProtocolRates};
 use serde::{Deserialize, Serialize};
@@ -327,7 +328,6 @@ fn milliseconds(duration: Duration) -> u64 {
 }
 
 fn figures(report: &Report, span: Option<&Span<'_>>) -> Figures {
-    let counter = |name: &str| report.counters.get(name).copied().unwrap_or_default();
     let protocols = rates::protocols(span);
     let leads = report.role == "leader";
     Figures {
@@ -345,8 +345,8 @@ fn figures(report: &Report, span: Option<&Span<'_>>) -> Figures {
         reads_per_s: rates::sum(protocols.iter().map(|it| it.reads_per_s)),
         protocols,
         entries_per_s: span.and_then(|it| it.rate("entries_applied")),
-        write_latency: span.filter(|_| leads).and_then(|it| it.latency("commit")),
-        turn: span.and_then(|it| it.latency("turn")),
+        write_latency: span.filter(|_| leads).and_then(|it| it.latency(COMMIT)),
+        turn: span.and_then(|it| it.latency(TURN)),
         connections: report.connections,
         items: report.items,
         items_bytes: report.items_bytes,
@@ -359,8 +359,8 @@ fn figures(report: &Report, span: Option<&Span<'_>>) -> Figures {
         disk: (report.durability == "sync").then(|| rates::disk(span)),
         snapshot_index: report.snapshot_index,
         snapshot_age_ms: report.snapshot_age_ms,
-        elections_started: counter("elections_started"),
-        elections_won: counter("elections_won"),
+        elections_started: count(report, "elections_started"),
+        elections_won: count(report, "elections_won"),
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use quorumwire_node::foreign_text::is_plain;
 use quorumwire_node::options::reachable_argument;
 use quorumwire_node::report::{MemberReport, Report};
+use quorumwire_node::server::HTTP_ADDRESS_FILE;
 use quorumwire_wire::limits::{ADDRESS_BYTES_MAX, MEMBERS_MAX};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,8 +25,6 @@ const LEADER_TIMEOUT: Duration = Duration::from_secs(20);
 const NOBODY_TIMEOUT: Duration = Duration::from_millis(500);
 /// Most replicas asked in one go: the members, and as many that were removed.
 const ASKED_MAX: usize = 2 * MEMBERS_MAX;
-/// File in a server's folder that holds its HTTP address.
-pub const HTTP_ADDRESS_FILE: &str = "http-address";
 
 /// Which cluster a command is about.
 #[derive(Clone, Debug, clap::Args)]

@@ -2,6 +2,7 @@
 //! For people and clients: decides nothing.
 use super::Server;
 use super::core::Core;
+use crate::report;
 use quorumwire_control::Role;
 use quorumwire_interfaces::ReplicaId;
 
@@ -44,14 +45,14 @@ impl Core {
     /// What it is, for people.
     pub fn role_name(&self) -> &'static str {
         if self.has_left() {
-            return "removed";
+            return report::REMOVED;
         }
         match self.group.replica.role() {
-            Role::Joining => "joining",
-            Role::Learner => "learner",
-            Role::Follower => "follower",
-            Role::PreCandidate | Role::Candidate => "candidate",
-            Role::Leader => "leader",
+            Role::Joining => report::JOINING,
+            Role::Learner => report::LEARNER,
+            Role::Follower => report::FOLLOWER,
+            Role::PreCandidate | Role::Candidate => report::CANDIDATE,
+            Role::Leader => report::LEADER,
         }
     }
 }

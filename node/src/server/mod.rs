@@ -89,7 +89,7 @@ use std::time::Duration;
 pub use self::core::Application;
 pub use self::counters::declared_counters;
 pub use member_mark::{holder_of_restored, mark_as_restored};
-pub use start::{random_lineage, random_number, run};
+pub use start::{HTTP_ADDRESS_FILE, random_lineage, random_number, run};
 pub use whole_files::sync_folder;
 
 /// The one replicated log of this server. Messages, records and folders name it, so that there can

@@ -4,7 +4,7 @@ use super::counters::{Counted, WantCounters};
 use crate::foreign_text::plain;
 use crate::logging;
 use crate::options::Durability;
-use crate::report::{FastTermReport, FollowerReport, IncomingReport, MemberReport, Report};
+use crate::report::{self, FastTermReport, FollowerReport, IncomingReport, MemberReport, Report};
 use quorumwire_control::Status;
 use quorumwire_wire::{CommitQuorum, Member, MemberRole};
 use std::collections::BTreeMap;
@@ -118,8 +118,8 @@ impl Server {
             client_buffer_bytes: self.clients.held.bytes as u64,
             counters: self.counters_by_name(&status),
             durations: BTreeMap::from([
-                ("commit".to_owned(), self.core.counters.commit.clone()),
-                ("turn".to_owned(), self.counters.turn.clone()),
+                (report::COMMIT.to_owned(), self.core.counters.commit.clone()),
+                (report::TURN.to_owned(), self.counters.turn.clone()),
             ]),
         }
     }

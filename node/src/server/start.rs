@@ -56,6 +56,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+/// File in the data folder that says where HTTP is served, while it is.
+pub const HTTP_ADDRESS_FILE: &str = "http-address";
 /// Append messages with entries on their way to one follower.
 const APPENDS_IN_FLIGHT_MAX: usize = 256;
 /// Bytes of entries on their way to one follower.
@@ -139,7 +141,7 @@ pub fn run(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<
         tls: admin_tls,
     })?;
     fs::write(
-        options.dir.join("http-address"),
+        options.dir.join(HTTP_ADDRESS_FILE),
         format!("{}\n", server.addresses.http),
     )
     .context("writing the file http-address")?;
@@ -157,7 +159,7 @@ pub fn run(options: &ServerOptions, admin: &dyn AdminService) -> anyhow::Result<
         "replica started"
     );
     let result = server.run();
-    fs::remove_file(options.dir.join("http-address")).ok(); // stale addresses only mislead
+    fs::remove_file(options.dir.join(HTTP_ADDRESS_FILE)).ok(); // stale addresses only mislead
     result.inspect(|()| tracing::info!("stopped"))
 }
 

@@ -1,37 +1,23 @@
 //! A replica's report as text in `OpenMetrics`. Names and help of gauges stand here, those of counters where they are
 //! counted.
-use super::counters::HttpCounts;
+use crate::counters::HELP;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use quorumwire_node::report::{DURATION_BOUNDS_US, Durations, FollowerReport, Report};
-use quorumwire_node::server::declared_counters;
+use quorumwire_node::report::{
+    COMMIT, DURATION_BOUNDS_US, Durations, FollowerReport, ROLES, Report, TURN,
+};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::sync::LazyLock;
 
 const PREFIX: &str = "quorumwire";
 /// Of a counter that is not declared.
 const OTHER: &str = "Counted since the process started";
-/// What each counter counts that a report can have.
-static HELP: LazyLock<BTreeMap<String, &str>> = LazyLock::new(|| {
-    let own = HttpCounts::DECLARED.iter();
-    let own = own.map(|counter| (counter.name.to_owned(), counter.help));
-    declared_counters().into_iter().chain(own).collect()
-});
 /// Of a report's durations.
-const DURATIONS: [&str; 2] = ["commit", "turn"];
-const ROLES: [&str; 6] = [
-    "joining",
-    "learner",
-    "follower",
-    "candidate",
-    "leader",
-    "removed",
-];
+const DURATIONS: [&str; 2] = [COMMIT, TURN];
 
 /// The text of `/metrics`, in `OpenMetrics`.
 pub fn text(report: Report) -> Result<String, fmt::Error> {

@@ -1,6 +1,7 @@
 //! What a replica did between two of its reports. A process that was started anew in between has nothing to be
 //! compared with, and says so by having no rates.
 use super::DiskFigures;
+use crate::counters::count;
 use quorumwire_node::report::{DURATION_BOUNDS_US, Durations, Report};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -87,8 +88,7 @@ impl<'r> Span<'r> {
     }
 
     fn growth(&self, name: &str) -> Option<u64> {
-        let of = |report: &Report| report.counters.get(name).copied().unwrap_or_default();
-        of(self.after).checked_sub(of(self.before))
+        count(self.after, name).checked_sub(count(self.before, name))
     }
 
     /// A counter's growth in a second.
