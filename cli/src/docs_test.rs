@@ -1,11 +1,12 @@
-//! What the documents say of the code is so: every event of the log is explained, and every test that a
-//! promise rests on is there.
+//! What the documents say of the code is so: every event of the log and every counter is explained, and every test that
+//! a promise rests on is there.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const OPERATING: &str = include_str!("../../docs/operating.md");
 const EVENTS: &str = include_str!("../../docs/events.md");
+const METRICS: &str = include_str!("../../docs/metrics.md");
 const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
 /// Deepest folder looked into.
 const DEPTH_MAX: usize = 5;
@@ -98,4 +99,55 @@ fn every_test_that_a_promise_rests_on_is_there() {
         count += 1;
     }
     assert!(count > 15, "only {count} tests named");
+}
+
+/// The names that a source declares by `counters!` and `counters_by!`.
+fn counters_of(source: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for block in source.split("\ncounters").skip(1) {
+        if !block.starts_with("! {") && !block.starts_with("_by! {") {
+            continue;
+        }
+        let declared = block.split("\n}\n").next().expect("a block ends");
+        let counters = declared.split("\n    with {").next();
+        for line in counters.expect("a text begins").lines() {
+            let before = line.trim().strip_suffix("\",");
+            names.extend(before.and_then(|it| Some(it.split_once(": \"")?.1)));
+        }
+    }
+    names
+}
+
+/// One that is declared and in no report would be counted for nobody.
+#[test]
+fn every_counter_that_is_declared_is_on_the_metrics_page() {
+    let is_shown = |name: &str| {
+        let name = name.replace("_microseconds", "_seconds");
+        let row = |of: &str| format!("| `quorumwire_{of}{name}` | counter |");
+        METRICS.contains(&row("")) || METRICS.contains(&row("plane_"))
+    };
+    let mut files = Vec::new();
+    for folder in [
+        "apps",
+        "control",
+        "dataplanes",
+        "fastpath",
+        "group",
+        "node",
+        "ops",
+        "storage",
+    ] {
+        sources(&root().join(folder), 0, &mut files);
+    }
+    let mut count = 0;
+    for file in files {
+        let source = fs::read_to_string(&file).unwrap();
+        for name in counters_of(&source) {
+            assert!(is_shown(name), "{}: {name}", file.display());
+            count += 1;
+        }
+    }
+    let shown = METRICS.matches("` | counter |").count();
+    // Beside those of the programs in the kernel, and of all refused requests together.
+    assert!(count + 20 > shown && shown >= count, "{count} of {shown}");
 }
