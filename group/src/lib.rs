@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `group` | the group itself: writes into the log, and when a read may be answered |
 //! | `asker` | who asks, and the name of a request that was passed on |
+//! | `order` | what may be done with the requests of one client, which are carried out in the order sent |
 //! | `forwarding` | what a follower passes on to the leader, and what that does with it |
 //! | `passed_on` | the messages of that |
 //! | `reads` | reads that wait: for a round, for entries to be applied, for time |
@@ -26,6 +27,7 @@ mod forwarding;
 mod group;
 mod log_time;
 mod mutants;
+mod order;
 mod passed_on;
 mod peers;
 mod plane;
@@ -39,6 +41,7 @@ pub use effects::Effect;
 pub use forwarding::{Forward, ForwardCounters, Forwards, Late, REQUEST_TIMEOUT, Returned, Taken};
 pub use group::{Gate, Group, Submitted};
 pub use log_time::{LeaderClock, Overdue};
+pub use order::{Around, BeginRead, ReadState, ReadStep};
 pub use passed_on::{ForwardKind, Heard, PassedOn, Said};
 pub use peers::{Connected, Dropped, Peers, QUEUE_BYTES_MAX};
 pub use plane::{

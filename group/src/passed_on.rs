@@ -1,8 +1,9 @@
 //! What two replicas say to each other about a request that one has passed on, and its bytes.
 use crate::asker::RequestId;
+use crate::mutants::mutant;
 use bytes::Bytes;
 use quorumwire_control::Message;
-use quorumwire_interfaces::{Reason, Term};
+use quorumwire_interfaces::{Executed, Reason, Term};
 use quorumwire_wire::Malformed;
 use quorumwire_wire::peer::peer_message::Body;
 use quorumwire_wire::peer::{self, ForwardOutcome, PeerMessage};
@@ -27,6 +28,20 @@ pub enum Said {
     Repeated,
     /// There is none, for this reason; what comes with it stands for the usual words, if it is not empty.
     Refused(Reason),
+}
+
+impl Said {
+    /// Whether the command may have run, or may yet: nobody can tell. Then a read that its client sent in front of it, and that
+    /// still waits, has no answer either: by now the state machine may show the command, or soon does, here or elsewhere.
+    #[must_use]
+    pub fn ends_reads_in_front(self) -> bool {
+        match self {
+            Self::Answer | Self::Repeated => false,
+            Self::Refused(reason) => {
+                reason.executed() == Executed::Unknown && !mutant("reads-outlive-unknown-write")
+            }
+        }
+    }
 }
 
 /// What another replica says to this group.
@@ -166,7 +181,6 @@ const fn outcome_of(reason: Reason) -> ForwardOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quorumwire_interfaces::Executed;
 
     const ID: RequestId = RequestId {
         term: Term(7),

@@ -144,14 +144,6 @@ impl World {
         };
         let number = asked.client;
         let place = usize::from(number);
-        if number == MANY {
-            match told {
-                Told::Done(answer, _) => asked.outcome = Some((now, answer)),
-                Told::NotDone(_) => asked.withdrawn = true,
-                Told::Unknown => {}
-            }
-            return;
-        }
         if self.clients[place].waits_for != Some(operation) {
             return; // it has gone on
         }
@@ -193,6 +185,9 @@ impl World {
     pub fn answer(&mut self, place: usize, operation: u32, told: Told) {
         if operation == NOBODY {
             return;
+        }
+        if self.asked[operation as usize].client == MANY {
+            return self.pipe_hears(place, operation, told);
         }
         if matches!(told, Told::Done(..)) {
             self.reached(place, Moment::Answered);
@@ -313,16 +308,24 @@ impl World {
         if self.checks.reads_judged && !self.plan.settings.clocks_are_sound {
             self.counts.see("read by a round, clocks as they like");
         }
-        let peer = self.machines[place].peer;
-        let Some(process) = &mut self.machines[place].process else {
-            return;
-        };
+        self.ask_round(place, operation, must_apply);
+    }
+
+    /// The same for a read that must show what it must now.
+    pub fn ask_round_for(&mut self, place: usize, operation: u32) -> Option<Ticket> {
+        let must_apply = self.drive(place, Group::read_barrier)?;
+        self.ask_round(place, operation, must_apply)
+    }
+
+    fn ask_round(&mut self, place: usize, operation: u32, must_apply: Index) -> Option<Ticket> {
+        let process = self.machines[place].process.as_ref()?;
         let ticket = Ticket(process.group.tickets_given() + 1);
-        self.checks.asks_read(peer, ticket);
+        self.checks.asks_read(self.machines[place].peer, ticket);
         let given = self.drive(place, |group| {
             group.ask_round(must_apply, Reader::Here(operation))
         });
         debug_assert_eq!(given, Some(ticket));
+        given
     }
 
     /// What the store is asked for this read.
@@ -338,6 +341,9 @@ impl World {
             Reader::Here(operation) => operation,
             Reader::Follower(read) => return self.follower_read_granted(place, read, index),
         };
+        if let Some(burst) = self.burst_of(operation) {
+            return self.attend_to_pipe(place, burst);
+        }
         let query = self.query_of(operation);
         let gate = self.drive(place, |group| group.gate_granted(index, true, &query));
         if let Some(gate) = gate {
@@ -367,23 +373,28 @@ impl World {
     }
 
     fn answer_read(&mut self, place: usize, operation: u32) {
+        if let Some(told) = self.read_now(place, operation) {
+            self.answer(place, operation, told);
+        }
+    }
+
+    /// What the state machine shows now.
+    pub fn read_now(&mut self, place: usize, operation: u32) -> Option<Told> {
         let machine = &mut self.machines[place];
         let (peer, asked) = (machine.peer, self.asked[operation as usize]);
-        let Some(process) = &mut machine.process else {
-            return;
-        };
+        let process = machine.process.as_mut()?;
         let key = format!("key{}", asked.key);
         let read = spelling::read(&process.group.store.inner().store, &asked, &key, operation);
         let applied = process.group.applied;
         self.checks.answers_read(peer, applied, asked.needed);
-        let (value, unique) = match read {
-            Ok(read) => read,
+        match read {
+            Ok((value, unique)) => Some(Told::Done(Answer::Value(value), unique)),
             Err(text) => {
                 let violation = || format!("I6: {:?} is answered {text:?}", asked.operation);
-                return self.checks.require(false, violation);
+                self.checks.require(false, violation);
+                None
             }
-        };
-        self.answer(place, operation, Told::Done(Answer::Value(value), unique));
+        }
     }
 
     /// Serves the reads whose time has come.
@@ -396,7 +407,10 @@ impl World {
         }
         for operation in self.drive(place, Group::take_overdue).unwrap_or_default() {
             self.counts.see("read of what stands still");
-            self.refuse(place, operation);
+            match self.burst_of(operation) {
+                Some(burst) => self.pipe_waits_no_more(place, burst),
+                None => self.refuse(place, operation),
+            }
         }
     }
 

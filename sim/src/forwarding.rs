@@ -1,6 +1,6 @@
 //! How a follower passes on what its clients ask, and what a leader does with it: as in the server, all but what clients
 //! are told.
-use crate::clients::{Fate, MANY, Told};
+use crate::clients::{Fate, Told};
 use crate::machine::{Group, Origin};
 use crate::network::Saying;
 use crate::queue::MILLISECOND;
@@ -9,7 +9,8 @@ use crate::world::{Event, World};
 use bytes::Bytes;
 use quorumwire_control::{Input, Peer, RoleChange};
 use quorumwire_group::{
-    Effect, Follower, FollowerRead, ForwardKind, PassedOn, Returned, Said, Submitted, Taken,
+    Effect, Follower, FollowerRead, ForwardKind, PassedOn, ReadState, Returned, Said, Submitted,
+    Taken,
 };
 use quorumwire_interfaces::{Executed, Index, Reason};
 use quorumwire_linearizability::history::{Answer, Operation};
@@ -29,6 +30,13 @@ impl World {
         if !self.plan.settings.forwards() {
             return self.refuse(place, operation);
         }
+        if self.send_to_leader(place, operation).is_err() {
+            self.refuse(place, operation); // a server lets it wait for a while
+        }
+    }
+
+    /// Passes a request on; the number that it has then. The error is what to do with it instead.
+    pub fn send_to_leader(&mut self, place: usize, operation: u32) -> Result<u64, Submitted> {
         let (kind, bytes) = match self.asked[operation as usize].operation {
             Operation::Get => {
                 let known = self.checks.known_upto();
@@ -43,13 +51,14 @@ impl World {
                 .forward(leader, Origin::Operation(operation), kind, bytes)
                 .ok_or(Submitted::NoRoom)
         });
-        match sent {
-            Some(Ok(_)) => self.counts.see(match kind {
+        let sent = sent.unwrap_or(Err(Submitted::NoRoom));
+        if sent.is_ok() {
+            self.counts.see(match kind {
                 ForwardKind::Read => "read passed on",
                 ForwardKind::Write | ForwardKind::Session => "write passed on",
-            }),
-            Some(Err(_)) | None => self.refuse(place, operation), // a server lets it wait for a while
+            });
         }
+        sent
     }
 
     /// Another replica says something about a request that was passed on.
@@ -136,18 +145,22 @@ impl World {
                     self.tell_returned(place, operation, said, answer);
                 }
                 Returned::Again {
-                    forward, at_once, ..
+                    forward,
+                    number,
+                    at_once,
                 } => {
                     let Origin::Operation(operation) = forward.origin else {
                         panic!("only clients' requests are passed on");
                     };
+                    self.counts.see("read passed on anew");
+                    if let Some(burst) = self.burst_of(operation) {
+                        self.pipe_reads_anew(place, burst, ReadState::Forwarded(number));
+                        continue;
+                    }
                     let client = self.asked[operation as usize].client;
-                    if client != MANY
-                        && self.clients[usize::from(client)].waits_for != Some(operation)
-                    {
+                    if self.clients[usize::from(client)].waits_for != Some(operation) {
                         continue; // it has gone on
                     }
-                    self.counts.see("read passed on anew");
                     let delay = if at_once { 0 } else { 20 * MILLISECOND };
                     let again = Event::Request(place, operation);
                     self.queue.set(self.now + delay, again);
@@ -193,6 +206,7 @@ impl World {
         let patience = Duration::from_nanos(self.plan.settings.election_timeout);
         let returned = self.drive(place, |group| group.role_changed(change, patience));
         self.take_returned(place, returned.into_iter().flatten(), b"");
+        self.attend_to_all_pipes(place);
     }
 
     /// A connection is gone.
@@ -211,6 +225,7 @@ impl World {
         let returned = self.drive(place, |group| group.give_up_left_behind(patience));
         let returned = returned.into_iter().flatten();
         self.take_returned(place, returned, b"");
+        self.give_up_pipes(place);
         let late = self.drive(place, Group::take_late).unwrap_or_default();
         for (origin, reason) in late {
             self.counts.see("waited for too long");

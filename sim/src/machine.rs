@@ -3,6 +3,7 @@
 use crate::datagrams::Datagram;
 use crate::disk::ForgetfulDisk;
 use crate::journal::{Durable, Journal};
+use crate::pipes::Pipe;
 use crate::plan::{Durability, LEASES, LINEAGES, Settings};
 use crate::plane::{Place, Plane};
 use crate::planted::mutant;
@@ -146,6 +147,8 @@ pub enum Arrival {
     TakeSnapshot,
     /// Something may be new at the plane.
     Look,
+    /// The client with this number sends these, without waiting for answers.
+    Pipe(u32, Vec<u32>),
 }
 
 /// What the snapshot threads have finished.
@@ -209,6 +212,8 @@ pub struct Process {
     pub journal: Journal,
     /// The snapshots' files.
     pub files: Snapshots,
+    /// Connections of clients that do not wait for answers.
+    pub pipes: BTreeMap<u32, Pipe>,
     /// Work of the snapshot threads, by number.
     pub jobs: BTreeMap<u32, SnapshotJob>,
     /// The number of the next job.
@@ -667,6 +672,7 @@ impl Process {
             group,
             journal: Journal::new(wal),
             files,
+            pipes: BTreeMap::new(),
             jobs: BTreeMap::new(),
             next_job: 0,
             pieces_until: 0,

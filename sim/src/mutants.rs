@@ -18,8 +18,12 @@ const GROUP: &[&str] = &[
     "answer-of-another-process",
     "late-write-is-taken",
     "read-before-applied",
+    "read-follows-leadership",
+    "read-overtakes-writes",
+    "reads-outlive-unknown-write",
     "session-forgets",
     "stopped-plane-not-emptied",
+    "write-overtakes-reads",
     "write-without-tick",
 ];
 

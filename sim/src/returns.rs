@@ -1,6 +1,7 @@
 //! Leadership goes away and comes back, while requests that followers have passed on to the old leader are on their way.
 use crate::clients::{Asked, MANY};
 use crate::fault::Class;
+use crate::machine::Arrival;
 use crate::queue::Nanos;
 use crate::spelling::Spelling;
 use crate::world::{Event, World};
@@ -10,21 +11,26 @@ use quorumwire_linearizability::history::Operation;
 
 /// Their keys are nobody else's.
 const KEYS_BEGIN: u32 = 1 << 28;
+/// So many of a thousand requests are reads.
+const READS_PERMILLE: u64 = 400;
 
 impl World {
     /// One client asks a follower for several things, which reach the leader late. Meanwhile another one is to lead.
     pub fn leadership_goes_away(&mut self, follower: usize, requests: u8, lasts: Nanos) {
-        let Some(leader) = self.leader().filter(|leader| *leader != follower) else {
+        let Some(leader) = self.leader() else {
             return;
         };
         let now = self.now;
-        self.network.clog((follower, leader), now + lasts);
-        self.bursts += 1;
-        self.burst(follower, self.bursts, requests);
+        if follower != leader {
+            self.network.clog((follower, leader), now + lasts);
+        }
+        let burst = u32::try_from(self.bursts.len()).unwrap_or(u32::MAX);
+        self.bursts.push(Vec::new());
+        self.burst(follower, burst, requests);
         self.hand_over(leader, None);
         let (then, back) = (now + lasts / 3, now + lasts / 2);
         self.queue
-            .set(then, Event::Burst(follower, self.bursts, requests));
+            .set(then, Event::Burst(follower, burst, requests));
         self.queue.set(back, Event::Returns(leader));
         self.queue.set(now + lasts, Event::Returned(leader));
     }
@@ -59,13 +65,19 @@ impl World {
 
     /// A client that waits for no answer asks a machine for so many things.
     pub fn burst(&mut self, place: usize, burst: u32, requests: u8) {
+        let mut operations = Vec::new();
         for _ in 0..requests {
             let operation = u32::try_from(self.asked.len()).unwrap_or(u32::MAX);
+            let what = if self.random.permille(READS_PERMILLE) {
+                Operation::Get
+            } else {
+                Operation::Set(u64::from(operation) + 1)
+            };
             self.asked.push(Asked {
                 client: MANY,
                 burst,
                 key: KEYS_BEGIN + burst,
-                operation: Operation::Set(u64::from(operation) + 1),
+                operation: what,
                 spelling: Spelling::Classic,
                 unique: 0,
                 invoked: self.now,
@@ -73,8 +85,10 @@ impl World {
                 withdrawn: false,
                 needed: Index(0),
             });
-            self.counts.operations += 1;
-            self.arrive(place, crate::machine::Arrival::Request(operation));
+            operations.push(operation);
         }
+        self.counts.operations += u64::from(requests);
+        self.bursts[burst as usize].extend(&operations);
+        self.arrive(place, Arrival::Pipe(burst, operations));
     }
 }

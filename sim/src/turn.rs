@@ -8,7 +8,7 @@ use crate::queue::MILLISECOND;
 use crate::spelling::value_stored;
 use crate::world::{Event, World};
 use quorumwire_control::{Body, Entry, Input, Output, Role};
-use quorumwire_group::{Applied, Connected};
+use quorumwire_group::{Applied, Connected, ReadState};
 use quorumwire_interfaces::Index;
 use quorumwire_kv::Command;
 use quorumwire_wire::{Membership, RecordKind};
@@ -89,6 +89,7 @@ impl World {
                 Arrival::PassedOn(from, message) => self.take_passed_on(place, from, message),
                 Arrival::Request(_)
                 | Arrival::Flood(_)
+                | Arrival::Pipe(..)
                 | Arrival::Admin(..)
                 | Arrival::TakeSnapshot => last.push(arrival),
             }
@@ -111,6 +112,7 @@ impl World {
             match arrival {
                 Arrival::Request(operation) => self.serve(place, operation),
                 Arrival::Flood(commands) => self.serve_flood(place, commands),
+                Arrival::Pipe(burst, operations) => self.serve_pipe(place, burst, operations),
                 Arrival::Admin(change, luck) => self.administer(place, change, luck),
                 Arrival::TakeSnapshot => self.take_snapshot(place),
                 Arrival::Log
@@ -267,12 +269,18 @@ impl World {
             }
             Output::Read(ticket, index) => {
                 if let Some((index, reader)) = process.group.take_granted(ticket, index) {
+                    self.pipe_is_granted(place, &reader, ticket, index);
                     self.read_granted(place, reader, index);
                 }
             }
             Output::Refused(ticket, refusal) => {
                 match process.group.take_ungranted(ticket, &refusal) {
-                    Some(Some(operation)) => self.refuse(place, operation),
+                    Some(Some(operation)) => match self.burst_of(operation) {
+                        Some(burst) => {
+                            self.pipe_reads_anew(place, burst, ReadState::Asked(ticket));
+                        }
+                        None => self.refuse(place, operation),
+                    },
                     Some(None) => self.counts.see("read of a follower without its round"),
                     None => {
                         process.removal.take_if(|asked| *asked == ticket);
@@ -395,6 +403,9 @@ impl World {
             self.tell_origin(place, proposal.origin, entry.index, b"", Fate::NotDone);
         }
         loop {
+            self.answer_reads_in_front(place, |group| {
+                group.next_waits(&applying).map(|it| it.origin)
+            });
             self.reply.clear();
             let Some(process) = &mut self.machines[place].process else {
                 return;

@@ -76,6 +76,8 @@ pub enum Event {
     Latecomer,
     /// So many more requests of the client with this number reach a machine.
     Burst(usize, u32, u8),
+    /// The connection of the client with this number is looked at.
+    Pipe(usize, u32, u32),
     /// A machine is to lead again.
     Returns(usize),
     /// It has led again for a while, or does not.
@@ -133,8 +135,8 @@ pub struct World {
     pub lives: Lives,
     /// Where replicas were found.
     pub moves: Moves,
-    /// Clients that have sent many requests at once.
-    pub bursts: u32,
+    /// What clients have asked for that do not wait for answers: each of them is one.
+    pub bursts: Vec<Vec<u32>>,
     /// What was reached.
     pub counts: Counts,
     /// Faults that wait for their moment.
@@ -209,7 +211,7 @@ impl World {
             checks: Checks::default(),
             lives: Lives::default(),
             moves: Moves::default(),
-            bursts: 0,
+            bursts: Vec::new(),
             counts: Counts::default(),
             armed: Vec::new(),
             cuts: Vec::new(),
@@ -291,8 +293,12 @@ impl World {
             Event::PlaneNews(place, run) if self.machines[place].run == run => {
                 self.plane_news(place);
             }
+            Event::Pipe(place, run, burst) if self.machines[place].run == run => {
+                self.arrive(place, Arrival::Pipe(burst, Vec::new()));
+            }
             Event::Fence(place, run) if self.machines[place].run == run => self.fence(place),
             Event::LogDone(..)
+            | Event::Pipe(..)
             | Event::SnapshotDone(..)
             | Event::PlaneNews(..)
             | Event::Fence(..) => {} // of a process that is gone
@@ -620,6 +626,7 @@ fn number_of(event: Event) -> (u64, u64) {
         Event::PlaneClient(number) => (19, u64::from(number)),
         Event::Latecomer => (20, 0),
         Event::Burst(place, burst, _) => (21, pair(place, burst)),
+        Event::Pipe(place, run, burst) => (24, pair(place, run) ^ u64::from(burst) << 16),
         Event::Returns(place) => (22, pair(place, 0)),
         Event::Returned(place) => (23, pair(place, 0)),
     }

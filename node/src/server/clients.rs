@@ -30,9 +30,9 @@ use self::arrivals::Handshakes;
 use self::askers::Askers;
 use self::linger::Linger;
 use self::memory::{Held, HeldByOne};
-pub use self::slots::{ReadState, Slot, SlotKind};
+pub use self::slots::{Slot, SlotKind};
 use self::waits::Wait;
-pub use quorumwire_group::Said;
+pub use quorumwire_group::{ReadState, Said};
 
 /// Requests of one connection that may wait for their answers; it is read no further until some are
 /// answered.

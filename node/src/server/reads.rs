@@ -5,7 +5,8 @@ use super::core::{Core, Origin, Reader, Routed};
 use super::front::Front;
 use super::{Server, meta_reads, own, redis};
 use quorumwire_control::Ticket;
-use quorumwire_group::{Gate, Reader::Here};
+use quorumwire_group::Reader::Here;
+use quorumwire_group::{Around, ReadStep};
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::Key;
 use quorumwire_kv::memcached::{Asked, Read, reply};
@@ -153,53 +154,45 @@ pub fn advance_read(
     place: Place,
     state: ReadState,
 ) -> bool {
-    let may_wait = connection.writes_waiting == 0;
-    let gate = match state {
-        ReadState::Gated(Index(0)) if core.group.leads() => {
-            let must_apply = core.group.read_barrier();
-            set_front_state(connection, ReadState::Gated(must_apply));
-            let (line, _) = connection.front_line_and_output(place.line_bytes);
-            core.group.gate(must_apply, may_wait, line)
-        }
-        ReadState::Gated(must_apply) => {
-            let (line, _) = connection.front_line_and_output(place.line_bytes);
-            core.group.gate(must_apply, may_wait, line)
-        }
-        ReadState::Granted(index) => {
-            let (line, _) = connection.front_line_and_output(place.line_bytes);
-            core.group.gate_granted(index, may_wait, line)
-        }
-        ReadState::Asked(_) | ReadState::Forwarded(_) | ReadState::Searching => return false,
+    let around = Around {
+        write_behind: connection.writes_waiting > 0,
+        // Clients of the own protocol are promised no order.
+        undecided_write: !core.group.leads()
+            && connection.own.is_none()
+            && connection.has_undecided_write(),
     };
-    match gate {
-        Gate::Open if !front.has_share(core.work_done()) => {
+    let (line, _) = connection.front_line_and_output(place.line_bytes);
+    let (now, step) = core.group.read_step(state, around, line);
+    if now != state {
+        set_front_state(connection, now);
+    }
+    match step {
+        ReadStep::Answer if !front.has_share(core.work_done()) => {
             connection.cut = true; // goes on in a later turn
             false
         }
-        Gate::Open => answer_read(core, connection, place),
-        Gate::Overdue => {
-            refuse_front(connection, Reason::Overdue, "");
+        ReadStep::Answer => answer_read(core, connection, place),
+        ReadStep::Refuse(reason) => {
+            refuse_front(connection, reason, "");
             front.attend_later.push(connection.id);
             false
         }
-        Gate::Wait(index) => {
+        ReadStep::Wait(index) => {
             if connection.awaited != index {
                 connection.awaited = index;
                 (core.group).wait_for(index, Here(Reader::Client(connection.id)));
             }
             false
         }
-        Gate::NoLease => {
+        ReadStep::AskRound => {
             let must_apply = core.group.read_barrier();
             let reader = Here(Reader::Client(connection.id));
             let ticket = core.group.ask_round(must_apply, reader);
             set_read_states(connection, ReadState::Asked(ticket));
             false
         }
-        // The new leader may have a write behind it already, which its answer would show. Clients of the own protocol
-        // are promised no order.
-        Gate::NotLeader if connection.own.is_none() && connection.has_undecided_write() => false,
-        Gate::NotLeader => {
+        ReadStep::Nothing => false,
+        ReadStep::Forward => {
             if place.keys_at_once < u32::MAX && connection.output_waiting() >= OUTPUT_BYTES_MAX {
                 connection.cut = true;
                 return false;
@@ -290,7 +283,7 @@ pub fn forward_in_parts(connection: &mut Connection, slot_number: u64) {
     {
         let asked = (*keys - *keys_done).min(*keys_at_once);
         *keys_at_once = (asked / 2).max(1);
-        *state = ReadState::Gated(Index(0));
+        *state = ReadState::ANEW;
     }
 }
 
@@ -315,7 +308,7 @@ pub fn take_part(connection: &mut Connection, answer: &[u8]) {
         return;
     };
     *keys_done += (*keys - *keys_done).min(*keys_at_once);
-    *state = ReadState::Gated(Index(0));
+    *state = ReadState::ANEW;
     let (line_bytes, is_last) = (*line_bytes, keys_done == keys);
     let (_, output) = connection.front_line_and_output(line_bytes);
     output.extend_from_slice(items);
@@ -368,14 +361,20 @@ pub fn refuse_waiting(connection: &mut Connection) -> bool {
     {
         return false;
     }
-    for number in connection.first_slot..connection.next_slot() {
+    refuse_in_front(connection, connection.next_slot());
+    connection.awaited = Index(0);
+    true
+}
+
+/// Refuses the reads that wait in front of this slot.
+pub fn refuse_in_front(connection: &mut Connection, upto: u64) {
+    let is_read = |kind: SlotKind| matches!(kind, SlotKind::Read { .. });
+    for number in connection.first_slot..upto {
         let slot = connection.slot_mut(number);
         if slot.is_some_and(|(slot, _)| is_read(slot.kind) && slot.answer.is_none()) {
             connection.keep_answer(number, Said::Refused(Reason::NoLeader), b"");
         }
     }
-    connection.awaited = Index(0);
-    true
 }
 
 /// The read index round with this ticket has come back: the reads that waited for it may be answered
@@ -390,20 +389,12 @@ pub fn grant(connection: &mut Connection, ticket: Ticket, index: Index) {
 
 /// The read index round with this ticket failed: the reads that waited for it begin anew.
 pub fn ask_again(connection: &mut Connection, ticket: Ticket) {
-    replace_states(
-        connection,
-        ReadState::Asked(ticket),
-        ReadState::Gated(Index(0)),
-    );
+    replace_states(connection, ReadState::Asked(ticket), ReadState::ANEW);
 }
 
 /// A forwarded read got no answer, and may be sent anew: it changes nothing.
 pub fn forward_again(connection: &mut Connection, request: u64) {
-    replace_states(
-        connection,
-        ReadState::Forwarded(request),
-        ReadState::Gated(Index(0)),
-    );
+    replace_states(connection, ReadState::Forwarded(request), ReadState::ANEW);
 }
 
 fn replace_states(connection: &mut Connection, old: ReadState, new: ReadState) {

@@ -8,9 +8,10 @@ use super::budget::Purpose;
 use super::clients::{Connection, ConnectionId, Intake, ReadState, Said, Slot, SlotKind};
 use super::core::{Core, Origin, Routed};
 use super::front::Front;
-use super::reads::{Place, advance_read, put_read_answer, take_part};
+use super::reads::{self, Place, advance_read, put_read_answer, take_part};
 use super::stats::Statistics;
 use super::{Server, clock, memory, own, redis};
+use quorumwire_group::BeginRead;
 use quorumwire_interfaces::{Index, Reason};
 use quorumwire_kv::memcached::{Local, Parsed, Read, Request, parse, parse_on, reply};
 use quorumwire_kv::{Command, WhyRefused};
@@ -103,10 +104,15 @@ impl Server {
         let Some(connection) = self.clients.get(id) else {
             return; // gone meanwhile
         };
+        let keeps_order = connection.own.is_none();
         let Some((slot, is_front)) = connection.slot_mut(slot_number) else {
             return;
         };
         match slot.kind {
+            SlotKind::Write if !is_front && keeps_order && said.ends_reads_in_front() => {
+                reads::refuse_in_front(connection, slot_number);
+                connection.keep_answer(slot_number, said, answer);
+            }
             SlotKind::Write if is_front => {
                 if !slot.quiet {
                     connection.put_answer(said, answer);
@@ -398,7 +404,7 @@ pub fn take_write(
 /// Whether a write that is likely to cost so much may be put behind what waits. If not, it is offered again once some of
 /// that is answered.
 pub fn has_room_for_write(core: &Core, connection: &Connection, work: usize) -> bool {
-    let keys_max = if core.group.leads() {
+    let keys_max = if core.group.takes_write_behind_reads() {
         KEYS_BEFORE_WRITE_MAX
     } else {
         0
@@ -421,10 +427,14 @@ pub fn take_read_line(
     if !connection.has_room_for_line() {
         return false; // offered again once some are answered
     }
-    if core.group.leads() {
-        let must_apply = core.group.read_barrier();
+    // A read of the other protocols shows the connection's writes before it. The own protocol promises no such order: its
+    // requests have numbers, and who wants a query to show a command waits for the answer, as it must where the two go over
+    // different connections.
+    let behind_writes = connection.writes_waiting > 0 && connection.own.is_none();
+    let begin = core.group.begin_read(behind_writes);
+    if let BeginRead::Here(state) = begin {
         connection.must_refuse = false;
-        connection.push_read(line, keys, ReadState::Gated(must_apply));
+        connection.push_read(line, keys, state);
         return true;
     }
     if connection.reads_waiting >= FORWARDED_READS_MAX {
@@ -437,10 +447,7 @@ pub fn take_read_line(
     if !connection.has_room_for_work(work) {
         return false; // so long may their answers be, nearly
     }
-    // A read of the other protocols shows the connection's writes before it, so it waits here until they are
-    // answered. The own protocol promises no such order: its requests have numbers, and who wants a query to show a
-    // command waits for the answer, as it must where the two go over different connections.
-    if connection.writes_waiting > 0 && connection.own.is_none() {
+    if begin == BeginRead::Later {
         return false; // offered again once they are answered
     }
     let slot_number = connection.next_slot();
@@ -455,7 +462,7 @@ pub fn take_read_line(
     let Routed::Refused(reason, instead) = routed else {
         return false;
     };
-    connection.push_read(line, keys, ReadState::Gated(Index(0)));
+    connection.push_read(line, keys, ReadState::ANEW);
     connection.keep_answer(slot_number, Said::Refused(reason), instead.as_bytes());
     true
 }

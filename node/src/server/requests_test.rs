@@ -456,6 +456,38 @@ fn reads_of_a_connection_that_is_gone_are_forgotten() {
     }
 }
 
+/// By now the state machine may show the write, or another replica's does: such as where the write was given up, and its entry
+/// is committed after all.
+#[test]
+fn a_read_in_front_of_a_write_with_unknown_outcome_does_not_show_it() {
+    let mut alone = Alone::leading();
+    let (mut socket, id) = alone.connect();
+    let server = &mut alone.server;
+    let connection = server.clients.get(id).unwrap();
+    connection.push_read(b"get a", 1, ReadState::Gated(Index(u64::MAX)));
+    let write = connection.next_slot();
+    connection.push_write(false, 0);
+    connection.push_read(b"get a", 1, ReadState::ANEW);
+    let unknown = Said::Refused(Reason::OutcomeUnknown);
+    server.complete(id, write, unknown, b"");
+    alone.until("all is answered", |server| server.clients.are_idle());
+    let mut told = String::new();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(1)))
+        .unwrap();
+    let _ = std::io::Read::read_to_string(&mut socket, &mut told); // ends with the time-out
+    let begins: Vec<&str> = told
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .collect();
+    let expected = [
+        "SERVER_ERROR no leader",
+        "SERVER_ERROR outcome unknown",
+        "END",
+    ];
+    assert_eq!(begins, expected, "{told}");
+}
+
 /// An answer has come that waits behind all else of its connection.
 fn keep_long_answer(connection: &mut Connection) {
     connection.push_write(false, 0);

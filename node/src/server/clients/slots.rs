@@ -2,9 +2,8 @@
 use super::{Connection, LINES_BYTES_MAX};
 use crate::server::stats::Statistics;
 use crate::server::{answers, redis};
-use quorumwire_control::Ticket;
-use quorumwire_group::Said;
-use quorumwire_interfaces::{Index, Reason};
+use quorumwire_group::{ReadState, Said};
+use quorumwire_interfaces::Reason;
 
 /// A request that waits for its answer.
 #[derive(Debug)]
@@ -48,21 +47,6 @@ pub enum SlotKind {
     Stats(Statistics),
     /// Close once everything before it is answered.
     Quit,
-}
-
-/// Where a read stands.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ReadState {
-    /// To be answered under the leader's lease once the state machine has applied this index.
-    Gated(Index),
-    /// A read index round is under way.
-    Asked(Ticket),
-    /// To be answered once the state machine has applied this index; no lease needed any more.
-    Granted(Index),
-    /// Sent to the leader, under this request number.
-    Forwarded(u64),
-    /// It looks through all keys, in turns of its own: see `searches.rs`.
-    Searching,
 }
 
 impl Connection {

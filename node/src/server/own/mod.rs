@@ -284,7 +284,7 @@ pub fn answer_query(
     let origin = Origin::Client(connection.id, connection.first_slot);
     let (line, _) = connection.front_line_and_output(line_bytes);
     if core.answer_query(origin, line, &mut text) == Answered::Later {
-        set_front_state(connection, ReadState::Searching);
+        set_front_state(connection, ReadState::UnderWay);
         return false;
     }
     connection.put_answer(Said::Answer, &text);

@@ -369,7 +369,7 @@ pub fn answer_read(
     let mut text = Vec::new();
     let out = if is_plain { output } else { &mut text };
     if core.answer_query(origin, line, out) == Answered::Later {
-        set_front_state(connection, ReadState::Searching);
+        set_front_state(connection, ReadState::UnderWay);
         return false;
     }
     if is_plain {

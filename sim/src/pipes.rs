@@ -1,0 +1,443 @@
+//! Connections of clients that send ahead: what waits on one, in order. What may be done with it, the group says.
+use crate::clients::{MANY, Told};
+use crate::machine::{Group, Origin};
+use crate::queue::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use crate::world::{Event, World};
+use quorumwire_control::Ticket;
+use quorumwire_group::{Around, BeginRead, ReadState, ReadStep, Reader, Said, Submitted};
+use quorumwire_interfaces::{Index, Reason};
+use quorumwire_linearizability::history::{Answer, Operation};
+use std::collections::VecDeque;
+
+/// A client that has heard nothing for so long closes its connection.
+const PATIENCE: Nanos = 5 * SECOND;
+/// What could go nowhere is offered again after this, if nothing else happens.
+const AGAIN: Nanos = 20 * MILLISECOND;
+
+/// A connection.
+#[derive(Debug, Default)]
+pub struct Pipe {
+    /// What was sent and is not taken on.
+    unread: VecDeque<u32>,
+    slots: VecDeque<Slot>,
+    /// The index that it was last to be looked at again for.
+    awaited: Index,
+    /// It is to be looked at.
+    is_due: bool,
+    /// When something was last answered, or sent.
+    moved_at: Nanos,
+}
+
+/// A request that was taken on, and not yet answered to its client.
+#[derive(Debug)]
+struct Slot {
+    operation: u32,
+    /// Of a read.
+    state: Option<ReadState>,
+    told: Option<Told>,
+}
+
+impl Pipe {
+    fn write_waits(&self) -> bool {
+        self.slots.iter().any(|slot| slot.state.is_none())
+    }
+
+    fn read_waits(&self) -> bool {
+        self.slots.iter().any(|slot| slot.state.is_some())
+    }
+
+    fn around(&self) -> Around {
+        let is_undecided = |slot: &Slot| slot.state.is_none() && slot.told.is_none();
+        Around {
+            write_behind: self.write_waits(),
+            undecided_write: self.slots.iter().any(is_undecided),
+        }
+    }
+
+    fn replace(&mut self, old: ReadState, new: ReadState) {
+        for slot in &mut self.slots {
+            if slot.state == Some(old) {
+                slot.state = Some(new);
+            }
+        }
+    }
+
+    /// Puts the reads at the front that wait for the same as the first into another state.
+    fn set_front_states(&mut self, new: ReadState) {
+        for slot in &mut self.slots {
+            match &mut slot.state {
+                Some(state @ ReadState::Gated(_)) => *state = new,
+                Some(_) | None => return,
+            }
+        }
+    }
+}
+
+impl World {
+    /// The client that sends ahead and asked for this, if one did.
+    #[must_use]
+    pub fn burst_of(&self, operation: u32) -> Option<u32> {
+        let asked = self.asked.get(operation as usize)?;
+        (asked.client == MANY).then_some(asked.burst)
+    }
+
+    fn pipe(&mut self, place: usize, burst: u32) -> Option<&mut Pipe> {
+        self.machines[place].process.as_mut()?.pipes.get_mut(&burst)
+    }
+
+    /// Has a connection looked at soon.
+    pub fn attend_to_pipe(&mut self, place: usize, burst: u32) {
+        self.attend_after(place, burst, MICROSECOND);
+    }
+
+    fn attend_after(&mut self, place: usize, burst: u32, delay: Nanos) {
+        let (now, run) = (self.now, self.machines[place].run);
+        if let Some(pipe) = self.pipe(place, burst)
+            && !std::mem::replace(&mut pipe.is_due, true)
+        {
+            let event = Event::Pipe(place, run, burst);
+            self.queue.set(now + delay, event);
+        }
+    }
+
+    /// Leadership has changed hands.
+    pub fn attend_to_all_pipes(&mut self, place: usize) {
+        let process = self.machines[place].process.as_ref();
+        let all: Vec<u32> = process.map_or(Vec::new(), |it| it.pipes.keys().copied().collect());
+        for burst in all {
+            self.attend_to_pipe(place, burst);
+        }
+    }
+
+    /// What it waited for will not be: it says anew what it waits for.
+    pub fn pipe_waits_no_more(&mut self, place: usize, burst: u32) {
+        if let Some(pipe) = self.pipe(place, burst) {
+            pipe.awaited = Index(0);
+        }
+        self.attend_to_pipe(place, burst);
+    }
+
+    /// Reads in this state begin anew.
+    pub fn pipe_reads_anew(&mut self, place: usize, burst: u32, state: ReadState) {
+        if let Some(pipe) = self.pipe(place, burst) {
+            pipe.replace(state, ReadState::ANEW);
+        }
+        self.attend_to_pipe(place, burst);
+    }
+
+    /// A round has come back.
+    pub fn pipe_is_granted(
+        &mut self,
+        place: usize,
+        reader: &Reader<u32>,
+        ticket: Ticket,
+        index: Index,
+    ) {
+        let Reader::Here(operation) = reader else {
+            return;
+        };
+        if let Some(burst) = self.burst_of(*operation)
+            && let Some(pipe) = self.pipe(place, burst)
+        {
+            pipe.replace(ReadState::Asked(ticket), ReadState::Granted(index));
+        }
+    }
+
+    /// A request of such a client is answered, or never will be.
+    pub fn pipe_hears(&mut self, place: usize, operation: u32, told: Told) {
+        let Some(burst) = self.burst_of(operation) else {
+            return;
+        };
+        if self.loud {
+            let line = format!("client {burst} is to hear of {operation}: {told:?}");
+            self.say(place, &line);
+        }
+        let slots = self.pipe(place, burst).map(|pipe| &mut pipe.slots);
+        let of_this = |slot: &&mut Slot| slot.operation == operation;
+        let unknown = Said::Refused(Reason::OutcomeUnknown);
+        let mut ended = 0;
+        if let Some(slots) = slots
+            && matches!(told, Told::Unknown)
+            && unknown.ends_reads_in_front()
+        {
+            let in_front = slots.iter_mut().take_while(|it| it.operation != operation);
+            for read in in_front.filter(|it| it.state.is_some() && it.told.is_none()) {
+                read.told = Some(Told::NotDone(None));
+                ended += 1;
+            }
+        }
+        self.counts
+            .see_many("read in front of a write with unknown outcome", ended);
+        let slots = self.pipe(place, burst).map(|pipe| &mut pipe.slots);
+        if let Some(slot) = slots.and_then(|slots| slots.iter_mut().find(of_this)) {
+            slot.told.get_or_insert(told);
+        }
+        self.attend_to_pipe(place, burst);
+    }
+
+    /// Before a command of such a client is applied: the reads in front of it that still wait would show it soon, so they are
+    /// answered now.
+    pub fn answer_reads_in_front(
+        &mut self,
+        place: usize,
+        next: impl FnOnce(&Group) -> Option<Origin>,
+    ) {
+        let Some(process) = &self.machines[place].process else {
+            return;
+        };
+        let Some(Origin::Operation(write)) = next(&process.group) else {
+            return;
+        };
+        let Some(burst) = self.burst_of(write) else {
+            return;
+        };
+        let Some(pipe) = self.pipe(place, burst) else {
+            return;
+        };
+        let in_front = pipe.slots.iter().take_while(|slot| slot.operation != write);
+        let reads = in_front.filter(|slot| slot.state.is_some() && slot.told.is_none());
+        let reads: Vec<u32> = reads.map(|slot| slot.operation).collect();
+        for read in reads {
+            self.counts.see("read answered before the write behind it");
+            if let Some(told) = self.read_now(place, read) {
+                self.pipe_hears(place, read, told);
+            }
+        }
+    }
+
+    /// A client sends these, or its connection is looked at.
+    pub fn serve_pipe(&mut self, place: usize, burst: u32, operations: Vec<u32>) {
+        let now = self.now;
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        if operations.is_empty() && !process.pipes.contains_key(&burst) {
+            return; // it has closed it
+        }
+        let pipe = process.pipes.entry(burst).or_default();
+        pipe.is_due = false;
+        if !operations.is_empty() {
+            pipe.moved_at = now;
+        }
+        pipe.unread.extend(operations);
+        while self.pipe_answers(place, burst) || self.pipe_takes_on(place, burst) {}
+        let is_over = |pipe: &mut Pipe| pipe.unread.is_empty() && pipe.slots.is_empty();
+        if self.pipe(place, burst).is_some_and(is_over)
+            && let Some(process) = &mut self.machines[place].process
+        {
+            process.pipes.remove(&burst);
+        }
+    }
+
+    /// Takes the next request on, if it may be.
+    fn pipe_takes_on(&mut self, place: usize, burst: u32) -> bool {
+        let Some(pipe) = self.pipe(place, burst) else {
+            return false;
+        };
+        let (behind_writes, behind_reads) = (pipe.write_waits(), pipe.read_waits());
+        let Some(operation) = pipe.unread.front().copied() else {
+            return false;
+        };
+        let is_read = self.asked[operation as usize].operation == Operation::Get;
+        let taken = if is_read {
+            let known = self.checks.known_upto();
+            self.asked[operation as usize].needed = known;
+            match self.drive(place, |group| group.begin_read(behind_writes)) {
+                None | Some(BeginRead::Later) => return false,
+                Some(BeginRead::Here(state)) => Ok(Some(state)),
+                Some(BeginRead::Forward) => {
+                    let sent = self.send_to_leader(place, operation);
+                    sent.map(|number| Some(ReadState::Forwarded(number)))
+                }
+            }
+        } else {
+            let may = self.drive(place, |group| {
+                let may = !behind_reads || group.takes_write_behind_reads();
+                may.then(|| group.leads() || group.waits_since_fast_term())
+            });
+            match may.flatten() {
+                None => return false,
+                Some(false) => self.send_to_leader(place, operation).map(|_| None),
+                Some(true) => {
+                    let command = self.command_of(operation);
+                    let submitted = self.drive(place, |group| {
+                        group.write(Origin::Operation(operation), command.len(), |buffer| {
+                            buffer.extend_from_slice(&command);
+                        })
+                    });
+                    match submitted {
+                        Some(Submitted::Pending) => Ok(None),
+                        other => Err(other.unwrap_or(Submitted::NoRoom)),
+                    }
+                }
+            }
+        };
+        let (state, told) = match taken {
+            Ok(state) => (state, None),
+            Err(Submitted::Refused(_)) if is_read => {
+                (Some(ReadState::ANEW), Some(Told::NotDone(None)))
+            }
+            Err(Submitted::Refused(_)) => (None, Some(Told::NotDone(None))),
+            Err(Submitted::NoRoom | Submitted::Pending) => {
+                self.attend_after(place, burst, AGAIN);
+                return false;
+            }
+        };
+        if self.loud {
+            let what = self.asked[operation as usize].operation;
+            let line = format!("client {burst} asks {operation}: {what:?}, {state:?}, {told:?}");
+            self.say(place, &line);
+        }
+        if let Some(pipe) = self.pipe(place, burst) {
+            pipe.unread.pop_front();
+            pipe.slots.push_back(Slot {
+                operation,
+                state,
+                told,
+            });
+        }
+        true
+    }
+
+    /// Answers the request at the front, if it may be.
+    fn pipe_answers(&mut self, place: usize, burst: u32) -> bool {
+        let now = self.now;
+        let Some(pipe) = self.pipe(place, burst) else {
+            return false;
+        };
+        let around = pipe.around();
+        let Some(front) = pipe.slots.front() else {
+            return false;
+        };
+        let (operation, state) = (front.operation, front.state);
+        if let Some(told) = front.told {
+            pipe.slots.pop_front();
+            pipe.moved_at = now;
+            self.pipe_client_hears(burst, operation, told);
+            return true;
+        }
+        let Some(state) = state else {
+            return false;
+        };
+        let query = self.query_of(operation);
+        let step = self.drive(place, |group| group.read_step(state, around, &query));
+        let Some((stands, step)) = step else {
+            return false;
+        };
+        self.set_front_state(place, burst, stands);
+        match step {
+            ReadStep::Answer => {
+                if let Some(told) = self.read_now(place, operation) {
+                    self.pipe_hears(place, operation, told);
+                }
+                true
+            }
+            ReadStep::Refuse(_) => {
+                self.pipe_hears(place, operation, Told::NotDone(None));
+                true
+            }
+            ReadStep::Wait(index) => {
+                let pipe = self.pipe(place, burst);
+                let is_new =
+                    pipe.is_some_and(|pipe| std::mem::replace(&mut pipe.awaited, index) != index);
+                if is_new {
+                    self.drive(place, |group| {
+                        group.wait_for(index, Reader::Here(operation));
+                    });
+                }
+                false
+            }
+            ReadStep::AskRound => {
+                let ticket = self.ask_round_for(place, operation);
+                if let (Some(pipe), Some(ticket)) = (self.pipe(place, burst), ticket) {
+                    pipe.set_front_states(ReadState::Asked(ticket));
+                }
+                false
+            }
+            ReadStep::Forward => {
+                match self.send_to_leader(place, operation) {
+                    Ok(number) => {
+                        self.set_front_state(place, burst, ReadState::Forwarded(number));
+                    }
+                    Err(Submitted::Refused(_)) => {
+                        self.pipe_hears(place, operation, Told::NotDone(None));
+                    }
+                    Err(Submitted::NoRoom | Submitted::Pending) => {
+                        self.attend_after(place, burst, AGAIN);
+                    }
+                }
+                false
+            }
+            ReadStep::Nothing => false,
+        }
+    }
+
+    fn set_front_state(&mut self, place: usize, burst: u32, state: ReadState) {
+        let pipe = self.pipe(place, burst);
+        if let Some(front) = pipe.and_then(|pipe| pipe.slots.front_mut()) {
+            front.state = Some(state);
+        }
+    }
+
+    /// The client is told, in the order in which it asked. A read shows the last write in front of it: nobody else writes its
+    /// key.
+    fn pipe_client_hears(&mut self, burst: u32, operation: u32, told: Told) {
+        let now = self.now;
+        let asked = &mut self.asked[operation as usize];
+        match told {
+            Told::Done(answer, _) => asked.outcome = Some((now, answer)),
+            Told::NotDone(_) => asked.withdrawn = true,
+            Told::Unknown => {}
+        }
+        let Told::Done(Answer::Value(value), _) = told else {
+            return;
+        };
+        self.counts.see("read between writes of one client");
+        let before = self.bursts[burst as usize].iter().rev();
+        let before = before.filter(|other| **other < operation);
+        let mut may_show = Vec::new();
+        let mut is_known = false;
+        for other in before {
+            let other = &self.asked[*other as usize];
+            let Operation::Set(value) = other.operation else {
+                continue;
+            };
+            if other.withdrawn {
+                continue;
+            }
+            may_show.push(Some(value));
+            if other.outcome.is_some() {
+                is_known = true;
+                break;
+            }
+        }
+        if !is_known {
+            may_show.push(None);
+        }
+        let is_right = may_show.contains(&value) || !self.checks.reads_judged;
+        self.checks.require(is_right, || {
+            format!(
+                "I6: operation {operation} shows {value:?}, the writes in front of it: {may_show:?}"
+            )
+        });
+    }
+
+    /// Clients that have heard nothing for long close their connections.
+    pub fn give_up_pipes(&mut self, place: usize) {
+        let now = self.now;
+        let Some(process) = &mut self.machines[place].process else {
+            return;
+        };
+        let is_late = |_: &u32, pipe: &mut Pipe| now - pipe.moved_at > PATIENCE;
+        let given_up: Vec<u32> = process
+            .pipes
+            .extract_if(.., is_late)
+            .flat_map(|(_, pipe)| pipe.slots)
+            .map(|slot| slot.operation)
+            .collect();
+        if !given_up.is_empty() {
+            let is_wanted = |reader: &Reader<u32>| !matches!(reader, Reader::Here(operation) if given_up.contains(operation));
+            process.group.reads.keep(is_wanted);
+        }
+    }
+}
