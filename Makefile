@@ -84,7 +84,9 @@ RUN_CLUSTERS := tools/run-tests --package cluster-tests --one-at-a-time --progra
 PLANTED_CONTROL := cargo test --locked --package quorumwire-control --features mutants --test raft
 PLANTED_FASTPATH := cargo test --locked --package quorumwire-fastpath --features mutants --lib --test step --test engine
 
+# Nothing of what is compiled here is compiled again, so nothing is kept for that.
 # The benchmark's tests take half a minute of one processor: they run while the lints compile, which seldom use both.
+test: export CARGO_INCREMENTAL := 0
 test:
 	@$(MAKE) --no-print-directory --jobs=2 check test-bench
 	tools/run-tests --without cluster-tests --without conformance-tests --without model

@@ -3,8 +3,8 @@
 use crate::asker::{Asker, Follower, RequestId};
 use crate::group::{Gate, Group, Submitted};
 use crate::mutants::mutant;
-use crate::passed_on::{ForwardKind, PassedOn, Said};
-use crate::reads::{FOLLOWER_READS_MAX, FollowerRead, Reader};
+use crate::passed_on::{ForwardKind, PassedOn, Said, is_said_in_words};
+use crate::reads::{FollowerRead, Reader};
 use bytes::Bytes;
 use quorumwire_control::{Now, Peer, RoleChange};
 use quorumwire_interfaces::{DataPlane, Reason, ReplicaId, StateMachine, Term, counters};
@@ -130,6 +130,13 @@ impl<O> Forwards<O> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// How many wait for an answer of this replica that were sent to it before a term.
+    #[must_use]
+    pub fn sent_before(&self, to: Peer, term: Term) -> usize {
+        let is_one = |it: &&Forward<O>| it.to == to && it.term < term;
+        self.waiting.values().filter(is_one).count()
     }
 
     /// The request that this is the answer to, from whom it was asked of.
@@ -424,7 +431,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     fn take_read(&mut self, read: FollowerRead) -> Taken {
         let from = read.from;
         let must_apply = self.read_barrier();
-        if self.reads.len() >= FOLLOWER_READS_MAX {
+        if !self.reads.has_room_for(read.line.len()) {
             self.refuse_follower(from, Reason::Busy);
             return Taken::Settled;
         }
@@ -451,7 +458,11 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
 
     /// Tells a follower why what it passed on has no answer.
     pub fn refuse_follower(&mut self, to: Follower, reason: Reason) {
-        let words = (self.refusal_words)(reason);
+        let words = if is_said_in_words(reason) {
+            (self.refusal_words)(reason)
+        } else {
+            Bytes::new()
+        };
         self.reply_to(to, Said::Refused(reason), words);
     }
 

@@ -254,3 +254,26 @@ fn while_a_leader_hands_over_requests_have_nowhere_to_go() {
     assert!(submitted == Submitted::NoRoom && leader.leads());
     assert!(!leader.has_somewhere_to_go());
 }
+
+/// One member could otherwise have a leader keep as much as it likes.
+#[test]
+fn reads_that_followers_pass_on_wait_up_to_so_many_bytes() {
+    let [mut leader, follower] = two();
+    leader.now.0 += 100 * HEARTBEAT; // without a lease, they wait
+    let peer = member(1);
+    let mut pass_on = |number: u64| {
+        let id = RequestId {
+            term: follower.replica.term(),
+            process: 1,
+            number,
+        };
+        let line = Bytes::from(vec![0; COMMAND_BYTES_MAX]);
+        leader.take_request(Follower { peer, id }, ForwardKind::Read, line);
+        leader.reads.len()
+    };
+    let waiting: Vec<usize> = (1..=70).map(&mut pass_on).collect();
+    assert_eq!(waiting[..63], (1..=63).collect::<Vec<_>>());
+    assert_eq!(waiting[69], (64 << 20) / COMMAND_BYTES_MAX);
+    leader.reads.keep(|_| false);
+    assert!(leader.reads.has_room_for(COMMAND_BYTES_MAX) && leader.reads.is_empty());
+}

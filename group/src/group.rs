@@ -61,7 +61,7 @@ pub struct Group<S, O: Asker, P: DataPlane + ?Sized> {
     pub reads: Reads<O::Reader>,
     /// What was passed on to a leader.
     pub forwards: Forwards<O>,
-    /// What a follower is told with a refusal: replicas of earlier versions know no reasons, and pass these words on.
+    /// The words that go with a refusal to a follower. Only replicas of earlier versions read them: they know no reasons.
     pub refusal_words: fn(Reason) -> Bytes,
     /// Empty between entries.
     pub(crate) settled: Settled<O>,
@@ -160,7 +160,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         self.replica.role() == Role::Leader
     }
 
-    /// This replica in the life in which it is a member.
+    /// The replica of this name, in the life in which it is a member.
     #[must_use]
     pub fn member(&self, id: ReplicaId) -> Option<Peer> {
         let member = self.replica.membership().member(id)?;

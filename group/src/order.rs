@@ -25,6 +25,15 @@ pub enum ReadState {
 impl ReadState {
     /// What it is about to be done anew: it was granted nothing, and shows nothing yet.
     pub const ANEW: Self = Self::Gated(Index(0));
+
+    /// Whether nothing can be done with it here until somebody else has answered.
+    #[must_use]
+    pub const fn waits_for_others(self) -> bool {
+        match self {
+            Self::Asked(_) | Self::Forwarded(_) | Self::UnderWay => true,
+            Self::Gated(_) | Self::Granted(_) => false,
+        }
+    }
 }
 
 /// How a read begins.

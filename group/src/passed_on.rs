@@ -26,7 +26,8 @@ pub enum Said {
     Answer,
     /// What it had said when the command ran before.
     Repeated,
-    /// There is none, for this reason; what comes with it stands for the usual words, if it is not empty.
+    /// There is none, for this reason. What comes with it here stands for the usual words, if it is not empty; what comes with
+    /// it from another replica is for earlier versions, and nobody reads it.
     Refused(Reason),
 }
 
@@ -150,6 +151,11 @@ fn said(reply: &peer::ForwardReply) -> Said {
             Said::Refused(Reason::OutcomeUnknown)
         }
     }
+}
+
+/// Whether this reason goes with words: its outcome alone tells a replica of an earlier version too little.
+pub(crate) fn is_said_in_words(reason: Reason) -> bool {
+    outcome_of(reason) == ForwardOutcome::Refused
 }
 
 /// What a follower is told that passed the request on: that another leads, it must know at once.

@@ -245,11 +245,11 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
         &mut self.place
     }
 
-    /// A replica said where its plane is. What is running uses it from now on.
-    pub fn set_endpoint(&mut self, id: ReplicaId, endpoint: Option<Endpoint>) {
-        let Some(endpoint) = endpoint else {
+    /// A replica said where its plane is. What is running uses it from now on. False: it has none that this one can reach.
+    pub fn set_endpoint(&mut self, id: ReplicaId, endpoint: Option<Endpoint>) -> bool {
+        let Some(endpoint) = endpoint.filter(|it| self.place.can_reach(it)) else {
             self.endpoints.remove(&id);
-            return;
+            return false;
         };
         if let Some(slot) = self.slots.iter().position(|known| *known == id)
             && let Ok(slot) = u8::try_from(slot)
@@ -257,6 +257,7 @@ impl<O, P: DataPlane + ?Sized> Plane<O, P> {
             self.place.set_peer(slot, &endpoint);
         }
         self.endpoints.insert(id, endpoint);
+        true
     }
 
     /// Starts the plane as consensus asks for it.

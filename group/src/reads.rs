@@ -7,8 +7,10 @@ use quorumwire_control::{Input, Now, Refusal, Ticket};
 use quorumwire_interfaces::{DataPlane, Index, Reason, StateMachine, counters};
 use std::collections::BTreeMap;
 
-/// Reads that followers have passed on and that may wait here.
-pub(crate) const FOLLOWER_READS_MAX: usize = 16 << 10;
+/// So many reads may wait here, whosever they are: behind them followers' are refused.
+const READS_MAX: usize = 16 << 10;
+/// And followers' reads of so many bytes.
+const FOLLOWER_READ_BYTES_MAX: usize = 64 << 20;
 
 /// A read that waits.
 #[derive(Debug)]
@@ -49,6 +51,8 @@ pub struct Reads<R> {
     waiting: Vec<(Index, Reader<R>)>,
     /// Some of those that wait could be answered, and wait for time.
     pub has_late: bool,
+    /// Of what followers' reads that wait ask.
+    follower_bytes: usize,
     /// Counted since the start.
     pub counters: ReadCounters,
 }
@@ -59,6 +63,7 @@ impl<R> Default for Reads<R> {
             asked: BTreeMap::new(),
             waiting: Vec::new(),
             has_late: false,
+            follower_bytes: 0,
             counters: ReadCounters::default(),
         }
     }
@@ -83,10 +88,51 @@ impl<R> Reads<R> {
         self.len() == 0
     }
 
+    /// Whether a read of a follower that asks so much may wait, too.
+    pub(crate) fn has_room_for(&self, line_bytes: usize) -> bool {
+        self.len() < READS_MAX && self.follower_bytes + line_bytes <= FOLLOWER_READ_BYTES_MAX
+    }
+
+    fn ask(&mut self, ticket: Ticket, must_apply: Index, reader: Reader<R>) {
+        self.follower_bytes += reader.follower_bytes();
+        self.asked.insert(ticket, (must_apply, reader));
+    }
+
+    fn take_asked(&mut self, ticket: Ticket) -> Option<(Index, Reader<R>)> {
+        let taken = self.asked.remove(&ticket)?;
+        self.follower_bytes -= taken.1.follower_bytes();
+        Some(taken)
+    }
+
+    fn wait(&mut self, index: Index, reader: Reader<R>) {
+        self.follower_bytes += reader.follower_bytes();
+        self.waiting.push((index, reader));
+    }
+
+    fn take_waiting(&mut self, which: impl Fn(Index) -> bool) -> Vec<(Index, Reader<R>)> {
+        let taken: Vec<_> = self.waiting.extract_if(.., |it| which(it.0)).collect();
+        for (_, reader) in &taken {
+            self.follower_bytes -= reader.follower_bytes();
+        }
+        taken
+    }
+
     /// Forgets the reads that nobody wants any more.
     pub fn keep(&mut self, is_wanted: impl Fn(&Reader<R>) -> bool) {
         self.asked.retain(|_, (_, reader)| is_wanted(reader));
         self.waiting.retain(|(_, reader)| is_wanted(reader));
+        let asked = self.asked.values().map(|it| &it.1);
+        let kept = asked.chain(self.waiting.iter().map(|it| &it.1));
+        self.follower_bytes = kept.map(Reader::follower_bytes).sum();
+    }
+}
+
+impl<R> Reader<R> {
+    const fn follower_bytes(&self) -> usize {
+        match self {
+            Self::Here(_) => 0,
+            Self::Follower(read) => read.line.len(),
+        }
     }
 }
 
@@ -114,14 +160,14 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     /// Has a read index round begun for a read that must show everything up to `must_apply`.
     pub fn ask_round(&mut self, must_apply: Index, reader: Reader<O::Reader>) -> Ticket {
         let ticket = self.next_ticket();
-        self.reads.asked.insert(ticket, (must_apply, reader));
+        self.reads.ask(ticket, must_apply, reader);
         self.ask_read_index(ticket);
         ticket
     }
 
     /// This read waits for an entry to be applied.
     pub fn wait_for(&mut self, index: Index, reader: Reader<O::Reader>) {
-        self.reads.waiting.push((index, reader));
+        self.reads.wait(index, reader);
     }
 
     /// This read could be answered, and waits for time.
@@ -136,7 +182,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         ticket: Ticket,
         index: Index,
     ) -> Option<(Index, Reader<O::Reader>)> {
-        let (must_apply, reader) = self.reads.asked.remove(&ticket)?;
+        let (must_apply, reader) = self.reads.take_asked(ticket)?;
         Some((index.max(must_apply), reader))
     }
 
@@ -146,7 +192,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
         ticket: Ticket,
         refusal: &Refusal,
     ) -> Option<Option<O::Reader>> {
-        let (_, reader) = self.reads.asked.remove(&ticket)?;
+        let (_, reader) = self.reads.take_asked(ticket)?;
         let is_busy = matches!(refusal, Refusal::Busy { .. });
         Some(match reader {
             Reader::Here(reader) => {
@@ -169,8 +215,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     pub fn take_ready(&mut self) -> Vec<(Index, Reader<O::Reader>)> {
         self.reads.has_late = false;
         let applied = self.applied;
-        let is_ready = |(index, _): &mut (Index, _)| *index <= applied;
-        self.reads.waiting.extract_if(.., is_ready).collect()
+        self.reads.take_waiting(|index| index <= applied)
     }
 
     /// If the log's time stands still: those here that wait for it. Followers are told.
@@ -179,8 +224,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
             return Vec::new();
         }
         let barrier = self.clock.barrier;
-        let is_overdue = |(index, _): &mut (Index, _)| *index == barrier;
-        let overdue: Vec<_> = self.reads.waiting.extract_if(.., is_overdue).collect();
+        let overdue = self.reads.take_waiting(|index| index == barrier);
         let mut here = Vec::new();
         for (_, reader) in overdue {
             match reader {
@@ -207,7 +251,7 @@ impl<S: StateMachine, O: Asker, P: DataPlane + ?Sized> Group<S, O, P> {
     }
 
     /// Followers have given these up.
-    pub fn forget_late_reads(&mut self) {
+    pub(crate) fn forget_late_reads(&mut self) {
         let now = self.now;
         self.reads.keep(|reader| match reader {
             Reader::Follower(read) => now.0.saturating_sub(read.at.0) <= REQUEST_TIMEOUT,

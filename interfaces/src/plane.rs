@@ -281,6 +281,12 @@ pub trait DataPlane: Send {
     /// unless it says otherwise.
     fn counters(&self, sink: CounterSink<'_>);
 
+    /// Whether it can make anything of where another replica's plane is, which may be of another kind, or of a later
+    /// version.
+    fn can_reach(&self, _endpoint: &Endpoint) -> bool {
+        true
+    }
+
     /// What keeps it from being engaged now, for people; `None` while nothing does. It may pass by itself:
     /// [`poll`](Self::poll) finds that.
     fn fault(&self) -> Option<&str> {

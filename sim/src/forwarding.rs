@@ -1,5 +1,6 @@
-//! How a follower passes on what its clients ask, and what a leader does with it: as in the server, all but what clients
-//! are told.
+//! How a follower passes on what its clients ask, and what a leader does with it. All that decides is the group's. Not as in
+//! the server: a read never waits for time, what has nowhere to go is refused at once, and a queue to another replica is
+//! never full.
 use crate::clients::{Fate, Told};
 use crate::machine::{Group, Origin};
 use crate::network::Saying;
@@ -7,7 +8,7 @@ use crate::queue::MILLISECOND;
 use crate::spelling;
 use crate::world::{Event, World};
 use bytes::Bytes;
-use quorumwire_control::{Input, Peer, RoleChange};
+use quorumwire_control::{Input, Peer, RoleChange, Ticket};
 use quorumwire_group::{
     Effect, Follower, FollowerRead, ForwardKind, PassedOn, ReadState, Returned, Said, Submitted,
     Taken,
@@ -43,7 +44,11 @@ impl World {
                 self.asked[operation as usize].needed = known;
                 (ForwardKind::Read, self.query_of(operation).into())
             }
-            _ => (ForwardKind::Write, self.command_of(operation)),
+            Operation::Set(_)
+            | Operation::Add(_)
+            | Operation::Cas { .. }
+            | Operation::Delete
+            | Operation::Increment(_) => (ForwardKind::Write, self.command_of(operation)),
         };
         let sent = self.drive(place, |group| {
             let leader = group.leader_to_ask()?;
@@ -70,15 +75,23 @@ impl World {
                 let taken = self.drive(place, |group| {
                     let is_write_here = kind != ForwardKind::Read && group.leads();
                     let is_late = is_write_here && !group.takes_writes_of(id.term);
-                    (is_late, group.take_request(from, kind, bytes))
+                    let given = group.tickets_given();
+                    let taken = group.take_request(from, kind, bytes);
+                    let asked = (group.tickets_given() > given).then(|| group.tickets_given());
+                    (is_late, asked, taken)
                 });
-                if matches!(taken, Some((true, _))) {
+                if let Some((_, Some(ticket), _)) = taken {
+                    self.checks
+                        .asks_read(self.machines[place].peer, Ticket(ticket));
+                }
+                if matches!(taken, Some((true, ..))) {
                     self.counts.see("write sent before others led");
                 }
-                match taken.map(|(_, taken)| taken) {
+                match taken.map(|(_, _, taken)| taken) {
                     None | Some(Taken::Settled) => {}
                     Some(Taken::Read(_, read)) => self.answer_follower_read(place, &read),
-                    Some(Taken::Write(from, _, bytes)) => {
+                    Some(Taken::Write(_, true, _)) => panic!("no client here has a session"),
+                    Some(Taken::Write(from, false, bytes)) => {
                         self.drive(place, |group| {
                             let origin = Origin::Follower(from);
                             let submitted = group.write(origin, bytes.len(), |buffer| {
@@ -229,6 +242,10 @@ impl World {
         let late = self.drive(place, Group::take_late).unwrap_or_default();
         for (origin, reason) in late {
             self.counts.see("waited for too long");
+            if let Origin::Follower(from) = origin {
+                self.drive(place, |group| group.refuse_follower(from, reason));
+                continue;
+            }
             let fate = match reason.executed() {
                 Executed::No => Fate::NotDone,
                 Executed::Yes | Executed::Unknown => Fate::Unknown,

@@ -188,8 +188,8 @@ impl Network {
         }
         let mut delay = random.between(self.delay.0, self.delay.1);
         let mut again = None;
-        // Consensus lives with worse than a connection does to it. All else counts on what a connection keeps: each message
-        // comes once, behind those before it, or the connection ends.
+        // Consensus lives with worse than a connection does to it. All else counts on what a connection keeps: no message comes
+        // twice, and none before one that was sent earlier. It may be lost where a cut is over before the connection ends.
         let is_kept = matches!(envelope.message, Saying::PassedOn(..));
         for place in 0..self.weather.len() {
             match self.weather[place].1 {

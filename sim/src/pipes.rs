@@ -327,10 +327,11 @@ impl World {
         self.set_front_state(place, burst, stands);
         match step {
             ReadStep::Answer => {
-                if let Some(told) = self.read_now(place, operation) {
+                let told = self.read_now(place, operation);
+                if let Some(told) = told {
                     self.pipe_hears(place, operation, told);
                 }
-                true
+                told.is_some()
             }
             ReadStep::Refuse(_) => {
                 self.pipe_hears(place, operation, Told::NotDone(None));

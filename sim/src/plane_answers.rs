@@ -39,7 +39,12 @@ impl World {
     pub fn refuse_submission(&mut self, place: usize, origin: Origin) {
         match origin {
             Origin::Operation(operation) => self.refuse(place, operation),
-            Origin::Follower(from) => self.tell_follower(place, from, Fate::NotDone),
+            Origin::Follower(from) => {
+                self.drive(place, |group| {
+                    let reason = group.why_not_submitted();
+                    group.refuse_follower(from, reason);
+                });
+            }
             Origin::Plane(..) => {
                 self.refuse_plane_client(place, origin, Index(0), Reason::NotCommitted);
             }

@@ -45,11 +45,13 @@ impl World {
 
     /// Whether it has, before all that was sent to it when it led before has come.
     pub fn leadership_came_back(&mut self, to: usize) {
-        let waits = |place: &usize| {
-            let process = self.machines[*place].process.as_ref();
-            process.is_some_and(|process| !process.group.forwards.is_empty())
+        let Some(leader) = self.machines[to].process.as_ref() else {
+            return;
         };
-        if self.leader() == Some(to) && (0..self.machines.len()).any(|place| waits(&place)) {
+        let (peer, term) = (self.machines[to].peer, leader.group.replica.term());
+        let others = self.machines.iter().filter_map(|it| it.process.as_ref());
+        let still_wait = others.map(|it| it.group.forwards.sent_before(peer, term));
+        if still_wait.sum::<usize>() > 0 && self.leader() == Some(to) {
             self.counts.hit(Class::F29Returns);
         }
     }

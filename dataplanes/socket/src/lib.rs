@@ -5,7 +5,7 @@ mod door;
 pub use door::KIND;
 pub use quorumwire_datagrams::DATAGRAM_BYTES_MAX;
 use quorumwire_datagrams::{Datagrams, Incoming, SocketCounters};
-use quorumwire_fastpath::{Counters, Engine, Outbox as _, ReasonCounters};
+use quorumwire_fastpath::{Counters, Engine, Outbox as _, ReasonCounters, address_of};
 pub use quorumwire_fastpath::{Options, endpoint_at, window_max};
 use quorumwire_interfaces::{
     Answer, Command, Counter, CounterSink, DataPlane, Endpoint, Grant, Index, Limits, Offload,
@@ -90,6 +90,10 @@ impl Offload for SocketPlane {
 }
 
 impl DataPlane for SocketPlane {
+    fn can_reach(&self, endpoint: &Endpoint) -> bool {
+        address_of(endpoint).is_some()
+    }
+
     fn limits(&self) -> Limits {
         self.engine.limits()
     }

@@ -2,8 +2,8 @@
 //! and the budget of a poll. That it is a data plane, `tests/conformance` shows.
 use quorumwire_fastpath::{Asking, Options, Request};
 use quorumwire_interfaces::{
-    Command, DataPlane, EntryKind, Grant, GroupId, Index, PlaneEvent, PlaneKeyPair, PlaneKeys,
-    PlanePeer, ReplicaId, Term,
+    Command, DataPlane, Endpoint, EntryKind, Grant, GroupId, Index, PlaneEvent, PlaneKeyPair,
+    PlaneKeys, PlanePeer, ReplicaId, Term,
 };
 use quorumwire_plane_socket::{DATAGRAM_BYTES_MAX, SocketPlane, endpoint_at};
 use std::net::{SocketAddr, UdpSocket};
@@ -173,4 +173,13 @@ fn options_out_of_range_are_refused_by_name() {
     let refused = SocketPlane::bind("127.0.0.1:0".parse().unwrap(), options);
     let text = refused.err().expect("refused").to_string();
     assert!(text.contains("window"), "{text}");
+}
+
+/// Else a leader would count on a plane that it cannot send to.
+#[test]
+fn a_plane_of_another_kind_cannot_be_reached() {
+    let plane = bound("127.0.0.1:0");
+    let nowhere: SocketAddr = "192.0.2.1:7".parse().unwrap();
+    assert!(plane.can_reach(&endpoint_at(nowhere)));
+    assert!(!plane.can_reach(&Endpoint::new("rkey 17 at 0x7f00").unwrap()));
 }

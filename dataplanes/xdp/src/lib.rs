@@ -466,6 +466,10 @@ pub const COUNTERS: [&[Counter]; 5] = [
 ];
 
 impl DataPlane for XdpPlane {
+    fn can_reach(&self, endpoint: &Endpoint) -> bool {
+        address_of(endpoint).is_some()
+    }
+
     fn limits(&self) -> Limits {
         self.engine.limits()
     }

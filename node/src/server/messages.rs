@@ -1,5 +1,5 @@
-//! What comes from other replicas: protocol messages for the replica, and requests that followers
-//! forward.
+//! What comes from other replicas, and what goes to them: messages of consensus, requests that followers pass on, and what
+//! becomes of these.
 use super::clients::Connection;
 use super::core::{Forward, Origin};
 use super::links::LinkEvent;
@@ -76,9 +76,8 @@ impl Server {
         let id = peer.id;
         let info = self.links.info(id);
         let endpoint = info.and_then(|info| info.plane.clone());
-        let has_plane = endpoint.is_some();
         if let Some(plane) = &mut self.core.group.plane {
-            plane.set_endpoint(id, endpoint);
+            let has_plane = plane.set_endpoint(id, endpoint);
             self.core.group.step(Input::PlanePeer { id, has_plane });
         }
     }
@@ -125,7 +124,9 @@ impl Server {
                     self.read_in_parts(forward.origin, answer);
                 }
                 Returned::Answered(forward, Said::Refused(reason)) => {
-                    self.count_unknown(reason);
+                    if !forward.is_read {
+                        self.count_unknown(reason);
+                    }
                     self.refuse_here(forward.origin, reason);
                 }
                 Returned::Answered(forward, said) => {
@@ -145,7 +146,7 @@ impl Server {
         }
     }
 
-    /// Only of a write it may be unknown what became of it.
+    /// A write has no answer for this reason: counts those of which nobody can tell what became of them.
     pub fn count_unknown(&mut self, reason: Reason) {
         self.core.counters.outcomes_unknown += u64::from(reason == Reason::OutcomeUnknown);
     }

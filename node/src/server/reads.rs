@@ -154,6 +154,9 @@ pub fn advance_read(
     place: Place,
     state: ReadState,
 ) -> bool {
+    if state.waits_for_others() {
+        return false;
+    }
     let around = Around {
         write_behind: connection.writes_waiting > 0,
         // Clients of the own protocol are promised no order.
